@@ -1,0 +1,85 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+CLI := github.com/tunnel-gateway/tunnel-gateway/internal/cli
+LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT)
+
+# Go builds a tool the first time and keeps it in its build cache.
+export TOOL := go tool -modfile=test/tools/go.mod
+
+# The race detector needs a C compiler; `make test RACE=` does without both.
+RACE ?= -race
+# What `go test` is given, for instance TEST=./internal/gateway.
+TEST ?= ./...
+# Every single result, for whoever wants to count them.
+export TEST_RESULTS ?= bin/test-results.json
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/tunnel-gateway
+	@echo "==> building bin/tunnel-gateway $(VERSION)"
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/tunnel-gateway ./cmd/tunnel-gateway
+
+.PHONY: demo
+demo: build ## Run everything on this machine; DEMO_ARGS=--once checks and ends, DEMO_PORT=<port> instead of 8080
+	@echo "==> building the demo"
+	@go build -o bin/demo ./test/demo
+	@echo "==> starting the demo"
+	@exec bin/demo $(DEMO_ARGS)
+
+.PHONY: test
+test: control-plane ## Run every test; TEST=<packages> for some, RACE= without the race detector
+	@echo "==> testing $(TEST)"
+	@mkdir -p $(dir $(TEST_RESULTS))
+	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) $(TEST)
+
+.PHONY: control-plane
+control-plane: ## Build the control plane that tests and demo run against, once per machine
+	@echo "==> preparing the control plane"
+	@go run ./test/cluster/build >/dev/null
+
+.PHONY: golden
+golden: ## Write the golden files of internal/gateway anew; read the diff before committing it
+	@echo "==> writing internal/gateway/testdata/*.golden.yaml"
+	@go test ./internal/gateway -run Golden -update
+
+.PHONY: generate
+generate: ## Write the generated files anew
+	@echo "==> generating"
+	@go generate ./...
+
+.PHONY: fmt
+fmt: tools ## Format the Go files
+	@echo "==> formatting"
+	@$(TOOL) golangci-lint fmt ./...
+
+.PHONY: lint
+lint: tools ## Check formatting and the house rules
+	@echo "==> linting"
+	@$(TOOL) golangci-lint run ./...
+
+.PHONY: verify
+verify: tools ## Check what is generated, go.mod files, formatting, house rules, dead code and vulnerabilities
+	@.ci/check-generated
+	@echo "==> checking that go.mod and go.sum are tidy"
+	@for module in . test/cluster/binaries test/tools; do go mod tidy -C $$module -diff; done
+	@$(MAKE) lint
+	@.ci/check-dead-code
+	@.ci/check-vulnerabilities
+
+.PHONY: tools
+tools: ## Build the development tools, once per machine
+	@.ci/build-tools
+
+.PHONY: clean
+clean: ## Remove what was built here; what clones share stays in the user's cache directory
+	@echo "==> removing bin"
+	@rm -rf bin

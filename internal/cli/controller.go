@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
+	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
+)
+
+func controllerCommand() *cobra.Command {
+	var c config.Config
+	groups := c.Flags()
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the controller",
+		Long: `Runs the controller for every GatewayClass of its controller name.
+
+Each flag can be given in the environment instead, under the name that stands
+in brackets; a flag goes before its variable.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := config.FromEnvironment(groups, os.LookupEnv); err != nil {
+				return err
+			}
+			if err := c.Validate(); err != nil {
+				return err
+			}
+			return runController(cmd.Context(), &c)
+		},
+	}
+	for _, group := range groups {
+		cmd.Flags().AddFlagSet(group.Flags)
+	}
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := fmt.Fprint(cmd.OutOrStderr(), config.Usage("tunnel-gateway controller [flags]", groups))
+		return err
+	})
+	return cmd
+}
+
+// runController runs until the context ends.
+func runController(ctx context.Context, c *config.Config) error {
+	logger, err := newLogger(c.Serving)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	kube, err := restConfig(c.Kubernetes)
+	if err != nil {
+		return err
+	}
+	m, err := newManager(kube, c, logger)
+	if err != nil {
+		return fmt.Errorf("preparing the controller: %w", err)
+	}
+	clusterID, err := clusterID(ctx, m.GetAPIReader(), c.Gateway.ClusterID)
+	if err != nil {
+		return err
+	}
+	tunnels, err := cloudflare.New(cloudflare.Options{
+		AccountID: c.Cloudflare.AccountID, APIToken: string(c.Cloudflare.APIToken), BaseURL: c.Cloudflare.BaseURL,
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the Cloudflare client: %w", err)
+	}
+	if err := controller.Setup(ctx, m, controller.Options{
+		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
+		ClusterDomain:  c.Gateway.ClusterDomain,
+		ClusterID:      clusterID,
+		Account:        c.Cloudflare.AccountID,
+		Provider:       tunnels,
+		Workers:        c.Gateway.Workers,
+		DriftInterval:  c.Gateway.DriftInterval,
+	}); err != nil {
+		return fmt.Errorf("preparing the controller: %w", err)
+	}
+	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", clusterID)
+	return m.Start(ctx)
+}
+
+func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manager.Manager, error) {
+	m, err := ctrl.NewManager(kube, manager.Options{
+		Scheme:                        scheme(),
+		Logger:                        logger,
+		LeaderElection:                c.Kubernetes.LeaderElection,
+		LeaderElectionID:              c.Kubernetes.LeaderElectionID,
+		LeaderElectionNamespace:       c.Kubernetes.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: c.Serving.MetricsAddress},
+		HealthProbeBindAddress:        c.Serving.HealthAddress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return m, m.AddReadyzCheck("ping", healthz.Ping)
+}
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(s))
+	utilruntime.Must(gatewayv1.Install(s))
+	utilruntime.Must(apiextensionsv1.AddToScheme(s))
+	return s
+}
+
+func restConfig(k config.Kubernetes) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if k.Kubeconfig != "" {
+		rules.Precedence = filepath.SplitList(k.Kubeconfig)
+		rules.WarnIfAllMissing = true
+	}
+	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server (see --kubeconfig): %w", err)
+	}
+	c.QPS, c.Burst = k.QPS, k.Burst
+	c.UserAgent = "tunnel-gateway/" + version
+	return c, nil
+}
+
+// clusterID returns what the names of this cluster's tunnels begin with.
+func clusterID(ctx context.Context, live client.Reader, configured string) (string, error) {
+	if configured != "" {
+		return configured, nil
+	}
+	var namespace corev1.Namespace
+	if err := live.Get(ctx, client.ObjectKey{Name: "kube-system"}, &namespace); err != nil {
+		return "", fmt.Errorf("reading the UID of namespace kube-system, the default of --cluster-id: %w", err)
+	}
+	return string(namespace.UID), nil
+}
+
+func newLogger(s config.Serving) (logr.Logger, error) {
+	c := zap.NewProductionConfig()
+	if s.LogFormat == "console" {
+		c.Encoding = "console"
+	}
+	level, err := zapcore.ParseLevel(s.LogLevel)
+	if err != nil {
+		return logr.Logger{}, fmt.Errorf("--log-level: %w", err)
+	}
+	c.Level = zap.NewAtomicLevelAt(level)
+	c.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
+	c.DisableStacktrace = true
+	c.Sampling = nil
+	logger, err := c.Build()
+	if err != nil {
+		return logr.Logger{}, fmt.Errorf("opening the log: %w", err)
+	}
+	return zapr.NewLogger(logger), nil
+}

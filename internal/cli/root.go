@@ -1,0 +1,57 @@
+// Package cli holds the commands of the tunnel-gateway binary: it turns
+// arguments into calls of other packages, and their answers into output and an
+// exit status. Nothing is decided here.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit statuses.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	// exitNotGood: plan --strict found a condition that is not in its good
+	// state.
+	exitNotGood = 2
+)
+
+// errNotGood makes plan --strict end with exitNotGood.
+var errNotGood = errors.New("a condition is not in its good state")
+
+// Streams are where a command reads from and writes to.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Run carries out the command that the arguments name, and returns the exit
+// status.
+func Run(ctx context.Context, args []string, s Streams) int {
+	root := &cobra.Command{
+		Use:           "tunnel-gateway",
+		Short:         "Gateway API for Cloudflare Tunnel: teams add their own hostnames to a shared Gateway",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(controllerCommand(), planCommand(), versionCommand())
+	root.SetArgs(args)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errNotGood):
+		return exitNotGood
+	default:
+		fmt.Fprintf(s.Err, "tunnel-gateway: %v\n", err)
+		return exitFailure
+	}
+}

@@ -1,0 +1,185 @@
+// Package config holds the settings of the controller: read from flags and the
+// environment, validated once, and never changed afterwards.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Config are the controller's settings.
+type Config struct {
+	Cloudflare Cloudflare
+	Gateway    Gateway
+	Kubernetes Kubernetes
+	Serving    Serving
+}
+
+// Cloudflare says which account is worked on, and as whom.
+type Cloudflare struct {
+	AccountID string
+	APIToken  Secret
+	// BaseURL of the API; Cloudflare's own when empty.
+	BaseURL string
+}
+
+// Secret is a string that never prints.
+type Secret string
+
+// String hides the secret from fmt and from logs.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "(hidden)"
+}
+
+// GoString hides the secret from %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText hides the secret from JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Gateway are the settings that decide what Gateways get.
+type Gateway struct {
+	ControllerName string
+	// ClusterID begins the name of every tunnel; the UID of the namespace
+	// kube-system when empty.
+	ClusterID     string
+	ClusterDomain string
+	// DriftInterval is how often a tunnel's configuration is read back.
+	DriftInterval time.Duration
+	// Workers is how many Gateways are worked on at once.
+	Workers int
+}
+
+// Kubernetes says how the API server is reached, and by which of the replicas.
+type Kubernetes struct {
+	Kubeconfig string
+	// QPS and Burst limit the requests to the API server.
+	QPS   float32
+	Burst int
+
+	LeaderElection          bool
+	LeaderElectionID        string
+	LeaderElectionNamespace string
+}
+
+// Serving are the controller's own endpoints and its log.
+type Serving struct {
+	MetricsAddress string
+	HealthAddress  string
+	LogLevel       string
+	LogFormat      string
+}
+
+// Levels and formats of the log.
+var (
+	LogLevels  = []string{"debug", "info", "warn", "error"}
+	LogFormats = []string{"json", "console"}
+)
+
+// Validate returns all that is wrong with the settings, by the flag's name.
+func (c *Config) Validate() error {
+	return errors.Join(
+		c.Cloudflare.validate(), c.Gateway.validate(), c.Kubernetes.validate(), c.Serving.validate(),
+	)
+}
+
+func (c *Cloudflare) validate() error {
+	var errs []error
+	if c.AccountID == "" {
+		errs = append(errs, required("cloudflare-account-id", "the account that owns the tunnels"))
+	}
+	if c.APIToken == "" {
+		errs = append(errs, required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit"))
+	}
+	if c.BaseURL != "" {
+		u, err := url.Parse(c.BaseURL)
+		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https"}, u.Scheme) {
+			errs = append(errs, invalid("cloudflare-base-url", "is not an absolute http or https URL"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// controllerName is what the API takes for GatewayClass.spec.controllerName.
+var controllerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
+
+func (g *Gateway) validate() error {
+	var errs []error
+	if !controllerName.MatchString(g.ControllerName) {
+		errs = append(errs, invalid("controller-name", "is not of the form domain/path"))
+	}
+	if g.ClusterID != "" && len(validation.IsDNS1123Label(g.ClusterID)) > 0 {
+		errs = append(errs, invalid("cluster-id", "is not a DNS label of at most 63 characters"))
+	}
+	if len(validation.IsDNS1123Subdomain(g.ClusterDomain)) > 0 {
+		errs = append(errs, invalid("cluster-domain", "is not a DNS name, without dots at its ends"))
+	}
+	if g.DriftInterval < 10*time.Second {
+		errs = append(errs, invalid("drift-interval", "is under 10s"))
+	}
+	if g.Workers < 1 {
+		errs = append(errs, invalid("workers", "is under 1"))
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Kubernetes) validate() error {
+	var errs []error
+	if k.QPS <= 0 {
+		errs = append(errs, invalid("kube-api-qps", "is not above 0"))
+	}
+	if k.Burst < 1 {
+		errs = append(errs, invalid("kube-api-burst", "is under 1"))
+	}
+	if k.LeaderElection && len(validation.IsDNS1123Subdomain(k.LeaderElectionID)) > 0 {
+		errs = append(errs, invalid("leader-election-id", "is not the name of a Lease"))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Serving) validate() error {
+	return errors.Join(
+		checkAddress("metrics-address", s.MetricsAddress),
+		checkAddress("health-address", s.HealthAddress),
+		oneOf("log-level", s.LogLevel, LogLevels),
+		oneOf("log-format", s.LogFormat, LogFormats),
+	)
+}
+
+// checkAddress takes "host:port", and "0" for not serving at all.
+func checkAddress(flag, address string) error {
+	if address == "0" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return invalid(flag, `is neither host:port nor "0" for none`)
+	}
+	return nil
+}
+
+func oneOf(flag, value string, allowed []string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return invalid(flag, "is none of "+strings.Join(allowed, ", "))
+}
+
+func required(flag, what string) error {
+	return fmt.Errorf("--%s (or %s) is missing: %s", flag, EnvName(flag), what)
+}
+
+func invalid(flag, why string) error {
+	return fmt.Errorf("--%s (or %s) %s", flag, EnvName(flag), why)
+}

@@ -1,0 +1,116 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+)
+
+// classReconciler keeps the status and the finalizer of our GatewayClasses.
+type classReconciler struct {
+	client         client.Client
+	live           client.Reader
+	writer         *status.Writer
+	controllerName gatewayv1.GatewayController
+}
+
+func setupClass(m manager.Manager, r *classReconciler) error {
+	return builder.ControllerManagedBy(m).
+		Named("gatewayclass").
+		For(&gatewayv1.GatewayClass{}).
+		Watches(&gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(classOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(&apiextensionsv1.CustomResourceDefinition{}, handler.EnqueueRequestsFromMapFunc(r.allClasses), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+		Complete(r)
+}
+
+func classOf(_ context.Context, object client.Object) []reconcile.Request {
+	name := string(object.(*gatewayv1.Gateway).Spec.GatewayClassName)
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// allClasses maps a CRD of the Gateway API to every class.
+func (r *classReconciler) allClasses(ctx context.Context, object client.Object) []reconcile.Request {
+	if !strings.HasSuffix(object.GetName(), "."+gatewayv1.GroupName) {
+		return nil
+	}
+	var list gatewayv1.GatewayClassList
+	if err := r.client.List(ctx, &list); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
+	}
+	return requests
+}
+
+// Reconcile brings the status and the finalizer of one class up to date.
+func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var class gatewayv1.GatewayClass
+	if err := r.client.Get(ctx, request.NamespacedName, &class); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if class.Spec.ControllerName != r.controllerName {
+		return reconcile.Result{}, nil
+	}
+	if err := r.finalizer(ctx, &class); err != nil {
+		return reconcile.Result{}, err
+	}
+	versions, err := r.bundleVersions(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	decided := gateway.BuildClass(&gateway.ClassSnapshot{Class: &class, BundleVersions: versions})
+	return reconcile.Result{}, r.writer.WriteClass(ctx, class.Name, decided)
+}
+
+// finalizer keeps the class while a Gateway uses it: "It is RECOMMENDED that
+// this resource be used as a template for Gateways [...] implementations
+// SHOULD add the `gateway-exists-finalizer.gateway.networking.k8s.io`
+// finalizer". (GatewayClass)
+func (r *classReconciler) finalizer(ctx context.Context, class *gatewayv1.GatewayClass) error {
+	var users gatewayv1.GatewayList
+	if err := r.client.List(ctx, &users, client.MatchingFields{state.IndexClass: class.Name}, client.Limit(1)); err != nil {
+		return fmt.Errorf("listing the Gateways of class %s: %w", class.Name, err)
+	}
+	change := controllerutil.RemoveFinalizer
+	if len(users.Items) > 0 {
+		change = controllerutil.AddFinalizer
+	}
+	return changeFinalizers(ctx, r.client, r.live, class, func(o client.Object) bool {
+		return change(o, gatewayv1.GatewayClassFinalizerGatewaysExist)
+	})
+}
+
+// bundleVersions returns the version of each installed CRD of the Gateway API.
+func (r *classReconciler) bundleVersions(ctx context.Context) (map[string]string, error) {
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	if err := r.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the CRDs: %w", err)
+	}
+	versions := map[string]string{}
+	for i := range list.Items {
+		if crd := &list.Items[i]; strings.HasSuffix(crd.Name, "."+gatewayv1.GroupName) {
+			versions[crd.Name] = crd.Annotations[consts.BundleVersionAnnotation]
+		}
+	}
+	return versions, nil
+}

@@ -1,0 +1,87 @@
+// Package controller owns the arrows between the other packages: a watch puts
+// a key into the queue, its state is loaded, the decision built, the document
+// pushed and the statuses written. It decides when, never what.
+package controller
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Options configure the reconcilers.
+type Options struct {
+	ControllerName gatewayv1.GatewayController
+	ClusterDomain  string
+	// ClusterID begins the name of every tunnel of this cluster.
+	ClusterID string
+	// Account is the Cloudflare account in which the tunnels are.
+	Account  string
+	Provider provider.Provider
+	// Workers is how many Gateways are worked on at once.
+	Workers int
+	// DriftInterval is how long a document that was read is believed to be
+	// unchanged.
+	DriftInterval time.Duration
+}
+
+// Setup adds the indexes, the watches and both reconcilers to the manager.
+func Setup(ctx context.Context, m manager.Manager, o Options) error {
+	for _, index := range state.Indexes(o.ControllerName) {
+		if err := m.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Extract); err != nil {
+			return err
+		}
+	}
+	writer := &status.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now}
+	recorder := m.GetEventRecorder("tunnel-gateway")
+	if err := setupClass(m, &classReconciler{
+		client: m.GetClient(), live: m.GetAPIReader(), writer: writer, controllerName: o.ControllerName,
+	}); err != nil {
+		return err
+	}
+	r := newReconciler(m, o, writer, recorder)
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName}
+	return builder.TypedControllerManagedBy[state.Key](m).
+		Named("gateway").
+		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers}).
+		WithLogConstructor(logConstructor(m.GetLogger())).
+		Watches(&gatewayv1.Gateway{}, enqueue(w.fromGateway)).
+		Watches(&gatewayv1.GatewayClass{}, enqueue(w.fromClass)).
+		Watches(&gatewayv1.ListenerSet{}, enqueue(w.fromListenerSet)).
+		Watches(&gatewayv1.HTTPRoute{}, enqueue(w.fromHTTPRoute)).
+		Watches(&corev1.Namespace{}, enqueue(w.fromNamespace), builder.WithPredicates(labelsChanged)).
+		Watches(&corev1.Service{}, enqueue(w.fromService), builder.WithPredicates(serviceChanged)).
+		Complete(r)
+}
+
+func newReconciler(m manager.Manager, o Options, writer *status.Writer, recorder events.EventRecorder) *reconciler {
+	return &reconciler{
+		loader:    state.Loader{Reader: m.GetClient(), ControllerName: o.ControllerName},
+		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain},
+		writer:    writer,
+		now:       time.Now,
+		tunnels: tunnels{
+			client:        m.GetClient(),
+			live:          m.GetAPIReader(),
+			provider:      o.Provider,
+			events:        recorder,
+			account:       o.Account,
+			clusterID:     o.ClusterID,
+			driftInterval: o.DriftInterval,
+			now:           time.Now,
+			byGateway:     map[types.NamespacedName]*tunnel{},
+		},
+	}
+}

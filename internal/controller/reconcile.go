@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+)
+
+// slowPush is how long a push may take before the statuses are written without
+// its outcome.
+const slowPush = 2 * time.Second
+
+// reconciler works on one key at a time: load, build, push, report.
+type reconciler struct {
+	loader    state.Loader
+	decisions gateway.Options
+	tunnels   tunnels
+	writer    *status.Writer
+	now       func() time.Time
+}
+
+// Reconcile brings the tunnel and the statuses of a key up to date.
+func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Result, error) {
+	// Changes that come fast are taken together: the tunnel's connector drops
+	// its connections to the origins at every push.
+	if wait := r.tunnels.pacing(key); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	loaded, err := r.loader.Load(ctx, key)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	deleting := loaded.Gateway != nil && !loaded.Gateway.DeletionTimestamp.IsZero()
+	switch {
+	case loaded.Ours && !deleting:
+		return r.serve(ctx, key, loaded)
+	case loaded.Gateway != nil && loaded.Classless && !deleting:
+		// A class that is missing may be back in a moment, so nothing is let go.
+		return reconcile.Result{}, nil
+	default:
+		return r.release(ctx, key, loaded)
+	}
+}
+
+// serve carries out the decision about a Gateway of ours.
+func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loaded) (reconcile.Result, error) {
+	if loaded.RecordError != nil {
+		log.FromContext(ctx).Error(loaded.RecordError, "the tunnel is looked up by its name")
+	}
+	loaded.Snapshot.Now = r.now()
+	result := gateway.Build(loaded.Snapshot, r.decisions)
+	t := r.tunnels.of(loaded)
+	push, again := r.push(ctx, t, loaded, result)
+	err := r.writer.Write(ctx, key.NamespacedName, result.Report(push, t.record.Tunnel))
+	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// push puts the decision into effect and returns how it went and when to come
+// back. While it takes long, the statuses say all but its outcome.
+func (r *reconciler) push(ctx context.Context, t *tunnel, loaded *state.Loaded, result *gateway.Result) (gateway.Push, time.Duration) {
+	want := result.Configuration()
+	if want == nil {
+		return gateway.Push{}, 0
+	}
+	known := t.record.Tunnel
+	type outcome struct {
+		push  gateway.Push
+		again time.Duration
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		push, again := r.tunnels.apply(ctx, t, loaded.Gateway, *want)
+		done <- outcome{push, again}
+	}()
+	slow := time.NewTimer(slowPush)
+	defer slow.Stop()
+	select {
+	case o := <-done:
+		return o.push, o.again
+	case <-slow.C:
+		report := result.Report(gateway.Push{State: gateway.PushOutstanding}, known)
+		if err := r.writer.Write(ctx, loadedName(loaded), report); err != nil {
+			log.FromContext(ctx).Error(err, "statuses were not written while a push is under way")
+		}
+	}
+	o := <-done
+	return o.push, o.again
+}
+
+// release lets go of a Gateway that is being deleted or is not ours any more,
+// and takes back what was said about it. A key that never was ours costs
+// nothing here.
+func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.Loaded) (reconcile.Result, error) {
+	held := loaded.Gateway != nil && controllerutil.ContainsFinalizer(loaded.Gateway, state.Finalizer)
+	report := gateway.Withdraw(key, loaded.Snapshot)
+	if !held {
+		r.tunnels.forget(key)
+		// Without our finalizer nobody can tell who spoke about the sets.
+		report.ListenerSets = nil
+		return reconcile.Result{}, r.writer.WriteAttached(ctx, report)
+	}
+	t := r.tunnels.of(loaded)
+	if problem, again := r.tunnels.letGo(ctx, t, loaded.Gateway); problem != "" {
+		return reconcile.Result{RequeueAfter: again}, r.reportHeld(ctx, t, loaded, problem)
+	}
+	if err := r.writer.WriteAttached(ctx, report); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.tunnels.removeFinalizer(ctx, loaded.Gateway); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.tunnels.forget(key)
+	return reconcile.Result{}, nil
+}
+
+// reportHeld keeps the statuses of a Gateway current that cannot be let go
+// yet. The status of one that is not ours is not ours to write.
+func (r *reconciler) reportHeld(ctx context.Context, t *tunnel, loaded *state.Loaded, problem string) error {
+	if !loaded.Ours {
+		return nil
+	}
+	loaded.Snapshot.Now = r.now()
+	result := gateway.Build(loaded.Snapshot, r.decisions)
+	push := gateway.Push{State: gateway.PushFailed, Message: problem}
+	return r.writer.Write(ctx, loadedName(loaded), result.Report(push, t.record.Tunnel))
+}

@@ -1,0 +1,124 @@
+// Package gateway decides. It takes a [Snapshot], everything in the cluster
+// that can affect one Gateway, and returns a [Result]: the effective hostname
+// table, the ingress rules for the tunnel and the status of every object.
+//
+// It is pure: no client, no context, no clock, no logger and no I/O belong in
+// here. The same Snapshot, its slices in any order, gives the same Result to
+// the byte, and the Snapshot is never changed.
+package gateway
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Snapshot is everything that can affect one Gateway. Build only reads it.
+type Snapshot struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Gateway is the one to decide about.
+	Gateway *gatewayv1.Gateway
+	// Class is the Gateway's class, or nil when there is none to be had, as in
+	// a folder of manifests.
+	Class *gatewayv1.GatewayClass
+	// ListenerSets are those whose parentRef points to the Gateway, whether the
+	// Gateway allows them or not.
+	ListenerSets []*gatewayv1.ListenerSet
+	// HTTPRoutes are those with a parentRef to the Gateway or to one of the
+	// ListenerSets.
+	HTTPRoutes []*gatewayv1.HTTPRoute
+	// Namespaces are those of the ListenerSets and the routes, by name.
+	Namespaces map[string]*corev1.Namespace
+	// Services are those that the routes' backends name.
+	Services map[types.NamespacedName]*corev1.Service
+	// Tunnel is the Gateway's tunnel, or empty when it has none yet.
+	Tunnel provider.TunnelID
+}
+
+// Options are the settings of the controller that its decisions depend on.
+type Options struct {
+	// ControllerName is what GatewayClasses of ours carry, and what our entries
+	// in a route's status say.
+	ControllerName gatewayv1.GatewayController
+	// ClusterDomain is the DNS domain of the cluster, without dots at its ends.
+	ClusterDomain string
+}
+
+// Result is what Build decided.
+type Result struct {
+	// Listeners is the effective hostname table: the listeners of all owners in
+	// order of precedence, and after them those of sets that are not allowed.
+	Listeners []*Listener
+	// Sets are the ListenerSets in order of precedence, allowed or not.
+	Sets []*Set
+	// Routes are the routes, oldest first.
+	Routes []*Route
+	// Rejected says why the Gateway is not accepted; nil when it is.
+	Rejected *Problem
+	// Rules are the tunnel's ingress rules from the top, each with its origin;
+	// none when the Gateway is not accepted.
+	Rules []Rule
+
+	gateway    *gatewayv1.Gateway
+	listeners  []*Listener // the Gateway's own
+	controller gatewayv1.GatewayController
+}
+
+// Problem is the reason for a condition that is not in its good state, and a
+// message for the person who has to mend it.
+type Problem struct {
+	Reason  string
+	Message string
+}
+
+// Build decides about one Gateway. It reads as a table of contents: each step
+// works on what the steps before it found out.
+func Build(s *Snapshot, o Options) *Result {
+	r := &Result{gateway: s.Gateway, controller: o.ControllerName}
+
+	// Which listeners are there, and in which order do they take precedence?
+	r.listeners, r.Sets = mergeListeners(s)
+	r.Listeners = inPrecedence(r.listeners, r.Sets)
+
+	// Which of them hold their hostname, and which lose it to whom?
+	resolveConflicts(r.listeners, r.Sets)
+
+	// What do they reference, and does it exist?
+	for _, l := range r.Listeners {
+		l.Unresolved = unresolvedReference(l)
+	}
+	r.Rejected = gatewayProblem(s, r.listeners)
+
+	// Which routes attach to which of them, and to which backends do they lead?
+	r.Routes = normaliseRoutes(s)
+	backends := backendResolver{services: s.Services, clusterDomain: o.ClusterDomain}
+	for _, route := range r.Routes {
+		route.resolve(backends)
+	}
+	attachRoutes(r.Routes, newParents(s, r.listeners, r.Sets))
+
+	// What does the tunnel have to do?
+	if r.Rejected == nil {
+		r.Rules = ingressRules(r.Listeners)
+	}
+	return r
+}
+
+// Configuration returns the document for the tunnel, or nil when the Gateway
+// is not accepted: then nothing is pushed, and the last document stays in
+// force.
+func (r *Result) Configuration() *provider.Configuration {
+	if r.Rejected != nil {
+		return nil
+	}
+	c := &provider.Configuration{Ingress: make([]provider.IngressRule, len(r.Rules))}
+	for i, rule := range r.Rules {
+		c.Ingress[i] = rule.IngressRule
+	}
+	return c
+}

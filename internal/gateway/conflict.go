@@ -1,0 +1,176 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// resolveConflicts decides which listeners hold their place. Owners are taken
+// in order of precedence, and each in two steps: what an earlier owner holds
+// is lost; among the rest of the owner's own, nobody wins.
+//
+// Sets that are not allowed take part in nothing.
+func resolveConflicts(own []*Listener, sets []*Set) {
+	held := newPlaces()
+	held.settle(own)
+	for _, set := range sets {
+		if set.NotAllowed == nil {
+			held.settle(set.Listeners)
+		}
+	}
+}
+
+// places is what listeners hold so far, for looking up who is in the way.
+type places struct {
+	byPort     map[gatewayv1.PortNumber][]*Listener // one for each protocol in use
+	byHostname map[string][]*Listener               // one for each port in use; all of one owner
+}
+
+func newPlaces() *places {
+	return &places{byPort: map[gatewayv1.PortNumber][]*Listener{}, byHostname: map[string][]*Listener{}}
+}
+
+// settle decides about the listeners of one owner and adds those that hold
+// their place.
+func (p *places) settle(listeners []*Listener) {
+	rejectAcrossOwners(listeners, p)
+	rejectWithinOwner(listeners)
+	for _, l := range listeners {
+		if l.holds {
+			p.add(l)
+		}
+	}
+	for _, l := range listeners {
+		l.sharedPorts = p.otherPorts(l)
+	}
+}
+
+func (p *places) add(l *Listener) {
+	sameProtocol := func(other *Listener) bool { return other.Spec.Protocol == l.Spec.Protocol }
+	if !slices.ContainsFunc(p.byPort[l.Spec.Port], sameProtocol) {
+		p.byPort[l.Spec.Port] = append(p.byPort[l.Spec.Port], l)
+	}
+	p.byHostname[l.Hostname()] = append(p.byHostname[l.Hostname()], l)
+}
+
+// rejectAcrossOwners rejects the listeners of one owner that an earlier owner
+// is in the way of: "Listeners on the parent Gateway take priority over all
+// others", then the earlier ListenerSet (GEP-1713). What is rejected here
+// holds nothing and cannot make a third listener lose.
+func rejectAcrossOwners(listeners []*Listener, held *places) {
+	for _, l := range listeners {
+		l.Rejected = lostToEarlierOwner(l, held)
+		l.holds = l.Rejected == nil
+	}
+}
+
+// lostToEarlierOwner looks at the protocol before the hostname, and at the
+// listener's own port before the others.
+func lostToEarlierOwner(l *Listener, held *places) *Problem {
+	for _, other := range held.byPort[l.Spec.Port] {
+		if other.Spec.Protocol != l.Spec.Protocol {
+			return &Problem{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf(
+				"Port %d is used with protocol %s by %s, which takes precedence; one port has one protocol.",
+				l.Spec.Port, other.Spec.Protocol, describeOwner(other))}
+		}
+	}
+	if !supportedProtocol(l.Spec.Protocol) {
+		return &Problem{string(gatewayv1.ListenerReasonUnsupportedProtocol), fmt.Sprintf(
+			"Protocol %s cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.", l.Spec.Protocol)}
+	}
+	holders := held.byHostname[l.Hostname()]
+	for _, other := range holders {
+		if other.Spec.Port == l.Spec.Port {
+			return &Problem{string(gatewayv1.ListenerReasonHostnameConflict), fmt.Sprintf(
+				"%s on port %d is claimed by %s, which takes precedence.",
+				describeHostname(l.Hostname()), l.Spec.Port, describeOwner(other))}
+		}
+	}
+	if len(holders) > 0 {
+		return &Problem{string(gatewayv1.ListenerReasonPortUnavailable), fmt.Sprintf(
+			"%s is claimed on port %d by %s, which takes precedence; a tunnel serves a hostname on every port at once, so one hostname has one owner.",
+			describeHostname(l.Hostname()), holders[0].Spec.Port, describeOwner(holders[0]))}
+	}
+	return nil
+}
+
+// rejectWithinOwner rejects the listeners of one owner that are not distinct
+// from each other: "MUST NOT pick one conflicting Listener as the winner"
+// (GatewaySpec.Listeners). They hold their port and hostname against later
+// owners all the same: a mistake must not hand a hostname to a tenant.
+func rejectWithinOwner(listeners []*Listener) {
+	candidates := make([]*Listener, 0, len(listeners))
+	for _, l := range listeners {
+		if l.holds {
+			candidates = append(candidates, l)
+		}
+	}
+	byPort := map[gatewayv1.PortNumber][]*Listener{}
+	for _, l := range candidates {
+		byPort[l.Spec.Port] = append(byPort[l.Spec.Port], l)
+	}
+	for _, l := range candidates {
+		l.Rejected = conflictWithSibling(l, byPort[l.Spec.Port])
+	}
+}
+
+// conflictWithSibling looks at the protocol of every sibling before the
+// hostname of any.
+func conflictWithSibling(l *Listener, onPort []*Listener) *Problem {
+	for _, sibling := range onPort {
+		if sibling.Spec.Protocol != l.Spec.Protocol {
+			return &Problem{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf(
+				"Port %d is used with protocol %s by listener %q of the same object, and with %s by this one; one port has one protocol.",
+				l.Spec.Port, sibling.Spec.Protocol, sibling.Spec.Name, l.Spec.Protocol)}
+		}
+	}
+	for _, sibling := range onPort {
+		if sibling != l && sibling.Hostname() == l.Hostname() {
+			return &Problem{string(gatewayv1.ListenerReasonHostnameConflict), fmt.Sprintf(
+				"%s on port %d is claimed by listener %q of the same object too; neither is served until one of them goes.",
+				describeHostname(l.Hostname()), l.Spec.Port, sibling.Spec.Name)}
+		}
+	}
+	return nil
+}
+
+// supportedProtocol reports whether ingress rules can serve the protocol.
+func supportedProtocol(p gatewayv1.ProtocolType) bool {
+	return p == gatewayv1.HTTPProtocolType || p == gatewayv1.HTTPSProtocolType
+}
+
+// describeOwner names the Gateway, which everybody attached to it knows, but
+// never another tenant: "Implementations SHOULD be cautious about what
+// information from the parent or siblings are reported" (ListenerSetSpec).
+func describeOwner(l *Listener) string {
+	if l.Owner.Kind == KindGateway {
+		return fmt.Sprintf("listener %q of Gateway %s", l.Spec.Name, l.Owner.NamespacedName)
+	}
+	return "another ListenerSet"
+}
+
+func describeHostname(hostname string) string {
+	if hostname == "" {
+		return "The place for every hostname"
+	}
+	return fmt.Sprintf("Hostname %q", hostname)
+}
+
+// otherPorts lists the other ports on which the listener's owner uses the
+// hostname, for its message: they share their routes' traffic.
+func (p *places) otherPorts(l *Listener) string {
+	holders := p.byHostname[l.Hostname()]
+	if !l.holds || len(holders) < 2 {
+		return ""
+	}
+	var ports []string
+	for _, other := range holders {
+		if other.Spec.Port != l.Spec.Port {
+			ports = append(ports, fmt.Sprint(other.Spec.Port))
+		}
+	}
+	return strings.Join(ports, ", ")
+}

@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// namespaceRule is allowedListeners.namespaces of a Gateway, or
+// allowedRoutes.namespaces of a listener.
+type namespaceRule struct {
+	from       gatewayv1.FromNamespaces
+	own        string // what "Same" means
+	selector   labels.Selector
+	invalid    error // the selector does not parse: nobody is admitted
+	namespaces map[string]*corev1.Namespace
+}
+
+func newNamespaceRule(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, own string, namespaces map[string]*corev1.Namespace) namespaceRule {
+	rule := namespaceRule{from: from, own: own, namespaces: namespaces}
+	if from == gatewayv1.NamespacesFromSelector {
+		rule.selector, rule.invalid = metav1.LabelSelectorAsSelector(selector)
+	}
+	return rule
+}
+
+// admits reports whether objects of the namespace may attach.
+func (r namespaceRule) admits(namespace string) bool {
+	switch r.from {
+	case gatewayv1.NamespacesFromAll:
+		return true
+	case gatewayv1.NamespacesFromSame:
+		return namespace == r.own
+	case gatewayv1.NamespacesFromSelector:
+		object := r.namespaces[namespace]
+		return r.invalid == nil && object != nil && r.selector.Matches(labels.Set(object.Labels))
+	default: // None, and whatever a later version of the API adds
+		return false
+	}
+}
+
+// explain says why the namespace is not admitted; it completes a sentence
+// whose subject is the field.
+func (r namespaceRule) explain(namespace string) string {
+	switch r.from {
+	case gatewayv1.NamespacesFromSame:
+		return fmt.Sprintf("admits namespace %q only (from: Same)", r.own)
+	case gatewayv1.NamespacesFromSelector:
+		if r.invalid != nil {
+			return fmt.Sprintf("has a selector that is not valid: %v", r.invalid)
+		}
+		object := r.namespaces[namespace]
+		if object == nil {
+			return fmt.Sprintf("has the selector %q, and the namespace does not exist", r.selector)
+		}
+		if len(object.Labels) == 0 {
+			return fmt.Sprintf("has the selector %q, and the namespace has no labels", r.selector)
+		}
+		return fmt.Sprintf("has the selector %q, and the namespace has the labels %q", r.selector, labels.Set(object.Labels))
+	default:
+		return "admits none (from: None, also when it is not set)"
+	}
+}

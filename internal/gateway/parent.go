@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Parent is how a route fares at one of its parentRefs.
+type Parent struct {
+	// Ref is the parentRef as the route's spec has it.
+	Ref gatewayv1.ParentReference
+	// Owner is the Gateway or ListenerSet that it leads to.
+	Owner Owner
+	// Listeners are those of the owner that admit the route.
+	Listeners []*Listener
+	// Rejected says why the route is not accepted there; nil when it is.
+	Rejected *Problem
+}
+
+// OwnerOf returns the object that a parentRef of an object in the namespace
+// leads to, and false when it is of no kind that owns listeners.
+func OwnerOf(ref gatewayv1.ParentReference, namespace string) (Owner, bool) {
+	kind := string(ptr.Deref(ref.Kind, KindGateway))
+	owner := Owner{kind, types.NamespacedName{
+		Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(namespace))),
+		Name:      string(ref.Name),
+	}}
+	return owner, ptr.Deref(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName &&
+		(kind == KindGateway || kind == KindListenerSet)
+}
+
+// parents are the objects that routes can attach to here.
+type parents map[Owner]parentListeners
+
+type parentListeners struct {
+	listeners  []*Listener
+	notAllowed *Problem // of a ListenerSet
+}
+
+func newParents(s *Snapshot, own []*Listener, sets []*Set) parents {
+	p := make(parents, 1+len(sets))
+	self := gatewayOwner(s.Gateway)
+	p[self] = parentListeners{listeners: own}
+	for _, set := range sets {
+		p[set.Owner] = parentListeners{listeners: set.Listeners, notAllowed: set.NotAllowed}
+	}
+	return p
+}
+
+// attachRoutes decides about every parentRef that leads here, counts the
+// routes of each listener and puts them into the listeners that serve.
+func attachRoutes(routes []*Route, p parents) {
+	for _, route := range routes {
+		for _, ref := range route.parentRefs {
+			owner, ok := OwnerOf(ref, route.Namespace)
+			parent, here := p[owner]
+			if !ok || !here {
+				continue
+			}
+			route.Parents = append(route.Parents, attach(route, ref, owner, parent))
+		}
+		for _, parent := range route.Parents {
+			for _, l := range parent.Listeners {
+				l.take(route, parent.Rejected == nil)
+			}
+		}
+	}
+}
+
+// take counts an accepted route once, however many parentRefs lead here. A
+// route that is not accepted although a listener admits it still puts in the
+// 500 answers of what it asks for and cannot get.
+func (l *Listener) take(route *Route, accepted bool) {
+	if l.lastAttached == route {
+		return
+	}
+	l.lastAttached = route
+	if accepted {
+		l.AttachedRoutes++
+	}
+	if l.Serves() {
+		l.routes = append(l.routes, route)
+	}
+}
+
+// attach tries the owner's listeners one by one. A route that none of them
+// admits gets the reason of the furthest step that one of them reached.
+func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) *Parent {
+	parent := &Parent{Ref: ref, Owner: owner}
+	if p.notAllowed != nil {
+		parent.Rejected = rejection(gatewayv1.RouteReasonNoMatchingParent,
+			"%s has no listeners in effect: %s", owner, p.notAllowed.Message)
+		return parent
+	}
+	var selected, permitted []*Listener
+	for _, l := range p.listeners {
+		if !selects(ref, l) {
+			continue
+		}
+		selected = append(selected, l)
+		if !l.allowed.admits(route.Namespace) || !admitsKind(l, route.Kind) {
+			continue
+		}
+		permitted = append(permitted, l)
+		if route.meets(l.Hostname()) {
+			parent.Listeners = append(parent.Listeners, l)
+		}
+	}
+	switch {
+	case len(parent.Listeners) > 0:
+		parent.Rejected = route.unsupported()
+	case len(permitted) > 0:
+		parent.Rejected = noMatchingHostname(route, permitted)
+	case len(selected) > 0:
+		parent.Rejected = notAllowed(route, selected)
+	default:
+		parent.Rejected = noMatchingParent(ref, owner, p.listeners)
+	}
+	return parent
+}
+
+// selects: "When SectionName is specified with Port, the name and port of the
+// selected listener must match both specified values." (ParentReference.Port)
+func selects(ref gatewayv1.ParentReference, l *Listener) bool {
+	return (ref.SectionName == nil || *ref.SectionName == l.Spec.Name) &&
+		(ref.Port == nil || *ref.Port == l.Spec.Port)
+}
+
+// unsupported rejects a route of which nothing is served as it was written.
+func (r *Route) unsupported() *Problem {
+	if !r.servesNothing() {
+		return nil
+	}
+	return rejection(gatewayv1.RouteReasonUnsupportedValue,
+		"A tunnel cannot express any rule of this route as written. %s.", describeDropped(r.Dropped))
+}
+
+func noMatchingParent(ref gatewayv1.ParentReference, owner Owner, listeners []*Listener) *Problem {
+	var wanted []string
+	if ref.SectionName != nil {
+		wanted = append(wanted, fmt.Sprintf("the name %q", *ref.SectionName))
+	}
+	if ref.Port != nil {
+		wanted = append(wanted, fmt.Sprintf("port %d", *ref.Port))
+	}
+	if len(wanted) == 0 {
+		return rejection(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners.", owner)
+	}
+	return rejection(gatewayv1.RouteReasonNoMatchingParent,
+		"%s has no listener with %s; it has %s.", owner, strings.Join(wanted, " and "), describeListeners(listeners))
+}
+
+func notAllowed(route *Route, selected []*Listener) *Problem {
+	reasons := make([]string, len(selected))
+	for i, l := range selected {
+		if admitsKind(l, route.Kind) {
+			reasons[i] = fmt.Sprintf("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.allowed.explain(route.Namespace))
+		} else {
+			reasons[i] = fmt.Sprintf("listener %q does not take routes of kind %s", l.Spec.Name, route.Kind)
+		}
+	}
+	return rejection(gatewayv1.RouteReasonNotAllowedByListeners,
+		"No listener allows this route from namespace %q: %s.", route.Namespace, strings.Join(reasons, "; "))
+}
+
+func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
+	return rejection(gatewayv1.RouteReasonNoMatchingListenerHostname,
+		"None of the hostnames %s intersects with a listener: %s.", route.describeHostnames(), describeListeners(permitted))
+}
+
+// describeListeners names at most a few: a Gateway can have many.
+func describeListeners(listeners []*Listener) string {
+	const most = 5
+	var parts []string
+	for i, l := range listeners {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more", len(listeners)-most))
+			break
+		}
+		hostname := l.Hostname()
+		if hostname == "" {
+			hostname = "every hostname"
+		}
+		parts = append(parts, fmt.Sprintf("%q (%s, port %d)", l.Spec.Name, hostname, l.Spec.Port))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func rejection(reason gatewayv1.RouteConditionReason, format string, args ...any) *Problem {
+	return &Problem{Reason: string(reason), Message: fmt.Sprintf(format, args...)}
+}

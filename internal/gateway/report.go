@@ -1,0 +1,225 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Report is what is to be said about every object of a Snapshot. Conditions
+// carry no transition time: whoever writes them knows what was there before.
+type Report struct {
+	Gateway      gatewayv1.GatewayStatus
+	ListenerSets []ListenerSetStatus
+	Routes       []RouteStatus
+	// Owners are the objects whose entries in a route's status the report
+	// speaks for: an entry of ours for one of them that the report does not
+	// have is stale.
+	Owners map[Owner]bool
+}
+
+// Withdraw takes back what was said about the ListenerSets and routes of a
+// Gateway that is not ours any more. self is the Gateway, or a ListenerSet that
+// does not exist.
+func Withdraw(self Owner, s *Snapshot) Report {
+	report := Report{Owners: map[Owner]bool{self: true}}
+	for _, set := range s.ListenerSets {
+		name := types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
+		report.Owners[Owner{KindListenerSet, name}] = true
+		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{name, unclaimed(set.Generation)})
+	}
+	for _, route := range normaliseRoutes(s) {
+		report.Routes = append(report.Routes, RouteStatus{
+			Kind: route.Kind, NamespacedName: route.NamespacedName, ParentRefs: route.parentRefs,
+		})
+	}
+	return report
+}
+
+// unclaimed is the status of a ListenerSet that no controller has spoken about:
+// the CRD's default.
+func unclaimed(generation int64) gatewayv1.ListenerSetStatus {
+	var status gatewayv1.ListenerSetStatus
+	for _, kind := range []string{typeAccepted, typeProgrammed} {
+		status.Conditions = append(status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionUnknown, ObservedGeneration: generation,
+			Reason: reasonPending, Message: "Waiting for controller",
+		})
+	}
+	return status
+}
+
+// ListenerSetStatus is the status of one ListenerSet.
+type ListenerSetStatus struct {
+	types.NamespacedName
+	Status gatewayv1.ListenerSetStatus
+}
+
+// RouteStatus holds the entries of one route for this Gateway and its
+// ListenerSets.
+type RouteStatus struct {
+	Kind string
+	types.NamespacedName
+	// ParentRefs are those of the spec that was read.
+	ParentRefs []gatewayv1.ParentReference
+	Parents    []gatewayv1.RouteParentStatus
+}
+
+// Report says what Build decided, given how the push stands. tunnel is the
+// Gateway's tunnel, or empty when it has none.
+func (r *Result) Report(push Push, tunnel provider.TunnelID) Report {
+	report := Report{
+		Gateway: r.gatewayStatus(push, tunnel),
+		Owners:  map[Owner]bool{gatewayOwner(r.gateway): true},
+	}
+	for _, set := range r.Sets {
+		report.Owners[set.Owner] = true
+		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, push)})
+	}
+	for _, route := range r.Routes {
+		report.Routes = append(report.Routes, r.routeStatus(route))
+	}
+	return report
+}
+
+// AttachedListenerSets counts the sets that are allowed and accepted.
+func (r *Result) AttachedListenerSets() int32 {
+	var n int32
+	for _, set := range r.Sets {
+		if r.setProblem(set) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Result) gatewayStatus(push Push, tunnel provider.TunnelID) gatewayv1.GatewayStatus {
+	c := conditions{generation: r.gateway.Generation}
+	switch invalid := describeInvalid(r.listeners); {
+	case r.Rejected != nil:
+		c.set(typeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
+		c.set(typeProgrammed, false, reasonInvalid, "The Gateway is not accepted; the tunnel keeps its last configuration.")
+	case invalid != "":
+		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners serve: "+invalid+"."+r.tlsMessage())
+		c.programmed(push, r.gateway.Status.Conditions)
+	default:
+		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.tlsMessage())
+		c.programmed(push, r.gateway.Status.Conditions)
+	}
+	status := gatewayv1.GatewayStatus{
+		Conditions:           c.list,
+		AttachedListenerSets: ptr.To(r.AttachedListenerSets()),
+		Listeners:            make([]gatewayv1.ListenerStatus, len(r.listeners)),
+	}
+	if tunnel != "" {
+		status.Addresses = []gatewayv1.GatewayStatusAddress{{Type: ptr.To(gatewayv1.HostnameAddressType), Value: tunnel.Hostname()}}
+	}
+	for i, l := range r.listeners {
+		status.Listeners[i] = r.listenerStatus(l, r.gateway.Generation, push, currentListener(r.gateway.Status.Listeners, l.Spec.Name))
+	}
+	return status
+}
+
+// tlsMessage says what spec.tls asks for in vain.
+func (r *Result) tlsMessage() string {
+	if r.gateway.Spec.TLS == nil {
+		return ""
+	}
+	return " Its spec.tls has no effect: Cloudflare's edge terminates TLS with its own settings."
+}
+
+func (r *Result) listenerStatus(l *Listener, generation int64, push Push, current []metav1.Condition) gatewayv1.ListenerStatus {
+	kinds := l.SupportedKinds
+	if kinds == nil {
+		kinds = []gatewayv1.RouteGroupKind{} // the API wants a list, also an empty one
+	}
+	return gatewayv1.ListenerStatus{
+		Name:           l.Spec.Name,
+		SupportedKinds: kinds,
+		AttachedRoutes: l.AttachedRoutes,
+		Conditions:     listenerConditions(l, generation, r.Rejected, push, current),
+	}
+}
+
+func currentListener(listeners []gatewayv1.ListenerStatus, name gatewayv1.SectionName) []metav1.Condition {
+	i := slices.IndexFunc(listeners, func(l gatewayv1.ListenerStatus) bool { return l.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return listeners[i].Conditions
+}
+
+// setProblem says why a set is not accepted, or nil. "Accepted: True when at
+// least one entry is accepted and its references resolve."
+func (r *Result) setProblem(set *Set) *Problem {
+	switch {
+	case set.NotAllowed != nil:
+		return set.NotAllowed
+	case r.Rejected != nil:
+		return &Problem{reasonParentNotAccepted, fmt.Sprintf(
+			"Gateway %s/%s is not accepted: %s", r.gateway.Namespace, r.gateway.Name, r.Rejected.Reason)}
+	case !slices.ContainsFunc(set.Listeners, (*Listener).Serves):
+		return &Problem{reasonNotValid, "No listener of the set serves: " + describeInvalid(set.Listeners) + "."}
+	}
+	return nil
+}
+
+func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
+	c := conditions{generation: set.object.Generation}
+	problem := r.setProblem(set)
+	message := "The ListenerSet is accepted."
+	if invalid := describeInvalid(set.Listeners); invalid != "" {
+		message = "The ListenerSet is accepted, but not all of its listeners serve: " + invalid + "."
+	}
+	c.check(typeAccepted, problem, reasonAccepted, message)
+	switch {
+	case problem == nil:
+		c.programmed(push, set.object.Status.Conditions)
+	case problem.Reason == reasonParentNotAccepted:
+		c.set(typeProgrammed, false, reasonParentNotProgrammed, problem.Message)
+	default:
+		c.set(typeProgrammed, false, problem.Reason, problem.Message)
+	}
+	status := gatewayv1.ListenerSetStatus{
+		Conditions: c.list,
+		Listeners:  make([]gatewayv1.ListenerEntryStatus, len(set.Listeners)),
+	}
+	for i, l := range set.Listeners {
+		current := currentEntry(set.object.Status.Listeners, l.Spec.Name)
+		status.Listeners[i] = gatewayv1.ListenerEntryStatus(r.listenerStatus(l, set.object.Generation, push, current))
+	}
+	return status
+}
+
+func currentEntry(entries []gatewayv1.ListenerEntryStatus, name gatewayv1.SectionName) []metav1.Condition {
+	i := slices.IndexFunc(entries, func(e gatewayv1.ListenerEntryStatus) bool { return e.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return entries[i].Conditions
+}
+
+func (r *Result) routeStatus(route *Route) RouteStatus {
+	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, ParentRefs: route.parentRefs}
+	for _, parent := range route.Parents {
+		c := conditions{generation: route.generation}
+		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), "The route is accepted.")
+		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), "Every reference resolves.")
+		if parent.Rejected == nil && len(route.Dropped) > 0 {
+			c.set(string(gatewayv1.RouteConditionPartiallyInvalid), true,
+				string(gatewayv1.RouteReasonUnsupportedValue), describeDropped(route.Dropped))
+		}
+		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{
+			ParentRef:      parent.Ref,
+			ControllerName: r.controller,
+			Conditions:     c.list,
+		})
+	}
+	return status
+}

@@ -1,0 +1,147 @@
+package gateway
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Route is a route of any kind, written as an HTTPRoute: it keeps all that the
+// API says, also what a tunnel's ingress rule cannot express.
+type Route struct {
+	Kind string
+	types.NamespacedName
+	// Hostnames are those of the spec; none means the listener's own.
+	Hostnames []string
+	// Rules are those of the spec.
+	Rules []gatewayv1.HTTPRouteRule
+	// Parents has an entry for each parentRef that leads to the Gateway.
+	Parents []*Parent
+	// Unresolved is the first backendRef that does not resolve; nil when all
+	// do.
+	Unresolved *Problem
+	// Dropped names what an ingress rule cannot express, by rule number.
+	Dropped []Dropped
+
+	generation int64
+	created    metav1.Time
+	parentRefs []gatewayv1.ParentReference
+	rank       int         // place among the routes, oldest first
+	answers    []answer    // one for each rule
+	matches    []ruleMatch // what the tunnel can tell apart, in order
+}
+
+// normaliseRoutes returns the snapshot's routes, oldest first, then by
+// "{namespace}/{name}", then by kind.
+func normaliseRoutes(s *Snapshot) []*Route {
+	routes := make([]*Route, 0, len(s.HTTPRoutes))
+	for _, object := range s.HTTPRoutes {
+		routes = append(routes, newHTTPRoute(object))
+	}
+	slices.SortFunc(routes, func(a, b *Route) int {
+		return cmp.Or(
+			compareAge(a.created, b.created),
+			cmp.Compare(a.String(), b.String()),
+			cmp.Compare(a.Kind, b.Kind),
+		)
+	})
+	for i, route := range routes {
+		route.rank = i
+	}
+	return routes
+}
+
+func newHTTPRoute(object *gatewayv1.HTTPRoute) *Route {
+	route := &Route{
+		Kind:           KindHTTPRoute,
+		NamespacedName: types.NamespacedName{Namespace: object.Namespace, Name: object.Name},
+		Hostnames:      make([]string, len(object.Spec.Hostnames)),
+		Rules:          object.Spec.Rules,
+		generation:     object.Generation,
+		created:        object.CreationTimestamp,
+		parentRefs:     object.Spec.ParentRefs,
+	}
+	for i, hostname := range object.Spec.Hostnames {
+		route.Hostnames[i] = string(hostname)
+	}
+	return route
+}
+
+// ruleMatch is a match of a rule that a tunnel can tell apart by the path.
+type ruleMatch struct {
+	rule, match int
+	path        pathMatch
+}
+
+// resolve finds out what each rule answers and which of its matches the tunnel
+// can tell apart.
+func (r *Route) resolve(backends backendResolver) {
+	r.answers = make([]answer, len(r.Rules))
+	for i := range r.Rules {
+		var problem *Problem
+		r.answers[i], problem = answerOf(&r.Rules[i], i, r.Namespace, backends)
+		if r.Unresolved == nil {
+			r.Unresolved = problem
+		}
+		dropped := Dropped{Rule: i, Fields: r.answers[i].unsupported}
+		for j, match := range matchesOf(&r.Rules[i]) {
+			path, fields := expressMatch(match)
+			dropped.add(fields)
+			if len(fields) == 0 {
+				r.matches = append(r.matches, ruleMatch{rule: i, match: j, path: path})
+			}
+		}
+		if len(dropped.Fields) > 0 {
+			r.Dropped = append(r.Dropped, dropped)
+		}
+	}
+}
+
+// servesNothing reports whether no rule at all is served as it was written.
+func (r *Route) servesNothing() bool {
+	return len(r.Dropped) > 0 && len(r.Dropped) == len(r.Rules)
+}
+
+// matchesOf: "If no matches are specified, the default is a prefix path match
+// on "/", which has the effect of matching every HTTP request."
+// (HTTPRouteRule.Matches)
+func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
+	if len(rule.Matches) == 0 {
+		return []gatewayv1.HTTPRouteMatch{{}}
+	}
+	return rule.Matches
+}
+
+// hostnamesOn returns the hostnames that the route serves on a listener, each
+// with the one that the route wrote; none when they do not intersect.
+func (r *Route) hostnamesOn(listener string) []servedHostname {
+	if len(r.Hostnames) == 0 {
+		return []servedHostname{{served: listener}}
+	}
+	var served []servedHostname
+	for _, written := range r.Hostnames {
+		if hostname, ok := intersect(listener, written); ok {
+			served = append(served, servedHostname{written: written, served: hostname})
+		}
+	}
+	return served
+}
+
+// meets reports whether the route has a hostname on the listener.
+func (r *Route) meets(listener string) bool {
+	return len(r.Hostnames) == 0 || slices.ContainsFunc(r.Hostnames, func(written string) bool {
+		_, ok := intersect(listener, written)
+		return ok
+	})
+}
+
+type servedHostname struct {
+	written string // by the route; it decides the order
+	served  string // by the ingress rule
+}
+
+func (r *Route) describeHostnames() string { return strings.Join(r.Hostnames, ", ") }

@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Dropped is what a tunnel's ingress rule cannot express of a route's rule.
+type Dropped struct {
+	// Rule is the rule's number, from 0.
+	Rule int
+	// Fields are the names of what is not supported, without repetition.
+	Fields []string
+}
+
+func (d *Dropped) add(fields []string) {
+	for _, field := range fields {
+		if !slices.Contains(d.Fields, field) {
+			d.Fields = append(d.Fields, field)
+		}
+	}
+}
+
+// describeDropped begins as the API demands: "the message for this condition
+// MUST start with the prefix "Dropped Rule"". (RouteConditionPartiallyInvalid)
+func describeDropped(dropped []Dropped) string {
+	parts := make([]string, len(dropped))
+	for i, d := range dropped {
+		parts[i] = fmt.Sprintf("rule %d: %s", d.Rule, strings.Join(d.Fields, ", "))
+	}
+	return "Dropped R" + strings.Join(parts, "; ")[1:]
+}
+
+// expressMatch returns the part of a match that a tunnel can tell apart, its
+// path, or the fields that it cannot: such a match is left out.
+func expressMatch(match gatewayv1.HTTPRouteMatch) (pathMatch, []string) {
+	var fields []string
+	path, err := newPathMatch(match.Path)
+	if err != nil {
+		fields = append(fields, err.Error())
+	}
+	if len(match.Headers) > 0 {
+		fields = append(fields, "headers match")
+	}
+	if len(match.QueryParams) > 0 {
+		fields = append(fields, "queryParams match")
+	}
+	if match.Method != nil {
+		fields = append(fields, "method match")
+	}
+	return path, fields
+}
+
+// unsupportedActions names what a rule asks to be done that a tunnel cannot
+// do: such a rule answers 500, so that its requests never fall to a wider rule
+// that lacks, say, the filter.
+func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
+	var dropped Dropped
+	for _, filter := range rule.Filters {
+		dropped.add([]string{fmt.Sprintf("filter %s", filter.Type)})
+	}
+	serving := 0
+	for _, backend := range rule.BackendRefs {
+		if weight(backend) != 0 {
+			serving++
+		}
+		for _, filter := range backend.Filters {
+			dropped.add([]string{fmt.Sprintf("backendRef filter %s", filter.Type)})
+		}
+	}
+	if serving > 1 {
+		dropped.add([]string{fmt.Sprintf("%d backendRefs with a weight", serving)})
+	}
+	if t := rule.Timeouts; t != nil && (t.Request != nil || t.BackendRequest != nil) {
+		dropped.add([]string{"timeouts"})
+	}
+	if rule.Retry != nil {
+		dropped.add([]string{"retry"})
+	}
+	if rule.SessionPersistence != nil {
+		dropped.add([]string{"sessionPersistence"})
+	}
+	return dropped.Fields
+}
+
+// weight: "If unspecified, weight defaults to 1." (BackendRef.Weight)
+func weight(backend gatewayv1.HTTPBackendRef) int32 { return ptr.Deref(backend.Weight, 1) }

@@ -1,0 +1,138 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
+)
+
+// coreKind is a kind that is built into the API server.
+func coreKind(gvk schema.GroupVersionKind, namespaced bool, name apivalidation.ValidateNameFunc) func() (kind, error) {
+	decode := func(u *unstructured.Unstructured) (client.Object, []error) {
+		object, err := newObject(gvk)
+		if err != nil {
+			return nil, []error{err}
+		}
+		if errs := decodeStrict(u, object); len(errs) > 0 {
+			return nil, errs
+		}
+		errs := apivalidation.ValidateObjectMetaAccessor(object, namespaced, name, field.NewPath("metadata"))
+		return object, asErrors(append(errs, complete(object)...))
+	}
+	k := kind{stored: gvk, served: []string{gvk.Version}, namespaced: namespaced, decode: decode}
+	return func() (kind, error) { return k, nil }
+}
+
+func decodeStrict(u *unstructured.Unstructured, into client.Object) []error {
+	data, err := json.Marshal(u.Object)
+	if err != nil {
+		return []error{fmt.Errorf("encode the object: %w", err)}
+	}
+	unknown, err := kjson.UnmarshalStrict(data, into)
+	if err != nil {
+		return []error{err}
+	}
+	return refused(unknown, unknownField)
+}
+
+// complete applies the API server's defaults and checks on which routing
+// depends, and no others.
+func complete(object client.Object) field.ErrorList {
+	switch object := object.(type) {
+	case *corev1.Namespace:
+		completeNamespace(object)
+	case *corev1.Service:
+		completeService(object)
+		return validateService(object)
+	case *corev1.Secret:
+		completeSecret(object)
+	case *discoveryv1.EndpointSlice:
+		completeEndpointSlice(object)
+	}
+	return nil
+}
+
+// completeNamespace sets the label by which selectors find a namespace by name.
+func completeNamespace(n *corev1.Namespace) {
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[corev1.LabelMetadataName] = n.Name
+}
+
+func completeService(s *corev1.Service) {
+	if s.Spec.Type == "" {
+		s.Spec.Type = corev1.ServiceTypeClusterIP
+	}
+	for i := range s.Spec.Ports {
+		port := &s.Spec.Ports[i]
+		if port.Protocol == "" {
+			port.Protocol = corev1.ProtocolTCP
+		}
+		if port.TargetPort == intstr.FromInt32(0) || port.TargetPort == intstr.FromString("") {
+			port.TargetPort = intstr.FromInt32(port.Port)
+		}
+	}
+}
+
+// validateService looks at the ports. Only a headless or an external Service
+// may have none.
+func validateService(s *corev1.Service) field.ErrorList {
+	path := field.NewPath("spec", "ports")
+	if len(s.Spec.Ports) == 0 && s.Spec.ClusterIP != corev1.ClusterIPNone && s.Spec.Type != corev1.ServiceTypeExternalName {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	var errs field.ErrorList
+	for i, port := range s.Spec.Ports {
+		errs = append(errs, validatePort(path.Index(i).Child("port"), port.Port)...)
+		if port.TargetPort.Type == intstr.Int && port.TargetPort.IntVal != port.Port {
+			errs = append(errs, validatePort(path.Index(i).Child("targetPort"), port.TargetPort.IntVal)...)
+		}
+	}
+	return errs
+}
+
+func validatePort(path *field.Path, port int32) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range utilvalidation.IsValidPortNum(int(port)) {
+		errs = append(errs, field.Invalid(path, port, problem))
+	}
+	return errs
+}
+
+// completeSecret merges stringData, which is write-only, into data.
+func completeSecret(s *corev1.Secret) {
+	if s.Type == "" {
+		s.Type = corev1.SecretTypeOpaque
+	}
+	if len(s.StringData) > 0 && s.Data == nil {
+		s.Data = make(map[string][]byte, len(s.StringData))
+	}
+	for key, value := range s.StringData {
+		s.Data[key] = []byte(value)
+	}
+	s.StringData = nil
+}
+
+func completeEndpointSlice(s *discoveryv1.EndpointSlice) {
+	for i := range s.Ports {
+		port := &s.Ports[i]
+		if port.Name == nil {
+			port.Name = ptr.To("")
+		}
+		if port.Protocol == nil {
+			port.Protocol = ptr.To(corev1.ProtocolTCP)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package manifest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+func service(spec string) string {
+	return "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: " + spec + "}\n"
+}
+
+func TestNamespaceIsLabelledWithItsName(t *testing.T) {
+	got := parseOne[*corev1.Namespace](t, "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {team: a}}}")
+	if diff := cmp.Diff(map[string]string{"team": "a", "kubernetes.io/metadata.name": "a"}, got.Labels); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestServiceDefaults(t *testing.T) {
+	got := parseOne[*corev1.Service](t, service("{ports: [{port: 80}, {port: 81, targetPort: web, protocol: UDP}]}"))
+	want := corev1.ServiceSpec{
+		Type: corev1.ServiceTypeClusterIP,
+		Ports: []corev1.ServicePort{
+			{Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(80)},
+			{Port: 81, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromString("web")},
+		},
+	}
+	if diff := cmp.Diff(want, got.Spec); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestServicesWithoutPorts(t *testing.T) {
+	for _, spec := range []string{"{clusterIP: None}", "{type: ExternalName, externalName: a.example}"} {
+		parseOne[*corev1.Service](t, service(spec))
+	}
+}
+
+func TestSecretStringData(t *testing.T) {
+	got := parseOne[*corev1.Secret](t, `
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+data: {a: b2xk, b: a2VwdA==}
+stringData: {a: new}
+`)
+	if diff := cmp.Diff(map[string][]byte{"a": []byte("new"), "b": []byte("kept")}, got.Data); diff != "" {
+		t.Error(diff)
+	}
+	if got.StringData != nil || got.Type != corev1.SecretTypeOpaque {
+		t.Errorf("stringData is %v, type %q", got.StringData, got.Type)
+	}
+}
+
+func TestEndpointSliceDefaults(t *testing.T) {
+	got := parseOne[*discoveryv1.EndpointSlice](t, `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1}
+addressType: IPv4
+endpoints: [{addresses: [10.0.0.1]}]
+ports: [{port: 8080}]
+`)
+	want := []discoveryv1.EndpointPort{{Name: ptr.To(""), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(int32(8080))}}
+	if diff := cmp.Diff(want, got.Ports); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsRefusedOfCoreKinds(t *testing.T) {
+	const web = "in.yaml: document 1: Service default/web: "
+	tests := map[string]struct {
+		text string
+		want []string
+	}{
+		"unknown fields": {
+			"{apiVersion: v1, kind: Service, metadata: {name: web, label: {}}, spec: {ports: [{port: 80, target: 81}]}}",
+			[]string{web + "metadata.label: Forbidden: unknown field", web + "spec.ports[0].target: Forbidden: unknown field"},
+		},
+		"wrong case": {
+			"{apiVersion: v1, kind: Service, metadata: {name: web}, Spec: {}}",
+			[]string{web + "Spec: Forbidden: unknown field"},
+		},
+		"no ports": {
+			service("{selector: {app: web}}"),
+			[]string{web + "spec.ports: Required value"},
+		},
+		"ports out of range": {
+			service("{ports: [{port: 0}, {port: 80, targetPort: 65536}]}"),
+			[]string{
+				web + "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+				web + "spec.ports[1].targetPort: Invalid value: 65536: must be between 1 and 65535, inclusive",
+			},
+		},
+		"wrong type": {
+			service("{ports: [{port: http}]}"),
+			[]string{web + "json: cannot unmarshal string into Go struct field ServicePort.spec.ports.port of type int32"},
+		},
+		"name is no text": {
+			"{apiVersion: v1, kind: Secret, metadata: {name: 1}}",
+			[]string{"in.yaml: document 1: Secret: metadata.name: Invalid value: 1: must be a string"},
+		},
+		"namespace": {
+			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: A}}",
+			[]string{
+				`in.yaml: document 1: Secret A/a: metadata.namespace: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, mistakes(t, test.text)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestErrorsHoldNoSecrets(t *testing.T) {
+	const secret = "hunter2"
+	for name, body := range map[string]string{
+		"not base64":     "data: {password: " + secret + "!}",
+		"a list":         "stringData: {password: [" + secret + "]}",
+		"duplicate":      "stringData: {password: " + secret + ", password: " + secret + "}",
+		"unknown field":  "strData: {password: " + secret + "}",
+		"not a mapping":  "stringData: " + secret,
+		"key of no type": "stringData: {~: " + secret + "}",
+		"not closed":     "stringData: {password: \"" + secret + "}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, mistake := range mistakes(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"+body) {
+				if strings.Contains(mistake, secret) {
+					t.Error(mistake)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,189 @@
+// Package plan shows what the controller would do with a set of manifests if
+// its pushes succeed: the same loading and the same decisions, without a
+// cluster and without a tunnel. How it is printed stands in table.go.
+package plan
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Plan is what would be done. Its JSON form is a contract.
+type Plan struct {
+	Gateways []Gateway `json:"gateways"`
+	Statuses []Status  `json:"statuses"`
+}
+
+// Gateway is the effective hostname table of one Gateway, and the document for
+// its tunnel.
+type Gateway struct {
+	Namespace            string     `json:"namespace"`
+	Name                 string     `json:"name"`
+	AttachedListenerSets int32      `json:"attachedListenerSets"`
+	Listeners            []Listener `json:"listeners"`
+	// Config is what is sent to the API, or nil when the Gateway is not
+	// accepted: then nothing is.
+	Config *provider.Configuration `json:"config"`
+
+	result *gateway.Result
+}
+
+// Listener is a row of the table; those of ListenerSets that are not allowed
+// come last.
+type Listener struct {
+	Owner          Owner  `json:"owner"`
+	Name           string `json:"name"`
+	Hostname       string `json:"hostname"`
+	Port           int32  `json:"port"`
+	Protocol       string `json:"protocol"`
+	Accepted       bool   `json:"accepted"`
+	Conflicted     bool   `json:"conflicted"`
+	ResolvedRefs   bool   `json:"resolvedRefs"`
+	Programmed     bool   `json:"programmed"`
+	Reason         string `json:"reason"`
+	AttachedRoutes int32  `json:"attachedRoutes"`
+}
+
+// Owner is the Gateway or ListenerSet that declares a listener.
+type Owner struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Status is the whole status of one object.
+type Status struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	Status     any    `json:"status"`
+
+	conditions [][]metav1.Condition // ours
+}
+
+// Make decides about every Gateway of ours among the objects.
+func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.Time) (*Plan, error) {
+	loader := state.Loader{Reader: files, ControllerName: o.ControllerName}
+	statuses := newStatuses(files.Objects, o.ControllerName)
+	plan := &Plan{Gateways: []Gateway{}}
+	for _, key := range gatewayKeys(files.Objects) {
+		loaded, err := loader.Load(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if !loaded.Ours {
+			continue
+		}
+		loaded.Snapshot.Now = now
+		result := gateway.Build(loaded.Snapshot, o)
+		report := result.Report(gateway.Push{State: gateway.PushSucceeded}, loaded.Record.Tunnel)
+		statuses.add(key, report)
+		plan.Gateways = append(plan.Gateways, newGateway(key, result, report))
+	}
+	plan.Statuses = statuses.sorted()
+	return plan, nil
+}
+
+func gatewayKeys(objects []client.Object) []state.Key {
+	var keys []state.Key
+	for _, object := range objects {
+		if g, ok := object.(*gatewayv1.Gateway); ok {
+			keys = append(keys, state.GatewayKey(g.Namespace, g.Name))
+		}
+	}
+	slices.SortFunc(keys, func(a, b state.Key) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return keys
+}
+
+func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Gateway {
+	conditions := map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition{key: {}}
+	for _, l := range report.Gateway.Listeners {
+		conditions[key][l.Name] = l.Conditions
+	}
+	for _, set := range report.ListenerSets {
+		owner := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: set.NamespacedName}
+		conditions[owner] = map[gatewayv1.SectionName][]metav1.Condition{}
+		for _, entry := range set.Status.Listeners {
+			conditions[owner][entry.Name] = entry.Conditions
+		}
+	}
+	g := Gateway{
+		Namespace: key.Namespace, Name: key.Name,
+		AttachedListenerSets: result.AttachedListenerSets(),
+		Listeners:            make([]Listener, len(result.Listeners)),
+		Config:               result.Configuration(),
+		result:               result,
+	}
+	for i, l := range result.Listeners {
+		g.Listeners[i] = newListener(l, conditions[l.Owner][l.Spec.Name])
+	}
+	return g
+}
+
+// goodStates are the conditions of ours and the status that is good, in the
+// order in which a person reads them.
+var goodStates = []struct {
+	kind string
+	good metav1.ConditionStatus
+}{
+	{string(gatewayv1.ListenerConditionConflicted), metav1.ConditionFalse},
+	{string(gatewayv1.GatewayConditionAccepted), metav1.ConditionTrue},
+	{string(gatewayv1.ListenerConditionResolvedRefs), metav1.ConditionTrue},
+	{string(gatewayv1.RouteConditionPartiallyInvalid), metav1.ConditionFalse},
+	{string(gatewayv1.GatewayConditionProgrammed), metav1.ConditionTrue},
+	{string(gatewayv1.GatewayClassConditionStatusSupportedVersion), metav1.ConditionTrue},
+}
+
+// firstBad returns the first condition that is not in its good state, or nil.
+func firstBad(conditions []metav1.Condition) *metav1.Condition {
+	for _, state := range goodStates {
+		if c := meta.FindStatusCondition(conditions, state.kind); c != nil && c.Status != state.good {
+			return c
+		}
+	}
+	return nil
+}
+
+func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
+	listener := Listener{
+		Owner:    Owner{l.Owner.Kind, l.Owner.Namespace, l.Owner.Name},
+		Name:     string(l.Spec.Name),
+		Hostname: l.Hostname(),
+		Port:     l.Spec.Port,
+		Protocol: string(l.Spec.Protocol),
+
+		Accepted:       meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionAccepted)),
+		Conflicted:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionConflicted)),
+		ResolvedRefs:   meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionResolvedRefs)),
+		Programmed:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionProgrammed)),
+		AttachedRoutes: l.AttachedRoutes,
+	}
+	if bad := firstBad(conditions); bad != nil {
+		listener.Reason = bad.Reason
+	}
+	return listener
+}
+
+// Good reports whether every condition of ours is in its good state.
+func (p *Plan) Good() bool {
+	for _, status := range p.Statuses {
+		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstBad(c) != nil }) {
+			return false
+		}
+	}
+	return true
+}

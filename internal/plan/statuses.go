@@ -1,0 +1,138 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+)
+
+// notYet is the transition time of a condition that has never been written,
+// the one of the CRDs' own defaults: the same manifests give the same plan.
+var notYet = metav1.NewTime(time.Unix(0, 0).UTC())
+
+// statuses collects what is said about each object. A route with parents at
+// several Gateways is spoken about several times.
+type statuses struct {
+	controller gatewayv1.GatewayController
+	objects    map[gateway.Owner]client.Object
+	said       map[gateway.Owner]bool
+}
+
+const (
+	kindGatewayClass = "GatewayClass"
+	apiVersion       = "gateway.networking.k8s.io/v1"
+)
+
+func newStatuses(objects []client.Object, controller gatewayv1.GatewayController) *statuses {
+	s := &statuses{controller: controller, objects: map[gateway.Owner]client.Object{}, said: map[gateway.Owner]bool{}}
+	for _, object := range objects {
+		id := gateway.Owner{NamespacedName: client.ObjectKeyFromObject(object)}
+		switch object.(type) {
+		case *gatewayv1.Gateway:
+			id.Kind = gateway.KindGateway
+		case *gatewayv1.ListenerSet:
+			id.Kind = gateway.KindListenerSet
+		case *gatewayv1.HTTPRoute:
+			id.Kind = gateway.KindHTTPRoute
+		case *gatewayv1.GatewayClass:
+			id.Kind = kindGatewayClass
+		default:
+			continue
+		}
+		s.objects[id] = object.DeepCopyObject().(client.Object)
+	}
+	for id, object := range s.objects {
+		if class, ok := object.(*gatewayv1.GatewayClass); ok {
+			s.class(id, class)
+		}
+	}
+	return s
+}
+
+// class speaks about a class of ours, as in a cluster with the Gateway API
+// that this program is built with.
+func (s *statuses) class(id gateway.Owner, class *gatewayv1.GatewayClass) {
+	if class.Spec.ControllerName != s.controller {
+		return
+	}
+	wanted := gateway.BuildClass(&gateway.ClassSnapshot{
+		Class:          class,
+		BundleVersions: map[string]string{"gatewayclasses." + gatewayv1.GroupName: consts.BundleVersion},
+	})
+	class.Status, _ = status.MergeClass(class.Status, wanted, notYet)
+	s.said[id] = true
+}
+
+// add merges the report about one Gateway.
+func (s *statuses) add(key gateway.Owner, report gateway.Report) {
+	g := s.objects[key].(*gatewayv1.Gateway)
+	g.Status, _ = status.MergeGateway(g.Status, report.Gateway, notYet)
+	s.said[key] = true
+	for _, wanted := range report.ListenerSets {
+		id := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: wanted.NamespacedName}
+		set := s.objects[id].(*gatewayv1.ListenerSet)
+		set.Status, _ = status.MergeListenerSet(set.Status, wanted.Status, notYet)
+		s.said[id] = true
+	}
+	for _, wanted := range report.Routes {
+		id := gateway.Owner{Kind: wanted.Kind, NamespacedName: wanted.NamespacedName}
+		route := s.objects[id].(*gatewayv1.HTTPRoute)
+		route.Status.Parents, _ = status.MergeRoute(
+			route.Status.Parents, route.Spec.ParentRefs, wanted, report.Owners, s.controller, notYet)
+		s.said[id] = true
+	}
+}
+
+// sorted returns the statuses by kind, namespace and name.
+func (s *statuses) sorted() []Status {
+	all := make([]Status, 0, len(s.said))
+	for id := range s.said {
+		value, conditions := s.statusOf(s.objects[id])
+		all = append(all, Status{
+			APIVersion: apiVersion, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
+			Status: value, conditions: conditions,
+		})
+	}
+	slices.SortFunc(all, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// statusOf returns the status of an object, and the conditions of ours in it.
+func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
+	switch o := object.(type) {
+	case *gatewayv1.GatewayClass:
+		return o.Status, [][]metav1.Condition{o.Status.Conditions}
+	case *gatewayv1.Gateway:
+		conditions := [][]metav1.Condition{o.Status.Conditions}
+		for _, l := range o.Status.Listeners {
+			conditions = append(conditions, l.Conditions)
+		}
+		return o.Status, conditions
+	case *gatewayv1.ListenerSet:
+		conditions := [][]metav1.Condition{o.Status.Conditions}
+		for _, entry := range o.Status.Listeners {
+			conditions = append(conditions, entry.Conditions)
+		}
+		return o.Status, conditions
+	case *gatewayv1.HTTPRoute:
+		var conditions [][]metav1.Condition
+		for _, entry := range o.Status.Parents {
+			if entry.ControllerName == s.controller {
+				conditions = append(conditions, entry.Conditions)
+			}
+		}
+		return o.Status, conditions
+	default:
+		return nil, nil
+	}
+}

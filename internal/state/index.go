@@ -1,0 +1,109 @@
+package state
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// The fields by which objects are looked up.
+const (
+	// IndexParentGateway finds ListenerSets by the "namespace/name" of the
+	// Gateway that they point to.
+	IndexParentGateway = "parentGateway"
+	// IndexParent finds routes by each Gateway or ListenerSet that their spec,
+	// or an entry of ours in their status, names: what left a parent is found
+	// there still.
+	IndexParent = "parent"
+	// IndexEntry finds routes by each Gateway or ListenerSet that an entry of
+	// ours in their status names.
+	IndexEntry = "entry"
+	// IndexBackend finds routes by the "namespace/name" of each Service that
+	// their backendRefs name.
+	IndexBackend = "backend"
+	// IndexClass finds Gateways by the name of their class.
+	IndexClass = "class"
+)
+
+// Index is a field by which objects of a kind are looked up.
+type Index struct {
+	Object  client.Object
+	Field   string
+	Extract client.IndexerFunc
+}
+
+// Indexes returns what a Loader and the controller's watches look up.
+func Indexes(controller gatewayv1.GatewayController) []Index {
+	return []Index{
+		{&gatewayv1.Gateway{}, IndexClass, func(o client.Object) []string {
+			return []string{string(o.(*gatewayv1.Gateway).Spec.GatewayClassName)}
+		}},
+		{&gatewayv1.ListenerSet{}, IndexParentGateway, func(o client.Object) []string {
+			if key, ok := ParentGateway(o.(*gatewayv1.ListenerSet)); ok {
+				return []string{key.NamespacedName.String()}
+			}
+			return nil
+		}},
+		{&gatewayv1.HTTPRoute{}, IndexParent, func(o client.Object) []string {
+			return distinct(RouteParents(o.(*gatewayv1.HTTPRoute), controller))
+		}},
+		{&gatewayv1.HTTPRoute{}, IndexEntry, func(o client.Object) []string {
+			return distinct(entryParents(o.(*gatewayv1.HTTPRoute), controller))
+		}},
+		{&gatewayv1.HTTPRoute{}, IndexBackend, func(o client.Object) []string {
+			return distinct(backendServices(o.(*gatewayv1.HTTPRoute)))
+		}},
+	}
+}
+
+// ParentGateway returns the Gateway that a ListenerSet points to, and false
+// when its parentRef is of another kind.
+func ParentGateway(set *gatewayv1.ListenerSet) (Key, bool) {
+	ref := set.Spec.ParentRef
+	return GatewayKey(string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(set.Namespace))), string(ref.Name)),
+		ptr.Deref(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName &&
+			ptr.Deref(ref.Kind, gateway.KindGateway) == gateway.KindGateway
+}
+
+// RouteParents returns the objects that the route's spec or an entry of ours
+// in its status names as parents.
+func RouteParents(route *gatewayv1.HTTPRoute, controller gatewayv1.GatewayController) []gateway.Owner {
+	return append(owners(route.Spec.ParentRefs, route.Namespace), entryParents(route, controller)...)
+}
+
+// entryParents returns those that an entry of ours in the status names.
+func entryParents(route *gatewayv1.HTTPRoute, controller gatewayv1.GatewayController) []gateway.Owner {
+	var refs []gatewayv1.ParentReference
+	for _, entry := range route.Status.Parents {
+		if entry.ControllerName == controller {
+			refs = append(refs, entry.ParentRef)
+		}
+	}
+	return owners(refs, route.Namespace)
+}
+
+func owners(refs []gatewayv1.ParentReference, namespace string) []gateway.Owner {
+	var found []gateway.Owner
+	for _, ref := range refs {
+		if owner, ok := gateway.OwnerOf(ref, namespace); ok {
+			found = append(found, owner)
+		}
+	}
+	return found
+}
+
+func distinct[T gateway.Owner | types.NamespacedName](names []T) []string {
+	seen := map[string]bool{}
+	var all []string
+	for _, name := range names {
+		text := any(name).(interface{ String() string }).String()
+		if !seen[text] {
+			seen[text] = true
+			all = append(all, text)
+		}
+	}
+	return all
+}

@@ -1,0 +1,92 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Memory is a client.Reader of objects that are all there already, with the
+// same indexes as the controller's cache. What it returns is not copied.
+type Memory struct {
+	stores map[reflect.Type]cache.Indexer
+}
+
+// NewMemory returns a reader of the objects, of which no two of a kind have
+// the same namespace and name.
+func NewMemory(objects []client.Object, indexes []Index) (*Memory, error) {
+	m := &Memory{stores: map[reflect.Type]cache.Indexer{}}
+	indexers := map[reflect.Type]cache.Indexers{}
+	for _, index := range indexes {
+		kind := reflect.TypeOf(index.Object)
+		if indexers[kind] == nil {
+			indexers[kind] = cache.Indexers{}
+		}
+		indexers[kind][index.Field] = func(o any) ([]string, error) { return index.Extract(o.(client.Object)), nil }
+	}
+	for _, object := range objects {
+		kind := reflect.TypeOf(object)
+		if m.stores[kind] == nil {
+			m.stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers[kind])
+		}
+		if err := m.stores[kind].Add(object); err != nil {
+			return nil, fmt.Errorf("indexing %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+		}
+	}
+	return m, nil
+}
+
+// Get implements client.Reader.
+func (m *Memory) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.String())
+	store := m.stores[reflect.TypeOf(into)]
+	if store == nil {
+		return notFound
+	}
+	found, ok, err := store.GetByKey(cache.NewObjectName(key.Namespace, key.Name).String())
+	if err != nil {
+		return fmt.Errorf("looking up %s: %w", key, err)
+	}
+	if !ok {
+		return notFound
+	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(found).Elem())
+	return nil
+}
+
+// List implements client.Reader for all objects of a kind and for those that
+// one indexed field finds.
+func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	store := m.stores[itemType(into)]
+	if store == nil {
+		return meta.SetList(into, nil)
+	}
+	found := store.List()
+	if options.FieldSelector != nil {
+		field := options.FieldSelector.Requirements()[0]
+		var err error
+		if found, err = store.ByIndex(field.Field, field.Value); err != nil {
+			return fmt.Errorf("listing %T by %s: %w", into, field.Field, err)
+		}
+	}
+	objects := make([]runtime.Object, len(found))
+	for i := range found {
+		objects[i] = found[i].(runtime.Object)
+	}
+	return meta.SetList(into, objects)
+}
+
+// itemType returns the type that a list holds pointers of.
+func itemType(list client.ObjectList) reflect.Type {
+	items, _ := reflect.TypeOf(list).Elem().FieldByName("Items")
+	return reflect.PointerTo(items.Type.Elem())
+}

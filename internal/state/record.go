@@ -1,0 +1,84 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Annotations and the finalizer on a Gateway.
+const (
+	// RecordAnnotation holds the Record of the Gateway's tunnel.
+	RecordAnnotation = "tunnelgateway.dev/tunnel"
+	// TakeoverAnnotation, set to "true" by a user, permits the controller to
+	// replace the configuration of a tunnel that it did not make.
+	TakeoverAnnotation = "tunnelgateway.dev/takeover"
+	// Finalizer keeps a Gateway until its tunnel is let go.
+	Finalizer = "tunnelgateway.dev/tunnel"
+)
+
+// Origin says how a Gateway came to its tunnel.
+type Origin string
+
+// The origins of a tunnel.
+const (
+	// OriginCreated: we made it, so what is in it is ours.
+	OriginCreated Origin = "created"
+	// OriginAdopted: it existed, with a configuration that we did not write.
+	OriginAdopted Origin = "adopted"
+)
+
+// Record is what we own for a Gateway, kept in an annotation: status is not a
+// record, it can be lost.
+type Record struct {
+	Account string            `json:"account"`
+	Tunnel  provider.TunnelID `json:"tunnel"`
+	Origin  Origin            `json:"origin"`
+	// Hash is that of the document that was last written, or is being written.
+	Hash string `json:"hash,omitempty"`
+	// Previous is the hash of the one before it, which is in effect until the
+	// write ends.
+	Previous string `json:"previous,omitempty"`
+	// TakenOver is true once a user has permitted to replace the configuration
+	// of an adopted tunnel.
+	TakenOver bool `json:"takenOver,omitempty"`
+}
+
+// Knows reports whether a document with the hash is one that we wrote.
+func (r Record) Knows(hash string) bool {
+	return hash != "" && (hash == r.Hash || hash == r.Previous)
+}
+
+// MayReplace reports whether a document that somebody else wrote may be
+// replaced.
+func (r Record) MayReplace() bool { return r.Origin == OriginCreated || r.TakenOver }
+
+// Writing returns the record for the moment before the document with the hash
+// is written: until the write has ended, either document may be in effect.
+func (r Record) Writing(hash, inEffect string) Record {
+	r.Hash, r.Previous = hash, inEffect
+	return r
+}
+
+// ReadRecord returns the record of an object, the zero Record when there is
+// none, and an error when it does not parse.
+func ReadRecord(object client.Object) (Record, error) {
+	text := object.GetAnnotations()[RecordAnnotation]
+	if text == "" {
+		return Record{}, nil
+	}
+	var r Record
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return Record{}, fmt.Errorf("annotation %s: %w", RecordAnnotation, err)
+	}
+	return r, nil
+}
+
+// String returns the record as the annotation holds it.
+func (r Record) String() string {
+	text, _ := json.Marshal(r) // strings and a boolean always marshal
+	return string(text)
+}

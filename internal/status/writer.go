@@ -1,0 +1,97 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// Writer writes the statuses that differ from what the objects have.
+type Writer struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server, for trying again after a conflict.
+	Live client.Reader
+	// ControllerName is that of our entries in a route's status.
+	ControllerName gatewayv1.GatewayController
+	// Now returns the time for transitions.
+	Now func() time.Time
+}
+
+// Write writes the report about a Gateway and what attaches to it. It goes on
+// after an error, and returns all of them. An object that is gone is no error.
+// The Gateway's own status comes last: who waits for it finds the rest done.
+func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report gateway.Report) error {
+	errs := []error{w.WriteAttached(ctx, report)}
+	errs = append(errs, update(ctx, w, name, &gatewayv1.Gateway{}, func(g *gatewayv1.Gateway) bool {
+		merged, changed := MergeGateway(g.Status, report.Gateway, w.now())
+		g.Status = merged
+		return changed
+	}))
+	return errors.Join(errs...)
+}
+
+// WriteAttached writes the part of the report that is about ListenerSets and
+// routes.
+func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error {
+	var errs []error
+	for _, set := range report.ListenerSets {
+		errs = append(errs, update(ctx, w, set.NamespacedName, &gatewayv1.ListenerSet{}, func(s *gatewayv1.ListenerSet) bool {
+			merged, changed := MergeListenerSet(s.Status, set.Status, w.now())
+			s.Status = merged
+			return changed
+		}))
+	}
+	for _, route := range report.Routes {
+		errs = append(errs, update(ctx, w, route.NamespacedName, &gatewayv1.HTTPRoute{}, func(r *gatewayv1.HTTPRoute) bool {
+			merged, changed := MergeRoute(r.Status.Parents, r.Spec.ParentRefs, route, report.Owners, w.ControllerName, w.now())
+			r.Status.Parents = merged
+			return changed
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// WriteClass writes the status of a GatewayClass.
+func (w *Writer) WriteClass(ctx context.Context, name string, status gatewayv1.GatewayClassStatus) error {
+	return update(ctx, w, types.NamespacedName{Name: name}, &gatewayv1.GatewayClass{}, func(c *gatewayv1.GatewayClass) bool {
+		merged, changed := MergeClass(c.Status, status, w.now())
+		c.Status = merged
+		return changed
+	})
+}
+
+func (w *Writer) now() metav1.Time { return metav1.NewTime(w.Now().Truncate(time.Second)) }
+
+// update reads the object, from the cache at first and from the API server
+// after a conflict, and writes its status when set changed it.
+func update[T client.Object](ctx context.Context, w *Writer, name types.NamespacedName, into T, set func(T) bool) error {
+	var reader client.Reader = w.Client
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := reader.Get(ctx, name, into); err != nil {
+			return err
+		}
+		reader = w.Live
+		if !set(into) {
+			return nil
+		}
+		return w.Client.Status().Update(ctx, into)
+	})
+	if client.IgnoreNotFound(err) == nil {
+		return nil
+	}
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("writing the status of %T %s, which keeps changing: %w", into, name, err)
+	}
+	return fmt.Errorf("writing the status of %T %s: %w", into, name, err)
+}

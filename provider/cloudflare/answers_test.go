@@ -1,0 +1,236 @@
+package cloudflare
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// emptyFirstList answers the first request with an empty list.
+type emptyFirstList struct {
+	next  http.RoundTripper
+	asked atomic.Bool
+}
+
+func (l *emptyFirstList) RoundTrip(req *http.Request) (*http.Response, error) {
+	if l.asked.Swap(true) {
+		return l.next.RoundTrip(req)
+	}
+	return jsonResponse(http.StatusOK, `{"success":true,"result":[]}`), nil
+}
+
+// answering is a transport that gives the same answer to every request.
+type answering func(*http.Request) (*http.Response, error)
+
+func (a answering) RoundTrip(req *http.Request) (*http.Response, error) { return a(req) }
+
+func jsonResponse(status int, body string) *http.Response {
+	return &http.Response{
+		StatusCode: status,
+		Header:     http.Header{"Content-Type": {"application/json"}},
+		Body:       io.NopCloser(strings.NewReader(body)),
+	}
+}
+
+func providerAnswering(t *testing.T, body string) *Provider {
+	t.Helper()
+	return newProvider(t, Options{
+		AccountID: account, APIToken: t.Name(),
+		Transport: answering(func(*http.Request) (*http.Response, error) {
+			return jsonResponse(http.StatusOK, body), nil
+		}),
+	})
+}
+
+const someID provider.TunnelID = "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415"
+
+func TestErrorsByStatus(t *testing.T) {
+	tests := map[string]struct {
+		fault simulator.Fault
+		want  error
+	}{
+		"unauthorized": {simulator.Fault{Status: http.StatusUnauthorized}, provider.ErrUnauthorized},
+		"forbidden":    {simulator.Fault{Status: http.StatusForbidden}, provider.ErrUnauthorized},
+		"not found":    {simulator.Fault{Status: http.StatusNotFound}, provider.ErrNotFound},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inEdge(t, func(t *testing.T, e *edge) {
+				e.Inject(test.fault)
+				_, _, err := e.Configuration(t.Context(), someID)
+				if !errors.Is(err, test.want) || provider.IsTransient(err) {
+					t.Errorf("got %v, want %v", err, test.want)
+				}
+				for _, word := range []string{string(someID), "/configurations", strconv.Itoa(test.fault.Status)} {
+					if !strings.Contains(err.Error(), word) {
+						t.Errorf("%q does not have %q", err, word)
+					}
+				}
+				if got := len(e.Requests()); got != 1 {
+					t.Errorf("%d requests, want 1", got)
+				}
+			})
+		})
+	}
+}
+
+// A page of something on the way, or a wrong base URL, says nothing about the
+// tunnel: it must not pass for one that is gone.
+func TestDeletionNeedsTheAPIsWord(t *testing.T) {
+	t.Run("not JSON", func(t *testing.T) {
+		inEdge(t, func(t *testing.T, e *edge) {
+			id := e.newTunnel(t)
+			e.Inject(simulator.Fault{Status: http.StatusNotFound, Body: "<html>"})
+			wantUnavailable(t, e.DeleteTunnel(t.Context(), id), 0)
+		})
+	})
+	t.Run("no such path", func(t *testing.T) {
+		inEdge(t, func(t *testing.T, e *edge) {
+			id := e.newTunnel(t)
+			lost := newProvider(t, Options{
+				AccountID: account, APIToken: e.token, BaseURL: baseURL + "/more", Transport: e.transport,
+			})
+			err := lost.DeleteTunnel(t.Context(), id)
+			if err == nil || errors.Is(err, provider.ErrNotFound) || provider.IsTransient(err) {
+				t.Errorf("got %v, want a lasting error that is not ErrNotFound", err)
+			}
+		})
+	})
+}
+
+func TestDocumentRefusedByTheAPI(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Method: http.MethodPut, Status: http.StatusBadRequest})
+		_, err := e.Configure(t.Context(), id, document("a"))
+		invalid, ok := errors.AsType[*provider.InvalidError](err)
+		if !ok || invalid.Rule != -1 || !strings.Contains(invalid.Message, "code 400") {
+			t.Errorf("got %v, want an InvalidError with the API's words", err)
+		}
+	})
+}
+
+func TestBadDocumentIsNotSent(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		bad := document("a:80")
+		if _, err := e.Configure(t.Context(), id, bad); err == nil {
+			t.Error("no error")
+		}
+		if got := len(e.Requests()); got != 0 {
+			t.Errorf("%d requests, want none", got)
+		}
+	})
+}
+
+func TestUnexpectedAnswers(t *testing.T) {
+	for _, body := range []string{`null`, `{}`, `{"success":false,"result":null}`, `[]`, `{`, ``} {
+		t.Run(body, func(t *testing.T) {
+			p := providerAnswering(t, body)
+			_, _, readErr := p.Configuration(t.Context(), someID)
+			wantUnavailable(t, readErr, 0)
+			_, writeErr := p.Configure(t.Context(), someID, document("a"))
+			wantUnavailable(t, writeErr, 0)
+			_, ensureErr := p.EnsureTunnel(t.Context(), spec)
+			wantUnavailable(t, ensureErr, 0)
+		})
+	}
+}
+
+func TestRemoteDocumentThatIsNotOurs(t *testing.T) {
+	p := providerAnswering(t, `{"result":{"version":3,"config":{"originRequest":{"connectTimeout":"30s"}}}}`)
+	_, _, err := p.Configuration(t.Context(), someID)
+	if err == nil || provider.IsTransient(err) || !strings.Contains(err.Error(), "connectTimeout") {
+		t.Errorf("got %v, want a lasting error that names connectTimeout", err)
+	}
+}
+
+func TestTunnelIDsStayInTheirPlace(t *testing.T) {
+	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+		Transport: answering(func(req *http.Request) (*http.Response, error) {
+			t.Errorf("request to %s", req.URL)
+			return nil, io.EOF
+		}),
+	})
+	for _, id := range []provider.TunnelID{"", "..", "a/b", "a?b", "%2e%2e"} {
+		if _, err := p.Configure(t.Context(), id, document("a")); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("%q: got %v, want ErrNotFound", id, err)
+		}
+		if _, _, err := p.Configuration(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("%q: got %v, want ErrNotFound", id, err)
+		}
+		if err := p.DeleteTunnel(t.Context(), id); err != nil {
+			t.Errorf("%q: got %v", id, err)
+		}
+	}
+}
+
+func TestNameIsSoughtThroughPages(t *testing.T) {
+	pages := map[string]string{
+		"1": `{"id":"1","name":"EDGE"},{"id":"2","name":"edge","deleted_at":"2026-01-01T00:00:00Z"}`,
+		"2": `{"id":"3","name":"edge-2"},{"id":"4","name":"edge"}`,
+	}
+	var queries []string
+	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+		Transport: answering(func(req *http.Request) (*http.Response, error) {
+			queries = append(queries, req.URL.RawQuery)
+			return jsonResponse(http.StatusOK, fmt.Sprintf(
+				`{"success":true,"result":[%s],"result_info":{"per_page":2}}`, pages[req.URL.Query().Get("page")])), nil
+		}),
+	})
+	tunnel, err := p.EnsureTunnel(t.Context(), spec)
+	if want := (provider.Tunnel{ID: "4", Name: "edge"}); err != nil || tunnel != want {
+		t.Errorf("got %+v and %v, want %+v", tunnel, err, want)
+	}
+	want := []string{
+		"is_deleted=false&name=edge&page=1&per_page=100",
+		"is_deleted=false&name=edge&page=2&per_page=100",
+	}
+	if diff := cmp.Diff(want, queries); diff != "" {
+		t.Errorf("queries differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	requests := 0
+	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+		Transport: answering(func(*http.Request) (*http.Response, error) {
+			requests++
+			resp := jsonResponse(http.StatusTemporaryRedirect, `{}`)
+			resp.Header.Set("Location", "https://elsewhere.example.com/")
+			return resp, nil
+		}),
+	})
+	_, _, err := p.Configuration(t.Context(), someID)
+	wantUnavailable(t, err, 0)
+	if requests != 1 {
+		t.Errorf("%d requests, want 1", requests)
+	}
+}
+
+func TestEncode(t *testing.T) {
+	c := provider.Configuration{
+		Unmodelled: map[string]json.RawMessage{"warp-routing": json.RawMessage(`{"enabled":true}`)},
+	}
+	body, err := encode(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"config":{"ingress":[],"warp-routing":{"enabled":true}}}`; string(body) != want {
+		t.Errorf("got %s, want %s", body, want)
+	}
+	if len(c.Unmodelled) != 1 {
+		t.Error("the caller's document was changed")
+	}
+}

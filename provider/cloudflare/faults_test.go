@@ -1,0 +1,293 @@
+package cloudflare
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// inEdge runs a test under a clock that moves only while everybody waits.
+func inEdge(t *testing.T, test func(*testing.T, *edge)) {
+	synctest.Test(t, func(t *testing.T) { test(t, newEdge(t)) })
+}
+
+func (e *edge) wantCount(t *testing.T, method, path string, want int) {
+	t.Helper()
+	if got := e.Count(method, path); got != want {
+		t.Errorf("%d requests %s %s, want %d", got, method, path, want)
+	}
+}
+
+// pass moves the fake clock on.
+func pass(d time.Duration) { <-time.After(d) }
+
+func wantElapsed(t *testing.T, since time.Time, want time.Duration) {
+	t.Helper()
+	if got := time.Since(since); got != want {
+		t.Errorf("took %s, want %s", got, want)
+	}
+}
+
+func wantLimited(t *testing.T, err error, want time.Duration) {
+	t.Helper()
+	limited, ok := errors.AsType[*provider.RateLimitedError](err)
+	if !ok || limited.RetryAfter != want {
+		t.Errorf("got %v, want to be limited for %s", err, want)
+	}
+}
+
+func wantUnavailable(t *testing.T, err error, retryAfter time.Duration) {
+	t.Helper()
+	unavailable, ok := errors.AsType[*provider.UnavailableError](err)
+	if !ok || unavailable.RetryAfter != retryAfter {
+		t.Errorf("got %v, want an UnavailableError for %s", err, retryAfter)
+	}
+}
+
+var spec = provider.TunnelSpec{Name: "edge"}
+
+func TestCreateWhoseAnswerIsLost(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		e.Inject(simulator.Fault{Method: http.MethodPost, Drop: simulator.DropAfterWrite, Times: 1})
+		tunnel, err := e.EnsureTunnel(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tunnels := e.Tunnels()
+		if len(tunnels) != 1 || tunnels[0].ID != string(tunnel.ID) || !tunnel.Created {
+			t.Errorf("got %+v, and the account has %+v", tunnel, tunnels)
+		}
+		if tunnels[0].ConfigSrc != "cloudflare" {
+			t.Errorf("config_src = %q", tunnels[0].ConfigSrc)
+		}
+		e.wantCount(t, http.MethodPost, tunnelsPath, 1)
+	})
+}
+
+func TestCreateThatIsNotRepeated(t *testing.T) {
+	faults := map[string]simulator.Fault{
+		"dropped before": {Drop: simulator.DropBeforeWrite},
+		"unavailable":    {Status: http.StatusServiceUnavailable},
+		"bad gateway":    {Status: http.StatusBadGateway, Body: "<html>"},
+		"not JSON":       {Body: "<html>"},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			inEdge(t, func(t *testing.T, e *edge) {
+				fault.Method, fault.Times = http.MethodPost, 1
+				e.Inject(fault)
+				_, err := e.EnsureTunnel(t.Context(), spec)
+				wantUnavailable(t, err, 0)
+				e.wantCount(t, http.MethodPost, tunnelsPath, 1)
+				e.wantCount(t, http.MethodGet, tunnelsPath, 2)
+				e.newTunnel(t)
+			})
+		})
+	}
+}
+
+func TestCreateIsRepeatedAfterALimit(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		e.Inject(simulator.Fault{
+			Method: http.MethodPost, Status: http.StatusTooManyRequests, RetryAfter: time.Second, Times: 1,
+		})
+		start := time.Now()
+		if _, err := e.EnsureTunnel(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		wantElapsed(t, start, time.Second)
+		e.wantCount(t, http.MethodPost, tunnelsPath, 2)
+	})
+}
+
+func TestCreateOfATakenName(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		e.newTunnel(t)
+		// The first look misses the tunnel, as if it had been made just after.
+		late := newProvider(t, Options{
+			AccountID: account, APIToken: e.token, BaseURL: baseURL,
+			Transport: &emptyFirstList{next: e.transport},
+		})
+		tunnel, err := late.EnsureTunnel(t.Context(), spec)
+		if err != nil || tunnel.Created || tunnel.Name != "edge" {
+			t.Errorf("got %+v and %v, want the tunnel that is there", tunnel, err)
+		}
+		if got := len(e.Tunnels()); got != 1 {
+			t.Errorf("%d tunnels, want 1", got)
+		}
+	})
+}
+
+func TestLimitBeyondPatience(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		other := e.newProvider(t, e.token)
+		e.Inject(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 30 * time.Second, Times: 1})
+
+		start := time.Now()
+		_, err := e.Configure(t.Context(), id, document("a"))
+		wantLimited(t, err, 30*time.Second)
+		wantElapsed(t, start, 0)
+
+		pass(10 * time.Second)
+		_, _, err = other.Configuration(t.Context(), id)
+		wantLimited(t, err, 20*time.Second)
+		_, err = e.EnsureTunnel(t.Context(), spec)
+		wantLimited(t, err, 20*time.Second)
+		if got := len(e.Requests()); got != 1 {
+			t.Errorf("%d requests during the limit, want 1", got)
+		}
+
+		pass(18 * time.Second)
+		if _, err = e.Configure(t.Context(), id, document("a")); err != nil {
+			t.Error(err)
+		}
+		wantElapsed(t, start, 30*time.Second)
+	})
+}
+
+func TestLimitWithoutAWord(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Status: http.StatusTooManyRequests})
+		start := time.Now()
+		_, err := e.Configure(t.Context(), id, document("a"))
+		wantLimited(t, err, unstatedLimit)
+		if got := time.Since(start); got > patience {
+			t.Errorf("took %s", got)
+		}
+	})
+}
+
+func TestShortFailureIsRetried(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Status: http.StatusBadGateway, Times: 2})
+		if _, err := e.Configure(t.Context(), id, document("a")); err != nil {
+			t.Error(err)
+		}
+		e.wantCount(t, http.MethodPut, configurationPath, 3)
+		if _, version := e.Document(string(id)); version != 1 {
+			t.Errorf("version = %d, want 1", version)
+		}
+	})
+}
+
+func TestLongFailureEndsSoon(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+		start := time.Now()
+		_, err := e.Configure(t.Context(), id, document("a"))
+		wantUnavailable(t, err, 0)
+		if got := time.Since(start); got > patience {
+			t.Errorf("took %s", got)
+		}
+		e.wantCount(t, http.MethodPut, configurationPath, 5)
+	})
+}
+
+func TestUnavailableForAWhile(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		fault := simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: time.Second, Times: 1}
+		e.Inject(fault)
+		start := time.Now()
+		if _, _, err := e.Configuration(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		wantElapsed(t, start, time.Second)
+
+		fault.RetryAfter = 10 * time.Second
+		e.Inject(fault)
+		start = time.Now()
+		_, _, err := e.Configuration(t.Context(), id)
+		wantUnavailable(t, err, 10*time.Second)
+		wantElapsed(t, start, 0)
+	})
+}
+
+func TestDroppedWrite(t *testing.T) {
+	versions := map[simulator.Drop]provider.Version{simulator.DropBeforeWrite: 1, simulator.DropAfterWrite: 2}
+	for drop, want := range versions {
+		inEdge(t, func(t *testing.T, e *edge) {
+			id := e.newTunnel(t)
+			e.Inject(simulator.Fault{Method: http.MethodPut, Drop: drop, Times: 1})
+			version, err := e.Configure(t.Context(), id, document("a"))
+			if err != nil || version != want {
+				t.Errorf("drop %d: got version %d and %v, want version %d", drop, version, err, want)
+			}
+		})
+	}
+}
+
+func TestDroppedDeletion(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Connect(string(id), 1)
+		e.Crash(string(id))
+		e.Inject(simulator.Fault{Method: http.MethodDelete, Path: "/accounts/*/cfd_tunnel/*",
+			Drop: simulator.DropAfterWrite, Times: 1})
+		if err := e.DeleteTunnel(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		if !e.Tunnels()[0].Deleted {
+			t.Error("the tunnel is still there")
+		}
+	})
+}
+
+func TestNoAnswer(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Latency: time.Hour})
+		start := time.Now()
+		_, err := e.Configure(t.Context(), id, document("a"))
+		wantUnavailable(t, err, 0)
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Error("looks as if the caller's time was over")
+		}
+		wantElapsed(t, start, methodTimeout)
+	})
+}
+
+func TestCallerGivesUp(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Latency: time.Hour})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := e.Configure(ctx, id, document("a"))
+		if !errors.Is(err, context.DeadlineExceeded) || provider.IsTransient(err) {
+			t.Errorf("got %v, want the caller's deadline", err)
+		}
+
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_, err = e.Configure(ctx, id, document("a"))
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+	})
+}
+
+func TestCancelDuringAPause(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(shortestPause/2, cancel)
+		start := time.Now()
+		_, err := e.Configure(ctx, id, document("a"))
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+		wantElapsed(t, start, shortestPause/2)
+	})
+}

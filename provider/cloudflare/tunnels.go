@@ -1,0 +1,195 @@
+package cloudflare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cloudflare/cloudflare-go/v7/option"
+	"github.com/cloudflare/cloudflare-go/v7/packages/pagination"
+	"github.com/cloudflare/cloudflare-go/v7/shared"
+	"github.com/cloudflare/cloudflare-go/v7/zero_trust"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// FindTunnel is documented at [provider.Provider].
+func (p *Provider) FindTunnel(ctx context.Context, name string) (tunnel provider.Tunnel, err error) {
+	err = run(ctx, fmt.Sprintf("find tunnel %q", name), func(ctx context.Context) error {
+		found, err := p.find(ctx, name)
+		if err == nil && found == nil {
+			err = provider.ErrNotFound
+		}
+		tunnel = asTunnel(found, false)
+		return err
+	})
+	return tunnel, err
+}
+
+// EnsureTunnel is documented at [provider.Provider].
+//
+// When the answer to a create is lost and the tunnel is there afterwards, it
+// counts as created by this call: its name was free just before.
+func (p *Provider) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (tunnel provider.Tunnel, err error) {
+	err = run(ctx, fmt.Sprintf("ensure tunnel %q", want.Name), func(ctx context.Context) error {
+		tunnel, err = p.ensure(ctx, want.Name)
+		return err
+	})
+	return tunnel, err
+}
+
+func (p *Provider) ensure(ctx context.Context, name string) (provider.Tunnel, error) {
+	found, err := p.find(ctx, name)
+	if err != nil || found != nil {
+		return asTunnel(found, false), err
+	}
+	created, err := p.create(ctx, name)
+	if err == nil {
+		return asTunnel(created, true), nil
+	}
+	_, outcomeUnknown := errors.AsType[*provider.UnavailableError](err)
+	if !outcomeUnknown && !isRefusal(err, codeNameExists) {
+		return provider.Tunnel{}, err
+	}
+	found, lookErr := p.find(ctx, name)
+	if lookErr != nil || found == nil {
+		return provider.Tunnel{}, err
+	}
+	return asTunnel(found, outcomeUnknown), nil
+}
+
+func asTunnel(t *shared.CloudflareTunnel, created bool) provider.Tunnel {
+	if t == nil {
+		return provider.Tunnel{}
+	}
+	return provider.Tunnel{ID: provider.TunnelID(t.ID), Name: t.Name, Created: created}
+}
+
+// pageSize is the largest page that the API gives of a list.
+const pageSize = 100
+
+// find returns the live tunnel of exactly that name, or nil.
+func (p *Provider) find(ctx context.Context, name string) (*shared.CloudflareTunnel, error) {
+	// The client's own paging would leave ctx behind after the first page.
+	for number := 1; ; number++ {
+		page, err := p.list(ctx, name, number)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Result {
+			if t.Name == name && t.DeletedAt.IsZero() && t.ID != "" {
+				return &t, nil
+			}
+		}
+		if len(page.Result) == 0 || int64(len(page.Result)) < page.ResultInfo.PerPage {
+			return nil, nil
+		}
+	}
+}
+
+func (p *Provider) list(
+	ctx context.Context, name string, number int,
+) (page *pagination.V4PagePaginationArray[shared.CloudflareTunnel], err error) {
+	// Fields are set by hand because the function for it is in the client's
+	// root package, which imports the API of every Cloudflare product.
+	var params zero_trust.TunnelCloudflaredListParams
+	params.AccountID.Value = p.accountID
+	params.Name.Value, params.Name.Present = name, true
+	params.IsDeleted.Value, params.IsDeleted.Present = false, true
+	params.Page.Value, params.Page.Present = float64(number), true
+	params.PerPage.Value, params.PerPage.Present = pageSize, true
+	err = p.call(ctx, idempotent, func(options ...option.RequestOption) error {
+		page, err = p.tunnels.List(ctx, params, options...)
+		return err
+	})
+	if err == nil && page == nil {
+		err = unexpected("no list")
+	}
+	return page, err
+}
+
+func (p *Provider) create(ctx context.Context, name string) (created *shared.CloudflareTunnel, err error) {
+	var params zero_trust.TunnelCloudflaredNewParams
+	params.AccountID.Value = p.accountID
+	params.Name.Value, params.Name.Present = name, true
+	// The connector ignores the remote configuration of any other source.
+	params.ConfigSrc.Value = zero_trust.TunnelCloudflaredNewParamsConfigSrcCloudflare
+	params.ConfigSrc.Present = true
+	err = p.call(ctx, once, func(options ...option.RequestOption) error {
+		created, err = p.tunnels.New(ctx, params, options...)
+		return err
+	})
+	if err == nil && created.ID == "" {
+		return nil, unexpected("no tunnel ID")
+	}
+	return created, err
+}
+
+// DeleteTunnel is documented at [provider.Provider].
+func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
+	return run(ctx, fmt.Sprintf("delete tunnel %q", id), func(ctx context.Context) error {
+		err := p.remove(ctx, id)
+		switch {
+		case errors.Is(err, provider.ErrNotFound):
+			return nil
+		case isRefusal(err, codeConnected):
+			return fmt.Errorf("%w: %w", provider.ErrConnected, err)
+		}
+		return err
+	})
+}
+
+// remove deletes a live tunnel; one that is gone is ErrNotFound.
+func (p *Provider) remove(ctx context.Context, id provider.TunnelID) error {
+	if err := p.checkLive(ctx, id); err != nil {
+		return err
+	}
+	if err := p.cleanUpConnections(ctx, id); err != nil {
+		return err
+	}
+	var params zero_trust.TunnelCloudflaredDeleteParams
+	params.AccountID.Value = p.accountID
+	return p.call(ctx, idempotent, func(options ...option.RequestOption) error {
+		_, err := p.tunnels.Delete(ctx, string(id), params, options...)
+		return err
+	})
+}
+
+// checkLive returns ErrNotFound for a tunnel that is gone. The API goes on to
+// answer for deleted ones, with the time of their deletion.
+func (p *Provider) checkLive(ctx context.Context, id provider.TunnelID) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	var params zero_trust.TunnelCloudflaredGetParams
+	params.AccountID.Value = p.accountID
+	var tunnel *shared.CloudflareTunnel
+	err := p.call(ctx, idempotent, func(options ...option.RequestOption) (err error) {
+		tunnel, err = p.tunnels.Get(ctx, string(id), params, options...)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !tunnel.DeletedAt.IsZero():
+		return provider.ErrNotFound
+	}
+	return nil
+}
+
+func (p *Provider) cleanUpConnections(ctx context.Context, id provider.TunnelID) error {
+	var params zero_trust.TunnelCloudflaredConnectionDeleteParams
+	params.AccountID.Value = p.accountID
+	return p.call(ctx, idempotent, func(options ...option.RequestOption) error {
+		_, err := p.tunnels.Connections.Delete(ctx, string(id), params, options...)
+		return err
+	})
+}
+
+// checkID refuses what would make another path of the API's URL.
+func checkID(id provider.TunnelID) error {
+	if !isPathSegment(string(id)) {
+		return fmt.Errorf("%w: %q is no tunnel ID", provider.ErrNotFound, id)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+)
+
+func TestErrorClasses(t *testing.T) {
+	tests := map[string]struct {
+		err       error
+		transient bool
+		wait      time.Duration
+		asksWait  bool
+	}{
+		"rate limited":               {&RateLimitedError{RetryAfter: 30 * time.Second}, true, 30 * time.Second, true},
+		"unavailable":                {&UnavailableError{Err: io.ErrUnexpectedEOF}, true, 0, false},
+		"unavailable for a while":    {&UnavailableError{Err: io.EOF, RetryAfter: time.Second}, true, time.Second, true},
+		"invalid":                    {&InvalidError{Rule: 1, Message: "bad"}, false, 0, false},
+		"not found":                  {ErrNotFound, false, 0, false},
+		"unauthorized":               {ErrUnauthorized, false, 0, false},
+		"still connected":            {ErrConnected, false, 0, false},
+		"not an error of the API":    {errors.New("other"), false, 0, false},
+		"no error":                   {nil, false, 0, false},
+		"rate limited, second layer": {&UnavailableError{Err: &RateLimitedError{RetryAfter: time.Minute}}, true, time.Minute, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := test.err
+			if err != nil {
+				err = fmt.Errorf("configure tunnel: %w", err)
+			}
+			if got := IsTransient(err); got != test.transient {
+				t.Errorf("IsTransient = %t, want %t", got, test.transient)
+			}
+			wait, ok := RetryAfter(err)
+			if wait != test.wait || ok != test.asksWait {
+				t.Errorf("RetryAfter = %s, %t, want %s, %t", wait, ok, test.wait, test.asksWait)
+			}
+		})
+	}
+}
+
+func TestErrorMessages(t *testing.T) {
+	tests := map[string]error{
+		"invalid configuration: no":                               &InvalidError{Rule: -1, Message: "no"},
+		"invalid configuration: ingress rule 0: no":               &InvalidError{Rule: 0, Message: "no"},
+		"rate limited by the API: try again in 30s":               &RateLimitedError{RetryAfter: 30*time.Second - time.Millisecond},
+		"the API is unavailable: unexpected EOF":                  &UnavailableError{Err: io.ErrUnexpectedEOF},
+		"ensure tunnel: the API is unavailable: connection reset": fmt.Errorf("ensure tunnel: %w", &UnavailableError{Err: errors.New("connection reset")}),
+	}
+	for want, err := range tests {
+		if got := err.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if !errors.Is(&UnavailableError{Err: io.EOF}, io.EOF) {
+		t.Error("UnavailableError hides what happened")
+	}
+}

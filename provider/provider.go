@@ -1,0 +1,70 @@
+// Package provider is the boundary to whatever serves the ingress rules: a
+// Cloudflare Tunnel in production, an in-memory one in tests.
+//
+// It holds the interface, the document that is exchanged over it and the
+// errors that an implementation may return. It knows nothing of Kubernetes: a
+// provider neither finds objects nor decides what a rule should be, and it
+// does not compare documents; it carries them out.
+package provider
+
+import "context"
+
+// TunnelID is the UUID by which the Cloudflare API knows a tunnel.
+type TunnelID string
+
+// Hostname returns the public name of the tunnel, which is a CNAME target
+// inside Cloudflare only: DNS records to it work proxied, or not at all.
+func (id TunnelID) Hostname() string {
+	return string(id) + ".cfargotunnel.com"
+}
+
+// TunnelSpec says which tunnel is wanted.
+type TunnelSpec struct {
+	// Name is unique among the live tunnels of an account.
+	Name string
+}
+
+// Tunnel is a tunnel that exists.
+type Tunnel struct {
+	ID   TunnelID
+	Name string
+	// Created is true when the call that returned the tunnel made it, and
+	// false when it was there before.
+	Created bool
+}
+
+// Version counts the configurations that a tunnel has had. The API raises it
+// by one with every write; 0 means that none was ever written.
+type Version int64
+
+// Provider creates tunnels and writes their configuration. Every method
+// returns in a few seconds at most: what takes longer comes back as an error
+// that [IsTransient] recognises, and [RetryAfter] tells how long to wait.
+//
+// A Provider may be used from several goroutines at once.
+type Provider interface {
+	// FindTunnel returns the live tunnel of the name, or [ErrNotFound].
+	FindTunnel(ctx context.Context, name string) (Tunnel, error)
+
+	// EnsureTunnel returns the live tunnel of the wanted name, and creates it
+	// when there is none. A create whose answer was lost is never repeated
+	// blindly: the name is looked up again first.
+	EnsureTunnel(ctx context.Context, want TunnelSpec) (Tunnel, error)
+
+	// Configuration reads the whole document that the tunnel holds. A tunnel
+	// without one has the zero Configuration and Version 0. A tunnel that does
+	// not exist, or was deleted, is [ErrNotFound].
+	Configuration(ctx context.Context, id TunnelID) (Configuration, Version, error)
+
+	// Configure replaces the whole document and returns the version that it
+	// became. When it returns without an error, the document is in effect. A
+	// document that the connector would reject is an [*InvalidError], and the
+	// old one stays. A tunnel that does not exist, or was deleted, is
+	// [ErrNotFound].
+	Configure(ctx context.Context, id TunnelID, c Configuration) (Version, error)
+
+	// DeleteTunnel cleans up the tunnel's stale connections and deletes it. A
+	// tunnel that is already gone is success; one whose connectors are still
+	// running is [ErrConnected].
+	DeleteTunnel(ctx context.Context, id TunnelID) error
+}

@@ -1,0 +1,211 @@
+package providertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+func ensureCreatesOnce(t *testing.T, f Fixture) {
+	first, again, other := ensure(t, f, "edge"), ensure(t, f, "edge"), ensure(t, f, "edge-2")
+	if !first.Created || again.Created || !other.Created {
+		t.Errorf("Created = %t, %t, %t, want true, false, true", first.Created, again.Created, other.Created)
+	}
+	if first.ID != again.ID {
+		t.Errorf("the same name has tunnels %s and %s", first.ID, again.ID)
+	}
+	if first.ID == other.ID {
+		t.Errorf("two names share tunnel %s", first.ID)
+	}
+}
+
+func findTellsLive(t *testing.T, f Fixture) {
+	if _, err := f.Provider.FindTunnel(t.Context(), "edge"); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("before creation: error %v, want ErrNotFound", err)
+	}
+	made := ensure(t, f, "edge")
+	found, err := f.Provider.FindTunnel(t.Context(), "edge")
+	if err != nil || found.ID != made.ID || found.Created {
+		t.Errorf("got %+v, %v, want tunnel %s", found, err, made.ID)
+	}
+	deleteTunnel(t, f, made.ID)
+	if _, err := f.Provider.FindTunnel(t.Context(), "edge"); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("after deletion: error %v, want ErrNotFound", err)
+	}
+}
+
+func ensureMindsCase(t *testing.T, f Fixture) {
+	lower, upper := ensure(t, f, "edge"), ensure(t, f, "EDGE")
+	if lower.ID == upper.ID || !upper.Created {
+		t.Errorf("names that differ in case share tunnel %s", lower.ID)
+	}
+}
+
+func ensureAfterDelete(t *testing.T, f Fixture) {
+	old := ensure(t, f, "edge")
+	configure(t, f, old.ID, serving("a.example.com"))
+	deleteTunnel(t, f, old.ID)
+	next := ensure(t, f, "edge")
+	if !next.Created || next.ID == old.ID {
+		t.Errorf("got %+v after deleting %s, want a new tunnel", next, old.ID)
+	}
+	wantDocument(t, f, next.ID, provider.Configuration{}, 0)
+	wantNotFound(t, f, old.ID)
+}
+
+func newTunnelIsEmpty(t *testing.T, f Fixture) {
+	wantDocument(t, f, ensure(t, f, "edge").ID, provider.Configuration{}, 0)
+}
+
+func configureRoundTrip(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	version := configure(t, f, tunnel.ID, full())
+	wantDocument(t, f, tunnel.ID, full(), version)
+}
+
+func unmodelledRoundTrip(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	f.SetDocument(tunnel.ID, full())
+	read, _, err := f.Provider.Configuration(t.Context(), tunnel.ID)
+	if err != nil {
+		t.Fatalf("Configuration: %v", err)
+	}
+	read.Ingress = serving("b.example.com").Ingress
+	configure(t, f, tunnel.ID, read)
+
+	read, _, err = f.Provider.Configuration(t.Context(), tunnel.ID)
+	if err != nil {
+		t.Fatalf("Configuration: %v", err)
+	}
+	var got, want any
+	if err := json.Unmarshal(read.Unmodelled["warp-routing"], &got); err != nil {
+		t.Fatalf("warp-routing: %v", err)
+	}
+	if err := json.Unmarshal(full().Unmodelled["warp-routing"], &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("warp-routing differs (-want +got):\n%s", diff)
+	}
+}
+
+func configureReplaces(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	configure(t, f, tunnel.ID, full())
+	version := configure(t, f, tunnel.ID, serving("b.example.com"))
+	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version)
+	version = configure(t, f, tunnel.ID, provider.Configuration{})
+	wantDocument(t, f, tunnel.ID, provider.Configuration{}, version)
+}
+
+func versionsCount(t *testing.T, f Fixture) {
+	tunnel, other := ensure(t, f, "edge"), ensure(t, f, "other")
+	for want := provider.Version(1); want <= 3; want++ {
+		if got := configure(t, f, tunnel.ID, serving("a.example.com")); got != want {
+			t.Errorf("write %d has version %d", want, got)
+		}
+	}
+	wantDocument(t, f, other.ID, provider.Configuration{}, 0)
+}
+
+func foreignEdit(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	version := configure(t, f, tunnel.ID, serving("a.example.com"))
+	f.SetDocument(tunnel.ID, serving("b.example.com"))
+	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version+1)
+	if got := configure(t, f, tunnel.ID, serving("a.example.com")); got != version+2 {
+		t.Errorf("version = %d, want %d", got, version+2)
+	}
+}
+
+func invalidDocument(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	version := configure(t, f, tunnel.ID, serving("a.example.com"))
+	bad := serving("a.example.com")
+	bad.Ingress[0].Service += "/"
+	_, err := f.Provider.Configure(t.Context(), tunnel.ID, bad)
+	invalid, ok := errors.AsType[*provider.InvalidError](err)
+	if !ok || invalid.Rule != 0 {
+		t.Errorf("got %v, want an InvalidError for rule 0", err)
+	}
+	if provider.IsTransient(err) {
+		t.Error("a bad document is transient")
+	}
+	wantDocument(t, f, tunnel.ID, serving("a.example.com"), version)
+}
+
+func unknownTunnel(t *testing.T, f Fixture) { wantNotFound(t, f, missing) }
+
+func deletedTunnel(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	configure(t, f, tunnel.ID, serving("a.example.com"))
+	deleteTunnel(t, f, tunnel.ID)
+	wantNotFound(t, f, tunnel.ID)
+}
+
+func deleteTwice(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	deleteTunnel(t, f, tunnel.ID)
+	deleteTunnel(t, f, tunnel.ID)
+}
+
+func deleteConnected(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	configure(t, f, tunnel.ID, serving("a.example.com"))
+	f.SetConnected(tunnel.ID, true)
+	if err := f.Provider.DeleteTunnel(t.Context(), tunnel.ID); !errors.Is(err, provider.ErrConnected) {
+		t.Errorf("got %v, want ErrConnected", err)
+	}
+	wantDocument(t, f, tunnel.ID, serving("a.example.com"), 1)
+	f.SetConnected(tunnel.ID, false)
+	deleteTunnel(t, f, tunnel.ID)
+	wantNotFound(t, f, tunnel.ID)
+}
+
+func cancelled(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for method, err := range allMethods(ctx, f.Provider, tunnel.ID) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want context.Canceled", method, err)
+		}
+	}
+	wantDocument(t, f, tunnel.ID, provider.Configuration{}, 0)
+}
+
+func concurrent(t *testing.T, f Fixture) {
+	const writers = 4
+	ids := make([]provider.TunnelID, writers)
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			tunnel, err := f.Provider.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "edge"})
+			if err != nil {
+				t.Errorf("EnsureTunnel: %v", err)
+				return
+			}
+			ids[i] = tunnel.ID
+			if _, err := f.Provider.Configure(t.Context(), tunnel.ID, serving(fmt.Sprintf("h%d.example.com", i))); err != nil {
+				t.Errorf("Configure: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("one name has several tunnels: %v", ids)
+		}
+	}
+	_, version, err := f.Provider.Configuration(t.Context(), ids[0])
+	if err != nil || version != writers {
+		t.Errorf("Configuration has version %d and error %v, want version %d", version, err, writers)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+)
+
+// backends are small HTTP servers in place of pods: one for each Service that
+// the tunnel asks for, started at the first request to it.
+type backends struct {
+	mu      sync.Mutex
+	servers map[string]*httptest.Server
+}
+
+func newBackends() *backends { return &backends{servers: map[string]*httptest.Server{}} }
+
+// dial connects to the backend of a Service, as the cluster's DNS would lead
+// to it.
+func (b *backends) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	service, ok := strings.CutSuffix(host, ".svc.cluster.local")
+	if !ok {
+		return nil, fmt.Errorf("%s is not a Service of the cluster", host)
+	}
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, network, b.server(service).Listener.Addr().String())
+}
+
+func (b *backends) server(service string) *httptest.Server {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	server := b.servers[service]
+	if server == nil {
+		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "%s answers %s %s%s\n", service, r.Method, r.Host, r.URL.Path)
+		}))
+		b.servers[service] = server
+	}
+	return server
+}
+
+func (b *backends) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, server := range b.servers {
+		server.Close()
+	}
+}

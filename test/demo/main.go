@@ -1,0 +1,193 @@
+// Command demo shows the whole of tunnel-gateway on one machine: a real
+// control plane, the real controller binary, the simulator in Cloudflare's
+// place and an HTTP backend behind each Service, with the objects of
+// config/samples. It makes requests through the tunnel, and says whether their
+// answers are right.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+const (
+	accountID = "0123456789abcdef0123456789abcdef"
+	apiToken  = "demo-token"
+)
+
+type options struct {
+	once       bool
+	controller string
+	samples    string
+	port       string
+}
+
+func main() {
+	o := options{port: os.Getenv("DEMO_PORT")}
+	if o.port == "" {
+		o.port = "8080"
+	}
+	flag.BoolVar(&o.once, "once", false, "end after the requests, with status 0 when all answers were right")
+	flag.StringVar(&o.controller, "controller", "bin/tunnel-gateway", "the controller's `binary`")
+	flag.StringVar(&o.samples, "samples", "config/samples", "`directory` of the manifests to apply")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	// Before anything slow: a port that is taken ends the demo at once.
+	front, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", o.port))
+	if err != nil {
+		return fmt.Errorf("the port of the tunnel is not free, set DEMO_PORT to another: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "tunnel-gateway-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+
+	say("starting kube-apiserver and etcd with the Gateway API's CRDs")
+	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer control.Stop() //nolint:errcheck // the demo is over; there is nobody left to tell
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := control.Kubeconfig(kubeconfig); err != nil {
+		return err
+	}
+
+	say("starting the Cloudflare simulator")
+	backends := newBackends()
+	defer backends.close()
+	edge, api, err := startEdge(front, backends)
+	if err != nil {
+		return err
+	}
+	defer edge.Close()
+
+	say("starting the controller: %s controller", o.controller)
+	stopController, err := startController(ctx, o.controller, kubeconfig, api, filepath.Join(dir, "controller.log"))
+	if err != nil {
+		return err
+	}
+	defer stopController()
+
+	say("applying %s", o.samples)
+	c, err := client.New(control.Config, client.Options{Scheme: manifest.Scheme()})
+	if err != nil {
+		return err
+	}
+	return show(ctx, c, o, kubeconfig, filepath.Join(dir, "controller.log"))
+}
+
+// show applies the samples, waits for them to be served, and tries them.
+func show(ctx context.Context, c client.Client, o options, kubeconfig, log string) error {
+	if err := apply(ctx, c, o.samples); err != nil {
+		return err
+	}
+	if err := waitUntilProgrammed(ctx, c); err != nil {
+		return fmt.Errorf("%w; the controller's log is %s", err, keep(log))
+	}
+	if err := printTable(ctx, c); err != nil {
+		return err
+	}
+	address := "http://127.0.0.1:" + o.port
+	if err := tryRequests(ctx, address); err != nil {
+		return err
+	}
+	if o.once {
+		return nil
+	}
+	fmt.Printf(`
+The tunnel is served on %[1]s until you press Ctrl-C. Try, in another terminal:
+
+  curl -H 'Host: team-a.example.com' %[1]s/api/orders
+  export KUBECONFIG=%[2]s
+  kubectl get gateways,listenersets,httproutes -A
+  kubectl edit httproute -n team-a web
+  kubectl delete listenerset -n team-a team-a   # team B inherits the hostname
+
+The controller's log is %[3]s.
+`, address, kubeconfig, log)
+	<-ctx.Done()
+	say("stopping")
+	return nil
+}
+
+// startEdge serves the API on a free port, and the first tunnel on front.
+func startEdge(front net.Listener, backends *backends) (*simulator.Server, string, error) {
+	created := make(chan simulator.Tunnel, 16)
+	edge := simulator.New(simulator.Options{
+		Dial: backends.dial, AccountID: accountID, Token: apiToken,
+		OnCreate: func(t simulator.Tunnel) { created <- t },
+	})
+	go func() { edge.Listen((<-created).ID, front) }()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	server := &http.Server{Handler: edge.API(), ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(listener) //nolint:errcheck // it ends with the process
+	return edge, "http://" + listener.Addr().String() + "/client/v4", nil
+}
+
+// startController runs the binary as a user would, and returns how to stop it.
+func startController(ctx context.Context, binary, kubeconfig, api, log string) (func(), error) {
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	// Ctrl-C reaches the controller too, and it ends by itself; the kill is for
+	// one that does not.
+	command := exec.CommandContext(context.WithoutCancel(ctx), binary, "controller",
+		"--cluster-id=demo", "--leader-election-namespace=default",
+		"--metrics-address=0", "--health-address=0", "--log-format=console")
+	command.Env = append(os.Environ(),
+		"KUBECONFIG="+kubeconfig,
+		"CLOUDFLARE_ACCOUNT_ID="+accountID,
+		"CLOUDFLARE_API_TOKEN="+apiToken,
+		"CLOUDFLARE_BASE_URL="+api)
+	command.Stdout, command.Stderr = out, out
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the controller (make build makes it): %w", err)
+	}
+	return func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		hang := time.AfterFunc(10*time.Second, func() { _ = command.Process.Kill() })
+		defer hang.Stop()
+		_ = command.Wait()
+		_ = out.Close()
+	}, nil
+}
+
+// keep moves a file out of the directory that is removed at the end.
+func keep(file string) string {
+	kept := filepath.Join(os.TempDir(), "tunnel-gateway-demo-controller.log")
+	if err := os.Rename(file, kept); err != nil {
+		return file
+	}
+	return kept
+}
+
+func say(format string, args ...any) { fmt.Printf("==> "+format+"\n", args...) }

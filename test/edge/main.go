@@ -1,0 +1,145 @@
+// Command edge runs the simulator of Cloudflare by itself: the API on one
+// address, and every tunnel on an address of its own, which it prints when the
+// tunnel is created. It holds flags and listeners; what they serve is in the
+// simulator package.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+func main() {
+	log.SetFlags(0)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+type settings struct {
+	apiAddress    string
+	tunnelAddress string
+	origins       map[string]string
+	options       simulator.Options
+}
+
+func parse(arguments []string) (settings, error) {
+	s := settings{origins: map[string]string{}}
+	flags := flag.NewFlagSet("edge", flag.ExitOnError)
+	flags.StringVar(&s.apiAddress, "api", "127.0.0.1:8787", "`address` of the API, which is served below /client/v4")
+	flags.StringVar(&s.tunnelAddress, "tunnels", "127.0.0.1:0",
+		"`address` of the first tunnel; each further one takes the next port, or any free one when the port is 0")
+	flags.StringVar(&s.options.AccountID, "account", "", "the only account `id` that exists (default any)")
+	flags.StringVar(&s.options.Token, "token", "", "the API `token` that is accepted (default any)")
+	flags.BoolVar(&s.options.AcceptInvalid, "accept-invalid", false,
+		"store documents that the connector rejects, instead of answering 400")
+	flags.Func("origin", "where an origin really is, as `host:port=address`; may be repeated (default as named)",
+		func(value string) error {
+			origin, address, ok := strings.Cut(value, "=")
+			if !ok || origin == "" || address == "" {
+				return fmt.Errorf("%q is not host:port=address", value)
+			}
+			s.origins[origin] = address
+			return nil
+		})
+	err := flags.Parse(arguments)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return s, err
+}
+
+// run serves until the context ends.
+func run(ctx context.Context, arguments []string) error {
+	s, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	tunnels, err := newAddresses(s.tunnelAddress)
+	if err != nil {
+		return fmt.Errorf("parse the address of the tunnels: %w", err)
+	}
+	var cloudflare *simulator.Server
+	s.options.Dial = s.dial
+	s.options.OnCreate = func(t simulator.Tunnel) {
+		l, err := tunnels.listen()
+		if err != nil {
+			log.Printf("tunnel %s (%s) is not served: %v", t.Name, t.ID, err)
+			return
+		}
+		cloudflare.Listen(t.ID, l)
+		log.Printf("tunnel %s (%s) on http://%s", t.Name, t.ID, l.Addr())
+	}
+	cloudflare = simulator.New(s.options)
+	defer cloudflare.Close()
+	l, err := net.Listen("tcp", s.apiAddress)
+	if err != nil {
+		return fmt.Errorf("listen for the API: %w", err)
+	}
+	log.Printf("API on http://%s/client/v4", l.Addr())
+	return serve(ctx, l, cloudflare.API())
+}
+
+func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the API: %w", err)
+	case <-ctx.Done():
+		return server.Close()
+	}
+}
+
+// dial reaches an origin at its mapped address, or at the one it is named by.
+func (s settings) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if mapped, ok := s.origins[address]; ok {
+		address = mapped
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+// addresses hands out an address per tunnel.
+type addresses struct {
+	host string
+	mu   sync.Mutex
+	port int // of the next tunnel
+}
+
+func newAddresses(first string) (*addresses, error) {
+	host, text, err := net.SplitHostPort(first)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	return &addresses{host: host, port: int(port)}, nil
+}
+
+func (a *addresses) listen() (net.Listener, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	address := net.JoinHostPort(a.host, strconv.Itoa(a.port))
+	if a.port != 0 {
+		a.port++
+	}
+	return net.Listen("tcp", address)
+}

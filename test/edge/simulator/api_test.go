@@ -1,0 +1,361 @@
+package simulator_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cloudflare/cloudflare-go/v7"
+	"github.com/cloudflare/cloudflare-go/v7/accounts"
+	"github.com/cloudflare/cloudflare-go/v7/option"
+	"github.com/cloudflare/cloudflare-go/v7/zero_trust"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+func TestCreate(t *testing.T) {
+	var hooked []string
+	s, c := newAPI(t, simulator.Options{OnCreate: func(t simulator.Tunnel) { hooked = append(hooked, t.ID) }})
+	created := c.create(t, "one")
+	if created.Name != "one" || created.AccountTag != account || created.ConfigSrc != "cloudflare" ||
+		created.Status != "inactive" || created.CreatedAt.IsZero() || !created.DeletedAt.IsZero() {
+		t.Errorf("created %s", created.JSON.RawJSON())
+	}
+	_, err := c.new(t.Context(), "one")
+	wantError(t, err, http.StatusConflict, 1013)
+	if id, ok := s.TunnelID("one"); !ok || id != created.ID {
+		t.Errorf("TunnelID = %q, %t, want %q", id, ok, created.ID)
+	}
+	if got, err := c.get(t.Context(), created.ID); err != nil || got.ID != created.ID {
+		t.Errorf("get: %v, %v", got, err)
+	}
+	if diff := cmp.Diff([]string{created.ID}, hooked); diff != "" {
+		t.Errorf("OnCreate (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeletedTunnel(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	ctx := t.Context()
+	id := c.create(t, "one").ID
+	if deleted, err := c.delete(ctx, id); err != nil || deleted.DeletedAt.IsZero() {
+		t.Fatalf("delete: %v, %v", deleted, err)
+	}
+	if got, err := c.get(ctx, id); err != nil || got.DeletedAt.IsZero() {
+		t.Errorf("get: %v, %v, want the tunnel with deleted_at", got, err)
+	}
+	if _, ok := s.TunnelID("one"); ok {
+		t.Error("TunnelID finds a deleted tunnel")
+	}
+	_, err := c.delete(ctx, id)
+	wantError(t, err, http.StatusNotFound, 1003)
+	_, err = c.configuration(ctx, id)
+	wantError(t, err, http.StatusNotFound, 1003)
+	_, err = c.configure(ctx, id, `{}`)
+	wantError(t, err, http.StatusNotFound, 1003)
+
+	again := c.create(t, "one").ID
+	tunnels := s.Tunnels()
+	if again == id || len(tunnels) != 2 || !tunnels[0].Deleted || tunnels[1].Deleted || tunnels[1].ID != again {
+		t.Errorf("after a second create: %+v", tunnels)
+	}
+}
+
+func TestUnknownTunnelIsNotFound(t *testing.T) {
+	_, c := newAPI(t, simulator.Options{})
+	_, err := c.get(t.Context(), "unknown")
+	wantError(t, err, http.StatusNotFound, 1003)
+	_, err = c.configuration(t.Context(), "unknown")
+	wantError(t, err, http.StatusNotFound, 1003)
+}
+
+func TestCreateRefuses(t *testing.T) {
+	_, c := newAPI(t, simulator.Options{})
+	for _, body := range []string{
+		`{`, `{"name":""}`, `{"name":"a","config_src":"other"}`, `{"name":"a","tunnel_secret":"c2hvcnQ="}`,
+	} {
+		_, err := c.ZeroTrust.Tunnels.Cloudflared.New(t.Context(),
+			zero_trust.TunnelCloudflaredNewParams{AccountID: cloudflare.F(account)},
+			option.WithRequestBody("application/json", []byte(body)))
+		wantError(t, err, http.StatusBadRequest, 1001)
+	}
+}
+
+func TestList(t *testing.T) {
+	_, c := newAPI(t, simulator.Options{})
+	for _, name := range []string{"a-1", "a-2", "b-1", "gone"} {
+		c.create(t, name)
+	}
+	gone := c.create(t, "gone-2").ID
+	if _, err := c.delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		filter func(*zero_trust.TunnelCloudflaredListParams)
+		want   []string
+	}{
+		"all": {func(*zero_trust.TunnelCloudflaredListParams) {},
+			[]string{"a-1", "a-2", "b-1", "gone", "gone-2"}},
+		"paged": {func(p *zero_trust.TunnelCloudflaredListParams) { p.PerPage = cloudflare.F(2.0) },
+			[]string{"a-1", "a-2", "b-1", "gone", "gone-2"}},
+		"second page on": {func(p *zero_trust.TunnelCloudflaredListParams) {
+			p.PerPage, p.Page = cloudflare.F(2.0), cloudflare.F(2.0)
+		}, []string{"b-1", "gone", "gone-2"}},
+		"live": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IsDeleted = cloudflare.F(false) },
+			[]string{"a-1", "a-2", "b-1", "gone"}},
+		"deleted": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IsDeleted = cloudflare.F(true) },
+			[]string{"gone-2"}},
+		"name": {func(p *zero_trust.TunnelCloudflaredListParams) { p.Name = cloudflare.F("gone") },
+			[]string{"gone"}},
+		"uuid": {func(p *zero_trust.TunnelCloudflaredListParams) { p.UUID = cloudflare.F(gone) },
+			[]string{"gone-2"}},
+		"prefix": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IncludePrefix = cloudflare.F("a-") },
+			[]string{"a-1", "a-2"}},
+		"other prefixes": {func(p *zero_trust.TunnelCloudflaredListParams) { p.ExcludePrefix = cloudflare.F("g") },
+			[]string{"a-1", "a-2", "b-1"}},
+		"status": {func(p *zero_trust.TunnelCloudflaredListParams) {
+			p.Status = cloudflare.F(zero_trust.TunnelCloudflaredListParamsStatusHealthy)
+		}, []string{}},
+		"other account": {func(p *zero_trust.TunnelCloudflaredListParams) { p.AccountID = cloudflare.F("other") },
+			[]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, c.names(t, test.filter)); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, query := range []string{"page=0", "per_page=x", "per_page=1001", "existed_at=now"} {
+		_, err := c.ZeroTrust.Tunnels.Cloudflared.List(t.Context(),
+			zero_trust.TunnelCloudflaredListParams{AccountID: cloudflare.F(account)},
+			option.WithQuery(strings.Split(query, "=")[0], strings.Split(query, "=")[1]))
+		wantError(t, err, http.StatusBadRequest, 1001)
+	}
+}
+
+func TestListResultInfo(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	for _, name := range []string{"a", "b", "c"} {
+		c.create(t, name)
+	}
+	request := httptest.NewRequest(http.MethodGet, "/client/v4/accounts/"+account+"/cfd_tunnel?per_page=2&page=2", nil)
+	request.Header.Set("Authorization", "Bearer x")
+	w := httptest.NewRecorder()
+	s.API().ServeHTTP(w, request)
+	var body struct {
+		ResultInfo map[string]int `json:"result_info"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"page": 2, "per_page": 2, "count": 1, "total_count": 3}
+	if diff := cmp.Diff(want, body.ResultInfo); diff != "" {
+		t.Errorf("result_info (-want +got):\n%s", diff)
+	}
+}
+
+func TestNoConfiguration(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	got, err := c.configuration(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != 0 || got.JSON.Config.Raw() != "null" {
+		t.Errorf("configuration %s, want version 0 and null", got.JSON.RawJSON())
+	}
+	if document, version := s.Document(id); document != nil || version != 0 {
+		t.Errorf("Document = %s, %d, want none", document, version)
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	put, err := c.configure(t.Context(), id,
+		`{"x":1,"ingress":[{"hostname":"a","path":"<","service":"http://a","originRequest":{"y":2}},{"service":"http_status:404"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if put.Version != 1 || put.TunnelID != id || put.Source != "cloudflare" {
+		t.Errorf("put: %s", put.JSON.RawJSON())
+	}
+	got, err := c.configuration(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != 1 || len(got.Config.Ingress) != 2 || got.Config.Ingress[0].Path != "<" {
+		t.Errorf("get: %s", got.JSON.RawJSON())
+	}
+	document, version := s.Document(id)
+	wantJSON(t, document, `{"x":1,"originRequest":{},"warp-routing":{"enabled":false},"ingress":[
+		{"hostname":"a","path":"<","service":"http://a","originRequest":{"y":2}},
+		{"service":"http_status:404","originRequest":{}}]}`)
+	if version != 1 {
+		t.Errorf("version %d, want 1", version)
+	}
+}
+
+func TestForeignEdit(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	s.SetDocument(id, json.RawMessage(`{"warp-routing":{"enabled":true}}`))
+	got, err := c.configuration(t.Context(), id)
+	if err != nil || got.Version != 1 {
+		t.Fatalf("configuration %v, %v, want version 1", got, err)
+	}
+	wantJSON(t, json.RawMessage(got.JSON.Config.Raw()), `{"warp-routing":{"enabled":true},"originRequest":{}}`)
+	if s.Count("PUT", "") != 0 {
+		t.Error("a foreign edit counts as a request")
+	}
+}
+
+func TestInvalidConfiguration(t *testing.T) {
+	const valid, invalid = `{"ingress":[{"service":"http_status:201"}]}`, `{"ingress":[{"service":"http://a/"}]}`
+	t.Run("refused", func(t *testing.T) {
+		s, c := newAPI(t, simulator.Options{})
+		id := c.create(t, "one").ID
+		if _, err := c.configure(t.Context(), id, valid); err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range []string{invalid, `[]`, `null`} {
+			_, err := c.configure(t.Context(), id, document)
+			wantError(t, err, http.StatusBadRequest, 1056)
+		}
+		if _, version := s.Document(id); version != 1 {
+			t.Errorf("version %d, want 1", version)
+		}
+	})
+	t.Run("accepted", func(t *testing.T) {
+		s, id, address := newTunnel(t, simulator.Options{AcceptInvalid: true})
+		api := httptest.NewServer(s.API())
+		defer api.Close()
+		c := newClient(api.URL)
+		for _, document := range []string{valid, invalid} {
+			if _, err := c.configure(t.Context(), id, document); err != nil {
+				t.Fatal(err)
+			}
+		}
+		document, version := s.Document(id)
+		if version != 2 || !strings.Contains(string(document), "http://a/") {
+			t.Errorf("stored %s, version %d, want the invalid document and 2", document, version)
+		}
+		if status, _ := get(t, address, "a", "/"); status != 201 {
+			t.Errorf("the connector answers %d, want 201 of its old document", status)
+		}
+		s.Connect(id, 1)
+		if got := c.connectors(t, id); got[0].ConfigVersion != 1 {
+			t.Errorf("config_version %d, want 1", got[0].ConfigVersion)
+		}
+	})
+}
+
+func TestLocalTunnelIgnoresTheRemoteDocument(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	tunnel, err := c.ZeroTrust.Tunnels.Cloudflared.New(t.Context(), zero_trust.TunnelCloudflaredNewParams{
+		AccountID: cloudflare.F(account), Name: cloudflare.F("local"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.configure(t.Context(), tunnel.ID, `{"ingress":[{"service":"http_status:201"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	s.Tunnel(tunnel.ID).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d, want 503", w.Code)
+	}
+}
+
+func TestConnectors(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	ctx := t.Context()
+	id := c.create(t, "one").ID
+	s.Connect(id, 3)
+	s.Connect(id, 2)
+	listed := c.connectors(t, id)
+	if len(listed) != 2 || len(listed[0].Conns) != 4 || listed[0].Conns[0].ClientID != listed[0].ID {
+		t.Errorf("connectors %+v, want 2 with 4 connections each", listed)
+	}
+	if got, err := c.get(ctx, id); err != nil || got.Status != "healthy" {
+		t.Errorf("status %v, %v, want healthy", got, err)
+	}
+	c.cleanUp(t, id)
+	_, err := c.delete(ctx, id)
+	wantError(t, err, http.StatusBadRequest, 1022)
+
+	s.Crash(id)
+	_, err = c.delete(ctx, id)
+	wantError(t, err, http.StatusBadRequest, 1022)
+	c.cleanUp(t, id)
+	if got, err := c.get(ctx, id); err != nil || got.Status != "down" {
+		t.Errorf("status %v, %v, want down", got, err)
+	}
+	s.Connect(id, 1)
+	s.Disconnect(id)
+	if _, err := c.delete(ctx, id); err != nil {
+		t.Errorf("delete without connectors: %v", err)
+	}
+}
+
+func TestTunnelToken(t *testing.T) {
+	_, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	encoded, err := c.ZeroTrust.Tunnels.Cloudflared.Token.Get(t.Context(), id,
+		zero_trust.TunnelCloudflaredTokenGetParams{AccountID: cloudflare.F(account)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := base64.StdEncoding.DecodeString(*encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var credentials struct {
+		A, T string
+		S    []byte
+	}
+	if err := json.Unmarshal(content, &credentials); err != nil {
+		t.Fatal(err)
+	}
+	if credentials.A != account || credentials.T != id || len(credentials.S) != 32 {
+		t.Errorf("credentials of account %q, tunnel %q, %d bytes", credentials.A, credentials.T, len(credentials.S))
+	}
+}
+
+func TestAuthentication(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{AccountID: account, Token: token})
+	ctx := t.Context()
+	verify := func() error {
+		user, err := c.User.Tokens.Verify(ctx)
+		if err == nil && user.Status != "active" {
+			t.Errorf("token status %q", user.Status)
+		}
+		_, accountErr := c.Accounts.Tokens.Verify(ctx,
+			accounts.TokenVerifyParams{AccountID: cloudflare.F(account)})
+		if (err == nil) != (accountErr == nil) {
+			t.Errorf("user token: %v, account token: %v", err, accountErr)
+		}
+		return err
+	}
+	if err := verify(); err != nil {
+		t.Errorf("verify: %v", err)
+	}
+	_, err := c.ZeroTrust.Tunnels.Cloudflared.List(ctx,
+		zero_trust.TunnelCloudflaredListParams{AccountID: cloudflare.F("other")})
+	wantError(t, err, http.StatusForbidden, 10000)
+
+	s.SetToken("another")
+	wantError(t, verify(), http.StatusUnauthorized, 1000)
+	_, err = c.get(ctx, "any")
+	wantError(t, err, http.StatusUnauthorized, 10000)
+	if err := c.Get(ctx, "nowhere", nil, nil); err == nil {
+		t.Error("an unknown path was answered")
+	} else {
+		wantError(t, err, http.StatusNotFound, 7003)
+	}
+}

@@ -1,0 +1,146 @@
+package simulator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/cloudflare/cloudflare-go/v7"
+	"github.com/cloudflare/cloudflare-go/v7/option"
+	"github.com/cloudflare/cloudflare-go/v7/shared"
+	"github.com/cloudflare/cloudflare-go/v7/zero_trust"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+const (
+	account = "0123456789abcdef0123456789abcdef"
+	token   = "secret-token"
+)
+
+var discard = log.New(io.Discard, "", 0)
+
+// client is the real client of the API, for one account.
+type client struct {
+	*cloudflare.Client
+}
+
+func newClient(url string, options ...option.RequestOption) client {
+	return client{cloudflare.NewClient(append([]option.RequestOption{
+		option.WithBaseURL(url + "/client/v4/"), option.WithAPIToken(token), option.WithMaxRetries(0),
+	}, options...)...)}
+}
+
+// newAPI returns a server, and a client for its API.
+func newAPI(t *testing.T, o simulator.Options) (*simulator.Server, client) {
+	t.Helper()
+	s := simulator.New(o)
+	server := httptest.NewServer(s.API())
+	t.Cleanup(server.Close)
+	return s, newClient(server.URL)
+}
+
+func (c client) new(ctx context.Context, name string) (*shared.CloudflareTunnel, error) {
+	return c.ZeroTrust.Tunnels.Cloudflared.New(ctx, zero_trust.TunnelCloudflaredNewParams{
+		AccountID: cloudflare.F(account),
+		Name:      cloudflare.F(name),
+		ConfigSrc: cloudflare.F(zero_trust.TunnelCloudflaredNewParamsConfigSrcCloudflare),
+	})
+}
+
+func (c client) create(t *testing.T, name string) *shared.CloudflareTunnel {
+	t.Helper()
+	tunnel, err := c.new(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tunnel
+}
+
+func (c client) delete(ctx context.Context, id string) (*shared.CloudflareTunnel, error) {
+	return c.ZeroTrust.Tunnels.Cloudflared.Delete(ctx, id,
+		zero_trust.TunnelCloudflaredDeleteParams{AccountID: cloudflare.F(account)})
+}
+
+func (c client) get(ctx context.Context, id string) (*shared.CloudflareTunnel, error) {
+	return c.ZeroTrust.Tunnels.Cloudflared.Get(ctx, id,
+		zero_trust.TunnelCloudflaredGetParams{AccountID: cloudflare.F(account)})
+}
+
+func (c client) configuration(
+	ctx context.Context, id string,
+) (*zero_trust.TunnelCloudflaredConfigurationGetResponse, error) {
+	return c.ZeroTrust.Tunnels.Cloudflared.Configurations.Get(ctx, id,
+		zero_trust.TunnelCloudflaredConfigurationGetParams{AccountID: cloudflare.F(account)})
+}
+
+// configure sends a document as it is.
+func (c client) configure(
+	ctx context.Context, id, document string,
+) (*zero_trust.TunnelCloudflaredConfigurationUpdateResponse, error) {
+	return c.ZeroTrust.Tunnels.Cloudflared.Configurations.Update(ctx, id,
+		zero_trust.TunnelCloudflaredConfigurationUpdateParams{AccountID: cloudflare.F(account)},
+		option.WithRequestBody("application/json", []byte(`{"config":`+document+`}`)))
+}
+
+func (c client) names(t *testing.T, filter func(*zero_trust.TunnelCloudflaredListParams)) []string {
+	t.Helper()
+	params := zero_trust.TunnelCloudflaredListParams{AccountID: cloudflare.F(account)}
+	filter(&params)
+	names := []string{}
+	pages := c.ZeroTrust.Tunnels.Cloudflared.ListAutoPaging(t.Context(), params)
+	for pages.Next() {
+		names = append(names, pages.Current().Name)
+	}
+	if err := pages.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// wantError checks the status and the code of an error of the API.
+func wantError(t *testing.T, err error, status int, code int64) {
+	t.Helper()
+	var failed *cloudflare.Error
+	if !errors.As(err, &failed) {
+		t.Fatalf("error %v, want one of the API", err)
+	}
+	if failed.StatusCode != status || len(failed.Errors) != 1 || failed.Errors[0].Code != code {
+		t.Errorf("status %d, errors %v, want %d and code %d", failed.StatusCode, failed.Errors, status, code)
+	}
+}
+
+func (c client) connectors(t *testing.T, id string) []zero_trust.Client {
+	t.Helper()
+	page, err := c.ZeroTrust.Tunnels.Cloudflared.Connections.Get(t.Context(), id,
+		zero_trust.TunnelCloudflaredConnectionGetParams{AccountID: cloudflare.F(account)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Result
+}
+
+func (c client) cleanUp(t *testing.T, id string) {
+	t.Helper()
+	_, err := c.ZeroTrust.Tunnels.Cloudflared.Connections.Delete(t.Context(), id,
+		zero_trust.TunnelCloudflaredConnectionDeleteParams{AccountID: cloudflare.F(account)})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantJSON(t *testing.T, got json.RawMessage, want string) {
+	t.Helper()
+	var gotValue, wantValue any
+	if err := errors.Join(json.Unmarshal(got, &gotValue), json.Unmarshal([]byte(want), &wantValue)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wantValue, gotValue); diff != "" {
+		t.Errorf("document (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,188 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Fault is something that goes wrong with requests to the API. The first fault
+// that matches a request applies to it, in the order of injection.
+type Fault struct {
+	// Method of the requests; any when empty.
+	Method string
+	// Path is a pattern of [path.Match] for what follows /client/v4, for
+	// instance "/accounts/*/cfd_tunnel"; any path when empty.
+	Path string
+	// Times is how many requests it applies to; 0 until faults are cleared.
+	Times int
+	// Latency passes before anything else happens. A client that gives up
+	// meanwhile changes nothing.
+	Latency time.Duration
+	// Status is answered without carrying the request out; 0 carries it out.
+	Status int
+	// RetryAfter is sent along with Status, in whole seconds, rounded up.
+	RetryAfter time.Duration
+	// Body is sent as text/html, with Status or else 200, in place of the
+	// envelope and without carrying the request out.
+	Body string
+	// Drop closes the connection without an answer. Note that net/http's
+	// client repeats a GET on its own when a reused connection breaks.
+	Drop Drop
+}
+
+// Drop is when the connection is closed.
+type Drop int
+
+// The moments of a drop.
+const (
+	DropNone        Drop = iota // not at all
+	DropBeforeWrite             // before the request was carried out
+	DropAfterWrite              // after it was, before the answer
+)
+
+// Request is one request to the API.
+type Request struct {
+	Method string
+	// Path is what follows /client/v4, without the query.
+	Path string
+	// Status that was answered; 0 while there is none, and for good when the
+	// connection was dropped.
+	Status int
+	// Time of arrival.
+	Time time.Time
+}
+
+// Inject adds a fault. It panics when the path pattern is malformed.
+func (s *Server) Inject(f Fault) {
+	matches("", f.Path, "", "")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, &f)
+}
+
+// ClearFaults ends all faults.
+func (s *Server) ClearFaults() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+}
+
+// Requests returns the requests to the API in the order of their arrival.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	requests := make([]Request, 0, len(s.requests))
+	for _, r := range s.requests {
+		requests = append(requests, *r)
+	}
+	return requests
+}
+
+// Count returns how many requests had the method and a path that matches the
+// pattern; both as in [Fault].
+func (s *Server) Count(method, pathPattern string) int {
+	count := 0
+	for _, r := range s.Requests() {
+		if matches(method, pathPattern, r.Method, r.Path) {
+			count++
+		}
+	}
+	return count
+}
+
+// ResetRequests forgets the requests so far.
+func (s *Server) ResetRequests() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = nil
+}
+
+func (s *Server) record(method, path string) *Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	request := &Request{Method: method, Path: path, Time: time.Now()}
+	s.requests = append(s.requests, request)
+	return request
+}
+
+// setStatus is called before the answer is written, so that whoever has the
+// answer finds it recorded.
+func (s *Server) setStatus(request *Request, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	request.Status = status
+}
+
+// nextFault returns the fault for a request, the zero one when there is none.
+func (s *Server) nextFault(method, path string) Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, f := range s.faults {
+		if !matches(f.Method, f.Path, method, path) {
+			continue
+		}
+		fault := *f
+		if f.Times--; f.Times == 0 { // one that began at 0 never gets there again
+			s.faults = slices.Delete(s.faults, i, i+1)
+		}
+		return fault
+	}
+	return Fault{}
+}
+
+// wait lets the latency pass and reports whether the client is still there.
+func (f Fault) wait(ctx context.Context) bool {
+	if f.Latency <= 0 {
+		return true
+	}
+	timer := time.NewTimer(f.Latency)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (f Fault) answers() bool { return f.Status != 0 || f.Body != "" }
+
+func (f Fault) status() int {
+	if f.Status == 0 {
+		return http.StatusOK
+	}
+	return f.Status
+}
+
+func (f Fault) write(w http.ResponseWriter) {
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
+	}
+	if f.Body == "" {
+		failure(f.status(), f.status(), http.StatusText(f.status())).write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html")
+	w.WriteHeader(f.status())
+	_, _ = w.Write([]byte(f.Body)) // a client that left needs no answer
+}
+
+func matches(wantMethod, pattern, method, requestPath string) bool {
+	if wantMethod != "" && wantMethod != method {
+		return false
+	}
+	if pattern == "" {
+		return true
+	}
+	ok, err := path.Match(pattern, requestPath)
+	if err != nil {
+		panic(fmt.Sprintf("simulator: path pattern %q: %v", pattern, err))
+	}
+	return ok
+}

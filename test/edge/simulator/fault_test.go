@@ -1,0 +1,166 @@
+package simulator_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cloudflare/cloudflare-go/v7"
+	"github.com/cloudflare/cloudflare-go/v7/option"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+const tunnelsPattern = "/accounts/*/cfd_tunnel"
+
+func TestRequestsAreCounted(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	_, _ = c.new(t.Context(), "one")
+	_, _ = c.configuration(t.Context(), id)
+	type seen struct {
+		Method, Path string
+		Status       int
+	}
+	var got []seen
+	for _, r := range s.Requests() {
+		if r.Time.IsZero() {
+			t.Error("a request without a time")
+		}
+		got = append(got, seen{r.Method, r.Path, r.Status})
+	}
+	want := []seen{
+		{"POST", "/accounts/" + account + "/cfd_tunnel", 200},
+		{"POST", "/accounts/" + account + "/cfd_tunnel", 409},
+		{"GET", "/accounts/" + account + "/cfd_tunnel/" + id + "/configurations", 200},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	for _, test := range []struct {
+		method, pattern string
+		want            int
+	}{
+		{"POST", tunnelsPattern, 2},
+		{"GET", tunnelsPattern, 0},
+		{"GET", "/accounts/*/cfd_tunnel/*/configurations", 1},
+		{"", "", 3},
+	} {
+		if got := s.Count(test.method, test.pattern); got != test.want {
+			t.Errorf("Count(%q, %q) = %d, want %d", test.method, test.pattern, got, test.want)
+		}
+	}
+	s.ResetRequests()
+	if got := s.Count("", ""); got != 0 {
+		t.Errorf("%d requests after the reset", got)
+	}
+}
+
+func TestDroppedConnections(t *testing.T) {
+	for name, test := range map[string]struct {
+		drop    simulator.Drop
+		applied bool
+	}{
+		"before the write": {simulator.DropBeforeWrite, false},
+		"after the write":  {simulator.DropAfterWrite, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := newAPI(t, simulator.Options{})
+			s.Inject(simulator.Fault{Method: "POST", Path: tunnelsPattern, Times: 1, Drop: test.drop})
+			if _, err := c.new(t.Context(), "one"); err == nil {
+				t.Fatal("a dropped request was answered")
+			}
+			if _, ok := s.TunnelID("one"); ok != test.applied {
+				t.Errorf("tunnel created: %t, want %t", ok, test.applied)
+			}
+			if requests := s.Requests(); len(requests) != 1 || requests[0].Status != 0 {
+				t.Errorf("requests %+v, want one without a status", requests)
+			}
+			if _, err := c.new(t.Context(), "two"); err != nil {
+				t.Errorf("after the fault: %v", err)
+			}
+		})
+	}
+}
+
+func TestStatusFaults(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	s.Inject(simulator.Fault{Method: "POST", Times: 2, Status: 429, RetryAfter: 1500 * time.Millisecond})
+	s.Inject(simulator.Fault{Path: tunnelsPattern, Status: 503})
+	for _, want := range []int{429, 429, 503, 503} {
+		_, err := c.new(t.Context(), "one")
+		wantError(t, err, want, int64(want))
+		var failed *cloudflare.Error
+		if errors.As(err, &failed) && want == 429 && failed.Response.Header.Get("Retry-After") != "2" {
+			t.Errorf("Retry-After %q, want 2", failed.Response.Header.Get("Retry-After"))
+		}
+	}
+	if len(s.Tunnels()) != 0 {
+		t.Error("a refused request was carried out")
+	}
+	s.ClearFaults()
+	c.create(t, "one")
+}
+
+func TestBodyFault(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	s.Inject(simulator.Fault{Times: 1, Body: "<html>"})
+	var response *http.Response
+	_, err := c.get(t.Context(), "any")
+	if err == nil {
+		t.Error("the client took HTML for an answer")
+	}
+	s.Inject(simulator.Fault{Times: 1, Body: "<html>", Status: 502})
+	err = c.Get(t.Context(), "user/tokens/verify", nil, nil, option.WithResponseInto(&response))
+	if err == nil || response.StatusCode != 502 || response.Header.Get("Content-Type") != "text/html" {
+		t.Errorf("error %v, response %v, want 502 in text/html", err, response)
+	}
+}
+
+func TestLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulator.New(simulator.Options{})
+		s.Inject(simulator.Fault{Latency: time.Minute})
+		start := time.Now()
+		s.API().ServeHTTP(httptest.NewRecorder(), createRequest(t.Context()))
+		if took := time.Since(start); took != time.Minute || len(s.Tunnels()) != 1 {
+			t.Errorf("took %s with %d tunnels, want 1m0s and one", took, len(s.Tunnels()))
+		}
+	})
+}
+
+func TestClientThatGivesUpChangesNothing(t *testing.T) {
+	s := simulator.New(simulator.Options{})
+	s.Inject(simulator.Fault{Latency: time.Hour})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	defer func() {
+		aborted, _ := recover().(error)
+		if !errors.Is(aborted, http.ErrAbortHandler) || len(s.Tunnels()) != 0 {
+			t.Errorf("%d tunnels, want an aborted request and none", len(s.Tunnels()))
+		}
+	}()
+	s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx))
+}
+
+func TestMalformedPatternPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a malformed pattern was accepted")
+		}
+	}()
+	simulator.New(simulator.Options{}).Inject(simulator.Fault{Path: "["})
+}
+
+func createRequest(ctx context.Context) *http.Request {
+	request := httptest.NewRequest(http.MethodPost, "/client/v4/accounts/"+account+"/cfd_tunnel",
+		strings.NewReader(`{"name":"one"}`)).WithContext(ctx)
+	request.Header.Set("Authorization", "Bearer "+token)
+	return request
+}

@@ -1,0 +1,148 @@
+package simulator
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Tunnel is what the API knows of a tunnel.
+type Tunnel struct {
+	ID        string
+	Name      string
+	Deleted   bool
+	CreatedAt time.Time
+	// ConfigSrc is "cloudflare" when the connector takes the remote document,
+	// and "local" when it ignores it.
+	ConfigSrc string
+	// Version counts the documents that were stored.
+	Version int64
+}
+
+// remotely is the config_src under which connectors take the remote document.
+const remotely = "cloudflare"
+
+type tunnel struct {
+	id, account, name, configSrc, secret string
+	createdAt, deletedAt                 time.Time
+
+	document     json.RawMessage
+	version      int64
+	configuredAt time.Time
+
+	running        *connector
+	runningVersion int64
+	replicas       []*replica
+	ran            bool // had a replica once
+}
+
+// replica is one process of the connector, as the API lists it.
+type replica struct {
+	id        string
+	startedAt time.Time
+	stale     bool // gone without a farewell
+}
+
+func newTunnel(account, name, configSrc, secret string) *tunnel {
+	now := time.Now().UTC()
+	return &tunnel{
+		id: uuid.NewString(), account: account, name: name, configSrc: configSrc, secret: secret,
+		createdAt: now, configuredAt: now, running: idle,
+	}
+}
+
+func (t *tunnel) deleted() bool { return !t.deletedAt.IsZero() }
+
+func (t *tunnel) summary() Tunnel {
+	return Tunnel{
+		ID: t.id, Name: t.name, Deleted: t.deleted(), CreatedAt: t.createdAt,
+		ConfigSrc: t.configSrc, Version: t.version,
+	}
+}
+
+// configure stores a document. The connector takes it too, when it can;
+// otherwise it goes on with the one that it has.
+func (t *tunnel) configure(document json.RawMessage, dial dialFunc) {
+	t.document = document
+	t.version++
+	t.configuredAt = time.Now().UTC()
+	if t.configSrc != remotely {
+		return
+	}
+	rules, err := Compile(document)
+	if err != nil {
+		return
+	}
+	next, err := newConnector(rules, dial)
+	if err != nil {
+		return
+	}
+	t.running.retire()
+	t.running, t.runningVersion = next, t.version
+}
+
+// connect makes the running replicas as many as wanted. Stale ones stay.
+func (t *tunnel) connect(wanted int) {
+	t.ran = t.ran || wanted > 0
+	count := 0
+	t.replicas = slices.DeleteFunc(t.replicas, func(r *replica) bool {
+		if !r.stale {
+			count++
+		}
+		return !r.stale && count > wanted
+	})
+	for ; count < wanted; count++ {
+		t.replicas = append(t.replicas, &replica{id: uuid.NewString(), startedAt: time.Now().UTC()})
+	}
+}
+
+// cleanUp drops the stale replicas, or the stale one of that id.
+func (t *tunnel) cleanUp(id string) {
+	t.replicas = slices.DeleteFunc(t.replicas, func(r *replica) bool {
+		return r.stale && (id == "" || r.id == id)
+	})
+}
+
+// token is what a connector is started with: the credentials of the tunnel.
+func (t *tunnel) token() string {
+	credentials, _ := json.Marshal(map[string]string{"a": t.account, "t": t.id, "s": t.secret}) // strings marshal
+	return base64.StdEncoding.EncodeToString(credentials)
+}
+
+// complete checks that the document is an object and adds the fields that the
+// API fills in and clients need not know.
+func complete(document json.RawMessage) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return nil, fmt.Errorf("parse the document: %w", err)
+	}
+	if fields == nil {
+		return nil, errors.New("the document must be an object")
+	}
+	addField(fields, "originRequest", `{}`)
+	addField(fields, "warp-routing", `{"enabled":false}`)
+	var rules []map[string]json.RawMessage
+	if err := json.Unmarshal(fields["ingress"], &rules); err != nil {
+		return json.Marshal(fields) // no rules, or none that can be completed
+	}
+	for _, rule := range rules {
+		addField(rule, "originRequest", `{}`)
+	}
+	ingress, err := json.Marshal(rules)
+	if err != nil {
+		return nil, fmt.Errorf("write the rules: %w", err)
+	}
+	fields["ingress"] = ingress
+	return json.Marshal(fields)
+}
+
+func addField(object map[string]json.RawMessage, name, value string) {
+	if _, ok := object[name]; !ok && object != nil {
+		object[name] = json.RawMessage(value)
+	}
+}

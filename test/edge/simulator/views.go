@@ -1,0 +1,123 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// tunnelView is a tunnel in the API's answers.
+type tunnelView struct {
+	ID           string     `json:"id"`
+	AccountTag   string     `json:"account_tag"`
+	Name         string     `json:"name"`
+	ConfigSrc    string     `json:"config_src"`
+	RemoteConfig bool       `json:"remote_config"`
+	Status       string     `json:"status"`
+	TunType      string     `json:"tun_type"`
+	CreatedAt    time.Time  `json:"created_at"`
+	DeletedAt    *time.Time `json:"deleted_at"`
+	Connections  []connView `json:"connections"`
+	Metadata     struct{}   `json:"metadata"`
+}
+
+func (t *tunnel) view() tunnelView {
+	view := tunnelView{
+		ID:           t.id,
+		AccountTag:   t.account,
+		Name:         t.name,
+		ConfigSrc:    t.configSrc,
+		RemoteConfig: t.configSrc == remotely,
+		Status:       t.status(),
+		TunType:      "cfd_tunnel",
+		CreatedAt:    t.createdAt,
+		Connections:  []connView{}, // the API lists them at an endpoint of their own
+	}
+	if t.deleted() {
+		deletedAt := t.deletedAt
+		view.DeletedAt = &deletedAt
+	}
+	return view
+}
+
+func (t *tunnel) status() string {
+	switch {
+	case len(t.replicas) > 0:
+		return "healthy"
+	case t.ran:
+		return "down"
+	default:
+		return "inactive"
+	}
+}
+
+// configurationView is a configuration in the API's answers; Config is null
+// when there is none.
+type configurationView struct {
+	AccountID string          `json:"account_id"`
+	TunnelID  string          `json:"tunnel_id"`
+	Version   int64           `json:"version"`
+	Config    json.RawMessage `json:"config"`
+	Source    string          `json:"source"`
+	CreatedAt time.Time       `json:"created_at"`
+}
+
+func (t *tunnel) configurationView() configurationView {
+	return configurationView{
+		AccountID: t.account,
+		TunnelID:  t.id,
+		Version:   t.version,
+		Config:    t.document,
+		Source:    t.configSrc,
+		CreatedAt: t.configuredAt,
+	}
+}
+
+// replicaView is a connector in the API's answers.
+type replicaView struct {
+	ID            string     `json:"id"`
+	Arch          string     `json:"arch"`
+	ConfigVersion int64      `json:"config_version"`
+	Conns         []connView `json:"conns"`
+	Features      []string   `json:"features"`
+	RunAt         time.Time  `json:"run_at"`
+	Version       string     `json:"version"`
+}
+
+// connView is one of the connections of a connector.
+type connView struct {
+	ID            string    `json:"id"`
+	UUID          string    `json:"uuid"`
+	ClientID      string    `json:"client_id"`
+	ClientVersion string    `json:"client_version"`
+	ColoName      string    `json:"colo_name"`
+	OpenedAt      time.Time `json:"opened_at"`
+	OriginIP      string    `json:"origin_ip"`
+}
+
+const (
+	connectorVersion    = "2026.8.2"
+	connectionsPerStart = 4 // each connector opens so many
+)
+
+// view lists a replica that runs the document of that version.
+func (r *replica) view(configVersion int64) replicaView {
+	view := replicaView{
+		ID:            r.id,
+		Arch:          "linux_amd64",
+		ConfigVersion: configVersion,
+		Features:      []string{},
+		RunAt:         r.startedAt,
+		Version:       connectorVersion,
+	}
+	for i := range connectionsPerStart {
+		id := uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s/%d", r.id, i)).String()
+		view.Conns = append(view.Conns, connView{
+			ID: id, UUID: id, ClientID: r.id, ClientVersion: connectorVersion,
+			ColoName: "dfw01", OpenedAt: r.startedAt, OriginIP: "192.0.2.1",
+		})
+	}
+	return view
+}
