@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -36,26 +37,28 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 }
 
 // waitUntilProgrammed waits until every Gateway says that its configuration
-// is in effect, and every ListenerSet has been looked at.
+// is in effect, and every ListenerSet and route has been spoken about, which
+// happens after the push that they are part of.
 func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		var gateways gatewayv1.GatewayList
 		var sets gatewayv1.ListenerSetList
-		if err := errors.Join(c.List(ctx, &gateways), c.List(ctx, &sets)); err != nil {
+		var routes gatewayv1.HTTPRouteList
+		if err := errors.Join(c.List(ctx, &gateways), c.List(ctx, &sets), c.List(ctx, &routes)); err != nil {
 			return false, err
 		}
-		done := len(gateways.Items) > 0
-		for _, g := range gateways.Items {
-			done = done && meta.IsStatusConditionTrue(g.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
-		}
-		for _, s := range sets.Items {
+		waiting := slices.ContainsFunc(gateways.Items, func(g gatewayv1.Gateway) bool {
+			return !meta.IsStatusConditionTrue(g.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
+		}) || slices.ContainsFunc(sets.Items, func(s gatewayv1.ListenerSet) bool {
 			accepted := meta.FindStatusCondition(s.Status.Conditions, string(gatewayv1.ListenerSetConditionAccepted))
-			done = done && accepted != nil && accepted.Status != metav1.ConditionUnknown
-		}
-		return done, nil
+			return accepted == nil || accepted.Status == metav1.ConditionUnknown
+		}) || slices.ContainsFunc(routes.Items, func(r gatewayv1.HTTPRoute) bool {
+			return len(r.Status.Parents) < len(r.Spec.ParentRefs)
+		})
+		return len(gateways.Items) > 0 && !waiting, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the Gateways to be programmed: %w", err)
+		return fmt.Errorf("waiting for the samples to be programmed: %w", err)
 	}
 	return nil
 }

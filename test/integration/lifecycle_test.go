@@ -1,0 +1,214 @@
+package integration
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+var _ = Describe("a tunnel's life", func() {
+	It("writes nothing after a restart when nothing changed", func(ctx SpecContext) {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "home.example.com")
+		set := w.listenerSet("team", "shared", "team.example.com")
+		w.create(w.service("web"), g, set, w.route("home", "web", toGateway("shared")), w.route("team", "web", toSet("team")))
+		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("home.example.com", "team.example.com"))
+		Eventually(setSays(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		w.stop()
+		before := w.versions(ctx)
+		w.edge.ResetRequests()
+
+		w.start()
+		Eventually(w.edge.Count).WithArguments(http.MethodGet, configurations).Should(Equal(1))
+		w.settle(ctx)
+		Expect(w.versions(ctx)).To(Equal(before))
+		Expect(w.edge.Count("", "")).To(Equal(1), "one read of the configuration, and nothing else")
+	})
+
+	DescribeTable("leaves nothing behind when a route moves to another Gateway", func(down bool) {
+		w := newWorld()
+		w.start()
+		from, to := w.gateway("from", "*.example.com"), w.gateway("to", "*.example.com")
+		route := w.route("web", "web", toGateway("from"))
+		route.Spec.Hostnames = []gatewayv1.Hostname{"web.example.com"}
+		w.create(w.service("web"), from, to, route)
+		Eventually(w.hostnames).WithArguments("from").Should(ConsistOf("web.example.com"))
+		Eventually(routeSays(route, "from")).Should(Equal("True Accepted"))
+		Eventually(programmed(to)).Should(Equal("True Programmed"))
+
+		if down {
+			w.stop()
+		}
+		change(route, func(r *gatewayv1.HTTPRoute) { r.Spec.ParentRefs[0].Name = "to" })
+		if down {
+			w.start()
+		}
+		Eventually(w.hostnames).WithArguments("to").Should(ConsistOf("web.example.com"))
+		Eventually(w.hostnames).WithArguments("from").Should(BeEmpty())
+		Eventually(routeSays(route, "to")).Should(Equal("True Accepted"))
+		Eventually(routeSays(route, "from")).Should(Equal("no entry"))
+	},
+		Entry("while the controller runs", false),
+		Entry("while the controller is down", true),
+	)
+
+	DescribeTable("takes back a route's entry when its ListenerSet goes", func(down bool) {
+		w := newWorld()
+		w.start()
+		set := w.listenerSet("team", "shared", "team.example.com")
+		route := w.route("web", "web", toSet("team"))
+		w.create(w.service("web"), w.gateway("shared", "home.example.com"), set, route)
+		Eventually(routeSays(route, "team")).Should(Equal("True Accepted"))
+		if down {
+			w.stop()
+		}
+		w.delete(set)
+		if down {
+			w.start()
+		}
+		Eventually(routeSays(route, "team")).Should(Equal("no entry"))
+		Eventually(w.hostnames).WithArguments("shared").Should(BeEmpty())
+	},
+		Entry("while the controller runs", false),
+		Entry("while the controller is down", true),
+	)
+
+	It("deletes the tunnel with its Gateway, and takes back what it said", func() {
+		w := newWorld()
+		w.start()
+		g, set := w.gateway("shared", "home.example.com"), w.listenerSet("team", "shared", "team.example.com")
+		route := w.route("web", "web", toSet("team"))
+		w.create(w.service("web"), g, set, route)
+		Eventually(routeSays(route, "team")).Should(Equal("True Accepted"))
+		Expect(w.tunnel("shared")).NotTo(BeEmpty())
+
+		w.delete(g)
+		Eventually(func() error { return kube.Get(GinkgoT().Context(), client.ObjectKeyFromObject(g), g) }).
+			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(w.tunnel("shared")).To(BeEmpty())
+		Expect(routeSays(route, "team")()).To(Equal("no entry"))
+		Expect(setSays(set, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("Unknown Pending"))
+	})
+
+	It("keeps a Gateway whose tunnel still has connectors, and says why", func() {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "home.example.com")
+		w.create(g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		id := w.tunnel("shared")
+		w.edge.Connect(id, 1)
+		w.delete(g)
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("running connectors"))
+		w.edge.Disconnect(id)
+		Eventually(func() string { return w.tunnel("shared") }).Should(BeEmpty())
+	})
+
+	It("says that a push failed, keeps the old document and recovers", func() {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "*.example.com")
+		w.create(w.service("web"), g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusBadGateway})
+
+		route := w.route("web", "web", toGateway("shared"))
+		w.create(route)
+		Eventually(programmed(g)).Should(Equal("False Pending"))
+		Expect(gatewayMessage(g)()).To(And(ContainSubstring("tried again"), ContainSubstring("last configuration")))
+		Eventually(routeSays(route, "shared")).Should(Equal("True Accepted"))
+		Expect(w.get("shared", "web.example.com", "/")).To(Equal("404"))
+
+		w.edge.ClearFaults()
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		Expect(w.get("shared", "web.example.com", "/")).To(Equal("web"))
+	})
+
+	It("says that the token is refused, and what to do", func() {
+		w := newWorld()
+		w.edge.SetToken("another")
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(programmed(g)).Should(Equal("False Pending"))
+		Expect(gatewayMessage(g)()).To(ContainSubstring("Cloudflare Tunnel: Edit"))
+		Expect(g.Status.Addresses).To(BeEmpty())
+		w.edge.SetToken("token")
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+	})
+
+	It("writes the statuses first when a push takes long", func() {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "*.example.com")
+		w.create(w.service("web"), g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Latency: 6 * time.Second, Times: 1})
+		route := w.route("web", "web", toGateway("shared"))
+		w.create(route)
+		Eventually(routeSays(route, "shared"), 5*time.Second).Should(Equal("True Accepted"))
+		Expect(programmed(g)()).To(Equal("True Programmed"), "the generation was programmed before")
+		Expect(w.get("shared", "web.example.com", "/")).To(Equal("404"))
+		Eventually(w.get).WithArguments("shared", "web.example.com", "/").Should(Equal("web"))
+	})
+
+	It("makes one tunnel when the answer to its creation is lost", func() {
+		w := newWorld()
+		w.edge.Inject(simulator.Fault{Method: http.MethodPost, Path: allTunnels, Drop: simulator.DropAfterWrite, Times: 1})
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		Expect(w.edge.Tunnels()).To(HaveLen(1))
+	})
+
+	It("puts a foreign edit right on a tunnel that it made", func() {
+		w := newWorld()
+		w.start("--drift-interval=10s")
+		g := w.gateway("shared", "a.example.com")
+		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
+		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+		w.edge.SetDocument(w.tunnel("shared"), foreign)
+		Expect(w.get("shared", "a.example.com", "/")).To(Equal("418"))
+		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+		text, _ := w.edge.Document(w.tunnel("shared"))
+		Expect(string(text)).To(ContainSubstring(`"enabled":true`), "warp-routing is not ours and stays")
+	})
+
+	It("leaves a configuration alone on a tunnel that it did not make, until it may", func(ctx SpecContext) {
+		w := newWorld()
+		id := w.foreignTunnel("shared")
+		w.edge.SetDocument(id, foreign)
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
+		Eventually(programmed(g)).Should(Equal("False Pending"))
+		Expect(gatewayMessage(g)()).To(ContainSubstring(state.TakeoverAnnotation))
+		Expect(w.get("shared", "a.example.com", "/")).To(Equal("418"))
+
+		change(g, func(g *gatewayv1.Gateway) { g.Annotations[state.TakeoverAnnotation] = "true" })
+		Eventually(programmed(g), 5*time.Second).Should(Equal("True Programmed"))
+		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
+		record, err := state.ReadRecord(fresh(g))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(record.TakenOver).To(BeTrue())
+		Expect(record.Origin).To(Equal(state.OriginAdopted))
+
+		w.delete(g)
+		Eventually(func() error { return kube.Get(ctx, client.ObjectKeyFromObject(g), g) }).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(w.tunnel("shared")).To(Equal(id), "a tunnel that was not made for the Gateway stays")
+	})
+})
+
+// foreign is a document that somebody else wrote.
+var foreign = json.RawMessage(`{"ingress":[{"service":"http_status:418"}],"warp-routing":{"enabled":true}}`)

@@ -1,0 +1,60 @@
+package integration
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// say returns a condition as "Status Reason", or "none".
+func say[T ~string](conditions []metav1.Condition, kind T) string {
+	c := meta.FindStatusCondition(conditions, string(kind))
+	if c == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s %s", c.Status, c.Reason)
+}
+
+// gatewaySays reads the Gateway and returns one of its conditions.
+func gatewaySays(g *gatewayv1.Gateway, kind gatewayv1.GatewayConditionType) func() string {
+	return func() string { return say(fresh(g).Status.Conditions, kind) }
+}
+
+func programmed(g *gatewayv1.Gateway) func() string {
+	return gatewaySays(g, gatewayv1.GatewayConditionProgrammed)
+}
+
+// gatewayMessage returns the message of the Gateway's Programmed condition.
+func gatewayMessage(g *gatewayv1.Gateway) func() string {
+	return func() string {
+		c := meta.FindStatusCondition(fresh(g).Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
+		if c == nil {
+			return ""
+		}
+		return c.Message
+	}
+}
+
+func setSays(s *gatewayv1.ListenerSet, kind gatewayv1.ListenerSetConditionType) func() string {
+	return func() string { return say(fresh(s).Status.Conditions, kind) }
+}
+
+// routeSays returns what a route's entry for the parent says of Accepted, or
+// "no entry".
+func routeSays(r *gatewayv1.HTTPRoute, parent string) func() string {
+	return func() string {
+		for _, entry := range fresh(r).Status.Parents {
+			if string(entry.ParentRef.Name) == parent {
+				return say(entry.Conditions, gatewayv1.RouteConditionAccepted)
+			}
+		}
+		return "no entry"
+	}
+}
+
+// version returns the object's resourceVersion, which changes with every
+// write.
+func version[T client.Object](object T) string { return fresh(object).GetResourceVersion() }

@@ -1,0 +1,304 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+func randomSuffix() string { return rand.String(6) }
+
+// The API's paths as the simulator counts them.
+const (
+	configurations = "/accounts/*/cfd_tunnel/*/configurations"
+	anyTunnel      = "/accounts/*/cfd_tunnel/*"
+	allTunnels     = "/accounts/*/cfd_tunnel"
+)
+
+// world is a Cloudflare, a GatewayClass and a controller of its own.
+type world struct {
+	edge       *simulator.Server
+	api        string
+	controller string // name
+	class      string
+	namespace  string
+	process    *exec.Cmd
+	exited     chan struct{}
+}
+
+// newWorld makes one in which no controller runs yet.
+func newWorld() *world {
+	id := unique("w")
+	w := &world{controller: "tunnelgateway.dev/" + id, class: id, namespace: id}
+	w.edge = simulator.New(simulator.Options{Dial: dialBackend})
+	server := httptest.NewServer(w.edge.API())
+	w.api = server.URL + "/client/v4"
+	DeferCleanup(func() {
+		w.stop()
+		server.CloseClientConnections()
+		server.Close()
+		w.edge.Close()
+	})
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	w.create(&gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: w.class},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(w.controller)},
+	})
+	return w
+}
+
+// start runs the controller; further arguments add to its flags.
+func (w *world) start(arguments ...string) {
+	GinkgoHelper()
+	w.process = exec.Command(binary, append([]string{
+		"controller", "--kubeconfig=" + kubeconfig, "--controller-name=" + w.controller,
+		"--cluster-id=" + w.namespace, "--leader-election=false", "--metrics-address=0", "--health-address=0",
+	}, arguments...)...)
+	w.process.Env = append(os.Environ(),
+		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL="+w.api)
+	w.process.Stdout, w.process.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(w.process.Start()).To(Succeed())
+	exited := make(chan struct{})
+	w.exited = exited
+	go func(p *exec.Cmd) {
+		_ = p.Wait()
+		close(exited)
+	}(w.process)
+}
+
+// stop ends the controller as a rollout would, and waits for it.
+func (w *world) stop() { w.end(syscall.SIGTERM) }
+
+func (w *world) end(signal os.Signal) {
+	GinkgoHelper()
+	if w.process == nil {
+		return
+	}
+	_ = w.process.Process.Signal(signal)
+	Eventually(w.exited, 20*time.Second).Should(BeClosed())
+	w.process = nil
+}
+
+func (w *world) create(objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(kube.Create(context.Background(), object)).To(Succeed())
+	}
+}
+
+func (w *world) delete(objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(kube.Delete(context.Background(), object)).To(Succeed())
+	}
+}
+
+// fresh reads the object again.
+func fresh[T client.Object](object T) T {
+	GinkgoHelper()
+	Expect(kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+	return object
+}
+
+// change reads the object, changes it and writes it.
+func change[T client.Object](object T, how func(T)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := kube.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		how(object)
+		return kube.Update(context.Background(), object)
+	}).Should(Succeed())
+}
+
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.namespace, Name: name}
+}
+
+// gateway returns a Gateway with one listener for every given hostname, which
+// everybody may attach to.
+func (w *world) gateway(name string, hostnames ...string) *gatewayv1.Gateway {
+	g := &gatewayv1.Gateway{ObjectMeta: w.meta(name), Spec: gatewayv1.GatewaySpec{
+		GatewayClassName: gatewayv1.ObjectName(w.class),
+		AllowedListeners: &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
+	}}
+	for i, hostname := range hostnames {
+		g.Spec.Listeners = append(g.Spec.Listeners, gatewayv1.Listener{
+			Name: gatewayv1.SectionName(fmt.Sprintf("l%d", i)), Hostname: ptr.To(gatewayv1.Hostname(hostname)),
+			Port: 80, Protocol: gatewayv1.HTTPProtocolType,
+		})
+	}
+	return g
+}
+
+// listenerSet returns a set with one listener.
+func (w *world) listenerSet(name, gateway, hostname string) *gatewayv1.ListenerSet {
+	return &gatewayv1.ListenerSet{ObjectMeta: w.meta(name), Spec: gatewayv1.ListenerSetSpec{
+		ParentRef: gatewayv1.ParentGatewayReference{Name: gatewayv1.ObjectName(gateway)},
+		Listeners: []gatewayv1.ListenerEntry{{
+			Name: "web", Hostname: ptr.To(gatewayv1.Hostname(hostname)), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
+		}},
+	}}
+}
+
+// route returns a route of everything to the Service.
+func (w *world) route(name, service string, parents ...gatewayv1.ParentReference) *gatewayv1.HTTPRoute {
+	return &gatewayv1.HTTPRoute{ObjectMeta: w.meta(name), Spec: gatewayv1.HTTPRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: parents},
+		Rules: []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
+			BackendObjectReference: gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(service), Port: ptr.To[int32](80)},
+		}}}}},
+	}}
+}
+
+func (w *world) service(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: w.meta(name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+}
+
+func toGateway(name string) gatewayv1.ParentReference {
+	return gatewayv1.ParentReference{Name: gatewayv1.ObjectName(name)}
+}
+
+func toSet(name string) gatewayv1.ParentReference {
+	return gatewayv1.ParentReference{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: gatewayv1.ObjectName(name)}
+}
+
+// tunnel returns the id of the Gateway's live tunnel, or "".
+func (w *world) tunnel(gateway string) string {
+	id, _ := w.edge.TunnelID(w.namespace + "-" + w.namespace + "-" + gateway)
+	return id
+}
+
+// hostnames returns the hostnames of the rules of the Gateway's tunnel.
+func (w *world) hostnames(gateway string) []string {
+	var names []string
+	for _, rule := range w.document(gateway).Ingress {
+		if rule.Hostname != "" {
+			names = append(names, rule.Hostname)
+		}
+	}
+	return names
+}
+
+func (w *world) document(gateway string) provider.Configuration {
+	GinkgoHelper()
+	var c provider.Configuration
+	if id := w.tunnel(gateway); id != "" {
+		if text, version := w.edge.Document(id); version > 0 {
+			Expect(json.Unmarshal(text, &c)).To(Succeed())
+		}
+	}
+	return c
+}
+
+// get makes a request through the Gateway's tunnel and returns which Service
+// answered, or the status of the edge's own answer.
+func (w *world) get(gateway, host, path string) string {
+	GinkgoHelper()
+	id := w.tunnel(gateway)
+	if id == "" {
+		return "no tunnel"
+	}
+	return w.getFrom(id, host, path)
+}
+
+// dialBackend reaches a backend that answers with the Service's name.
+func dialBackend(ctx context.Context, network, address string) (net.Conn, error) {
+	client, server := net.Pipe()
+	service, _, _ := strings.Cut(address, ".")
+	go func() {
+		listener := &onePipe{conn: server, done: make(chan struct{})}
+		_ = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, service) })) // #nosec G114 -- a test
+	}()
+	return client, ctx.Err()
+}
+
+// onePipe is a listener that accepts one connection.
+type onePipe struct {
+	conn net.Conn
+	done chan struct{}
+}
+
+func (l *onePipe) Accept() (net.Conn, error) {
+	if l.conn == nil {
+		<-l.done
+		return nil, net.ErrClosed
+	}
+	conn := l.conn
+	l.conn = nil
+	return conn, nil
+}
+
+func (l *onePipe) Close() error   { return nil }
+func (l *onePipe) Addr() net.Addr { return &net.UnixAddr{} }
+
+// getFrom is get for a tunnel by its id.
+func (w *world) getFrom(id, host, path string) string {
+	GinkgoHelper()
+	request := httptest.NewRequest(http.MethodGet, "http://"+host+path, http.NoBody)
+	recorder := httptest.NewRecorder()
+	w.edge.Tunnel(id).ServeHTTP(recorder, request)
+	if recorder.Code != http.StatusOK {
+		return fmt.Sprint(recorder.Code)
+	}
+	return recorder.Body.String()
+}
+
+// foreignTunnel makes a tunnel of the Gateway's name that is not ours.
+func (w *world) foreignTunnel(gateway string) string {
+	GinkgoHelper()
+	body := fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, w.namespace+"-"+w.namespace+"-"+gateway)
+	request, err := http.NewRequest(http.MethodPost, w.api+"/accounts/account/cfd_tunnel", strings.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Authorization", "Bearer token")
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	Expect(response.StatusCode).To(Equal(http.StatusOK))
+	return w.tunnel(gateway)
+}
+
+// versions returns the resourceVersion of every object that the controller
+// writes to, which changes with every write.
+func (w *world) versions(ctx context.Context) string {
+	GinkgoHelper()
+	var all []string
+	for _, list := range []client.ObjectList{&gatewayv1.GatewayList{}, &gatewayv1.ListenerSetList{}, &gatewayv1.HTTPRouteList{}} {
+		Expect(kube.List(ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+		objects, err := meta.ExtractList(list)
+		Expect(err).NotTo(HaveOccurred())
+		for _, object := range objects {
+			o := object.(client.Object)
+			all = append(all, o.GetName()+"="+o.GetResourceVersion())
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func pointer[T any](value T) *T { return &value }
+
+func selector(key, value string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+}
