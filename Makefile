@@ -2,10 +2,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-MAKEFLAGS += --no-print-directory
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+COMMIT := $(shell git rev-parse --verify --quiet HEAD 2>/dev/null || echo unknown)
 CLI := github.com/tunnel-gateway/tunnel-gateway/internal/cli
 LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT)
 
@@ -64,14 +63,13 @@ fmt: tools ## Format the Go files
 .PHONY: lint
 lint: tools ## Check formatting and the house rules
 	@echo "==> linting"
-	@$(TOOL) golangci-lint run ./...
+	@$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
 .PHONY: verify
-verify: tools ## Check what is generated, go.mod files, formatting, house rules, dead code and vulnerabilities
+verify: lint ## Check all that lint checks, generated files, go.mod files, dead code and vulnerabilities
 	@.ci/check-generated
 	@echo "==> checking that go.mod and go.sum are tidy"
 	@for module in . test/cluster/binaries test/tools; do go mod tidy -C $$module -diff; done
-	@$(MAKE) lint
 	@.ci/check-dead-code
 	@.ci/check-vulnerabilities
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -20,30 +22,48 @@ type fault struct {
 	count   int
 	until   time.Time
 	message string
-	foreign bool // a user's permission is missing
+	// unattended: only a person can help. That is looked at in every pass, since
+	// it costs no call to the API.
+	unattended bool
 }
 
 // wait returns how long the next attempt has to wait.
 func (f *fault) wait(now time.Time) time.Duration {
+	if f.unattended {
+		return 0
+	}
 	return max(f.until.Sub(now), 0)
 }
 
 // add notes a failed attempt and returns when the next one is due.
 func (f *fault) add(err error, now time.Time) time.Duration {
+	f.count++
+	_, f.unattended = errors.AsType[personError](err)
+	if f.unattended {
+		f.message = explain(err) + " The tunnel keeps its last configuration."
+		return lastRetry
+	}
 	wait := lastRetry
-	if f.count < 6 {
-		wait = min(firstRetry<<f.count, lastRetry)
+	if f.count < 7 {
+		wait = min(firstRetry<<(f.count-1), lastRetry)
 	}
 	if asked, ok := provider.RetryAfter(err); ok {
 		wait = max(wait, asked)
 	}
-	f.count++
 	f.until = now.Add(wait)
 	f.message = fmt.Sprintf("%s The tunnel keeps its last configuration. It is tried again in %s.", explain(err), wait.Round(time.Second))
-	var foreign *foreignError
-	f.foreign = errors.As(err, &foreign)
 	return wait
 }
+
+// personError is an error that ends only when a person does something.
+type personError interface {
+	error
+	askPerson()
+}
+
+func (*foreignError) askPerson() {}
+func (*accountError) askPerson() {}
+func (*heldError) askPerson()    {}
 
 // explain says what happened and, where a person has to act, what to do.
 func explain(err error) string {
@@ -68,4 +88,12 @@ type accountError struct{ recorded, configured string }
 func (e *accountError) Error() string {
 	return fmt.Sprintf("the Gateway's tunnel is in account %s, but the controller is configured for account %s; "+
 		"configure the former, or delete the Gateway and make it again", e.recorded, e.configured)
+}
+
+// heldError: another controller has not let go of the Gateway yet.
+type heldError struct{ controller gatewayv1.GatewayController }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("controller %s still holds the Gateway's tunnel, as the annotation %s says; it has to let go first",
+		e.controller, state.RecordAnnotation)
 }

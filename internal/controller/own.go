@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,18 +19,45 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// writeRecord puts the record into the Gateway's annotation, and drops the
-// annotation for the zero Record.
+// claim puts finalizer and record on the Gateway, in one write and before
+// there is anything that could be orphaned.
+func (ts *tunnels) claim(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
+	if holder := t.record.Controller; holder != "" && holder != ts.controllerName {
+		return &heldError{controller: holder}
+	}
+	record := t.record
+	if record.Controller == "" {
+		record = state.Record{Controller: ts.controllerName, Account: ts.account}
+	}
+	err := ts.changeFinalizers(ctx, g, func(o client.Object) bool {
+		added := controllerutil.AddFinalizer(o, state.Finalizer)
+		if added || t.record.Controller == "" {
+			setRecord(o, record)
+			return true
+		}
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	t.record = record
+	return nil
+}
+
+// holds reports whether the Gateway is kept by us: it has the finalizer, and
+// the record names this controller. Where the record is lost, the class tells.
+func (ts *tunnels) holds(loaded *state.Loaded) bool {
+	if loaded.Gateway == nil || !controllerutil.ContainsFinalizer(loaded.Gateway, state.Finalizer) {
+		return false
+	}
+	holder := ts.of(loaded).record.Controller
+	return holder == ts.controllerName || holder == "" && loaded.Ours
+}
+
+// writeRecord puts the record into the Gateway's annotation.
 func (ts *tunnels) writeRecord(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, record state.Record) error {
 	changed := g.DeepCopy()
-	if record == (state.Record{}) {
-		delete(changed.Annotations, state.RecordAnnotation)
-	} else {
-		if changed.Annotations == nil {
-			changed.Annotations = map[string]string{}
-		}
-		changed.Annotations[state.RecordAnnotation] = record.String()
-	}
+	setRecord(changed, record)
 	if err := ts.client.Patch(ctx, changed, client.MergeFrom(g)); err != nil {
 		return fmt.Errorf("recording the tunnel on the Gateway: %w", err)
 	}
@@ -36,16 +65,27 @@ func (ts *tunnels) writeRecord(ctx context.Context, t *tunnel, g *gatewayv1.Gate
 	return nil
 }
 
-func (ts *tunnels) addFinalizer(ctx context.Context, g *gatewayv1.Gateway) error {
-	return changeFinalizers(ctx, ts.client, ts.live, g, func(o client.Object) bool {
-		return controllerutil.AddFinalizer(o, state.Finalizer)
+func setRecord(o client.Object, record state.Record) {
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[state.RecordAnnotation] = record.String()
+	o.SetAnnotations(annotations)
+}
+
+// unclaim takes finalizer and record off the Gateway.
+func (ts *tunnels) unclaim(ctx context.Context, g *gatewayv1.Gateway) error {
+	return ts.changeFinalizers(ctx, g, func(o client.Object) bool {
+		annotations := maps.Clone(o.GetAnnotations())
+		delete(annotations, state.RecordAnnotation)
+		o.SetAnnotations(annotations)
+		return controllerutil.RemoveFinalizer(o, state.Finalizer)
 	})
 }
 
-func (ts *tunnels) removeFinalizer(ctx context.Context, g *gatewayv1.Gateway) error {
-	return changeFinalizers(ctx, ts.client, ts.live, g, func(o client.Object) bool {
-		return controllerutil.RemoveFinalizer(o, state.Finalizer)
-	})
+func (ts *tunnels) changeFinalizers(ctx context.Context, g *gatewayv1.Gateway, change func(client.Object) bool) error {
+	return changeFinalizers(ctx, ts.client, ts.live, g, change)
 }
 
 // changeFinalizers changes the list as a whole, so it insists on the version
@@ -54,8 +94,9 @@ func changeFinalizers(ctx context.Context, c client.Client, live client.Reader, 
 	if !change(object.DeepCopyObject().(client.Object)) {
 		return nil
 	}
-	current := object.DeepCopyObject().(client.Object)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		// Reading into an object that is not empty would keep what is gone.
+		current := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
 		if err := live.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 			return err
 		}

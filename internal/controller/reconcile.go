@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -98,9 +97,8 @@ func (r *reconciler) push(ctx context.Context, t *tunnel, loaded *state.Loaded, 
 // and takes back what was said about it. A key that never was ours costs
 // nothing here.
 func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.Loaded) (reconcile.Result, error) {
-	held := loaded.Gateway != nil && controllerutil.ContainsFinalizer(loaded.Gateway, state.Finalizer)
 	report := gateway.Withdraw(key, loaded.Snapshot)
-	if !held {
+	if !r.tunnels.holds(loaded) {
 		r.tunnels.forget(key)
 		// Without our finalizer nobody can tell who spoke about the sets.
 		report.ListenerSets = nil
@@ -113,7 +111,7 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 	if err := r.writer.WriteAttached(ctx, report); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.tunnels.removeFinalizer(ctx, loaded.Gateway); err != nil {
+	if err := r.tunnels.unclaim(ctx, loaded.Gateway); err != nil {
 		return reconcile.Result{}, err
 	}
 	r.tunnels.forget(key)

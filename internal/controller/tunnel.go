@@ -26,14 +26,15 @@ import (
 // tunnels carries decisions to the provider, and remembers of each Gateway's
 // tunnel what the API holds, so that nothing is sent or read without need.
 type tunnels struct {
-	client        client.Client
-	live          client.Reader
-	provider      provider.Provider
-	events        events.EventRecorder
-	account       string
-	clusterID     string
-	driftInterval time.Duration
-	now           func() time.Time
+	client         client.Client
+	live           client.Reader
+	provider       provider.Provider
+	events         events.EventRecorder
+	controllerName gatewayv1.GatewayController
+	account        string
+	clusterID      string
+	driftInterval  time.Duration
+	now            func() time.Time
 
 	mu        sync.Mutex
 	byGateway map[types.NamespacedName]*tunnel
@@ -63,8 +64,11 @@ func (ts *tunnels) of(loaded *state.Loaded) *tunnel {
 	name := loadedName(loaded)
 	t := ts.byGateway[name]
 	if t == nil || t.gateway != loaded.Gateway.UID {
-		t = &tunnel{gateway: loaded.Gateway.UID, record: loaded.Record}
+		t = &tunnel{gateway: loaded.Gateway.UID}
 		ts.byGateway[name] = t
+	}
+	if t.record.Controller != ts.controllerName {
+		t.record = loaded.Record
 	}
 	return t
 }
@@ -89,39 +93,52 @@ func (ts *tunnels) pacing(key state.Key) time.Duration {
 // apply makes the tunnel exist and its document the wanted one. It returns how
 // that went and when to come back.
 func (ts *tunnels) apply(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (gateway.Push, time.Duration) {
-	if wait := t.fault.wait(ts.now()); wait > 0 && !takeoverChanged(t, g) {
+	if wait := t.fault.wait(ts.now()); wait > 0 {
 		return gateway.Push{State: gateway.PushFailed, Message: t.fault.message}, wait
 	}
 	err := ts.ensure(ctx, t, g)
 	if err == nil {
 		err = ts.configure(ctx, t, g, want)
 	}
-	if err == nil {
-		if t.fault.message != "" {
-			ts.event(g, corev1.EventTypeNormal, "Recovered", "Push", "The tunnel's configuration is in effect again.")
-		}
-		t.fault = fault{}
-		return gateway.Push{State: gateway.PushSucceeded}, ts.untilRead(t)
+	if err != nil {
+		wait := ts.failed(ctx, t, g, err)
+		return gateway.Push{State: gateway.PushFailed, Message: t.fault.message}, wait
 	}
-	t.known = false
+	if t.fault.message != "" {
+		ts.event(g, corev1.EventTypeNormal, "Recovered", "Push", "The tunnel's configuration is in effect again.")
+	}
+	t.fault = fault{}
+	return gateway.Push{State: gateway.PushSucceeded}, ts.untilRead(t)
+}
+
+// failed notes a failed attempt, says so once, and returns when the next one is
+// due.
+func (ts *tunnels) failed(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, err error) time.Duration {
+	before := t.fault.message
 	wait := t.fault.add(err, ts.now())
-	log.FromContext(ctx).Error(err, "the tunnel is not up to date", "tunnel", t.record.Tunnel, "again", wait)
+	if !t.fault.unattended {
+		// What the API holds is not known any more.
+		t.known = false
+	}
+	if t.fault.message != before {
+		log.FromContext(ctx).Error(err, "the tunnel is not up to date", "tunnel", t.record.Tunnel, "again", wait.String())
+	}
 	if t.fault.count == 1 {
 		ts.event(g, corev1.EventTypeWarning, "PushFailed", "Push", t.fault.message)
 	}
-	return gateway.Push{State: gateway.PushFailed, Message: t.fault.message}, wait
+	return wait
 }
 
-// ensure finds or creates the Gateway's tunnel. The finalizer comes first, and
-// the record before the first document.
+// ensure finds or creates the Gateway's tunnel, and records it before its first
+// document.
 func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	if err := ts.addFinalizer(ctx, g); err != nil {
+	if err := ts.claim(ctx, t, g); err != nil {
 		return err
 	}
+	if t.record.Account != ts.account {
+		return &accountError{recorded: t.record.Account, configured: ts.account}
+	}
 	if t.record.Tunnel != "" {
-		if t.record.Account != ts.account {
-			return &accountError{recorded: t.record.Account, configured: ts.account}
-		}
 		return nil
 	}
 	found, err := ts.provider.EnsureTunnel(ctx, provider.TunnelSpec{Name: ts.name(g)})
@@ -142,7 +159,9 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 			origin = state.OriginAdopted
 		}
 	}
-	return ts.writeRecord(ctx, t, g, state.Record{Account: ts.account, Tunnel: found.ID, Origin: origin})
+	record := t.record
+	record.Tunnel, record.Origin = found.ID, origin
+	return ts.writeRecord(ctx, t, g, record)
 }
 
 // configure writes the document unless the tunnel has it already.
@@ -208,7 +227,7 @@ func (ts *tunnels) read(ctx context.Context, t *tunnel, id provider.TunnelID) er
 func (ts *tunnels) lost(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, cause error) error {
 	ts.event(g, corev1.EventTypeWarning, "TunnelLost", "Create",
 		fmt.Sprintf("Tunnel %s was deleted by somebody else; a new one is made, with a new address.", t.record.Tunnel))
-	if err := ts.writeRecord(ctx, t, g, state.Record{}); err != nil {
+	if err := ts.writeRecord(ctx, t, g, state.Record{Controller: t.record.Controller, Account: t.record.Account}); err != nil {
 		return err
 	}
 	return cause
@@ -243,12 +262,6 @@ func (ts *tunnels) name(g *gatewayv1.Gateway) string {
 }
 
 func takeover(g *gatewayv1.Gateway) bool { return g.Annotations[state.TakeoverAnnotation] == "true" }
-
-// takeoverChanged reports whether a user has just given the permission that
-// was missing.
-func takeoverChanged(t *tunnel, g *gatewayv1.Gateway) bool {
-	return t.fault.foreign && takeover(g)
-}
 
 func (ts *tunnels) event(g *gatewayv1.Gateway, kind, reason, action, note string) {
 	ts.events.Eventf(g, nil, kind, reason, action, "%s", note)

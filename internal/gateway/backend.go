@@ -20,7 +20,7 @@ type backendResolver struct {
 // route of the given namespace, or why it does not resolve.
 func (r backendResolver) origin(ref gatewayv1.BackendObjectReference, namespace string) (string, *Problem) {
 	if group, kind := ptr.Deref(ref.Group, ""), ptr.Deref(ref.Kind, "Service"); group != "" || kind != "Service" {
-		return "", unresolved(gatewayv1.RouteReasonInvalidKind, "%s %q is not a Service; only Services are supported", kind, ref.Name)
+		return "", unresolved(gatewayv1.RouteReasonInvalidKind, "%q is of kind %s, group %q; only Services of the core group are supported", ref.Name, kind, group)
 	}
 	name := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(namespace))), Name: string(ref.Name)}
 	if name.Namespace != namespace {

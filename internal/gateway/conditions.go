@@ -120,7 +120,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	case l.Rejected != nil:
 		c.set(typeProgrammed, false, reasonInvalid, "The listener is not accepted.")
 	case l.Unresolved != nil:
-		c.set(typeProgrammed, false, reasonInvalid, "A reference of the listener does not resolve.")
+		c.set(typeProgrammed, false, reasonInvalid, "What the listener refers to does not resolve.")
 	case parent != nil:
 		c.set(typeProgrammed, false, reasonPending, messageParentNotAccepted)
 	default:

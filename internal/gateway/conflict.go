@@ -154,7 +154,7 @@ func describeOwner(l *Listener) string {
 
 func describeHostname(hostname string) string {
 	if hostname == "" {
-		return "The place for every hostname"
+		return "Every hostname"
 	}
 	return fmt.Sprintf("Hostname %q", hostname)
 }

@@ -31,21 +31,21 @@ type answer struct {
 	unsupported   []string // what it asks to be done and a tunnel cannot do
 }
 
-// answerOf returns the rule's answer, and the first of its backendRefs that
-// does not resolve. "If all entries in BackendRefs are invalid, and there are
+// answerOf returns the rule's answer, and which of its backendRefs do not
+// resolve. "If all entries in BackendRefs are invalid, and there are
 // also no filters specified in this route rule, all traffic which matches this
 // rule MUST receive a 500 status code." (HTTPRouteRule.BackendRefs)
 //
 // A backend of weight 0 gets no traffic, so whether it resolves matters only
 // for the route's condition.
-func answerOf(rule *gatewayv1.HTTPRouteRule, number int, namespace string, backends backendResolver) (answer, *Problem) {
+func answerOf(rule *gatewayv1.HTTPRouteRule, number int, namespace string, backends backendResolver) (answer, []*Problem) {
 	a := answer{unsupported: unsupportedActions(rule)}
-	var first *Problem
+	var problems []*Problem
 	broken := false
 	for i, backend := range rule.BackendRefs {
 		origin, problem := backends.origin(backend.BackendObjectReference, namespace)
-		if problem != nil && first == nil {
-			first = &Problem{problem.Reason, fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)}
+		if problem != nil {
+			problems = append(problems, &Problem{problem.Reason, fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)})
 		}
 		if weight(backend) != 0 {
 			a.service = origin
@@ -55,7 +55,7 @@ func answerOf(rule *gatewayv1.HTTPRouteRule, number int, namespace string, backe
 	if broken || a.service == "" || len(a.unsupported) > 0 {
 		a.service = serviceError
 	}
-	return a, first
+	return a, problems
 }
 
 // group is what one hostname of the table serves.

@@ -13,15 +13,15 @@ import (
 // allowedRoutes.namespaces of a listener.
 type namespaceRule struct {
 	from       gatewayv1.FromNamespaces
-	own        string // what "Same" means
-	selector   labels.Selector
-	invalid    error // the selector does not parse: nobody is admitted
+	own        string          // what "Same" means
+	selector   labels.Selector // nil when there is none
+	invalid    error           // the selector does not parse
 	namespaces map[string]*corev1.Namespace
 }
 
 func newNamespaceRule(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, own string, namespaces map[string]*corev1.Namespace) namespaceRule {
 	rule := namespaceRule{from: from, own: own, namespaces: namespaces}
-	if from == gatewayv1.NamespacesFromSelector {
+	if from == gatewayv1.NamespacesFromSelector && selector != nil {
 		rule.selector, rule.invalid = metav1.LabelSelectorAsSelector(selector)
 	}
 	return rule
@@ -36,7 +36,7 @@ func (r namespaceRule) admits(namespace string) bool {
 		return namespace == r.own
 	case gatewayv1.NamespacesFromSelector:
 		object := r.namespaces[namespace]
-		return r.invalid == nil && object != nil && r.selector.Matches(labels.Set(object.Labels))
+		return r.selector != nil && r.invalid == nil && object != nil && r.selector.Matches(labels.Set(object.Labels))
 	default: // None, and whatever a later version of the API adds
 		return false
 	}
@@ -49,6 +49,9 @@ func (r namespaceRule) explain(namespace string) string {
 	case gatewayv1.NamespacesFromSame:
 		return fmt.Sprintf("admits namespace %q only (from: Same)", r.own)
 	case gatewayv1.NamespacesFromSelector:
+		if r.selector == nil && r.invalid == nil {
+			return "has from: Selector but no selector, so it admits no namespace"
+		}
 		if r.invalid != nil {
 			return fmt.Sprintf("has a selector that is not valid: %v", r.invalid)
 		}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -118,7 +119,7 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 	case len(selected) > 0:
 		parent.Rejected = notAllowed(route, selected)
 	default:
-		parent.Rejected = noMatchingParent(ref, owner, p.listeners)
+		parent.Rejected = noMatchingParent(route, ref, owner, p.listeners)
 	}
 	return parent
 }
@@ -139,7 +140,9 @@ func (r *Route) unsupported() *Problem {
 		"A tunnel cannot express any rule of this route as written. %s.", describeDropped(r.Dropped))
 }
 
-func noMatchingParent(ref gatewayv1.ParentReference, owner Owner, listeners []*Listener) *Problem {
+// noMatchingParent lists only listeners that admit the route's namespace: what
+// others have is nobody's business.
+func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, listeners []*Listener) *Problem {
 	var wanted []string
 	if ref.SectionName != nil {
 		wanted = append(wanted, fmt.Sprintf("the name %q", *ref.SectionName))
@@ -150,8 +153,13 @@ func noMatchingParent(ref gatewayv1.ParentReference, owner Owner, listeners []*L
 	if len(wanted) == 0 {
 		return rejection(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners.", owner)
 	}
+	admitting := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return !l.allowed.admits(route.Namespace) })
+	if len(admitting) == 0 {
+		return rejection(gatewayv1.RouteReasonNoMatchingParent,
+			"%s has no listener with %s, and none that admits namespace %q.", owner, strings.Join(wanted, " and "), route.Namespace)
+	}
 	return rejection(gatewayv1.RouteReasonNoMatchingParent,
-		"%s has no listener with %s; it has %s.", owner, strings.Join(wanted, " and "), describeListeners(listeners))
+		"%s has no listener with %s; it has %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
 }
 
 func notAllowed(route *Route, selected []*Listener) *Problem {

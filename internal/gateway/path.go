@@ -58,16 +58,19 @@ func newPrefixMatch(value string) (pathMatch, error) {
 	}, nil
 }
 
-// newExpressionMatch makes the expression match the whole path, as it must
-// compile by itself and inside the anchors.
+// newExpressionMatch makes the expression match the whole path. It must compile
+// by itself as well as between the anchors, or a parenthesis could reach out.
 func newExpressionMatch(value string) (pathMatch, error) {
-	whole := "^(?:" + value + ")$"
-	for _, expression := range []string{value, whole} {
-		if _, err := regexp.Compile(expression); err != nil {
-			return pathMatch{}, fmt.Errorf("path RegularExpression %q, which is not RE2", value)
+	if _, err := regexp.Compile(value); err == nil {
+		// A quotation (\Q) may be left open, and would take the anchor in.
+		for _, end := range []string{"", `\E`} {
+			whole := "^(?:" + value + end + ")$"
+			if _, err := regexp.Compile(whole); err == nil {
+				return pathMatch{kind: gatewayv1.PathMatchRegularExpression, expression: whole}, nil
+			}
 		}
 	}
-	return pathMatch{kind: gatewayv1.PathMatchRegularExpression, expression: whole}, nil
+	return pathMatch{}, fmt.Errorf("path RegularExpression %q, which is not RE2", value)
 }
 
 // decodePath decodes a literal path: the connector matches the decoded path,

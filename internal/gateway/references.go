@@ -65,7 +65,8 @@ func invalidRouteKinds(l *Listener) *Problem {
 	for _, wanted := range wantedKinds(l) {
 		if !slices.ContainsFunc(carried, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(wanted, kind) }) {
 			return &Problem{string(gatewayv1.ListenerReasonInvalidRouteKinds), fmt.Sprintf(
-				"allowedRoutes.kinds names %s, which a listener of protocol %s cannot carry here.", wanted.Kind, l.Spec.Protocol)}
+				"allowedRoutes.kinds names %s of group %q, which a listener of protocol %s cannot carry here.",
+				wanted.Kind, ptr.Deref(wanted.Group, gatewayv1.GroupName), l.Spec.Protocol)}
 		}
 	}
 	return nil

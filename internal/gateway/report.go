@@ -104,7 +104,7 @@ func (r *Result) gatewayStatus(push Push, tunnel provider.TunnelID) gatewayv1.Ga
 	switch invalid := describeInvalid(r.listeners); {
 	case r.Rejected != nil:
 		c.set(typeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
-		c.set(typeProgrammed, false, reasonInvalid, "The Gateway is not accepted; the tunnel keeps its last configuration.")
+		c.set(typeProgrammed, false, reasonInvalid, "The Gateway is not accepted; nothing is changed at its tunnel until it is.")
 	case invalid != "":
 		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners serve: "+invalid+"."+r.tlsMessage())
 		c.programmed(push, r.gateway.Status.Conditions)
@@ -163,7 +163,7 @@ func (r *Result) setProblem(set *Set) *Problem {
 		return set.NotAllowed
 	case r.Rejected != nil:
 		return &Problem{reasonParentNotAccepted, fmt.Sprintf(
-			"Gateway %s/%s is not accepted: %s", r.gateway.Namespace, r.gateway.Name, r.Rejected.Reason)}
+			"Gateway %s/%s is not accepted (%s): %s", r.gateway.Namespace, r.gateway.Name, r.Rejected.Reason, r.Rejected.Message)}
 	case !slices.ContainsFunc(set.Listeners, (*Listener).Serves):
 		return &Problem{reasonNotValid, "No listener of the set serves: " + describeInvalid(set.Listeners) + "."}
 	}

@@ -21,8 +21,8 @@ type Route struct {
 	Rules []gatewayv1.HTTPRouteRule
 	// Parents has an entry for each parentRef that leads to the Gateway.
 	Parents []*Parent
-	// Unresolved is the first backendRef that does not resolve; nil when all
-	// do.
+	// Unresolved has the reason of the first backendRef that does not resolve,
+	// and says of each what is wrong; nil when all resolve.
 	Unresolved *Problem
 	// Dropped names what an ingress rule cannot express, by rule number.
 	Dropped []Dropped
@@ -82,10 +82,14 @@ type ruleMatch struct {
 func (r *Route) resolve(backends backendResolver) {
 	r.answers = make([]answer, len(r.Rules))
 	for i := range r.Rules {
-		var problem *Problem
-		r.answers[i], problem = answerOf(&r.Rules[i], i, r.Namespace, backends)
-		if r.Unresolved == nil {
-			r.Unresolved = problem
+		var problems []*Problem
+		r.answers[i], problems = answerOf(&r.Rules[i], i, r.Namespace, backends)
+		for _, problem := range problems {
+			if r.Unresolved == nil {
+				r.Unresolved = problem
+			} else {
+				r.Unresolved.Message += " " + problem.Message
+			}
 		}
 		dropped := Dropped{Rule: i, Fields: r.answers[i].unsupported}
 		for j, match := range matchesOf(&r.Rules[i]) {

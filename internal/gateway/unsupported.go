@@ -65,15 +65,16 @@ func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
 	}
 	serving := 0
 	for _, backend := range rule.BackendRefs {
-		if weight(backend) != 0 {
-			serving++
+		if weight(backend) == 0 {
+			continue
 		}
+		serving++
 		for _, filter := range backend.Filters {
 			dropped.add([]string{fmt.Sprintf("backendRef filter %s", filter.Type)})
 		}
 	}
 	if serving > 1 {
-		dropped.add([]string{fmt.Sprintf("%d backendRefs with a weight", serving)})
+		dropped.add([]string{fmt.Sprintf("%d backendRefs of non-zero weight", serving)})
 	}
 	if t := rule.Timeouts; t != nil && (t.Request != nil || t.BackendRequest != nil) {
 		dropped.add([]string{"timeouts"})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -32,11 +33,16 @@ const (
 )
 
 // Record is what we own for a Gateway, kept in an annotation: status is not a
-// record, it can be lost.
+// record, it can be lost. It is written together with the finalizer, before
+// there is a tunnel.
 type Record struct {
+	// Controller is the name of the controller that holds the Gateway; another
+	// one leaves finalizer, tunnel and record alone.
+	Controller gatewayv1.GatewayController `json:"controller"`
+	// Account is the Cloudflare account of the tunnel.
 	Account string            `json:"account"`
-	Tunnel  provider.TunnelID `json:"tunnel"`
-	Origin  Origin            `json:"origin"`
+	Tunnel  provider.TunnelID `json:"tunnel,omitempty"`
+	Origin  Origin            `json:"origin,omitempty"`
 	// Hash is that of the document that was last written, or is being written.
 	Hash string `json:"hash,omitempty"`
 	// Previous is the hash of the one before it, which is in effect until the

@@ -33,7 +33,7 @@ type Writer struct {
 // The Gateway's own status comes last: who waits for it finds the rest done.
 func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report gateway.Report) error {
 	errs := []error{w.WriteAttached(ctx, report)}
-	errs = append(errs, update(ctx, w, name, &gatewayv1.Gateway{}, func(g *gatewayv1.Gateway) bool {
+	errs = append(errs, update(ctx, w, name, func(g *gatewayv1.Gateway) bool {
 		merged, changed := MergeGateway(g.Status, report.Gateway, w.now())
 		g.Status = merged
 		return changed
@@ -46,14 +46,14 @@ func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report ga
 func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error {
 	var errs []error
 	for _, set := range report.ListenerSets {
-		errs = append(errs, update(ctx, w, set.NamespacedName, &gatewayv1.ListenerSet{}, func(s *gatewayv1.ListenerSet) bool {
+		errs = append(errs, update(ctx, w, set.NamespacedName, func(s *gatewayv1.ListenerSet) bool {
 			merged, changed := MergeListenerSet(s.Status, set.Status, w.now())
 			s.Status = merged
 			return changed
 		}))
 	}
 	for _, route := range report.Routes {
-		errs = append(errs, update(ctx, w, route.NamespacedName, &gatewayv1.HTTPRoute{}, func(r *gatewayv1.HTTPRoute) bool {
+		errs = append(errs, update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) bool {
 			merged, changed := MergeRoute(r.Status.Parents, r.Spec.ParentRefs, route, report.Owners, w.ControllerName, w.now())
 			r.Status.Parents = merged
 			return changed
@@ -64,7 +64,7 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 
 // WriteClass writes the status of a GatewayClass.
 func (w *Writer) WriteClass(ctx context.Context, name string, status gatewayv1.GatewayClassStatus) error {
-	return update(ctx, w, types.NamespacedName{Name: name}, &gatewayv1.GatewayClass{}, func(c *gatewayv1.GatewayClass) bool {
+	return update(ctx, w, types.NamespacedName{Name: name}, func(c *gatewayv1.GatewayClass) bool {
 		merged, changed := MergeClass(c.Status, status, w.now())
 		c.Status = merged
 		return changed
@@ -75,9 +75,14 @@ func (w *Writer) now() metav1.Time { return metav1.NewTime(w.Now().Truncate(time
 
 // update reads the object, from the cache at first and from the API server
 // after a conflict, and writes its status when set changed it.
-func update[T client.Object](ctx context.Context, w *Writer, name types.NamespacedName, into T, set func(T) bool) error {
+func update[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, w *Writer, name types.NamespacedName, set func(P) bool) error {
 	var reader client.Reader = w.Client
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		// Reading into an object that is not empty would keep what is gone.
+		into := P(new(T))
 		if err := reader.Get(ctx, name, into); err != nil {
 			return err
 		}
@@ -91,7 +96,7 @@ func update[T client.Object](ctx context.Context, w *Writer, name types.Namespac
 		return nil
 	}
 	if apierrors.IsConflict(err) {
-		return fmt.Errorf("writing the status of %T %s, which keeps changing: %w", into, name, err)
+		return fmt.Errorf("writing the status of %T %s, which keeps changing: %w", P(nil), name, err)
 	}
-	return fmt.Errorf("writing the status of %T %s: %w", into, name, err)
+	return fmt.Errorf("writing the status of %T %s: %w", P(nil), name, err)
 }

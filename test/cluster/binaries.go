@@ -182,9 +182,9 @@ func (b *build) ensure(ctx context.Context) error {
 	return nil
 }
 
-// say reports progress; whether anybody could read it does not matter.
+// say writes a line of progress.
 func (b *build) say(format string, a ...any) {
-	_, _ = fmt.Fprintf(b.progress, "control plane: "+format+"\n", a...)
+	fmt.Fprintf(b.progress, "control plane: "+format+"\n", a...)
 }
 
 // lock holds off other processes, and waits for one that is building.

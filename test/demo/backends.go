@@ -40,7 +40,8 @@ func (b *backends) server(service string) *httptest.Server {
 	server := b.servers[service]
 	if server == nil {
 		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprintf(w, "%s answers %s %s%s\n", service, r.Method, r.Host, r.URL.Path)
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			fmt.Fprintf(w, "%s answers %s %s%s\n", service, r.Method, r.Host, r.URL.Path) // #nosec G705 -- plain text
 		}))
 		b.servers[service] = server
 	}

@@ -64,7 +64,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
 
 	say("starting kube-apiserver and etcd with the Gateway API's CRDs")
 	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})

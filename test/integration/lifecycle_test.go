@@ -20,7 +20,7 @@ var _ = Describe("a tunnel's life", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "home.example.com")
-		set := w.listenerSet("team", "shared", "team.example.com")
+		set := w.listenerSet("team", "team.example.com")
 		w.create(w.service("web"), g, set, w.route("home", "web", toGateway("shared")), w.route("team", "web", toSet("team")))
 		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("home.example.com", "team.example.com"))
 		Eventually(setSays(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
@@ -65,7 +65,7 @@ var _ = Describe("a tunnel's life", func() {
 	DescribeTable("takes back a route's entry when its ListenerSet goes", func(down bool) {
 		w := newWorld()
 		w.start()
-		set := w.listenerSet("team", "shared", "team.example.com")
+		set := w.listenerSet("team", "team.example.com")
 		route := w.route("web", "web", toSet("team"))
 		w.create(w.service("web"), w.gateway("shared", "home.example.com"), set, route)
 		Eventually(routeSays(route, "team")).Should(Equal("True Accepted"))
@@ -86,7 +86,7 @@ var _ = Describe("a tunnel's life", func() {
 	It("deletes the tunnel with its Gateway, and takes back what it said", func() {
 		w := newWorld()
 		w.start()
-		g, set := w.gateway("shared", "home.example.com"), w.listenerSet("team", "shared", "team.example.com")
+		g, set := w.gateway("shared", "home.example.com"), w.listenerSet("team", "team.example.com")
 		route := w.route("web", "web", toSet("team"))
 		w.create(w.service("web"), g, set, route)
 		Eventually(routeSays(route, "team")).Should(Equal("True Accepted"))
@@ -99,6 +99,47 @@ var _ = Describe("a tunnel's life", func() {
 		Expect(routeSays(route, "team")()).To(Equal("no entry"))
 		Expect(setSays(set, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("Unknown Pending"))
 	})
+
+	It("leaves the Gateways of another controller alone", func(ctx SpecContext) {
+		w, other := newWorld(), newWorld()
+		w.start()
+		g := w.gateway("shared", "home.example.com")
+		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
+		Eventually(w.get).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
+		w.stop()
+		before := w.versions(ctx)
+		other.start()
+		mine := other.gateway("mine", "a.example.com")
+		other.create(mine)
+		Eventually(programmed(mine)).Should(Equal("True Programmed"))
+		Expect(w.versions(ctx)).To(Equal(before))
+		Expect(fresh(g).Finalizers).To(ContainElement(state.Finalizer))
+	})
+
+	DescribeTable("hands a Gateway over when its class changes to another controller's", func(down bool) {
+		w, other := newWorld(), newWorld()
+		w.start()
+		g := w.gateway("shared", "home.example.com")
+		route := w.route("web", "web", toGateway("shared"))
+		w.create(w.service("web"), g, route)
+		Eventually(w.get).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
+		if down {
+			w.stop()
+		}
+		other.start()
+		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.class) })
+		if down {
+			Eventually(gatewayMessage(g)).Should(ContainSubstring("still holds"))
+			w.start()
+		}
+		Eventually(func() string { return w.tunnel("shared") }).Should(BeEmpty())
+		Eventually(func() []string { return controllers(route) }).Should(ConsistOf(other.controller))
+		Eventually(programmed(g), 60*time.Second).Should(Equal("True Programmed"))
+		Expect(other.edge.Tunnels()).To(HaveLen(1))
+	},
+		Entry("while both run", false),
+		Entry("while the first is down", true),
+	)
 
 	It("keeps a Gateway whose tunnel still has connectors, and says why", func() {
 		w := newWorld()

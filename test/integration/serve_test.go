@@ -55,8 +55,8 @@ var _ = Describe("serving", func() {
 	It("hands a hostname on when its owner goes", func() {
 		w := newWorld()
 		w.start()
-		first := w.listenerSet("a-first", "shared", "shop.example.com")
-		second := w.listenerSet("b-second", "shared", "shop.example.com")
+		first := w.listenerSet("a-first", "shop.example.com")
+		second := w.listenerSet("b-second", "shop.example.com")
 		g := w.gateway("shared", "home.example.com")
 		w.create(w.service("one"), w.service("two"), g, first, second,
 			w.route("one", "one", toSet("a-first")), w.route("two", "two", toSet("b-second")))
@@ -107,7 +107,7 @@ var _ = Describe("serving", func() {
 		g := w.gateway("shared", "home.example.com")
 		g.Spec.AllowedListeners.Namespaces.From = pointer(gatewayv1.NamespacesFromSelector)
 		g.Spec.AllowedListeners.Namespaces.Selector = selector("team", "yes")
-		set := w.listenerSet("team", "shared", "team.example.com")
+		set := w.listenerSet("team", "team.example.com")
 		route := w.route("team", "web", toSet("team"))
 		w.create(g, set, route)
 		Eventually(setSays(set, gatewayv1.ListenerSetConditionAccepted)).Should(Equal("False NotAllowed"))

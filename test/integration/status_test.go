@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -55,6 +54,11 @@ func routeSays(r *gatewayv1.HTTPRoute, parent string) func() string {
 	}
 }
 
-// version returns the object's resourceVersion, which changes with every
-// write.
-func version[T client.Object](object T) string { return fresh(object).GetResourceVersion() }
+// controllers returns who has an entry in the route's status.
+func controllers(r *gatewayv1.HTTPRoute) []string {
+	var names []string
+	for _, entry := range fresh(r).Status.Parents {
+		names = append(names, string(entry.ControllerName))
+	}
+	return names
+}

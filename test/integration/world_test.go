@@ -153,10 +153,10 @@ func (w *world) gateway(name string, hostnames ...string) *gatewayv1.Gateway {
 	return g
 }
 
-// listenerSet returns a set with one listener.
-func (w *world) listenerSet(name, gateway, hostname string) *gatewayv1.ListenerSet {
+// listenerSet returns a set of the Gateway "shared" with one listener.
+func (w *world) listenerSet(name, hostname string) *gatewayv1.ListenerSet {
 	return &gatewayv1.ListenerSet{ObjectMeta: w.meta(name), Spec: gatewayv1.ListenerSetSpec{
-		ParentRef: gatewayv1.ParentGatewayReference{Name: gatewayv1.ObjectName(gateway)},
+		ParentRef: gatewayv1.ParentGatewayReference{Name: "shared"},
 		Listeners: []gatewayv1.ListenerEntry{{
 			Name: "web", Hostname: ptr.To(gatewayv1.Hostname(hostname)), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
 		}},
@@ -225,7 +225,7 @@ func (w *world) get(gateway, host, path string) string {
 }
 
 // dialBackend reaches a backend that answers with the Service's name.
-func dialBackend(ctx context.Context, network, address string) (net.Conn, error) {
+func dialBackend(ctx context.Context, _, address string) (net.Conn, error) {
 	client, server := net.Pipe()
 	service, _, _ := strings.Cut(address, ".")
 	go func() {
