@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// validHostname is the CRD's rule for hostnames, and none.
+var validHostname = regexp.MustCompile(`^((\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`)
+
+func FuzzIntersect(f *testing.F) {
+	f.Add("*.example.com", "a.b.example.com")
+	f.Add("*.example.com", "*.b.example.com")
+	f.Add("*.example.com", "example.com")
+	f.Add("*.example.com", "notexample.com")
+	f.Add("*.example.com", "*.notexample.com")
+	f.Add("*.com", "")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		got, ok := intersect(a, b)
+		if !validHostname.MatchString(a) || !validHostname.MatchString(b) {
+			return
+		}
+		if reverse, meets := intersect(b, a); reverse != got || meets != ok {
+			t.Errorf("%q and %q: %q, %t; the other way round: %q, %t", a, b, got, ok, reverse, meets)
+		}
+		if ok && got != a && got != b {
+			t.Errorf("%q is neither %q nor %q", got, a, b)
+		}
+		for _, host := range append(hostsUnder(a), hostsUnder(b)...) {
+			want := standsFor(a, host) && standsFor(b, host)
+			if in := ok && standsFor(got, host); in != want {
+				t.Errorf("%q and %q meet in %q, %t: %q in it: %t, in both: %t", a, b, got, ok, host, in, want)
+			}
+		}
+	})
+}
+
+func hostsUnder(hostname string) []string {
+	name := strings.TrimPrefix(hostname, "*.")
+	return []string{name, "x." + name, "x.y." + name, "x" + name}
+}
+
+// standsFor compares label by label, from the right.
+func standsFor(hostname, host string) bool {
+	if hostname == "" || hostname == host {
+		return true
+	}
+	labels, names := strings.Split(hostname, "."), strings.Split(host, ".")
+	if labels[0] != "*" || len(names) < len(labels) {
+		return false
+	}
+	rest := labels[1:]
+	return strings.Join(names[len(names)-len(rest):], ".") == strings.Join(rest, ".")
+}
+
+// validPath is the CRD's rule for literal paths.
+var validPath = regexp.MustCompile(`^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$`)
+
+func isValidPath(value string) bool {
+	return validPath.MatchString(value) && strings.HasPrefix(value, "/") &&
+		!strings.Contains(value, "//") && !strings.Contains(strings.ToLower(value), "%2f")
+}
+
+func FuzzNewPathMatch(f *testing.F) {
+	exact, prefix, expression := string(gatewayv1.PathMatchExact), string(gatewayv1.PathMatchPathPrefix), string(gatewayv1.PathMatchRegularExpression)
+	f.Add(exact, "/c%2Bd", "/c+d")
+	f.Add(exact, "/a.b", "/a\n")
+	f.Add(prefix, "/foo/", "/foo")
+	f.Add(prefix, "/foo", "/foobar")
+	f.Add(prefix, "/%FF", "/")
+	f.Add(expression, "/a|/b", "/bc")
+	f.Add(expression, "/a)|(/b", "/b")
+	f.Add(expression, "(?m)^/a$", "/a\n/b")
+	f.Add(expression, `\Q/a.b`, "/a.b")
+	f.Add("Glob", "/a*", "/ab")
+	f.Fuzz(func(t *testing.T, kind, value, path string) {
+		pathType := gatewayv1.PathMatchType(kind)
+		literal := pathType == gatewayv1.PathMatchExact || pathType == gatewayv1.PathMatchPathPrefix
+		match, err := newPathMatch(&gatewayv1.HTTPPathMatch{Type: &pathType, Value: &value})
+		if literal && !isValidPath(value) {
+			return
+		}
+		wanted, takes := readPathMatch(pathType, value, path)
+		if (err == nil) != wanted {
+			t.Fatalf("%s %q: %v, want an error: %t", kind, value, err, !wanted)
+		}
+		if err != nil {
+			return
+		}
+		compiled, err := regexp.Compile(match.expression)
+		if err != nil {
+			t.Fatalf("%s %q: %v", kind, value, err)
+		}
+		// An invalid byte passes for U+FFFD in RE2, so it proves nothing.
+		if got := compiled.MatchString(path); got != takes && utf8.ValidString(path) {
+			t.Errorf("%s %q takes %q: %t, want %t", kind, value, path, got, takes)
+		}
+	})
+}
+
+// readPathMatch is a second reading of the path types: whether a tunnel can
+// express the match, and whether it takes the path.
+func readPathMatch(kind gatewayv1.PathMatchType, value, path string) (expressible, takes bool) {
+	if kind == gatewayv1.PathMatchRegularExpression {
+		compiled, err := regexp.Compile(value)
+		if err != nil {
+			return false, false
+		}
+		compiled.Longest()
+		where := compiled.FindStringIndex(path)
+		return true, where != nil && where[0] == 0 && where[1] == len(path)
+	}
+	literal, err := url.PathUnescape(value)
+	if err != nil || !utf8.ValidString(literal) {
+		return false, false
+	}
+	switch kind {
+	case gatewayv1.PathMatchExact:
+		return true, path == literal
+	case gatewayv1.PathMatchPathPrefix:
+		literal = strings.TrimSuffix(literal, "/")
+		return true, literal == "" || path == literal || strings.HasPrefix(path, literal+"/")
+	default:
+		return false, false
+	}
+}

@@ -1,0 +1,544 @@
+package gateway_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// oracle is a second reading of the specification, written without a look at
+// the first, lest both have the same faults: slow, naive and request by
+// request, where Build renders rules. It shares nothing with the package but
+// the types of its input.
+type oracle struct {
+	snapshot *gateway.Snapshot
+	claims   []*claim // in precedence order, those of sets that are not allowed last
+	compiled map[string]*regexp.Regexp
+}
+
+// claim is a listener and what became of it.
+type claim struct {
+	gatewayv1.Listener
+	owner   gateway.Owner
+	allowed bool
+	reason  string // of Accepted=False; empty when accepted
+	holds   bool   // its port and hostname, against later owners
+}
+
+const (
+	answerNotFound = "http_status:404"
+	answerError    = "http_status:500"
+)
+
+func newOracle(s *gateway.Snapshot) *oracle {
+	o := &oracle{snapshot: s, compiled: map[string]*regexp.Regexp{}}
+	owners := [][]*claim{o.claimsOf(gateway.KindGateway, s.Gateway, s.Gateway.Spec.Listeners, true)}
+	var outside []*claim
+	for _, set := range inOracleOrder(s.ListenerSets) {
+		var listeners []gatewayv1.Listener
+		for _, entry := range set.Spec.Listeners {
+			listeners = append(listeners, gatewayv1.Listener(entry))
+		}
+		claims := o.claimsOf(gateway.KindListenerSet, set, listeners, o.allows(set))
+		if o.allows(set) {
+			owners = append(owners, claims)
+		} else {
+			outside = append(outside, claims...)
+		}
+	}
+	judge(owners)
+	o.claims = append(slices.Concat(owners...), outside...)
+	return o
+}
+
+// inOracleOrder carries out "oldest first (none: youngest), same second: by
+// the joined string namespace/name".
+func inOracleOrder(sets []*gatewayv1.ListenerSet) []*gatewayv1.ListenerSet {
+	return slices.SortedFunc(slices.Values(sets), func(a, b *gatewayv1.ListenerSet) int {
+		if order := byAge(a.CreationTimestamp, b.CreationTimestamp); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+}
+
+func byAge(a, b metav1.Time) int {
+	switch {
+	case a.IsZero() && b.IsZero():
+		return 0
+	case a.IsZero():
+		return 1
+	case b.IsZero():
+		return -1
+	default:
+		return cmp.Compare(a.Unix(), b.Unix())
+	}
+}
+
+func (o *oracle) claimsOf(kind string, owner metav1.Object, listeners []gatewayv1.Listener, allowed bool) []*claim {
+	var claims []*claim
+	for _, listener := range listeners {
+		name := types.NamespacedName{Namespace: owner.GetNamespace(), Name: owner.GetName()}
+		c := &claim{Listener: listener, owner: gateway.Owner{Kind: kind, NamespacedName: name}, allowed: allowed}
+		if !allowed {
+			c.reason = "Invalid"
+		}
+		claims = append(claims, c)
+	}
+	return claims
+}
+
+func (o *oracle) allows(set *gatewayv1.ListenerSet) bool {
+	allowed := o.snapshot.Gateway.Spec.AllowedListeners
+	if allowed == nil || allowed.Namespaces == nil || allowed.Namespaces.From == nil {
+		return false
+	}
+	return o.admitsNamespace(*allowed.Namespaces.From, allowed.Namespaces.Selector, o.snapshot.Gateway.Namespace, set.Namespace)
+}
+
+func (o *oracle) admitsNamespace(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, home, namespace string) bool {
+	switch from {
+	case gatewayv1.NamespacesFromAll:
+		return true
+	case gatewayv1.NamespacesFromSame:
+		return home == namespace
+	case gatewayv1.NamespacesFromSelector:
+		s, err := metav1.LabelSelectorAsSelector(selector)
+		return err == nil && s.Matches(labels.Set(o.snapshot.Namespaces[namespace].Labels))
+	default:
+		return false
+	}
+}
+
+// judge carries out section 3: each owner in turn, first against the earlier
+// ones, then within itself.
+func judge(owners [][]*claim) {
+	var held []*claim
+	for _, own := range owners {
+		var left []*claim
+		for _, c := range own {
+			if c.reason = lostTo(c, held); c.reason == "" {
+				left = append(left, c)
+			}
+		}
+		for _, c := range left {
+			c.holds = true
+			c.reason = lostTo(c, slices.DeleteFunc(slices.Clone(left), func(other *claim) bool {
+				return c == other || c.Port != other.Port // siblings share hostnames over ports
+			}))
+		}
+		held = append(held, left...)
+	}
+}
+
+// lostTo looks at protocols before hostnames, and at what is a conflict before
+// what the tunnel alone cannot keep apart.
+func lostTo(c *claim, held []*claim) string {
+	holder := func(inTheWay func(h *claim) bool) bool { return slices.ContainsFunc(held, inTheWay) }
+	switch {
+	case holder(func(h *claim) bool { return h.Port == c.Port && h.Protocol != c.Protocol }):
+		return "ProtocolConflict"
+	case !c.supported():
+		return "UnsupportedProtocol"
+	case holder(func(h *claim) bool { return h.Port == c.Port && c.hostname() == h.hostname() }):
+		return "HostnameConflict"
+	case holder(func(h *claim) bool { return h.Port != c.Port && c.hostname() == h.hostname() }):
+		return "PortUnavailable"
+	default:
+		return ""
+	}
+}
+
+func hostnameOf(l gatewayv1.Listener) string {
+	if l.Hostname == nil {
+		return ""
+	}
+	return string(*l.Hostname)
+}
+
+func (c *claim) hostname() string { return hostnameOf(c.Listener) }
+
+func (c *claim) supported() bool {
+	return c.Protocol == gatewayv1.HTTPProtocolType || c.Protocol == gatewayv1.HTTPSProtocolType
+}
+
+func (c *claim) conflicted() bool {
+	return c.reason == "HostnameConflict" || c.reason == "ProtocolConflict"
+}
+
+// resolved: kinds that the protocol cannot carry, and every certificateRef,
+// do not resolve.
+func (c *claim) resolved() bool {
+	for _, kind := range c.kinds() {
+		if !c.supported() || !isHTTPRoute(kind) {
+			return false
+		}
+	}
+	return c.TLS == nil || len(c.TLS.CertificateRefs) == 0
+}
+
+func (c *claim) kinds() []gatewayv1.RouteGroupKind {
+	if c.AllowedRoutes == nil {
+		return nil
+	}
+	return c.AllowedRoutes.Kinds
+}
+
+func isHTTPRoute(kind gatewayv1.RouteGroupKind) bool {
+	return (kind.Group == nil || *kind.Group == gatewayv1.GroupName) && kind.Kind == "HTTPRoute"
+}
+
+// serves: "only listeners that are accepted and resolved put routes into their
+// group".
+func (c *claim) serves() bool { return c.reason == "" && c.resolved() }
+
+// accepted is the Gateway's own: its addresses can be given, and one of its
+// listeners is accepted or none is declared.
+func (o *oracle) accepted() bool {
+	for _, address := range o.snapshot.Gateway.Spec.Addresses {
+		if address.Value != "" {
+			return false
+		}
+	}
+	own := o.claimsAt(gateway.KindGateway, o.snapshot.Gateway.Namespace, o.snapshot.Gateway.Name)
+	return len(own) == 0 || slices.ContainsFunc(own, func(c *claim) bool { return c.reason == "" })
+}
+
+func (o *oracle) claimsAt(kind, namespace, name string) []*claim {
+	owner := gateway.Owner{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	return slices.DeleteFunc(slices.Clone(o.claims), func(c *claim) bool { return c.owner != owner })
+}
+
+// answer is the service that a request gets, by section 7. The host is in
+// lower case, the path decoded.
+func (o *oracle) answer(host, path string) string {
+	group, found := o.groupOf(host)
+	if !found {
+		return answerNotFound
+	}
+	var best *candidate
+	for _, route := range o.snapshot.HTTPRoutes {
+		if !o.inGroup(route, group) {
+			continue
+		}
+		for _, c := range o.candidates(route, host, path) {
+			if best == nil || c.before(best) {
+				best = c
+			}
+		}
+	}
+	if best == nil {
+		return answerNotFound
+	}
+	return o.action(best.route.Spec.Rules[best.rule], best.route.Namespace)
+}
+
+// groupOf returns the most specific hostname of a listener that the host
+// belongs to, whether that listener serves anything or not.
+func (o *oracle) groupOf(host string) (hostname string, found bool) {
+	for _, c := range o.claims {
+		if c.holds && hostMatches(c.hostname(), host) && (!found || specificity(c.hostname()) > specificity(hostname)) {
+			hostname, found = c.hostname(), true
+		}
+	}
+	return hostname, found
+}
+
+// specificity orders the hostnames that match one and the same host: an exact
+// one first, then wildcards, the longer before the shorter, then none.
+func specificity(hostname string) int {
+	if hostname != "" && !strings.HasPrefix(hostname, "*.") {
+		return 1000 + len(hostname)
+	}
+	return len(hostname)
+}
+
+func hostMatches(pattern, host string) bool {
+	return pattern == "" || pattern == host || covers(pattern, host)
+}
+
+// covers reports whether a wildcard matches the name, or all that a longer
+// wildcard matches.
+func covers(wildcard, name string) bool {
+	suffix, ok := strings.CutPrefix(wildcard, "*")
+	return ok && strings.HasSuffix(name, suffix) && len(name) > len(suffix)
+}
+
+func hostnamesMeet(a, b string) bool {
+	return hostMatches(a, b) || hostMatches(b, a)
+}
+
+// inGroup reports whether a listener of the hostname that serves admits the
+// route.
+func (o *oracle) inGroup(route *gatewayv1.HTTPRoute, hostname string) bool {
+	return slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
+		return slices.ContainsFunc(o.selected(ref, route.Namespace), func(c *claim) bool {
+			return c.serves() && c.hostname() == hostname && o.admits(c, route)
+		})
+	})
+}
+
+// candidate is a match of a route's rule that takes the request.
+type candidate struct {
+	route       *gatewayv1.HTTPRoute
+	hostname    int // the specificity of the hostname as the route wrote it
+	kind        int // of the path: Exact before RegularExpression before PathPrefix
+	length      int // of a prefix
+	rule, match int
+}
+
+func (c *candidate) before(other *candidate) bool {
+	return cmp.Or(
+		-cmp.Compare(c.hostname, other.hostname),
+		cmp.Compare(c.kind, other.kind),
+		-cmp.Compare(c.length, other.length),
+		byAge(c.route.CreationTimestamp, other.route.CreationTimestamp),
+		strings.Compare(c.route.Namespace+"/"+c.route.Name, other.route.Namespace+"/"+other.route.Name),
+		cmp.Compare(c.rule, other.rule),
+		cmp.Compare(c.match, other.match),
+	) < 0
+}
+
+func (o *oracle) candidates(route *gatewayv1.HTTPRoute, host, path string) []*candidate {
+	hostname := -1
+	for _, written := range writtenHostnames(route) {
+		if hostMatches(written, host) {
+			hostname = max(hostname, specificity(written))
+		}
+	}
+	if hostname < 0 {
+		return nil
+	}
+	var found []*candidate
+	for i, rule := range route.Spec.Rules {
+		for j, match := range matchesOf(rule) {
+			if kind, length, ok := o.pathMatches(match, path); ok && expressible(match) {
+				found = append(found, &candidate{route, hostname, kind, length, i, j})
+			}
+		}
+	}
+	return found
+}
+
+func writtenHostnames(route *gatewayv1.HTTPRoute) []string {
+	if len(route.Spec.Hostnames) == 0 {
+		return []string{""}
+	}
+	var written []string
+	for _, hostname := range route.Spec.Hostnames {
+		written = append(written, string(hostname))
+	}
+	return written
+}
+
+func matchesOf(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
+	if len(rule.Matches) == 0 {
+		return []gatewayv1.HTTPRouteMatch{{}}
+	}
+	return rule.Matches
+}
+
+func pathOf(match gatewayv1.HTTPRouteMatch) (gatewayv1.PathMatchType, string) {
+	kind, value := gatewayv1.PathMatchPathPrefix, "/"
+	if match.Path != nil && match.Path.Type != nil {
+		kind = *match.Path.Type
+	}
+	if match.Path != nil && match.Path.Value != nil {
+		value = *match.Path.Value
+	}
+	return kind, value
+}
+
+// pathMatches compares with the decoded path. A prefix is a whole number of
+// path elements, and its trailing slash does not count.
+func (o *oracle) pathMatches(match gatewayv1.HTTPRouteMatch, path string) (kind, length int, ok bool) {
+	pathType, value := pathOf(match)
+	if pathType == gatewayv1.PathMatchRegularExpression {
+		return 1, 0, o.matchesWhole(value, path)
+	}
+	literal, _ := url.PathUnescape(value)
+	if pathType == gatewayv1.PathMatchExact {
+		return 0, 0, literal == path
+	}
+	prefix := strings.TrimSuffix(literal, "/")
+	return 2, len(prefix), path == prefix || strings.HasPrefix(path, prefix+"/")
+}
+
+// matchesWhole looks for the longest match, lest an early alternative hide a
+// later one that reaches the end.
+func (o *oracle) matchesWhole(expression, path string) bool {
+	compiled, known := o.compiled[expression]
+	if !known {
+		compiled, _ = regexp.Compile(expression) // nil when it does not compile
+		o.compiled[expression] = compiled
+	}
+	if compiled == nil {
+		return false
+	}
+	compiled.Longest()
+	where := compiled.FindStringIndex(path)
+	return where != nil && where[0] == 0 && where[1] == len(path)
+}
+
+// expressible: a path alone, that compiles or is text.
+func expressible(match gatewayv1.HTTPRouteMatch) bool {
+	pathType, value := pathOf(match)
+	if len(match.Headers) > 0 || len(match.QueryParams) > 0 || match.Method != nil {
+		return false
+	}
+	if pathType == gatewayv1.PathMatchRegularExpression {
+		_, err := regexp.Compile(value)
+		return err == nil
+	}
+	literal, err := url.PathUnescape(value)
+	return err == nil && utf8.ValidString(literal)
+}
+
+// action is what a rule does: a service, or 500 when it cannot be done as
+// written, there is no backend, or the backend does not resolve.
+func (o *oracle) action(rule gatewayv1.HTTPRouteRule, namespace string) string {
+	weighted := weightedBackends(rule)
+	if !doable(rule) || len(weighted) != 1 {
+		return answerError
+	}
+	service, ok := o.backend(weighted[0], namespace)
+	if !ok {
+		return answerError
+	}
+	return service
+}
+
+func weightedBackends(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPBackendRef {
+	return slices.DeleteFunc(slices.Clone(rule.BackendRefs), func(ref gatewayv1.HTTPBackendRef) bool {
+		return ref.Weight != nil && *ref.Weight == 0
+	})
+}
+
+// doable: nothing but sending the request to one backend.
+func doable(rule gatewayv1.HTTPRouteRule) bool {
+	weighted := weightedBackends(rule)
+	return len(rule.Filters) == 0 && rule.Timeouts == nil && rule.Retry == nil && rule.SessionPersistence == nil && len(weighted) <= 1 &&
+		!slices.ContainsFunc(weighted, func(ref gatewayv1.HTTPBackendRef) bool { return len(ref.Filters) > 0 })
+}
+
+// backend returns the URL of the service, and false when it does not resolve.
+func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, namespace string) (string, bool) {
+	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
+		return "", false
+	}
+	if ref.Namespace != nil && string(*ref.Namespace) != namespace { // no grants yet
+		return "", false
+	}
+	service := o.snapshot.Services[types.NamespacedName{Namespace: namespace, Name: string(ref.Name)}]
+	if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName || ref.Port == nil {
+		return "", false
+	}
+	for _, port := range service.Spec.Ports {
+		if port.Port == *ref.Port {
+			return urlOf(service, port)
+		}
+	}
+	return "", false
+}
+
+func urlOf(service *corev1.Service, port corev1.ServicePort) (string, bool) {
+	schemes := map[string]string{"": "http", "http": "http", "kubernetes.io/ws": "http", "https": "https", "kubernetes.io/wss": "https"}
+	number, protocol := port.Port, ""
+	if port.AppProtocol != nil {
+		protocol = *port.AppProtocol
+	}
+	scheme, reachable := schemes[protocol]
+	if service.Spec.ClusterIP == corev1.ClusterIPNone {
+		reachable = reachable && port.TargetPort.Type == intstr.Int // a named one needs EndpointSlices
+		number = port.TargetPort.IntVal
+	}
+	return fmt.Sprintf("%s://%s.%s.svc.%s:%d", scheme, service.Name, service.Namespace, randomOptions.ClusterDomain, number), reachable
+}
+
+// selected are the listeners that a parentRef selects; a set that is not
+// allowed has none.
+func (o *oracle) selected(ref gatewayv1.ParentReference, namespace string) []*claim {
+	if ref.Group != nil && *ref.Group != gatewayv1.GroupName {
+		return nil
+	}
+	kind := gateway.KindGateway
+	if ref.Kind != nil {
+		kind = string(*ref.Kind)
+	}
+	if ref.Namespace != nil {
+		namespace = string(*ref.Namespace)
+	}
+	return slices.DeleteFunc(o.claimsAt(kind, namespace, string(ref.Name)), func(c *claim) bool {
+		return !c.allowed || ref.SectionName != nil && *ref.SectionName != c.Name || ref.Port != nil && *ref.Port != c.Port
+	})
+}
+
+// allowsRoutes is the step of allowedRoutes alone.
+func (o *oracle) allowsRoutes(c *claim, route *gatewayv1.HTTPRoute) bool {
+	if !c.supported() || len(c.kinds()) > 0 && !slices.ContainsFunc(c.kinds(), isHTTPRoute) {
+		return false
+	}
+	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
+	if c.AllowedRoutes != nil && c.AllowedRoutes.Namespaces != nil {
+		selector = c.AllowedRoutes.Namespaces.Selector
+		if c.AllowedRoutes.Namespaces.From != nil {
+			from = *c.AllowedRoutes.Namespaces.From
+		}
+	}
+	return o.admitsNamespace(from, selector, c.owner.Namespace, route.Namespace)
+}
+
+func (o *oracle) admits(c *claim, route *gatewayv1.HTTPRoute) bool {
+	return o.allowsRoutes(c, route) && slices.ContainsFunc(writtenHostnames(route), func(written string) bool {
+		return hostnamesMeet(c.hostname(), written)
+	})
+}
+
+// verdict is the reason of a parentRef's Accepted condition.
+func (o *oracle) verdict(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) string {
+	selected := o.selected(ref, route.Namespace)
+	allowing := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.allowsRoutes(c, route) })
+	admitting := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.admits(c, route) })
+	switch {
+	case len(selected) == 0:
+		return "NoMatchingParent"
+	case len(allowing) == 0:
+		return "NotAllowedByListeners"
+	case len(admitting) == 0:
+		return "NoMatchingListenerHostname"
+	case !slices.ContainsFunc(route.Spec.Rules, asWritten):
+		return "UnsupportedValue"
+	default:
+		return "Accepted"
+	}
+}
+
+// asWritten reports whether a tunnel serves all of the rule.
+func asWritten(rule gatewayv1.HTTPRouteRule) bool {
+	return doable(rule) && !slices.ContainsFunc(matchesOf(rule), func(match gatewayv1.HTTPRouteMatch) bool { return !expressible(match) })
+}
+
+// attached counts the routes that a listener's status shows.
+func (o *oracle) attached(c *claim) (n int32) {
+	for _, route := range o.snapshot.HTTPRoutes {
+		if slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
+			return slices.Contains(o.selected(ref, route.Namespace), c) && o.admits(c, route) && o.verdict(ref, route) == "Accepted"
+		}) {
+			n++
+		}
+	}
+	return n
+}

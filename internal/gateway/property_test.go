@@ -1,0 +1,482 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// clusters is how many random clusters each property is tried on. A failure
+// names the seed: -run 'TestRouting/seed=7$' tries that one alone.
+var clusters = flag.Uint64("clusters", 200, "random clusters for each property")
+
+var randomOptions = gateway.Options{ControllerName: "tunnelgateway.dev/controller", ClusterDomain: "cluster.local"}
+
+func forEachCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
+	t.Helper()
+	for seed := range *clusters {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { property(t, randomSnapshot(seed), seed) })
+	}
+}
+
+func report(r *gateway.Result, s *gateway.Snapshot) gateway.Report {
+	return r.Report(gateway.Push{State: gateway.PushSucceeded}, s.Tunnel)
+}
+
+// TestOrderDoesNotMatter: the same Snapshot, its slices in any order, gives
+// the same Result to the byte.
+func TestOrderDoesNotMatter(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+		want := transcript(t, s)
+		dice := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it has to be reproducible
+		for range 2 {
+			dice.Shuffle(len(s.ListenerSets), reflect.Swapper(s.ListenerSets))
+			dice.Shuffle(len(s.HTTPRoutes), reflect.Swapper(s.HTTPRoutes))
+			if got := transcript(t, s); !bytes.Equal(got, want) {
+				t.Fatalf("the order of the input matters (-want +got):\n%s", cmp.Diff(lines(want), lines(got)))
+			}
+		}
+	})
+}
+
+// transcript is all that Build says.
+func transcript(t *testing.T, s *gateway.Snapshot) []byte {
+	t.Helper()
+	result := gateway.Build(s, randomOptions)
+	said := report(result, s)
+	var owners []string
+	for owner := range said.Owners {
+		owners = append(owners, owner.String())
+	}
+	slices.Sort(owners)
+	all, err := json.Marshal([]any{
+		result.Configuration(), result.Listeners, said.Gateway, said.ListenerSets, said.Routes, owners,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func lines(document []byte) string {
+	var indented bytes.Buffer
+	_ = json.Indent(&indented, document, "", " ") // it was marshalled just now
+	return indented.String()
+}
+
+// TestInputIsNotChanged compares the Snapshot before and after.
+func TestInputIsNotChanged(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+		before := deepCopy(s)
+		report(gateway.Build(s, randomOptions), s)
+		if !reflect.DeepEqual(before, s) {
+			t.Fatalf("Build changed its input (-before +after):\n%s", cmp.Diff(before, s))
+		}
+	})
+}
+
+func deepCopy(s *gateway.Snapshot) *gateway.Snapshot {
+	c := *s
+	c.Gateway, c.Class = s.Gateway.DeepCopy(), s.Class.DeepCopy()
+	c.ListenerSets, c.HTTPRoutes = slices.Clone(s.ListenerSets), slices.Clone(s.HTTPRoutes)
+	for i, set := range c.ListenerSets {
+		c.ListenerSets[i] = set.DeepCopy()
+	}
+	for i, route := range c.HTTPRoutes {
+		c.HTTPRoutes[i] = route.DeepCopy()
+	}
+	c.Namespaces = map[string]*corev1.Namespace{}
+	for name, namespace := range s.Namespaces {
+		c.Namespaces[name] = namespace.DeepCopy()
+	}
+	c.Services = map[types.NamespacedName]*corev1.Service{}
+	for name, service := range s.Services {
+		c.Services[name] = service.DeepCopy()
+	}
+	return &c
+}
+
+// TestDocumentIsValid: the connector takes every document, and finds in it
+// none of what it takes without a word but serves otherwise than meant.
+func TestDocumentIsValid(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+		configuration := gateway.Build(s, randomOptions).Configuration()
+		if configuration == nil {
+			return
+		}
+		if err := provider.Validate(*configuration); err != nil {
+			t.Fatal(err)
+		}
+		compile(t, configuration)
+		rules := configuration.Ingress
+		if last := rules[len(rules)-1]; last.Hostname != "" || last.Path != "" {
+			t.Errorf("the last rule is no catch-all: %+v", last)
+		}
+		for i, rule := range rules {
+			if strings.ToLower(rule.Hostname) != rule.Hostname || strings.ContainsAny(rule.Hostname, ": ") {
+				t.Errorf("rule %d: hostname %q", i, rule.Hostname)
+			}
+			for _, earlier := range rules[:i] {
+				if hides(earlier, rule) {
+					t.Errorf("rule %d can never be reached: %+v covers %+v", i, earlier, rule)
+				}
+			}
+		}
+		wantTerminators(t, newOracle(s), rules)
+	})
+}
+
+// hides: "same hostname and path as an earlier one; or anything that an
+// earlier rule without path covers by its hostname".
+func hides(earlier, later provider.IngressRule) bool {
+	return earlier.Hostname == later.Hostname && earlier.Path == later.Path ||
+		earlier.Path == "" && hostMatches(earlier.Hostname, later.Hostname)
+}
+
+func compile(t *testing.T, configuration *provider.Configuration) *simulator.Rules {
+	t.Helper()
+	document, err := json.Marshal(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := simulator.Compile(document)
+	if err != nil {
+		t.Fatalf("the simulator rejects the document: %v\n%s", err, document)
+	}
+	return rules
+}
+
+// wantTerminators: "A group ends in http_status:404 for its hostname exactly
+// when a wider group exists that could catch it."
+func wantTerminators(t *testing.T, o *oracle, rules []provider.IngressRule) {
+	t.Helper()
+	groups := map[string]bool{}
+	for _, c := range o.claims {
+		if c.holds {
+			groups[c.hostname()] = true
+		}
+	}
+	for _, rule := range rules[:len(rules)-1] {
+		if rule.Service == answerNotFound && (!groups[rule.Hostname] || rule.Path != "" || !isWidened(groups, rule.Hostname)) {
+			t.Errorf("no wider group could catch %+v", rule)
+		}
+	}
+	for hostname := range groups {
+		ends := slices.ContainsFunc(rules, func(r provider.IngressRule) bool { return r.Path == "" && r.Hostname == hostname })
+		if !ends && isWidened(groups, hostname) {
+			t.Errorf("the group of %q does not end", hostname)
+		}
+	}
+}
+
+func isWidened(groups map[string]bool, hostname string) bool {
+	for wider := range groups {
+		if wider != hostname && hostMatches(wider, hostname) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestOneOwner: exactly one owner serves a hostname, so also a hostname on a
+// port.
+func TestOneOwner(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+		owners := map[string]gateway.Owner{}
+		for _, l := range gateway.Build(s, randomOptions).Listeners {
+			if !l.Serves() {
+				continue
+			}
+			if owner, served := owners[l.Hostname()]; served && owner != l.Owner {
+				t.Errorf("hostname %q is served by %s and by %s", l.Hostname(), owner, l.Owner)
+			}
+			owners[l.Hostname()] = l.Owner
+		}
+	})
+}
+
+// TestRouting: for random requests, the connector's choice by the document is
+// the specification's.
+func TestRouting(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+		o := newOracle(s)
+		configuration := gateway.Build(s, randomOptions).Configuration()
+		if (configuration != nil) != o.accepted() {
+			t.Fatalf("a document: %t; the Gateway is accepted: %t", configuration != nil, o.accepted())
+		}
+		if configuration == nil {
+			return
+		}
+		rules := compile(t, configuration)
+		dice := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // it has to be reproducible
+		hosts, paths := hostsAround(s), pathsAround(s)
+		for range 150 {
+			host, path := hosts[dice.IntN(len(hosts))], paths[dice.IntN(len(paths))]
+			index, got, _ := rules.Match(host, path)
+			if want := o.answer(host, path); got != want {
+				t.Errorf("%q %q is sent to %s by rule %d, want %s", host, path, got, index, want)
+			}
+		}
+	})
+}
+
+// hostsAround are the hosts that the hostnames in play mean, and their
+// neighbours.
+func hostsAround(s *gateway.Snapshot) []string {
+	hosts := []string{"localhost", "com", "unknown.example.org"}
+	add := func(hostname gatewayv1.Hostname) {
+		host := strings.TrimPrefix(string(hostname), "*.")
+		hosts = append(hosts, host, "x."+host, "y.x."+host, "z"+host)
+	}
+	for _, c := range newOracle(s).claims {
+		if c.Hostname != nil {
+			add(*c.Hostname)
+		}
+	}
+	for _, route := range s.HTTPRoutes {
+		for _, hostname := range route.Spec.Hostnames {
+			add(hostname)
+		}
+	}
+	return hosts
+}
+
+// pathsAround are the decoded paths that the routes mean, and their
+// neighbours.
+func pathsAround(s *gateway.Snapshot) []string {
+	paths := []string{"/", "/foo", "/foo/bar", "/unknown", "/foo\n", "/a/b", "/abc/1", "/a"}
+	for _, route := range s.HTTPRoutes {
+		for _, rule := range route.Spec.Rules {
+			for _, match := range rule.Matches {
+				if _, value := pathOf(match); strings.HasPrefix(value, "/") {
+					decoded, _ := url.PathUnescape(value)
+					short := strings.TrimSuffix(decoded, "/")
+					paths = append(paths, value, decoded, short+"/", short+"/x", "/x"+short, decoded+"x")
+				}
+			}
+		}
+	}
+	return paths
+}
+
+// TestListenerStatus: every listener has each condition once, for the
+// generation that was read, with the specification's reasons and count.
+func TestListenerStatus(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+		o := newOracle(s)
+		said := report(gateway.Build(s, randomOptions), s)
+		statuses := map[string]gatewayv1.ListenerStatus{}
+		for _, status := range said.Gateway.Listeners {
+			statuses["Gateway infra/shared "+string(status.Name)] = status
+		}
+		for _, set := range said.ListenerSets {
+			for _, status := range set.Status.Listeners {
+				statuses[fmt.Sprintf("ListenerSet %s %s", set.NamespacedName, status.Name)] = gatewayv1.ListenerStatus(status)
+			}
+		}
+		if len(statuses) != len(o.claims) {
+			t.Errorf("%d listeners have a status, want %d", len(statuses), len(o.claims))
+		}
+		for _, c := range o.claims {
+			name := fmt.Sprintf("%s %s %s", c.owner.Kind, c.owner.NamespacedName, c.Name)
+			status := statuses[name]
+			wantConditions(t, name, status.Conditions, generationOf(s, c.owner), o.listenerConditions(c))
+			if want := o.attached(c); status.AttachedRoutes != want {
+				t.Errorf("%s: %d attached routes, want %d", name, status.AttachedRoutes, want)
+			}
+			wantDiscretion(t, s, c, status.Conditions)
+		}
+	})
+}
+
+func generationOf(s *gateway.Snapshot, owner gateway.Owner) int64 {
+	for _, set := range s.ListenerSets {
+		if owner.Kind == gateway.KindListenerSet && owner.Namespace == set.Namespace && owner.Name == set.Name {
+			return set.Generation
+		}
+	}
+	return s.Gateway.Generation
+}
+
+// listenerConditions maps each type to its status and, where the text gives
+// only one, its reason.
+func (o *oracle) listenerConditions(c *claim) map[string]string {
+	want := map[string]string{
+		"Accepted": "True Accepted", "Conflicted": "False NoConflicts", "ResolvedRefs": "True ResolvedRefs", "Programmed": "True Programmed",
+	}
+	if !c.resolved() {
+		want["ResolvedRefs"], want["Programmed"] = "False", "False Invalid"
+	}
+	if !o.accepted() {
+		want["Programmed"] = "False"
+	}
+	if c.reason != "" {
+		want["Accepted"], want["Programmed"] = "False "+c.reason, "False Invalid"
+	}
+	if c.conflicted() {
+		want["Conflicted"] = "True " + c.reason
+	}
+	if c.conflicted() || c.reason == "PortUnavailable" {
+		want["Programmed"] = "False " + c.reason
+	}
+	return want
+}
+
+// wantConditions compares by "Status Reason" or by "Status" alone.
+func wantConditions(t *testing.T, name string, conditions []metav1.Condition, generation int64, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	for _, c := range conditions {
+		if _, twice := got[c.Type]; twice {
+			t.Errorf("%s has %s twice", name, c.Type)
+		}
+		got[c.Type] = fmt.Sprintf("%s %s", c.Status, c.Reason)
+		if !strings.Contains(want[c.Type], " ") {
+			got[c.Type] = string(c.Status)
+		}
+		if c.ObservedGeneration != generation {
+			t.Errorf("%s: %s is for generation %d, want %d", name, c.Type, c.ObservedGeneration, generation)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: conditions (-want +got):\n%s", name, diff)
+	}
+}
+
+// wantDiscretion: messages "name another tenant's namespace or object never".
+func wantDiscretion(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
+	t.Helper()
+	if !c.conflicted() && c.reason != "PortUnavailable" {
+		return
+	}
+	for _, condition := range conditions {
+		for _, set := range s.ListenerSets {
+			for _, secret := range []string{set.Namespace, set.Name} {
+				ours := c.owner.String() + " " + s.Gateway.Namespace + "/" + s.Gateway.Name
+				if !strings.Contains(ours, secret) && strings.Contains(condition.Message, secret) {
+					t.Errorf("%s %s: the message tells of %s: %s", c.owner, c.Name, secret, condition.Message)
+				}
+			}
+		}
+	}
+}
+
+// TestOwnerStatus: the Gateway and its sets have Accepted and Programmed.
+func TestOwnerStatus(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+		o := newOracle(s)
+		said := report(gateway.Build(s, randomOptions), s)
+		wantConditions(t, "Gateway", said.Gateway.Conditions, s.Gateway.Generation, o.gatewayConditions())
+		if len(said.ListenerSets) != len(s.ListenerSets) {
+			t.Errorf("%d sets have a status, want %d", len(said.ListenerSets), len(s.ListenerSets))
+		}
+		var attached int32
+		for _, set := range said.ListenerSets {
+			owner := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: set.NamespacedName}
+			want := o.setConditions(owner)
+			wantConditions(t, owner.String(), set.Status.Conditions, generationOf(s, owner), want)
+			if want["Accepted"] == "True Accepted" {
+				attached++
+			}
+		}
+		if got := said.Gateway.AttachedListenerSets; got == nil || *got != attached {
+			t.Errorf("attachedListenerSets = %v, want %d", got, attached)
+		}
+	})
+}
+
+func (o *oracle) gatewayConditions() map[string]string {
+	own := o.claimsAt(gateway.KindGateway, o.snapshot.Gateway.Namespace, o.snapshot.Gateway.Name)
+	switch {
+	case len(o.snapshot.Gateway.Spec.Addresses) > 0:
+		return map[string]string{"Accepted": "False UnsupportedAddress", "Programmed": "False Invalid"}
+	case !o.accepted():
+		return map[string]string{"Accepted": "False ListenersNotValid", "Programmed": "False Invalid"}
+	case slices.ContainsFunc(own, func(c *claim) bool { return !c.serves() }):
+		return map[string]string{"Accepted": "True ListenersNotValid", "Programmed": "True Programmed"}
+	default:
+		return map[string]string{"Accepted": "True Accepted", "Programmed": "True Programmed"}
+	}
+}
+
+func (o *oracle) setConditions(owner gateway.Owner) map[string]string {
+	entries := o.claimsAt(owner.Kind, owner.Namespace, owner.Name)
+	switch {
+	case !entries[0].allowed:
+		return map[string]string{"Accepted": "False NotAllowed", "Programmed": "False NotAllowed"}
+	case !o.accepted():
+		return map[string]string{"Accepted": "False ParentNotAccepted", "Programmed": "False ParentNotProgrammed"}
+	case !slices.ContainsFunc(entries, (*claim).serves):
+		return map[string]string{"Accepted": "False ListenersNotValid", "Programmed": "False ListenersNotValid"}
+	default:
+		return map[string]string{"Accepted": "True Accepted", "Programmed": "True Programmed"}
+	}
+}
+
+// TestRouteStatus: each parentRef of ours has its own entry, with exactly what
+// the spec wrote, and carries Accepted and ResolvedRefs always.
+func TestRouteStatus(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+		o := newOracle(s)
+		said := map[types.NamespacedName]gateway.RouteStatus{}
+		for _, status := range report(gateway.Build(s, randomOptions), s).Routes {
+			said[status.NamespacedName] = status
+		}
+		for _, route := range s.HTTPRoutes {
+			var ours []gatewayv1.ParentReference
+			for _, ref := range route.Spec.ParentRefs {
+				if o.isOurs(ref) {
+					ours = append(ours, ref)
+				}
+			}
+			var refs []gatewayv1.ParentReference
+			for _, parent := range said[types.NamespacedName{Namespace: route.Namespace, Name: route.Name}].Parents {
+				refs = append(refs, parent.ParentRef)
+				name := fmt.Sprintf("%s/%s at %s", route.Namespace, route.Name, describeRef(parent.ParentRef))
+				wantConditions(t, name, parent.Conditions, route.Generation, o.parentConditions(parent.ParentRef, route))
+			}
+			if diff := cmp.Diff(ours, refs); diff != "" {
+				t.Errorf("%s/%s: entries (-want +got):\n%s", route.Namespace, route.Name, diff)
+			}
+		}
+	})
+}
+
+func (o *oracle) isOurs(ref gatewayv1.ParentReference) bool {
+	return *ref.Group == gatewayv1.GroupName && (*ref.Kind == gateway.KindListenerSet || string(ref.Name) == o.snapshot.Gateway.Name)
+}
+
+func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) map[string]string {
+	want := map[string]string{"Accepted": "False " + o.verdict(ref, route), "ResolvedRefs": "True ResolvedRefs"}
+	for _, rule := range route.Spec.Rules {
+		for _, ref := range rule.BackendRefs {
+			if _, ok := o.backend(ref, route.Namespace); !ok {
+				want["ResolvedRefs"] = "False"
+			}
+		}
+	}
+	if want["Accepted"] == "False Accepted" {
+		want["Accepted"] = "True Accepted"
+		if slices.ContainsFunc(route.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool { return !asWritten(rule) }) {
+			want["PartiallyInvalid"] = "True UnsupportedValue"
+		}
+	}
+	return want
+}

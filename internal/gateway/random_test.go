@@ -1,0 +1,367 @@
+package gateway_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// The vocabulary of random clusters is small and overlaps on purpose. The
+// names of namespaces and sets are no part of any hostname, so that a message
+// that leaks them is recognised; "tenant/" and "tenant-b/" sort differently
+// joined and apart.
+var (
+	randomNamespaces = []string{"infra", "tenant", "tenant-b", "stranger"}
+	randomSetNames   = []string{"shared", "alpha", "bravo", "charlie", "delta", "echo"}
+	randomHostnames  = []string{
+		"", "example.com", "*.example.com", "a.example.com", "b.example.com", "*.a.example.com",
+		"x.a.example.com", "*.x.a.example.com", "y.x.a.example.com", "*.com", "notexample.com", "example.net", "*.net",
+	}
+	randomPaths = []string{
+		"/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/foobar", "/Foo", "/a.b", "/c+d", "/c%2Bd", "/c%20d", "/$x",
+		"/v1(x)", "/%66oo", "/%66%6f%6f/bar", "/x%5By", "/%C3%BC", "/%FF", "/%25", "/*", "/foo~1",
+	}
+	randomExpressions = []string{
+		"/foo", "/foo.*", "/(foo|bar)", "/foo|/bar", "^/foo$", "(?i)/FOO", "/[a-z]+/\\d+", ".*", "", `\Q/a.b`, `/a\.b`,
+		"/a)|(/b", "(", "(?=/foo)", "/foo(/.*)?",
+	}
+	randomTimes = []metav1.Time{
+		{}, metav1.NewTime(dayOne), metav1.NewTime(dayOne), metav1.NewTime(dayOne.Add(time.Second)), metav1.NewTime(dayOne.Add(time.Hour)),
+	}
+	dayOne = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// dice makes random objects, the same for the same seed. Its objects pass the
+// CRDs' own rules, and hold what the API server would have defaulted.
+type dice struct {
+	*rand.Rand
+	hostnames []string
+	snapshot  *gateway.Snapshot
+}
+
+// randomSnapshot returns a cluster with up to 30 listeners and 60 routes.
+func randomSnapshot(seed uint64) *gateway.Snapshot {
+	d := &dice{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // it has to be reproducible
+	scale := pick(d, 2, 5, 12, 30)
+	d.hostnames = slices.Clone(randomHostnames)
+	d.Shuffle(len(d.hostnames), func(i, j int) { d.hostnames[i], d.hostnames[j] = d.hostnames[j], d.hostnames[i] })
+	d.hostnames = d.hostnames[:2+d.IntN(len(d.hostnames)-1)]
+	d.snapshot = &gateway.Snapshot{
+		Now:        dayOne.AddDate(1, 0, 0),
+		Namespaces: map[string]*corev1.Namespace{},
+		Services:   map[types.NamespacedName]*corev1.Service{},
+		Tunnel:     "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
+	}
+	for i, name := range randomNamespaces {
+		labels := map[string]string{"kubernetes.io/metadata.name": name, "odd": fmt.Sprint(i%2 == 1)}
+		d.snapshot.Namespaces[name] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	d.snapshot.Gateway = d.gateway(d.IntN(min(scale, 6)))
+	left := scale - len(d.snapshot.Gateway.Spec.Listeners)
+	for _, key := range d.setKeys() {
+		entries := min(1+d.IntN(5), left)
+		if left -= entries; entries > 0 {
+			d.snapshot.ListenerSets = append(d.snapshot.ListenerSets, d.listenerSet(key, entries))
+		}
+	}
+	for i := range d.IntN(2*scale + 1) {
+		d.snapshot.HTTPRoutes = append(d.snapshot.HTTPRoutes, d.route(i))
+	}
+	return d.snapshot
+}
+
+func pick[T any](d *dice, from ...T) T { return from[d.IntN(len(from))] }
+
+func (d *dice) chance(percent int) bool { return d.IntN(100) < percent }
+
+func (d *dice) setKeys() []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, namespace := range randomNamespaces {
+		for _, name := range randomSetNames {
+			keys = append(keys, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	d.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	return keys
+}
+
+func (d *dice) meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace:         namespace,
+		Name:              name,
+		Generation:        1 + d.Int64N(9),
+		CreationTimestamp: pick(d, randomTimes...),
+	}
+}
+
+func (d *dice) gateway(listeners int) *gatewayv1.Gateway {
+	g := &gatewayv1.Gateway{ObjectMeta: d.meta("infra", "shared"), Spec: gatewayv1.GatewaySpec{GatewayClassName: "cloudflare-tunnel"}}
+	g.Spec.Listeners = d.listeners(listeners)
+	if d.chance(95) {
+		from := pick(d, gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromAll, gatewayv1.NamespacesFromAll,
+			gatewayv1.NamespacesFromSelector, gatewayv1.NamespacesFromSelector, gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromNone)
+		g.Spec.AllowedListeners = &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: &from, Selector: d.selector(from)}}
+	}
+	if d.chance(3) {
+		g.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Type: new(gatewayv1.IPAddressType), Value: "192.0.2.1"}}
+	}
+	return g
+}
+
+func (d *dice) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelector {
+	if from != gatewayv1.NamespacesFromSelector {
+		return nil
+	}
+	return pick(d,
+		&metav1.LabelSelector{},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"odd": "true"}},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"odd": "false"}},
+		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"stranger"}},
+		}},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"absent": "true"}},
+	)
+}
+
+func (d *dice) listenerSet(key types.NamespacedName, entries int) *gatewayv1.ListenerSet {
+	set := &gatewayv1.ListenerSet{ObjectMeta: d.meta(key.Namespace, key.Name)}
+	if !set.CreationTimestamp.IsZero() && d.chance(20) { // a file may say more than the API server does
+		set.CreationTimestamp = metav1.NewTime(set.CreationTimestamp.Add(500 * time.Millisecond))
+	}
+	set.Spec.ParentRef.Name = gatewayv1.ObjectName(d.snapshot.Gateway.Name)
+	if key.Namespace != d.snapshot.Gateway.Namespace || d.chance(50) {
+		set.Spec.ParentRef.Namespace = new(gatewayv1.Namespace(d.snapshot.Gateway.Namespace))
+	}
+	for _, listener := range d.listeners(entries) {
+		set.Spec.Listeners = append(set.Spec.Listeners, gatewayv1.ListenerEntry(listener))
+	}
+	return set
+}
+
+func (d *dice) listeners(n int) []gatewayv1.Listener {
+	var listeners []gatewayv1.Listener
+	for i := range n {
+		listener := d.listener(fmt.Sprintf("l%d", i))
+		if !slices.ContainsFunc(listeners, func(other gatewayv1.Listener) bool { return repeats(listener, other) }) {
+			listeners = append(listeners, listener)
+		}
+	}
+	return listeners
+}
+
+// repeats is what the CRD refuses within one object.
+func repeats(a, b gatewayv1.Listener) bool {
+	return a.Port == b.Port && a.Protocol == b.Protocol && hostnameOf(a) == hostnameOf(b)
+}
+
+func (d *dice) listener(name string) gatewayv1.Listener {
+	http, https := gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType
+	l := gatewayv1.Listener{
+		Name:          gatewayv1.SectionName(name),
+		Protocol:      pick(d, http, http, http, http, http, http, https, https, https, gatewayv1.TLSProtocolType, gatewayv1.TCPProtocolType),
+		AllowedRoutes: d.allowedRoutes(),
+	}
+	l.Port = pick[gatewayv1.PortNumber](d, 80, 80, 80, 8080)
+	if l.Protocol == https {
+		l.Port = 443
+	}
+	if d.chance(10) {
+		l.Port = pick[gatewayv1.PortNumber](d, 80, 443, 8080)
+	}
+	if hostname := pick(d, d.hostnames...); hostname != "" && l.Protocol != gatewayv1.TCPProtocolType {
+		l.Hostname = new(gatewayv1.Hostname(hostname))
+	}
+	if l.Protocol == gatewayv1.TLSProtocolType {
+		l.TLS = &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)}
+	}
+	if l.Protocol == https && d.chance(15) {
+		l.TLS = &gatewayv1.ListenerTLSConfig{
+			Mode:            new(gatewayv1.TLSModeTerminate),
+			CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}},
+		}
+	}
+	return l
+}
+
+func (d *dice) allowedRoutes() *gatewayv1.AllowedRoutes {
+	all := gatewayv1.NamespacesFromAll
+	from := pick(d, all, all, all, gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromSelector)
+	allowed := &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &from, Selector: d.selector(from)}}
+	group := gatewayv1.Group(gatewayv1.GroupName)
+	httpRoute := gatewayv1.RouteGroupKind{Group: &group, Kind: "HTTPRoute"}
+	tcpRoute := gatewayv1.RouteGroupKind{Group: &group, Kind: "TCPRoute"}
+	foreign := gatewayv1.RouteGroupKind{Group: new(gatewayv1.Group("example.com")), Kind: "HTTPRoute"}
+	if d.chance(12) {
+		allowed.Kinds = pick(d, []gatewayv1.RouteGroupKind{httpRoute}, []gatewayv1.RouteGroupKind{tcpRoute},
+			[]gatewayv1.RouteGroupKind{tcpRoute, httpRoute}, []gatewayv1.RouteGroupKind{foreign})
+	}
+	return allowed
+}
+
+func (d *dice) service(key types.NamespacedName, change func(*corev1.Service)) {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: corev1.ServiceSpec{
+			Type:  corev1.ServiceTypeClusterIP,
+			Ports: []corev1.ServicePort{{Name: "admin", Port: 9000}, {Name: "web", Port: 8080, TargetPort: intstr.FromInt32(3000)}},
+		},
+	}
+	change(service)
+	d.snapshot.Services[key] = service
+}
+
+func (d *dice) route(i int) *gatewayv1.HTTPRoute {
+	r := &gatewayv1.HTTPRoute{ObjectMeta: d.meta(pick(d, randomNamespaces...), fmt.Sprintf("route-%d", i))}
+	r.Spec.ParentRefs = []gatewayv1.ParentReference{d.parentRef()}
+	for d.chance(35) {
+		r.Spec.ParentRefs = append(r.Spec.ParentRefs, d.parentRef())
+	}
+	if d.chance(15) { // somebody else's
+		r.Spec.ParentRefs = append(r.Spec.ParentRefs, pick(d,
+			gatewayv1.ParentReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")), Name: "shared"},
+			gatewayv1.ParentReference{Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")), Name: "absent"},
+		))
+	}
+	for range d.IntN(4) {
+		if hostname := pick(d, d.hostnames...); hostname != "" {
+			r.Spec.Hostnames = append(r.Spec.Hostnames, gatewayv1.Hostname(hostname))
+		}
+	}
+	for rule := range 1 + d.IntN(3) {
+		r.Spec.Rules = append(r.Spec.Rules, d.rule(types.NamespacedName{Namespace: r.Namespace, Name: fmt.Sprintf("%s-%d", r.Name, rule)}))
+	}
+	return r
+}
+
+// parentRef leads to the Gateway or to one of its sets.
+func (d *dice) parentRef() gatewayv1.ParentReference {
+	ref := gatewayv1.ParentReference{
+		Group:     new(gatewayv1.Group(gatewayv1.GroupName)),
+		Kind:      new(gatewayv1.Kind(gateway.KindGateway)),
+		Namespace: new(gatewayv1.Namespace(d.snapshot.Gateway.Namespace)),
+		Name:      gatewayv1.ObjectName(d.snapshot.Gateway.Name),
+	}
+	if sets := d.snapshot.ListenerSets; len(sets) > 0 && d.chance(70) {
+		set := pick(d, sets...)
+		*ref.Kind, *ref.Namespace, ref.Name = gateway.KindListenerSet, gatewayv1.Namespace(set.Namespace), gatewayv1.ObjectName(set.Name)
+	}
+	if d.chance(20) {
+		ref.SectionName = new(gatewayv1.SectionName(fmt.Sprintf("l%d", d.IntN(4))))
+	}
+	if d.chance(15) {
+		ref.Port = new(pick[gatewayv1.PortNumber](d, 80, 80, 443, 8080))
+	}
+	return ref
+}
+
+// rule answers with a service of its own, so that no rule passes for another.
+func (d *dice) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule {
+	var rule gatewayv1.HTTPRouteRule
+	for d.chance(60) || len(rule.Matches) == 0 && d.chance(95) {
+		rule.Matches = append(rule.Matches, d.match())
+	}
+	if d.chance(8) {
+		header := &gatewayv1.HTTPHeaderFilter{Remove: []string{"X-Secret"}}
+		rule.Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: header}}
+	}
+	switch d.IntN(40) {
+	case 0:
+		rule.Timeouts = &gatewayv1.HTTPRouteTimeouts{Request: new(gatewayv1.Duration("10s"))}
+	case 1:
+		rule.Retry = &gatewayv1.HTTPRouteRetry{Attempts: new(3)}
+	case 2:
+		rule.SessionPersistence = &gatewayv1.SessionPersistence{SessionName: new("session")}
+	case 3:
+		return rule
+	}
+	rule.BackendRefs = []gatewayv1.HTTPBackendRef{d.backend(service, 70)}
+	for d.chance(15) {
+		extra := d.backend(types.NamespacedName{Namespace: service.Namespace, Name: service.Name + "x"}, 30)
+		rule.BackendRefs = append(rule.BackendRefs, extra)
+	}
+	d.Shuffle(len(rule.BackendRefs), func(i, j int) { rule.BackendRefs[i], rule.BackendRefs[j] = rule.BackendRefs[j], rule.BackendRefs[i] })
+	return rule
+}
+
+func (d *dice) match() gatewayv1.HTTPRouteMatch {
+	kind, value := gatewayv1.PathMatchPathPrefix, pick(d, "/", pick(d, randomPaths...), pick(d, randomPaths...))
+	switch d.IntN(6) {
+	case 0, 1:
+		kind = gatewayv1.PathMatchExact
+	case 2:
+		kind, value = gatewayv1.PathMatchRegularExpression, pick(d, randomExpressions...)
+	}
+	match := gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &kind, Value: &value}}
+	switch d.IntN(30) {
+	case 0:
+		match.Headers = []gatewayv1.HTTPHeaderMatch{{Type: new(gatewayv1.HeaderMatchExact), Name: "version", Value: "2"}}
+	case 1:
+		match.QueryParams = []gatewayv1.HTTPQueryParamMatch{{Type: new(gatewayv1.QueryParamMatchExact), Name: "debug", Value: "1"}}
+	case 2:
+		match.Method = new(gatewayv1.HTTPMethodPost)
+	}
+	return match
+}
+
+// backend refers to the service; healthy is the chance, in percent, that
+// nothing is special about it.
+func (d *dice) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
+	var ref gatewayv1.HTTPBackendRef
+	ref.Group, ref.Kind = new(gatewayv1.Group("")), new(gatewayv1.Kind("Service"))
+	ref.Name, ref.Port, ref.Weight = gatewayv1.ObjectName(key.Name), new(gatewayv1.PortNumber(8080)), new(int32(1))
+	if d.chance(healthy) {
+		d.service(key, func(*corev1.Service) {})
+		return ref
+	}
+	switch d.IntN(8) {
+	case 0: // missing
+		return ref
+	case 1:
+		*ref.Port = 8081
+	case 2:
+		ref.Namespace = new(gatewayv1.Namespace(pick(d, randomNamespaces...)))
+		key.Namespace = string(*ref.Namespace)
+	case 3:
+		*ref.Kind = "ConfigMap"
+	case 4:
+		ref.Filters = []gatewayv1.HTTPRouteFilter{{
+			Type:            gatewayv1.HTTPRouteFilterRequestRedirect,
+			RequestRedirect: &gatewayv1.HTTPRequestRedirectFilter{StatusCode: new(302)},
+		}}
+	case 5, 6:
+		*ref.Weight = 0
+	}
+	if d.chance(20) {
+		*ref.Weight = 0
+	}
+	d.service(key, d.oddity)
+	return ref
+}
+
+// oddity makes something special of a Service.
+func (d *dice) oddity(service *corev1.Service) {
+	web := &service.Spec.Ports[1]
+	switch d.IntN(8) {
+	case 0:
+		service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.org"
+	case 1:
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	case 2:
+		service.Spec.ClusterIP, web.TargetPort = corev1.ClusterIPNone, intstr.FromString("web")
+	case 3:
+		web.AppProtocol = new("kubernetes.io/h2c")
+	case 4:
+		web.AppProtocol = new(pick(d, "https", "kubernetes.io/wss"))
+	case 5:
+		web.AppProtocol = new(pick(d, "http", "kubernetes.io/ws"))
+	}
+}
