@@ -125,7 +125,7 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (
 	}
 	wait := t.fault.add(err, ts.now())
 	t.fault.message = fmt.Sprintf("The Gateway is kept until its tunnel is deleted. %s It is tried again in %s.", explain(err), wait.Round(time.Second))
-	log.FromContext(ctx).Error(err, "the tunnel is not deleted", "tunnel", t.record.Tunnel, "again", wait)
+	logFault(ctx, err, "the tunnel is not deleted", t.record.Tunnel, wait)
 	if t.fault.count == 1 {
 		ts.event(g, corev1.EventTypeWarning, "DeletionFailed", "Delete", t.fault.message)
 	}

@@ -121,12 +121,23 @@ func (ts *tunnels) failed(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, 
 		t.known = false
 	}
 	if t.fault.message != before {
-		log.FromContext(ctx).Error(err, "the tunnel is not up to date", "tunnel", t.record.Tunnel, "again", wait.String())
+		logFault(ctx, err, "the tunnel is not up to date", t.record.Tunnel, wait)
 	}
 	if t.fault.count == 1 {
 		ts.event(g, corev1.EventTypeWarning, "PushFailed", "Push", t.fault.message)
 	}
 	return wait
+}
+
+// logFault logs as an error what somebody has to look at, and a failure that may
+// pass by itself as information.
+func logFault(ctx context.Context, err error, message string, tunnel provider.TunnelID, again time.Duration) {
+	logger := log.FromContext(ctx).WithValues("tunnel", tunnel, "again", again.String())
+	if provider.IsTransient(err) {
+		logger.Info(message, "cause", err.Error())
+		return
+	}
+	logger.Error(err, message)
 }
 
 // ensure finds or creates the Gateway's tunnel, and records it before its first
