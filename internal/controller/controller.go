@@ -8,12 +8,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -60,15 +62,22 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		Watches(&gatewayv1.Gateway{}, enqueue(w.fromGateway)).
 		Watches(&gatewayv1.GatewayClass{}, enqueue(w.fromClass)).
 		Watches(&gatewayv1.ListenerSet{}, enqueue(w.fromListenerSet)).
-		Watches(&gatewayv1.HTTPRoute{}, enqueue(w.fromHTTPRoute)).
+		Watches(&gatewayv1.HTTPRoute{}, enqueue(w.fromRoute)).
+		Watches(&gatewayv1.GRPCRoute{}, enqueue(w.fromRoute)).
+		Watches(&gatewayv1beta1.ReferenceGrant{}, enqueue(w.fromGrant)).
+		WatchesMetadata(&corev1.Secret{}, enqueue(w.fromSecret)).
 		Watches(&corev1.Namespace{}, enqueue(w.fromNamespace), builder.WithPredicates(labelsChanged)).
 		Watches(&corev1.Service{}, enqueue(w.fromService), builder.WithPredicates(serviceChanged)).
+		Watches(&discoveryv1.EndpointSlice{}, enqueue(w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
 		Complete(r)
 }
 
 func newReconciler(m manager.Manager, o Options, writer *status.Writer, recorder events.EventRecorder) *reconciler {
 	return &reconciler{
-		loader:    state.Loader{Reader: m.GetClient(), ControllerName: o.ControllerName},
+		loader: state.Loader{
+			Reader: m.GetClient(), ControllerName: o.ControllerName,
+			Certificates: &state.RememberedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader()},
+		},
 		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain},
 		writer:    writer,
 		now:       time.Now,

@@ -2,17 +2,21 @@ package controller
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -44,13 +48,7 @@ func (w watches) fromGateway(_ context.Context, g *gatewayv1.Gateway) ([]state.K
 }
 
 func (w watches) fromClass(ctx context.Context, class *gatewayv1.GatewayClass) ([]state.Key, error) {
-	var list gatewayv1.GatewayList
-	err := w.reader.List(ctx, &list, client.MatchingFields{state.IndexClass: class.Name}, client.UnsafeDisableDeepCopy)
-	keys := make([]state.Key, len(list.Items))
-	for i := range list.Items {
-		keys[i] = state.GatewayKey(list.Items[i].Namespace, list.Items[i].Name)
-	}
-	return keys, err
+	return w.fromGateways(ctx, client.MatchingFields{state.IndexClass: class.Name})
 }
 
 // fromListenerSet adds the set itself when it is gone: routes may still have
@@ -64,7 +62,7 @@ func (w watches) fromListenerSet(ctx context.Context, set *gatewayv1.ListenerSet
 	return keys, err
 }
 
-func (w watches) fromHTTPRoute(ctx context.Context, route *gatewayv1.HTTPRoute) ([]state.Key, error) {
+func (w watches) fromRoute(ctx context.Context, route client.Object) ([]state.Key, error) {
 	var keys []state.Key
 	for _, parent := range state.RouteParents(route, w.controllerName) {
 		found, err := w.fromParent(ctx, parent)
@@ -93,41 +91,93 @@ func (w watches) fromParent(ctx context.Context, parent gateway.Owner) ([]state.
 }
 
 func (w watches) fromNamespace(ctx context.Context, namespace *corev1.Namespace) ([]state.Key, error) {
-	var keys []state.Key
-	var sets gatewayv1.ListenerSetList
-	if err := w.reader.List(ctx, &sets, client.InNamespace(namespace.Name), client.UnsafeDisableDeepCopy); err != nil {
+	sets, err := w.fromListenerSets(ctx, client.InNamespace(namespace.Name))
+	if err != nil {
 		return nil, err
 	}
-	for i := range sets.Items {
-		if key, ok := state.ParentGateway(&sets.Items[i]); ok {
-			keys = append(keys, key)
-		}
-	}
-	var routes gatewayv1.HTTPRouteList
-	if err := w.reader.List(ctx, &routes, client.InNamespace(namespace.Name), client.UnsafeDisableDeepCopy); err != nil {
-		return keys, err
-	}
-	return w.fromHTTPRoutes(ctx, keys, &routes)
+	routes, err := w.fromRoutes(ctx, client.InNamespace(namespace.Name))
+	return append(sets, routes...), err
 }
 
 func (w watches) fromService(ctx context.Context, service *corev1.Service) ([]state.Key, error) {
-	var routes gatewayv1.HTTPRouteList
-	name := client.ObjectKeyFromObject(service).String()
-	if err := w.reader.List(ctx, &routes, client.MatchingFields{state.IndexBackend: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	return w.fromHTTPRoutes(ctx, nil, &routes)
+	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: client.ObjectKeyFromObject(service).String()})
 }
 
-func (w watches) fromHTTPRoutes(ctx context.Context, keys []state.Key, routes *gatewayv1.HTTPRouteList) ([]state.Key, error) {
-	for i := range routes.Items {
-		found, err := w.fromHTTPRoute(ctx, &routes.Items[i])
+// fromEndpointSlice: only the ports of headless Services are read from there.
+func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
+	name := client.ObjectKey{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+	var service corev1.Service
+	if err := w.reader.Get(ctx, name, &service); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !gateway.NamesTargetPort(&service) {
+		return nil, nil
+	}
+	return w.fromService(ctx, &service)
+}
+
+// fromSecret gets metadata only; which listeners refer to the Secret is in an
+// index.
+func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
+	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
+	gateways, err := w.fromGateways(ctx, refers)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := w.fromListenerSets(ctx, refers)
+	return append(gateways, sets...), err
+}
+
+// fromGrant maps a grant to whatever is in the namespaces that it speaks of.
+func (w watches) fromGrant(ctx context.Context, grant *gatewayv1beta1.ReferenceGrant) ([]state.Key, error) {
+	var keys []state.Key
+	for _, from := range grant.Spec.From {
+		find := w.fromRoutes
+		switch from.Kind {
+		case gateway.KindGateway:
+			find = w.fromGateways
+		case gateway.KindListenerSet:
+			find = w.fromListenerSets
+		}
+		found, err := find(ctx, client.InNamespace(from.Namespace))
 		if err != nil {
 			return keys, err
 		}
 		keys = append(keys, found...)
 	}
 	return keys, nil
+}
+
+func (w watches) fromGateways(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+	var list gatewayv1.GatewayList
+	err := w.reader.List(ctx, &list, which, client.UnsafeDisableDeepCopy)
+	keys := make([]state.Key, len(list.Items))
+	for i := range list.Items {
+		keys[i] = state.GatewayKey(list.Items[i].Namespace, list.Items[i].Name)
+	}
+	return keys, err
+}
+
+func (w watches) fromListenerSets(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+	var list gatewayv1.ListenerSetList
+	err := w.reader.List(ctx, &list, which, client.UnsafeDisableDeepCopy)
+	var keys []state.Key
+	for i := range list.Items {
+		if key, ok := state.ParentGateway(&list.Items[i]); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys, err
+}
+
+func (w watches) fromRoutes(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+	var keys []state.Key
+	var errs []error
+	err := state.EachRoute(ctx, w.reader, func(route client.Object) {
+		found, err := w.fromRoute(ctx, route)
+		keys, errs = append(keys, found...), append(errs, err)
+	}, which)
+	return keys, errors.Join(append(errs, err)...)
 }
 
 // labelsChanged: of a Namespace only its labels matter, and its existence.
@@ -137,6 +187,13 @@ var labelsChanged = predicate.LabelChangedPredicate{}
 var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service)
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+}}
+
+// portsChanged: of an EndpointSlice only its ports matter, not which endpoints
+// are ready.
+var portsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*discoveryv1.EndpointSlice), e.ObjectNew.(*discoveryv1.EndpointSlice)
+	return !equality.Semantic.DeepEqual(before.Ports, after.Ports)
 }}
 
 // logConstructor gives every line of a pass the object that it works on.

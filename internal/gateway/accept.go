@@ -13,6 +13,10 @@ func gatewayOwner(g *gatewayv1.Gateway) Owner {
 	return Owner{KindGateway, types.NamespacedName{Namespace: g.Namespace, Name: g.Name}}
 }
 
+func setOwner(set *gatewayv1.ListenerSet) Owner {
+	return Owner{KindListenerSet, types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
+}
+
 // gatewayProblem says why the Gateway is not accepted, or nil. Only its own
 // listeners count: a tenant cannot break the platform team's Gateway.
 func gatewayProblem(s *Snapshot, own []*Listener) *Problem {

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -32,10 +34,19 @@ type Snapshot struct {
 	// HTTPRoutes are those with a parentRef to the Gateway or to one of the
 	// ListenerSets.
 	HTTPRoutes []*gatewayv1.HTTPRoute
+	// GRPCRoutes are likewise.
+	GRPCRoutes []*gatewayv1.GRPCRoute
+	// Grants are those of the namespaces that any of the above refers to.
+	Grants []*gatewayv1beta1.ReferenceGrant
+	// Certificates are what was found of the Secrets that [SecretsToRead]
+	// names; one that does not exist is not among them.
+	Certificates map[types.NamespacedName]Certificate
 	// Namespaces are those of the ListenerSets and the routes, by name.
 	Namespaces map[string]*corev1.Namespace
 	// Services are those that the routes' backends name.
 	Services map[types.NamespacedName]*corev1.Service
+	// EndpointSlices are those of headless Services that name a target port.
+	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	// Tunnel is the Gateway's tunnel, or empty when it has none yet.
 	Tunnel provider.TunnelID
 }
@@ -89,14 +100,16 @@ func Build(s *Snapshot, o Options) *Result {
 	resolveConflicts(r.listeners, r.Sets)
 
 	// What do they reference, and does it exist?
+	permitted := newGrants(s.Grants)
+	refs := references{now: s.Now, grants: permitted, certificates: s.Certificates}
 	for _, l := range r.Listeners {
-		l.Unresolved = unresolvedReference(l)
+		refs.resolve(l)
 	}
 	r.Rejected = gatewayProblem(s, r.listeners)
 
 	// Which routes attach to which of them, and to which backends do they lead?
 	r.Routes = normaliseRoutes(s)
-	backends := backendResolver{services: s.Services, clusterDomain: o.ClusterDomain}
+	backends := backendResolver{grants: permitted, services: s.Services, slices: s.EndpointSlices, clusterDomain: o.ClusterDomain}
 	for _, route := range r.Routes {
 		route.resolve(backends)
 	}

@@ -27,7 +27,9 @@ var supportedBundle = regexp.MustCompile(`^v1\.[56]\.\d+`)
 const supportedBundleMessage = "v1.5 and v1.6"
 
 // supportedFeatures are the core features of what is supported.
-var supportedFeatures = []features.FeatureName{features.SupportGateway, features.SupportHTTPRoute}
+var supportedFeatures = []features.FeatureName{
+	features.SupportGateway, features.SupportHTTPRoute, features.SupportReferenceGrant,
+}
 
 // BuildClass decides about a GatewayClass.
 func BuildClass(s *ClassSnapshot) gatewayv1.GatewayClassStatus {

@@ -113,7 +113,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	} else {
 		c.set(typeConflicted, false, reasonNoConflicts, "No other listener is in the way.")
 	}
-	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, "Every reference resolves.")
+	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, "Every reference resolves."+l.expired)
 	switch {
 	case l.Conflicted() || l.Rejected != nil && l.Rejected.Reason == string(gatewayv1.ListenerReasonPortUnavailable):
 		c.set(typeProgrammed, false, l.Rejected.Reason, l.Rejected.Message)

@@ -83,7 +83,9 @@ func decide(t *testing.T, input string) []decision {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loader := state.Loader{Reader: files, ControllerName: decisions.ControllerName}
+	loader := state.Loader{
+		Reader: files, ControllerName: decisions.ControllerName, Certificates: state.DirectCertificates{Reader: files},
+	}
 	var made []decision
 	for _, object := range files.Objects {
 		g, ok := object.(*gatewayv1.Gateway)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -31,31 +31,50 @@ type answer struct {
 	unsupported   []string // what it asks to be done and a tunnel cannot do
 }
 
-// answerOf returns the rule's answer, and which of its backendRefs do not
-// resolve. "If all entries in BackendRefs are invalid, and there are
-// also no filters specified in this route rule, all traffic which matches this
-// rule MUST receive a 500 status code." (HTTPRouteRule.BackendRefs)
+// answer returns what the route's rule of that number answers, and which of its
+// backendRefs do not resolve. "If all entries in BackendRefs are invalid, and
+// there are also no filters specified in this route rule, all traffic which
+// matches this rule MUST receive a 500 status code."
+// (HTTPRouteRule.BackendRefs)
 //
 // A backend of weight 0 gets no traffic, so whether it resolves matters only
 // for the route's condition.
-func answerOf(rule *gatewayv1.HTTPRouteRule, number int, namespace string, backends backendResolver) (answer, []*Problem) {
-	a := answer{unsupported: unsupportedActions(rule)}
+func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
+	rule := &route.Rules[number]
+	a := answer{service: serviceError, unsupported: unsupportedActions(rule)}
 	var problems []*Problem
+	var serving []origin
 	broken := false
 	for i, backend := range rule.BackendRefs {
-		origin, problem := backends.origin(backend.BackendObjectReference, namespace)
+		found, problem := r.origin(backend.BackendObjectReference, route)
 		if problem != nil {
 			problems = append(problems, &Problem{problem.Reason, fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)})
 		}
 		if weight(backend) != 0 {
-			a.service = origin
+			serving = append(serving, found)
 			broken = broken || problem != nil
 		}
 	}
-	if broken || a.service == "" || len(a.unsupported) > 0 {
-		a.service = serviceError
+	if broken || len(serving) == 0 {
+		return a, problems
+	}
+	if route.Kind == KindGRPCRoute && serving[0].scheme != "https" {
+		a.unsupported = append(a.unsupported, "gRPC to a backend without TLS")
+	}
+	if len(a.unsupported) == 0 {
+		a.service = serving[0].url()
+		a.originRequest = originRequest(route.Kind)
 	}
 	return a, problems
+}
+
+// originRequest returns what a connector needs to know to reach the origin of a
+// route of the kind: gRPC is HTTP/2.
+func originRequest(kind string) provider.OriginRequest {
+	if kind == KindGRPCRoute {
+		return provider.OriginRequest{HTTP2Origin: ptr.To(true)}
+	}
+	return provider.OriginRequest{}
 }
 
 // group is what one hostname of the table serves.

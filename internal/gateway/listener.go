@@ -41,8 +41,10 @@ type Listener struct {
 
 	holds        bool   // keeps its port and hostname from later owners
 	sharedPorts  string // the owner's other ports with this hostname
+	expired      string // which of its certificates have expired
 	allowed      namespaceRule
 	routes       []*Route // that it puts into its group
+	accepted     []*Route // that are attached and accepted
 	lastAttached *Route   // for counting a route once
 }
 
@@ -105,7 +107,7 @@ func mergeListeners(s *Snapshot) ([]*Listener, []*Set) {
 }
 
 func newSet(object *gatewayv1.ListenerSet, namespaces map[string]*corev1.Namespace) *Set {
-	owner := Owner{KindListenerSet, types.NamespacedName{Namespace: object.Namespace, Name: object.Name}}
+	owner := setOwner(object)
 	set := &Set{Owner: owner, object: object, Listeners: make([]*Listener, len(object.Spec.Listeners))}
 	for i, entry := range object.Spec.Listeners {
 		set.Listeners[i] = newListener(owner, gatewayv1.Listener(entry), namespaces)

@@ -82,6 +82,7 @@ func (l *Listener) take(route *Route, accepted bool) {
 	l.lastAttached = route
 	if accepted {
 		l.AttachedRoutes++
+		l.accepted = append(l.accepted, route)
 	}
 	if l.Serves() {
 		l.routes = append(l.routes, route)
@@ -97,7 +98,7 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 			"%s has no listeners in effect: %s", owner, p.notAllowed.Message)
 		return parent
 	}
-	var selected, permitted []*Listener
+	var selected, permitted, contested []*Listener
 	for _, l := range p.listeners {
 		if !selects(ref, l) {
 			continue
@@ -107,13 +108,19 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 			continue
 		}
 		permitted = append(permitted, l)
-		if route.meets(l.Hostname()) {
+		switch {
+		case !route.meets(l.Hostname()):
+		case l.servesOtherKind(route):
+			contested = append(contested, l)
+		default:
 			parent.Listeners = append(parent.Listeners, l)
 		}
 	}
 	switch {
 	case len(parent.Listeners) > 0:
 		parent.Rejected = route.unsupported()
+	case len(contested) > 0:
+		parent.Rejected = otherKind(route, contested[0])
 	case len(permitted) > 0:
 		parent.Rejected = noMatchingHostname(route, permitted)
 	case len(selected) > 0:
@@ -122,6 +129,27 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 		parent.Rejected = noMatchingParent(route, ref, owner, p.listeners)
 	}
 	return parent
+}
+
+// servesOtherKind reports whether the listener has a route of another kind on a
+// hostname of this one already: "If a Route (A) of type HTTPRoute or GRPCRoute
+// is attached to a Listener and that listener already has another Route (B) of
+// the other type attached and the intersection of the hostnames of A and B is
+// non-empty, then the implementation MUST accept exactly one of these two
+// routes", the older one. (GRPCRouteSpec.Hostnames)
+func (l *Listener) servesOtherKind(route *Route) bool {
+	return slices.ContainsFunc(l.accepted, func(other *Route) bool {
+		return other.Kind != route.Kind && shareHostname(route.hostnamesOn(l.Hostname()), other.hostnamesOn(l.Hostname()))
+	})
+}
+
+func shareHostname(a, b []servedHostname) bool {
+	return slices.ContainsFunc(a, func(x servedHostname) bool {
+		return slices.ContainsFunc(b, func(y servedHostname) bool {
+			_, ok := intersect(x.served, y.served)
+			return ok
+		})
+	})
 }
 
 // selects: "When SectionName is specified with Port, the name and port of the
@@ -178,6 +206,15 @@ func notAllowed(route *Route, selected []*Listener) *Problem {
 func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
 	return rejection(gatewayv1.RouteReasonNoMatchingListenerHostname,
 		"None of the hostnames %s intersects with a listener: %s.", route.describeHostnames(), describeListeners(permitted))
+}
+
+// ReasonRouteKindConflict is ours: the API names no reason for it.
+const ReasonRouteKindConflict = "RouteKindConflict"
+
+func otherKind(route *Route, l *Listener) *Problem {
+	return rejection(ReasonRouteKindConflict,
+		"Listener %q has an older route of another kind than %s on an intersecting hostname; one hostname of a listener has routes of one kind.",
+		l.Spec.Name, route.Kind)
 }
 
 // describeListeners names at most a few: a Gateway can have many.

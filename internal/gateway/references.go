@@ -3,35 +3,42 @@ package gateway
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// KindHTTPRoute is the kind of the routes that ingress rules can serve.
-const KindHTTPRoute = "HTTPRoute"
-
-// referenceCheck looks at one aspect of what a listener references and
-// returns why it does not resolve, or nil.
-type referenceCheck func(*Listener) *Problem
-
-// referenceChecks run in this order; the first problem is the condition's.
-var referenceChecks = []referenceCheck{
-	invalidRouteKinds,
-	certificateNotPermitted,
-	certificateNotChecked,
+// references looks at what listeners refer to.
+type references struct {
+	now          time.Time
+	grants       grants
+	certificates map[types.NamespacedName]Certificate
 }
 
-// unresolvedReference returns the first problem among the listener's
-// references, or nil. It is asked for every listener, those with an
-// unsupported protocol too.
-func unresolvedReference(l *Listener) *Problem {
+// referenceCheck looks at one aspect of what a listener refers to and returns
+// why that does not resolve, or nil.
+type referenceCheck func(references, *Listener) *Problem
+
+// referenceChecks run in this order; the first problem is the condition's. A
+// missing grant hides whether the Secret exists.
+var referenceChecks = []referenceCheck{
+	references.routeKinds,
+	references.certificateKind,
+	references.certificateGrant,
+	references.certificateMaterial,
+}
+
+// resolve finds the first problem among the listener's references. It is asked
+// for every listener, those with an unsupported protocol too.
+func (r references) resolve(l *Listener) {
 	for _, check := range referenceChecks {
-		if problem := check(l); problem != nil {
-			return problem
+		if l.Unresolved = check(r, l); l.Unresolved != nil {
+			return
 		}
 	}
-	return nil
+	l.expired = r.expiry(l)
 }
 
 // carriedKinds are the route kinds that a listener of the protocol can carry
@@ -40,7 +47,8 @@ func carriedKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
 	if !supportedProtocol(p) {
 		return nil
 	}
-	return []gatewayv1.RouteGroupKind{{Group: ptr.To(gatewayv1.Group(gatewayv1.GroupName)), Kind: KindHTTPRoute}}
+	group := gatewayv1.Group(gatewayv1.GroupName)
+	return []gatewayv1.RouteGroupKind{{Group: &group, Kind: KindHTTPRoute}, {Group: &group, Kind: KindGRPCRoute}}
 }
 
 // supportedKinds returns the kinds for the listener's status: "If kinds are
@@ -57,10 +65,10 @@ func supportedKinds(l *Listener) []gatewayv1.RouteGroupKind {
 	})
 }
 
-// invalidRouteKinds: "If kinds are specified in Spec that are not supported
-// [...] an implementation MUST set the "ResolvedRefs" condition to "False"
-// with the "InvalidRouteKinds" reason." (ListenerStatus.SupportedKinds)
-func invalidRouteKinds(l *Listener) *Problem {
+// routeKinds: "If kinds are specified in Spec that are not supported [...] an
+// implementation MUST set the "ResolvedRefs" condition to "False" with the
+// "InvalidRouteKinds" reason." (ListenerStatus.SupportedKinds)
+func (references) routeKinds(l *Listener) *Problem {
 	carried := carriedKinds(l.Spec.Protocol)
 	for _, wanted := range wantedKinds(l) {
 		if !slices.ContainsFunc(carried, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(wanted, kind) }) {
@@ -88,31 +96,59 @@ func admitsKind(l *Listener, kind string) bool {
 	return slices.ContainsFunc(l.SupportedKinds, func(k gatewayv1.RouteGroupKind) bool { return string(k.Kind) == kind })
 }
 
-// certificateNotPermitted refuses every certificateRef that leaves the
-// namespace of the listener's owner: grants are not looked at, so nothing
-// permits it.
-func certificateNotPermitted(l *Listener) *Problem {
+// certificateKind: only Secrets of the core group can hold a certificate.
+func (references) certificateKind(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
-		if ref.Namespace != nil && string(*ref.Namespace) != l.Owner.Namespace {
-			return &Problem{string(gatewayv1.ListenerReasonRefNotPermitted), fmt.Sprintf(
-				"certificateRef %s/%s is in another namespace, and no ReferenceGrant permits it.", *ref.Namespace, ref.Name)}
+		if _, ok := secretRef(l, ref); !ok {
+			return &Problem{string(gatewayv1.ListenerReasonInvalidCertificateRef), fmt.Sprintf(
+				"certificateRef %q is of kind %s, group %q; only Secrets of the core group are supported.",
+				ref.Name, ptr.Deref(ref.Kind, "Secret"), ptr.Deref(ref.Group, ""))}
 		}
 	}
 	return nil
 }
 
-// certificateNotChecked fails closed: what was not validated is not resolved.
-func certificateNotChecked(l *Listener) *Problem {
+// certificateGrant: "References to a resource in different namespace are
+// invalid UNLESS there is a ReferenceGrant in the target namespace that allows
+// the certificate to be attached." (ListenerTLSConfig.CertificateRefs)
+func (r references) certificateGrant(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
-		return &Problem{string(gatewayv1.ListenerReasonInvalidCertificateRef), fmt.Sprintf(
-			"certificateRef %q is not checked yet; a listener without a tls block is served with the certificate of Cloudflare's edge.", ref.Name)}
+		name, _ := secretRef(l, ref)
+		if !r.grants.permit(l.referrer(), secretTarget(name)) {
+			return &Problem{string(gatewayv1.ListenerReasonRefNotPermitted), fmt.Sprintf(
+				"certificateRef %s is in another namespace, and no ReferenceGrant there permits it from %ss of namespace %q.",
+				name, l.Owner.Kind, l.Owner.Namespace)}
+		}
 	}
 	return nil
 }
 
-func certificateRefs(l *Listener) []gatewayv1.SecretObjectReference {
-	if l.Spec.TLS == nil {
-		return nil
+// certificateMaterial: the Secret exists, and [InspectCertificate] finds
+// nothing wrong with it.
+func (r references) certificateMaterial(l *Listener) *Problem {
+	for _, ref := range certificateRefs(l) {
+		name, _ := secretRef(l, ref)
+		problem := "it does not exist"
+		if found, ok := r.certificates[name]; ok {
+			problem = found.Problem
+		}
+		if problem != "" {
+			return &Problem{string(gatewayv1.ListenerReasonInvalidCertificateRef),
+				fmt.Sprintf("certificateRef Secret %s: %s.", name, problem)}
+		}
 	}
-	return l.Spec.TLS.CertificateRefs
+	return nil
+}
+
+// expiry says which certificates have expired. They are resolved all the same:
+// visitors see the edge's certificate, not this one.
+func (r references) expiry(l *Listener) string {
+	text := ""
+	for _, ref := range certificateRefs(l) {
+		name, _ := secretRef(l, ref)
+		if notAfter := r.certificates[name].NotAfter; r.now.After(notAfter) {
+			text += fmt.Sprintf(" The certificate in Secret %s expired at %s.", name, notAfter.UTC().Format(time.RFC3339))
+		}
+	}
+	return text
 }

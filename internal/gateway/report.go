@@ -30,9 +30,9 @@ type Report struct {
 func Withdraw(self Owner, s *Snapshot) Report {
 	report := Report{Owners: map[Owner]bool{self: true}}
 	for _, set := range s.ListenerSets {
-		name := types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
-		report.Owners[Owner{KindListenerSet, name}] = true
-		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{name, unclaimed(set.Generation)})
+		owner := setOwner(set)
+		report.Owners[owner] = true
+		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, unclaimed(set.Generation)})
 	}
 	for _, route := range normaliseRoutes(s) {
 		report.Routes = append(report.Routes, RouteStatus{

@@ -38,9 +38,12 @@ type Route struct {
 // normaliseRoutes returns the snapshot's routes, oldest first, then by
 // "{namespace}/{name}", then by kind.
 func normaliseRoutes(s *Snapshot) []*Route {
-	routes := make([]*Route, 0, len(s.HTTPRoutes))
+	routes := make([]*Route, 0, len(s.HTTPRoutes)+len(s.GRPCRoutes))
 	for _, object := range s.HTTPRoutes {
 		routes = append(routes, newHTTPRoute(object))
+	}
+	for _, object := range s.GRPCRoutes {
+		routes = append(routes, newGRPCRoute(object))
 	}
 	slices.SortFunc(routes, func(a, b *Route) int {
 		return cmp.Or(
@@ -56,19 +59,42 @@ func normaliseRoutes(s *Snapshot) []*Route {
 }
 
 func newHTTPRoute(object *gatewayv1.HTTPRoute) *Route {
+	return newRoute(KindHTTPRoute, object, object.Spec.CommonRouteSpec, object.Spec.Hostnames, object.Spec.Rules)
+}
+
+func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec, hostnames []gatewayv1.Hostname, rules []gatewayv1.HTTPRouteRule) *Route {
 	route := &Route{
-		Kind:           KindHTTPRoute,
-		NamespacedName: types.NamespacedName{Namespace: object.Namespace, Name: object.Name},
-		Hostnames:      make([]string, len(object.Spec.Hostnames)),
-		Rules:          object.Spec.Rules,
-		generation:     object.Generation,
-		created:        object.CreationTimestamp,
-		parentRefs:     object.Spec.ParentRefs,
+		Kind:           kind,
+		NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()},
+		Hostnames:      make([]string, len(hostnames)),
+		Rules:          rules,
+		generation:     object.GetGeneration(),
+		created:        object.GetCreationTimestamp(),
+		parentRefs:     spec.ParentRefs,
 	}
-	for i, hostname := range object.Spec.Hostnames {
+	for i, hostname := range hostnames {
 		route.Hostnames[i] = string(hostname)
 	}
 	return route
+}
+
+// The kinds of routes that ingress rules can serve.
+const (
+	KindHTTPRoute = "HTTPRoute"
+	KindGRPCRoute = "GRPCRoute"
+)
+
+// CommonRoute returns what routes of every kind have in common, as parts of
+// the object itself, and false for what is no route.
+func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.RouteStatus, bool) {
+	switch o := object.(type) {
+	case *gatewayv1.HTTPRoute:
+		return &o.Spec.CommonRouteSpec, &o.Status.RouteStatus, true
+	case *gatewayv1.GRPCRoute:
+		return &o.Spec.CommonRouteSpec, &o.Status.RouteStatus, true
+	default:
+		return nil, nil, false
+	}
 }
 
 // ruleMatch is a match of a rule that a tunnel can tell apart by the path.
@@ -83,7 +109,7 @@ func (r *Route) resolve(backends backendResolver) {
 	r.answers = make([]answer, len(r.Rules))
 	for i := range r.Rules {
 		var problems []*Problem
-		r.answers[i], problems = answerOf(&r.Rules[i], i, r.Namespace, backends)
+		r.answers[i], problems = backends.answer(r, i)
 		for _, problem := range problems {
 			if r.Unresolved == nil {
 				r.Unresolved = problem

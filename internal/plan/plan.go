@@ -75,7 +75,9 @@ type Status struct {
 
 // Make decides about every Gateway of ours among the objects.
 func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.Time) (*Plan, error) {
-	loader := state.Loader{Reader: files, ControllerName: o.ControllerName}
+	loader := state.Loader{
+		Reader: files, ControllerName: o.ControllerName, Certificates: state.DirectCertificates{Reader: files},
+	}
 	statuses := newStatuses(files.Objects, o.ControllerName)
 	plan := &Plan{Gateways: []Gateway{}}
 	for _, key := range gatewayKeys(files.Objects) {

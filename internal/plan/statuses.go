@@ -42,6 +42,8 @@ func newStatuses(objects []client.Object, controller gatewayv1.GatewayController
 			id.Kind = gateway.KindListenerSet
 		case *gatewayv1.HTTPRoute:
 			id.Kind = gateway.KindHTTPRoute
+		case *gatewayv1.GRPCRoute:
+			id.Kind = gateway.KindGRPCRoute
 		case *gatewayv1.GatewayClass:
 			id.Kind = kindGatewayClass
 		default:
@@ -84,9 +86,9 @@ func (s *statuses) add(key gateway.Owner, report gateway.Report) {
 	}
 	for _, wanted := range report.Routes {
 		id := gateway.Owner{Kind: wanted.Kind, NamespacedName: wanted.NamespacedName}
-		route := s.objects[id].(*gatewayv1.HTTPRoute)
-		route.Status.Parents, _ = status.MergeRoute(
-			route.Status.Parents, route.Spec.ParentRefs, wanted, report.Owners, s.controller, notYet)
+		spec, current, _ := gateway.CommonRoute(s.objects[id])
+		current.Parents, _ = status.MergeRoute(
+			current.Parents, spec.ParentRefs, wanted, report.Owners, s.controller, notYet)
 		s.said[id] = true
 	}
 }
@@ -124,15 +126,14 @@ func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 			conditions = append(conditions, entry.Conditions)
 		}
 		return o.Status, conditions
-	case *gatewayv1.HTTPRoute:
+	default:
+		_, route, _ := gateway.CommonRoute(object)
 		var conditions [][]metav1.Condition
-		for _, entry := range o.Status.Parents {
+		for _, entry := range route.Parents {
 			if entry.ControllerName == s.controller {
 				conditions = append(conditions, entry.Conditions)
 			}
 		}
-		return o.Status, conditions
-	default:
-		return nil, nil
+		return route, conditions
 	}
 }

@@ -24,6 +24,9 @@ const (
 	// IndexBackend finds routes by the "namespace/name" of each Service that
 	// their backendRefs name.
 	IndexBackend = "backend"
+	// IndexCertificate finds Gateways and ListenerSets by the "namespace/name" of
+	// each Secret that their certificateRefs name.
+	IndexCertificate = "certificate"
 	// IndexClass finds Gateways by the name of their class.
 	IndexClass = "class"
 )
@@ -37,7 +40,7 @@ type Index struct {
 
 // Indexes returns what a Loader and the controller's watches look up.
 func Indexes(controller gatewayv1.GatewayController) []Index {
-	return []Index{
+	all := []Index{
 		{&gatewayv1.Gateway{}, IndexClass, func(o client.Object) []string {
 			return []string{string(o.(*gatewayv1.Gateway).Spec.GatewayClassName)}
 		}},
@@ -47,16 +50,21 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 			}
 			return nil
 		}},
-		{&gatewayv1.HTTPRoute{}, IndexParent, func(o client.Object) []string {
-			return distinct(RouteParents(o.(*gatewayv1.HTTPRoute), controller))
+		{&gatewayv1.Gateway{}, IndexCertificate, func(o client.Object) []string {
+			return distinct(gateway.GatewayCertificates(o.(*gatewayv1.Gateway)))
 		}},
-		{&gatewayv1.HTTPRoute{}, IndexEntry, func(o client.Object) []string {
-			return distinct(entryParents(o.(*gatewayv1.HTTPRoute), controller))
-		}},
-		{&gatewayv1.HTTPRoute{}, IndexBackend, func(o client.Object) []string {
-			return distinct(backendServices(o.(*gatewayv1.HTTPRoute)))
+		{&gatewayv1.ListenerSet{}, IndexCertificate, func(o client.Object) []string {
+			return distinct(gateway.ListenerSetCertificates(o.(*gatewayv1.ListenerSet)))
 		}},
 	}
+	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
+		all = append(all,
+			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},
+			Index{route, IndexEntry, func(o client.Object) []string { return distinct(entryParents(o, controller)) }},
+			Index{route, IndexBackend, func(o client.Object) []string { return distinct(backendServices(o)) }},
+		)
+	}
+	return all
 }
 
 // ParentGateway returns the Gateway that a ListenerSet points to, and false
@@ -68,21 +76,29 @@ func ParentGateway(set *gatewayv1.ListenerSet) (Key, bool) {
 			ptr.Deref(ref.Kind, gateway.KindGateway) == gateway.KindGateway
 }
 
-// RouteParents returns the objects that the route's spec or an entry of ours
+// RouteParents returns the objects that the spec of a route or an entry of ours
 // in its status names as parents.
-func RouteParents(route *gatewayv1.HTTPRoute, controller gatewayv1.GatewayController) []gateway.Owner {
-	return append(owners(route.Spec.ParentRefs, route.Namespace), entryParents(route, controller)...)
+func RouteParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
+	spec, _, ok := gateway.CommonRoute(route)
+	if !ok {
+		return nil
+	}
+	return append(owners(spec.ParentRefs, route.GetNamespace()), entryParents(route, controller)...)
 }
 
 // entryParents returns those that an entry of ours in the status names.
-func entryParents(route *gatewayv1.HTTPRoute, controller gatewayv1.GatewayController) []gateway.Owner {
+func entryParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
+	_, status, ok := gateway.CommonRoute(route)
+	if !ok {
+		return nil
+	}
 	var refs []gatewayv1.ParentReference
-	for _, entry := range route.Status.Parents {
+	for _, entry := range status.Parents {
 		if entry.ControllerName == controller {
 			refs = append(refs, entry.ParentRef)
 		}
 	}
-	return owners(refs, route.Namespace)
+	return owners(refs, route.GetNamespace())
 }
 
 func owners(refs []gatewayv1.ParentReference, namespace string) []gateway.Owner {

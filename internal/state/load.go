@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -50,6 +49,8 @@ type Loaded struct {
 type Loader struct {
 	Reader         client.Reader
 	ControllerName gatewayv1.GatewayController
+	// Certificates looks at the Secrets that listeners refer to.
+	Certificates Certificates
 }
 
 // Load reads what belongs to the key. Its cost is in proportion to what the
@@ -74,10 +75,14 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	if err := l.loadRoutes(ctx, IndexParent, parents, loaded.Snapshot); err != nil {
 		return nil, err
 	}
-	if err := l.loadNamespaces(ctx, loaded.Snapshot); err != nil {
-		return nil, err
+	for _, load := range []func(context.Context, *gateway.Snapshot) error{
+		l.loadNamespaces, l.loadGrants, l.loadCertificates, l.loadServices,
+	} {
+		if err := load(ctx, loaded.Snapshot); err != nil {
+			return nil, err
+		}
 	}
-	return loaded, l.loadServices(ctx, loaded.Snapshot)
+	return loaded, nil
 }
 
 func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error {
@@ -111,18 +116,25 @@ func (l Loader) loadListenerSets(ctx context.Context, key Key, s *gateway.Snapsh
 
 // loadRoutes reads the routes of all parents by the index, each once.
 func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.Owner, s *gateway.Snapshot) error {
-	seen := map[types.NamespacedName]bool{}
+	http, grpc := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 	for _, parent := range parents {
-		var list gatewayv1.HTTPRouteList
-		if err := l.Reader.List(ctx, &list, client.MatchingFields{index: parent.String()}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing the HTTPRoutes of %s: %w", parent, err)
-		}
-		for i := range list.Items {
-			route := &list.Items[i]
-			if name := client.ObjectKeyFromObject(route); !seen[name] {
-				seen[name] = true
-				s.HTTPRoutes = append(s.HTTPRoutes, route)
+		err := EachRoute(ctx, l.Reader, func(route client.Object) {
+			name := client.ObjectKeyFromObject(route)
+			switch r := route.(type) {
+			case *gatewayv1.HTTPRoute:
+				if !http[name] {
+					http[name] = true
+					s.HTTPRoutes = append(s.HTTPRoutes, r)
+				}
+			case *gatewayv1.GRPCRoute:
+				if !grpc[name] {
+					grpc[name] = true
+					s.GRPCRoutes = append(s.GRPCRoutes, r)
+				}
 			}
+		}, client.MatchingFields{index: parent.String()})
+		if err != nil {
+			return fmt.Errorf("listing the routes of %s: %w", parent, err)
 		}
 	}
 	return nil
@@ -143,43 +155,12 @@ func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 			return err
 		}
 	}
-	for _, route := range s.HTTPRoutes {
-		if err := load(route.Namespace); err != nil {
+	for _, route := range routes(s) {
+		if err := load(route.GetNamespace()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot) error {
-	s.Services = map[types.NamespacedName]*corev1.Service{}
-	for _, route := range s.HTTPRoutes {
-		for _, name := range backendServices(route) {
-			if _, ok := s.Services[name]; ok {
-				continue
-			}
-			object, err := get(ctx, l.Reader, name, &corev1.Service{})
-			if err != nil {
-				return err
-			}
-			s.Services[name] = object
-		}
-	}
-	return nil
-}
-
-// backendServices names the Services that the route's rules refer to.
-func backendServices(route *gatewayv1.HTTPRoute) []types.NamespacedName {
-	var names []types.NamespacedName
-	for _, rule := range route.Spec.Rules {
-		for _, ref := range rule.BackendRefs {
-			if ptr.Deref(ref.Group, "") == "" && ptr.Deref(ref.Kind, "Service") == "Service" {
-				namespace := ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))
-				names = append(names, types.NamespacedName{Namespace: string(namespace), Name: string(ref.Name)})
-			}
-		}
-	}
-	return names
 }
 
 // get reads one object, or returns nil when it does not exist.

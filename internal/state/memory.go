@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -61,8 +62,8 @@ func (m *Memory) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// List implements client.Reader for all objects of a kind and for those that
-// one indexed field finds.
+// List implements client.Reader for all objects of a kind, those that one
+// indexed field finds, and those of a namespace or with labels.
 func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var options client.ListOptions
 	options.ApplyOptions(opts)
@@ -78,11 +79,18 @@ func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.
 			return fmt.Errorf("listing %T by %s: %w", into, field.Field, err)
 		}
 	}
-	objects := make([]runtime.Object, len(found))
-	for i := range found {
-		objects[i] = found[i].(runtime.Object)
+	objects := make([]runtime.Object, 0, len(found))
+	for _, object := range found {
+		if selects(&options, object.(client.Object)) {
+			objects = append(objects, object.(runtime.Object))
+		}
 	}
 	return meta.SetList(into, objects)
+}
+
+func selects(options *client.ListOptions, object client.Object) bool {
+	return (options.Namespace == "" || options.Namespace == object.GetNamespace()) &&
+		(options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(object.GetLabels())))
 }
 
 // itemType returns the type that a list holds pointers of.

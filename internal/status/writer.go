@@ -53,13 +53,22 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 		}))
 	}
 	for _, route := range report.Routes {
-		errs = append(errs, update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) bool {
-			merged, changed := MergeRoute(r.Status.Parents, r.Spec.ParentRefs, route, report.Owners, w.ControllerName, w.now())
-			r.Status.Parents = merged
-			return changed
-		}))
+		errs = append(errs, w.writeRoute(ctx, route, report.Owners))
 	}
 	return errors.Join(errs...)
+}
+
+func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owners map[gateway.Owner]bool) error {
+	set := func(object metav1.Object) bool {
+		spec, status, _ := gateway.CommonRoute(object)
+		merged, changed := MergeRoute(status.Parents, spec.ParentRefs, route, owners, w.ControllerName, w.now())
+		status.Parents = merged
+		return changed
+	}
+	if route.Kind == gateway.KindGRPCRoute {
+		return update(ctx, w, route.NamespacedName, func(r *gatewayv1.GRPCRoute) bool { return set(r) })
+	}
+	return update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) bool { return set(r) })
 }
 
 // WriteClass writes the status of a GatewayClass.

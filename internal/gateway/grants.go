@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+)
+
+// grants are the ReferenceGrants, by the namespace that they stand in.
+type grants map[string][]*gatewayv1beta1.ReferenceGrant
+
+func newGrants(objects []*gatewayv1beta1.ReferenceGrant) grants {
+	g := make(grants, len(objects))
+	for _, object := range objects {
+		g[object.Namespace] = append(g[object.Namespace], object)
+	}
+	return g
+}
+
+// referrer is the object that refers to another: a Gateway, a ListenerSet or a
+// route. A grant for one kind does not help another.
+type referrer struct {
+	kind, namespace string
+}
+
+// target is the object in the core group that is referred to.
+type target struct {
+	kind, namespace, name string
+}
+
+// permit reports whether the reference is allowed: within a namespace always,
+// and across namespaces by a grant in the target's. "A ReferenceGrant is
+// required for a cross-namespace reference [...] all cross-namespace
+// references must be explicitly permitted."
+func (g grants) permit(from referrer, to target) bool {
+	if from.namespace == to.namespace {
+		return true
+	}
+	return slices.ContainsFunc(g[to.namespace], func(grant *gatewayv1beta1.ReferenceGrant) bool {
+		return grantsFrom(grant, from) && grantsTo(grant, to)
+	})
+}
+
+func grantsFrom(grant *gatewayv1beta1.ReferenceGrant, from referrer) bool {
+	return slices.ContainsFunc(grant.Spec.From, func(f gatewayv1.ReferenceGrantFrom) bool {
+		return f.Group == gatewayv1.GroupName && string(f.Kind) == from.kind && string(f.Namespace) == from.namespace
+	})
+}
+
+// grantsTo: "Name is the name of the referent. When unspecified, this policy
+// refers to all resources of the specified Group and Kind in the local
+// namespace." (ReferenceGrantTo.Name)
+func grantsTo(grant *gatewayv1beta1.ReferenceGrant, to target) bool {
+	return slices.ContainsFunc(grant.Spec.To, func(t gatewayv1.ReferenceGrantTo) bool {
+		name := string(ptr.Deref(t.Name, ""))
+		return t.Group == "" && string(t.Kind) == to.kind && (name == "" || name == to.name)
+	})
+}

@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"regexp"
+
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// A GRPCRoute is written as an HTTPRoute: a gRPC call is a POST to
+// /<service>/<method>, and all else means the same.
+
+func newGRPCRoute(object *gatewayv1.GRPCRoute) *Route {
+	rules := make([]gatewayv1.HTTPRouteRule, len(object.Spec.Rules))
+	for i, rule := range object.Spec.Rules {
+		rules[i] = httpRule(rule)
+	}
+	return newRoute(KindGRPCRoute, object, object.Spec.CommonRouteSpec, object.Spec.Hostnames, rules)
+}
+
+func httpRule(rule gatewayv1.GRPCRouteRule) gatewayv1.HTTPRouteRule {
+	out := gatewayv1.HTTPRouteRule{
+		Name: rule.Name, SessionPersistence: rule.SessionPersistence, Filters: httpFilters(rule.Filters),
+	}
+	for _, match := range rule.Matches {
+		out.Matches = append(out.Matches, httpMatch(match))
+	}
+	for _, backend := range rule.BackendRefs {
+		out.BackendRefs = append(out.BackendRefs, gatewayv1.HTTPBackendRef{
+			BackendRef: backend.BackendRef, Filters: httpFilters(backend.Filters),
+		})
+	}
+	return out
+}
+
+func httpFilters(filters []gatewayv1.GRPCRouteFilter) []gatewayv1.HTTPRouteFilter {
+	var out []gatewayv1.HTTPRouteFilter
+	for _, f := range filters {
+		out = append(out, gatewayv1.HTTPRouteFilter{
+			Type:                   gatewayv1.HTTPRouteFilterType(f.Type),
+			RequestHeaderModifier:  f.RequestHeaderModifier,
+			ResponseHeaderModifier: f.ResponseHeaderModifier,
+			RequestMirror:          f.RequestMirror,
+			ExtensionRef:           f.ExtensionRef,
+		})
+	}
+	return out
+}
+
+func httpMatch(match gatewayv1.GRPCRouteMatch) gatewayv1.HTTPRouteMatch {
+	out := gatewayv1.HTTPRouteMatch{Path: methodPath(match.Method)}
+	for _, h := range match.Headers {
+		out.Headers = append(out.Headers, gatewayv1.HTTPHeaderMatch{
+			Type: (*gatewayv1.HeaderMatchType)(h.Type), Name: gatewayv1.HTTPHeaderName(h.Name), Value: h.Value,
+		})
+	}
+	return out
+}
+
+// methodPath returns the path match for a method match: "Value of the service
+// to match against. If left empty or omitted, will match any service." and
+// likewise for the method. (GRPCMethodMatch)
+func methodPath(m *gatewayv1.GRPCMethodMatch) *gatewayv1.HTTPPathMatch {
+	if m == nil {
+		return nil
+	}
+	service, method := ptr.Deref(m.Service, ""), ptr.Deref(m.Method, "")
+	exact := ptr.Deref(m.Type, gatewayv1.GRPCMethodMatchExact) == gatewayv1.GRPCMethodMatchExact
+	switch {
+	case service == "" && method == "":
+		return nil
+	case exact && service != "" && method != "":
+		return &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchExact), Value: ptr.To("/" + service + "/" + method)}
+	case exact && method == "":
+		return &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchPathPrefix), Value: ptr.To("/" + service)}
+	case exact:
+		method = regexp.QuoteMeta(method)
+	}
+	// Each part is a group of its own, so that an alternation stays inside it.
+	value := "/" + anyIfEmpty(service) + "/" + anyIfEmpty(method)
+	return &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchRegularExpression), Value: &value}
+}
+
+func anyIfEmpty(expression string) string {
+	if expression == "" {
+		return "[^/]+"
+	}
+	return "(?:" + expression + ")"
+}

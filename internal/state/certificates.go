@@ -1,0 +1,93 @@
+package state
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// Certificates looks at Secrets, one by one.
+type Certificates interface {
+	// Look returns what is found of a Secret, and false when it does not exist.
+	// The Secret's bytes are not kept.
+	Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error)
+}
+
+// DirectCertificates reads each Secret whenever it is asked.
+type DirectCertificates struct {
+	Reader client.Reader
+}
+
+// Look implements Certificates.
+func (c DirectCertificates) Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
+	secret, err := get(ctx, c.Reader, name, &corev1.Secret{})
+	if err != nil || secret == nil {
+		return gateway.Certificate{}, false, err
+	}
+	return gateway.InspectCertificate(secret), true, nil
+}
+
+// RememberedCertificates keeps the verdict on a Secret until its metadata says
+// that it changed. Metadata comes from a cache that holds no data of Secrets;
+// Live reads a Secret from the API server.
+type RememberedCertificates struct {
+	Metadata client.Reader
+	Live     client.Reader
+
+	mu       sync.Mutex
+	verdicts map[types.NamespacedName]verdict
+}
+
+type verdict struct {
+	uid         types.UID
+	version     string
+	certificate gateway.Certificate
+}
+
+// Look implements Certificates.
+func (c *RememberedCertificates) Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	metadata, err := get(ctx, c.Metadata, name, metadata)
+	if err != nil || metadata == nil {
+		c.remember(name, nil)
+		return gateway.Certificate{}, false, err
+	}
+	if known, ok := c.known(name, metadata); ok {
+		return known, true, nil
+	}
+	secret, err := get(ctx, c.Live, name, &corev1.Secret{})
+	if err != nil || secret == nil {
+		return gateway.Certificate{}, false, err
+	}
+	found := gateway.InspectCertificate(secret)
+	c.remember(name, &verdict{secret.UID, secret.ResourceVersion, found})
+	return found, true, nil
+}
+
+func (c *RememberedCertificates) known(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.verdicts[name]
+	return v.certificate, ok && v.uid == metadata.UID && v.version == metadata.ResourceVersion
+}
+
+// remember keeps a verdict, or forgets the one there is.
+func (c *RememberedCertificates) remember(name types.NamespacedName, v *verdict) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v == nil {
+		delete(c.verdicts, name)
+		return
+	}
+	if c.verdicts == nil {
+		c.verdicts = map[types.NamespacedName]verdict{}
+	}
+	c.verdicts[name] = *v
+}

@@ -1,0 +1,165 @@
+package state
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// EachRoute calls do with every route of every kind that the options select.
+// The routes must not be changed.
+func EachRoute(ctx context.Context, r client.Reader, do func(client.Object), opts ...client.ListOption) error {
+	opts = append(opts, client.UnsafeDisableDeepCopy)
+	for _, list := range []client.ObjectList{&gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}} {
+		if err := r.List(ctx, list, opts...); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			do(o.(client.Object))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// routes returns the snapshot's routes of every kind.
+func routes(s *gateway.Snapshot) []client.Object {
+	all := make([]client.Object, 0, len(s.HTTPRoutes)+len(s.GRPCRoutes))
+	for _, route := range s.HTTPRoutes {
+		all = append(all, route)
+	}
+	for _, route := range s.GRPCRoutes {
+		all = append(all, route)
+	}
+	return all
+}
+
+// backendRefs returns the backends of all rules of a route.
+func backendRefs(route client.Object) []gatewayv1.BackendRef {
+	var refs []gatewayv1.BackendRef
+	switch r := route.(type) {
+	case *gatewayv1.HTTPRoute:
+		for _, rule := range r.Spec.Rules {
+			for _, ref := range rule.BackendRefs {
+				refs = append(refs, ref.BackendRef)
+			}
+		}
+	case *gatewayv1.GRPCRoute:
+		for _, rule := range r.Spec.Rules {
+			for _, ref := range rule.BackendRefs {
+				refs = append(refs, ref.BackendRef)
+			}
+		}
+	}
+	return refs
+}
+
+// backendServices names the Services that a route's rules refer to.
+func backendServices(route client.Object) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, ref := range backendRefs(route) {
+		if ptr.Deref(ref.Group, "") == "" && ptr.Deref(ref.Kind, "Service") == "Service" {
+			namespace := ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.GetNamespace()))
+			names = append(names, types.NamespacedName{Namespace: string(namespace), Name: string(ref.Name)})
+		}
+	}
+	return names
+}
+
+// loadGrants reads the grants of every namespace that another one refers to.
+func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
+	foreign := map[string]bool{}
+	note := func(from string, names []types.NamespacedName) {
+		for _, name := range names {
+			if name.Namespace != from {
+				foreign[name.Namespace] = true
+			}
+		}
+	}
+	note(s.Gateway.Namespace, gateway.GatewayCertificates(s.Gateway))
+	for _, set := range s.ListenerSets {
+		note(set.Namespace, gateway.ListenerSetCertificates(set))
+	}
+	for _, route := range routes(s) {
+		note(route.GetNamespace(), backendServices(route))
+	}
+	for namespace := range foreign {
+		var list gatewayv1beta1.ReferenceGrantList
+		if err := l.Reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the ReferenceGrants of namespace %s: %w", namespace, err)
+		}
+		for i := range list.Items {
+			s.Grants = append(s.Grants, &list.Items[i])
+		}
+	}
+	return nil
+}
+
+// loadCertificates looks at the Secrets that may be looked at, after the
+// grants are known.
+func (l Loader) loadCertificates(ctx context.Context, s *gateway.Snapshot) error {
+	s.Certificates = map[types.NamespacedName]gateway.Certificate{}
+	for _, name := range gateway.SecretsToRead(s) {
+		if _, ok := s.Certificates[name]; ok {
+			continue
+		}
+		found, ok, err := l.Certificates.Look(ctx, name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			s.Certificates[name] = found
+		}
+	}
+	return nil
+}
+
+func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot) error {
+	s.Services = map[types.NamespacedName]*corev1.Service{}
+	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	for _, route := range routes(s) {
+		for _, name := range backendServices(route) {
+			if _, ok := s.Services[name]; ok {
+				continue
+			}
+			service, err := get(ctx, l.Reader, name, &corev1.Service{})
+			if err != nil {
+				return err
+			}
+			s.Services[name] = service
+			if service != nil && gateway.NamesTargetPort(service) {
+				if err := l.loadEndpointSlices(ctx, name, s); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (l Loader) loadEndpointSlices(ctx context.Context, service types.NamespacedName, s *gateway.Snapshot) error {
+	var list discoveryv1.EndpointSliceList
+	err := l.Reader.List(ctx, &list, client.InNamespace(service.Namespace),
+		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the EndpointSlices of Service %s: %w", service, err)
+	}
+	for i := range list.Items {
+		s.EndpointSlices[service] = append(s.EndpointSlices[service], &list.Items[i])
+	}
+	return nil
+}
