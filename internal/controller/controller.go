@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -46,8 +47,10 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 			return err
 		}
 	}
-	writer := &status.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now}
 	recorder := m.GetEventRecorder("tunnel-gateway")
+	writer := &status.Writer{
+		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Tell: tell(recorder),
+	}
 	if err := setupClass(m, &classReconciler{
 		client: m.GetClient(), live: m.GetAPIReader(), writer: writer, controllerName: o.ControllerName,
 	}); err != nil {
@@ -70,6 +73,17 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		Watches(&corev1.Service{}, enqueue(w.fromService), builder.WithPredicates(serviceChanged)).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue(w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
 		Complete(r)
+}
+
+// tell makes an event of each step of an object's state.
+func tell(recorder events.EventRecorder) func(client.Object, status.Change) {
+	return func(object client.Object, change status.Change) {
+		kind := corev1.EventTypeNormal
+		if change.Bad {
+			kind = corev1.EventTypeWarning
+		}
+		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", change.Message)
+	}
 }
 
 func newReconciler(m manager.Manager, o Options, writer *status.Writer, recorder events.EventRecorder) *reconciler {

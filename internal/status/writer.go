@@ -26,6 +26,8 @@ type Writer struct {
 	ControllerName gatewayv1.GatewayController
 	// Now returns the time for transitions.
 	Now func() time.Time
+	// Tell is called for each step that a write made known, once.
+	Tell func(client.Object, Change)
 }
 
 // Write writes the report about a Gateway and what attaches to it. It goes on
@@ -33,10 +35,11 @@ type Writer struct {
 // The Gateway's own status comes last: who waits for it finds the rest done.
 func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report gateway.Report) error {
 	errs := []error{w.WriteAttached(ctx, report)}
-	errs = append(errs, update(ctx, w, name, func(g *gatewayv1.Gateway) bool {
-		merged, changed := MergeGateway(g.Status, report.Gateway, w.now())
+	errs = append(errs, update(ctx, w, name, func(g *gatewayv1.Gateway) (bool, []Change) {
+		before := g.Status
+		merged, changed := MergeGateway(before, report.Gateway, w.now())
 		g.Status = merged
-		return changed
+		return changed, append(changes(before.Conditions, merged.Conditions, ""), listenerChanges(before.Listeners, merged.Listeners)...)
 	}))
 	return errors.Join(errs...)
 }
@@ -46,10 +49,11 @@ func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report ga
 func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error {
 	var errs []error
 	for _, set := range report.ListenerSets {
-		errs = append(errs, update(ctx, w, set.NamespacedName, func(s *gatewayv1.ListenerSet) bool {
-			merged, changed := MergeListenerSet(s.Status, set.Status, w.now())
+		errs = append(errs, update(ctx, w, set.NamespacedName, func(s *gatewayv1.ListenerSet) (bool, []Change) {
+			before := s.Status
+			merged, changed := MergeListenerSet(before, set.Status, w.now())
 			s.Status = merged
-			return changed
+			return changed, append(changes(before.Conditions, merged.Conditions, ""), entryChanges(before.Listeners, merged.Listeners)...)
 		}))
 	}
 	for _, route := range report.Routes {
@@ -59,24 +63,26 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 }
 
 func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owners map[gateway.Owner]bool) error {
-	set := func(object metav1.Object) bool {
+	set := func(object metav1.Object) (bool, []Change) {
 		spec, status, _ := gateway.CommonRoute(object)
-		merged, changed := MergeRoute(status.Parents, spec.ParentRefs, route, owners, w.ControllerName, w.now())
+		before := status.Parents
+		merged, changed := MergeRoute(before, spec.ParentRefs, route, owners, w.ControllerName, w.now())
 		status.Parents = merged
-		return changed
+		return changed, parentChanges(before, merged, w.ControllerName, route.Namespace)
 	}
 	if route.Kind == gateway.KindGRPCRoute {
-		return update(ctx, w, route.NamespacedName, func(r *gatewayv1.GRPCRoute) bool { return set(r) })
+		return update(ctx, w, route.NamespacedName, func(r *gatewayv1.GRPCRoute) (bool, []Change) { return set(r) })
 	}
-	return update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) bool { return set(r) })
+	return update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) (bool, []Change) { return set(r) })
 }
 
 // WriteClass writes the status of a GatewayClass.
 func (w *Writer) WriteClass(ctx context.Context, name string, status gatewayv1.GatewayClassStatus) error {
-	return update(ctx, w, types.NamespacedName{Name: name}, func(c *gatewayv1.GatewayClass) bool {
-		merged, changed := MergeClass(c.Status, status, w.now())
+	return update(ctx, w, types.NamespacedName{Name: name}, func(c *gatewayv1.GatewayClass) (bool, []Change) {
+		before := c.Status
+		merged, changed := MergeClass(before, status, w.now())
 		c.Status = merged
-		return changed
+		return changed, changes(before.Conditions, merged.Conditions, "")
 	})
 }
 
@@ -87,7 +93,7 @@ func (w *Writer) now() metav1.Time { return metav1.NewTime(w.Now().Truncate(time
 func update[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, w *Writer, name types.NamespacedName, set func(P) bool) error {
+}](ctx context.Context, w *Writer, name types.NamespacedName, set func(P) (bool, []Change)) error {
 	var reader client.Reader = w.Client
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		// Reading into an object that is not empty would keep what is gone.
@@ -96,10 +102,17 @@ func update[T any, P interface {
 			return err
 		}
 		reader = w.Live
-		if !set(into) {
+		changed, steps := set(into)
+		if !changed {
 			return nil
 		}
-		return w.Client.Status().Update(ctx, into)
+		if err := w.Client.Status().Update(ctx, into); err != nil {
+			return err
+		}
+		for _, step := range steps {
+			w.Tell(into, step)
+		}
+		return nil
 	})
 	if client.IgnoreNotFound(err) == nil {
 		return nil

@@ -1,0 +1,102 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Change is a step in an object's state that a person should see.
+type Change struct {
+	// Bad is whether it became worse.
+	Bad     bool
+	Reason  string
+	Message string
+}
+
+// watched are the conditions whose steps are told. Programmed is not among
+// them: it follows from these, or from the push, which is told where it
+// happens.
+var watched = []struct {
+	kind string
+	good metav1.ConditionStatus
+}{
+	{string(gatewayv1.ListenerConditionConflicted), metav1.ConditionFalse},
+	{string(gatewayv1.GatewayConditionAccepted), metav1.ConditionTrue},
+	{string(gatewayv1.ListenerConditionResolvedRefs), metav1.ConditionTrue},
+	{string(gatewayv1.RouteConditionPartiallyInvalid), metav1.ConditionFalse},
+}
+
+// changes compares the conditions before and after a write. Each message
+// begins with the subject, the part of the object that it is about.
+func changes(before, after []metav1.Condition, subject string) []Change {
+	var found []Change
+	for _, w := range watched {
+		was, is := meta.FindStatusCondition(before, w.kind), meta.FindStatusCondition(after, w.kind)
+		change, ok := step(was, is, w.good)
+		if !ok {
+			continue
+		}
+		change.Message = subject + change.Message
+		// A conflict shows in several conditions, and is told once.
+		if !slices.Contains(found, change) {
+			found = append(found, change)
+		}
+	}
+	return found
+}
+
+// step returns what to tell of one condition, and false when nothing.
+func step(was, is *metav1.Condition, good metav1.ConditionStatus) (Change, bool) {
+	wasBad := was != nil && was.Status != good && was.Status != metav1.ConditionUnknown
+	isBad := is != nil && is.Status != good && is.Status != metav1.ConditionUnknown
+	switch {
+	case isBad && (!wasBad || was.Reason != is.Reason):
+		return Change{Bad: true, Reason: is.Reason, Message: is.Message}, true
+	case wasBad && !isBad && is == nil:
+		return Change{Reason: "Resolved", Message: fmt.Sprintf("No longer: %s", was.Message)}, true
+	case wasBad && !isBad:
+		return Change{Reason: is.Reason, Message: is.Message}, true
+	default:
+		return Change{}, false
+	}
+}
+
+// listenerChanges compares the listeners of a Gateway.
+func listenerChanges(before, after []gatewayv1.ListenerStatus) []Change {
+	var found []Change
+	for _, l := range after {
+		found = append(found, changes(listenerConditions(before, l.Name), l.Conditions, fmt.Sprintf("Listener %q: ", l.Name))...)
+	}
+	return found
+}
+
+// entryChanges compares the listeners of a ListenerSet.
+func entryChanges(before, after []gatewayv1.ListenerEntryStatus) []Change {
+	var found []Change
+	for _, l := range after {
+		found = append(found, changes(entryConditions(before, l.Name), l.Conditions, fmt.Sprintf("Listener %q: ", l.Name))...)
+	}
+	return found
+}
+
+// parentChanges compares our entries in a route's status.
+func parentChanges(before, after []gatewayv1.RouteParentStatus, controller gatewayv1.GatewayController, namespace string) []Change {
+	var found []Change
+	for _, entry := range after {
+		if entry.ControllerName != controller {
+			continue
+		}
+		var was []metav1.Condition
+		for _, old := range before {
+			if old.ControllerName == controller && sameRef(old.ParentRef, entry.ParentRef, namespace) {
+				was = old.Conditions
+			}
+		}
+		found = append(found, changes(was, entry.Conditions, fmt.Sprintf("Parent %s: ", entry.ParentRef.Name))...)
+	}
+	return found
+}
