@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -62,7 +63,8 @@ func (r backendResolver) resolve(name types.NamespacedName, number gatewayv1.Por
 	if problem != nil {
 		return origin{}, problem
 	}
-	return origin{scheme, fmt.Sprintf("%s.%s.svc.%s:%d", name.Name, name.Namespace, r.clusterDomain, dial)}, nil
+	address := name.Name + "." + name.Namespace + ".svc." + r.clusterDomain + ":" + strconv.Itoa(int(dial))
+	return origin{scheme, address}, nil
 }
 
 // servicePort returns the TCP port with the number, or nil.

@@ -102,39 +102,36 @@ func lostToEarlierOwner(l *Listener, held *places) *Problem {
 // (GatewaySpec.Listeners). They hold their port and hostname against later
 // owners all the same: a mistake must not hand a hostname to a tenant.
 func rejectWithinOwner(listeners []*Listener) {
-	candidates := make([]*Listener, 0, len(listeners))
 	for _, l := range listeners {
 		if l.holds {
-			candidates = append(candidates, l)
+			l.Rejected = conflictWithSibling(l, listeners)
 		}
-	}
-	byPort := map[gatewayv1.PortNumber][]*Listener{}
-	for _, l := range candidates {
-		byPort[l.Spec.Port] = append(byPort[l.Spec.Port], l)
-	}
-	for _, l := range candidates {
-		l.Rejected = conflictWithSibling(l, byPort[l.Spec.Port])
 	}
 }
 
 // conflictWithSibling looks at the protocol of every sibling before the
 // hostname of any.
-func conflictWithSibling(l *Listener, onPort []*Listener) *Problem {
-	for _, sibling := range onPort {
-		if sibling.Spec.Protocol != l.Spec.Protocol {
+func conflictWithSibling(l *Listener, siblings []*Listener) *Problem {
+	for _, sibling := range siblings {
+		if l.competes(sibling) && sibling.Spec.Protocol != l.Spec.Protocol {
 			return &Problem{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf(
 				"Port %d is used with protocol %s by listener %q of the same object, and with %s by this one; one port has one protocol.",
 				l.Spec.Port, sibling.Spec.Protocol, sibling.Spec.Name, l.Spec.Protocol)}
 		}
 	}
-	for _, sibling := range onPort {
-		if sibling != l && sibling.Hostname() == l.Hostname() {
+	for _, sibling := range siblings {
+		if l.competes(sibling) && sibling.Hostname() == l.Hostname() {
 			return &Problem{string(gatewayv1.ListenerReasonHostnameConflict), fmt.Sprintf(
 				"%s on port %d is claimed by listener %q of the same object too; neither is served until one of them goes.",
 				describeHostname(l.Hostname()), l.Spec.Port, sibling.Spec.Name)}
 		}
 	}
 	return nil
+}
+
+// competes reports whether the sibling holds a place on the same port.
+func (l *Listener) competes(sibling *Listener) bool {
+	return sibling != l && sibling.holds && sibling.Spec.Port == l.Spec.Port
 }
 
 // supportedProtocol reports whether ingress rules can serve the protocol.

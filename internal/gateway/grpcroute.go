@@ -10,7 +10,7 @@ import (
 // A GRPCRoute is written as an HTTPRoute: a gRPC call is a POST to
 // /<service>/<method>, and all else means the same.
 
-func newGRPCRoute(object *gatewayv1.GRPCRoute) *Route {
+func newGRPCRoute(object *gatewayv1.GRPCRoute) Route {
 	rules := make([]gatewayv1.HTTPRouteRule, len(object.Spec.Rules))
 	for i, rule := range object.Spec.Rules {
 		rules[i] = httpRule(rule)

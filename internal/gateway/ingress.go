@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -43,26 +44,27 @@ func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
 	rule := &route.Rules[number]
 	a := answer{service: serviceError, unsupported: unsupportedActions(rule)}
 	var problems []*Problem
-	var serving []origin
-	broken := false
+	var serving origin
+	served, broken := 0, false
 	for i, backend := range rule.BackendRefs {
 		found, problem := r.origin(backend.BackendObjectReference, route)
 		if problem != nil {
 			problems = append(problems, &Problem{problem.Reason, fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)})
 		}
 		if weight(backend) != 0 {
-			serving = append(serving, found)
+			serving = found
+			served++
 			broken = broken || problem != nil
 		}
 	}
-	if broken || len(serving) == 0 {
+	if broken || served == 0 {
 		return a, problems
 	}
-	if route.Kind == KindGRPCRoute && serving[0].scheme != "https" {
+	if route.Kind == KindGRPCRoute && serving.scheme != "https" {
 		a.unsupported = append(a.unsupported, "gRPC to a backend without TLS")
 	}
 	if len(a.unsupported) == 0 {
-		a.service = serving[0].url()
+		a.service = serving.url()
 		a.originRequest = originRequest(route.Kind)
 	}
 	return a, problems
@@ -84,22 +86,19 @@ type group struct {
 }
 
 // ingressRules renders the table. A request belongs to the most specific
-// listener hostname that matches it, "and never to a less specific one"
-// (listener isolation), which is the order of the groups and the rule that
-// ends a group.
+// listener hostname that matches it, and never to a less specific one, which
+// is the order of the groups and the rule that ends a group.
 func ingressRules(listeners []*Listener) []Rule {
 	groups := hostnameGroups(listeners)
-	exists := make(map[string]bool, len(groups))
-	for _, g := range groups {
-		exists[g.hostname] = true
-	}
-	var out document
-	for _, g := range groups {
-		for _, rule := range g.rules() {
-			out.add(rule)
+	out := newDocument(2 * len(groups))
+	var candidates []candidate // one buffer for all groups
+	for _, g := range sortedGroups(groups) {
+		candidates = g.appendCandidates(candidates[:0])
+		for i := range candidates {
+			out.add(candidates[i].rule())
 		}
 		// What the group does not serve must not fall through to a wider one.
-		if widerIn(exists, g.hostname) {
+		if widerIn(groups, g.hostname) {
 			out.add(Rule{IngressRule: provider.IngressRule{Hostname: g.hostname, Service: serviceNotFound}})
 		}
 	}
@@ -110,74 +109,68 @@ func ingressRules(listeners []*Listener) []Rule {
 // hostnameGroups gathers the listeners of one hostname, which all have the
 // same owner: a tunnel cannot tell ports apart. A listener that holds its place
 // without serving makes a group that stays empty.
-func hostnameGroups(listeners []*Listener) []*group {
-	byHostname := map[string]*group{}
-	var groups []*group
+func hostnameGroups(listeners []*Listener) map[string]*group {
+	groups := make(map[string]*group, len(listeners))
 	for _, l := range listeners {
 		if !l.holds {
 			continue
 		}
-		g := byHostname[l.Hostname()]
+		g := groups[l.Hostname()]
 		if g == nil {
 			g = &group{hostname: l.Hostname()}
-			byHostname[g.hostname] = g
-			groups = append(groups, g)
+			groups[g.hostname] = g
 		}
-		g.routes = append(g.routes, l.routes...)
+		if l.Serves() {
+			g.routes = append(g.routes[:len(g.routes):len(g.routes)], l.routes...)
+		}
 	}
-	slices.SortFunc(groups, func(a, b *group) int { return compareGroups(a.hostname, b.hostname) })
 	return groups
 }
 
-// widerIn reports whether the set has a hostname that covers this one besides
+func sortedGroups(groups map[string]*group) []*group {
+	return slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return compareGroups(a.hostname, b.hostname) })
+}
+
+// widerIn reports whether the map has a hostname that covers this one besides
 // itself.
-func widerIn(set map[string]bool, hostname string) bool {
+func widerIn[V any](hostnames map[string]V, hostname string) bool {
 	for wide := range wider(hostname) {
-		if set[wide] {
+		if _, ok := hostnames[wide]; ok {
 			return true
 		}
 	}
 	return false
 }
 
-// candidate is a rule with what decides its place in the group.
+// candidate is a rule of a group, with what decides its place.
 type candidate struct {
-	Rule
-	written string
-	path    pathMatch
+	route    *Route
+	match    *ruleMatch
+	hostname servedHostname
 }
 
-// rules returns the group's rules in order. A route that several listeners of
-// the group took gives each rule several times; what comes second is never
-// reached and left out by the document.
-func (g *group) rules() []Rule {
-	var candidates []candidate
+// appendCandidates appends the group's rules in order. A route that several
+// listeners of the group took gives each rule several times; what comes second
+// is never reached and left out by the document.
+func (g *group) appendCandidates(buffer []candidate) []candidate {
 	for _, route := range g.routes {
-		for _, hostname := range route.hostnamesOn(g.hostname) {
-			for _, m := range route.matches {
-				candidates = append(candidates, newCandidate(route, hostname, m))
+		for hostname := range route.hostnamesOn(g.hostname) {
+			for i := range route.matches {
+				buffer = append(buffer, candidate{route, &route.matches[i], hostname})
 			}
 		}
 	}
-	slices.SortStableFunc(candidates, compareCandidates)
-	rules := make([]Rule, len(candidates))
-	for i := range candidates {
-		rules[i] = candidates[i].Rule
-	}
-	return rules
+	slices.SortStableFunc(buffer, compareCandidates)
+	return buffer
 }
 
-func newCandidate(route *Route, hostname servedHostname, m ruleMatch) candidate {
-	a := route.answers[m.rule]
-	return candidate{
-		Rule: Rule{
-			IngressRule: provider.IngressRule{
-				Hostname: hostname.served, Path: m.path.expression, Service: a.service, OriginRequest: a.originRequest,
-			},
-			Route: route, Number: m.rule, Match: m.match,
+func (c *candidate) rule() Rule {
+	a := &c.route.answers[c.match.rule]
+	return Rule{
+		IngressRule: provider.IngressRule{
+			Hostname: c.hostname.served, Path: c.match.path.expression, Service: a.service, OriginRequest: a.originRequest,
 		},
-		written: hostname.written,
-		path:    m.path,
+		Route: c.route, Number: c.match.rule, Match: c.match.match,
 	}
 }
 
@@ -188,11 +181,11 @@ func newCandidate(route *Route, hostname servedHostname, m ruleMatch) candidate 
 // matching rule (in list order)".
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(
-		compareSpecificity(a.written, b.written),
-		comparePaths(a.path, b.path),
-		cmp.Compare(a.Route.rank, b.Route.rank),
-		cmp.Compare(a.Number, b.Number),
-		cmp.Compare(a.Match, b.Match),
+		compareSpecificity(a.hostname.written, b.hostname.written),
+		comparePaths(a.match.path, b.match.path),
+		cmp.Compare(a.route.rank, b.route.rank),
+		cmp.Compare(a.match.rule, b.match.rule),
+		cmp.Compare(a.match.match, b.match.match),
 	)
 }
 
@@ -200,23 +193,34 @@ func compareCandidates(a, b candidate) int {
 // can reach.
 type document struct {
 	rules []Rule
-	// seen are the rules' hostname and path; whole those hostnames whose every
-	// request is answered.
-	seen  map[[2]string]bool
-	whole map[string]bool
+	// paths are the rules with a path; whole are the hostnames that a rule
+	// without one answers altogether.
+	paths map[hostnamePath]struct{}
+	whole map[string]struct{}
+}
+
+type hostnamePath struct{ hostname, path string }
+
+func newDocument(capacity int) *document {
+	return &document{
+		rules: make([]Rule, 0, capacity),
+		paths: map[hostnamePath]struct{}{},
+		whole: make(map[string]struct{}, capacity),
+	}
 }
 
 func (d *document) add(rule Rule) {
-	if d.seen == nil {
-		d.seen, d.whole = map[[2]string]bool{}, map[string]bool{}
-	}
-	key := [2]string{rule.Hostname, rule.Path}
-	if d.seen[key] || d.answered(rule.Hostname) {
+	if d.answered(rule.Hostname) {
 		return
 	}
-	d.seen[key] = true
+	key := hostnamePath{rule.Hostname, rule.Path}
+	if _, ok := d.paths[key]; ok {
+		return
+	}
 	if rule.Path == "" {
-		d.whole[rule.Hostname] = true
+		d.whole[rule.Hostname] = struct{}{}
+	} else {
+		d.paths[key] = struct{}{}
 	}
 	d.rules = append(d.rules, rule)
 }
@@ -224,5 +228,6 @@ func (d *document) add(rule Rule) {
 // answered reports whether an earlier rule without a path takes every request
 // for the hostname.
 func (d *document) answered(hostname string) bool {
-	return d.whole[hostname] || widerIn(d.whole, hostname)
+	_, ok := d.whole[hostname]
+	return ok || widerIn(d.whole, hostname)
 }

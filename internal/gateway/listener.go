@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,8 +44,7 @@ type Listener struct {
 	sharedPorts  string // the owner's other ports with this hostname
 	expired      string // which of its certificates have expired
 	allowed      namespaceRule
-	routes       []*Route // that it puts into its group
-	accepted     []*Route // that are attached and accepted
+	routes       []*Route // that it admits
 	lastAttached *Route   // for counting a route once
 }
 
@@ -86,33 +86,42 @@ type Set struct {
 //
 // (ListenerSetSpec.Listeners)
 func mergeListeners(s *Snapshot) ([]*Listener, []*Set) {
-	self := gatewayOwner(s.Gateway)
-	own := make([]*Listener, len(s.Gateway.Spec.Listeners))
-	for i := range s.Gateway.Spec.Listeners {
-		own[i] = newListener(self, s.Gateway.Spec.Listeners[i], s.Namespaces)
-	}
+	// One block for all, because there can be thousands.
+	block := make([]Listener, countListeners(s))
+	own := newListeners(&block, gatewayOwner(s.Gateway), s.Gateway.Spec.Listeners, s.Namespaces)
 	admission := newListenerAdmission(s)
 	sets := make([]*Set, len(s.ListenerSets))
 	for i, object := range s.ListenerSets {
-		sets[i] = newSet(object, s.Namespaces)
+		owner := setOwner(object)
+		sets[i] = &Set{Owner: owner, object: object, Listeners: newListeners(&block, owner, object.Spec.Listeners, s.Namespaces)}
 		sets[i].refuse(admission.problem(object.Namespace))
 	}
 	slices.SortFunc(sets, func(a, b *Set) int {
 		return cmp.Or(
 			compareAge(a.object.CreationTimestamp, b.object.CreationTimestamp),
-			cmp.Compare(a.Owner.NamespacedName.String(), b.Owner.NamespacedName.String()),
+			compareNames(a.Owner.NamespacedName, b.Owner.NamespacedName),
 		)
 	})
 	return own, sets
 }
 
-func newSet(object *gatewayv1.ListenerSet, namespaces map[string]*corev1.Namespace) *Set {
-	owner := setOwner(object)
-	set := &Set{Owner: owner, object: object, Listeners: make([]*Listener, len(object.Spec.Listeners))}
-	for i, entry := range object.Spec.Listeners {
-		set.Listeners[i] = newListener(owner, gatewayv1.Listener(entry), namespaces)
+func countListeners(s *Snapshot) int {
+	n := len(s.Gateway.Spec.Listeners)
+	for _, set := range s.ListenerSets {
+		n += len(set.Spec.Listeners)
 	}
-	return set
+	return n
+}
+
+// newListeners takes the listeners of one owner from the block. A Listener of
+// a Gateway and an entry of a ListenerSet have the same fields.
+func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](block *[]Listener, owner Owner, specs []L, namespaces map[string]*corev1.Namespace) []*Listener {
+	listeners := make([]*Listener, len(specs))
+	for i := range specs {
+		listeners[i], *block = &(*block)[0], (*block)[1:]
+		listeners[i].init(owner, gatewayv1.Listener(specs[i]), namespaces)
+	}
+	return listeners
 }
 
 // refuse marks the set and its entries as not admitted, if there is a problem.
@@ -126,8 +135,8 @@ func (s *Set) refuse(problem *Problem) {
 	}
 }
 
-func newListener(owner Owner, spec gatewayv1.Listener, namespaces map[string]*corev1.Namespace) *Listener {
-	l := &Listener{Owner: owner, Spec: spec}
+func (l *Listener) init(owner Owner, spec gatewayv1.Listener, namespaces map[string]*corev1.Namespace) {
+	l.Owner, l.Spec = owner, spec
 	// CRD default: allowedRoutes.namespaces.from is Same, and for an entry of a
 	// ListenerSet that is the set's namespace.
 	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
@@ -139,7 +148,22 @@ func newListener(owner Owner, spec gatewayv1.Listener, namespaces map[string]*co
 	}
 	l.SupportedKinds = supportedKinds(l)
 	l.allowed = newNamespaceRule(from, selector, owner.Namespace, namespaces)
-	return l
+}
+
+// compareNames orders by the joined string "{namespace}/{name}".
+func compareNames(a, b types.NamespacedName) int {
+	if a.Namespace == b.Namespace {
+		return strings.Compare(a.Name, b.Name)
+	}
+	n := min(len(a.Namespace), len(b.Namespace))
+	if order := strings.Compare(a.Namespace[:n], b.Namespace[:n]); order != 0 {
+		return order
+	}
+	// The slash after the shorter one meets a byte of the longer one.
+	if len(a.Namespace) == n {
+		return cmp.Compare('/', b.Namespace[n])
+	}
+	return cmp.Compare(a.Namespace[n], '/')
 }
 
 // compareAge orders older before younger. An object without a timestamp, as

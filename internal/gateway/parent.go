@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -52,8 +53,8 @@ func newParents(s *Snapshot, own []*Listener, sets []*Set) parents {
 	return p
 }
 
-// attachRoutes decides about every parentRef that leads here, counts the
-// routes of each listener and puts them into the listeners that serve.
+// attachRoutes decides about every parentRef that leads here, the older routes
+// first, and gives each listener the routes that it admits.
 func attachRoutes(routes []*Route, p parents) {
 	for _, route := range routes {
 		for _, ref := range route.parentRefs {
@@ -72,9 +73,9 @@ func attachRoutes(routes []*Route, p parents) {
 	}
 }
 
-// take counts an accepted route once, however many parentRefs lead here. A
-// route that is not accepted although a listener admits it still puts in the
-// 500 answers of what it asks for and cannot get.
+// take notes a route once, however many parentRefs lead here. A route that is
+// not accepted although the listener admits it does not count, but still puts
+// in the 500 answers of what it asks for and cannot get.
 func (l *Listener) take(route *Route, accepted bool) {
 	if l.lastAttached == route {
 		return
@@ -82,11 +83,8 @@ func (l *Listener) take(route *Route, accepted bool) {
 	l.lastAttached = route
 	if accepted {
 		l.AttachedRoutes++
-		l.accepted = append(l.accepted, route)
 	}
-	if l.Serves() {
-		l.routes = append(l.routes, route)
-	}
+	l.routes = append(l.routes, route)
 }
 
 // attach tries the owner's listeners one by one. A route that none of them
@@ -98,37 +96,61 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 			"%s has no listeners in effect: %s", owner, p.notAllowed.Message)
 		return parent
 	}
-	var selected, permitted, contested []*Listener
+	furthest := stepNone
 	for _, l := range p.listeners {
-		if !selects(ref, l) {
-			continue
-		}
-		selected = append(selected, l)
-		if !l.allowed.admits(route.Namespace) || !admitsKind(l, route.Kind) {
-			continue
-		}
-		permitted = append(permitted, l)
-		switch {
-		case !route.meets(l.Hostname()):
-		case l.servesOtherKind(route):
-			contested = append(contested, l)
-		default:
+		step := route.stepAt(l, ref)
+		if step == stepAdmitted {
 			parent.Listeners = append(parent.Listeners, l)
 		}
+		furthest = max(furthest, step)
 	}
-	switch {
-	case len(parent.Listeners) > 0:
-		parent.Rejected = route.unsupported()
-	case len(contested) > 0:
-		parent.Rejected = otherKind(route, contested[0])
-	case len(permitted) > 0:
-		parent.Rejected = noMatchingHostname(route, permitted)
-	case len(selected) > 0:
-		parent.Rejected = notAllowed(route, selected)
-	default:
-		parent.Rejected = noMatchingParent(route, ref, owner, p.listeners)
-	}
+	parent.Rejected = route.rejectedAt(furthest, parent, p.listeners)
 	return parent
+}
+
+// step is how far a route gets at a listener.
+type step int
+
+const (
+	stepNone      step = iota // the parentRef does not select it
+	stepSelected              // its allowedRoutes do not admit the route
+	stepPermitted             // their hostnames do not intersect
+	stepContested             // it has a route of another kind there
+	stepAdmitted
+)
+
+func (r *Route) stepAt(l *Listener, ref gatewayv1.ParentReference) step {
+	switch {
+	case !selects(ref, l):
+		return stepNone
+	case !l.allowed.admits(r.Namespace) || !admitsKind(l, r.Kind):
+		return stepSelected
+	case !r.meets(l.Hostname()):
+		return stepPermitted
+	case l.servesOtherKind(r):
+		return stepContested
+	default:
+		return stepAdmitted
+	}
+}
+
+// rejectedAt says why the route is not accepted, given the furthest step.
+func (r *Route) rejectedAt(furthest step, parent *Parent, listeners []*Listener) *Problem {
+	if furthest == stepAdmitted {
+		return r.unsupported()
+	}
+	// The listeners at which the route got that far.
+	at := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.stepAt(l, parent.Ref) != furthest })
+	switch furthest {
+	case stepContested:
+		return otherKind(r, at[0])
+	case stepPermitted:
+		return noMatchingHostname(r, at)
+	case stepSelected:
+		return notAllowed(r, at)
+	default:
+		return noMatchingParent(r, parent.Ref, parent.Owner, listeners)
+	}
 }
 
 // servesOtherKind reports whether the listener has a route of another kind on a
@@ -138,18 +160,20 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 // non-empty, then the implementation MUST accept exactly one of these two
 // routes", the older one. (GRPCRouteSpec.Hostnames)
 func (l *Listener) servesOtherKind(route *Route) bool {
-	return slices.ContainsFunc(l.accepted, func(other *Route) bool {
-		return other.Kind != route.Kind && shareHostname(route.hostnamesOn(l.Hostname()), other.hostnamesOn(l.Hostname()))
+	return slices.ContainsFunc(l.routes, func(other *Route) bool {
+		return other.Kind != route.Kind && !other.servesNothing() && shareHostname(route.hostnamesOn(l.Hostname()), other.hostnamesOn(l.Hostname()))
 	})
 }
 
-func shareHostname(a, b []servedHostname) bool {
-	return slices.ContainsFunc(a, func(x servedHostname) bool {
-		return slices.ContainsFunc(b, func(y servedHostname) bool {
-			_, ok := intersect(x.served, y.served)
-			return ok
-		})
-	})
+func shareHostname(a, b iter.Seq[servedHostname]) bool {
+	for x := range a {
+		for y := range b {
+			if _, ok := intersect(x.served, y.served); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // selects: "When SectionName is specified with Port, the name and port of the

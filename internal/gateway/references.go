@@ -41,14 +41,20 @@ func (r references) resolve(l *Listener) {
 	l.expired = r.expiry(l)
 }
 
+// httpKinds are the route kinds that HTTP and HTTPS carry. Every listener
+// shares the list, so nobody may change it.
+var httpKinds = []gatewayv1.RouteGroupKind{
+	{Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: KindHTTPRoute},
+	{Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: KindGRPCRoute},
+}
+
 // carriedKinds are the route kinds that a listener of the protocol can carry
 // and that we support.
 func carriedKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
 	if !supportedProtocol(p) {
 		return nil
 	}
-	group := gatewayv1.Group(gatewayv1.GroupName)
-	return []gatewayv1.RouteGroupKind{{Group: &group, Kind: KindHTTPRoute}, {Group: &group, Kind: KindGRPCRoute}}
+	return httpKinds
 }
 
 // supportedKinds returns the kinds for the listener's status: "If kinds are
@@ -60,7 +66,7 @@ func supportedKinds(l *Listener) []gatewayv1.RouteGroupKind {
 	if len(wanted) == 0 {
 		return carried
 	}
-	return slices.DeleteFunc(carried, func(kind gatewayv1.RouteGroupKind) bool {
+	return slices.DeleteFunc(slices.Clone(carried), func(kind gatewayv1.RouteGroupKind) bool {
 		return !slices.ContainsFunc(wanted, func(w gatewayv1.RouteGroupKind) bool { return sameKind(w, kind) })
 	})
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ type Route struct {
 	Kind string
 	types.NamespacedName
 	// Hostnames are those of the spec; none means the listener's own.
-	Hostnames []string
+	Hostnames []gatewayv1.Hostname
 	// Rules are those of the spec.
 	Rules []gatewayv1.HTTPRouteRule
 	// Parents has an entry for each parentRef that leads to the Gateway.
@@ -38,17 +39,21 @@ type Route struct {
 // normaliseRoutes returns the snapshot's routes, oldest first, then by
 // "{namespace}/{name}", then by kind.
 func normaliseRoutes(s *Snapshot) []*Route {
-	routes := make([]*Route, 0, len(s.HTTPRoutes)+len(s.GRPCRoutes))
-	for _, object := range s.HTTPRoutes {
-		routes = append(routes, newHTTPRoute(object))
+	block := make([]Route, len(s.HTTPRoutes)+len(s.GRPCRoutes))
+	for i, object := range s.HTTPRoutes {
+		block[i] = newHTTPRoute(object)
 	}
-	for _, object := range s.GRPCRoutes {
-		routes = append(routes, newGRPCRoute(object))
+	for i, object := range s.GRPCRoutes {
+		block[len(s.HTTPRoutes)+i] = newGRPCRoute(object)
+	}
+	routes := make([]*Route, len(block))
+	for i := range block {
+		routes[i] = &block[i]
 	}
 	slices.SortFunc(routes, func(a, b *Route) int {
 		return cmp.Or(
 			compareAge(a.created, b.created),
-			cmp.Compare(a.String(), b.String()),
+			compareNames(a.NamespacedName, b.NamespacedName),
 			cmp.Compare(a.Kind, b.Kind),
 		)
 	})
@@ -58,24 +63,20 @@ func normaliseRoutes(s *Snapshot) []*Route {
 	return routes
 }
 
-func newHTTPRoute(object *gatewayv1.HTTPRoute) *Route {
+func newHTTPRoute(object *gatewayv1.HTTPRoute) Route {
 	return newRoute(KindHTTPRoute, object, object.Spec.CommonRouteSpec, object.Spec.Hostnames, object.Spec.Rules)
 }
 
-func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec, hostnames []gatewayv1.Hostname, rules []gatewayv1.HTTPRouteRule) *Route {
-	route := &Route{
+func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec, hostnames []gatewayv1.Hostname, rules []gatewayv1.HTTPRouteRule) Route {
+	return Route{
 		Kind:           kind,
 		NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()},
-		Hostnames:      make([]string, len(hostnames)),
+		Hostnames:      hostnames,
 		Rules:          rules,
 		generation:     object.GetGeneration(),
 		created:        object.GetCreationTimestamp(),
 		parentRefs:     spec.ParentRefs,
 	}
-	for i, hostname := range hostnames {
-		route.Hostnames[i] = string(hostname)
-	}
-	return route
 }
 
 // The kinds of routes that ingress rules can serve.
@@ -141,32 +142,36 @@ func (r *Route) servesNothing() bool {
 // (HTTPRouteRule.Matches)
 func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
 	if len(rule.Matches) == 0 {
-		return []gatewayv1.HTTPRouteMatch{{}}
+		return everyRequest
 	}
 	return rule.Matches
 }
 
-// hostnamesOn returns the hostnames that the route serves on a listener, each
+var everyRequest = []gatewayv1.HTTPRouteMatch{{}}
+
+// hostnamesOn yields the hostnames that the route serves on a listener, each
 // with the one that the route wrote; none when they do not intersect.
-func (r *Route) hostnamesOn(listener string) []servedHostname {
-	if len(r.Hostnames) == 0 {
-		return []servedHostname{{served: listener}}
-	}
-	var served []servedHostname
-	for _, written := range r.Hostnames {
-		if hostname, ok := intersect(listener, written); ok {
-			served = append(served, servedHostname{written: written, served: hostname})
+func (r *Route) hostnamesOn(listener string) iter.Seq[servedHostname] {
+	return func(yield func(servedHostname) bool) {
+		if len(r.Hostnames) == 0 {
+			yield(servedHostname{served: listener})
+			return
+		}
+		for _, written := range r.Hostnames {
+			served, ok := intersect(listener, string(written))
+			if ok && !yield(servedHostname{written: string(written), served: served}) {
+				return
+			}
 		}
 	}
-	return served
 }
 
 // meets reports whether the route has a hostname on the listener.
 func (r *Route) meets(listener string) bool {
-	return len(r.Hostnames) == 0 || slices.ContainsFunc(r.Hostnames, func(written string) bool {
-		_, ok := intersect(listener, written)
-		return ok
-	})
+	for range r.hostnamesOn(listener) {
+		return true
+	}
+	return false
 }
 
 type servedHostname struct {
@@ -174,4 +179,10 @@ type servedHostname struct {
 	served  string // by the ingress rule
 }
 
-func (r *Route) describeHostnames() string { return strings.Join(r.Hostnames, ", ") }
+func (r *Route) describeHostnames() string {
+	names := make([]string, len(r.Hostnames))
+	for i, hostname := range r.Hostnames {
+		names[i] = string(hostname)
+	}
+	return strings.Join(names, ", ")
+}
