@@ -130,8 +130,8 @@ func (r *Result) Configuration() *provider.Configuration {
 		return nil
 	}
 	c := &provider.Configuration{Ingress: make([]provider.IngressRule, len(r.Rules))}
-	for i, rule := range r.Rules {
-		c.Ingress[i] = rule.IngressRule
+	for i := range r.Rules {
+		c.Ingress[i] = r.Rules[i].IngressRule()
 	}
 	return c
 }

@@ -18,17 +18,28 @@ const (
 
 // Rule is an ingress rule and where it comes from.
 type Rule struct {
-	provider.IngressRule
+	Hostname, Path, Service string
+	// OriginRequest is nil when the tunnel's own settings do.
+	OriginRequest *provider.OriginRequest
 	// Route is nil for a rule of no route: the end of a group, or of all.
 	Route *Route
 	// Number is that of the route's rule, and Match that of its match.
 	Number, Match int
 }
 
+// IngressRule returns the rule as the document has it.
+func (r *Rule) IngressRule() provider.IngressRule {
+	rule := provider.IngressRule{Hostname: r.Hostname, Path: r.Path, Service: r.Service}
+	if r.OriginRequest != nil {
+		rule.OriginRequest = *r.OriginRequest
+	}
+	return rule
+}
+
 // answer is what a rule of a route answers with.
 type answer struct {
 	service       string
-	originRequest provider.OriginRequest
+	originRequest *provider.OriginRequest
 	unsupported   []string // what it asks to be done and a tunnel cannot do
 }
 
@@ -72,11 +83,11 @@ func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
 
 // originRequest returns what a connector needs to know to reach the origin of a
 // route of the kind: gRPC is HTTP/2.
-func originRequest(kind string) provider.OriginRequest {
+func originRequest(kind string) *provider.OriginRequest {
 	if kind == KindGRPCRoute {
-		return provider.OriginRequest{HTTP2Origin: ptr.To(true)}
+		return &provider.OriginRequest{HTTP2Origin: ptr.To(true)}
 	}
-	return provider.OriginRequest{}
+	return nil
 }
 
 // group is what one hostname of the table serves.
@@ -99,10 +110,10 @@ func ingressRules(listeners []*Listener) []Rule {
 		}
 		// What the group does not serve must not fall through to a wider one.
 		if widerIn(groups, g.hostname) {
-			out.add(Rule{IngressRule: provider.IngressRule{Hostname: g.hostname, Service: serviceNotFound}})
+			out.add(Rule{Hostname: g.hostname, Service: serviceNotFound})
 		}
 	}
-	out.add(Rule{IngressRule: provider.IngressRule{Service: serviceNotFound}})
+	out.add(Rule{Service: serviceNotFound})
 	return out.rules
 }
 
@@ -167,9 +178,8 @@ func (g *group) appendCandidates(buffer []candidate) []candidate {
 func (c *candidate) rule() Rule {
 	a := &c.route.answers[c.match.rule]
 	return Rule{
-		IngressRule: provider.IngressRule{
-			Hostname: c.hostname.served, Path: c.match.path.expression, Service: a.service, OriginRequest: a.originRequest,
-		},
+		Hostname: c.hostname.served, Path: c.match.path.expression,
+		Service: a.service, OriginRequest: a.originRequest,
 		Route: c.route, Number: c.match.rule, Match: c.match.match,
 	}
 }
