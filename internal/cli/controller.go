@@ -77,7 +77,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	m, err := newManager(kube, c, logger)
 	if err != nil {
-		return fmt.Errorf("preparing the controller: %w", err)
+		return fmt.Errorf("preparing the controller (outside a cluster, --leader-election needs --leader-election-namespace): %w", err)
 	}
 	clusterID, err := clusterID(ctx, m.GetAPIReader(), c.Gateway.ClusterID)
 	if err != nil {
@@ -138,9 +138,12 @@ func scheme() *runtime.Scheme {
 
 func restConfig(k config.Kubernetes) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	if k.Kubeconfig != "" {
-		rules.Precedence = filepath.SplitList(k.Kubeconfig)
-		rules.WarnIfAllMissing = true
+	switch files := filepath.SplitList(k.Kubeconfig); len(files) {
+	case 0:
+	case 1:
+		rules.ExplicitPath = files[0] // one that is missing is an error
+	default:
+		rules.Precedence = files
 	}
 	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {

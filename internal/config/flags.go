@@ -37,7 +37,7 @@ func (c *Cloudflare) flags() *pflag.FlagSet {
 func (g *Gateway) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
 	f.StringVar(&g.ControllerName, "controller-name", DefaultControllerName, "`name` that GatewayClasses of this controller carry in spec.controllerName")
-	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` with which the name of every tunnel begins; give one to get the same tunnels back after a rebuild of the cluster (default the UID of the namespace kube-system)")
+	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` with which the name of every tunnel begins; give one to find the same tunnels again after a rebuild of the cluster, which then need the annotation tunnelgateway.dev/takeover (default the UID of the namespace kube-system)")
 	f.StringVar(&g.ClusterDomain, "cluster-domain", DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.DurationVar(&g.DriftInterval, "drift-interval", 10*time.Minute, "how often a tunnel's configuration is read back, to notice foreign edits")
 	f.IntVar(&g.Workers, "workers", 4, "how many Gateways are worked on at once")
@@ -55,7 +55,7 @@ const (
 
 func (k *Kubernetes) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("kubernetes", pflag.ContinueOnError)
-	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server (default KUBECONFIG, the cluster that the controller runs in, or ~/.kube/config)")
+	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server (default ~/.kube/config, or else the cluster that the controller runs in)")
 	f.Float32Var(&k.QPS, "kube-api-qps", 100, "requests to the API server per second, on average")
 	f.IntVar(&k.Burst, "kube-api-burst", 200, "requests to the API server at once")
 	f.BoolVar(&k.LeaderElection, "leader-election", true, "let one of several replicas work at a time")

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -52,7 +53,7 @@ func (r *classReconciler) allClasses(ctx context.Context, object client.Object) 
 	}
 	var list gatewayv1.GatewayClassList
 	if err := r.client.List(ctx, &list); err != nil {
-		return nil
+		log.FromContext(ctx).Error(err, "cannot list the GatewayClasses")
 	}
 	requests := make([]reconcile.Request, len(list.Items))
 	for i := range list.Items {
@@ -81,22 +82,28 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return reconcile.Result{}, r.writer.WriteClass(ctx, class.Name, decided)
 }
 
-// finalizer keeps the class while a Gateway uses it: "It is RECOMMENDED that
-// this resource be used as a template for Gateways [...] implementations
-// SHOULD add the `gateway-exists-finalizer.gateway.networking.k8s.io`
-// finalizer". (GatewayClass)
+// finalizer keeps the class while a Gateway uses it: "Whenever one or more
+// Gateways are using a GatewayClass, implementations SHOULD add the
+// `gateway-exists-finalizer.gateway.networking.k8s.io` finalizer on the
+// associated GatewayClass." (GatewayClass)
 func (r *classReconciler) finalizer(ctx context.Context, class *gatewayv1.GatewayClass) error {
 	var users gatewayv1.GatewayList
 	if err := r.client.List(ctx, &users, client.MatchingFields{state.IndexClass: class.Name}, client.Limit(1)); err != nil {
 		return fmt.Errorf("listing the Gateways of class %s: %w", class.Name, err)
 	}
+	used := len(users.Items) > 0
+	has := controllerutil.ContainsFinalizer(class, gatewayv1.GatewayClassFinalizerGatewaysExist)
+	if used == has || used && !class.DeletionTimestamp.IsZero() { // the API takes no new finalizer then
+		return nil
+	}
 	change := controllerutil.RemoveFinalizer
-	if len(users.Items) > 0 {
+	if used {
 		change = controllerutil.AddFinalizer
 	}
-	return changeFinalizers(ctx, r.client, r.live, class, func(o client.Object) bool {
+	err := changeFinalizers(ctx, r.client, r.live, class, func(o client.Object) bool {
 		return change(o, gatewayv1.GatewayClassFinalizerGatewaysExist)
 	})
+	return client.IgnoreNotFound(err)
 }
 
 // bundleVersions returns the version of each installed CRD of the Gateway API.

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
@@ -60,7 +60,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName}
 	return builder.TypedControllerManagedBy[state.Key](m).
 		Named("gateway").
-		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers}).
+		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
 		WithLogConstructor(logConstructor(m.GetLogger())).
 		Watches(&gatewayv1.Gateway{}, enqueue(w.fromGateway)).
 		Watches(&gatewayv1.GatewayClass{}, enqueue(w.fromClass)).
@@ -73,6 +73,11 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		Watches(&corev1.Service{}, enqueue(w.fromService), builder.WithPredicates(serviceChanged)).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue(w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
 		Complete(r)
+}
+
+// rateLimiter spaces the passes that failed at the API server.
+func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, lastRetry)
 }
 
 // tell makes an event of each step of an object's state.
@@ -105,7 +110,8 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, recorder
 			clusterID:      o.ClusterID,
 			driftInterval:  o.DriftInterval,
 			now:            time.Now,
-			byGateway:      map[types.NamespacedName]*tunnel{},
+			byGateway:      map[state.Key]*tunnel{},
+			owners:         map[provider.TunnelID]state.Key{},
 		},
 	}
 }

@@ -3,8 +3,10 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -16,43 +18,87 @@ const (
 	lastRetry  = time.Minute
 )
 
+// errGone: the Gateway does not exist any more, or was made anew.
+var errGone = errors.New("the Gateway is gone")
+
 // fault is why the last attempts failed, and when the next one is due. What
 // happens to the Gateway in between is reported, but not tried.
 type fault struct {
 	count   int
 	until   time.Time
+	cause   string // without the wait, to notice another one
 	message string
-	// unattended: only a person can help. That is looked at in every pass, since
+	// needsPerson: only a person can help. That is looked at in every pass, since
 	// it costs no call to the API.
-	unattended bool
+	needsPerson bool
+	// document is the hash of the one that was refused; another one is tried at
+	// once.
+	document string
 }
 
-// wait returns how long the next attempt has to wait.
-func (f *fault) wait(now time.Time) time.Duration {
-	if f.unattended {
+// wait returns how long the next attempt has to wait, given the hash of the
+// document that is wanted now.
+func (f *fault) wait(now time.Time, document string) time.Duration {
+	if f.needsPerson || f.document != "" && f.document != document {
 		return 0
 	}
 	return max(f.until.Sub(now), 0)
 }
 
+// attempt is what failed, in the words of messages and events.
+type attempt struct {
+	verb, event, action string
+	document            string // the hash of the document, of a push
+}
+
 // add notes a failed attempt and returns when the next one is due.
-func (f *fault) add(err error, now time.Time) time.Duration {
-	f.count++
-	_, f.unattended = errors.AsType[personError](err)
-	if f.unattended {
-		f.message = explain(err) + " The tunnel keeps its last configuration."
+func (f *fault) add(err error, a attempt, now time.Time) time.Duration {
+	f.cause = a.verb + " " + explain(err)
+	_, f.needsPerson = errors.AsType[personError](err)
+	if f.needsPerson {
+		f.message = f.cause
 		return lastRetry
 	}
 	wait := lastRetry
-	if f.count < 7 {
-		wait = min(firstRetry<<(f.count-1), lastRetry)
+	if f.count < 6 {
+		wait = min(firstRetry<<f.count, lastRetry)
 	}
+	f.count++
 	if asked, ok := provider.RetryAfter(err); ok {
 		wait = max(wait, asked)
 	}
 	f.until = now.Add(wait)
-	f.message = fmt.Sprintf("%s The tunnel keeps its last configuration. It is tried again in %s.", explain(err), wait.Round(time.Second))
+	f.message = fmt.Sprintf("%s It is tried again in %s.", f.cause, wait.Round(time.Second))
+	f.document = ""
+	if _, refused := errors.AsType[*provider.InvalidError](err); refused {
+		f.document = a.document
+	}
 	return wait
+}
+
+// explain says what happened, in words that stay the same from one attempt to
+// the next, and what to do where a person has to act. Details are in the log
+// and in the event.
+func explain(err error) string {
+	_, limited := errors.AsType[*provider.RateLimitedError](err)
+	_, unavailable := errors.AsType[*provider.UnavailableError](err)
+	switch {
+	case errors.Is(err, provider.ErrUnauthorized):
+		return "Cloudflare refuses the API token; it needs the permission Cloudflare Tunnel: Edit of the account."
+	case limited:
+		return "Cloudflare's API admits no more requests for a while."
+	case unavailable:
+		return "Cloudflare's API cannot be reached, or does not answer as it should."
+	default:
+		return capitalise(err.Error()) + "."
+	}
+}
+
+func capitalise(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // personError is an error that ends only when a person does something.
@@ -64,14 +110,7 @@ type personError interface {
 func (*foreignError) askPerson() {}
 func (*accountError) askPerson() {}
 func (*heldError) askPerson()    {}
-
-// explain says what happened and, where a person has to act, what to do.
-func explain(err error) string {
-	if errors.Is(err, provider.ErrUnauthorized) {
-		return fmt.Sprintf("Cloudflare refused: %v. Check the API token: it needs the permission Cloudflare Tunnel: Edit of the account.", err)
-	}
-	return fmt.Sprintf("The tunnel is not up to date: %v.", err)
-}
+func (*takenError) askPerson()   {}
 
 // foreignError: the tunnel holds a document that we did not write, and nobody
 // has permitted to replace it.
@@ -87,13 +126,23 @@ type accountError struct{ recorded, configured string }
 
 func (e *accountError) Error() string {
 	return fmt.Sprintf("the Gateway's tunnel is in account %s, but the controller is configured for account %s; "+
-		"configure the former, or delete the Gateway and make it again", e.recorded, e.configured)
+		"configure the former, or take the finalizer %s off the Gateway to leave its tunnel there", e.recorded, e.configured, state.Finalizer)
 }
 
 // heldError: another controller has not let go of the Gateway yet.
 type heldError struct{ controller gatewayv1.GatewayController }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("controller %s still holds the Gateway's tunnel, as the annotation %s says; it has to let go first",
-		e.controller, state.RecordAnnotation)
+	return fmt.Sprintf("controller %s still holds the Gateway's tunnel, as the annotation %s says, and has to let go first; "+
+		"if it is gone for good, remove that annotation and the finalizer %s", e.controller, state.RecordAnnotation, state.Finalizer)
+}
+
+// takenError: the tunnel of this name belongs to another Gateway already.
+type takenError struct {
+	tunnel  provider.TunnelID
+	gateway types.NamespacedName
+}
+
+func (e *takenError) Error() string {
+	return fmt.Sprintf("tunnel %s belongs to Gateway %s, whose namespace and name give the same name of a tunnel; rename one of the two", e.tunnel, e.gateway)
 }

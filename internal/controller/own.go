@@ -2,13 +2,17 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,28 +24,49 @@ import (
 )
 
 // claim puts finalizer and record on the Gateway, in one write and before
-// there is anything that could be orphaned.
+// there is anything that could be orphaned, and puts back what somebody took
+// off. It is decided on the live object: the cache may not know yet what an
+// earlier leader recorded.
 func (ts *tunnels) claim(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	if holder := t.record.Controller; holder != "" && holder != ts.controllerName {
-		return &heldError{controller: holder}
+	if ts.claimed(t, g) {
+		return nil
 	}
 	record := t.record
-	if record.Controller == "" {
-		record = state.Record{Controller: ts.controllerName, Account: ts.account}
-	}
-	err := ts.changeFinalizers(ctx, g, func(o client.Object) bool {
-		added := controllerutil.AddFinalizer(o, state.Finalizer)
-		if added || t.record.Controller == "" {
-			setRecord(o, record)
-			return true
+	var held error
+	err := changeFinalizers(ctx, ts.client, ts.live, g, func(o client.Object) bool {
+		live, _ := state.ReadRecord(o) // one that does not parse is no record
+		switch {
+		case live.Controller != "" && live.Controller != ts.controllerName:
+			held = &heldError{controller: live.Controller}
+			return false
+		case t.record.Controller == ts.controllerName: // what this process recorded is the newest
+		case live.Controller == ts.controllerName:
+			record = live
+		default:
+			record = state.Record{Controller: ts.controllerName, Account: ts.account}
 		}
-		return false
+		added := controllerutil.AddFinalizer(o, state.Finalizer)
+		changed := o.GetAnnotations()[state.RecordAnnotation] != record.String()
+		setRecord(o, record)
+		return added || changed
 	})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return errGone
+	case err != nil:
 		return err
+	case held != nil:
+		return held
 	}
 	t.record = record
 	return nil
+}
+
+// claimed reports whether the cached Gateway has finalizer and record already.
+func (ts *tunnels) claimed(t *tunnel, g *gatewayv1.Gateway) bool {
+	return t.record.Controller == ts.controllerName &&
+		controllerutil.ContainsFinalizer(g, state.Finalizer) &&
+		g.Annotations[state.RecordAnnotation] == t.record.String()
 }
 
 // holds reports whether the Gateway is kept by us: it has the finalizer, and
@@ -54,11 +79,18 @@ func (ts *tunnels) holds(loaded *state.Loaded) bool {
 	return holder == ts.controllerName || holder == "" && loaded.Ours
 }
 
-// writeRecord puts the record into the Gateway's annotation.
+// writeRecord puts the record into the annotation of this very Gateway, not of
+// one that was made anew under its name.
 func (ts *tunnels) writeRecord(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, record state.Record) error {
-	changed := g.DeepCopy()
-	setRecord(changed, record)
-	if err := ts.client.Patch(ctx, changed, client.MergeFrom(g)); err != nil {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         g.UID,
+		"annotations": map[string]string{state.RecordAnnotation: record.String()},
+	}})
+	if err != nil {
+		return fmt.Errorf("marshalling the record: %w", err)
+	}
+	target := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}}
+	if err := ts.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("recording the tunnel on the Gateway: %w", err)
 	}
 	t.record = record
@@ -76,37 +108,35 @@ func setRecord(o client.Object, record state.Record) {
 
 // unclaim takes finalizer and record off the Gateway.
 func (ts *tunnels) unclaim(ctx context.Context, g *gatewayv1.Gateway) error {
-	return ts.changeFinalizers(ctx, g, func(o client.Object) bool {
+	err := changeFinalizers(ctx, ts.client, ts.live, g, func(o client.Object) bool {
 		annotations := maps.Clone(o.GetAnnotations())
 		delete(annotations, state.RecordAnnotation)
 		o.SetAnnotations(annotations)
 		return controllerutil.RemoveFinalizer(o, state.Finalizer)
 	})
+	return client.IgnoreNotFound(err)
 }
 
-func (ts *tunnels) changeFinalizers(ctx context.Context, g *gatewayv1.Gateway, change func(client.Object) bool) error {
-	return changeFinalizers(ctx, ts.client, ts.live, g, change)
-}
-
-// changeFinalizers changes the list as a whole, so it insists on the version
-// that it read: another's finalizer must not get lost.
+// changeFinalizers changes the live object, when change says that there is
+// something to write. The list of finalizers is replaced as a whole, so the
+// write insists on the version that was read: another's finalizer must not get
+// lost. An object that is gone, or was made anew, is not found.
 func changeFinalizers(ctx context.Context, c client.Client, live client.Reader, object client.Object, change func(client.Object) bool) error {
-	if !change(object.DeepCopyObject().(client.Object)) {
-		return nil
-	}
+	current := object.DeepCopyObject().(client.Object)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		// Reading into an object that is not empty would keep what is gone.
-		current := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
 		if err := live.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 			return err
 		}
+		if current.GetUID() != object.GetUID() {
+			return apierrors.NewNotFound(schema.GroupResource{Group: gatewayv1.GroupName, Resource: fmt.Sprintf("%T", object)}, object.GetName())
+		}
 		before := current.DeepCopyObject().(client.Object)
-		if current.GetUID() != object.GetUID() || !change(current) {
+		if !change(current) {
 			return nil
 		}
 		return c.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		return fmt.Errorf("changing the finalizers of %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
@@ -116,20 +146,20 @@ func changeFinalizers(ctx context.Context, c client.Client, live client.Reader, 
 // not make as it is. It returns why that is not done yet, or "", and when to
 // come back.
 func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (string, time.Duration) {
-	if wait := t.fault.wait(ts.now()); wait > 0 {
+	if !t.leaving {
+		// Whatever kept a push waiting does not keep the deletion waiting.
+		t.leaving, t.fault = true, fault{}
+	}
+	if wait := t.fault.wait(ts.now(), ""); wait > 0 {
 		return t.fault.message, wait
 	}
 	err := ts.deleteTunnel(ctx, t, g)
 	if err == nil {
 		return "", 0
 	}
-	wait := t.fault.add(err, ts.now())
-	t.fault.message = fmt.Sprintf("The Gateway is kept until its tunnel is deleted. %s It is tried again in %s.", explain(err), wait.Round(time.Second))
-	logFault(ctx, err, "the tunnel is not deleted", t.record.Tunnel, wait)
-	if t.fault.count == 1 {
-		ts.event(g, corev1.EventTypeWarning, "DeletionFailed", "Delete", t.fault.message)
-	}
-	return t.fault.message, wait
+	return ts.failed(ctx, t, g, err, attempt{
+		verb: "The Gateway is kept until its tunnel is deleted.", event: "DeletionFailed", action: "Delete",
+	})
 }
 
 func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
@@ -152,7 +182,7 @@ func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 }
 
 // recordForDeletion returns the record, also of a tunnel whose creation broke
-// off before it was recorded: such a tunnel has no rules.
+// off before it was recorded: such a tunnel was never configured.
 func (ts *tunnels) recordForDeletion(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (state.Record, error) {
 	if t.record.Tunnel != "" {
 		return t.record, nil
@@ -167,7 +197,7 @@ func (ts *tunnels) recordForDeletion(ctx context.Context, t *tunnel, g *gatewayv
 	if err := ts.read(ctx, t, found.ID); err != nil {
 		return state.Record{}, err
 	}
-	if len(t.remote.Ingress) > 0 {
+	if t.version > 0 {
 		return state.Record{Account: ts.account, Tunnel: found.ID, Origin: state.OriginAdopted}, nil
 	}
 	return state.Record{Account: ts.account, Tunnel: found.ID, Origin: state.OriginCreated}, nil

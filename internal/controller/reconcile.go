@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -50,15 +51,18 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 
 // serve carries out the decision about a Gateway of ours.
 func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loaded) (reconcile.Result, error) {
-	if loaded.RecordError != nil {
-		log.FromContext(ctx).Error(loaded.RecordError, "the tunnel is looked up by its name")
-	}
 	loaded.Snapshot.Now = r.now()
 	result := gateway.Build(loaded.Snapshot, r.decisions)
 	t := r.tunnels.of(loaded)
 	push, again := r.push(ctx, t, loaded, result)
-	err := r.writer.Write(ctx, key.NamespacedName, result.Report(push, t.record.Tunnel))
-	return reconcile.Result{RequeueAfter: again}, err
+	if ctx.Err() != nil {
+		return reconcile.Result{}, nil // the controller ends; the next one looks again
+	}
+	report := result.Report(push, r.tunnels.ownTunnel(t))
+	if err := r.writer.Write(ctx, key.NamespacedName, report); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
 }
 
 // push puts the decision into effect and returns how it went and when to come
@@ -66,9 +70,9 @@ func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loa
 func (r *reconciler) push(ctx context.Context, t *tunnel, loaded *state.Loaded, result *gateway.Result) (gateway.Push, time.Duration) {
 	want := result.Configuration()
 	if want == nil {
-		return gateway.Push{}, 0
+		return gateway.Push{State: gateway.PushOutstanding}, 0
 	}
-	known := t.record.Tunnel
+	known := r.tunnels.ownTunnel(t)
 	type outcome struct {
 		push  gateway.Push
 		again time.Duration
@@ -85,7 +89,7 @@ func (r *reconciler) push(ctx context.Context, t *tunnel, loaded *state.Loaded, 
 		return o.push, o.again
 	case <-slow.C:
 		report := result.Report(gateway.Push{State: gateway.PushOutstanding}, known)
-		if err := r.writer.Write(ctx, loadedName(loaded), report); err != nil {
+		if err := r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), report); err != nil {
 			log.FromContext(ctx).Error(err, "statuses were not written while a push is under way")
 		}
 	}
@@ -94,19 +98,24 @@ func (r *reconciler) push(ctx context.Context, t *tunnel, loaded *state.Loaded, 
 }
 
 // release lets go of a Gateway that is being deleted or is not ours any more,
-// and takes back what was said about it. A key that never was ours costs
-// nothing here.
+// and takes back what was said about it. For a key that never was ours there is
+// nothing to take back.
 func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.Loaded) (reconcile.Result, error) {
 	report := gateway.Withdraw(key, loaded.Snapshot)
 	if !r.tunnels.holds(loaded) {
 		r.tunnels.forget(key)
-		// Without our finalizer nobody can tell who spoke about the sets.
-		report.ListenerSets = nil
+		if !loaded.Ours {
+			// Without our finalizer nobody can tell who spoke about the sets.
+			report.ListenerSets = nil
+		}
 		return reconcile.Result{}, r.writer.WriteAttached(ctx, report)
 	}
 	t := r.tunnels.of(loaded)
 	if problem, again := r.tunnels.letGo(ctx, t, loaded.Gateway); problem != "" {
-		return reconcile.Result{RequeueAfter: again}, r.reportHeld(ctx, t, loaded, problem)
+		if err := r.reportHeld(ctx, t, loaded, problem); err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	if err := r.writer.WriteAttached(ctx, report); err != nil {
 		return reconcile.Result{}, err
@@ -127,5 +136,5 @@ func (r *reconciler) reportHeld(ctx context.Context, t *tunnel, loaded *state.Lo
 	loaded.Snapshot.Now = r.now()
 	result := gateway.Build(loaded.Snapshot, r.decisions)
 	push := gateway.Push{State: gateway.PushFailed, Message: problem}
-	return r.writer.Write(ctx, loadedName(loaded), result.Report(push, t.record.Tunnel))
+	return r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), result.Report(push, r.tunnels.ownTunnel(t)))
 }

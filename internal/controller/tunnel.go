@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -37,7 +38,8 @@ type tunnels struct {
 	now            func() time.Time
 
 	mu        sync.Mutex
-	byGateway map[types.NamespacedName]*tunnel
+	byGateway map[state.Key]*tunnel
+	owners    map[provider.TunnelID]state.Key
 }
 
 // tunnel is what is known of one Gateway's tunnel. Only the worker that has
@@ -52,8 +54,12 @@ type tunnel struct {
 	version provider.Version
 	readAt  time.Time // when it is to be read again
 
-	pace  pace
-	fault fault
+	// inEffect is the hash of the document that is certain to be in effect.
+	inEffect string
+
+	pace    pace
+	fault   fault
+	leaving bool // the Gateway is being let go
 }
 
 // of returns the tunnel of a loaded Gateway. What this process recorded is
@@ -61,11 +67,11 @@ type tunnel struct {
 func (ts *tunnels) of(loaded *state.Loaded) *tunnel {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	name := loadedName(loaded)
-	t := ts.byGateway[name]
+	key := loadedKey(loaded.Gateway)
+	t := ts.byGateway[key]
 	if t == nil || t.gateway != loaded.Gateway.UID {
 		t = &tunnel{gateway: loaded.Gateway.UID}
-		ts.byGateway[name] = t
+		ts.byGateway[key] = t
 	}
 	if t.record.Controller != ts.controllerName {
 		t.record = loaded.Record
@@ -76,15 +82,47 @@ func (ts *tunnels) of(loaded *state.Loaded) *tunnel {
 func (ts *tunnels) forget(key state.Key) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	delete(ts.byGateway, key.NamespacedName)
+	delete(ts.byGateway, key)
+	maps.DeleteFunc(ts.owners, func(_ provider.TunnelID, owner state.Key) bool { return owner == key })
+}
+
+// ownTunnel returns the tunnel, or nothing when another controller holds it.
+func (ts *tunnels) ownTunnel(t *tunnel) provider.TunnelID {
+	if t.record.Controller != ts.controllerName {
+		return ""
+	}
+	return t.record.Tunnel
+}
+
+// take reserves the tunnel for the Gateway, or says whose it is: the names of
+// two Gateways may give the same name of a tunnel, and the first one keeps it.
+func (ts *tunnels) take(ctx context.Context, g *gatewayv1.Gateway, id provider.TunnelID) error {
+	var others gatewayv1.GatewayList
+	if err := ts.client.List(ctx, &others, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("looking for another owner of the tunnel: %w", err)
+	}
+	for i := range others.Items {
+		other := &others.Items[i]
+		if record, _ := state.ReadRecord(other); record.Tunnel == id && other.UID != g.UID {
+			return &takenError{tunnel: id, gateway: client.ObjectKeyFromObject(other)}
+		}
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	key := loadedKey(g)
+	if owner, ok := ts.owners[id]; ok && owner != key {
+		return &takenError{tunnel: id, gateway: owner.NamespacedName}
+	}
+	ts.owners[id] = key
+	return nil
 }
 
 // pacing returns how long the key's next push has to wait.
 func (ts *tunnels) pacing(key state.Key) time.Duration {
 	ts.mu.Lock()
-	t := ts.byGateway[key.NamespacedName]
+	t := ts.byGateway[key]
 	ts.mu.Unlock()
-	if t == nil || key.Kind != gateway.KindGateway {
+	if t == nil {
 		return 0
 	}
 	return t.pace.wait(ts.now())
@@ -93,40 +131,63 @@ func (ts *tunnels) pacing(key state.Key) time.Duration {
 // apply makes the tunnel exist and its document the wanted one. It returns how
 // that went and when to come back.
 func (ts *tunnels) apply(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (gateway.Push, time.Duration) {
-	if wait := t.fault.wait(ts.now()); wait > 0 {
-		return gateway.Push{State: gateway.PushFailed, Message: t.fault.message}, wait
+	t.leaving = false
+	document := want.Hash()
+	if wait := t.fault.wait(ts.now(), document); wait > 0 {
+		return t.afterFailure(document), wait
 	}
 	err := ts.ensure(ctx, t, g)
 	if err == nil {
 		err = ts.configure(ctx, t, g, want)
 	}
-	if err != nil {
-		wait := ts.failed(ctx, t, g, err)
-		return gateway.Push{State: gateway.PushFailed, Message: t.fault.message}, wait
+	switch {
+	case err == nil:
+		if t.fault.message != "" {
+			ts.event(g, corev1.EventTypeNormal, "Recovered", "Push", "The tunnel's configuration is in effect again.")
+		}
+		t.fault, t.inEffect = fault{}, document
+		return gateway.Push{State: gateway.PushSucceeded}, ts.untilRead(t)
+	case ctx.Err() != nil || errors.Is(err, errGone):
+		// The controller ends, or there is nobody to speak about.
+		t.known = false
+		return gateway.Push{State: gateway.PushOutstanding}, 0
 	}
-	if t.fault.message != "" {
-		ts.event(g, corev1.EventTypeNormal, "Recovered", "Push", "The tunnel's configuration is in effect again.")
-	}
-	t.fault = fault{}
-	return gateway.Push{State: gateway.PushSucceeded}, ts.untilRead(t)
+	_, wait := ts.failed(ctx, t, g, err, attempt{
+		verb: "The tunnel keeps its last configuration.", event: "PushFailed", action: "Push", document: document,
+	})
+	return t.afterFailure(document), wait
 }
 
-// failed notes a failed attempt, says so once, and returns when the next one is
-// due.
-func (ts *tunnels) failed(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, err error) time.Duration {
-	before := t.fault.message
-	wait := t.fault.add(err, ts.now())
-	if !t.fault.unattended {
+// afterFailure returns what a failed attempt means for the wanted document: one
+// that is in effect already stays in effect when it cannot be read back.
+func (t *tunnel) afterFailure(document string) gateway.Push {
+	switch {
+	case t.inEffect == document:
+		return gateway.Push{State: gateway.PushSucceeded}
+	case t.record.Hash == document && t.record.Previous == "" && !t.fault.needsPerson:
+		// An earlier process wrote it, as far as the record tells.
+		return gateway.Push{State: gateway.PushOutstanding}
+	default:
+		return gateway.Push{State: gateway.PushFailed, Message: t.fault.message}
+	}
+}
+
+// failed notes a failed attempt and tells of each cause once. It returns the
+// message, and when the next attempt is due.
+func (ts *tunnels) failed(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, err error, a attempt) (string, time.Duration) {
+	before := t.fault
+	wait := t.fault.add(err, a, ts.now())
+	if !t.fault.needsPerson {
 		// What the API holds is not known any more.
 		t.known = false
 	}
-	if t.fault.message != before {
+	if t.fault.message != before.message {
 		logFault(ctx, err, "the tunnel is not up to date", t.record.Tunnel, wait)
 	}
-	if t.fault.count == 1 {
-		ts.event(g, corev1.EventTypeWarning, "PushFailed", "Push", t.fault.message)
+	if t.fault.cause != before.cause {
+		ts.event(g, corev1.EventTypeWarning, a.event, a.action, fmt.Sprintf("%s (%v)", t.fault.message, err))
 	}
-	return wait
+	return t.fault.message, wait
 }
 
 // logFault logs as an error what somebody has to look at, and a failure that may
@@ -156,6 +217,9 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 	if err != nil {
 		return err
 	}
+	if err := ts.take(ctx, g, found.ID); err != nil {
+		return err
+	}
 	origin := state.OriginCreated
 	if found.Created {
 		t.known, t.remote, t.version, t.readAt = true, provider.Configuration{}, 0, ts.nextRead()
@@ -164,10 +228,12 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 		if err := ts.read(ctx, t, found.ID); err != nil {
 			return err
 		}
-		// A tunnel of our name without rules is one whose creation broke off
-		// before it was recorded.
-		if len(t.remote.Ingress) > 0 {
+		// A tunnel of our name that was never configured is one whose creation
+		// broke off before it was recorded.
+		if t.version > 0 {
 			origin = state.OriginAdopted
+			ts.event(g, corev1.EventTypeNormal, "TunnelAdopted", "Create",
+				fmt.Sprintf("Found tunnel %s (%s), with a configuration that was not written for this Gateway.", found.Name, found.ID))
 		}
 	}
 	record := t.record
@@ -194,13 +260,11 @@ func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 		return ts.writeRecord(ctx, t, g, t.record.Writing(wanted, ""))
 	}
 	record := t.record
-	if len(t.remote.Ingress) > 0 && !record.Knows(have) {
-		record.TakenOver = record.TakenOver || takeover(g)
-		if !record.MayReplace() {
-			return &foreignError{tunnel: record.Tunnel}
+	if t.version > 0 && !record.Knows(have) {
+		var err error
+		if record, err = ts.mayReplace(g, record); err != nil {
+			return err
 		}
-		ts.event(g, corev1.EventTypeWarning, "ForeignEdit", "Push",
-			fmt.Sprintf("The configuration of tunnel %s was changed by somebody else; it is put right.", record.Tunnel))
 	}
 	if err := ts.writeRecord(ctx, t, g, record.Writing(wanted, have)); err != nil {
 		return err
@@ -208,10 +272,28 @@ func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 	return ts.write(ctx, t, want)
 }
 
+// mayReplace decides about a document that somebody else wrote: it is put right
+// on a tunnel that we made, and on another one when a user permits it.
+func (ts *tunnels) mayReplace(g *gatewayv1.Gateway, record state.Record) (state.Record, error) {
+	switch {
+	case record.MayReplace():
+		ts.event(g, corev1.EventTypeWarning, "ForeignEdit", "Push",
+			fmt.Sprintf("The configuration of tunnel %s was changed by somebody else; it is put right.", record.Tunnel))
+	case takeover(g):
+		record.TakenOver = true
+		ts.event(g, corev1.EventTypeNormal, "TakenOver", "Push",
+			fmt.Sprintf("The configuration of tunnel %s is replaced, as the annotation %s permits.", record.Tunnel, state.TakeoverAnnotation))
+	default:
+		return record, &foreignError{tunnel: record.Tunnel}
+	}
+	return record, nil
+}
+
 // write replaces the document.
 func (ts *tunnels) write(ctx context.Context, t *tunnel, want provider.Configuration) error {
 	want.Unmodelled = t.remote.Unmodelled
 	t.pace.pushed(ts.now())
+	t.inEffect = "" // until the answer says what is
 	version, err := ts.provider.Configure(ctx, t.record.Tunnel, want)
 	if err != nil {
 		return err
@@ -219,8 +301,9 @@ func (ts *tunnels) write(ctx context.Context, t *tunnel, want provider.Configura
 	// A version that is not the next one means that somebody else wrote in
 	// between; whose document came last has to be read.
 	t.known = version == t.version+1
+	log.FromContext(ctx).Info("wrote the tunnel's configuration", "tunnel", t.record.Tunnel,
+		"rules", len(want.Ingress), "version", version, "expected", t.version+1)
 	t.remote, t.version = want, version
-	log.FromContext(ctx).Info("wrote the tunnel's configuration", "tunnel", t.record.Tunnel, "rules", len(want.Ingress), "version", version)
 	return nil
 }
 
@@ -260,14 +343,13 @@ func (ts *tunnels) untilRead(t *tunnel) time.Duration {
 // maxNameLength is well below what the API takes.
 const maxNameLength = 96
 
-// name returns the name of the Gateway's tunnel, unique in the account and the
-// same for ever.
+// name returns the name of the Gateway's tunnel, the same for ever.
 func (ts *tunnels) name(g *gatewayv1.Gateway) string {
 	name := strings.Join([]string{ts.clusterID, g.Namespace, g.Name}, "-")
 	if len(name) <= maxNameLength {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
+	sum := sha256.Sum256([]byte(strings.Join([]string{ts.clusterID, g.Namespace, g.Name}, "/")))
 	suffix := "-" + hex.EncodeToString(sum[:5])
 	return name[:maxNameLength-len(suffix)] + suffix
 }
@@ -278,6 +360,4 @@ func (ts *tunnels) event(g *gatewayv1.Gateway, kind, reason, action, note string
 	ts.events.Eventf(g, nil, kind, reason, action, "%s", note)
 }
 
-func loadedName(loaded *state.Loaded) types.NamespacedName {
-	return client.ObjectKeyFromObject(loaded.Gateway)
-}
+func loadedKey(g *gatewayv1.Gateway) state.Key { return state.GatewayKey(g.Namespace, g.Name) }

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -74,20 +73,21 @@ func (w watches) fromRoute(ctx context.Context, route client.Object) ([]state.Ke
 	return keys, nil
 }
 
-// fromParent follows a ListenerSet to its Gateway.
+// fromParent follows a ListenerSet to its Gateway, and stays with one that
+// leads to none.
 func (w watches) fromParent(ctx context.Context, parent gateway.Owner) ([]state.Key, error) {
 	if parent.Kind == gateway.KindGateway {
 		return []state.Key{parent}, nil
 	}
 	var set gatewayv1.ListenerSet
 	err := w.reader.Get(ctx, parent.NamespacedName, &set)
-	if apierrors.IsNotFound(err) {
-		return []state.Key{parent}, nil
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
 	}
 	if key, ok := state.ParentGateway(&set); err == nil && ok {
 		return []state.Key{key}, nil
 	}
-	return nil, err
+	return []state.Key{parent}, nil
 }
 
 func (w watches) fromNamespace(ctx context.Context, namespace *corev1.Namespace) ([]state.Key, error) {

@@ -31,13 +31,13 @@ func (o origin) url() string { return o.scheme + "://" + o.address }
 // it does not resolve.
 func (r backendResolver) origin(ref gatewayv1.BackendObjectReference, route *Route) (origin, *Problem) {
 	if group, kind := ptr.Deref(ref.Group, ""), ptr.Deref(ref.Kind, "Service"); group != "" || kind != "Service" {
-		return origin{}, unresolved(gatewayv1.RouteReasonInvalidKind, "%q is of kind %s, group %q; only Services of the core group are supported", ref.Name, kind, group)
+		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "%q is of kind %s, group %q; only Services of the core group are supported", ref.Name, kind, group)
 	}
 	name := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
 	if !r.grants.permit(referrer{route.Kind, route.Namespace}, target{"Service", name.Namespace, name.Name}) {
 		// Also when the Service does not exist: whoever may not refer to it must
 		// not learn that.
-		return origin{}, unresolved(gatewayv1.RouteReasonRefNotPermitted,
+		return origin{}, routeProblem(gatewayv1.RouteReasonRefNotPermitted,
 			"Service %s is in another namespace, and no ReferenceGrant there permits it from %ss of namespace %q", name, route.Kind, route.Namespace)
 	}
 	return r.resolve(name, ptr.Deref(ref.Port, 0))
@@ -46,14 +46,14 @@ func (r backendResolver) origin(ref gatewayv1.BackendObjectReference, route *Rou
 func (r backendResolver) resolve(name types.NamespacedName, number gatewayv1.PortNumber) (origin, *Problem) {
 	service := r.services[name]
 	if service == nil {
-		return origin{}, unresolved(gatewayv1.RouteReasonBackendNotFound, "Service %s does not exist", name)
+		return origin{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s does not exist", name)
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return origin{}, unresolved(gatewayv1.RouteReasonInvalidKind, "Service %s is of type ExternalName, which could point anywhere", name)
+		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "Service %s is of type ExternalName, which could point anywhere", name)
 	}
 	port := servicePort(service, number)
 	if port == nil {
-		return origin{}, unresolved(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", name, number)
+		return origin{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", name, number)
 	}
 	scheme, problem := originScheme(name, port)
 	if problem != nil {
@@ -86,7 +86,7 @@ func originScheme(name types.NamespacedName, port *corev1.ServicePort) (string, 
 	case "https", "kubernetes.io/wss":
 		return "https", nil
 	default:
-		return "", unresolved(gatewayv1.RouteReasonUnsupportedProtocol,
+		return "", routeProblem(gatewayv1.RouteReasonUnsupportedProtocol,
 			"port %d of Service %s has appProtocol %q, which a tunnel cannot reach", port.Port, name, protocol)
 	}
 }
@@ -125,12 +125,12 @@ func (r backendResolver) namedPort(name types.NamespacedName, port *corev1.Servi
 		}
 	}
 	if lowest == 0 {
-		return 0, unresolved(gatewayv1.RouteReasonBackendNotFound,
+		return 0, routeProblem(gatewayv1.RouteReasonBackendNotFound,
 			"headless Service %s names its target port %q, and no EndpointSlice says its number", name, port.TargetPort.StrVal)
 	}
 	return lowest, nil
 }
 
-func unresolved(reason gatewayv1.RouteConditionReason, format string, args ...any) *Problem {
+func routeProblem(reason gatewayv1.RouteConditionReason, format string, args ...any) *Problem {
 	return &Problem{Reason: string(reason), Message: fmt.Sprintf(format, args...)}
 }

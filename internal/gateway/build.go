@@ -25,8 +25,7 @@ type Snapshot struct {
 	Now time.Time
 	// Gateway is the one to decide about.
 	Gateway *gatewayv1.Gateway
-	// Class is the Gateway's class, or nil when there is none to be had, as in
-	// a folder of manifests.
+	// Class is the Gateway's class; nil counts as one without parameters.
 	Class *gatewayv1.GatewayClass
 	// ListenerSets are those whose parentRef points to the Gateway, whether the
 	// Gateway allows them or not.

@@ -45,8 +45,19 @@ func (c *conditions) set(kind string, status bool, reason, message string) {
 		value = metav1.ConditionTrue
 	}
 	c.list = append(c.list, metav1.Condition{
-		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: message,
+		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: shorten(message),
 	})
+}
+
+// longestMessage is well below what the API takes: a route can have more
+// mistakes than anybody reads.
+const longestMessage = 4096
+
+func shorten(message string) string {
+	if len(message) <= longestMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:longestMessage], "") + "…"
 }
 
 // check adds a condition that is true with the given reason and message unless
@@ -78,6 +89,15 @@ type Push struct {
 	// Message says, of an attempt that failed, what happened and when it is
 	// tried again.
 	Message string
+}
+
+// forTenants is the attempt as those may read of it who only attach to the
+// Gateway: they can do nothing about it.
+func (p Push) forTenants() Push {
+	if p.State == PushFailed {
+		p.Message = "The tunnel is not up to date; the status of the Gateway says why. It keeps its last configuration."
+	}
+	return p
 }
 
 // programmed adds the condition Programmed for something that is valid.

@@ -57,9 +57,9 @@ func (p *places) add(l *Listener) {
 }
 
 // rejectAcrossOwners rejects the listeners of one owner that an earlier owner
-// is in the way of: "Listeners on the parent Gateway take priority over all
-// others", then the earlier ListenerSet (GEP-1713). What is rejected here
-// holds nothing and cannot make a third listener lose.
+// is in the way of. In the order of [mergeListeners], the earlier owner wins,
+// so that a new ListenerSet never takes over what is served (GEP-1713). What is
+// rejected here holds nothing and cannot make a third listener lose.
 func rejectAcrossOwners(listeners []*Listener, held *places) {
 	for _, l := range listeners {
 		l.Rejected = lostToEarlierOwner(l, held)

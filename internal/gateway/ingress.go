@@ -44,8 +44,8 @@ type answer struct {
 }
 
 // answer returns what the route's rule of that number answers, and which of its
-// backendRefs do not resolve. "If all entries in BackendRefs are invalid, and
-// there are also no filters specified in this route rule, all traffic which
+// backendRefs do not resolve. "If *all* entries in BackendRefs are invalid, and
+// there are also no filters specified in this route rule, *all* traffic which
 // matches this rule MUST receive a 500 status code."
 // (HTTPRouteRule.BackendRefs)
 //
@@ -185,10 +185,10 @@ func (c *candidate) rule() Rule {
 }
 
 // compareCandidates: the hostname as the route wrote it, not the intersection
-// (GatewayRouteHostnameIntersectionPrecedence); then, from HTTPRouteRule.Matches,
-// ""Exact" path match. "Prefix" path match with largest number of characters",
-// "the oldest Route", "alphabetical order by "{namespace}/{name}"", "the FIRST
-// matching rule (in list order)".
+// (GatewayRouteHostnameIntersectionPrecedence); then, as HTTPRouteRule.Matches
+// demands, Exact paths before prefixes and longer prefixes before shorter ones,
+// older routes before younger ones, names by the alphabet, and within a route
+// the first in the list.
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(
 		compareSpecificity(a.hostname.written, b.hostname.written),

@@ -194,8 +194,8 @@ func inPrecedence(own []*Listener, sets []*Set) []*Listener {
 	return all
 }
 
-// newListenerAdmission returns which namespaces may add ListenerSets: "If
-// unset, the default is None." (GatewaySpec.AllowedListeners)
+// newListenerAdmission returns which namespaces may add ListenerSets: "The
+// default value is to allow no ListenerSets." (GatewaySpec.AllowedListeners)
 func newListenerAdmission(s *Snapshot) listenerAdmission {
 	from, selector := gatewayv1.NamespacesFromNone, (*metav1.LabelSelector)(nil)
 	if allowed := s.Gateway.Spec.AllowedListeners; allowed != nil && allowed.Namespaces != nil {

@@ -92,7 +92,7 @@ func (l *Listener) take(route *Route, accepted bool) {
 func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) *Parent {
 	parent := &Parent{Ref: ref, Owner: owner}
 	if p.notAllowed != nil {
-		parent.Rejected = rejection(gatewayv1.RouteReasonNoMatchingParent,
+		parent.Rejected = routeProblem(gatewayv1.RouteReasonNoMatchingParent,
 			"%s has no listeners in effect: %s", owner, p.notAllowed.Message)
 		return parent
 	}
@@ -176,8 +176,9 @@ func shareHostname(a, b iter.Seq[servedHostname]) bool {
 	return false
 }
 
-// selects: "When SectionName is specified with Port, the name and port of the
-// selected listener must match both specified values." (ParentReference.Port)
+// selects: "When both Port and SectionName are specified, the name and port of
+// the selected listener must match both specified values."
+// (ParentReference.Port)
 func selects(ref gatewayv1.ParentReference, l *Listener) bool {
 	return (ref.SectionName == nil || *ref.SectionName == l.Spec.Name) &&
 		(ref.Port == nil || *ref.Port == l.Spec.Port)
@@ -188,7 +189,7 @@ func (r *Route) unsupported() *Problem {
 	if !r.servesNothing() {
 		return nil
 	}
-	return rejection(gatewayv1.RouteReasonUnsupportedValue,
+	return routeProblem(gatewayv1.RouteReasonUnsupportedValue,
 		"A tunnel cannot express any rule of this route as written. %s.", describeDropped(r.Dropped))
 }
 
@@ -203,14 +204,14 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 		wanted = append(wanted, fmt.Sprintf("port %d", *ref.Port))
 	}
 	if len(wanted) == 0 {
-		return rejection(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners.", owner)
+		return routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners.", owner)
 	}
 	admitting := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return !l.allowed.admits(route.Namespace) })
 	if len(admitting) == 0 {
-		return rejection(gatewayv1.RouteReasonNoMatchingParent,
+		return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
 			"%s has no listener with %s, and none that admits namespace %q.", owner, strings.Join(wanted, " and "), route.Namespace)
 	}
-	return rejection(gatewayv1.RouteReasonNoMatchingParent,
+	return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
 		"%s has no listener with %s; it has %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
 }
 
@@ -223,12 +224,12 @@ func notAllowed(route *Route, selected []*Listener) *Problem {
 			reasons[i] = fmt.Sprintf("listener %q does not take routes of kind %s", l.Spec.Name, route.Kind)
 		}
 	}
-	return rejection(gatewayv1.RouteReasonNotAllowedByListeners,
+	return routeProblem(gatewayv1.RouteReasonNotAllowedByListeners,
 		"No listener allows this route from namespace %q: %s.", route.Namespace, strings.Join(reasons, "; "))
 }
 
 func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
-	return rejection(gatewayv1.RouteReasonNoMatchingListenerHostname,
+	return routeProblem(gatewayv1.RouteReasonNoMatchingListenerHostname,
 		"None of the hostnames %s intersects with a listener: %s.", route.describeHostnames(), describeListeners(permitted))
 }
 
@@ -236,7 +237,7 @@ func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
 const ReasonRouteKindConflict = "RouteKindConflict"
 
 func otherKind(route *Route, l *Listener) *Problem {
-	return rejection(ReasonRouteKindConflict,
+	return routeProblem(ReasonRouteKindConflict,
 		"Listener %q has an older route of another kind than %s on an intersecting hostname; one hostname of a listener has routes of one kind.",
 		l.Spec.Name, route.Kind)
 }
@@ -257,8 +258,4 @@ func describeListeners(listeners []*Listener) string {
 		parts = append(parts, fmt.Sprintf("%q (%s, port %d)", l.Spec.Name, hostname, l.Spec.Port))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func rejection(reason gatewayv1.RouteConditionReason, format string, args ...any) *Problem {
-	return &Problem{Reason: string(reason), Message: fmt.Sprintf(format, args...)}
 }

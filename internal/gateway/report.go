@@ -35,9 +35,7 @@ func Withdraw(self Owner, s *Snapshot) Report {
 		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, unclaimed(set.Generation)})
 	}
 	for _, route := range normaliseRoutes(s) {
-		report.Routes = append(report.Routes, RouteStatus{
-			Kind: route.Kind, NamespacedName: route.NamespacedName, ParentRefs: route.parentRefs,
-		})
+		report.Routes = append(report.Routes, RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName})
 	}
 	return report
 }
@@ -66,9 +64,7 @@ type ListenerSetStatus struct {
 type RouteStatus struct {
 	Kind string
 	types.NamespacedName
-	// ParentRefs are those of the spec that was read.
-	ParentRefs []gatewayv1.ParentReference
-	Parents    []gatewayv1.RouteParentStatus
+	Parents []gatewayv1.RouteParentStatus
 }
 
 // Report says what Build decided, given how the push stands. tunnel is the
@@ -155,8 +151,8 @@ func currentListener(listeners []gatewayv1.ListenerStatus, name gatewayv1.Sectio
 	return listeners[i].Conditions
 }
 
-// setProblem says why a set is not accepted, or nil. "Accepted: True when at
-// least one entry is accepted and its references resolve."
+// setProblem says why a set is not accepted, or nil: one listener that serves
+// is enough.
 func (r *Result) setProblem(set *Set) *Problem {
 	switch {
 	case set.NotAllowed != nil:
@@ -171,6 +167,7 @@ func (r *Result) setProblem(set *Set) *Problem {
 }
 
 func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
+	push = push.forTenants()
 	c := conditions{generation: set.object.Generation}
 	problem := r.setProblem(set)
 	message := "The ListenerSet is accepted."
@@ -206,7 +203,7 @@ func currentEntry(entries []gatewayv1.ListenerEntryStatus, name gatewayv1.Sectio
 }
 
 func (r *Result) routeStatus(route *Route) RouteStatus {
-	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, ParentRefs: route.parentRefs}
+	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName}
 	for _, parent := range route.Parents {
 		c := conditions{generation: route.generation}
 		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), "The route is accepted.")

@@ -30,9 +30,13 @@ func (d *Dropped) add(fields []string) {
 func describeDropped(dropped []Dropped) string {
 	parts := make([]string, len(dropped))
 	for i, d := range dropped {
-		parts[i] = fmt.Sprintf("rule %d: %s", d.Rule, strings.Join(d.Fields, ", "))
+		word := "rule"
+		if i == 0 {
+			word = "Dropped Rule"
+		}
+		parts[i] = fmt.Sprintf("%s %d: %s", word, d.Rule, strings.Join(d.Fields, ", "))
 	}
-	return "Dropped R" + strings.Join(parts, "; ")[1:]
+	return strings.Join(parts, "; ")
 }
 
 // expressMatch returns the part of a match that a tunnel can tell apart, its

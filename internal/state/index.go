@@ -1,7 +1,8 @@
 package state
 
 import (
-	"k8s.io/apimachinery/pkg/types"
+	"fmt"
+
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -111,12 +112,11 @@ func owners(refs []gatewayv1.ParentReference, namespace string) []gateway.Owner 
 	return found
 }
 
-func distinct[T gateway.Owner | types.NamespacedName](names []T) []string {
+func distinct[T fmt.Stringer](names []T) []string {
 	seen := map[string]bool{}
 	var all []string
 	for _, name := range names {
-		text := any(name).(interface{ String() string }).String()
-		if !seen[text] {
+		if text := name.String(); !seen[text] {
 			seen[text] = true
 			all = append(all, text)
 		}

@@ -31,8 +31,6 @@ type Loaded struct {
 	Gateway *gatewayv1.Gateway
 	// Record is what the Gateway's annotation says of its tunnel.
 	Record Record
-	// RecordError says why the annotation could not be read, or is nil.
-	RecordError error
 	// Ours is whether the Gateway is of a class of our controller.
 	Ours bool
 	// Classless is whether the Gateway's class does not exist, so that nobody
@@ -58,6 +56,15 @@ type Loader struct {
 func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	loaded := &Loaded{Snapshot: &gateway.Snapshot{}}
 	parents := []gateway.Owner{key}
+	if key.Kind == gateway.KindListenerSet {
+		set, err := get(ctx, l.Reader, key.NamespacedName, &gatewayv1.ListenerSet{})
+		if err != nil {
+			return nil, err
+		}
+		if set != nil && leadsToGateway(set) {
+			return loaded, nil // it is back, and its Gateway's business
+		}
+	}
 	if key.Kind == gateway.KindGateway {
 		if err := l.loadGateway(ctx, key, loaded); err != nil {
 			return nil, err
@@ -85,13 +92,20 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	return loaded, nil
 }
 
+func leadsToGateway(set *gatewayv1.ListenerSet) bool {
+	_, ok := ParentGateway(set)
+	return ok
+}
+
 func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error {
 	object, err := get(ctx, l.Reader, key.NamespacedName, &gatewayv1.Gateway{})
 	if err != nil || object == nil {
 		return err
 	}
 	loaded.Gateway, loaded.Snapshot.Gateway = object, object
-	loaded.Record, loaded.RecordError = ReadRecord(object)
+	// A record that does not parse is lost, which is survived: the tunnel is
+	// found by its name.
+	loaded.Record, _ = ReadRecord(object)
 	loaded.Snapshot.Tunnel = loaded.Record.Tunnel
 	class, err := get(ctx, l.Reader, types.NamespacedName{Name: string(object.Spec.GatewayClassName)}, &gatewayv1.GatewayClass{})
 	if err != nil {

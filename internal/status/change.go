@@ -37,8 +37,8 @@ func changes(before, after []metav1.Condition, subject string) []Change {
 	for _, w := range watched {
 		was, is := meta.FindStatusCondition(before, w.kind), meta.FindStatusCondition(after, w.kind)
 		change, ok := step(was, is, w.good)
-		if !ok {
-			continue
+		if !ok || change.Reason == string(gatewayv1.GatewayReasonListenersNotValid) {
+			continue // the listeners tell it themselves
 		}
 		change.Message = subject + change.Message
 		// A conflict shows in several conditions, and is told once.

@@ -106,15 +106,9 @@ func show(ctx context.Context, c client.Client, o options, kubeconfig, log strin
 	if err := apply(ctx, c, o.samples); err != nil {
 		return err
 	}
-	if err := waitUntilProgrammed(ctx, c); err != nil {
-		return fmt.Errorf("%w; the controller's log is %s", err, keep(log))
-	}
-	if err := printTable(ctx, c); err != nil {
-		return err
-	}
 	address := "http://127.0.0.1:" + o.port
-	if err := tryRequests(ctx, address); err != nil {
-		return err
+	if err := tryOut(ctx, c, address); err != nil {
+		return fmt.Errorf("%w; the controller's log is %s", err, keep(log))
 	}
 	if o.once {
 		return nil
@@ -133,6 +127,16 @@ The controller's log is %[3]s.
 	<-ctx.Done()
 	say("stopping")
 	return nil
+}
+
+func tryOut(ctx context.Context, c client.Client, address string) error {
+	if err := waitUntilProgrammed(ctx, c); err != nil {
+		return err
+	}
+	if err := printTable(ctx, c); err != nil {
+		return err
+	}
+	return tryRequests(ctx, address)
 }
 
 // startEdge serves the API on a free port, and the first tunnel on front.

@@ -53,7 +53,7 @@ func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 			accepted := meta.FindStatusCondition(s.Status.Conditions, string(gatewayv1.ListenerSetConditionAccepted))
 			return accepted == nil || accepted.Status == metav1.ConditionUnknown
 		}) || slices.ContainsFunc(routes.Items, func(r gatewayv1.HTTPRoute) bool {
-			return len(r.Status.Parents) < len(r.Spec.ParentRefs)
+			return len(r.Status.Parents) < len(r.Spec.ParentRefs) || slices.ContainsFunc(r.Status.Parents, unresolved)
 		})
 		return len(gateways.Items) > 0 && !waiting, nil
 	})
@@ -61,6 +61,11 @@ func waitUntilProgrammed(ctx context.Context, c client.Client) error {
 		return fmt.Errorf("waiting for the samples to be programmed: %w", err)
 	}
 	return nil
+}
+
+// unresolved reports whether the Services of a route were not there yet.
+func unresolved(entry gatewayv1.RouteParentStatus) bool {
+	return !meta.IsStatusConditionTrue(entry.Conditions, string(gatewayv1.RouteConditionResolvedRefs))
 }
 
 // printTable prints the effective hostname table as the statuses tell it, and

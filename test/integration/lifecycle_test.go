@@ -7,7 +7,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -173,6 +175,37 @@ var _ = Describe("a tunnel's life", func() {
 		w.edge.ClearFaults()
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		Expect(w.get("shared", "web.example.com", "/")).To(Equal("web"))
+	})
+
+	It("goes on saying that a configuration is in effect when it cannot be read back", func() {
+		w := newWorld()
+		w.start("--drift-interval=10s")
+		g := w.gateway("shared", "*.example.com")
+		w.create(g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		w.edge.ResetRequests()
+		w.edge.Inject(simulator.Fault{Method: http.MethodGet, Path: configurations, Status: http.StatusBadGateway})
+		before := fresh(g).ResourceVersion
+		Eventually(w.edge.Count).WithArguments(http.MethodGet, configurations).Should(BeNumerically(">", 3))
+		Expect(programmed(g)()).To(Equal("True Programmed"))
+		Expect(g.ResourceVersion).To(Equal(before), "nothing was written meanwhile")
+	})
+
+	It("gives two Gateways one tunnel never, whatever their names", func() {
+		w := newWorld()
+		w.start()
+		first, second := w.gateway("x-y", "a.example.com"), w.gateway("y", "b.example.com")
+		second.Namespace = w.namespace + "-x"
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second.Namespace}}, w.service("web"),
+			first, w.route("web", "web", toGateway("x-y")))
+		Eventually(w.get).WithArguments("x-y", "a.example.com", "/").Should(Equal("web"))
+		w.create(second)
+		Eventually(programmed(second)).Should(Equal("False Pending"))
+		Expect(gatewayMessage(second)()).To(ContainSubstring("rename"))
+		w.delete(second)
+		Eventually(func() error { return kube.Get(GinkgoT().Context(), client.ObjectKeyFromObject(second), second) }).
+			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(w.get("x-y", "a.example.com", "/")).To(Equal("web"))
 	})
 
 	It("says that the token is refused, and what to do", func() {

@@ -1,0 +1,145 @@
+package integration
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+)
+
+var _ = Describe("references", func() {
+	It("moves a listener with its Secret, within a second", func(ctx SpecContext) {
+		w := newWorld()
+		w.start()
+		set := w.listenerSet("team", "team.example.com")
+		set.Spec.Listeners[0].Port, set.Spec.Listeners[0].Protocol = 443, gatewayv1.HTTPSProtocolType
+		set.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "cert"}}}
+		w.create(w.service("web"), w.gateway("shared", "home.example.com"), set, w.route("web", "web", toSet("team")))
+		resolved := func() string {
+			for _, l := range fresh(set).Status.Listeners {
+				return say(l.Conditions, gatewayv1.ListenerEntryConditionResolvedRefs)
+			}
+			return "none"
+		}
+		Eventually(resolved).Should(Equal("False InvalidCertificateRef"))
+		Expect(w.hostnames("shared")).To(BeEmpty())
+
+		w.settle(ctx) // pushes that follow each other closely wait up to a second
+		secret := w.tlsSecret("cert")
+		w.create(secret)
+		Eventually(resolved, time.Second).Should(Equal("True ResolvedRefs"))
+		Eventually(w.get, time.Second).WithArguments("shared", "team.example.com", "/").Should(Equal("web"))
+
+		w.settle(ctx)
+		change(secret, func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = []byte("not a certificate") })
+		Eventually(resolved, time.Second).Should(Equal("False InvalidCertificateRef"))
+		w.settle(ctx)
+		change(secret, func(s *corev1.Secret) { s.Data = w.tlsSecret("cert").Data })
+		Eventually(resolved, time.Second).Should(Equal("True ResolvedRefs"))
+		w.settle(ctx)
+		w.delete(secret)
+		Eventually(resolved, time.Second).Should(Equal("False InvalidCertificateRef"))
+	})
+
+	It("follows a ReferenceGrant that comes and goes", func() {
+		w, other := newWorld(), newWorld()
+		w.start()
+		route := w.route("web", "web", toGateway("shared"))
+		route.Spec.Rules[0].BackendRefs[0].Namespace = pointer(gatewayv1.Namespace(other.namespace))
+		other.create(other.service("web"))
+		w.create(w.gateway("shared", "home.example.com"), route)
+		Eventually(w.get).WithArguments("shared", "home.example.com", "/").Should(Equal("500"))
+
+		grant := &gatewayv1beta1.ReferenceGrant{ObjectMeta: other.meta("web"), Spec: gatewayv1.ReferenceGrantSpec{
+			From: []gatewayv1.ReferenceGrantFrom{{Group: gatewayv1.GroupName, Kind: "HTTPRoute", Namespace: gatewayv1.Namespace(w.namespace)}},
+			To:   []gatewayv1.ReferenceGrantTo{{Kind: "Service"}},
+		}}
+		other.create(grant)
+		Eventually(w.get, 2*time.Second).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
+		other.delete(grant)
+		Eventually(w.get, 2*time.Second).WithArguments("shared", "home.example.com", "/").Should(Equal("500"))
+	})
+
+	It("serves GRPCRoutes over HTTP/2 with TLS", func() {
+		w := newWorld()
+		w.start()
+		service := w.service("greeter")
+		service.Spec.Ports[0].AppProtocol = pointer("https")
+		route := &gatewayv1.GRPCRoute{ObjectMeta: w.meta("greeter"), Spec: gatewayv1.GRPCRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{toGateway("shared")}},
+			Rules: []gatewayv1.GRPCRouteRule{{
+				Matches: []gatewayv1.GRPCRouteMatch{{Method: &gatewayv1.GRPCMethodMatch{Service: pointer("hello.Greeter"), Method: pointer("Hi")}}},
+				BackendRefs: []gatewayv1.GRPCBackendRef{{BackendRef: gatewayv1.BackendRef{
+					BackendObjectReference: gatewayv1.BackendObjectReference{Name: "greeter", Port: pointer(int32(80))},
+				}}},
+			}},
+		}}
+		w.create(service, w.gateway("shared", "grpc.example.com"), route)
+		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("grpc.example.com"))
+		rule := w.document("shared").Ingress[0]
+		Expect(rule.Path).To(Equal(`^/hello\.Greeter/Hi$`))
+		Expect(rule.Service).To(HavePrefix("https://greeter."))
+		Expect(*rule.OriginRequest.HTTP2Origin).To(BeTrue())
+		Eventually(func() int { return len(fresh(route).Status.Parents) }).Should(Equal(1))
+		Expect(say(route.Status.Parents[0].Conditions, gatewayv1.RouteConditionAccepted)).To(Equal("True Accepted"))
+	})
+
+	It("tells a conflict in one event on the object that lost, and its end in another", func(ctx SpecContext) {
+		w := newWorld()
+		w.start()
+		first, second := w.listenerSet("a-first", "shop.example.com"), w.listenerSet("b-second", "shop.example.com")
+		w.create(w.gateway("shared", "home.example.com"), first, second)
+		Eventually(w.events).WithArguments(ctx, "b-second").Should(ContainElement("Warning HostnameConflict"))
+		w.stop()
+		w.start()
+		w.settle(ctx)
+		Expect(w.events(ctx, "b-second")).To(HaveExactElements("Warning HostnameConflict"))
+		Expect(w.events(ctx, "a-first")).To(BeEmpty())
+		w.delete(first)
+		Eventually(w.events).WithArguments(ctx, "b-second").Should(ContainElement("Normal NoConflicts"))
+	})
+})
+
+// events returns the type and reason of each event on the object, sorted.
+func (w *world) events(ctx context.Context, name string) []string {
+	GinkgoHelper()
+	var list corev1.EventList
+	Expect(kube.List(ctx, &list, client.InNamespace(w.namespace))).To(Succeed())
+	var found []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Name == name {
+			for range max(e.Count, 1) {
+				found = append(found, e.Type+" "+e.Reason)
+			}
+		}
+	}
+	return found
+}
+
+// tlsSecret returns a Secret with a new certificate.
+func (w *world) tlsSecret(name string) *corev1.Secret {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	Expect(err).NotTo(HaveOccurred())
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	Expect(err).NotTo(HaveOccurred())
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Type: corev1.SecretTypeTLS, Data: map[string][]byte{
+		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+	}}
+}
