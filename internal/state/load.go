@@ -55,26 +55,9 @@ type Loader struct {
 // key touches, not to the cluster.
 func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	loaded := &Loaded{Snapshot: &gateway.Snapshot{}}
-	parents := []gateway.Owner{key}
-	if key.Kind == gateway.KindListenerSet {
-		set, err := get(ctx, l.Reader, key.NamespacedName, &gatewayv1.ListenerSet{})
-		if err != nil {
-			return nil, err
-		}
-		if set != nil && leadsToGateway(set) {
-			return loaded, nil // it is back, and its Gateway's business
-		}
-	}
-	if key.Kind == gateway.KindGateway {
-		if err := l.loadGateway(ctx, key, loaded); err != nil {
-			return nil, err
-		}
-		if err := l.loadListenerSets(ctx, key, loaded.Snapshot); err != nil {
-			return nil, err
-		}
-		for _, set := range loaded.Snapshot.ListenerSets {
-			parents = append(parents, gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(set)})
-		}
+	parents, err := l.loadParents(ctx, key, loaded)
+	if err != nil {
+		return nil, err
 	}
 	if !loaded.Ours {
 		return loaded, l.loadRoutes(ctx, IndexEntry, parents, loaded.Snapshot)
@@ -92,9 +75,38 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	return loaded, nil
 }
 
-func leadsToGateway(set *gatewayv1.ListenerSet) bool {
-	_, ok := ParentGateway(set)
-	return ok
+// loadParents reads the Gateway and its ListenerSets, and returns those objects
+// that routes can refer to.
+func (l Loader) loadParents(ctx context.Context, key Key, loaded *Loaded) ([]gateway.Owner, error) {
+	if key.Kind == gateway.KindListenerSet {
+		return l.orphan(ctx, key)
+	}
+	if err := l.loadGateway(ctx, key, loaded); err != nil {
+		return nil, err
+	}
+	if err := l.loadListenerSets(ctx, key, loaded.Snapshot); err != nil {
+		return nil, err
+	}
+	parents := []gateway.Owner{key}
+	for _, set := range loaded.Snapshot.ListenerSets {
+		parents = append(parents, gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(set)})
+	}
+	return parents, nil
+}
+
+// orphan returns the ListenerSet, unless it exists and leads to a Gateway: then
+// it is that one's business.
+func (l Loader) orphan(ctx context.Context, key Key) ([]gateway.Owner, error) {
+	set, err := get(ctx, l.Reader, key.NamespacedName, &gatewayv1.ListenerSet{})
+	if err != nil {
+		return nil, err
+	}
+	if set != nil {
+		if _, leads := ParentGateway(set); leads {
+			return nil, nil
+		}
+	}
+	return []gateway.Owner{key}, nil
 }
 
 func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error {

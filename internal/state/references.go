@@ -90,7 +90,7 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 			}
 		}
 	}
-	note(s.Gateway.Namespace, gateway.GatewayCertificates(s.Gateway))
+	note(s.Gateway.Namespace, gateway.OwnCertificates(s.Gateway))
 	for _, set := range s.ListenerSets {
 		note(set.Namespace, gateway.ListenerSetCertificates(set))
 	}

@@ -51,18 +51,22 @@ func changes(before, after []metav1.Condition, subject string) []Change {
 
 // step returns what to tell of one condition, and false when nothing.
 func step(was, is *metav1.Condition, good metav1.ConditionStatus) (Change, bool) {
-	wasBad := was != nil && was.Status != good && was.Status != metav1.ConditionUnknown
-	isBad := is != nil && is.Status != good && is.Status != metav1.ConditionUnknown
+	wasBad, isBad := differs(was, good), differs(is, good)
 	switch {
 	case isBad && (!wasBad || was.Reason != is.Reason):
 		return Change{Bad: true, Reason: is.Reason, Message: is.Message}, true
-	case wasBad && !isBad && is == nil:
-		return Change{Reason: "Resolved", Message: fmt.Sprintf("No longer: %s", was.Message)}, true
-	case wasBad && !isBad:
-		return Change{Reason: is.Reason, Message: is.Message}, true
-	default:
+	case !wasBad || isBad:
 		return Change{}, false
+	case is == nil:
+		return Change{Reason: "Resolved", Message: "No longer: " + was.Message}, true
+	default:
+		return Change{Reason: is.Reason, Message: is.Message}, true
 	}
+}
+
+// differs reports whether a condition is said and is not in its good state.
+func differs(c *metav1.Condition, good metav1.ConditionStatus) bool {
+	return c != nil && c.Status != good && c.Status != metav1.ConditionUnknown
 }
 
 // listenerChanges compares the listeners of a Gateway.
