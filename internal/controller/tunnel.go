@@ -56,6 +56,8 @@ type tunnel struct {
 
 	// inEffect is the hash of the document that is certain to be in effect.
 	inEffect string
+	// unanswered is that of the document whose write failed.
+	unanswered string
 
 	pace    pace
 	fault   fault
@@ -164,7 +166,7 @@ func (t *tunnel) afterFailure(document string) gateway.Push {
 	switch {
 	case t.inEffect == document:
 		return gateway.Push{State: gateway.PushSucceeded}
-	case t.record.Hash == document && t.record.Previous == "" && !t.fault.needsPerson:
+	case t.record.Hash == document && t.unanswered != document && !t.fault.needsPerson:
 		// An earlier process wrote it, as far as the record tells.
 		return gateway.Push{State: gateway.PushOutstanding}
 	default:
@@ -293,11 +295,12 @@ func (ts *tunnels) mayReplace(g *gatewayv1.Gateway, record state.Record) (state.
 func (ts *tunnels) write(ctx context.Context, t *tunnel, want provider.Configuration) error {
 	want.Unmodelled = t.remote.Unmodelled
 	t.pace.pushed(ts.now())
-	t.inEffect = "" // until the answer says what is
+	t.inEffect, t.unanswered = "", t.record.Hash // until the answer says what is
 	version, err := ts.provider.Configure(ctx, t.record.Tunnel, want)
 	if err != nil {
 		return err
 	}
+	t.unanswered = ""
 	// A version that is not the next one means that somebody else wrote in
 	// between; whose document came last has to be read.
 	t.known = version == t.version+1
