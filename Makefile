@@ -46,9 +46,9 @@ control-plane: ## Build the control plane that tests and demo run against, once 
 	@go run ./test/cluster/build >/dev/null
 
 .PHONY: golden
-golden: ## Write the golden files of internal/gateway anew; read the diff before committing it
-	@echo "==> writing internal/gateway/testdata/*.golden.yaml"
-	@go test ./internal/gateway -run Golden -update
+golden: ## Write the golden files anew; read the diff before committing it
+	@echo "==> writing testdata/*.golden.*"
+	@go test ./internal/gateway ./internal/cli -run Golden -update
 
 .PHONY: generate
 generate: ## Write the generated files anew

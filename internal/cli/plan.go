@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -59,7 +60,7 @@ condition is not in its good state.`,
 
 func (o *planOptions) run(cmd *cobra.Command) error {
 	write, err := planWriter(o.output)
-	if err != nil {
+	if err := errors.Join(err, o.validate()); err != nil {
 		return err
 	}
 	controller := gatewayv1.GatewayController(o.controller)
@@ -86,6 +87,20 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 		return errNotGood
 	}
 	return nil
+}
+
+// validate returns all that is wrong with the flags, by name.
+func (o *planOptions) validate() error {
+	var errs []error
+	check := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
+		}
+	}
+	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
+	check("controller-name", config.CheckControllerName(o.controller))
+	check("namespace", config.CheckNamespace(o.namespace))
+	return errors.Join(errs...)
 }
 
 // planWriter returns how a plan is printed in a format.

@@ -114,16 +114,40 @@ func (c *Cloudflare) validate() error {
 // controllerName is what the API takes for GatewayClass.spec.controllerName.
 var controllerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
 
+// CheckControllerName returns what is wrong with the name of a controller.
+func CheckControllerName(name string) error {
+	if !controllerName.MatchString(name) {
+		return errors.New("is not of the form domain/path")
+	}
+	return nil
+}
+
+// CheckClusterDomain returns what is wrong with the DNS domain of a cluster.
+func CheckClusterDomain(domain string) error {
+	if len(validation.IsDNS1123Subdomain(domain)) > 0 {
+		return errors.New("is not a DNS name, without dots at its ends")
+	}
+	return nil
+}
+
+// CheckNamespace returns what is wrong with the name of a namespace.
+func CheckNamespace(name string) error {
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return errors.New("is not the name of a namespace")
+	}
+	return nil
+}
+
 func (g *Gateway) validate() error {
 	var errs []error
-	if !controllerName.MatchString(g.ControllerName) {
-		errs = append(errs, invalid("controller-name", "is not of the form domain/path"))
+	if err := CheckControllerName(g.ControllerName); err != nil {
+		errs = append(errs, invalid("controller-name", err.Error()))
 	}
 	if g.ClusterID != "" && len(validation.IsDNS1123Label(g.ClusterID)) > 0 {
 		errs = append(errs, invalid("cluster-id", "is not a DNS label of at most 63 characters"))
 	}
-	if len(validation.IsDNS1123Subdomain(g.ClusterDomain)) > 0 {
-		errs = append(errs, invalid("cluster-domain", "is not a DNS name, without dots at its ends"))
+	if err := CheckClusterDomain(g.ClusterDomain); err != nil {
+		errs = append(errs, invalid("cluster-domain", err.Error()))
 	}
 	if g.DriftInterval < 10*time.Second {
 		errs = append(errs, invalid("drift-interval", "is under 10s"))
@@ -136,7 +160,7 @@ func (g *Gateway) validate() error {
 
 func (k *Kubernetes) validate() error {
 	var errs []error
-	if k.QPS <= 0 {
+	if !(k.QPS > 0) { // NaN is not above 0 either
 		errs = append(errs, invalid("kube-api-qps", "is not above 0"))
 	}
 	if k.Burst < 1 {
@@ -144,6 +168,11 @@ func (k *Kubernetes) validate() error {
 	}
 	if k.LeaderElection && len(validation.IsDNS1123Subdomain(k.LeaderElectionID)) > 0 {
 		errs = append(errs, invalid("leader-election-id", "is not the name of a Lease"))
+	}
+	if k.LeaderElectionNamespace != "" {
+		if err := CheckNamespace(k.LeaderElectionNamespace); err != nil {
+			errs = append(errs, invalid("leader-election-namespace", err.Error()))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -163,6 +192,9 @@ func checkAddress(flag, address string) error {
 		return nil
 	}
 	_, port, err := net.SplitHostPort(address)
+	if err == nil && port != "" {
+		_, err = net.LookupPort("tcp", port)
+	}
 	if err != nil || port == "" {
 		return invalid(flag, `is neither host:port nor "0" for none`)
 	}

@@ -165,7 +165,7 @@ func (p *places) otherPorts(l *Listener) string {
 	}
 	var ports []string
 	for _, other := range holders {
-		if other.Spec.Port != l.Spec.Port {
+		if other.Rejected == nil && other.Spec.Port != l.Spec.Port {
 			ports = append(ports, fmt.Sprint(other.Spec.Port))
 		}
 	}

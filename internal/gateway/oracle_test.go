@@ -35,7 +35,6 @@ type claim struct {
 	owner   gateway.Owner
 	allowed bool
 	reason  string // of Accepted=False; empty when accepted
-	refs    string // the reason of ResolvedRefs=False; empty when resolved
 	holds   bool   // its port and hostname, against later owners
 }
 
@@ -97,7 +96,6 @@ func (o *oracle) claimsOf(kind string, owner metav1.Object, listeners []gatewayv
 		if !allowed {
 			c.reason = "Invalid"
 		}
-		c.refs = o.unresolved(c)
 		claims = append(claims, c)
 	}
 	return claims
@@ -181,68 +179,15 @@ func (c *claim) conflicted() bool {
 	return c.reason == "HostnameConflict" || c.reason == "ProtocolConflict"
 }
 
-// unresolved goes through the rows of section 4, each for all that the listener
-// refers to.
-func (o *oracle) unresolved(c *claim) string {
+// resolved: kinds that the protocol cannot carry, and every certificateRef,
+// do not resolve.
+func (c *claim) resolved() bool {
 	for _, kind := range c.kinds() {
 		if !c.supported() || !isHTTPRoute(kind) {
-			return "InvalidRouteKinds"
+			return false
 		}
 	}
-	var refs []gatewayv1.SecretObjectReference
-	if c.TLS != nil {
-		refs = c.TLS.CertificateRefs
-	}
-	notSecret := func(ref gatewayv1.SecretObjectReference) bool {
-		return ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Secret"
-	}
-	notPermitted := func(ref gatewayv1.SecretObjectReference) bool {
-		return !o.granted(c.owner.Kind, c.owner.Namespace, "Secret", c.secret(ref))
-	}
-	notValid := func(ref gatewayv1.SecretObjectReference) bool {
-		certificate, exists := o.snapshot.Certificates[c.secret(ref)]
-		return !exists || certificate.Problem != ""
-	}
-	switch {
-	case slices.ContainsFunc(refs, notSecret):
-		return "InvalidCertificateRef"
-	case slices.ContainsFunc(refs, notPermitted):
-		return "RefNotPermitted"
-	case slices.ContainsFunc(refs, notValid):
-		return "InvalidCertificateRef"
-	default:
-		return ""
-	}
-}
-
-func (c *claim) resolved() bool { return c.refs == "" }
-
-func (c *claim) secret(ref gatewayv1.SecretObjectReference) types.NamespacedName {
-	name := types.NamespacedName{Namespace: c.owner.Namespace, Name: string(ref.Name)}
-	if ref.Namespace != nil {
-		name.Namespace = string(*ref.Namespace)
-	}
-	return name
-}
-
-// granted: what is in another namespace needs a grant there whose every field
-// agrees; its name may be left out.
-func (o *oracle) granted(kind, namespace, toKind string, to types.NamespacedName) bool {
-	if namespace == to.Namespace {
-		return true
-	}
-	for _, grant := range o.snapshot.Grants {
-		for _, from := range grant.Spec.From {
-			for _, target := range grant.Spec.To {
-				if grant.Namespace == to.Namespace &&
-					from.Group == gatewayv1.GroupName && string(from.Kind) == kind && string(from.Namespace) == namespace &&
-					target.Group == "" && string(target.Kind) == toKind && (target.Name == nil || string(*target.Name) == to.Name) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return c.TLS == nil || len(c.TLS.CertificateRefs) == 0
 }
 
 func (c *claim) kinds() []gatewayv1.RouteGroupKind {
@@ -494,14 +439,10 @@ func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, namespace string) (string
 	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
 		return "", false
 	}
-	name := types.NamespacedName{Namespace: namespace, Name: string(ref.Name)}
-	if ref.Namespace != nil {
-		name.Namespace = string(*ref.Namespace)
-	}
-	if !o.granted("HTTPRoute", namespace, "Service", name) {
+	if ref.Namespace != nil && string(*ref.Namespace) != namespace { // no grants yet
 		return "", false
 	}
-	service := o.snapshot.Services[name]
+	service := o.snapshot.Services[types.NamespacedName{Namespace: namespace, Name: string(ref.Name)}]
 	if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName || ref.Port == nil {
 		return "", false
 	}

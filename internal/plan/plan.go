@@ -6,6 +6,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -80,12 +81,15 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 	}
 	statuses := newStatuses(files.Objects, o.ControllerName)
 	plan := &Plan{Gateways: []Gateway{}}
-	for _, key := range gatewayKeys(files.Objects) {
+	for _, key := range keysOf(files.Objects, o.ControllerName) {
 		loaded, err := loader.Load(ctx, key)
 		if err != nil {
 			return nil, err
 		}
 		if !loaded.Ours {
+			if !loaded.Classless {
+				statuses.addAttached(withdrawn(key, loaded))
+			}
 			continue
 		}
 		loaded.Snapshot.Now = now
@@ -98,17 +102,36 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 	return plan, nil
 }
 
-func gatewayKeys(objects []client.Object) []state.Key {
-	var keys []state.Key
+// keysOf returns the Gateways, and the parents that entries of ours name
+// although they do not exist.
+func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []state.Key {
+	exists, keys := map[state.Key]bool{}, map[state.Key]bool{}
 	for _, object := range objects {
-		if g, ok := object.(*gatewayv1.Gateway); ok {
-			keys = append(keys, state.GatewayKey(g.Namespace, g.Name))
+		switch o := object.(type) {
+		case *gatewayv1.Gateway:
+			keys[state.GatewayKey(o.Namespace, o.Name)] = true
+		case *gatewayv1.ListenerSet:
+			exists[state.Key{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(o)}] = true
 		}
 	}
-	slices.SortFunc(keys, func(a, b state.Key) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	for _, object := range objects {
+		for _, parent := range state.RouteEntries(object, controller) {
+			if !exists[parent] {
+				keys[parent] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(keys), func(a, b state.Key) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return keys
+}
+
+// withdrawn takes back our entries in routes, as the controller does. Sets of a
+// Gateway that is not ours are left alone: nobody can tell who spoke about them.
+func withdrawn(key state.Key, loaded *state.Loaded) gateway.Report {
+	report := gateway.Withdraw(key, loaded.Snapshot)
+	report.ListenerSets = nil
+	return report
 }
 
 func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Gateway {

@@ -78,6 +78,11 @@ func (s *statuses) add(key gateway.Owner, report gateway.Report) {
 	g := s.objects[key].(*gatewayv1.Gateway)
 	g.Status, _ = status.MergeGateway(g.Status, report.Gateway, notYet)
 	s.said[key] = true
+	s.addAttached(report)
+}
+
+// addAttached merges what is said about ListenerSets and routes.
+func (s *statuses) addAttached(report gateway.Report) {
 	for _, wanted := range report.ListenerSets {
 		id := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: wanted.NamespacedName}
 		set := s.objects[id].(*gatewayv1.ListenerSet)

@@ -61,7 +61,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		all = append(all,
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},
-			Index{route, IndexEntry, func(o client.Object) []string { return distinct(entryParents(o, controller)) }},
+			Index{route, IndexEntry, func(o client.Object) []string { return distinct(RouteEntries(o, controller)) }},
 			Index{route, IndexBackend, func(o client.Object) []string { return distinct(backendServices(o)) }},
 		)
 	}
@@ -84,11 +84,12 @@ func RouteParents(route client.Object, controller gatewayv1.GatewayController) [
 	if !ok {
 		return nil
 	}
-	return append(owners(spec.ParentRefs, route.GetNamespace()), entryParents(route, controller)...)
+	return append(owners(spec.ParentRefs, route.GetNamespace()), RouteEntries(route, controller)...)
 }
 
-// entryParents returns those that an entry of ours in the status names.
-func entryParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
+// RouteEntries returns those that an entry of ours in the status of a route
+// names.
+func RouteEntries(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
 	_, status, ok := gateway.CommonRoute(route)
 	if !ok {
 		return nil

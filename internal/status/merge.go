@@ -40,9 +40,21 @@ func withoutCondition(current, wanted []metav1.Condition, kind string) []metav1.
 	return slices.DeleteFunc(slices.Clone(current), func(c metav1.Condition) bool { return c.Type == kind })
 }
 
+// isNewer reports whether a condition that is wanted is there for a newer
+// generation: then what is wanted is an answer that comes late.
+func isNewer(current, wanted []metav1.Condition) bool {
+	return slices.ContainsFunc(wanted, func(w metav1.Condition) bool {
+		existing := meta.FindStatusCondition(current, w.Type)
+		return existing != nil && existing.ObservedGeneration > w.ObservedGeneration
+	})
+}
+
 // MergeGateway returns the status of a Gateway with the wanted one in place,
 // and whether that changes anything.
 func MergeGateway(current, wanted gatewayv1.GatewayStatus, now metav1.Time) (gatewayv1.GatewayStatus, bool) {
+	if isNewer(current.Conditions, wanted.Conditions) {
+		return current, false
+	}
 	merged := wanted
 	merged.Conditions = mergeConditions(current.Conditions, wanted.Conditions, now)
 	merged.Listeners = slices.Clone(wanted.Listeners)
@@ -65,6 +77,9 @@ func listenerConditions(listeners []gatewayv1.ListenerStatus, name gatewayv1.Sec
 // MergeListenerSet returns the status of a ListenerSet with the wanted one in
 // place, and whether that changes anything.
 func MergeListenerSet(current, wanted gatewayv1.ListenerSetStatus, now metav1.Time) (gatewayv1.ListenerSetStatus, bool) {
+	if isNewer(current.Conditions, wanted.Conditions) {
+		return current, false
+	}
 	merged := wanted
 	merged.Conditions = mergeConditions(current.Conditions, wanted.Conditions, now)
 	merged.Listeners = slices.Clone(wanted.Listeners)
@@ -130,6 +145,9 @@ func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentRe
 }
 
 func mergeEntry(current, wanted gatewayv1.RouteParentStatus, now metav1.Time) gatewayv1.RouteParentStatus {
+	if isNewer(current.Conditions, wanted.Conditions) {
+		return current
+	}
 	kept := withoutCondition(current.Conditions, wanted.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
 	wanted.Conditions = mergeConditions(kept, wanted.Conditions, now)
 	return wanted

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,9 @@ type Writer struct {
 func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report gateway.Report) error {
 	errs := []error{w.WriteAttached(ctx, report)}
 	errs = append(errs, update(ctx, w, name, func(g *gatewayv1.Gateway) (bool, []Change) {
+		if isAhead(g, report.Gateway.Conditions) {
+			return false, nil
+		}
 		before := g.Status
 		merged, changed := MergeGateway(before, report.Gateway, w.now())
 		g.Status = merged
@@ -50,6 +54,9 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 	var errs []error
 	for _, set := range report.ListenerSets {
 		errs = append(errs, update(ctx, w, set.NamespacedName, func(s *gatewayv1.ListenerSet) (bool, []Change) {
+			if isAhead(s, set.Status.Conditions) {
+				return false, nil
+			}
 			before := s.Status
 			merged, changed := MergeListenerSet(before, set.Status, w.now())
 			s.Status = merged
@@ -64,6 +71,11 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 
 func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owners map[gateway.Owner]bool) error {
 	set := func(object metav1.Object) (bool, []Change) {
+		for _, entry := range route.Parents {
+			if isAhead(object, entry.Conditions) {
+				return false, nil
+			}
+		}
 		spec, status, _ := gateway.CommonRoute(object)
 		before := status.Parents
 		merged, changed := MergeRoute(before, spec.ParentRefs, route, owners, w.ControllerName, w.now())
@@ -74,6 +86,12 @@ func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owne
 		return update(ctx, w, route.NamespacedName, func(r *gatewayv1.GRPCRoute) (bool, []Change) { return set(r) })
 	}
 	return update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) (bool, []Change) { return set(r) })
+}
+
+// isAhead reports whether the conditions are about a generation that the object
+// never had: it was deleted and made again since, and has an answer coming.
+func isAhead(object metav1.Object, conditions []metav1.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.ObservedGeneration > object.GetGeneration() })
 }
 
 // WriteClass writes the status of a GatewayClass.

@@ -1,0 +1,267 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
+)
+
+// update rewrites the golden files. Read the diff before you commit it: other
+// programs read this output.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const samples = "../../config/samples"
+
+// outcome is what a command leaves behind.
+type outcome struct {
+	status      int
+	stdout, err string
+}
+
+// run carries out a command with text on standard input.
+func run(t *testing.T, stdin string, arguments ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	status := cli.Run(t.Context(), arguments, cli.Streams{In: strings.NewReader(stdin), Out: &stdout, Err: &stderr})
+	return outcome{status, stdout.String(), stderr.String()}
+}
+
+// wantStdout carries out a command that succeeds without a word on stderr.
+func wantStdout(t *testing.T, stdin string, arguments ...string) string {
+	t.Helper()
+	got := run(t, stdin, arguments...)
+	if got.status != 0 || got.err != "" {
+		t.Fatalf("%q ended with status %d: %s", arguments, got.status, got.err)
+	}
+	return got.stdout
+}
+
+// TestPlanGolden holds the output of plan for the samples against
+// testdata/samples.*, to the byte.
+func TestPlanGolden(t *testing.T) {
+	for file, format := range map[string]string{"samples.golden.json": "json", "samples.golden.txt": "table"} {
+		t.Run(format, func(t *testing.T) {
+			path := filepath.Join("testdata", file)
+			got := wantStdout(t, "", "plan", "-f", samples, "-o", format)
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v; go test ./internal/cli -update writes it", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s differs (-want +got); go test ./internal/cli -update rewrites it:\n%s", path, diff)
+			}
+		})
+	}
+}
+
+func TestPlanFormats(t *testing.T) {
+	if table, byDefault := wantStdout(t, "", "plan", "-f", samples, "--output", "table"), wantStdout(t, "", "plan", "-f", samples); table != byDefault {
+		t.Errorf("without -o the output differs from the table (-table +default):\n%s", cmp.Diff(table, byDefault))
+	}
+	var want, got any
+	for format, into := range map[string]*any{"json": &want, "yaml": &got} {
+		if err := yaml.Unmarshal([]byte(wantStdout(t, "", "plan", "-f", samples, "-o", format)), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("YAML and JSON differ (-json +yaml):\n%s", diff)
+	}
+}
+
+const gatewayManifest = `apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: shared}
+spec:
+  gatewayClassName: cloudflare-tunnel
+  listeners: [{name: a, hostname: a.example.com, port: 80, protocol: HTTP}]
+`
+
+const routeManifest = `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web}
+spec:
+  parentRefs: [{name: shared}]
+  rules: [{backendRefs: [{name: web, port: 80}]}]
+`
+
+const serviceManifest = `apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {ports: [{port: 80}]}
+`
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// However the manifests come, the plan is the same.
+func TestPlanReadsManifestsFromEverywhere(t *testing.T) {
+	all := strings.Join([]string{gatewayManifest, routeManifest, serviceManifest}, "---\n")
+	var items []json.RawMessage
+	for _, manifest := range []string{gatewayManifest, routeManifest, serviceManifest} {
+		item, err := yaml.YAMLToJSON([]byte(manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, item)
+	}
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	g := write(t, filepath.Join(dir, "gateway.yaml"), gatewayManifest)
+	r := write(t, filepath.Join(dir, "route.yml"), routeManifest)
+	s := write(t, filepath.Join(dir, "service.yaml"), serviceManifest)
+	want := wantStdout(t, all, "plan", "-o", "json", "-f", "-")
+	for name, test := range map[string]struct {
+		stdin     string
+		arguments []string
+	}{
+		"several -f":                 {"", []string{"-f", g, "-f", r, "-f", s}},
+		"several -f, another order":  {"", []string{"-f", s, "-f", r, "-f", g}},
+		"a directory":                {"", []string{"-f", dir}},
+		"files and standard input":   {routeManifest, []string{"-f", s, "-f", "-", "-f", g}},
+		"a List":                     {string(list), []string{"--filename=-"}},
+		"another version of the API": {strings.ReplaceAll(all, "gateway.networking.k8s.io/v1\n", "gateway.networking.k8s.io/v1beta1\n"), []string{"-f", "-"}},
+		"the namespace written out":  {strings.ReplaceAll(all, "metadata: {", "metadata: {namespace: default, "), []string{"-f", "-"}},
+		"the default namespace":      {all, []string{"-f", "-", "--namespace", "default"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := wantStdout(t, test.stdin, append([]string{"plan", "-o", "json"}, test.arguments...)...)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the plan differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlanFlags(t *testing.T) {
+	all := strings.Join([]string{gatewayManifest, routeManifest, serviceManifest}, "---\n")
+	for name, test := range map[string]struct {
+		stdin     string
+		arguments []string
+		want      string
+	}{
+		"--namespace":      {all, []string{"--namespace", "team"}, `"service": "http://web.team.svc.cluster.local:80"`},
+		"--cluster-domain": {all, []string{"--cluster-domain", "k8s.example"}, `"service": "http://web.default.svc.k8s.example:80"`},
+		"--controller-name": {all + "---\n{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: cloudflare-tunnel}, spec: {controllerName: example.com/c}}",
+			[]string{"--controller-name", "example.com/c"}, `"controllerName": "example.com/c"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := wantStdout(t, test.stdin, append([]string{"plan", "-f", "-", "-o", "json"}, test.arguments...)...)
+			if !strings.Contains(got, test.want) {
+				t.Errorf("the plan has no %s:\n%s", test.want, got)
+			}
+		})
+	}
+}
+
+func TestPlanCountsWhatItSkips(t *testing.T) {
+	const others = `---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: b}}
+`
+	want := wantStdout(t, gatewayManifest, "plan", "-f", "-", "-o", "json")
+	got := run(t, gatewayManifest+others, "plan", "-f", "-", "-o", "json")
+	if got.status != 0 || got.err != "skipped 2 of kind Deployment.apps\n" {
+		t.Errorf("status %d, stderr %q", got.status, got.err)
+	}
+	if diff := cmp.Diff(want, got.stdout); diff != "" {
+		t.Errorf("skipped kinds change the plan (-without +with):\n%s", diff)
+	}
+}
+
+func TestPlanStrict(t *testing.T) {
+	good := wantStdout(t, gatewayManifest, "plan", "-f", "-", "--strict")
+	if !strings.Contains(good, "a.example.com") {
+		t.Errorf("--strict prints %q", good)
+	}
+	conflict := strings.Replace(gatewayManifest, "port: 80, protocol: HTTP}]", "port: 80, protocol: TCP}]", 1)
+	conflict = strings.Replace(conflict, "hostname: a.example.com, ", "", 1)
+	want := wantStdout(t, conflict, "plan", "-f", "-")
+	got := run(t, conflict, "plan", "-f", "-", "--strict")
+	if got.status != 2 || got.stdout != want {
+		t.Errorf("status %d, want 2 and the whole plan:\n%s", got.status, got.stdout)
+	}
+}
+
+// Nothing is half-printed on an error, and the error says what and where.
+func TestPlanErrors(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.Mkdir(empty, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	broken := write(t, filepath.Join(dir, "broken.yaml"), gatewayManifest+"---\n"+strings.Replace(gatewayManifest, "port: 80", "port: 80, colour: red", 1))
+	for name, test := range map[string]struct {
+		stdin     string
+		arguments []string
+		want      []string
+	}{
+		"no manifests":        {arguments: nil, want: []string{"filename"}},
+		"no such file":        {arguments: []string{"-f", "no-such-file.yaml"}, want: []string{"no-such-file.yaml"}},
+		"an empty directory":  {arguments: []string{"-f", empty}, want: []string{empty}},
+		"an unknown format":   {arguments: []string{"-f", samples, "-o", "xml"}, want: []string{"--output", `"xml"`, "table, yaml, json"}},
+		"an unknown flag":     {arguments: []string{"-f", samples, "--colour"}, want: []string{"--colour"}},
+		"an argument":         {arguments: []string{samples}, want: []string{samples}},
+		"not YAML":            {stdin: gatewayManifest + "---\n{", arguments: []string{"-f", "-"}, want: []string{"stdin", "document 2"}},
+		"an unknown field":    {arguments: []string{"-f", broken}, want: []string{broken, "document 2", "spec.listeners[0].colour"}},
+		"a value not allowed": {stdin: strings.Replace(gatewayManifest, "port: 80", "port: 0", 1), arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners[0].port"}},
+		"a broken rule of the API": {stdin: strings.Replace(gatewayManifest, "[{name: a,", "[{name: b, hostname: a.example.com, port: 80, protocol: HTTP}, {name: a,", 1),
+			arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners"}},
+		"the same object twice": {stdin: gatewayManifest + "---\n" + gatewayManifest, arguments: []string{"-f", "-"}, want: []string{"document 2", "Gateway default/shared"}},
+		"a bad cluster domain":  {arguments: []string{"-f", samples, "--cluster-domain", "cluster.local."}, want: []string{"--cluster-domain"}},
+		"no cluster domain":     {arguments: []string{"-f", samples, "--cluster-domain", ""}, want: []string{"--cluster-domain"}},
+		"a bad namespace":       {arguments: []string{"-f", samples, "--namespace", "Team A"}, want: []string{"--namespace"}},
+		"a bad controller name": {arguments: []string{"-f", samples, "--controller-name", "controller"}, want: []string{"--controller-name"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, strict := range []string{"--strict=false", "--strict"} {
+				got := run(t, test.stdin, append([]string{"plan", strict}, test.arguments...)...)
+				if got.status != 1 || got.stdout != "" {
+					t.Errorf("%s: status %d and %d bytes on stdout, want 1 and none", strict, got.status, len(got.stdout))
+				}
+				for _, want := range test.want {
+					if !strings.Contains(got.err, want) {
+						t.Errorf("%s: error %q does not name %s", strict, got.err, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// errWriter stands for a pipe that nobody reads.
+type errWriter struct{}
+
+func (errWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestPlanSaysThatItCouldNotPrint(t *testing.T) {
+	var stderr bytes.Buffer
+	status := cli.Run(t.Context(), []string{"plan", "-f", samples}, cli.Streams{In: strings.NewReader(""), Out: errWriter{}, Err: &stderr})
+	if status != 1 || !strings.Contains(stderr.String(), "printing the plan") {
+		t.Errorf("status %d, stderr %q", status, stderr.String())
+	}
+}

@@ -1,0 +1,322 @@
+package config_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+)
+
+const token = "s3cr3t-t0ken"
+
+// required are the variables without which the controller does not start.
+var required = map[string]string{"CLOUDFLARE_ACCOUNT_ID": "account", "CLOUDFLARE_API_TOKEN": token}
+
+// settings returns what flags and environment give.
+func settings(t *testing.T, environment map[string]string, arguments ...string) (*config.Config, error) {
+	t.Helper()
+	c := &config.Config{}
+	groups := c.Flags()
+	all := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	for _, group := range groups {
+		all.AddFlagSet(group.Flags)
+	}
+	if err := all.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	err := config.FromEnvironment(groups, func(name string) (string, bool) {
+		value, ok := environment[name]
+		return value, ok
+	})
+	return c, err
+}
+
+// valid returns the defaults with what is required.
+func valid(t *testing.T) *config.Config {
+	t.Helper()
+	c, err := settings(t, required)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestDefaults(t *testing.T) {
+	c := valid(t)
+	if err := c.Validate(); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+	if !c.Kubernetes.LeaderElection {
+		t.Error("leader election is off by default")
+	}
+	if c.Gateway.ControllerName != "tunnelgateway.dev/controller" || c.Gateway.ClusterDomain != "cluster.local" {
+		t.Errorf("controller name %q, cluster domain %q", c.Gateway.ControllerName, c.Gateway.ClusterDomain)
+	}
+}
+
+// other is a value for each flag that is not its default.
+var other = map[string]string{
+	"cloudflare-account-id":     "account",
+	"cloudflare-api-token":      token,
+	"cloudflare-base-url":       "http://127.0.0.1:8080/client/v4",
+	"controller-name":           "example.com/controller",
+	"cluster-id":                "west",
+	"cluster-domain":            "k8s.example",
+	"drift-interval":            "1m",
+	"workers":                   "9",
+	"kubeconfig":                "/kubeconfig",
+	"kube-api-qps":              "5.5",
+	"kube-api-burst":            "7",
+	"leader-election":           "false",
+	"leader-election-id":        "lease",
+	"leader-election-namespace": "system",
+	"metrics-address":           "0",
+	"health-address":            "127.0.0.1:9000",
+	"log-level":                 "debug",
+	"log-format":                "console",
+}
+
+// Every flag works as a flag and as a variable, and says in --help which.
+func TestEveryFlagIsAVariableToo(t *testing.T) {
+	defaults := &config.Config{}
+	groups := defaults.Flags()
+	usage := config.Usage("tunnel-gateway controller [flags]", groups)
+	for _, group := range groups {
+		if !strings.Contains(usage, "\n"+group.Title+":\n") {
+			t.Errorf("--help has no group %q", group.Title)
+		}
+		group.Flags.VisitAll(func(f *pflag.Flag) {
+			value, ok := other[f.Name]
+			if !ok {
+				t.Errorf("the test has no value for --%s", f.Name)
+				return
+			}
+			if f.Usage == "" || !strings.Contains(usage, "--"+f.Name+" ") || !strings.Contains(usage, "["+config.EnvName(f.Name)+"]") {
+				t.Errorf("--help does not explain --%s and %s", f.Name, config.EnvName(f.Name))
+			}
+			byFlag, err := settings(t, nil, "--"+f.Name+"="+value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			byVariable, err := settings(t, map[string]string{config.EnvName(f.Name): value})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(byFlag, byVariable); diff != "" {
+				t.Errorf("--%s and its variable differ (-flag +variable):\n%s", f.Name, diff)
+			}
+			if cmp.Equal(defaults, byFlag) {
+				t.Errorf("--%s=%s sets nothing", f.Name, value)
+			}
+		})
+	}
+}
+
+func TestEnvName(t *testing.T) {
+	for _, test := range []struct{ flag, want string }{
+		{"cluster-id", "TUNNEL_GATEWAY_CLUSTER_ID"},
+		{"kube-api-qps", "TUNNEL_GATEWAY_KUBE_API_QPS"},
+		{"cloudflare-account-id", "CLOUDFLARE_ACCOUNT_ID"},
+		{"cloudflare-api-token", "CLOUDFLARE_API_TOKEN"},
+		{"cloudflare-base-url", "CLOUDFLARE_BASE_URL"},
+		{"kubeconfig", "KUBECONFIG"},
+	} {
+		if got := config.EnvName(test.flag); got != test.want {
+			t.Errorf("EnvName(%q) = %q, want %q", test.flag, got, test.want)
+		}
+	}
+}
+
+func TestFromEnvironment(t *testing.T) {
+	for name, test := range map[string]struct {
+		environment map[string]string
+		arguments   []string
+		want        int // workers
+		wantErr     string
+	}{
+		"the variable":                      {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "7"}, want: 7},
+		"the flag goes before the variable": {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "7"}, arguments: []string{"--workers=8"}, want: 8},
+		"an empty variable is not set":      {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": ""}, want: 4},
+		"a flag hides a bad variable":       {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "many"}, arguments: []string{"--workers=8"}, want: 8},
+		"a bad variable": {
+			environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "hunter2"}, want: 4,
+			wantErr: "TUNNEL_GATEWAY_WORKERS is not a valid int, see --workers",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := settings(t, test.environment, test.arguments...)
+			if got := message(err); got != test.wantErr {
+				t.Errorf("error %q, want %q", got, test.wantErr)
+			}
+			if test.wantErr == "" && c.Gateway.Workers != test.want {
+				t.Errorf("workers = %d, want %d", c.Gateway.Workers, test.want)
+			}
+		})
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestFromEnvironmentNamesEveryBadVariable(t *testing.T) {
+	_, err := settings(t, map[string]string{"TUNNEL_GATEWAY_WORKERS": "x", "TUNNEL_GATEWAY_DRIFT_INTERVAL": "y", "TUNNEL_GATEWAY_LEADER_ELECTION": "z"})
+	for _, want := range []string{"TUNNEL_GATEWAY_WORKERS", "TUNNEL_GATEWAY_DRIFT_INTERVAL", "TUNNEL_GATEWAY_LEADER_ELECTION"} {
+		if !strings.Contains(message(err), want) {
+			t.Errorf("error %q does not name %s", err, want)
+		}
+	}
+}
+
+func TestValidateNamesTheFlag(t *testing.T) {
+	for flag, values := range map[string][]string{
+		"cloudflare-base-url":       {"api.cloudflare.com", "ftp://api.example.com", "http://", "http://[::1", "/client/v4"},
+		"controller-name":           {"controller", "/controller", "example.com/", "Example.com/controller", "example.com/con troller"},
+		"cluster-id":                {"West", "a.b", "-west", strings.Repeat("a", 64)},
+		"cluster-domain":            {"", ".", "cluster.local.", ".cluster.local", "cluster local", "Cluster.local"},
+		"drift-interval":            {"9s", "0s", "-1m"},
+		"workers":                   {"0", "-1"},
+		"kube-api-qps":              {"0", "-1", "NaN"},
+		"kube-api-burst":            {"0", "-1"},
+		"leader-election-id":        {"", "Lease", "a/b"},
+		"leader-election-namespace": {"Not A Namespace", "a.b"},
+		"metrics-address":           {"", "8080", "localhost", "localhost:", "localhost:99999", "localhost:8080:1"},
+		"health-address":            {"", "8081", "localhost:", ":-1"},
+		"log-level":                 {"", "INFO", "trace"},
+		"log-format":                {"", "JSON", "text"},
+	} {
+		for _, value := range values {
+			t.Run(flag+"="+value, func(t *testing.T) {
+				c, err := settings(t, required, "--"+flag+"="+value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = c.Validate()
+				for _, want := range []string{"--" + flag, config.EnvName(flag)} {
+					if !strings.Contains(message(err), want+" ") && !strings.Contains(message(err), want+")") {
+						t.Errorf("Validate gave %v, want an error that names %s", err, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestValidateAccepts(t *testing.T) {
+	for _, argument := range []string{
+		"--cloudflare-base-url=https://api.example.com/client/v4",
+		"--controller-name=example.com/a/b~c",
+		"--cluster-id=9d3c2a44-8d4a-4f2b-9d8e-3a0f4c4b6f11",
+		"--cluster-domain=k8s", "--drift-interval=10s", "--kube-api-qps=0.5",
+		"--metrics-address=0", "--health-address=[::1]:0", "--metrics-address=:http",
+		"--log-level=warn", "--log-format=console",
+	} {
+		t.Run(argument, func(t *testing.T) {
+			c, err := settings(t, required, argument)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Validate(); err != nil {
+				t.Errorf("Validate gave %v", err)
+			}
+		})
+	}
+}
+
+// The Lease matters only to those who elect.
+func TestValidateWithoutLeaderElection(t *testing.T) {
+	c := valid(t)
+	c.Kubernetes.LeaderElection, c.Kubernetes.LeaderElectionID = false, ""
+	if err := c.Validate(); err != nil {
+		t.Errorf("Validate gave %v", err)
+	}
+}
+
+func TestValidateReturnsEverythingThatIsWrong(t *testing.T) {
+	c := &config.Config{}
+	err := c.Validate()
+	for _, flag := range []string{
+		"--cloudflare-account-id (or CLOUDFLARE_ACCOUNT_ID) is missing", "--cloudflare-api-token (or CLOUDFLARE_API_TOKEN) is missing",
+		"--controller-name", "--cluster-domain", "--drift-interval", "--workers", "--kube-api-qps", "--kube-api-burst",
+		"--metrics-address", "--health-address", "--log-level", "--log-format",
+	} {
+		if !strings.Contains(message(err), flag) {
+			t.Errorf("error %q does not name %s", err, flag)
+		}
+	}
+}
+
+func TestSecretNeverPrints(t *testing.T) {
+	c := valid(t)
+	secret := c.Cloudflare.APIToken
+	if string(secret) != token {
+		t.Fatalf("the token is %q", string(secret))
+	}
+	for _, value := range []any{secret, &secret, c, *c, c.Cloudflare, []config.Secret{secret}, map[string]config.Secret{"token": secret}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+			wantHidden(t, fmt.Sprintf("%s of %T", verb, value), fmt.Sprintf(verb, value))
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantHidden(t, fmt.Sprintf("JSON of %T", value), string(text))
+		if text, err = yaml.Marshal(value); err != nil {
+			t.Fatal(err)
+		}
+		wantHidden(t, fmt.Sprintf("YAML of %T", value), string(text))
+		var log strings.Builder
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "value", value)
+		slog.New(slog.NewTextHandler(&log, nil)).Info("settings", "value", value)
+		wantHidden(t, fmt.Sprintf("log of %T", value), log.String())
+	}
+}
+
+// Nor does it print as a flag, in the help text or in an error.
+func TestSecretNeverPrintsAsAFlag(t *testing.T) {
+	c := &config.Config{}
+	groups := c.Flags()
+	err := config.FromEnvironment(groups, func(string) (string, bool) { return token, true })
+	if err == nil {
+		t.Fatal("no variable is a bad value")
+	}
+	wantHidden(t, "error of FromEnvironment", err.Error())
+	wantHidden(t, "help text", config.Usage("tunnel-gateway controller [flags]", groups))
+	for _, group := range groups {
+		if f := group.Flags.Lookup("cloudflare-api-token"); f != nil {
+			wantHidden(t, "flag", f.Value.String())
+		}
+	}
+	*c = config.Config{Cloudflare: config.Cloudflare{APIToken: token, BaseURL: "http://user:" + token + "@[bad"}}
+	wantHidden(t, "error of Validate", message(c.Validate()))
+}
+
+func TestSecretIsTrimmed(t *testing.T) {
+	c, err := settings(t, map[string]string{"CLOUDFLARE_API_TOKEN": token + "\n"})
+	if err != nil || string(c.Cloudflare.APIToken) != token {
+		t.Errorf("a line end stays in the token (%v)", err)
+	}
+}
+
+func TestEmptySecretPrintsAsEmpty(t *testing.T) {
+	if got := fmt.Sprint(config.Secret("")); got != "" {
+		t.Errorf("an empty secret prints as %q", got)
+	}
+}
+
+func wantHidden(t *testing.T, what, text string) {
+	t.Helper()
+	if strings.Contains(text, token) {
+		t.Errorf("the %s shows the secret: %s", what, text)
+	}
+}

@@ -1,0 +1,282 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+const ourName = "tunnelgateway.dev/controller"
+
+// watched is a cluster in which a change of each object affects other
+// Gateways.
+const watched = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: shared, namespace: infra}
+spec: {gatewayClassName: tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: second, namespace: infra}
+spec: {gatewayClassName: tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: other, namespace: infra}
+spec: {gatewayClassName: other, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: set, namespace: team}
+spec: {parentRef: {name: shared, namespace: infra}, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: odd, namespace: team}
+spec: {parentRef: {group: example.com, kind: Mesh, name: shared, namespace: infra}, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: set, namespace: elsewhere}
+spec: {parentRef: {name: second, namespace: infra}, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: by-set, namespace: team}
+spec:
+  parentRefs: [{kind: ListenerSet, name: set}]
+  rules: [{backendRefs: [{name: web, port: 80}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: moved, namespace: elsewhere}
+spec:
+  parentRefs: [{name: other, namespace: infra}]
+  rules: [{backendRefs: [{name: web, namespace: team, port: 80}]}]
+status:
+  parents:
+  - parentRef: {name: second, namespace: infra}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  - parentRef: {kind: ListenerSet, name: deleted}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  - parentRef: {name: shared, namespace: infra}
+    controllerName: example.com/other
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`
+
+// watchedCluster returns a reader of the watched cluster, with our indexes.
+func watchedCluster(t *testing.T) client.WithWatch {
+	t.Helper()
+	set, err := manifest.Parse("in.yaml", []byte(watched), manifest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(manifest.Scheme()).WithObjects(set.Objects...)
+	for _, index := range state.Indexes(ourName) {
+		builder.WithIndex(index.Object, index.Field, index.Extract)
+	}
+	return builder.Build()
+}
+
+func at[T client.Object](namespace, name string, object T) T {
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
+// stored reads the object that the watched cluster has.
+func stored[T client.Object](t *testing.T, c client.Reader, namespace, name string, into T) T {
+	t.Helper()
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
+
+func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
+	reader := watchedCluster(t)
+	w := watches{reader: reader, controllerName: ourName}
+	ctx := t.Context()
+	movedSet := stored(t, reader, "team", "set", &gatewayv1.ListenerSet{})
+	movedSet.Spec.ParentRef.Name = "other"
+	deletedSet := at("team", "deleted", &gatewayv1.ListenerSet{})
+	deletedSet.Spec.ParentRef.Name = "gone"
+	for name, test := range map[string]struct {
+		keys func() ([]state.Key, error)
+		want []string
+	}{
+		"a Gateway: itself, also when it is not ours": {
+			func() ([]state.Key, error) { return w.fromGateway(ctx, named("infra", "other")) },
+			[]string{"Gateway infra/other"},
+		},
+		"a class: its Gateways": {
+			func() ([]state.Key, error) { return w.fromClass(ctx, at("", "tunnel", &gatewayv1.GatewayClass{})) },
+			[]string{"Gateway infra/second", "Gateway infra/shared"},
+		},
+		"a class without Gateways": {
+			func() ([]state.Key, error) { return w.fromClass(ctx, at("", "unused", &gatewayv1.GatewayClass{})) },
+			nil,
+		},
+		"a set: its Gateway": {
+			func() ([]state.Key, error) {
+				return w.fromListenerSet(ctx, stored(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
+			},
+			[]string{"Gateway infra/shared"},
+		},
+		"a set as it was before it moved: both Gateways": {
+			func() ([]state.Key, error) { return w.fromListenerSet(ctx, movedSet) },
+			[]string{"Gateway infra/other", "Gateway infra/shared"},
+		},
+		"a set that is gone: its Gateway, and itself for the entries that routes have": {
+			func() ([]state.Key, error) { return w.fromListenerSet(ctx, deletedSet) },
+			[]string{"Gateway team/gone", "ListenerSet team/deleted"},
+		},
+		"a set of another kind of parent": {
+			func() ([]state.Key, error) {
+				return w.fromListenerSet(ctx, stored(t, reader, "team", "odd", &gatewayv1.ListenerSet{}))
+			},
+			[]string{"ListenerSet team/odd"},
+		},
+		"a route: the Gateway of its set": {
+			func() ([]state.Key, error) {
+				return w.fromRoute(ctx, stored(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
+			},
+			[]string{"Gateway infra/shared"},
+		},
+		"a route: by its spec and by our entries, not by others'": {
+			func() ([]state.Key, error) {
+				return w.fromRoute(ctx, stored(t, reader, "elsewhere", "moved", &gatewayv1.HTTPRoute{}))
+			},
+			[]string{"Gateway infra/other", "Gateway infra/second", "ListenerSet elsewhere/deleted"},
+		},
+		"a namespace: the Gateways of its sets and routes": {
+			func() ([]state.Key, error) { return w.fromNamespace(ctx, at("", "team", &corev1.Namespace{})) },
+			[]string{"Gateway infra/shared"},
+		},
+		"a namespace with nothing of ours": {
+			func() ([]state.Key, error) { return w.fromNamespace(ctx, at("", "empty", &corev1.Namespace{})) },
+			nil,
+		},
+		"a Service: the Gateways of the routes that name it": {
+			func() ([]state.Key, error) { return w.fromService(ctx, at("team", "web", &corev1.Service{})) },
+			[]string{"Gateway infra/other", "Gateway infra/second", "Gateway infra/shared", "ListenerSet elsewhere/deleted"},
+		},
+		"a Service of the same name elsewhere": {
+			func() ([]state.Key, error) { return w.fromService(ctx, at("elsewhere", "web", &corev1.Service{})) },
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := test.keys()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, key := range keys {
+				got = append(got, key.String())
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, slices.Compact(got)); diff != "" {
+				t.Errorf("keys differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWatchesReturnReadErrors(t *testing.T) {
+	errRead := errors.New("the cache is broken")
+	w := watches{controllerName: ourName, reader: interceptor.NewClient(watchedCluster(t), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errRead
+		},
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := into.(*gatewayv1.GatewayList); ok {
+				return errRead
+			}
+			return c.List(ctx, into, opts...)
+		},
+	})}
+	reader := watchedCluster(t)
+	for name, keys := range map[string]func() ([]state.Key, error){
+		"class": func() ([]state.Key, error) {
+			return w.fromClass(t.Context(), at("", "tunnel", &gatewayv1.GatewayClass{}))
+		},
+		"set": func() ([]state.Key, error) {
+			return w.fromListenerSet(t.Context(), stored(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
+		},
+		"route": func() ([]state.Key, error) {
+			return w.fromRoute(t.Context(), stored(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
+		},
+		"namespace": func() ([]state.Key, error) {
+			return w.fromNamespace(t.Context(), at("", "team", &corev1.Namespace{}))
+		},
+		"service": func() ([]state.Key, error) {
+			return w.fromService(t.Context(), at("team", "web", &corev1.Service{}))
+		},
+	} {
+		if _, err := keys(); !errors.Is(err, errRead) {
+			t.Errorf("%s: the error is %v, want %v", name, err, errRead)
+		}
+	}
+}
+
+func TestClassOf(t *testing.T) {
+	g := named("infra", "shared")
+	g.Spec.GatewayClassName = "tunnel"
+	requests := classOf(t.Context(), g)
+	if len(requests) != 1 || requests[0].String() != "/tunnel" {
+		t.Errorf("classOf = %v, want the class tunnel", requests)
+	}
+}
+
+func TestOnlyTheSpecOfAServiceMatters(t *testing.T) {
+	service := at("team", "web", &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	withStatus := service.DeepCopy()
+	withStatus.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	withStatus.Annotations = map[string]string{"a": "b"}
+	withPort := service.DeepCopy()
+	withPort.Spec.Ports[0].Port = 81
+	for name, test := range map[string]struct {
+		after *corev1.Service
+		want  bool
+	}{
+		"its status and metadata": {withStatus, false},
+		"its spec":                {withPort, true},
+	} {
+		if got := serviceChanged.Update(event.UpdateEvent{ObjectOld: service, ObjectNew: test.after}); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+	if !serviceChanged.Create(event.CreateEvent{Object: service}) || !serviceChanged.Delete(event.DeleteEvent{Object: service}) {
+		t.Error("the existence of a Service does not matter")
+	}
+}
+
+func TestOnlyTheLabelsOfANamespaceMatter(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
+	annotated, labelled := namespace.DeepCopy(), namespace.DeepCopy()
+	annotated.Annotations = map[string]string{"a": "b"}
+	labelled.Labels = map[string]string{"a": "b"}
+	if labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: annotated}) {
+		t.Error("its annotations matter")
+	}
+	if !labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: labelled}) {
+		t.Error("its labels do not matter")
+	}
+}

@@ -1,0 +1,120 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+func TestBuildClass(t *testing.T) {
+	parameters := &gatewayv1.ParametersReference{Group: "example.com", Kind: "Parameters", Name: "p"}
+	for name, test := range map[string]struct {
+		parameters          *gatewayv1.ParametersReference
+		versions            map[string]string
+		accepted, supported string
+		messages            []string
+	}{
+		"the version that is built with": {
+			versions: map[string]string{"gateways.gateway.networking.k8s.io": consts.BundleVersion},
+			accepted: "True Accepted", supported: "True SupportedVersion",
+		},
+		"the first version with ListenerSets": {
+			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.5.0"},
+			accepted: "True Accepted", supported: "True SupportedVersion",
+		},
+		"parameters": {
+			parameters: parameters,
+			versions:   map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
+			accepted:   "False InvalidParameters", supported: "True SupportedVersion",
+			messages: []string{`Parameters "p"`, `"example.com"`},
+		},
+		"older": {
+			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.4.1"},
+			accepted: "True Accepted", supported: "False UnsupportedVersion",
+			messages: []string{`gateways.gateway.networking.k8s.io is of version "v1.4.1"`},
+		},
+		"newer": {
+			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.7.0"},
+			accepted: "True Accepted", supported: "False UnsupportedVersion",
+		},
+		"one that begins like a supported one": {
+			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.60.0"},
+			accepted: "True Accepted", supported: "False UnsupportedVersion",
+		},
+		"no annotation": {
+			versions: map[string]string{"gateways.gateway.networking.k8s.io": ""},
+			accepted: "True Accepted", supported: "False UnsupportedVersion",
+			messages: []string{`is of version ""`},
+		},
+		"one of several, all wrong ones named in order": {
+			versions: map[string]string{
+				"listenersets.gateway.networking.k8s.io": "v1.6.3",
+				"httproutes.gateway.networking.k8s.io":   "v1.0.0",
+				"gateways.gateway.networking.k8s.io":     "v1.1.0",
+			},
+			accepted: "True Accepted", supported: "False UnsupportedVersion",
+			messages: []string{`gateways.gateway.networking.k8s.io is of version "v1.1.0", httproutes.gateway.networking.k8s.io is of version "v1.0.0";`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
+			class.Generation = 4
+			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, BundleVersions: test.versions})
+			want := map[string]string{"Accepted": test.accepted, "SupportedVersion": test.supported}
+			if diff := cmp.Diff(want, inShort(status.Conditions)); diff != "" {
+				t.Errorf("conditions differ (-want +got):\n%s", diff)
+			}
+			text := messagesOf(status.Conditions)
+			for _, message := range test.messages {
+				if !strings.Contains(text, message) {
+					t.Errorf("the messages do not say %q: %s", message, text)
+				}
+			}
+			for _, c := range status.Conditions {
+				if c.ObservedGeneration != 4 {
+					t.Errorf("%s has observedGeneration %d, want 4", c.Type, c.ObservedGeneration)
+				}
+			}
+		})
+	}
+}
+
+// "status.supportedFeatures sorted: the core features, and the extended ones
+// whose every test passes."
+func TestBuildClassFeatures(t *testing.T) {
+	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}})
+	if diff := cmp.Diff([]gatewayv1.SupportedFeature{{Name: "Gateway"}, {Name: "HTTPRoute"}, {Name: "ReferenceGrant"}}, status.SupportedFeatures); diff != "" {
+		t.Errorf("features differ (-want +got):\n%s", diff)
+	}
+}
+
+// inShort returns status and reason of each condition.
+func inShort(conditions []metav1.Condition) map[string]string {
+	short := map[string]string{}
+	for _, c := range conditions {
+		short[c.Type] = string(c.Status) + " " + c.Reason
+	}
+	return short
+}
+
+func messagesOf(conditions []metav1.Condition) string {
+	var messages []string
+	for _, c := range conditions {
+		messages = append(messages, c.Message)
+	}
+	return strings.Join(messages, "\n")
+}
+
+func messageOf(conditions []metav1.Condition, kind string) string {
+	if c := meta.FindStatusCondition(conditions, kind); c != nil {
+		return c.Message
+	}
+	return ""
+}

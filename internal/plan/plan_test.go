@@ -1,0 +1,395 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+var (
+	decisions = gateway.Options{ControllerName: config.DefaultControllerName, ClusterDomain: config.DefaultClusterDomain}
+	now       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// read reads manifests from files, or from text for the path "-".
+func read(t *testing.T, text string, paths ...string) *state.Files {
+	t.Helper()
+	files, err := state.FromFiles(paths, manifest.Options{Stdin: strings.NewReader(text)}, decisions.ControllerName, config.DefaultClassName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// planOf makes the plan of manifests.
+func planOf(t *testing.T, manifests ...string) *plan.Plan {
+	t.Helper()
+	return makePlan(t, read(t, strings.Join(manifests, "\n---\n"), "-"), now)
+}
+
+func makePlan(t *testing.T, files *state.Files, now time.Time) *plan.Plan {
+	t.Helper()
+	made, err := plan.Make(t.Context(), files, decisions, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// printed is all that a plan prints.
+func printed(t *testing.T, p *plan.Plan) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := p.WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	encoder := json.NewEncoder(&out)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(p); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// decoded is the plan's JSON as a stranger reads it.
+func decoded(t *testing.T, p *plan.Plan) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value map[string]any
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+const (
+	// shared is a Gateway that admits the ListenerSets of every namespace.
+	shared = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: shared, namespace: infra}
+spec:
+  gatewayClassName: cloudflare-tunnel
+  allowedListeners: {namespaces: {from: Selector, selector: {matchLabels: {shared: allowed}}}}
+  listeners: [{name: own, hostname: own.example.com, port: 80, protocol: HTTP}]
+`
+	// refused is one that is not accepted.
+	refused = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: refused, namespace: infra}
+spec:
+  gatewayClassName: cloudflare-tunnel
+  addresses: [{type: IPAddress, value: 192.0.2.1}]
+  listeners: [{name: own, port: 80, protocol: HTTP}]
+`
+	teams = `
+{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {shared: allowed}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: admitted, namespace: team}
+spec:
+  parentRef: {name: shared, namespace: infra}
+  listeners:
+  - {name: a, hostname: team.example.com, port: 80, protocol: HTTP}
+  - {name: b, hostname: own.example.com, port: 80, protocol: HTTP}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: older-but-outside, namespace: outside, creationTimestamp: "2020-01-01T00:00:00Z"}
+spec:
+  parentRef: {name: shared, namespace: infra}
+  listeners: [{name: a, port: 80, protocol: HTTP}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web, namespace: team}
+spec:
+  parentRefs: [{kind: ListenerSet, name: admitted}]
+  rules:
+  - matches: [{path: {type: PathPrefix, value: /api}}]
+    backendRefs: [{name: web, port: 80}]
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}]}}
+`
+)
+
+// keysOf lists the keys of every object in the JSON, by its place; the values
+// of status are the API's own.
+func keysOf(place string, value any, into map[string][]string) {
+	switch v := value.(type) {
+	case map[string]any:
+		known := map[string]bool{}
+		for _, key := range into[place] {
+			known[key] = true
+		}
+		for key, inner := range v {
+			known[key] = true
+			if key != "status" {
+				keysOf(place+"."+key, inner, into)
+			}
+		}
+		into[place] = slices.Sorted(maps.Keys(known))
+	case []any:
+		for _, inner := range v {
+			keysOf(place+"[]", inner, into)
+		}
+	}
+}
+
+func TestJSONHasExactlyTheKeysOfTheContract(t *testing.T) {
+	got := map[string][]string{}
+	keysOf("", any(decoded(t, planOf(t, shared, refused, teams))), got)
+	want := map[string][]string{
+		"":                              {"gateways", "statuses"},
+		".gateways[]":                   {"attachedListenerSets", "config", "listeners", "name", "namespace"},
+		".gateways[].listeners[]":       {"accepted", "attachedRoutes", "conflicted", "hostname", "name", "owner", "port", "programmed", "protocol", "reason", "resolvedRefs"},
+		".gateways[].listeners[].owner": {"kind", "name", "namespace"},
+		".gateways[].config":            {"ingress"},
+		".gateways[].config.ingress[]":  {"hostname", "path", "service"},
+		".statuses[]":                   {"apiVersion", "kind", "name", "namespace", "status"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys differ (-want +got):\n%s", diff)
+	}
+}
+
+// Whoever reads the JSON finds every key in every object, config's apart.
+func TestJSONKeepsEmptyFieldsOutsideConfig(t *testing.T) {
+	made := decoded(t, planOf(t, `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: g}
+spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}
+`))
+	want := map[string]any{
+		"namespace": "default", "name": "g", "attachedListenerSets": 0.0,
+		"listeners": []any{map[string]any{
+			"owner": map[string]any{"kind": "Gateway", "namespace": "default", "name": "g"},
+			"name":  "a", "hostname": "", "port": 80.0, "protocol": "HTTP",
+			"accepted": true, "conflicted": false, "resolvedRefs": true, "programmed": true, "reason": "", "attachedRoutes": 0.0,
+		}},
+		"config": map[string]any{"ingress": []any{map[string]any{"service": "http_status:404"}}},
+	}
+	if diff := cmp.Diff(any([]any{want}), made["gateways"]); diff != "" {
+		t.Errorf("gateways differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestJSONOfNothing(t *testing.T) {
+	want := map[string]any{"gateways": []any{}, "statuses": []any{}}
+	for name, manifests := range map[string]string{
+		"no Gateway at all":       `{apiVersion: v1, kind: Namespace, metadata: {name: team}}`,
+		"only another class's":    strings.Replace(shared, "cloudflare-tunnel", "internal", 1),
+		"a route without Gateway": "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {parentRefs: [{name: g}]}\n",
+	} {
+		if diff := cmp.Diff(want, decoded(t, planOf(t, manifests))); diff != "" {
+			t.Errorf("%s: the plan differs (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestConfigIsNullForAGatewayThatIsNotAccepted(t *testing.T) {
+	made := decoded(t, planOf(t, shared, refused))
+	got := map[any]bool{}
+	for _, g := range made["gateways"].([]any) {
+		fields := g.(map[string]any)
+		config, ok := fields["config"]
+		if !ok {
+			t.Errorf("Gateway %v has no key config", fields["name"])
+		}
+		got[fields["name"]] = config != nil
+	}
+	if diff := cmp.Diff(map[any]bool{"shared": true, "refused": false}, got); diff != "" {
+		t.Errorf("which have a config differs (-want +got):\n%s", diff)
+	}
+}
+
+// row is a listener as a person names it.
+func row(l plan.Listener) string {
+	return fmt.Sprintf("%s %s/%s %s %s", l.Owner.Kind, l.Owner.Namespace, l.Owner.Name, l.Name, l.Reason)
+}
+
+func TestListenersInPrecedenceThoseNotAllowedLast(t *testing.T) {
+	made := planOf(t, teams, shared)
+	var got []string
+	for _, l := range made.Gateways[0].Listeners {
+		got = append(got, row(l))
+	}
+	want := []string{
+		"Gateway infra/shared own ",
+		"ListenerSet team/admitted a ",
+		"ListenerSet team/admitted b HostnameConflict",
+		"ListenerSet outside/older-but-outside a Invalid",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("listeners differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusesAreSortedAndOfOurObjectsOnly(t *testing.T) {
+	made := planOf(t, teams, shared, refused, `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: other}
+spec: {controllerName: example.com/other}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: cloudflare-tunnel}
+spec: {controllerName: tunnelgateway.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: another, namespace: infra}
+spec: {gatewayClassName: other, listeners: [{name: own, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: nobodys, namespace: infra}
+spec: {parentRefs: [{name: another}]}
+`)
+	var got []string
+	for _, s := range made.Statuses {
+		got = append(got, fmt.Sprintf("%s %s %s/%s", s.APIVersion, s.Kind, s.Namespace, s.Name))
+	}
+	want := []string{
+		"gateway.networking.k8s.io/v1 Gateway infra/refused",
+		"gateway.networking.k8s.io/v1 Gateway infra/shared",
+		"gateway.networking.k8s.io/v1 GatewayClass /cloudflare-tunnel",
+		"gateway.networking.k8s.io/v1 HTTPRoute team/web",
+		"gateway.networking.k8s.io/v1 ListenerSet outside/older-but-outside",
+		"gateway.networking.k8s.io/v1 ListenerSet team/admitted",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("statuses differ (-want +got):\n%s", diff)
+	}
+}
+
+// parentsOf lists the entries of a route's status.
+func parentsOf(t *testing.T, p *plan.Plan, route string) []string {
+	t.Helper()
+	for _, s := range p.Statuses {
+		if s.Kind != gateway.KindHTTPRoute || s.Name != route {
+			continue
+		}
+		var parents []string
+		for _, entry := range s.Status.(*gatewayv1.RouteStatus).Parents {
+			parents = append(parents, fmt.Sprintf("%s by %s", entry.ParentRef.Name, entry.ControllerName))
+		}
+		slices.Sort(parents)
+		return parents
+	}
+	t.Fatalf("no status of HTTPRoute %s", route)
+	return nil
+}
+
+// movedRoute has entries of ours for "shared", which it left, for "gone",
+// which does not exist, and one of another controller.
+const movedRoute = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: moved, namespace: infra}
+spec: {parentRefs: [{name: second}, {name: third}, {name: gone}]}
+status:
+  parents:
+  - parentRef: {name: shared}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  - parentRef: {name: gone}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  - parentRef: {name: third}
+    controllerName: example.com/other
+    conditions: [{type: Accepted, status: "False", reason: Whatever, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`
+
+func named(manifest, from, to string) string {
+	return strings.Replace(manifest, "name: "+from, "name: "+to, 1)
+}
+
+func TestRouteStatusIsThatOfAllGateways(t *testing.T) {
+	made := planOf(t, shared, named(shared, "shared", "second"), named(shared, "shared", "third"), movedRoute)
+	got := slices.DeleteFunc(parentsOf(t, made, "moved"), func(entry string) bool { return strings.HasPrefix(entry, "gone ") })
+	want := []string{
+		"second by tunnelgateway.dev/controller", "third by example.com/other", "third by tunnelgateway.dev/controller",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries differ (-want +got):\n%s", diff)
+	}
+}
+
+// "Ours that match no parentRef of the spec any more go, also those of a
+// Gateway that is gone": the controller takes them back, so the plan says so.
+func TestEntryOfAGatewayThatIsGoneGoes(t *testing.T) {
+	made := planOf(t, named(shared, "shared", "second"), movedRoute)
+	if got := parentsOf(t, made, "moved"); slices.Contains(got, "gone by "+config.DefaultControllerName) {
+		t.Errorf("entries are %q, with one of ours for a Gateway that does not exist", got)
+	}
+}
+
+func TestGood(t *testing.T) {
+	route := func(rules string) string {
+		return "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r, namespace: infra}\n" +
+			"spec:\n  parentRefs: [{name: shared}]\n  rules: " + rules + "\n"
+	}
+	const service = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: infra}, spec: {ports: [{port: 80}]}}"
+	for name, test := range map[string]struct {
+		manifests []string
+		want      bool
+	}{
+		"nothing":                           {nil, true},
+		"a Gateway alone":                   {[]string{shared}, true},
+		"a Gateway that is not accepted":    {[]string{refused}, false},
+		"a conflict and a set not allowed":  {[]string{shared, teams}, false},
+		"a route that is served":            {[]string{shared, service, route("[{backendRefs: [{name: web, port: 80}]}]")}, true},
+		"a route without backends":          {[]string{shared, route("[{}]")}, true},
+		"a route to a Service that is gone": {[]string{shared, route("[{backendRefs: [{name: web, port: 80}]}]")}, false},
+		"a route that is served partly": {[]string{shared, service, route(
+			"[{backendRefs: [{name: web, port: 80}]}, {matches: [{method: GET}], backendRefs: [{name: web, port: 80}]}]")}, false},
+		"a class with parameters, without Gateways": {[]string{`
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: cloudflare-tunnel}
+spec:
+  controllerName: tunnelgateway.dev/controller
+  parametersRef: {group: example.com, kind: Parameters, name: p}
+`}, false},
+		"what another controller says": {[]string{shared, `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: r, namespace: infra}
+spec: {parentRefs: [{name: shared}]}
+status:
+  parents:
+  - parentRef: {name: shared}
+    controllerName: example.com/other
+    conditions: [{type: Accepted, status: "False", reason: Whatever, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifests := append(test.manifests, "{apiVersion: v1, kind: Namespace, metadata: {name: infra}}")
+			if got := planOf(t, manifests...).Good(); got != test.want {
+				t.Errorf("Good = %t, want %t", got, test.want)
+			}
+		})
+	}
+}

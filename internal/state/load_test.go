@@ -1,0 +1,373 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+const controllerName = "tunnelgateway.dev/controller"
+
+// cluster has two Gateways of ours, one of another controller, one of a class
+// that does not exist, and things that belong to each.
+const cluster = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: tunnel}
+spec: {controllerName: tunnelgateway.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: other}
+spec: {controllerName: example.com/other}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: infra}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: team}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: unrelated}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata:
+  name: shared
+  namespace: infra
+  annotations:
+    tunnelgateway.dev/tunnel: '{"controller":"tunnelgateway.dev/controller","account":"a","tunnel":"t"}'
+spec: {gatewayClassName: tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: shared, namespace: team}
+spec: {gatewayClassName: tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: foreign, namespace: infra}
+spec: {gatewayClassName: other, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: classless, namespace: infra}
+spec: {gatewayClassName: missing, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: near, namespace: infra}
+spec: {parentRef: {name: shared}, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: far, namespace: team}
+spec: {parentRef: {name: shared, namespace: infra}, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: near, namespace: team}
+spec: {parentRef: {name: shared}, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: odd, namespace: infra}
+spec: {parentRef: {group: example.com, kind: Gateway, name: shared}, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: twice, namespace: infra}
+spec:
+  parentRefs:
+  - {name: shared, sectionName: a}
+  - {kind: ListenerSet, name: far, namespace: team}
+  rules:
+  - backendRefs:
+    - {name: web, port: 80}
+    - {name: web, port: 81}
+    - {name: gone, port: 80}
+    - {name: web, namespace: team, port: 80}
+    - {group: example.com, kind: Service, name: not-a-service, port: 80}
+    - {kind: Bucket, name: not-a-service-either}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: by-set, namespace: team}
+spec: {parentRefs: [{kind: ListenerSet, name: far}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: elsewhere, namespace: team}
+spec: {parentRefs: [{name: shared}, {kind: ListenerSet, name: near}, {group: example.com, kind: Gateway, name: shared, namespace: infra}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: left, namespace: team}
+spec: {parentRefs: [{name: gone}]}
+status:
+  parents:
+  - parentRef: {name: shared, namespace: infra}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  - parentRef: {name: shared}
+    controllerName: example.com/other
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  - parentRef: {kind: ListenerSet, name: deleted}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: moved-away, namespace: infra}
+spec: {parentRefs: [{name: foreign}, {name: classless}]}
+status:
+  parents:
+  - parentRef: {name: foreign}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: never-ours, namespace: infra}
+spec: {parentRefs: [{name: foreign}, {name: classless}]}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: infra}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: unused, namespace: team}, spec: {ports: [{port: 80}]}}
+`
+
+// objects reads manifests.
+func objects(t *testing.T, manifests string) []client.Object {
+	t.Helper()
+	set, err := manifest.Parse("in.yaml", []byte(manifests), manifest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Objects
+}
+
+func memory(t *testing.T, objects []client.Object) *state.Memory {
+	t.Helper()
+	m, err := state.NewMemory(objects, state.Indexes(controllerName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// content names what a Loaded holds; what does not exist is marked "none".
+type content struct {
+	Gateway, Class                  bool
+	Ours, Classless                 bool
+	Sets, Routes                    []string
+	Namespaces, Services            []string
+	RecordedTunnel, SnapshotsTunnel string
+}
+
+func contentOf(l *state.Loaded) content {
+	c := content{
+		Gateway: l.Gateway != nil, Class: l.Snapshot.Class != nil,
+		Ours: l.Ours, Classless: l.Classless,
+		RecordedTunnel: string(l.Record.Tunnel), SnapshotsTunnel: string(l.Snapshot.Tunnel),
+	}
+	for _, set := range l.Snapshot.ListenerSets {
+		c.Sets = append(c.Sets, client.ObjectKeyFromObject(set).String())
+	}
+	for _, route := range l.Snapshot.HTTPRoutes {
+		c.Routes = append(c.Routes, client.ObjectKeyFromObject(route).String())
+	}
+	for name, namespace := range l.Snapshot.Namespaces {
+		c.Namespaces = append(c.Namespaces, existing(name, namespace != nil))
+	}
+	for name, service := range l.Snapshot.Services {
+		c.Services = append(c.Services, existing(name.String(), service != nil))
+	}
+	for _, names := range [][]string{c.Sets, c.Routes, c.Namespaces, c.Services} {
+		slices.Sort(names)
+	}
+	return c
+}
+
+func existing(name string, exists bool) string {
+	if !exists {
+		return name + " none"
+	}
+	return name
+}
+
+func setKey(namespace, name string) state.Key {
+	key := state.GatewayKey(namespace, name)
+	key.Kind = gateway.KindListenerSet
+	return key
+}
+
+func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
+	for name, test := range map[string]struct {
+		key  state.Key
+		want content
+	}{
+		"a Gateway of ours: routes by spec and by our entries, of its sets too": {
+			state.GatewayKey("infra", "shared"),
+			content{
+				Gateway: true, Class: true, Ours: true,
+				Sets:           []string{"infra/near", "team/far"},
+				Routes:         []string{"infra/twice", "team/by-set", "team/left"},
+				Namespaces:     []string{"infra", "team"},
+				Services:       []string{"infra/gone none", "infra/web", "team/web"},
+				RecordedTunnel: "t", SnapshotsTunnel: "t",
+			},
+		},
+		"a Gateway of the same name elsewhere": {
+			state.GatewayKey("team", "shared"),
+			content{
+				Gateway: true, Class: true, Ours: true,
+				Sets:       []string{"team/near"},
+				Routes:     []string{"team/elsewhere"},
+				Namespaces: []string{"team"},
+			},
+		},
+		"a Gateway of another controller: only routes with an entry of ours": {
+			state.GatewayKey("infra", "foreign"),
+			content{Gateway: true, Class: true, Routes: []string{"infra/moved-away"}},
+		},
+		"a Gateway whose class is missing": {
+			state.GatewayKey("infra", "classless"),
+			content{Gateway: true, Classless: true},
+		},
+		"a Gateway that does not exist": {
+			state.GatewayKey("team", "gone"),
+			content{},
+		},
+		"a ListenerSet that does not exist: routes with our entry": {
+			setKey("team", "deleted"),
+			content{Routes: []string{"team/left"}},
+		},
+		"a ListenerSet without entries of ours": {
+			setKey("team", "far"),
+			content{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loader := state.Loader{Reader: memory(t, objects(t, cluster)), ControllerName: controllerName}
+			loaded, err := loader.Load(t.Context(), test.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, contentOf(loaded)); diff != "" {
+				t.Errorf("loaded differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The cache may have an object before its namespace: that must not end a pass.
+func TestLoadTakesAMissingNamespaceAsNone(t *testing.T) {
+	withoutNamespaces := slices.DeleteFunc(objects(t, cluster), func(o client.Object) bool {
+		_, ok := o.(*corev1.Namespace)
+		return ok
+	})
+	loader := state.Loader{Reader: memory(t, withoutNamespaces), ControllerName: controllerName}
+	loaded, err := loader.Load(t.Context(), state.GatewayKey("infra", "shared"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"infra none", "team none"}, contentOf(loaded).Namespaces); diff != "" {
+		t.Errorf("namespaces differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadSurvivesARecordThatDoesNotParse(t *testing.T) {
+	broken := strings.Replace(cluster, `'{"controller"`, `'{"`, 1)
+	loader := state.Loader{Reader: memory(t, objects(t, broken)), ControllerName: controllerName}
+	loaded, err := loader.Load(t.Context(), state.GatewayKey("infra", "shared"))
+	if err != nil {
+		t.Fatalf("a record that does not parse ended the pass: %v", err)
+	}
+	if loaded.Record != (state.Record{}) || loaded.Snapshot.Tunnel != "" {
+		t.Errorf("Record = %+v, tunnel %q, want none", loaded.Record, loaded.Snapshot.Tunnel)
+	}
+}
+
+// faultyReader fails for one type of object or list.
+type faultyReader struct {
+	client.Reader
+	fails func(any) bool
+}
+
+var errRead = errors.New("the cache is broken")
+
+func (r faultyReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if r.fails(into) {
+		return errRead
+	}
+	return r.Reader.Get(ctx, key, into, opts...)
+}
+
+func (r faultyReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	if r.fails(into) {
+		return errRead
+	}
+	return r.Reader.List(ctx, into, opts...)
+}
+
+func typeName(value any) string { return fmt.Sprintf("%T", value) }
+
+// What could not be read must not look like what does not exist.
+func TestLoadReturnsEveryReadError(t *testing.T) {
+	for _, kind := range []string{
+		"*v1.Gateway", "*v1.GatewayClass", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.Namespace", "*v1.Service",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			reader := faultyReader{memory(t, objects(t, cluster)), func(into any) bool { return typeName(into) == kind }}
+			_, err := state.Loader{Reader: reader, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "shared"))
+			if !errors.Is(err, errRead) {
+				t.Errorf("Load gave %v, want %v", err, errRead)
+			}
+		})
+	}
+}
+
+func TestParentGateway(t *testing.T) {
+	for name, test := range map[string]struct {
+		ref    gatewayv1.ParentGatewayReference
+		want   state.Key
+		wantOK bool
+	}{
+		"the namespace defaults to the set's": {
+			gatewayv1.ParentGatewayReference{Name: "g"}, state.GatewayKey("team", "g"), true,
+		},
+		"another namespace": {
+			gatewayv1.ParentGatewayReference{Name: "g", Namespace: new(gatewayv1.Namespace("infra"))}, state.GatewayKey("infra", "g"), true,
+		},
+		"written out": {
+			gatewayv1.ParentGatewayReference{Name: "g", Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway"))},
+			state.GatewayKey("team", "g"), true,
+		},
+		"another group": {
+			ref: gatewayv1.ParentGatewayReference{Name: "g", Group: new(gatewayv1.Group("example.com"))},
+		},
+		"another kind": {
+			ref: gatewayv1.ParentGatewayReference{Name: "g", Kind: new(gatewayv1.Kind("Mesh"))},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := &gatewayv1.ListenerSet{}
+			set.Namespace, set.Spec.ParentRef = "team", test.ref
+			got, ok := state.ParentGateway(set)
+			if ok != test.wantOK || ok && got != test.want {
+				t.Errorf("ParentGateway = %v, %t, want %v, %t", got, ok, test.want, test.wantOK)
+			}
+		})
+	}
+}
