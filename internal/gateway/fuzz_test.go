@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"crypto/tls"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -128,4 +130,55 @@ func readPathMatch(kind gatewayv1.PathMatchType, value, path string) (expressibl
 	default:
 		return false, false
 	}
+}
+
+// A pair that is public test data: the key protects nothing.
+const (
+	fuzzCertificate = `-----BEGIN CERTIFICATE-----
+MIIBJTCBzaADAgECAgEBMAoGCCqGSM49BAMCMBwxGjAYBgNVBAMTEXZhbGlkLmV4
+YW1wbGUuY29tMCAXDTI1MDEwMTAwMDAwMFoYDzIxMjUwMTAxMDAwMDAwWjAcMRow
+GAYDVQQDExF2YWxpZC5leGFtcGxlLmNvbTBZMBMGByqGSM49AgEGCCqGSM49AwEH
+A0IABGolRONpA7DI9VJAsa0/aftCydiS97jQfkdCa9Q8zA6ctY/330sggwrvxmQz
+k2CNgGq3nqD1AfjiD1r2EZYeCNgwCgYIKoZIzj0EAwIDRwAwRAIgd6uOEC0hrC1q
+VF0Ry0h7sj5SBblHyoxXEe2N/0lrfQECIAm0rA1YubQxlLKc17wP/bgj2jz/DDgw
+PVGCWrpGcEhA
+-----END CERTIFICATE-----
+`
+	fuzzKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgDlP1w4s2jFW/qz6W
+nLyDmoPi7S8I2/ViFqoe6iw7JLihRANCAARqJUTjaQOwyPVSQLGtP2n7QsnYkve4
+0H5HQmvUPMwOnLWP999LIIMK78ZkM5NgjYBqt56g9QH44g9a9hGWHgjY
+-----END PRIVATE KEY-----
+`
+)
+
+func FuzzInspectCertificate(f *testing.F) {
+	certificate, key := []byte(fuzzCertificate), []byte(fuzzKey)
+	f.Add(certificate, key)
+	f.Add(append(certificate, certificate...), key)
+	f.Add(certificate[:len(certificate)/2], key)
+	f.Add(certificate, key[:len(key)-30])
+	f.Add(key, certificate)
+	f.Add([]byte("garbage"), []byte("garbage"))
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"))
+	f.Add([]byte(nil), []byte(nil))
+	f.Fuzz(func(t *testing.T, certificate, key []byte) {
+		found := InspectCertificate(&corev1.Secret{
+			Type: corev1.SecretTypeTLS,
+			Data: map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key},
+		})
+		pair, err := tls.X509KeyPair(certificate, key)
+		if found.Problem != "" {
+			if !found.NotAfter.IsZero() {
+				t.Errorf("%s, and it expires at %s", found.Problem, found.NotAfter)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatalf("nothing is found wrong, but %v", err)
+		}
+		if !found.NotAfter.Equal(pair.Leaf.NotAfter) {
+			t.Errorf("expires at %s, want %s", found.NotAfter, pair.Leaf.NotAfter)
+		}
+	})
 }

@@ -2,8 +2,10 @@ package gateway_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +23,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
+//go:generate go run ../../test/ruletable
+
 // update rewrites the golden files: make golden. Read the diff before you
 // commit it.
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -32,31 +36,47 @@ var goldenTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // TestGolden runs every testdata/NAME.in.yaml, whose first line names the rule
 // that it pins down, and compares the documents and the statuses with
-// NAME.config.golden.yaml and NAME.status.golden.yaml. A new case is a new
-// file.
+// NAME.config.golden.yaml and NAME.status.golden.yaml; or, when the manifest is
+// refused, the error with NAME.error.golden.txt. A new case is a new file.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(inputs) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
 	for _, input := range inputs {
-		name := strings.TrimSuffix(filepath.Base(input), ".in.yaml")
-		t.Run(name, func(t *testing.T) {
+		t.Run(strings.TrimSuffix(filepath.Base(input), ".in.yaml"), func(t *testing.T) {
 			wantHeader(t, input)
-			var documents, statuses bytes.Buffer
-			for _, d := range decide(t, input) {
-				writeDocument(&documents, d)
-				writeStatuses(&statuses, d.report)
-				if c := d.result.Configuration(); c != nil {
-					if err := provider.Validate(*c); err != nil {
-						t.Errorf("the connector rejects the document: %v", err)
-					}
-				}
+			got := goldens(t, input)
+			for _, kind := range []string{".config.golden.yaml", ".status.golden.yaml", ".error.golden.txt"} {
+				compareGolden(t, strings.TrimSuffix(input, ".in.yaml")+kind, got[kind])
 			}
-			compareGolden(t, "testdata/"+name+".config.golden.yaml", documents.Bytes())
-			compareGolden(t, "testdata/"+name+".status.golden.yaml", statuses.Bytes())
 		})
 	}
+}
+
+// goldens are what the case gives, by the end of the golden file's name.
+func goldens(t *testing.T, input string) map[string][]byte {
+	t.Helper()
+	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, decisions.ControllerName, config.DefaultClassName)
+	if err != nil {
+		return map[string][]byte{".error.golden.txt": []byte(strings.ReplaceAll(err.Error(), "testdata/", "") + "\n")}
+	}
+	var documents, statuses bytes.Buffer
+	made := decide(t, files)
+	if len(made) == 0 {
+		fmt.Fprintln(&documents, "# no Gateway of ours")
+		fmt.Fprintln(&statuses, "# no Gateway of ours")
+	}
+	for _, d := range made {
+		writeDocument(&documents, d)
+		writeStatuses(&statuses, d.report)
+		if c := d.result.Configuration(); c != nil {
+			if err := provider.Validate(*c); err != nil {
+				t.Errorf("the connector rejects the document: %v", err)
+			}
+		}
+	}
+	return map[string][]byte{".config.golden.yaml": documents.Bytes(), ".status.golden.yaml": statuses.Bytes()}
 }
 
 func wantHeader(t *testing.T, input string) {
@@ -76,13 +96,9 @@ type decision struct {
 	report gateway.Report
 }
 
-// decide builds every Gateway of ours in the file, in the order of the file.
-func decide(t *testing.T, input string) []decision {
+// decide builds every Gateway of ours among the files, in their order.
+func decide(t *testing.T, files *state.Files) []decision {
 	t.Helper()
-	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, decisions.ControllerName, config.DefaultClassName)
-	if err != nil {
-		t.Fatal(err)
-	}
 	loader := state.Loader{
 		Reader: files, ControllerName: decisions.ControllerName, Certificates: state.DirectCertificates{Reader: files},
 	}
@@ -108,20 +124,40 @@ func decide(t *testing.T, input string) []decision {
 	return made
 }
 
+// compareGolden compares the file with what the case gives, and wants none when
+// that is nil.
 func compareGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		updateGolden(t, path, got)
 		return
 	}
 	want, err := os.ReadFile(path)
+	if got == nil && errors.Is(err, fs.ErrNotExist) {
+		return
+	}
 	if err != nil {
 		t.Fatalf("%v; make golden writes it", err)
 	}
+	if got == nil {
+		t.Fatalf("%s is there, but the case gives none; make golden removes it", path)
+	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s differs (-want +got); make golden rewrites it:\n%s", path, diff)
+	}
+}
+
+func updateGolden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil && got != nil {
+		err = os.WriteFile(path, got, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -187,15 +223,17 @@ func writeListeners(w *bytes.Buffer, listeners []gatewayv1.ListenerStatus) {
 	}
 }
 
-// writeConditions leaves out the message of a condition in its good state.
+// writeConditions leaves out the message of a condition in its good state,
+// unless references resolve and there is something to say of them.
 func writeConditions(w *bytes.Buffer, indent string, conditions []metav1.Condition) {
 	for _, c := range conditions {
 		good := metav1.ConditionTrue
 		if c.Type == string(gatewayv1.ListenerConditionConflicted) {
 			good = metav1.ConditionFalse
 		}
+		remark := c.Type == string(gatewayv1.ListenerConditionResolvedRefs) && c.Message != "Every reference resolves."
 		text := fmt.Sprintf("%s %s", c.Status, c.Reason)
-		if c.Status != good || c.Reason != c.Type && c.Reason != string(gatewayv1.ListenerReasonNoConflicts) {
+		if remark || c.Status != good || c.Reason != c.Type && c.Reason != string(gatewayv1.ListenerReasonNoConflicts) {
 			text += ": " + c.Message
 		}
 		fmt.Fprintf(w, "%s%s: %q\n", indent, c.Type, text)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"regexp"
 
 	"k8s.io/utils/ptr"
@@ -15,7 +16,9 @@ func newGRPCRoute(object *gatewayv1.GRPCRoute) Route {
 	for i, rule := range object.Spec.Rules {
 		rules[i] = httpRule(rule)
 	}
-	return newRoute(KindGRPCRoute, object, object.Spec.CommonRouteSpec, object.Spec.Hostnames, rules)
+	route := newRoute(KindGRPCRoute, object, object.Spec.CommonRouteSpec, object.Spec.Hostnames, rules)
+	route.grpc = object
+	return route
 }
 
 func httpRule(rule gatewayv1.GRPCRouteRule) gatewayv1.HTTPRouteRule {
@@ -76,14 +79,46 @@ func methodPath(m *gatewayv1.GRPCMethodMatch) *gatewayv1.HTTPPathMatch {
 	case exact:
 		method = regexp.QuoteMeta(method)
 	}
-	// Each part is a group of its own, so that an alternation stays inside it.
-	value := "/" + anyIfEmpty(service) + "/" + anyIfEmpty(method)
+	value := methodExpression(service, method)
 	return &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchRegularExpression), Value: &value}
 }
 
-func anyIfEmpty(expression string) string {
-	if expression == "" {
-		return "[^/]+"
+// methodExpression joins two expressions, or returns the one that is not RE2,
+// so that it is named as such.
+func methodExpression(service, method string) string {
+	parts := [2]string{service, method}
+	for i, part := range parts {
+		if part == "" {
+			parts[i] = "[^/]+"
+			continue
+		}
+		enclosed, ok := enclose(part)
+		if !ok {
+			return part
+		}
+		parts[i] = enclosed
 	}
-	return "(?:" + expression + ")"
+	return "/" + parts[0] + "/" + parts[1]
+}
+
+// methodLength is what decides between method matches: "Precedence MUST be
+// given to the rule with the largest number of: [...] Characters in a matching
+// service. Characters in a matching method." (GRPCRouteRule.Matches)
+type methodLength struct{ service, method int }
+
+// methodLength returns that of a match of a rule, and nothing for an HTTPRoute.
+func (r *Route) methodLength(rule, match int) methodLength {
+	if r.grpc == nil || match >= len(r.grpc.Spec.Rules[rule].Matches) {
+		return methodLength{}
+	}
+	m := r.grpc.Spec.Rules[rule].Matches[match].Method
+	if m == nil {
+		return methodLength{}
+	}
+	return methodLength{len(ptr.Deref(m.Service, "")), len(ptr.Deref(m.Method, ""))}
+}
+
+// compareMethods orders longer services before shorter ones, then methods.
+func compareMethods(a, b methodLength) int {
+	return cmp.Or(cmp.Compare(b.service, a.service), cmp.Compare(b.method, a.method))
 }

@@ -192,6 +192,7 @@ func (c *candidate) rule() Rule {
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(
 		compareSpecificity(a.hostname.written, b.hostname.written),
+		compareMethods(a.match.method, b.match.method),
 		comparePaths(a.match.path, b.match.path),
 		cmp.Compare(a.route.rank, b.route.rank),
 		cmp.Compare(a.match.rule, b.match.rule),

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
@@ -35,6 +36,7 @@ type claim struct {
 	owner   gateway.Owner
 	allowed bool
 	reason  string // of Accepted=False; empty when accepted
+	refs    string // the reason of ResolvedRefs=False; empty when resolved
 	holds   bool   // its port and hostname, against later owners
 }
 
@@ -96,6 +98,7 @@ func (o *oracle) claimsOf(kind string, owner metav1.Object, listeners []gatewayv
 		if !allowed {
 			c.reason = "Invalid"
 		}
+		c.refs = o.unresolved(c)
 		claims = append(claims, c)
 	}
 	return claims
@@ -179,15 +182,60 @@ func (c *claim) conflicted() bool {
 	return c.reason == "HostnameConflict" || c.reason == "ProtocolConflict"
 }
 
-// resolved: kinds that the protocol cannot carry, and every certificateRef,
-// do not resolve.
-func (c *claim) resolved() bool {
-	for _, kind := range c.kinds() {
-		if !c.supported() || !isHTTPRoute(kind) {
-			return false
-		}
+// unresolved goes through the rows of section 4, each for all that the listener
+// refers to.
+func (o *oracle) unresolved(c *claim) string {
+	notCarried := func(kind gatewayv1.RouteGroupKind) bool { return !c.supported() || !isHTTPRoute(kind) }
+	var refs []gatewayv1.SecretObjectReference
+	if c.TLS != nil {
+		refs = c.TLS.CertificateRefs
 	}
-	return c.TLS == nil || len(c.TLS.CertificateRefs) == 0
+	notSecret := func(ref gatewayv1.SecretObjectReference) bool {
+		return ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Secret"
+	}
+	notPermitted := func(ref gatewayv1.SecretObjectReference) bool {
+		return !o.granted(c.owner.Kind, c.owner.Namespace, "Secret", c.secret(ref))
+	}
+	notValid := func(ref gatewayv1.SecretObjectReference) bool {
+		certificate, exists := o.snapshot.Certificates[c.secret(ref)]
+		return !exists || certificate.Problem != ""
+	}
+	switch {
+	case slices.ContainsFunc(c.kinds(), notCarried):
+		return "InvalidRouteKinds"
+	case slices.ContainsFunc(refs, notSecret):
+		return "InvalidCertificateRef"
+	case slices.ContainsFunc(refs, notPermitted):
+		return "RefNotPermitted"
+	case slices.ContainsFunc(refs, notValid):
+		return "InvalidCertificateRef"
+	default:
+		return ""
+	}
+}
+
+func (c *claim) resolved() bool { return c.refs == "" }
+
+func (c *claim) secret(ref gatewayv1.SecretObjectReference) types.NamespacedName {
+	name := types.NamespacedName{Namespace: c.owner.Namespace, Name: string(ref.Name)}
+	if ref.Namespace != nil {
+		name.Namespace = string(*ref.Namespace)
+	}
+	return name
+}
+
+// granted: what is in another namespace needs a grant there whose every field
+// agrees; its name may be left out.
+func (o *oracle) granted(kind, namespace, toKind string, to types.NamespacedName) bool {
+	return namespace == to.Namespace || slices.ContainsFunc(o.snapshot.Grants, func(grant *gatewayv1beta1.ReferenceGrant) bool {
+		from := func(f gatewayv1.ReferenceGrantFrom) bool {
+			return f.Group == gatewayv1.GroupName && string(f.Kind) == kind && string(f.Namespace) == namespace
+		}
+		target := func(t gatewayv1.ReferenceGrantTo) bool {
+			return t.Group == "" && string(t.Kind) == toKind && (t.Name == nil || string(*t.Name) == to.Name)
+		}
+		return grant.Namespace == to.Namespace && slices.ContainsFunc(grant.Spec.From, from) && slices.ContainsFunc(grant.Spec.To, target)
+	})
 }
 
 func (c *claim) kinds() []gatewayv1.RouteGroupKind {
@@ -439,10 +487,14 @@ func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, namespace string) (string
 	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
 		return "", false
 	}
-	if ref.Namespace != nil && string(*ref.Namespace) != namespace { // no grants yet
+	name := types.NamespacedName{Namespace: namespace, Name: string(ref.Name)}
+	if ref.Namespace != nil {
+		name.Namespace = string(*ref.Namespace)
+	}
+	if !o.granted("HTTPRoute", namespace, "Service", name) {
 		return "", false
 	}
-	service := o.snapshot.Services[types.NamespacedName{Namespace: namespace, Name: string(ref.Name)}]
+	service := o.snapshot.Services[name]
 	if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName || ref.Port == nil {
 		return "", false
 	}

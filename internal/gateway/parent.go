@@ -238,7 +238,7 @@ const ReasonRouteKindConflict = "RouteKindConflict"
 
 func otherKind(route *Route, l *Listener) *Problem {
 	return routeProblem(ReasonRouteKindConflict,
-		"Listener %q has an older route of another kind than %s on an intersecting hostname; one hostname of a listener has routes of one kind.",
+		"Listener %q has a route of another kind than %s on an intersecting hostname, which goes first (the older one, then by name); one hostname of a listener has routes of one kind.",
 		l.Spec.Name, route.Kind)
 }
 

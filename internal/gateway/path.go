@@ -58,19 +58,29 @@ func newPrefixMatch(value string) (pathMatch, error) {
 	}, nil
 }
 
-// newExpressionMatch makes the expression match the whole path. It must compile
-// by itself as well as between the anchors, or a parenthesis could reach out.
+// newExpressionMatch makes the expression match the whole path.
 func newExpressionMatch(value string) (pathMatch, error) {
-	if _, err := regexp.Compile(value); err == nil {
-		// A quotation (\Q) may be left open, and would take the anchor in.
-		for _, end := range []string{"", `\E`} {
-			whole := "^(?:" + value + end + ")$"
-			if _, err := regexp.Compile(whole); err == nil {
-				return pathMatch{kind: gatewayv1.PathMatchRegularExpression, expression: whole}, nil
-			}
+	enclosed, ok := enclose(value)
+	if !ok {
+		return pathMatch{}, fmt.Errorf("RegularExpression %q, which is not RE2", value)
+	}
+	return pathMatch{kind: gatewayv1.PathMatchRegularExpression, expression: "^" + enclosed + "$"}, nil
+}
+
+// enclose makes a group of an expression, and returns false when it is not RE2.
+// It must compile by itself as well as inside the group, or a parenthesis could
+// reach out; and a quotation (\Q), which may be left open, must end in there.
+func enclose(expression string) (string, bool) {
+	if _, err := regexp.Compile(expression); err != nil {
+		return "", false
+	}
+	for _, end := range []string{")", `\E)`} {
+		enclosed := "(?:" + expression + end
+		if _, err := regexp.Compile(enclosed); err == nil {
+			return enclosed, true
 		}
 	}
-	return pathMatch{}, fmt.Errorf("path RegularExpression %q, which is not RE2", value)
+	return "", false
 }
 
 // decodePath decodes a literal path: the connector matches the decoded path,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"reflect"
@@ -49,6 +50,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		for range 2 {
 			dice.Shuffle(len(s.ListenerSets), reflect.Swapper(s.ListenerSets))
 			dice.Shuffle(len(s.HTTPRoutes), reflect.Swapper(s.HTTPRoutes))
+			dice.Shuffle(len(s.Grants), reflect.Swapper(s.Grants))
 			if got := transcript(t, s); !bytes.Equal(got, want) {
 				t.Fatalf("the order of the input matters (-want +got):\n%s", cmp.Diff(lines(want), lines(got)))
 			}
@@ -101,6 +103,10 @@ func deepCopy(s *gateway.Snapshot) *gateway.Snapshot {
 	}
 	for i, route := range c.HTTPRoutes {
 		c.HTTPRoutes[i] = route.DeepCopy()
+	}
+	c.Grants, c.Certificates = slices.Clone(s.Grants), maps.Clone(s.Certificates)
+	for i, grant := range c.Grants {
+		c.Grants[i] = grant.DeepCopy()
 	}
 	c.Namespaces = map[string]*corev1.Namespace{}
 	for name, namespace := range s.Namespaces {
@@ -322,7 +328,7 @@ func (o *oracle) listenerConditions(c *claim) map[string]string {
 		"Accepted": "True Accepted", "Conflicted": "False NoConflicts", "ResolvedRefs": "True ResolvedRefs", "Programmed": "True Programmed",
 	}
 	if !c.resolved() {
-		want["ResolvedRefs"], want["Programmed"] = "False", "False Invalid"
+		want["ResolvedRefs"], want["Programmed"] = "False "+c.refs, "False Invalid"
 	}
 	if !o.accepted() {
 		want["Programmed"] = "False"
@@ -361,12 +367,16 @@ func wantConditions(t *testing.T, name string, conditions []metav1.Condition, ge
 }
 
 // wantDiscretion: messages "name another tenant's namespace or object never".
+// What the listener itself refers to is no secret.
 func wantDiscretion(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
 	t.Helper()
 	if !c.conflicted() && c.reason != "PortUnavailable" {
 		return
 	}
 	for _, condition := range conditions {
+		if condition.Type == "ResolvedRefs" {
+			continue
+		}
 		for _, set := range s.ListenerSets {
 			for _, secret := range []string{set.Namespace, set.Name} {
 				ours := c.owner.String() + " " + s.Gateway.Namespace + "/" + s.Gateway.Name

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
@@ -37,6 +38,11 @@ var (
 	randomTimes = []metav1.Time{
 		{}, metav1.NewTime(dayOne), metav1.NewTime(dayOne), metav1.NewTime(dayOne.Add(time.Second)), metav1.NewTime(dayOne.Add(time.Hour)),
 	}
+	randomCertificates = map[string]gateway.Certificate{
+		"certificate": {NotAfter: dayOne.AddDate(100, 0, 0)},
+		"expired":     {NotAfter: dayOne},
+		"broken":      {Problem: "it is broken"},
+	}
 	dayOne = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
@@ -59,11 +65,19 @@ func randomSnapshot(seed uint64) *gateway.Snapshot {
 		Now:        dayOne.AddDate(1, 0, 0),
 		Namespaces: map[string]*corev1.Namespace{},
 		Services:   map[types.NamespacedName]*corev1.Service{},
-		Tunnel:     "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
+		// Unpermitted ones too, which Build must not look at.
+		Certificates: map[types.NamespacedName]gateway.Certificate{},
+		Tunnel:       "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
 	}
 	for i, name := range randomNamespaces {
 		labels := map[string]string{"kubernetes.io/metadata.name": name, "odd": fmt.Sprint(i%2 == 1)}
 		d.snapshot.Namespaces[name] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		for secret, certificate := range randomCertificates {
+			d.snapshot.Certificates[types.NamespacedName{Namespace: name, Name: secret}] = certificate
+		}
+	}
+	for i := range d.IntN(40) {
+		d.snapshot.Grants = append(d.snapshot.Grants, d.grant(i))
 	}
 	d.snapshot.Gateway = d.gateway(d.IntN(min(scale, 6)))
 	left := scale - len(d.snapshot.Gateway.Spec.Listeners)
@@ -183,13 +197,48 @@ func (d *dice) listener(name string) gatewayv1.Listener {
 	if l.Protocol == gatewayv1.TLSProtocolType {
 		l.TLS = &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)}
 	}
-	if l.Protocol == https && d.chance(15) {
-		l.TLS = &gatewayv1.ListenerTLSConfig{
-			Mode:            new(gatewayv1.TLSModeTerminate),
-			CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}},
+	if l.Protocol == https && d.chance(40) {
+		l.TLS = &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModeTerminate)}
+		for d.chance(30) || len(l.TLS.CertificateRefs) == 0 {
+			l.TLS.CertificateRefs = append(l.TLS.CertificateRefs, d.certificateRef())
 		}
 	}
 	return l
+}
+
+func (d *dice) certificateRef() gatewayv1.SecretObjectReference {
+	ref := gatewayv1.SecretObjectReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Secret"))}
+	ref.Name = pick[gatewayv1.ObjectName](d, "certificate", "certificate", "certificate", "certificate", "expired", "broken", "missing")
+	if d.chance(40) {
+		ref.Namespace = new(gatewayv1.Namespace(pick(d, randomNamespaces...)))
+	}
+	if d.chance(5) {
+		*ref.Kind = "ConfigMap"
+	}
+	return ref
+}
+
+// grant permits much, and now and then nothing that anybody needs.
+func (d *dice) grant(i int) *gatewayv1beta1.ReferenceGrant {
+	grant := &gatewayv1beta1.ReferenceGrant{ObjectMeta: d.meta(pick(d, randomNamespaces...), fmt.Sprintf("grant-%d", i))}
+	for d.chance(60) || len(grant.Spec.From) == 0 {
+		grant.Spec.From = append(grant.Spec.From, gatewayv1.ReferenceGrantFrom{
+			Group:     pick[gatewayv1.Group](d, gatewayv1.GroupName, gatewayv1.GroupName, gatewayv1.GroupName, ""),
+			Kind:      pick[gatewayv1.Kind](d, gateway.KindGateway, gateway.KindListenerSet, gateway.KindListenerSet, gateway.KindHTTPRoute, gateway.KindHTTPRoute, gateway.KindGRPCRoute),
+			Namespace: gatewayv1.Namespace(pick(d, randomNamespaces...)),
+		})
+	}
+	for d.chance(40) || len(grant.Spec.To) == 0 {
+		to := gatewayv1.ReferenceGrantTo{Kind: pick[gatewayv1.Kind](d, "Secret", "Service", "Service")}
+		if d.chance(30) {
+			to.Name = new(pick[gatewayv1.ObjectName](d, "certificate", "broken", "missing", "route-0-0", "route-1-0"))
+		}
+		if d.chance(5) {
+			to.Group = "example.com"
+		}
+		grant.Spec.To = append(grant.Spec.To, to)
+	}
+	return grant
 }
 
 func (d *dice) allowedRoutes() *gatewayv1.AllowedRoutes {

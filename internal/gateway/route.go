@@ -28,6 +28,7 @@ type Route struct {
 	// Dropped names what an ingress rule cannot express, by rule number.
 	Dropped []Dropped
 
+	grpc       *gatewayv1.GRPCRoute // what it was written as; nil for an HTTPRoute
 	generation int64
 	created    metav1.Time
 	parentRefs []gatewayv1.ParentReference
@@ -102,6 +103,7 @@ func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.R
 type ruleMatch struct {
 	rule, match int
 	path        pathMatch
+	method      methodLength
 }
 
 // resolve finds out what each rule answers and which of its matches the tunnel
@@ -123,7 +125,7 @@ func (r *Route) resolve(backends backendResolver) {
 			path, fields := expressMatch(match)
 			dropped.add(fields)
 			if len(fields) == 0 {
-				r.matches = append(r.matches, ruleMatch{rule: i, match: j, path: path})
+				r.matches = append(r.matches, ruleMatch{rule: i, match: j, path: path, method: r.methodLength(i, j)})
 			}
 		}
 		if len(dropped.Fields) > 0 {
