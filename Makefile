@@ -15,6 +15,8 @@ export TOOL := go tool -modfile=test/tools/go.mod
 RACE ?= -race
 # What `go test` is given, for instance TEST=./internal/gateway.
 TEST ?= ./...
+# How long each fuzz target runs.
+FUZZTIME ?= 3s
 # Every single result, for whoever wants to count them.
 export TEST_RESULTS ?= bin/test-results.json
 
@@ -39,6 +41,15 @@ test: control-plane ## Run every test; TEST=<packages> for some, RACE= without t
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) $(TEST)
+	@$(MAKE) fuzz
+
+.PHONY: fuzz
+fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer
+	@mkdir -p bin
+	@for target in $$(go test ./internal/gateway -list '^Fuzz' | grep '^Fuzz'); do \
+		echo "==> fuzzing $$target for $(FUZZTIME)"; \
+		go test ./internal/gateway -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) >bin/fuzz.log || { cat bin/fuzz.log; exit 1; }; \
+	done
 
 .PHONY: control-plane
 control-plane: ## Build the control plane that tests and demo run against, once per machine

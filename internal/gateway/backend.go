@@ -22,10 +22,8 @@ type backendResolver struct {
 
 // origin is where an ingress rule sends requests.
 type origin struct {
-	scheme, address string
+	scheme, url string
 }
-
-func (o origin) url() string { return o.scheme + "://" + o.address }
 
 // origin returns the Service port that ref names, as seen by the route, or why
 // it does not resolve.
@@ -63,8 +61,8 @@ func (r backendResolver) resolve(name types.NamespacedName, number gatewayv1.Por
 	if problem != nil {
 		return origin{}, problem
 	}
-	address := name.Name + "." + name.Namespace + ".svc." + r.clusterDomain + ":" + strconv.Itoa(int(dial))
-	return origin{scheme, address}, nil
+	url := scheme + "://" + name.Name + "." + name.Namespace + ".svc." + r.clusterDomain + ":" + strconv.Itoa(int(dial))
+	return origin{scheme, url}, nil
 }
 
 // servicePort returns the TCP port with the number, or nil.

@@ -47,14 +47,20 @@ func compareSpecificity(a, b string) int {
 	)
 }
 
-// compareGroups orders the hostnames of listeners: exact names, then wildcards
-// with more labels before those with fewer, then none; equals by the alphabet.
-func compareGroups(a, b string) int {
-	order := cmp.Compare(hostnameRank(a), hostnameRank(b))
-	if order == 0 && hostnameRank(a) == rankWildcard {
-		order = cmp.Compare(strings.Count(b, "."), strings.Count(a, "."))
+// groupOrder orders the hostnames of listeners: exact names, then wildcards with
+// more labels before those with fewer, then none.
+type groupOrder struct{ rank, labels int }
+
+func orderOf(hostname string) groupOrder {
+	order := groupOrder{rank: hostnameRank(hostname)}
+	if order.rank == rankWildcard {
+		order.labels = strings.Count(hostname, ".")
 	}
-	return cmp.Or(order, strings.Compare(a, b))
+	return order
+}
+
+func (o groupOrder) compare(other groupOrder) int {
+	return cmp.Or(cmp.Compare(o.rank, other.rank), cmp.Compare(other.labels, o.labels))
 }
 
 const (

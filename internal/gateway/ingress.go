@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/utils/ptr"
 
@@ -75,7 +76,7 @@ func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
 		a.unsupported = append(a.unsupported, "gRPC to a backend without TLS")
 	}
 	if len(a.unsupported) == 0 {
-		a.service = serving.url()
+		a.service = serving.url
 		a.originRequest = originRequest(route.Kind)
 	}
 	return a, problems
@@ -93,6 +94,7 @@ func originRequest(kind string) *provider.OriginRequest {
 // group is what one hostname of the table serves.
 type group struct {
 	hostname string
+	order    groupOrder
 	routes   []*Route
 }
 
@@ -101,7 +103,7 @@ type group struct {
 // is the order of the groups and the rule that ends a group.
 func ingressRules(listeners []*Listener) []Rule {
 	groups := hostnameGroups(listeners)
-	out := newDocument(2 * len(groups))
+	out := newDocument(len(groups))
 	var candidates []candidate // one buffer for all groups
 	for _, g := range sortedGroups(groups) {
 		candidates = g.appendCandidates(candidates[:0])
@@ -128,18 +130,27 @@ func hostnameGroups(listeners []*Listener) map[string]*group {
 		}
 		g := groups[l.Hostname()]
 		if g == nil {
-			g = &group{hostname: l.Hostname()}
+			g = &group{hostname: l.Hostname(), order: orderOf(l.Hostname())}
 			groups[g.hostname] = g
 		}
-		if l.Serves() {
-			g.routes = append(g.routes[:len(g.routes):len(g.routes)], l.routes...)
+		switch {
+		case !l.Serves():
+		case g.routes == nil:
+			g.routes = l.routes // most hostnames have one listener
+		default:
+			g.routes = slices.Concat(g.routes, l.routes)
 		}
 	}
 	return groups
 }
 
 func sortedGroups(groups map[string]*group) []*group {
-	return slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return compareGroups(a.hostname, b.hostname) })
+	return slices.SortedFunc(maps.Values(groups), func(a, b *group) int {
+		if order := a.order.compare(b.order); order != 0 {
+			return order
+		}
+		return strings.Compare(a.hostname, b.hostname)
+	})
 }
 
 // widerIn reports whether the map has a hostname that covers this one besides

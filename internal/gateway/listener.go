@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -75,6 +76,7 @@ type Set struct {
 	Listeners []*Listener
 
 	object *gatewayv1.ListenerSet
+	age    age
 }
 
 // mergeListeners returns the Gateway's own listeners and the sets in order of
@@ -93,14 +95,17 @@ func mergeListeners(s *Snapshot) ([]*Listener, []*Set) {
 	sets := make([]*Set, len(s.ListenerSets))
 	for i, object := range s.ListenerSets {
 		owner := setOwner(object)
-		sets[i] = &Set{Owner: owner, object: object, Listeners: newListeners(&block, owner, object.Spec.Listeners, s.Namespaces)}
+		sets[i] = &Set{
+			Owner: owner, object: object, age: ageOf(object.CreationTimestamp),
+			Listeners: newListeners(&block, owner, object.Spec.Listeners, s.Namespaces),
+		}
 		sets[i].refuse(admission.problem(object.Namespace))
 	}
 	slices.SortFunc(sets, func(a, b *Set) int {
-		return cmp.Or(
-			compareAge(a.object.CreationTimestamp, b.object.CreationTimestamp),
-			compareNames(a.Owner.NamespacedName, b.Owner.NamespacedName),
-		)
+		if order := cmp.Compare(a.age, b.age); order != 0 {
+			return order
+		}
+		return compareNames(a.Owner.NamespacedName, b.Owner.NamespacedName)
 	})
 	return own, sets
 }
@@ -166,19 +171,16 @@ func compareNames(a, b types.NamespacedName) int {
 	return cmp.Compare(a.Namespace[n], '/')
 }
 
-// compareAge orders older before younger. An object without a timestamp, as
-// in a file, is the youngest.
-func compareAge(a, b metav1.Time) int {
-	switch {
-	case a.IsZero() && b.IsZero():
-		return 0
-	case a.IsZero():
-		return 1
-	case b.IsZero():
-		return -1
+// age orders objects, the older first. The API stores seconds, so a decision
+// must not depend on more. An object without a timestamp, as in a file, is the
+// youngest.
+type age int64
+
+func ageOf(created metav1.Time) age {
+	if created.IsZero() {
+		return math.MaxInt64
 	}
-	// The API stores seconds; a decision must not depend on more.
-	return cmp.Compare(a.Unix(), b.Unix())
+	return age(created.Unix())
 }
 
 // inPrecedence lists all listeners, those of sets that are not allowed last.

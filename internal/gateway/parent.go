@@ -89,8 +89,8 @@ func (l *Listener) take(route *Route, accepted bool) {
 
 // attach tries the owner's listeners one by one. A route that none of them
 // admits gets the reason of the furthest step that one of them reached.
-func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) *Parent {
-	parent := &Parent{Ref: ref, Owner: owner}
+func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) Parent {
+	parent := Parent{Ref: ref, Owner: owner}
 	if p.notAllowed != nil {
 		parent.Rejected = routeProblem(gatewayv1.RouteReasonNoMatchingParent,
 			"%s has no listeners in effect: %s", owner, p.notAllowed.Message)
@@ -104,7 +104,7 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 		}
 		furthest = max(furthest, step)
 	}
-	parent.Rejected = route.rejectedAt(furthest, parent, p.listeners)
+	parent.Rejected = route.rejectedAt(furthest, &parent, p.listeners)
 	return parent
 }
 

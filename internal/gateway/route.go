@@ -21,7 +21,7 @@ type Route struct {
 	// Rules are those of the spec.
 	Rules []gatewayv1.HTTPRouteRule
 	// Parents has an entry for each parentRef that leads to the Gateway.
-	Parents []*Parent
+	Parents []Parent
 	// Unresolved has the reason of the first backendRef that does not resolve,
 	// and says of each what is wrong; nil when all resolve.
 	Unresolved *Problem
@@ -30,7 +30,7 @@ type Route struct {
 
 	grpc       *gatewayv1.GRPCRoute // what it was written as; nil for an HTTPRoute
 	generation int64
-	created    metav1.Time
+	age        age
 	parentRefs []gatewayv1.ParentReference
 	rank       int         // place among the routes, oldest first
 	answers    []answer    // one for each rule
@@ -52,11 +52,13 @@ func normaliseRoutes(s *Snapshot) []*Route {
 		routes[i] = &block[i]
 	}
 	slices.SortFunc(routes, func(a, b *Route) int {
-		return cmp.Or(
-			compareAge(a.created, b.created),
-			compareNames(a.NamespacedName, b.NamespacedName),
-			cmp.Compare(a.Kind, b.Kind),
-		)
+		if order := cmp.Compare(a.age, b.age); order != 0 {
+			return order
+		}
+		if order := compareNames(a.NamespacedName, b.NamespacedName); order != 0 {
+			return order
+		}
+		return cmp.Compare(a.Kind, b.Kind)
 	})
 	for i, route := range routes {
 		route.rank = i
@@ -75,7 +77,7 @@ func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec,
 		Hostnames:      hostnames,
 		Rules:          rules,
 		generation:     object.GetGeneration(),
-		created:        object.GetCreationTimestamp(),
+		age:            ageOf(object.GetCreationTimestamp()),
 		parentRefs:     spec.ParentRefs,
 	}
 }
