@@ -26,6 +26,7 @@ var _ = Describe("a tunnel's life", func() {
 		w.create(w.service("web"), g, set, w.route("home", "web", toGateway("shared")), w.route("team", "web", toSet("team")))
 		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("home.example.com", "team.example.com"))
 		Eventually(setSays(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		w.settle(ctx) // the Gateway's own status comes last
 		w.stop()
 		before := w.versions(ctx)
 		w.edge.ResetRequests()
