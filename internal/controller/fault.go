@@ -110,7 +110,6 @@ type personError interface {
 func (*foreignError) askPerson() {}
 func (*accountError) askPerson() {}
 func (*heldError) askPerson()    {}
-func (*takenError) askPerson()   {}
 
 // foreignError: the tunnel holds a document that we did not write, and nobody
 // has permitted to replace it.

@@ -194,6 +194,13 @@ func (ts *tunnels) recordForDeletion(ctx context.Context, t *tunnel, g *gatewayv
 	if err != nil {
 		return state.Record{}, err
 	}
+	err = ts.take(ctx, g, found.ID)
+	if _, taken := errors.AsType[*takenError](err); taken {
+		return state.Record{}, nil // it is another Gateway's
+	}
+	if err != nil {
+		return state.Record{}, err
+	}
 	if err := ts.read(ctx, t, found.ID); err != nil {
 		return state.Record{}, err
 	}

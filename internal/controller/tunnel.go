@@ -261,6 +261,7 @@ func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 		}
 		return ts.writeRecord(ctx, t, g, t.record.Writing(wanted, ""))
 	}
+	t.inEffect = ""
 	record := t.record
 	if t.version > 0 && !record.Knows(have) {
 		var err error
@@ -295,7 +296,7 @@ func (ts *tunnels) mayReplace(g *gatewayv1.Gateway, record state.Record) (state.
 func (ts *tunnels) write(ctx context.Context, t *tunnel, want provider.Configuration) error {
 	want.Unmodelled = t.remote.Unmodelled
 	t.pace.pushed(ts.now())
-	t.inEffect, t.unanswered = "", t.record.Hash // until the answer says what is
+	t.unanswered = t.record.Hash // until the answer comes
 	version, err := ts.provider.Configure(ctx, t.record.Tunnel, want)
 	if err != nil {
 		return err
@@ -322,6 +323,7 @@ func (ts *tunnels) read(ctx context.Context, t *tunnel, id provider.TunnelID) er
 // lost drops the record of a tunnel that somebody deleted, so that the next
 // attempt makes a new one.
 func (ts *tunnels) lost(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, cause error) error {
+	t.inEffect = ""
 	ts.event(g, corev1.EventTypeWarning, "TunnelLost", "Create",
 		fmt.Sprintf("Tunnel %s was deleted by somebody else; a new one is made, with a new address.", t.record.Tunnel))
 	if err := ts.writeRecord(ctx, t, g, state.Record{Controller: t.record.Controller, Account: t.record.Account}); err != nil {
