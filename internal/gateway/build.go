@@ -109,9 +109,7 @@ func Build(s *Snapshot, o Options) *Result {
 	// Which routes attach to which of them, and to which backends do they lead?
 	r.Routes = normaliseRoutes(s)
 	backends := backendResolver{grants: permitted, services: s.Services, slices: s.EndpointSlices, clusterDomain: o.ClusterDomain}
-	for _, route := range r.Routes {
-		route.resolve(backends)
-	}
+	resolveRoutes(r.Routes, backends)
 	attachRoutes(r.Routes, newParents(s, r.listeners, r.Sets))
 
 	// What does the tunnel have to do?

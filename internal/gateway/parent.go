@@ -56,15 +56,16 @@ func newParents(s *Snapshot, own []*Listener, sets []*Set) parents {
 // attachRoutes decides about every parentRef that leads here, the older routes
 // first, and gives each listener the routes that it admits.
 func attachRoutes(routes []*Route, p parents) {
+	attached := make([]Parent, 0, len(routes))
 	for _, route := range routes {
+		first := len(attached)
 		for _, ref := range route.parentRefs {
 			owner, ok := OwnerOf(ref, route.Namespace)
-			parent, here := p[owner]
-			if !ok || !here {
-				continue
+			if parent, here := p[owner]; ok && here {
+				attached = append(attached, attach(route, ref, owner, parent))
 			}
-			route.Parents = append(route.Parents, attach(route, ref, owner, parent))
 		}
+		route.Parents = cut(attached, first)
 		for _, parent := range route.Parents {
 			for _, l := range parent.Listeners {
 				l.take(route, parent.Rejected == nil)

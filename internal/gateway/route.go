@@ -108,32 +108,52 @@ type ruleMatch struct {
 	method      methodLength
 }
 
-// resolve finds out what each rule answers and which of its matches the tunnel
-// can tell apart.
-func (r *Route) resolve(backends backendResolver) {
-	r.answers = make([]answer, len(r.Rules))
-	for i := range r.Rules {
-		var problems []*Problem
-		r.answers[i], problems = backends.answer(r, i)
-		for _, problem := range problems {
-			if r.Unresolved == nil {
-				r.Unresolved = problem
-			} else {
-				r.Unresolved.Message += " " + problem.Message
-			}
+// resolveRoutes finds out what each rule answers and which of its matches the
+// tunnel can tell apart. What it finds lies together, because there can be
+// thousands of routes.
+func resolveRoutes(routes []*Route, backends backendResolver) {
+	answers := make([]answer, 0, len(routes))
+	matches := make([]ruleMatch, 0, len(routes))
+	for _, r := range routes {
+		firstAnswer, firstMatch := len(answers), len(matches)
+		for i := range r.Rules {
+			a, problems := backends.answer(r, i)
+			r.noteUnresolved(problems)
+			answers = append(answers, a)
+			matches = r.appendMatches(matches, i, a.unsupported)
 		}
-		dropped := Dropped{Rule: i, Fields: r.answers[i].unsupported}
-		for j, match := range matchesOf(&r.Rules[i]) {
-			path, fields := expressMatch(match)
-			dropped.add(fields)
-			if len(fields) == 0 {
-				r.matches = append(r.matches, ruleMatch{rule: i, match: j, path: path, method: r.methodLength(i, j)})
-			}
-		}
-		if len(dropped.Fields) > 0 {
-			r.Dropped = append(r.Dropped, dropped)
+		r.answers, r.matches = cut(answers, firstAnswer), cut(matches, firstMatch)
+	}
+}
+
+// cut returns what was appended since, with no room to grow into what follows.
+func cut[T any](buffer []T, since int) []T { return buffer[since:len(buffer):len(buffer)] }
+
+func (r *Route) noteUnresolved(problems []*Problem) {
+	for _, problem := range problems {
+		if r.Unresolved == nil {
+			r.Unresolved = problem
+		} else {
+			r.Unresolved.Message += " " + problem.Message
 		}
 	}
+}
+
+// appendMatches appends the matches of a rule that the tunnel can tell apart,
+// and notes the fields that it cannot express.
+func (r *Route) appendMatches(matches []ruleMatch, rule int, unsupported []string) []ruleMatch {
+	dropped := Dropped{Rule: rule, Fields: unsupported}
+	for j, match := range matchesOf(&r.Rules[rule]) {
+		path, fields := expressMatch(match)
+		dropped.add(fields)
+		if len(fields) == 0 {
+			matches = append(matches, ruleMatch{rule: rule, match: j, path: path, method: r.methodLength(rule, j)})
+		}
+	}
+	if len(dropped.Fields) > 0 {
+		r.Dropped = append(r.Dropped, dropped)
+	}
+	return matches
 }
 
 // servesNothing reports whether no rule at all is served as it was written.
