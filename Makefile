@@ -41,7 +41,7 @@ test: control-plane ## Run every test; TEST=<packages> for some, RACE= without t
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) $(TEST)
-	@$(MAKE) fuzz
+	@$(MAKE) --no-print-directory fuzz
 
 .PHONY: fuzz
 fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer
