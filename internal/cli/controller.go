@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
@@ -50,6 +51,11 @@ in brackets; a flag goes before its variable.`,
 			if err := c.Validate(); err != nil {
 				return err
 			}
+			if _, inCluster := os.LookupEnv("KUBERNETES_SERVICE_HOST"); !inCluster {
+				if err := c.Kubernetes.ValidateOutsideCluster(); err != nil {
+					return err
+				}
+			}
 			return runController(cmd.Context(), &c)
 		},
 	}
@@ -77,7 +83,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	m, err := newManager(kube, c, logger)
 	if err != nil {
-		return fmt.Errorf("preparing the controller (outside a cluster, --leader-election needs --leader-election-namespace): %w", err)
+		return fmt.Errorf("preparing the controller: %w", err)
 	}
 	clusterID, err := clusterID(ctx, m.GetAPIReader(), c.Gateway.ClusterID)
 	if err != nil {
@@ -98,6 +104,9 @@ func runController(ctx context.Context, c *config.Config) error {
 		Workers:        c.Gateway.Workers,
 		DriftInterval:  c.Gateway.DriftInterval,
 	}); err != nil {
+		if meta.IsNoMatchError(err) {
+			return fmt.Errorf("the CRDs of the Gateway API, v1.5 or later, are not installed: %w", err)
+		}
 		return fmt.Errorf("preparing the controller: %w", err)
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", clusterID)

@@ -35,7 +35,8 @@ func planCommand() *cobra.Command {
 		Short: "Show what the controller would do with manifests, without a cluster",
 		Long: `Reads manifests and shows the effective hostname table of each Gateway, the
 ingress rules of its tunnel and the status of every object, as they are when
-the push succeeds. Kinds that are not read are skipped and counted.
+the push succeeds. Kinds that are not read are skipped and counted. Of a
+directory its own files are read, not those of its subdirectories.
 
 Without a GatewayClass among the manifests, Gateways of the class ` + config.DefaultClassName + `
 are planned.
@@ -43,7 +44,7 @@ are planned.
 Exit status: 0; 1 when a manifest is not valid; 2 with --strict when a
 condition is not in its good state.`,
 		Example: `  tunnel-gateway plan -f gateway.yaml -f teams/
-  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,namespaces -A -o yaml | tunnel-gateway plan -f - -o json`,
+  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,endpointslices,namespaces,secrets -A -o yaml | tunnel-gateway plan -f - -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}

@@ -94,13 +94,22 @@ func (c *Config) Validate() error {
 	)
 }
 
+// word is what IDs and tokens are made of.
+var word = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
 func (c *Cloudflare) validate() error {
 	var errs []error
 	if c.AccountID == "" {
 		errs = append(errs, required("cloudflare-account-id", "the account that owns the tunnels"))
 	}
+	if c.AccountID != "" && !word.MatchString(c.AccountID) {
+		errs = append(errs, invalid("cloudflare-account-id", fmt.Sprintf("has characters that no account ID has: %q", c.AccountID)))
+	}
 	if c.APIToken == "" {
 		errs = append(errs, required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit"))
+	}
+	if c.APIToken != "" && !word.MatchString(string(c.APIToken)) {
+		errs = append(errs, invalid("cloudflare-api-token", "has characters that no token has"))
 	}
 	if c.BaseURL != "" {
 		u, err := url.Parse(c.BaseURL)
@@ -175,6 +184,15 @@ func (k *Kubernetes) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ValidateOutsideCluster returns what is missing where no pod says its
+// namespace.
+func (k *Kubernetes) ValidateOutsideCluster() error {
+	if k.LeaderElection && k.LeaderElectionNamespace == "" {
+		return required("leader-election-namespace", "outside a cluster it has no default; or switch off --leader-election")
+	}
+	return nil
 }
 
 func (s *Serving) validate() error {

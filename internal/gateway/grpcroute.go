@@ -101,9 +101,10 @@ func methodExpression(service, method string) string {
 	return "/" + parts[0] + "/" + parts[1]
 }
 
-// methodLength is what decides between method matches: "Precedence MUST be
-// given to the rule with the largest number of: [...] Characters in a matching
-// service. Characters in a matching method." (GRPCRouteRule.Matches)
+// methodLength is what decides between exact method matches: "Precedence MUST
+// be given to the rule with the largest number of: [...] Characters in a
+// matching service. Characters in a matching method." (GRPCRouteRule.Matches)
+// The characters of an expression say nothing about what it matches.
 type methodLength struct{ service, method int }
 
 // methodLength returns that of a match of a rule, and nothing for an HTTPRoute.
@@ -112,7 +113,7 @@ func (r *Route) methodLength(rule, match int) methodLength {
 		return methodLength{}
 	}
 	m := r.grpc.Spec.Rules[rule].Matches[match].Method
-	if m == nil {
+	if m == nil || ptr.Deref(m.Type, gatewayv1.GRPCMethodMatchExact) != gatewayv1.GRPCMethodMatchExact {
 		return methodLength{}
 	}
 	return methodLength{len(ptr.Deref(m.Service, "")), len(ptr.Deref(m.Method, ""))}

@@ -93,8 +93,11 @@ func (l *Listener) take(route *Route, accepted bool) {
 func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) Parent {
 	parent := Parent{Ref: ref, Owner: owner}
 	if p.notAllowed != nil {
-		parent.Rejected = routeProblem(gatewayv1.RouteReasonNoMatchingParent,
-			"%s has no listeners in effect: %s", owner, p.notAllowed.Message)
+		why := p.notAllowed.Message
+		if route.Namespace != owner.Namespace {
+			why = "its Gateway does not allow it." // the labels of its namespace are not this one's business
+		}
+		parent.Rejected = routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners in effect: %s", owner, why)
 		return parent
 	}
 	furthest := stepNone

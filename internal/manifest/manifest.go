@@ -140,10 +140,20 @@ func (r *reader) content(name string, data []byte, err error) {
 
 // result closes the reading.
 func (r *reader) result() (*Set, error) {
-	if len(r.errs) > 0 {
-		return nil, r.errs
+	r.judgeAll()
+	var errs Errors
+	set := &Set{}
+	for _, e := range r.found {
+		for _, err := range e.errs {
+			errs = append(errs, &Error{Place: e.at, Object: e.name, Err: err})
+		}
+		if e.object != nil {
+			set.Objects = append(set.Objects, e.object)
+		}
 	}
-	set := &Set{Objects: r.objects}
+	if len(errs) > 0 {
+		return nil, errs
+	}
 	for kind, count := range r.skipped {
 		set.Skipped = append(set.Skipped, Skipped{GroupKind: kind, Count: count})
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,10 +23,19 @@ import (
 // reader gathers what is read, and what is wrong with it.
 type reader struct {
 	options Options
-	objects []client.Object
+	found   []*entry
 	skipped map[schema.GroupKind]int
 	places  map[identity]Place
-	errs    Errors
+}
+
+// entry is an object that is still to be judged, or what is wrong with a place,
+// in the order of reading.
+type entry struct {
+	at     Place
+	name   string // of the object, if that is known
+	errs   []error
+	object client.Object
+	judge  func() (client.Object, []error)
 }
 
 // identity is what makes an object unique. The version is no part of it.
@@ -51,8 +62,8 @@ func newReader(o Options) *reader {
 }
 
 func (r *reader) fail(at Place, object string, errs ...error) {
-	for _, err := range errs {
-		r.errs = append(r.errs, &Error{Place: at, Object: object, Err: err})
+	if len(errs) > 0 {
+		r.found = append(r.found, &entry{at: at, name: object, errs: errs})
 	}
 }
 
@@ -109,16 +120,35 @@ func (r *reader) object(at Place, content map[string]any) {
 		return
 	}
 	id := identity{gvk.GroupKind(), client.ObjectKeyFromObject(u)}
-	decoded, errs := k.read(u)
+	e := &entry{at: at, name: id.String(), judge: func() (client.Object, []error) { return k.read(u) }}
 	if first, duplicate := r.places[id]; duplicate {
-		errs = append(errs, fmt.Errorf("the same object is defined before, in %s", first))
+		e.errs = append(e.errs, fmt.Errorf("the same object is defined before, in %s", first))
 	} else {
 		r.places[id] = at
 	}
-	r.fail(at, id.String(), errs...)
-	if len(errs) == 0 {
-		r.objects = append(r.objects, decoded)
+	r.found = append(r.found, e)
+}
+
+// judgeAll judges the objects on all processors: the rules of the CRDs take
+// most of the time, and no object's depend on another's.
+func (r *reader) judgeAll() {
+	next := make(chan *entry)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for e := range next {
+				object, errs := e.judge()
+				e.object, e.errs = object, append(errs, e.errs...)
+			}
+		})
 	}
+	for _, e := range r.found {
+		if e.judge != nil {
+			next <- e
+		}
+	}
+	close(next)
+	workers.Wait()
 }
 
 // place makes sure that the object has a name, and puts it into a namespace

@@ -87,7 +87,7 @@ func run(ctx context.Context, o options) error {
 	defer edge.Close()
 
 	say("starting the controller: %s controller", o.controller)
-	stopController, err := startController(ctx, o.controller, kubeconfig, api, filepath.Join(dir, "controller.log"))
+	stopController, exited, err := startController(ctx, o.controller, kubeconfig, api, filepath.Join(dir, "controller.log"))
 	if err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, c, o, kubeconfig, filepath.Join(dir, "controller.log"))
+	return show(ctx, c, o, kubeconfig, filepath.Join(dir, "controller.log"), exited)
 }
 
 // show applies the samples, waits for them to be served, and tries them.
-func show(ctx context.Context, c client.Client, o options, kubeconfig, log string) error {
+func show(ctx context.Context, c client.Client, o options, kubeconfig, log string, exited <-chan struct{}) error {
 	if err := apply(ctx, c, o.samples); err != nil {
 		return err
 	}
@@ -124,9 +124,13 @@ The tunnel is served on %[1]s until you press Ctrl-C. Try, in another terminal:
 
 The controller's log is %[3]s.
 `, address, kubeconfig, log)
-	<-ctx.Done()
-	say("stopping")
-	return nil
+	select {
+	case <-ctx.Done():
+		say("stopping")
+		return nil
+	case <-exited:
+		return fmt.Errorf("the controller has ended; its log is %s", keep(log))
+	}
 }
 
 func tryOut(ctx context.Context, c client.Client, address string) error {
@@ -156,11 +160,12 @@ func startEdge(front net.Listener, backends *backends) (*simulator.Server, strin
 	return edge, "http://" + listener.Addr().String() + "/client/v4", nil
 }
 
-// startController runs the binary as a user would, and returns how to stop it.
-func startController(ctx context.Context, binary, kubeconfig, api, log string) (func(), error) {
+// startController runs the binary as a user would, and returns how to stop it
+// and when it has ended.
+func startController(ctx context.Context, binary, kubeconfig, api, log string) (func(), <-chan struct{}, error) {
 	out, err := os.Create(log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Ctrl-C reaches the controller too, and it ends by itself; the kill is for
 	// one that does not.
@@ -174,15 +179,20 @@ func startController(ctx context.Context, binary, kubeconfig, api, log string) (
 		"CLOUDFLARE_BASE_URL="+api)
 	command.Stdout, command.Stderr = out, out
 	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("starting the controller (make build makes it): %w", err)
+		return nil, nil, fmt.Errorf("starting the controller (make build makes it): %w", err)
 	}
+	exited := make(chan struct{})
+	go func() {
+		_ = command.Wait()
+		_ = out.Close()
+		close(exited)
+	}()
 	return func() {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		hang := time.AfterFunc(10*time.Second, func() { _ = command.Process.Kill() })
 		defer hang.Stop()
-		_ = command.Wait()
-		_ = out.Close()
-	}, nil
+		<-exited
+	}, exited, nil
 }
 
 // keep moves a file out of the directory that is removed at the end.
