@@ -32,6 +32,17 @@ const (
 	reasonParentNotProgrammed = "ParentNotProgrammed"
 )
 
+// GoodStatus returns the status that a condition of the type has when all is
+// well: some of them say that something is wrong.
+func GoodStatus(kind string) metav1.ConditionStatus {
+	switch kind {
+	case typeConflicted, string(gatewayv1.RouteConditionPartiallyInvalid):
+		return metav1.ConditionFalse
+	default:
+		return metav1.ConditionTrue
+	}
+}
+
 // conditions are those of one object, or of one of its listeners.
 type conditions struct {
 	generation int64

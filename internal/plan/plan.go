@@ -159,24 +159,21 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 	return g
 }
 
-// goodStates are the conditions of ours and the status that is good, in the
-// order in which a person reads them.
-var goodStates = []struct {
-	kind string
-	good metav1.ConditionStatus
-}{
-	{string(gatewayv1.ListenerConditionConflicted), metav1.ConditionFalse},
-	{string(gatewayv1.GatewayConditionAccepted), metav1.ConditionTrue},
-	{string(gatewayv1.ListenerConditionResolvedRefs), metav1.ConditionTrue},
-	{string(gatewayv1.RouteConditionPartiallyInvalid), metav1.ConditionFalse},
-	{string(gatewayv1.GatewayConditionProgrammed), metav1.ConditionTrue},
-	{string(gatewayv1.GatewayClassConditionStatusSupportedVersion), metav1.ConditionTrue},
+// kinds are the types of our conditions, in the order in which a person reads
+// them.
+var kinds = []string{
+	string(gatewayv1.ListenerConditionConflicted),
+	string(gatewayv1.GatewayConditionAccepted),
+	string(gatewayv1.ListenerConditionResolvedRefs),
+	string(gatewayv1.RouteConditionPartiallyInvalid),
+	string(gatewayv1.GatewayConditionProgrammed),
+	string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
 }
 
 // firstBad returns the first condition that is not in its good state, or nil.
 func firstBad(conditions []metav1.Condition) *metav1.Condition {
-	for _, state := range goodStates {
-		if c := meta.FindStatusCondition(conditions, state.kind); c != nil && c.Status != state.good {
+	for _, kind := range kinds {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != gateway.GoodStatus(kind) {
 			return c
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 // Change is a step in an object's state that a person should see.
@@ -17,26 +19,22 @@ type Change struct {
 	Message string
 }
 
-// watched are the conditions whose steps are told. Programmed is not among
-// them: it follows from these, or from the push, which is told where it
+// watched are the types of conditions whose steps are told. Programmed is not
+// among them: it follows from these, or from the push, which is told where it
 // happens.
-var watched = []struct {
-	kind string
-	good metav1.ConditionStatus
-}{
-	{string(gatewayv1.ListenerConditionConflicted), metav1.ConditionFalse},
-	{string(gatewayv1.GatewayConditionAccepted), metav1.ConditionTrue},
-	{string(gatewayv1.ListenerConditionResolvedRefs), metav1.ConditionTrue},
-	{string(gatewayv1.RouteConditionPartiallyInvalid), metav1.ConditionFalse},
+var watched = []string{
+	string(gatewayv1.ListenerConditionConflicted),
+	string(gatewayv1.GatewayConditionAccepted),
+	string(gatewayv1.ListenerConditionResolvedRefs),
+	string(gatewayv1.RouteConditionPartiallyInvalid),
 }
 
 // changes compares the conditions before and after a write. Each message
 // begins with the subject, the part of the object that it is about.
 func changes(before, after []metav1.Condition, subject string) []Change {
 	var found []Change
-	for _, w := range watched {
-		was, is := meta.FindStatusCondition(before, w.kind), meta.FindStatusCondition(after, w.kind)
-		change, ok := step(was, is, w.good)
+	for _, kind := range watched {
+		change, ok := step(meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind))
 		if !ok || change.Reason == string(gatewayv1.GatewayReasonListenersNotValid) {
 			continue // the listeners tell it themselves
 		}
@@ -50,12 +48,12 @@ func changes(before, after []metav1.Condition, subject string) []Change {
 }
 
 // step returns what to tell of one condition, and false when nothing.
-func step(was, is *metav1.Condition, good metav1.ConditionStatus) (Change, bool) {
-	wasBad, isBad := differs(was, good), differs(is, good)
+func step(was, is *metav1.Condition) (Change, bool) {
+	wasBad, bad := isBad(was), isBad(is)
 	switch {
-	case isBad && (!wasBad || was.Reason != is.Reason):
+	case bad && (!wasBad || was.Reason != is.Reason):
 		return Change{Bad: true, Reason: is.Reason, Message: is.Message}, true
-	case !wasBad || isBad:
+	case !wasBad || bad:
 		return Change{}, false
 	case is == nil:
 		return Change{Reason: "Resolved", Message: "No longer: " + was.Message}, true
@@ -64,9 +62,9 @@ func step(was, is *metav1.Condition, good metav1.ConditionStatus) (Change, bool)
 	}
 }
 
-// differs reports whether a condition is said and is not in its good state.
-func differs(c *metav1.Condition, good metav1.ConditionStatus) bool {
-	return c != nil && c.Status != good && c.Status != metav1.ConditionUnknown
+// isBad reports whether a condition is said and is not in its good state.
+func isBad(c *metav1.Condition) bool {
+	return c != nil && c.Status != gateway.GoodStatus(c.Type) && c.Status != metav1.ConditionUnknown
 }
 
 // listenerChanges compares the listeners of a Gateway.
