@@ -45,10 +45,10 @@ func (f *fault) wait(now time.Time, document string) time.Duration {
 	return max(f.until.Sub(now), 0)
 }
 
-// attempt is what failed, in the words of messages and events.
+// attempt is what failed, in the words of messages, events and the log.
 type attempt struct {
-	verb, event, action string
-	document            string // the hash of the document, of a push
+	verb, event, action, log string
+	document                 string // the hash of the document, of a push
 }
 
 // add notes a failed attempt and returns when the next one is due.

@@ -159,6 +159,7 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (
 	}
 	return ts.failed(ctx, t, g, err, attempt{
 		verb: "The Gateway is kept until its tunnel is deleted.", event: "DeletionFailed", action: "Delete",
+		log: "the tunnel is not deleted",
 	})
 }
 

@@ -155,7 +155,8 @@ func (ts *tunnels) apply(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, w
 		return gateway.Push{State: gateway.PushOutstanding}, 0
 	}
 	_, wait := ts.failed(ctx, t, g, err, attempt{
-		verb: "The tunnel keeps its last configuration.", event: "PushFailed", action: "Push", document: document,
+		verb: "The tunnel keeps its last configuration.", event: "PushFailed", action: "Push",
+		log: "the tunnel is not up to date", document: document,
 	})
 	return t.afterFailure(document), wait
 }
@@ -184,7 +185,7 @@ func (ts *tunnels) failed(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, 
 		t.known = false
 	}
 	if t.fault.message != before.message {
-		logFault(ctx, err, "the tunnel is not up to date", t.record.Tunnel, wait)
+		logFault(ctx, err, a.log, t.record.Tunnel, wait)
 	}
 	if t.fault.cause != before.cause {
 		ts.event(g, corev1.EventTypeWarning, a.event, a.action, fmt.Sprintf("%s (%v)", t.fault.message, err))
