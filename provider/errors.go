@@ -38,9 +38,17 @@ func (e *InvalidError) Error() string {
 type RateLimitedError struct {
 	// RetryAfter is how long to wait from now.
 	RetryAfter time.Duration
+	// Budget is true when the token's own budget is spent: the API has refused
+	// nothing, and it is only a matter of waiting for one's turn. It is false
+	// for a 429 of the API and while calls are held back after one.
+	Budget bool
 }
 
 func (e *RateLimitedError) Error() string {
+	if e.Budget {
+		return fmt.Sprintf("waiting for a turn in the budget of API requests: try again in %s",
+			e.RetryAfter.Round(time.Second))
+	}
 	return fmt.Sprintf("rate limited by the API: try again in %s", e.RetryAfter.Round(time.Second))
 }
 

@@ -45,11 +45,12 @@ func TestErrorClasses(t *testing.T) {
 
 func TestErrorMessages(t *testing.T) {
 	tests := map[string]error{
-		"invalid configuration: no":                               &InvalidError{Rule: -1, Message: "no"},
-		"invalid configuration: ingress rule 0: no":               &InvalidError{Rule: 0, Message: "no"},
-		"rate limited by the API: try again in 30s":               &RateLimitedError{RetryAfter: 30*time.Second - time.Millisecond},
-		"the API is unavailable: unexpected EOF":                  &UnavailableError{Err: io.ErrUnexpectedEOF},
-		"ensure tunnel: the API is unavailable: connection reset": fmt.Errorf("ensure tunnel: %w", &UnavailableError{Err: errors.New("connection reset")}),
+		"invalid configuration: no":                                         &InvalidError{Rule: -1, Message: "no"},
+		"invalid configuration: ingress rule 0: no":                         &InvalidError{Rule: 0, Message: "no"},
+		"rate limited by the API: try again in 30s":                         &RateLimitedError{RetryAfter: 30*time.Second - time.Millisecond},
+		"waiting for a turn in the budget of API requests: try again in 2s": &RateLimitedError{RetryAfter: 2 * time.Second, Budget: true},
+		"the API is unavailable: unexpected EOF":                            &UnavailableError{Err: io.ErrUnexpectedEOF},
+		"ensure tunnel: the API is unavailable: connection reset":           fmt.Errorf("ensure tunnel: %w", &UnavailableError{Err: errors.New("connection reset")}),
 	}
 	for want, err := range tests {
 		if got := err.Error(); got != want {

@@ -144,6 +144,12 @@ func TestUnexpectedAnswers(t *testing.T) {
 			wantUnavailable(t, writeErr, 0)
 			_, ensureErr := p.EnsureTunnel(t.Context(), spec)
 			wantUnavailable(t, ensureErr, 0)
+			_, findErr := p.FindTunnel(t.Context(), spec.Name)
+			wantUnavailable(t, findErr, 0)
+			_, listErr := p.Tunnels(t.Context())
+			wantUnavailable(t, listErr, 0)
+			_, tokenErr := p.Token(t.Context(), someID)
+			wantUnavailable(t, tokenErr, 0)
 		})
 	}
 }
@@ -168,6 +174,9 @@ func TestTunnelIDsStayInTheirPlace(t *testing.T) {
 			t.Errorf("%q: got %v, want ErrNotFound", id, err)
 		}
 		if _, _, err := p.Configuration(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("%q: got %v, want ErrNotFound", id, err)
+		}
+		if _, err := p.Token(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("%q: got %v, want ErrNotFound", id, err)
 		}
 		if err := p.DeleteTunnel(t.Context(), id); err != nil {
@@ -199,6 +208,51 @@ func TestNameIsSoughtThroughPages(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, queries); diff != "" {
 		t.Errorf("queries differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestListOfAllPages(t *testing.T) {
+	pages := map[string]string{
+		"1": `{"id":"1","name":"a","status":"healthy"},{"id":"2","name":"b","status":"degraded"}`,
+		"2": `{"id":"2","name":"b"},{"id":"3","name":"c","deleted_at":"2026-01-01T00:00:00Z"}`,
+		"3": `{"id":"4","name":"d"}`,
+	}
+	var queries []string
+	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+		Transport: answering(func(req *http.Request) (*http.Response, error) {
+			queries = append(queries, req.URL.RawQuery)
+			return jsonResponse(http.StatusOK, fmt.Sprintf(
+				`{"success":true,"result":[%s],"result_info":{"per_page":2}}`, pages[req.URL.Query().Get("page")])), nil
+		}),
+	})
+	got, err := p.Tunnels(t.Context())
+	want := []provider.Tunnel{
+		{ID: "1", Name: "a", Status: provider.TunnelHealthy},
+		{ID: "2", Name: "b", Status: provider.TunnelDegraded},
+		{ID: "4", Name: "d"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v, tunnels differ (-want +got):\n%s", err, diff)
+	}
+	wantQueries := []string{
+		"is_deleted=false&page=1&per_page=100", "is_deleted=false&page=2&per_page=100", "is_deleted=false&page=3&per_page=100",
+	}
+	if diff := cmp.Diff(wantQueries, queries); diff != "" {
+		t.Errorf("queries differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestHalfAListIsNone(t *testing.T) {
+	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+		Transport: answering(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Query().Get("page") == "1" {
+				return jsonResponse(http.StatusOK, `{"success":true,"result":[{"id":"1","name":"a"}],"result_info":{"per_page":1}}`), nil
+			}
+			return jsonResponse(http.StatusForbidden, `{"success":false,"errors":[{"code":10000,"message":"no"}]}`), nil
+		}),
+	})
+	if got, err := p.Tunnels(t.Context()); got != nil || !errors.Is(err, provider.ErrUnauthorized) {
+		t.Errorf("got %+v and %v, want ErrUnauthorized", got, err)
 	}
 }
 

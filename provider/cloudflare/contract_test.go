@@ -18,7 +18,8 @@ func TestContract(t *testing.T) {
 		server := httptest.NewServer(edge.API())
 		t.Cleanup(server.Close)
 		return providertest.Fixture{
-			Provider: newProvider(t, Options{AccountID: account, APIToken: token, BaseURL: server.URL + "/client/v4"}),
+			Provider:  newProvider(t, Options{AccountID: account, APIToken: token, BaseURL: server.URL + "/client/v4"}),
+			AccountID: account,
 			SetDocument: func(id provider.TunnelID, c provider.Configuration) {
 				edge.SetDocument(string(id), wireForm(t, c))
 			},

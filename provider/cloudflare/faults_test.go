@@ -59,7 +59,7 @@ func TestCreateWhoseAnswerIsLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tunnels := e.Tunnels()
+		tunnels := e.Server.Tunnels()
 		if len(tunnels) != 1 || tunnels[0].ID != string(tunnel.ID) || !tunnel.Created {
 			t.Errorf("got %+v, and the account has %+v", tunnel, tunnels)
 		}
@@ -118,7 +118,7 @@ func TestCreateOfATakenName(t *testing.T) {
 		if err != nil || tunnel.Created || tunnel.Name != "edge" {
 			t.Errorf("got %+v and %v, want the tunnel that is there", tunnel, err)
 		}
-		if got := len(e.Tunnels()); got != 1 {
+		if got := len(e.Server.Tunnels()); got != 1 {
 			t.Errorf("%d tunnels, want 1", got)
 		}
 	})
@@ -237,7 +237,7 @@ func TestDroppedDeletion(t *testing.T) {
 		if err := e.DeleteTunnel(t.Context(), id); err != nil {
 			t.Error(err)
 		}
-		if !e.Tunnels()[0].Deleted {
+		if !e.Server.Tunnels()[0].Deleted {
 			t.Error("the tunnel is still there")
 		}
 	})
@@ -253,7 +253,7 @@ func TestNoAnswer(t *testing.T) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Error("looks as if the caller's time was over")
 		}
-		wantElapsed(t, start, methodTimeout)
+		wantElapsed(t, start, provider.CallTimeout)
 	})
 }
 

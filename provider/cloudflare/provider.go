@@ -24,13 +24,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-const (
-	// methodTimeout ends a method of the provider that got no answer.
-	methodTimeout = 10 * time.Second
-	// patience is how long one API call may wait: for its turn in the budget,
-	// for a limit to pass, and between retries, all together.
-	patience = 2 * time.Second
-)
+// patience is how long one API call may wait: for its turn in the budget, for
+// a limit to pass, and between retries, all together.
+const patience = 2 * time.Second
 
 // Provider works on the tunnels of one account. It may be used from several
 // goroutines at once.
@@ -75,7 +71,7 @@ func New(o Options) (*Provider, error) {
 // without a word: those are noticed before a call runs out of time.
 func newTransport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: methodTimeout / 4, PingTimeout: methodTimeout / 4}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: provider.CallTimeout / 4, PingTimeout: provider.CallTimeout / 4}
 	return transport
 }
 
@@ -84,11 +80,11 @@ func (p *Provider) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "cloudflare.Provider{AccountID:%q}", p.accountID)
 }
 
-var errNoAnswer = errors.New("no answer within " + methodTimeout.String())
+var errNoAnswer = errors.New("no answer within " + provider.CallTimeout.String())
 
 // run gives a method its time, and its error the words for what was being done.
 func run(ctx context.Context, action string, method func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, methodTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, provider.CallTimeout, errNoAnswer)
 	defer cancel()
 	if err := method(ctx); err != nil {
 		return fmt.Errorf("%s: %w", action, err)

@@ -96,7 +96,31 @@ func everyError(t *testing.T, p *Provider) map[string]error {
 	_, ensureErr := p.EnsureTunnel(t.Context(), spec)
 	_, _, readErr := p.Configuration(t.Context(), someID)
 	_, writeErr := p.Configure(t.Context(), someID, document("a"))
-	return map[string]error{"EnsureTunnel": ensureErr, "Configuration": readErr, "Configure": writeErr}
+	_, listErr := p.Tunnels(t.Context())
+	_, tokenErr := p.Token(t.Context(), someID)
+	return map[string]error{
+		"EnsureTunnel": ensureErr, "Configuration": readErr, "Configure": writeErr,
+		"Tunnels": listErr, "Token": tokenErr,
+	}
+}
+
+// A connector's token that came where none was expected is not repeated.
+func TestErrorsHideTheConnectorsToken(t *testing.T) {
+	for _, body := range []string{
+		`{"success":true,"result":{"token":"sesame"}}`,
+		`{"success":true,"result":["sesame"]}`,
+		`{"success":true,"result":"sesame`,
+		`"sesame"`,
+	} {
+		p := providerAnswering(t, body)
+		token, err := p.Token(t.Context(), someID)
+		if err != nil && strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %q shows the token", body, err)
+		}
+		if err == nil {
+			t.Errorf("%s: no error, token of %d bytes", body, len(token))
+		}
+	}
 }
 
 type transportError struct{ req *http.Request }

@@ -26,6 +26,24 @@ func (p *Provider) FindTunnel(ctx context.Context, name string) (tunnel provider
 	return tunnel, err
 }
 
+// Tunnels is documented at [provider.Provider].
+func (p *Provider) Tunnels(ctx context.Context) (tunnels []provider.Tunnel, err error) {
+	seen := map[string]bool{}
+	err = run(ctx, "list the tunnels", func(ctx context.Context) error {
+		return p.each(ctx, "", func(t shared.CloudflareTunnel) bool {
+			if !seen[t.ID] {
+				seen[t.ID] = true
+				tunnels = append(tunnels, asTunnel(&t, false))
+			}
+			return true
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tunnels, nil
+}
+
 // EnsureTunnel is documented at [provider.Provider].
 //
 // When the answer to a create is lost and the tunnel is there afterwards, it
@@ -62,27 +80,43 @@ func asTunnel(t *shared.CloudflareTunnel, created bool) provider.Tunnel {
 	if t == nil {
 		return provider.Tunnel{}
 	}
-	return provider.Tunnel{ID: provider.TunnelID(t.ID), Name: t.Name, Created: created}
+	return provider.Tunnel{
+		ID: provider.TunnelID(t.ID), Name: t.Name, Created: created, Status: provider.TunnelStatus(t.Status),
+	}
 }
 
 // pageSize is the largest page that the API gives of a list.
 const pageSize = 100
 
 // find returns the live tunnel of exactly that name, or nil.
-func (p *Provider) find(ctx context.Context, name string) (*shared.CloudflareTunnel, error) {
+func (p *Provider) find(ctx context.Context, name string) (found *shared.CloudflareTunnel, err error) {
+	err = p.each(ctx, name, func(t shared.CloudflareTunnel) bool {
+		if t.Name == name {
+			found = &t
+		}
+		return found == nil
+	})
+	return found, err
+}
+
+// each calls visit for the live tunnels of that name, or for all when it is
+// empty, page by page until visit returns false. The API takes a name for the
+// same in other case, and a tunnel may come again when others are made
+// meanwhile.
+func (p *Provider) each(ctx context.Context, name string, visit func(shared.CloudflareTunnel) bool) error {
 	// The client's own paging would leave ctx behind after the first page.
 	for number := 1; ; number++ {
 		page, err := p.list(ctx, name, number)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, t := range page.Result {
-			if t.Name == name && t.DeletedAt.IsZero() && t.ID != "" {
-				return &t, nil
+			if t.DeletedAt.IsZero() && t.ID != "" && !visit(t) {
+				return nil
 			}
 		}
 		if len(page.Result) == 0 || int64(len(page.Result)) < page.ResultInfo.PerPage {
-			return nil, nil
+			return nil
 		}
 	}
 }
@@ -94,7 +128,7 @@ func (p *Provider) list(
 	// root package, which imports the API of every Cloudflare product.
 	var params zero_trust.TunnelCloudflaredListParams
 	params.AccountID.Value = p.accountID
-	params.Name.Value, params.Name.Present = name, true
+	params.Name.Value, params.Name.Present = name, name != ""
 	params.IsDeleted.Value, params.IsDeleted.Present = false, true
 	params.Page.Value, params.Page.Present = float64(number), true
 	params.PerPage.Value, params.PerPage.Present = pageSize, true
@@ -102,7 +136,7 @@ func (p *Provider) list(
 		page, err = p.tunnels.List(ctx, params, options...)
 		return err
 	})
-	if err == nil && page == nil {
+	if err == nil && (page == nil || page.Result == nil) {
 		err = unexpected("no list")
 	}
 	return page, err
@@ -123,6 +157,37 @@ func (p *Provider) create(ctx context.Context, name string) (created *shared.Clo
 		return nil, unexpected("no tunnel ID")
 	}
 	return created, err
+}
+
+// Token is documented at [provider.Provider].
+func (p *Provider) Token(ctx context.Context, id provider.TunnelID) (token provider.Token, err error) {
+	err = run(ctx, fmt.Sprintf("read the token of tunnel %q", id), func(ctx context.Context) error {
+		token, err = p.token(ctx, id)
+		return err
+	})
+	return token, err
+}
+
+func (p *Provider) token(ctx context.Context, id provider.TunnelID) (provider.Token, error) {
+	if err := checkID(id); err != nil {
+		return "", err
+	}
+	var params zero_trust.TunnelCloudflaredTokenGetParams
+	params.AccountID.Value = p.accountID
+	var answer *string
+	err := p.call(ctx, idempotent, func(options ...option.RequestOption) (err error) {
+		answer, err = p.tunnels.Token.Get(ctx, string(id), params, options...)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	token := provider.Token(*answer)
+	// The client makes a string of any JSON.
+	if _, _, err := token.Credentials(); err != nil {
+		return "", unexpected("no token")
+	}
+	return token, nil
 }
 
 // DeleteTunnel is documented at [provider.Provider].

@@ -9,12 +9,17 @@ package fake
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
+
+// AccountID is the account of every tunnel, as their tokens say.
+const AccountID = "00000000000000000000000000000000"
 
 // Provider keeps tunnels in memory. It may be used from several goroutines at
 // once.
@@ -32,7 +37,8 @@ type tunnel struct {
 	name      string
 	document  provider.Configuration
 	version   provider.Version
-	connected bool
+	status    provider.TunnelStatus
+	rotations int
 	deleted   bool
 }
 
@@ -50,11 +56,24 @@ func (p *Provider) FindTunnel(ctx context.Context, name string) (provider.Tunnel
 			return provider.ErrNotFound
 		}
 		call.Tunnel = t.id
-		result = provider.Tunnel{ID: t.id, Name: t.name}
+		result = t.tunnel()
 		return nil
 	})
 	if err != nil {
 		return provider.Tunnel{}, err
+	}
+	return result, nil
+}
+
+// Tunnels is documented at [provider.Provider].
+func (p *Provider) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
+	var result []provider.Tunnel
+	err := p.carryOut(ctx, Call{Op: OpTunnels}, func(*Call) error {
+		result = p.allLive()
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return result, nil
 }
@@ -68,10 +87,11 @@ func (p *Provider) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (
 		created := t == nil
 		if created {
 			id := fmt.Sprintf("00000000-0000-4000-8000-%012d", len(p.tunnels)+1)
-			t = &tunnel{id: provider.TunnelID(id), name: want.Name}
+			t = &tunnel{id: provider.TunnelID(id), name: want.Name, status: provider.TunnelInactive}
 			p.tunnels = append(p.tunnels, t)
 		}
-		result = provider.Tunnel{ID: t.id, Name: t.name, Created: created}
+		result = t.tunnel()
+		result.Created = created
 		call.Tunnel = t.id
 		return nil
 	})
@@ -125,6 +145,23 @@ func (p *Provider) Configure(
 	return version, nil
 }
 
+// Token is documented at [provider.Provider].
+func (p *Provider) Token(ctx context.Context, id provider.TunnelID) (provider.Token, error) {
+	var result provider.Token
+	err := p.carryOut(ctx, Call{Op: OpToken, Tunnel: id}, func(*Call) error {
+		t, err := p.live(id)
+		if err != nil {
+			return err
+		}
+		result = t.token()
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return result, nil
+}
+
 // DeleteTunnel is documented at [provider.Provider].
 func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
 	return p.carryOut(ctx, Call{Op: OpDeleteTunnel, Tunnel: id}, func(*Call) error {
@@ -132,7 +169,7 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 		if err != nil {
 			return nil // it is gone, which is what was asked for
 		}
-		if t.connected {
+		if t.status == provider.TunnelHealthy {
 			return provider.ErrConnected
 		}
 		t.deleted = true
@@ -145,10 +182,11 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 func (p *Provider) carryOut(ctx context.Context, call Call, do func(*Call) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	call.Priority = provider.PriorityOf(ctx)
 	call.Err = p.outcome(ctx, &call, do)
 	p.calls = append(p.calls, call)
 	if call.Err != nil {
-		return fmt.Errorf("%s %s: %w", call.Op, cmp.Or(call.Name, string(call.Tunnel)), call.Err)
+		return fmt.Errorf("%s %q: %w", call.Op, cmp.Or(call.Name, string(call.Tunnel)), call.Err)
 	}
 	return nil
 }
@@ -182,6 +220,28 @@ func (p *Provider) live(id provider.TunnelID) (*tunnel, error) {
 		return nil, provider.ErrNotFound
 	}
 	return p.tunnels[i], nil
+}
+
+// allLive returns the live tunnels in the order of their creation.
+func (p *Provider) allLive() []provider.Tunnel {
+	var tunnels []provider.Tunnel
+	for _, t := range p.tunnels {
+		if !t.deleted {
+			tunnels = append(tunnels, t.tunnel())
+		}
+	}
+	return tunnels
+}
+
+func (t *tunnel) tunnel() provider.Tunnel {
+	return provider.Tunnel{ID: t.id, Name: t.name, Status: t.status}
+}
+
+// token is in the form of a real one; its secret counts the rotations.
+func (t *tunnel) token() provider.Token {
+	key := fmt.Appendf(nil, "key %d of %s", t.rotations+1, t.id)
+	credentials, _ := json.Marshal(map[string]any{"a": AccountID, "t": t.id, "s": key}) // strings and bytes marshal
+	return provider.Token(base64.StdEncoding.EncodeToString(credentials))
 }
 
 func (t *tunnel) write(c provider.Configuration) {

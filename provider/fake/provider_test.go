@@ -16,7 +16,9 @@ import (
 func TestContract(t *testing.T) {
 	providertest.Run(t, func(*testing.T) providertest.Fixture {
 		p := fake.New()
-		return providertest.Fixture{Provider: p, SetDocument: p.SetDocument, SetConnected: p.SetConnected}
+		return providertest.Fixture{
+			Provider: p, AccountID: fake.AccountID, SetDocument: p.SetDocument, SetConnected: p.SetConnected,
+		}
 	})
 }
 
@@ -69,7 +71,7 @@ func TestFailAfter(t *testing.T) {
 	if _, err := p.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "other"}); !errors.Is(err, errFirst) {
 		t.Errorf("got %v, want %v", err, errFirst)
 	}
-	if got := len(p.Tunnels()); got != 2 {
+	if got := len(p.LiveTunnels()); got != 2 {
 		t.Errorf("%d tunnels, want 2", got)
 	}
 }
@@ -80,14 +82,18 @@ func TestCalls(t *testing.T) {
 	_, _ = p.Configure(t.Context(), id, document("a"))
 	_, _ = p.Configure(t.Context(), id, document("b"))
 	_, _, _ = p.Configuration(t.Context(), id)
-	_ = p.DeleteTunnel(t.Context(), id)
+	_, _ = p.Tunnels(provider.WithPriority(t.Context(), provider.PriorityDrift))
+	_, _ = p.Token(t.Context(), id)
+	_ = p.DeleteTunnel(provider.WithPriority(t.Context(), provider.PriorityDeletion), id)
 
 	want := []fake.Call{
 		{Op: fake.OpEnsureTunnel, Name: "edge", Tunnel: id},
 		{Op: fake.OpConfigure, Tunnel: id, Configuration: document("a"), Err: errFirst},
 		{Op: fake.OpConfigure, Tunnel: id, Configuration: document("b"), Version: 1},
 		{Op: fake.OpConfiguration, Tunnel: id, Configuration: document("b"), Version: 1},
-		{Op: fake.OpDeleteTunnel, Tunnel: id},
+		{Op: fake.OpTunnels, Priority: provider.PriorityDrift},
+		{Op: fake.OpToken, Tunnel: id},
+		{Op: fake.OpDeleteTunnel, Tunnel: id, Priority: provider.PriorityDeletion},
 	}
 	if diff := cmp.Diff(want, p.Calls(), cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("calls differ (-want +got):\n%s", diff)
@@ -98,6 +104,22 @@ func TestCalls(t *testing.T) {
 	p.ResetCalls()
 	if got := p.Calls(); got != nil {
 		t.Errorf("calls after the reset: %+v", got)
+	}
+}
+
+func TestRotateToken(t *testing.T) {
+	p, id := newTunnel(t)
+	old, err := p.Token(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.RotateToken(id)
+	rotated, err := p.Token(t.Context(), id)
+	if err != nil || rotated == old {
+		t.Errorf("error %v, another token: %t", err, rotated != old)
+	}
+	if _, of, err := rotated.Credentials(); err != nil || of != id {
+		t.Errorf("the new token is for %q, error %v", of, err)
 	}
 }
 

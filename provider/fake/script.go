@@ -15,15 +15,19 @@ type Op string
 // The methods.
 const (
 	OpFindTunnel    Op = "FindTunnel"
+	OpTunnels       Op = "Tunnels"
 	OpEnsureTunnel  Op = "EnsureTunnel"
 	OpConfiguration Op = "Configuration"
 	OpConfigure     Op = "Configure"
+	OpToken         Op = "Token"
 	OpDeleteTunnel  Op = "DeleteTunnel"
 )
 
 // Call is one call of the provider and what came of it.
 type Call struct {
 	Op Op
+	// Priority of the call's context.
+	Priority provider.Priority
 	// Name of the tunnel that EnsureTunnel was asked for.
 	Name string
 	// Tunnel that the call was about; empty when EnsureTunnel made none.
@@ -89,18 +93,12 @@ func (p *Provider) ResetCalls() {
 	p.calls = nil
 }
 
-// Tunnels returns the live tunnels in the order of their creation. Created is
-// false in all of them.
-func (p *Provider) Tunnels() []provider.Tunnel {
+// LiveTunnels returns the live tunnels in the order of their creation. Created
+// is false in all of them. It is not recorded as a call.
+func (p *Provider) LiveTunnels() []provider.Tunnel {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var tunnels []provider.Tunnel
-	for _, t := range p.tunnels {
-		if !t.deleted {
-			tunnels = append(tunnels, provider.Tunnel{ID: t.id, Name: t.name})
-		}
-	}
-	return tunnels
+	return p.allLive()
 }
 
 // Document returns the document of a live tunnel and its version, or zero
@@ -127,12 +125,28 @@ func (p *Provider) SetDocument(id provider.TunnelID, c provider.Configuration) {
 }
 
 // SetConnected says whether connectors of a live tunnel are running, which
-// makes it impossible to delete.
+// makes it healthy and impossible to delete. One whose connectors stopped is
+// down; a tunnel that never had any stays inactive.
 func (p *Provider) SetConnected(id provider.TunnelID, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	t, err := p.live(id)
+	switch {
+	case err != nil:
+	case connected:
+		t.status = provider.TunnelHealthy
+	case t.status == provider.TunnelHealthy:
+		t.status = provider.TunnelDown
+	}
+}
+
+// RotateToken gives a live tunnel another token, as somebody else would. It
+// does nothing when there is no such tunnel.
+func (p *Provider) RotateToken(id provider.TunnelID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if t, err := p.live(id); err == nil {
-		t.connected = connected
+		t.rotations++
 	}
 }
 

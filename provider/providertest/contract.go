@@ -21,6 +21,8 @@ import (
 // the account that it works on.
 type Fixture struct {
 	Provider provider.Provider
+	// AccountID is the account of the tunnels.
+	AccountID string
 	// SetDocument replaces the document of a tunnel behind the provider's back.
 	SetDocument func(provider.TunnelID, provider.Configuration)
 	// SetConnected starts or stops a connector of the tunnel.
@@ -37,6 +39,9 @@ func Run(t *testing.T, newFixture func(*testing.T) Fixture) {
 var contract = map[string]func(*testing.T, Fixture){
 	"ensure creates once":               ensureCreatesOnce,
 	"find tells a live tunnel":          findTellsLive,
+	"all live tunnels are listed":       listsLive,
+	"a listed tunnel has its status":    listsStatus,
+	"a token is for its tunnel":         tokenIsForTunnel,
 	"names are told apart by case":      ensureMindsCase,
 	"a name is free after deletion":     ensureAfterDelete,
 	"a new tunnel is not configured":    newTunnelIsEmpty,
@@ -149,20 +154,27 @@ func wantNotFound(t *testing.T, f Fixture, id provider.TunnelID) {
 	if _, err := f.Provider.Configure(t.Context(), id, serving("a.example.com")); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("Configure: got %v, want ErrNotFound", err)
 	}
+	if token, err := f.Provider.Token(t.Context(), id); !errors.Is(err, provider.ErrNotFound) || token != "" {
+		t.Errorf("Token: got %v, want ErrNotFound", err)
+	}
 	deleteTunnel(t, f, id)
 }
 
 // allMethods calls every method once and returns the errors by method.
 func allMethods(ctx context.Context, p provider.Provider, id provider.TunnelID) map[string]error {
 	_, findErr := p.FindTunnel(ctx, "another")
+	_, listErr := p.Tunnels(ctx)
 	_, ensureErr := p.EnsureTunnel(ctx, provider.TunnelSpec{Name: "another"})
 	_, _, readErr := p.Configuration(ctx, id)
 	_, writeErr := p.Configure(ctx, id, serving("a.example.com"))
+	_, tokenErr := p.Token(ctx, id)
 	return map[string]error{
 		"FindTunnel":    findErr,
+		"Tunnels":       listErr,
 		"EnsureTunnel":  ensureErr,
 		"Configuration": readErr,
 		"Configure":     writeErr,
+		"Token":         tokenErr,
 		"DeleteTunnel":  p.DeleteTunnel(ctx, id),
 	}
 }

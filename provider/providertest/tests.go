@@ -41,6 +41,76 @@ func findTellsLive(t *testing.T, f Fixture) {
 	}
 }
 
+func listsLive(t *testing.T, f Fixture) {
+	if got := list(t, f); len(got) != 0 {
+		t.Errorf("an empty account has %+v", got)
+	}
+	first, gone, last := ensure(t, f, "edge"), ensure(t, f, "gone"), ensure(t, f, "edge-2")
+	deleteTunnel(t, f, gone.ID)
+	want := map[provider.TunnelID]provider.Tunnel{
+		first.ID: {ID: first.ID, Name: "edge", Status: provider.TunnelInactive},
+		last.ID:  {ID: last.ID, Name: "edge-2", Status: provider.TunnelInactive},
+	}
+	if diff := cmp.Diff(want, list(t, f)); diff != "" {
+		t.Errorf("tunnels differ (-want +got):\n%s", diff)
+	}
+}
+
+func listsStatus(t *testing.T, f Fixture) {
+	id := ensure(t, f, "edge").ID
+	other := ensure(t, f, "other").ID
+	f.SetConnected(id, false)
+	for _, step := range []struct {
+		connected bool
+		want      provider.TunnelStatus
+	}{{false, provider.TunnelInactive}, {true, provider.TunnelHealthy}, {false, provider.TunnelDown}} {
+		f.SetConnected(id, step.connected)
+		tunnels := list(t, f)
+		if got := tunnels[id].Status; got != step.want {
+			t.Errorf("connected %t: status %q, want %q", step.connected, got, step.want)
+		}
+		if got := tunnels[other].Status; got != provider.TunnelInactive {
+			t.Errorf("another tunnel has status %q", got)
+		}
+	}
+}
+
+// list returns all tunnels by their ID, of which none may come twice.
+func list(t *testing.T, f Fixture) map[provider.TunnelID]provider.Tunnel {
+	t.Helper()
+	tunnels, err := f.Provider.Tunnels(t.Context())
+	if err != nil {
+		t.Fatalf("Tunnels: %v", err)
+	}
+	byID := map[provider.TunnelID]provider.Tunnel{}
+	for _, tunnel := range tunnels {
+		byID[tunnel.ID] = tunnel
+	}
+	if len(byID) != len(tunnels) {
+		t.Errorf("a tunnel is listed twice: %+v", tunnels)
+	}
+	return byID
+}
+
+func tokenIsForTunnel(t *testing.T, f Fixture) {
+	tokens := map[provider.Token]bool{}
+	for _, name := range []string{"edge", "other", "edge"} {
+		id := ensure(t, f, name).ID
+		token, err := f.Provider.Token(t.Context(), id)
+		if err != nil {
+			t.Fatalf("Token: %v", err)
+		}
+		account, of, err := token.Credentials()
+		if err != nil || of != id || account != f.AccountID {
+			t.Errorf("the token of %s is for tunnel %q of account %q, error %v", id, of, account, err)
+		}
+		tokens[token] = true
+	}
+	if len(tokens) != 2 {
+		t.Errorf("two tunnels have %d tokens", len(tokens))
+	}
+}
+
 func ensureMindsCase(t *testing.T, f Fixture) {
 	lower, upper := ensure(t, f, "edge"), ensure(t, f, "EDGE")
 	if lower.ID == upper.ID || !upper.Created {
