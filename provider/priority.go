@@ -15,11 +15,14 @@ const (
 	// PriorityDeletion is for letting go of a tunnel.
 	PriorityDeletion
 	// PriorityStart is for reading back what the API holds when the process
-	// begins. It does not wait for the budget: see [RateLimitedError].
+	// begins. It neither waits for the budget nor is it tried again: one that
+	// is turned away has a slot, [RateLimitedError.RetryAfter] from then. Who
+	// asks earlier gets another slot behind all others, and who needs several
+	// calls keeps what the first ones brought, because each has its own turn.
 	PriorityStart
 	// PriorityDrift is for reading back, now and then, what nobody is known to
-	// have changed. It does not wait for the budget either, and never uses
-	// more than a small part of it.
+	// have changed. It is like PriorityStart, and never uses more than a small
+	// part of the budget.
 	PriorityDrift
 )
 

@@ -203,8 +203,8 @@ func TestNameIsSoughtThroughPages(t *testing.T) {
 		t.Errorf("got %+v and %v, want %+v", tunnel, err, want)
 	}
 	want := []string{
-		"is_deleted=false&name=edge&page=1&per_page=100",
-		"is_deleted=false&name=edge&page=2&per_page=100",
+		"is_deleted=false&name=edge&page=1&per_page=1000",
+		"is_deleted=false&name=edge&page=2&per_page=1000",
 	}
 	if diff := cmp.Diff(want, queries); diff != "" {
 		t.Errorf("queries differ (-want +got):\n%s", diff)
@@ -235,7 +235,7 @@ func TestListOfAllPages(t *testing.T) {
 		t.Errorf("error %v, tunnels differ (-want +got):\n%s", err, diff)
 	}
 	wantQueries := []string{
-		"is_deleted=false&page=1&per_page=100", "is_deleted=false&page=2&per_page=100", "is_deleted=false&page=3&per_page=100",
+		"is_deleted=false&page=1&per_page=1000", "is_deleted=false&page=2&per_page=1000", "is_deleted=false&page=3&per_page=1000",
 	}
 	if diff := cmp.Diff(wantQueries, queries); diff != "" {
 		t.Errorf("queries differ (-want +got):\n%s", diff)

@@ -1,7 +1,6 @@
 package cloudflare
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cloudflare/cloudflare-go/v7/zero_trust"
 
@@ -22,9 +20,6 @@ const (
 	codeConnected  = 1022 // the tunnel has connections
 	codeNoRoute    = 7003 // the path leads nowhere: not the tunnel is missing
 )
-
-// unstatedLimit is how long to stay away after a 429 that does not say.
-const unstatedLimit = 30 * time.Second
 
 // refusal is an answer by which the API declines a request. It has the words
 // of the API and not the client's error, which carries the request with the
@@ -60,7 +55,7 @@ func (p *Provider) translate(ctx context.Context, resp *http.Response, err error
 		return p.interrupted(ctx, err)
 	}
 	if resp.StatusCode == http.StatusTooManyRequests {
-		return &provider.RateLimitedError{RetryAfter: cmp.Or(retryAfter(resp), unstatedLimit)}
+		return &provider.RateLimitedError{RetryAfter: retryAfter(resp)}
 	}
 	said, isAnswer := errors.AsType[*zero_trust.Error](err)
 	if !isAnswer || len(said.Errors) == 0 {

@@ -98,7 +98,7 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 // checkRetry decides about a further attempt and the pause before it.
 func (x *exchange) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	again, _ := retryablehttp.DefaultRetryPolicy(ctx, resp, err)
-	if !again || !x.mayRepeat(resp, err) {
+	if !again || !x.mayRepeat(ctx, resp, err) {
 		return false, nil // what came of this attempt is the answer
 	}
 	x.pause = max(retryAfter(resp),
@@ -107,7 +107,10 @@ func (x *exchange) checkRetry(ctx context.Context, resp *http.Response, err erro
 }
 
 // mayRepeat tells whether another attempt can do no harm and some good.
-func (x *exchange) mayRepeat(resp *http.Response, err error) bool {
+func (x *exchange) mayRepeat(ctx context.Context, resp *http.Response, err error) bool {
+	if _, terms := termsOf(ctx); !terms.patient {
+		return false
+	}
 	if _, limited := errors.AsType[*provider.RateLimitedError](err); limited {
 		return false
 	}
@@ -115,8 +118,15 @@ func (x *exchange) mayRepeat(resp *http.Response, err error) bool {
 	return x.repeat == idempotent || err == nil && resp.StatusCode == http.StatusTooManyRequests
 }
 
-// retryAfter returns the wait that the API asks for with a status of 429 or
-// 503, or zero. resp may be nil.
+// unstatedLimit is how long to stay away after a 429 that does not say.
+const unstatedLimit = 30 * time.Second
+
+// retryAfter returns the wait, in whole seconds, that the API asks for with a
+// status of 429 or 503, or zero. resp may be nil.
 func retryAfter(resp *http.Response) time.Duration {
-	return retryablehttp.DefaultBackoff(0, 0, 0, resp)
+	wait := wholeSeconds(retryablehttp.DefaultBackoff(0, 0, 0, resp))
+	if wait == 0 && resp != nil && resp.StatusCode == http.StatusTooManyRequests {
+		return unstatedLimit
+	}
+	return wait
 }

@@ -85,8 +85,9 @@ func asTunnel(t *shared.CloudflareTunnel, created bool) provider.Tunnel {
 	}
 }
 
-// pageSize is the largest page that the API gives of a list.
-const pageSize = 100
+// pageSize is the largest page that the API gives of a list. An account has no
+// more tunnels than that, unless Cloudflare granted it more.
+const pageSize = 1000
 
 // find returns the live tunnel of exactly that name, or nil.
 func (p *Provider) find(ctx context.Context, name string) (found *shared.CloudflareTunnel, err error) {
@@ -118,7 +119,14 @@ func (p *Provider) each(ctx context.Context, name string, visit func(shared.Clou
 		if len(page.Result) == 0 || int64(len(page.Result)) < page.ResultInfo.PerPage {
 			return nil
 		}
+		ctx = carryThrough(ctx)
 	}
+}
+
+// carryThrough is for the further requests of a method whose first has had its
+// turn: half a list is none, and the next attempt would begin it again.
+func carryThrough(ctx context.Context) context.Context {
+	return provider.WithPriority(ctx, min(provider.PriorityOf(ctx), provider.PriorityDeletion))
 }
 
 func (p *Provider) list(

@@ -1,0 +1,105 @@
+package cloudflare
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+func TestPriorityReachesTheBudget(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		drift := provider.WithPriority(t.Context(), provider.PriorityDrift)
+		if _, _, err := e.Configuration(drift, id); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, _, err := e.newProvider(t, e.token).Configuration(drift, id)
+		wantTurn(t, err, time.Second)
+		wantElapsed(t, start, 0)
+		e.wantCount(t, http.MethodGet, configurationPath, 1)
+		if _, err := e.Configure(t.Context(), id, document("a")); err != nil {
+			t.Error(err)
+		}
+		wantElapsed(t, start, 0)
+	})
+}
+
+// A retry would wait, and being turned away would hide what had happened.
+func TestReadingBackIsNotRetried(t *testing.T) {
+	for _, p := range []provider.Priority{provider.PriorityStart, provider.PriorityDrift} {
+		inEdge(t, func(t *testing.T, e *edge) {
+			id := e.newTunnel(t)
+			e.Inject(simulator.Fault{Status: http.StatusBadGateway, Times: 1})
+			start := time.Now()
+			ctx := provider.WithPriority(t.Context(), p)
+			_, _, err := e.Configuration(ctx, id)
+			wantUnavailable(t, err, 0)
+			e.Inject(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Second, Times: 1})
+			_, _, err = e.Configuration(provider.WithPriority(t.Context(), provider.PriorityStart), id)
+			wantLimited(t, err, time.Second)
+			wantElapsed(t, start, 0)
+			e.wantCount(t, http.MethodGet, configurationPath, 2)
+		})
+	}
+}
+
+// A list of several pages would never come to its end if every page had to wait
+// for its turn among those who begin.
+func TestListIsCarriedThrough(t *testing.T) {
+	pages := 0
+	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+		Transport: answering(func(*http.Request) (*http.Response, error) {
+			pages++
+			tunnel := fmt.Sprintf(`{"id":"%d","name":"a"}`, pages)
+			if pages > 4 {
+				tunnel = ""
+			}
+			return jsonResponse(http.StatusOK,
+				fmt.Sprintf(`{"success":true,"result":[%s],"result_info":{"per_page":1}}`, tunnel)), nil
+		}),
+	})
+	drift := provider.WithPriority(t.Context(), provider.PriorityDrift)
+	if got, err := p.Tunnels(drift); err != nil || len(got) != 4 {
+		t.Errorf("got %d tunnels and %v, want 4", len(got), err)
+	}
+	if _, err := p.Tunnels(drift); err == nil {
+		t.Error("another list was not turned away")
+	}
+}
+
+func TestLimitsAreRoundedUp(t *testing.T) {
+	tests := map[string]struct {
+		status int
+		header string
+		want   time.Duration
+	}{
+		"seconds":           {http.StatusTooManyRequests, "7", 7 * time.Second},
+		"nothing":           {http.StatusTooManyRequests, "", unstatedLimit},
+		"no number":         {http.StatusTooManyRequests, "soon", unstatedLimit},
+		"zero":              {http.StatusTooManyRequests, "0", unstatedLimit},
+		"unavailable":       {http.StatusServiceUnavailable, "7", 7 * time.Second},
+		"unavailable, mute": {http.StatusServiceUnavailable, "", 0},
+		"another status":    {http.StatusBadGateway, "7", 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			resp := jsonResponse(test.status, "")
+			resp.Header.Set("Retry-After", test.header)
+			if got := retryAfter(resp); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+	resp := jsonResponse(http.StatusTooManyRequests, "")
+	until := time.Now().Add(90 * time.Second).UTC()
+	resp.Header.Set("Retry-After", until.Format(http.TimeFormat))
+	got := retryAfter(resp)
+	if got%time.Second != 0 || got < 88*time.Second || got > 90*time.Second {
+		t.Errorf("until %s: got %s", until, got)
+	}
+}
