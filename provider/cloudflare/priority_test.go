@@ -72,6 +72,10 @@ func TestListIsCarriedThrough(t *testing.T) {
 	}
 }
 
+func refusing(status int, wait string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {wait}}}
+}
+
 func TestLimitsAreRoundedUp(t *testing.T) {
 	tests := map[string]struct {
 		status int
@@ -88,17 +92,13 @@ func TestLimitsAreRoundedUp(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			resp := jsonResponse(test.status, "")
-			resp.Header.Set("Retry-After", test.header)
-			if got := retryAfter(resp); got != test.want {
+			if got := retryAfter(refusing(test.status, test.header)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}
-	resp := jsonResponse(http.StatusTooManyRequests, "")
 	until := time.Now().Add(90 * time.Second).UTC()
-	resp.Header.Set("Retry-After", until.Format(http.TimeFormat))
-	got := retryAfter(resp)
+	got := retryAfter(refusing(http.StatusTooManyRequests, until.Format(http.TimeFormat)))
 	if got%time.Second != 0 || got < 88*time.Second || got > 90*time.Second {
 		t.Errorf("until %s: got %s", until, got)
 	}
