@@ -72,8 +72,9 @@ func TestListIsCarriedThrough(t *testing.T) {
 	}
 }
 
-func refusing(status int, wait string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {wait}}}
+// limit is what retryAfter makes of a status and a header Retry-After.
+func limit(status int, header string) time.Duration {
+	return retryAfter(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {header}}})
 }
 
 func TestLimitsAreRoundedUp(t *testing.T) {
@@ -92,13 +93,13 @@ func TestLimitsAreRoundedUp(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := retryAfter(refusing(test.status, test.header)); got != test.want {
+			if got := limit(test.status, test.header); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}
 	until := time.Now().Add(90 * time.Second).UTC()
-	got := retryAfter(refusing(http.StatusTooManyRequests, until.Format(http.TimeFormat)))
+	got := limit(http.StatusTooManyRequests, until.Format(http.TimeFormat))
 	if got%time.Second != 0 || got < 88*time.Second || got > 90*time.Second {
 		t.Errorf("until %s: got %s", until, got)
 	}
