@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func jsonResponse(status int, body string) *http.Response {
 func providerAnswering(t *testing.T, body string) *Provider {
 	t.Helper()
 	return newProvider(t, Options{
-		AccountID: account, APIToken: t.Name(),
+		AccountID: account, APIToken: rand.Text(),
 		Transport: answering(func(*http.Request) (*http.Response, error) {
 			return jsonResponse(http.StatusOK, body), nil
 		}),
@@ -163,7 +164,7 @@ func TestRemoteDocumentThatIsNotOurs(t *testing.T) {
 }
 
 func TestTunnelIDsStayInTheirPlace(t *testing.T) {
-	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: answering(func(req *http.Request) (*http.Response, error) {
 			t.Errorf("request to %s", req.URL)
 			return nil, io.EOF
@@ -191,7 +192,7 @@ func TestNameIsSoughtThroughPages(t *testing.T) {
 		"2": `{"id":"3","name":"edge-2"},{"id":"4","name":"edge"}`,
 	}
 	var queries []string
-	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: answering(func(req *http.Request) (*http.Response, error) {
 			queries = append(queries, req.URL.RawQuery)
 			return jsonResponse(http.StatusOK, fmt.Sprintf(
@@ -218,7 +219,7 @@ func TestListOfAllPages(t *testing.T) {
 		"3": `{"id":"4","name":"d"}`,
 	}
 	var queries []string
-	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: answering(func(req *http.Request) (*http.Response, error) {
 			queries = append(queries, req.URL.RawQuery)
 			return jsonResponse(http.StatusOK, fmt.Sprintf(
@@ -243,7 +244,7 @@ func TestListOfAllPages(t *testing.T) {
 }
 
 func TestHalfAListIsNone(t *testing.T) {
-	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: answering(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("page") == "1" {
 				return jsonResponse(http.StatusOK, `{"success":true,"result":[{"id":"1","name":"a"}],"result_info":{"per_page":1}}`), nil
@@ -258,7 +259,7 @@ func TestHalfAListIsNone(t *testing.T) {
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	requests := 0
-	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: answering(func(*http.Request) (*http.Response, error) {
 			requests++
 			resp := jsonResponse(http.StatusTemporaryRedirect, `{}`)

@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"testing"
@@ -52,7 +53,7 @@ func TestReadingBackIsNotRetried(t *testing.T) {
 // for its turn among those who begin.
 func TestListIsCarriedThrough(t *testing.T) {
 	pages := 0
-	p := newProvider(t, Options{AccountID: account, APIToken: t.Name(),
+	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: answering(func(*http.Request) (*http.Response, error) {
 			pages++
 			tunnel := fmt.Sprintf(`{"id":"%d","name":"a"}`, pages)
