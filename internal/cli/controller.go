@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -16,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,6 +32,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 )
 
@@ -89,20 +92,14 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	tunnels, err := cloudflare.New(cloudflare.Options{
-		AccountID: c.Cloudflare.AccountID, APIToken: string(c.Cloudflare.APIToken), BaseURL: c.Cloudflare.BaseURL,
-	})
-	if err != nil {
-		return fmt.Errorf("preparing the Cloudflare client: %w", err)
-	}
 	if err := controller.Setup(ctx, m, controller.Options{
-		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
-		ClusterDomain:  c.Gateway.ClusterDomain,
-		ClusterID:      clusterID,
-		Account:        c.Cloudflare.AccountID,
-		Provider:       tunnels,
-		Workers:        c.Gateway.Workers,
-		DriftInterval:  c.Gateway.DriftInterval,
+		ControllerName:    gatewayv1.GatewayController(c.Gateway.ControllerName),
+		ClusterDomain:     c.Gateway.ClusterDomain,
+		ClusterID:         clusterID,
+		Account:           account(c.Cloudflare),
+		Workers:           c.Gateway.Workers,
+		DriftInterval:     c.Gateway.DriftInterval,
+		InventoryInterval: c.Gateway.InventoryInterval,
 	}); err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CRDs of the Gateway API, v1.5 or later, are not installed: %w", err)
@@ -111,6 +108,18 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", clusterID)
 	return m.Start(ctx)
+}
+
+// account says where the tunnels are. A validated configuration has one source
+// of the API token.
+func account(c config.Cloudflare) controller.Account {
+	namespace, name, _ := strings.Cut(c.APITokenSecret, "/")
+	return controller.Account{
+		ID: c.AccountID, Token: string(c.APIToken), TokenSecret: types.NamespacedName{Namespace: namespace, Name: name},
+		Open: func(id, token string) (provider.Provider, error) {
+			return cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.BaseURL})
+		},
+	}
 }
 
 func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manager.Manager, error) {

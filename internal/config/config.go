@@ -26,7 +26,10 @@ type Config struct {
 // Cloudflare says which account is worked on, and as whom.
 type Cloudflare struct {
 	AccountID string
-	APIToken  Secret
+	// APIToken, or APITokenSecret: the "namespace/name" of the Secret that has
+	// it.
+	APIToken       Secret
+	APITokenSecret string
 	// BaseURL of the API; Cloudflare's own when empty.
 	BaseURL string
 }
@@ -57,6 +60,8 @@ type Gateway struct {
 	ClusterDomain string
 	// DriftInterval is how often a tunnel's configuration is read back.
 	DriftInterval time.Duration
+	// InventoryInterval is how often the account's tunnels are listed.
+	InventoryInterval time.Duration
 	// Workers is how many Gateways are worked on at once.
 	Workers int
 }
@@ -105,9 +110,7 @@ func (c *Cloudflare) validate() error {
 	if c.AccountID != "" && !word.MatchString(c.AccountID) {
 		errs = append(errs, invalid("cloudflare-account-id", fmt.Sprintf("has characters that no account ID has: %q", c.AccountID)))
 	}
-	if c.APIToken == "" {
-		errs = append(errs, required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit"))
-	}
+	errs = append(errs, c.checkTokenSource())
 	if c.APIToken != "" && !word.MatchString(string(c.APIToken)) {
 		errs = append(errs, invalid("cloudflare-api-token", "has characters that no token has"))
 	}
@@ -118,6 +121,23 @@ func (c *Cloudflare) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkTokenSource wants exactly one of two.
+func (c *Cloudflare) checkTokenSource() error {
+	switch {
+	case c.APIToken == "" && c.APITokenSecret == "":
+		return required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit; or name the Secret that has it, with --cloudflare-api-token-secret")
+	case c.APIToken != "" && c.APITokenSecret != "":
+		return invalid("cloudflare-api-token-secret", "cannot be given together with --cloudflare-api-token (or "+EnvName("cloudflare-api-token")+")")
+	case c.APITokenSecret == "":
+		return nil
+	}
+	namespace, name, ok := strings.Cut(c.APITokenSecret, "/")
+	if !ok || CheckNamespace(namespace) != nil || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return invalid("cloudflare-api-token-secret", "is not of the form namespace/name")
+	}
+	return nil
 }
 
 // controllerName is what the API takes for GatewayClass.spec.controllerName.
@@ -160,6 +180,9 @@ func (g *Gateway) validate() error {
 	}
 	if g.DriftInterval < 10*time.Second {
 		errs = append(errs, invalid("drift-interval", "is under 10s"))
+	}
+	if g.InventoryInterval < 10*time.Second {
+		errs = append(errs, invalid("inventory-interval", "is under 10s"))
 	}
 	if g.Workers < 1 {
 		errs = append(errs, invalid("workers", "is under 1"))

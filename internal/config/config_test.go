@@ -63,24 +63,26 @@ func TestDefaults(t *testing.T) {
 
 // other is a value for each flag that is not its default.
 var other = map[string]string{
-	"cloudflare-account-id":     "account",
-	"cloudflare-api-token":      token,
-	"cloudflare-base-url":       "http://127.0.0.1:8080/client/v4",
-	"controller-name":           "example.com/controller",
-	"cluster-id":                "west",
-	"cluster-domain":            "k8s.example",
-	"drift-interval":            "1m",
-	"workers":                   "9",
-	"kubeconfig":                "/kubeconfig",
-	"kube-api-qps":              "5.5",
-	"kube-api-burst":            "7",
-	"leader-election":           "false",
-	"leader-election-id":        "lease",
-	"leader-election-namespace": "system",
-	"metrics-address":           "0",
-	"health-address":            "127.0.0.1:9000",
-	"log-level":                 "debug",
-	"log-format":                "console",
+	"cloudflare-account-id":       "account",
+	"cloudflare-api-token":        token,
+	"cloudflare-api-token-secret": "platform/cloudflare",
+	"cloudflare-base-url":         "http://127.0.0.1:8080/client/v4",
+	"controller-name":             "example.com/controller",
+	"cluster-id":                  "west",
+	"cluster-domain":              "k8s.example",
+	"drift-interval":              "1m",
+	"inventory-interval":          "2m",
+	"workers":                     "9",
+	"kubeconfig":                  "/kubeconfig",
+	"kube-api-qps":                "5.5",
+	"kube-api-burst":              "7",
+	"leader-election":             "false",
+	"leader-election-id":          "lease",
+	"leader-election-namespace":   "system",
+	"metrics-address":             "0",
+	"health-address":              "127.0.0.1:9000",
+	"log-level":                   "debug",
+	"log-format":                  "console",
 }
 
 // Every flag works as a flag and as a variable, and says in --help which.
@@ -185,6 +187,7 @@ func TestValidateNamesTheFlag(t *testing.T) {
 		"cluster-id":                {"West", "a.b", "-west", strings.Repeat("a", 64)},
 		"cluster-domain":            {"", ".", "cluster.local.", ".cluster.local", "cluster local", "Cluster.local"},
 		"drift-interval":            {"9s", "0s", "-1m"},
+		"inventory-interval":        {"9s", "0s", "-1m"},
 		"workers":                   {"0", "-1"},
 		"kube-api-qps":              {"0", "-1", "NaN"},
 		"kube-api-burst":            {"0", "-1"},
@@ -230,6 +233,27 @@ func TestValidateAccepts(t *testing.T) {
 				t.Errorf("Validate gave %v", err)
 			}
 		})
+	}
+}
+
+// The API token comes from one place.
+func TestValidateSourceOfTheToken(t *testing.T) {
+	for _, test := range []struct{ token, secret, want string }{
+		{"", "platform/cloudflare", ""},
+		{"word", "", ""},
+		{"word", "platform/cloudflare", "cannot be given together"},
+		{"", "cloudflare", "is not of the form namespace/name"},
+		{"", "/cloudflare", "is not of the form namespace/name"},
+		{"", "platform/", "is not of the form namespace/name"},
+		{"", "Plat/form", "is not of the form namespace/name"},
+		{"", "a/b/c", "is not of the form namespace/name"},
+	} {
+		c := valid(t)
+		c.Cloudflare.APIToken, c.Cloudflare.APITokenSecret = config.Secret(test.token), test.secret
+		err := c.Validate()
+		if test.want == "" && err != nil || test.want != "" && !strings.Contains(message(err), "--cloudflare-api-token-secret (or CLOUDFLARE_API_TOKEN_SECRET) "+test.want) {
+			t.Errorf("token %q and Secret %q: Validate gave %v, want %q", test.token, test.secret, err, test.want)
+		}
 	}
 }
 

@@ -29,7 +29,9 @@ func (c *Cloudflare) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("cloudflare", pflag.ContinueOnError)
 	f.StringVar(&c.AccountID, "cloudflare-account-id", "", "`ID` of the account that owns the tunnels (required)")
 	f.Var((*secretValue)(&c.APIToken), "cloudflare-api-token",
-		"`token` with the permission Cloudflare Tunnel: Edit of the account (required); prefer the environment, where other users of the machine do not see it")
+		"`token` with the permission Cloudflare Tunnel: Edit of the account (this or the next is required); prefer the environment, where other users of the machine do not see it")
+	f.StringVar(&c.APITokenSecret, "cloudflare-api-token-secret", "",
+		"`namespace/name` of a Secret that has the token under the key token; a new token is used at once, and the Secret is kept from deletion while a tunnel needs it")
 	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", "`URL` of the API with its version, for a proxy or a simulator (default Cloudflare's own)")
 	return f
 }
@@ -37,9 +39,10 @@ func (c *Cloudflare) flags() *pflag.FlagSet {
 func (g *Gateway) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
 	f.StringVar(&g.ControllerName, "controller-name", DefaultControllerName, "`name` that GatewayClasses of this controller carry in spec.controllerName")
-	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` with which the name of every tunnel begins; give one to find the same tunnels again after a rebuild of the cluster, which then need the annotation tunnelgateway.dev/takeover (default the UID of the namespace kube-system)")
+	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` with which the name of every tunnel begins; give one, that no other cluster of the account has, to find the same tunnels again after the cluster was built anew (default the UID of the namespace kube-system, which does not survive that)")
 	f.StringVar(&g.ClusterDomain, "cluster-domain", DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.DurationVar(&g.DriftInterval, "drift-interval", 10*time.Minute, "how often a tunnel's configuration is read back, to notice foreign edits")
+	f.DurationVar(&g.InventoryInterval, "inventory-interval", time.Hour, "how often all tunnels of the account are listed, to notice those that were deleted and tokens that were replaced")
 	f.IntVar(&g.Workers, "workers", 4, "how many Gateways are worked on at once")
 	return f
 }

@@ -14,7 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
@@ -30,14 +33,16 @@ type Options struct {
 	ClusterDomain  string
 	// ClusterID begins the name of every tunnel of this cluster.
 	ClusterID string
-	// Account is the Cloudflare account in which the tunnels are.
-	Account  string
-	Provider provider.Provider
+	// Account is where the tunnels are.
+	Account Account
 	// Workers is how many Gateways are worked on at once.
 	Workers int
 	// DriftInterval is how long a document that was read is believed to be
 	// unchanged.
 	DriftInterval time.Duration
+	// InventoryInterval is how often all tunnels are listed, to notice those
+	// that are missing and tokens that were replaced.
+	InventoryInterval time.Duration
 }
 
 // Setup adds the indexes, the watches and both reconcilers to the manager.
@@ -56,8 +61,24 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}); err != nil {
 		return err
 	}
-	r := newReconciler(m, o, writer, recorder)
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName}
+	if err := setupCredentialsKeeper(m, &credentialsKeeper{
+		client: m.GetClient(), live: m.GetAPIReader(), secret: o.Account.TokenSecret, controllerName: o.ControllerName,
+	}); err != nil {
+		return err
+	}
+	wakeups := make(chan event.TypedGenericEvent[state.Key])
+	wake := func(key state.Key) {
+		select {
+		case wakeups <- event.TypedGenericEvent[state.Key]{Object: key}:
+		case <-ctx.Done(): // nobody receives any more
+		}
+	}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, credentials: o.Account.TokenSecret}
+	r := newReconciler(m, o, writer, newTunnels(m, o, recorder))
+	r.overlaps = &overlaps{all: w.fromOurClasses, wake: wake, hostnames: gateway.NewHostnames()}
+	if err := m.Add(&inventory{tunnels: r.tunnels, interval: o.InventoryInterval, wake: wake}); err != nil {
+		return err
+	}
 	return builder.TypedControllerManagedBy[state.Key](m).
 		Named("gateway").
 		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
@@ -72,7 +93,13 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		Watches(&corev1.Namespace{}, enqueue(w.fromNamespace), builder.WithPredicates(labelsChanged)).
 		Watches(&corev1.Service{}, enqueue(w.fromService), builder.WithPredicates(serviceChanged)).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue(w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
+		WatchesRawSource(source.TypedChannel(wakeups, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add})).
 		Complete(r)
+}
+
+// add puts the key of a wake-up into the queue.
+func add(_ context.Context, e event.TypedGenericEvent[state.Key], queue workqueue.TypedRateLimitingInterface[state.Key]) {
+	queue.Add(e.Object)
 }
 
 // rateLimiter spaces the passes that failed at the API server.
@@ -91,7 +118,7 @@ func tell(recorder events.EventRecorder) func(client.Object, status.Change) {
 	}
 }
 
-func newReconciler(m manager.Manager, o Options, writer *status.Writer, recorder events.EventRecorder) *reconciler {
+func newReconciler(m manager.Manager, o Options, writer *status.Writer, ts *tunnels) *reconciler {
 	return &reconciler{
 		loader: state.Loader{
 			Reader: m.GetClient(), ControllerName: o.ControllerName,
@@ -100,18 +127,22 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, recorder
 		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain},
 		writer:    writer,
 		now:       time.Now,
-		tunnels: tunnels{
-			client:         m.GetClient(),
-			live:           m.GetAPIReader(),
-			provider:       o.Provider,
-			events:         recorder,
-			controllerName: o.ControllerName,
-			account:        o.Account,
-			clusterID:      o.ClusterID,
-			driftInterval:  o.DriftInterval,
-			now:            time.Now,
-			byGateway:      map[state.Key]*tunnel{},
-			owners:         map[provider.TunnelID]state.Key{},
-		},
+		tunnels:   ts,
+	}
+}
+
+func newTunnels(m manager.Manager, o Options, recorder events.EventRecorder) *tunnels {
+	return &tunnels{
+		client:         m.GetClient(),
+		live:           m.GetAPIReader(),
+		credentials:    newCredentials(o.Account, m.GetClient(), m.GetAPIReader()),
+		events:         recorder,
+		controllerName: o.ControllerName,
+		clusterID:      o.ClusterID,
+		driftInterval:  o.DriftInterval,
+		now:            time.Now,
+		byGateway:      map[state.Key]*tunnel{},
+		owners:         map[provider.TunnelID]state.Key{},
+		doubts:         map[state.Key]doubt{},
 	}
 }

@@ -1,12 +1,14 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -59,14 +61,7 @@ func (f *fault) add(err error, a attempt, now time.Time) time.Duration {
 		f.message = f.cause
 		return lastRetry
 	}
-	wait := lastRetry
-	if f.count < 6 {
-		wait = min(firstRetry<<f.count, lastRetry)
-	}
-	f.count++
-	if asked, ok := provider.RetryAfter(err); ok {
-		wait = max(wait, asked)
-	}
+	wait := f.backOff(err)
 	f.until = now.Add(wait)
 	f.message = fmt.Sprintf("%s It is tried again in %s.", f.cause, wait.Round(time.Second))
 	f.document = ""
@@ -74,6 +69,21 @@ func (f *fault) add(err error, a attempt, now time.Time) time.Duration {
 		f.document = a.document
 	}
 	return wait
+}
+
+// backOff returns how long to wait before the next attempt. A limit is over
+// when the API says so, not earlier and not later.
+func (f *fault) backOff(err error) time.Duration {
+	asked, _ := provider.RetryAfter(err)
+	if _, limited := errors.AsType[*provider.RateLimitedError](err); limited {
+		return asked
+	}
+	wait := lastRetry
+	if f.count < 6 {
+		wait = min(firstRetry<<f.count, lastRetry)
+	}
+	f.count++
+	return max(wait, asked)
 }
 
 // explain says what happened, in words that stay the same from one attempt to
@@ -107,25 +117,22 @@ type personError interface {
 	askPerson()
 }
 
-func (*foreignError) askPerson() {}
-func (*accountError) askPerson() {}
-func (*heldError) askPerson()    {}
-
-// foreignError: the tunnel holds a document that we did not write, and nobody
-// has permitted to replace it.
-type foreignError struct{ tunnel provider.TunnelID }
-
-func (e *foreignError) Error() string {
-	return fmt.Sprintf("tunnel %s was not made by this controller and holds a configuration that it did not write; "+
-		"set the annotation %s: \"true\" on the Gateway to have it replaced", e.tunnel, state.TakeoverAnnotation)
-}
+func (*foreignError) askPerson()     {}
+func (*contestedError) askPerson()   {}
+func (*strangerError) askPerson()    {}
+func (*accountError) askPerson()     {}
+func (*heldError) askPerson()        {}
+func (*policyError) askPerson()      {}
+func (*pausedError) askPerson()      {}
+func (*credentialsError) askPerson() {}
+func (*secretTakenError) askPerson() {}
 
 // accountError: the Gateway's tunnel is in an account that is not ours now.
 type accountError struct{ recorded, configured string }
 
 func (e *accountError) Error() string {
 	return fmt.Sprintf("the Gateway's tunnel is in account %s, but the controller is configured for account %s; "+
-		"configure the former, or take the finalizer %s off the Gateway to leave its tunnel there", e.recorded, e.configured, state.Finalizer)
+		"configure the former, or take the annotation %s off the Gateway to get a tunnel in the latter", e.recorded, e.configured, state.RecordAnnotation)
 }
 
 // heldError: another controller has not let go of the Gateway yet.
@@ -136,12 +143,27 @@ func (e *heldError) Error() string {
 		"if it is gone for good, remove that annotation and the finalizer %s", e.controller, state.RecordAnnotation, state.Finalizer)
 }
 
-// takenError: the tunnel of this name belongs to another Gateway already.
-type takenError struct {
-	tunnel  provider.TunnelID
-	gateway types.NamespacedName
+// failed notes a failed attempt in the fault and tells of each cause once. It
+// returns the message, and when the next attempt is due.
+func (ts *tunnels) failed(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, err error, f *fault, a attempt) (string, time.Duration) {
+	before := *f
+	wait := f.add(err, a, ts.now())
+	if f.message != before.message {
+		logFault(ctx, err, a.log, t.record.Tunnel, wait)
+	}
+	if f.cause != before.cause {
+		ts.event(g, corev1.EventTypeWarning, a.event, a.action, fmt.Sprintf("%s (%v)", f.message, err))
+	}
+	return f.message, wait
 }
 
-func (e *takenError) Error() string {
-	return fmt.Sprintf("tunnel %s belongs to Gateway %s, whose namespace and name give the same name of a tunnel; rename one of the two", e.tunnel, e.gateway)
+// logFault logs as an error what somebody has to look at, and a failure that may
+// pass by itself as information.
+func logFault(ctx context.Context, err error, message string, tunnel provider.TunnelID, again time.Duration) {
+	logger := log.FromContext(ctx).WithValues("tunnel", tunnel, "again", again.String())
+	if provider.IsTransient(err) {
+		logger.Info(message, "cause", err.Error())
+		return
+	}
+	logger.Error(err, message)
 }

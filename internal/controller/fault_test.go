@@ -35,7 +35,7 @@ func TestFaultWaitsAsLongAsTheAPIAsks(t *testing.T) {
 		want time.Duration
 	}{
 		"asked for more":         {&provider.RateLimitedError{RetryAfter: 5 * time.Minute}, 5 * time.Minute},
-		"asked for less":         {&provider.RateLimitedError{RetryAfter: time.Millisecond}, time.Second},
+		"asked for less":         {&provider.UnavailableError{Err: errDown, RetryAfter: time.Millisecond}, time.Second},
 		"asked while down":       {&provider.UnavailableError{Err: errDown, RetryAfter: 7 * time.Second}, 7 * time.Second},
 		"asked in a wrapped one": {fmt.Errorf("configuring: %w", &provider.RateLimitedError{RetryAfter: 9 * time.Second}), 9 * time.Second},
 		"not asked":              {errDown, time.Second},
@@ -56,6 +56,17 @@ func TestFaultWaitsAsLongAsTheAPIAsks(t *testing.T) {
 				t.Errorf("message %q does not say %q", f.message, want)
 			}
 		})
+	}
+}
+
+// A limit is over when the API says so, however often something failed before.
+func TestFaultWaitsNoLongerThanALimit(t *testing.T) {
+	var f fault
+	for range 6 {
+		f.add(errDown, push, noon)
+	}
+	if got := f.add(&provider.RateLimitedError{RetryAfter: 3 * time.Second}, push, noon); got != 3*time.Second {
+		t.Errorf("add = %s, want 3s", got)
 	}
 }
 

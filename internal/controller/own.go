@@ -3,12 +3,9 @@ package controller
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,11 +13,9 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // claim puts finalizer and record on the Gateway, in one write and before
@@ -39,11 +34,11 @@ func (ts *tunnels) claim(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) e
 		case live.Controller != "" && live.Controller != ts.controllerName:
 			held = &heldError{controller: live.Controller}
 			return false
-		case t.record.Controller == ts.controllerName: // what this process recorded is the newest
+		case t.recorded: // what this process wrote is the newest
 		case live.Controller == ts.controllerName:
 			record = live
 		default:
-			record = state.Record{Controller: ts.controllerName, Account: ts.account}
+			record = state.Record{Controller: ts.controllerName, Account: ts.credentials.ID}
 		}
 		added := controllerutil.AddFinalizer(o, state.Finalizer)
 		changed := o.GetAnnotations()[state.RecordAnnotation] != record.String()
@@ -58,7 +53,10 @@ func (ts *tunnels) claim(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) e
 	case held != nil:
 		return held
 	}
-	t.record = record
+	if record != t.record {
+		// It is that of an earlier leader, or a user took off a wrong one.
+		t.record, t.proven, t.remote = record, false, remote{}
+	}
 	return nil
 }
 
@@ -93,7 +91,7 @@ func (ts *tunnels) writeRecord(ctx context.Context, t *tunnel, g *gatewayv1.Gate
 	if err := ts.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("recording the tunnel on the Gateway: %w", err)
 	}
-	t.record = record
+	t.record, t.recorded = record, true
 	return nil
 }
 
@@ -140,73 +138,4 @@ func changeFinalizers(ctx context.Context, c client.Client, live client.Reader, 
 		return fmt.Errorf("changing the finalizers of %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
-}
-
-// letGo deletes the Gateway's tunnel if we made it, and leaves one that we did
-// not make as it is. It returns why that is not done yet, or "", and when to
-// come back.
-func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (string, time.Duration) {
-	if !t.leaving {
-		// Whatever kept a push waiting does not keep the deletion waiting.
-		t.leaving, t.fault = true, fault{}
-	}
-	if wait := t.fault.wait(ts.now(), ""); wait > 0 {
-		return t.fault.message, wait
-	}
-	err := ts.deleteTunnel(ctx, t, g)
-	if err == nil {
-		return "", 0
-	}
-	return ts.failed(ctx, t, g, err, attempt{
-		verb: "The Gateway is kept until its tunnel is deleted.", event: "DeletionFailed", action: "Delete",
-		log: "the tunnel is not deleted",
-	})
-}
-
-func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	record, err := ts.recordForDeletion(ctx, t, g)
-	if err != nil || record.Tunnel == "" {
-		return err
-	}
-	if record.Account != ts.account {
-		return &accountError{recorded: record.Account, configured: ts.account}
-	}
-	if record.Origin != state.OriginCreated {
-		ts.event(g, corev1.EventTypeNormal, "TunnelKept", "Delete", fmt.Sprintf("Tunnel %s was not made for this Gateway and is left as it is.", record.Tunnel))
-		return nil
-	}
-	if err := ts.provider.DeleteTunnel(ctx, record.Tunnel); err != nil {
-		return err
-	}
-	log.FromContext(ctx).Info("deleted the tunnel", "tunnel", record.Tunnel)
-	return nil
-}
-
-// recordForDeletion returns the record, also of a tunnel whose creation broke
-// off before it was recorded: such a tunnel was never configured.
-func (ts *tunnels) recordForDeletion(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (state.Record, error) {
-	if t.record.Tunnel != "" {
-		return t.record, nil
-	}
-	found, err := ts.provider.FindTunnel(ctx, ts.name(g))
-	if errors.Is(err, provider.ErrNotFound) {
-		return state.Record{}, nil
-	}
-	if err != nil {
-		return state.Record{}, err
-	}
-	err = ts.take(ctx, g, found.ID)
-	if _, taken := errors.AsType[*takenError](err); taken {
-		return state.Record{}, nil // it is another Gateway's
-	}
-	if err != nil {
-		return state.Record{}, err
-	}
-	if err := ts.read(ctx, t, found.ID); err != nil {
-		return state.Record{}, err
-	}
-	if t.version > 0 {
-		return state.Record{Account: ts.account, Tunnel: found.ID, Origin: state.OriginAdopted}, nil
-	}
-	return state.Record{Account: ts.account, Tunnel: found.ID, Origin: state.OriginCreated}, nil
 }

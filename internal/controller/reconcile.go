@@ -21,7 +21,8 @@ const slowPush = 2 * time.Second
 type reconciler struct {
 	loader    state.Loader
 	decisions gateway.Options
-	tunnels   tunnels
+	tunnels   *tunnels
+	overlaps  *overlaps
 	writer    *status.Writer
 	now       func() time.Time
 }
@@ -43,6 +44,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 		return r.serve(ctx, key, loaded)
 	case loaded.Gateway != nil && loaded.Classless && !deleting:
 		// A class that is missing may be back in a moment, so nothing is let go.
+		r.overlaps.gone(key.NamespacedName)
 		return reconcile.Result{}, nil
 	default:
 		return r.release(ctx, key, loaded)
@@ -53,12 +55,16 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loaded) (reconcile.Result, error) {
 	loaded.Snapshot.Now = r.now()
 	result := gateway.Build(loaded.Snapshot, r.decisions)
+	shared, err := r.overlaps.serve(ctx, loaded.Gateway, result.Hostnames())
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	t := r.tunnels.of(loaded)
-	push, again := r.push(ctx, t, loaded, result)
+	push, again := r.push(ctx, t, loaded, result, shared)
 	if ctx.Err() != nil {
 		return reconcile.Result{}, nil // the controller ends; the next one looks again
 	}
-	report := result.Report(push, r.tunnels.ownTunnel(t))
+	report := result.Report(gateway.Outcome{Push: push, Tunnel: r.tunnels.ownTunnel(t), Shared: shared})
 	if err := r.writer.Write(ctx, key.NamespacedName, report); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -67,7 +73,9 @@ func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loa
 
 // push puts the decision into effect and returns how it went and when to come
 // back. While it takes long, the statuses say all but its outcome.
-func (r *reconciler) push(ctx context.Context, t *tunnel, loaded *state.Loaded, result *gateway.Result) (gateway.Push, time.Duration) {
+func (r *reconciler) push(
+	ctx context.Context, t *tunnel, loaded *state.Loaded, result *gateway.Result, shared gateway.Shared,
+) (gateway.Push, time.Duration) {
 	want := result.Configuration()
 	if want == nil {
 		return gateway.Push{State: gateway.PushOutstanding}, 0
@@ -88,7 +96,7 @@ func (r *reconciler) push(ctx context.Context, t *tunnel, loaded *state.Loaded, 
 	case o := <-done:
 		return o.push, o.again
 	case <-slow.C:
-		report := result.Report(gateway.Push{State: gateway.PushOutstanding}, known)
+		report := result.Report(gateway.Outcome{Tunnel: known, Shared: shared})
 		if err := r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), report); err != nil {
 			log.FromContext(ctx).Error(err, "statuses were not written while a push is under way")
 		}
@@ -101,6 +109,7 @@ func (r *reconciler) push(ctx context.Context, t *tunnel, loaded *state.Loaded, 
 // and takes back what was said about it. For a key that never was ours there is
 // nothing to take back.
 func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.Loaded) (reconcile.Result, error) {
+	r.overlaps.gone(key.NamespacedName)
 	report := gateway.Withdraw(key, loaded.Snapshot)
 	if !r.tunnels.holds(loaded) {
 		r.tunnels.forget(key)
@@ -135,6 +144,8 @@ func (r *reconciler) reportHeld(ctx context.Context, t *tunnel, loaded *state.Lo
 	}
 	loaded.Snapshot.Now = r.now()
 	result := gateway.Build(loaded.Snapshot, r.decisions)
-	push := gateway.Push{State: gateway.PushFailed, Message: problem}
-	return r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), result.Report(push, r.tunnels.ownTunnel(t)))
+	report := result.Report(gateway.Outcome{
+		Push: gateway.Push{State: gateway.PushFailed, Message: problem}, Tunnel: r.tunnels.ownTunnel(t),
+	})
+	return r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), report)
 }

@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -26,6 +27,8 @@ import (
 type watches struct {
 	reader         client.Reader
 	controllerName gatewayv1.GatewayController
+	// credentials is the Secret with the API token, empty when it is in none.
+	credentials types.NamespacedName
 }
 
 // keysOf returns the keys that an object of the kind affects.
@@ -117,15 +120,42 @@ func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.Endpo
 }
 
 // fromSecret gets metadata only; which listeners refer to the Secret is in an
-// index.
+// index. One with the token of a tunnel belongs to its Gateway, and the one with
+// the API token concerns all of them.
 func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
+	if client.ObjectKeyFromObject(secret) == w.credentials {
+		return w.fromOurClasses(ctx)
+	}
 	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
-	gateways, err := w.fromGateways(ctx, refers)
+	keys, err := w.fromGateways(ctx, refers)
 	if err != nil {
 		return nil, err
 	}
+	if owner := metav1.GetControllerOf(secret); owner != nil && owner.Kind == gateway.KindGateway {
+		keys = append(keys, state.GatewayKey(secret.Namespace, owner.Name))
+	}
 	sets, err := w.fromListenerSets(ctx, refers)
-	return append(gateways, sets...), err
+	return append(keys, sets...), err
+}
+
+// fromOurClasses returns every Gateway of ours.
+func (w watches) fromOurClasses(ctx context.Context) ([]state.Key, error) {
+	var classes gatewayv1.GatewayClassList
+	if err := w.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var keys []state.Key
+	for i := range classes.Items {
+		if classes.Items[i].Spec.ControllerName != w.controllerName {
+			continue
+		}
+		found, err := w.fromClass(ctx, &classes.Items[i])
+		if err != nil {
+			return keys, err
+		}
+		keys = append(keys, found...)
+	}
+	return keys, nil
 }
 
 // fromGrant maps a grant to whatever is in the namespaces that it speaks of.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -36,7 +37,7 @@ const (
 // well: some of them say that something is wrong.
 func GoodStatus(kind string) metav1.ConditionStatus {
 	switch kind {
-	case typeConflicted, string(gatewayv1.RouteConditionPartiallyInvalid):
+	case typeConflicted, string(gatewayv1.RouteConditionPartiallyInvalid), TypeHostnameShared:
 		return metav1.ConditionFalse
 	default:
 		return metav1.ConditionTrue
@@ -97,14 +98,16 @@ const (
 // Push is the attempt to put the document into effect, as statuses tell it.
 type Push struct {
 	State PushState
-	// Message says, of an attempt that failed, what happened and when it is
-	// tried again.
+	// Message says what happened, and when it is tried again or what to do: of
+	// an attempt that failed always, of another one where there is something to
+	// say.
 	Message string
 }
 
 // forTenants is the attempt as those may read of it who only attach to the
 // Gateway: they can do nothing about it.
 func (p Push) forTenants() Push {
+	p.Message = ""
 	if p.State == PushFailed {
 		p.Message = "The tunnel is not up to date; the status of the Gateway says why. It keeps its last configuration."
 	}
@@ -117,17 +120,20 @@ func (p Push) forTenants() Push {
 func (c *conditions) programmed(push Push, current []metav1.Condition) {
 	switch {
 	case push.State == PushSucceeded:
-		c.set(typeProgrammed, true, reasonProgrammed, messageProgrammed)
+		c.set(typeProgrammed, true, reasonProgrammed, strings.TrimSpace(messageProgrammed+" "+push.Message))
 	case push.State == PushFailed:
 		c.set(typeProgrammed, false, reasonPending, push.Message)
 	case c.isProgrammed(current):
 		c.set(typeProgrammed, true, reasonProgrammed, messageProgrammed)
 	default:
-		c.set(typeProgrammed, false, reasonPending, "The tunnel's configuration is being written.")
+		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageBeingWritten))
 	}
 }
 
-const messageProgrammed = "The tunnel's configuration is in effect."
+const (
+	messageProgrammed   = "The tunnel's configuration is in effect."
+	messageBeingWritten = "The tunnel's configuration is being written."
+)
 
 func (c *conditions) isProgrammed(current []metav1.Condition) bool {
 	existing := meta.FindStatusCondition(current, typeProgrammed)

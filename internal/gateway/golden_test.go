@@ -93,6 +93,7 @@ func wantHeader(t *testing.T, input string) {
 type decision struct {
 	key    state.Key
 	result *gateway.Result
+	tunnel provider.TunnelID
 	report gateway.Report
 }
 
@@ -103,6 +104,7 @@ func decide(t *testing.T, files *state.Files) []decision {
 		Reader: files, ControllerName: decisions.ControllerName, Certificates: state.DirectCertificates{Reader: files},
 	}
 	var made []decision
+	hostnames := gateway.NewHostnames()
 	for _, object := range files.Objects {
 		g, ok := object.(*gatewayv1.Gateway)
 		if !ok {
@@ -118,8 +120,14 @@ func decide(t *testing.T, files *state.Files) []decision {
 		}
 		loaded.Snapshot.Now = goldenTime
 		result := gateway.Build(loaded.Snapshot, decisions)
-		report := result.Report(gateway.Push{State: gateway.PushSucceeded}, loaded.Record.Tunnel)
-		made = append(made, decision{key, result, report})
+		hostnames.Set(key.NamespacedName, result.Hostnames())
+		made = append(made, decision{key: key, result: result, tunnel: loaded.Record.Tunnel})
+	}
+	for i := range made {
+		d := &made[i]
+		d.report = d.result.Report(gateway.Outcome{
+			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
+		})
 	}
 	return made
 }

@@ -38,7 +38,7 @@ func forEachCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapsho
 }
 
 func report(r *gateway.Result, s *gateway.Snapshot) gateway.Report {
-	return r.Report(gateway.Push{State: gateway.PushSucceeded}, s.Tunnel)
+	return r.Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: s.Tunnel})
 }
 
 // TestOrderDoesNotMatter: the same Snapshot, its slices in any order, gives

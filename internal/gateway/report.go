@@ -67,16 +67,25 @@ type RouteStatus struct {
 	Parents []gatewayv1.RouteParentStatus
 }
 
-// Report says what Build decided, given how the push stands. tunnel is the
-// Gateway's tunnel, or empty when it has none.
-func (r *Result) Report(push Push, tunnel provider.TunnelID) Report {
+// Outcome is what the statuses tell besides the decision.
+type Outcome struct {
+	// Push is how the attempt to put the decision into effect stands.
+	Push Push
+	// Tunnel is the Gateway's tunnel, or empty when it has none.
+	Tunnel provider.TunnelID
+	// Shared are the hostnames that other Gateways serve too.
+	Shared Shared
+}
+
+// Report says what Build decided, and what came of it.
+func (r *Result) Report(o Outcome) Report {
 	report := Report{
-		Gateway: r.gatewayStatus(push, tunnel),
+		Gateway: r.gatewayStatus(o),
 		Owners:  map[Owner]bool{gatewayOwner(r.gateway): true},
 	}
 	for _, set := range r.Sets {
 		report.Owners[set.Owner] = true
-		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, push)})
+		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, o.Push)})
 	}
 	for _, route := range r.Routes {
 		report.Routes = append(report.Routes, r.routeStatus(route))
@@ -95,7 +104,7 @@ func (r *Result) AttachedListenerSets() int32 {
 	return n
 }
 
-func (r *Result) gatewayStatus(push Push, tunnel provider.TunnelID) gatewayv1.GatewayStatus {
+func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	c := conditions{generation: r.gateway.Generation}
 	switch invalid := describeInvalid(r.listeners); {
 	case r.Rejected != nil:
@@ -103,21 +112,22 @@ func (r *Result) gatewayStatus(push Push, tunnel provider.TunnelID) gatewayv1.Ga
 		c.set(typeProgrammed, false, reasonInvalid, "The Gateway is not accepted; nothing is changed at its tunnel until it is.")
 	case invalid != "":
 		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners serve: "+invalid+"."+r.tlsMessage())
-		c.programmed(push, r.gateway.Status.Conditions)
+		c.programmed(o.Push, r.gateway.Status.Conditions)
 	default:
 		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.tlsMessage())
-		c.programmed(push, r.gateway.Status.Conditions)
+		c.programmed(o.Push, r.gateway.Status.Conditions)
 	}
+	c.hostnameShared(o.Shared, r.gateway.Status.Conditions)
 	status := gatewayv1.GatewayStatus{
 		Conditions:           c.list,
 		AttachedListenerSets: ptr.To(r.AttachedListenerSets()),
 		Listeners:            make([]gatewayv1.ListenerStatus, len(r.listeners)),
 	}
-	if tunnel != "" {
-		status.Addresses = []gatewayv1.GatewayStatusAddress{{Type: ptr.To(gatewayv1.HostnameAddressType), Value: tunnel.Hostname()}}
+	if o.Tunnel != "" {
+		status.Addresses = []gatewayv1.GatewayStatusAddress{{Type: ptr.To(gatewayv1.HostnameAddressType), Value: o.Tunnel.Hostname()}}
 	}
 	for i, l := range r.listeners {
-		status.Listeners[i] = r.listenerStatus(l, r.gateway.Generation, push, currentListener(r.gateway.Status.Listeners, l.Spec.Name))
+		status.Listeners[i] = r.listenerStatus(l, r.gateway.Generation, o.Push, currentListener(r.gateway.Status.Listeners, l.Spec.Name))
 	}
 	return status
 }

@@ -128,7 +128,7 @@ func TestReportProgrammedAsThePushStands(t *testing.T) {
 		"failed, programmed in this generation":      {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), failed, everywhere("False Pending")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := gateway.Build(test.snapshot, decisions).Report(test.push, "")
+			r := gateway.Build(test.snapshot, decisions).Report(gateway.Outcome{Push: test.push})
 			wantProgrammed(t, r, test.want)
 			for place, conditions := range conditionsByPlace(r) {
 				message := messageOf(conditions, "Programmed")
@@ -152,7 +152,7 @@ func TestReportOutstandingIsPerObject(t *testing.T) {
 	s.ListenerSets[0].Status.Listeners = []gatewayv1.ListenerEntryStatus{{Name: "good", Conditions: programmed(metav1.ConditionTrue, setGeneration)}}
 	want := everywhere("False Pending")
 	want["Gateway"], want["entry good"] = "True Programmed", "True Programmed"
-	wantProgrammed(t, gateway.Build(s, decisions).Report(gateway.Push{}, ""), want)
+	wantProgrammed(t, gateway.Build(s, decisions).Report(gateway.Outcome{}), want)
 }
 
 // Whatever the push: nothing is sent for a Gateway that is not accepted.
@@ -162,7 +162,7 @@ func TestReportOfAGatewayThatIsNotAccepted(t *testing.T) {
 	for _, state := range []gateway.PushState{gateway.PushOutstanding, gateway.PushFailed, gateway.PushSucceeded} {
 		s := withCurrent(reportSnapshot(), metav1.ConditionTrue, 0)
 		s.Gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}
-		r := gateway.Build(s, decisions).Report(gateway.Push{State: state}, "tunnel")
+		r := gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: state}, Tunnel: "tunnel"})
 		wantProgrammed(t, r, want)
 		if got := inShort(conditionsByPlace(r)["ListenerSet"])["Accepted"]; got != "False ParentNotAccepted" {
 			t.Errorf("the set's Accepted is %s", got)
@@ -175,7 +175,7 @@ func TestReportOfAGatewayThatIsNotAccepted(t *testing.T) {
 
 // "Every condition with the generation that was read", that of its own object.
 func TestReportGenerations(t *testing.T) {
-	r := gateway.Build(reportSnapshot(), decisions).Report(gateway.Push{State: gateway.PushSucceeded}, "")
+	r := gateway.Build(reportSnapshot(), decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
 	want := map[string]int64{
 		"Gateway": gatewayGeneration, "listener own": gatewayGeneration,
 		"ListenerSet": setGeneration, "entry good": setGeneration, "entry taken": setGeneration,
@@ -196,17 +196,17 @@ func TestReportGenerations(t *testing.T) {
 
 func TestReportAddress(t *testing.T) {
 	result := gateway.Build(reportSnapshot(), decisions)
-	if got := result.Report(gateway.Push{}, "").Gateway.Addresses; len(got) != 0 {
+	if got := result.Report(gateway.Outcome{}).Gateway.Addresses; len(got) != 0 {
 		t.Errorf("without a tunnel the addresses are %v", got)
 	}
 	want := []gatewayv1.GatewayStatusAddress{{Type: new(gatewayv1.HostnameAddressType), Value: "t-1.cfargotunnel.com"}}
-	if diff := cmp.Diff(want, result.Report(gateway.Push{}, "t-1").Gateway.Addresses); diff != "" {
+	if diff := cmp.Diff(want, result.Report(gateway.Outcome{Tunnel: "t-1"}).Gateway.Addresses); diff != "" {
 		t.Errorf("addresses differ (-want +got):\n%s", diff)
 	}
 }
 
 func TestReportOwners(t *testing.T) {
-	r := gateway.Build(reportSnapshot(), decisions).Report(gateway.Push{}, "")
+	r := gateway.Build(reportSnapshot(), decisions).Report(gateway.Outcome{})
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportGateway: true, reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
 	}
@@ -250,7 +250,7 @@ func TestReportMessagesOfGoodConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := reportSnapshot()
 			test.change(s)
-			places := conditionsByPlace(gateway.Build(s, decisions).Report(gateway.Push{State: gateway.PushSucceeded}, ""))
+			places := conditionsByPlace(gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
 			if diff := cmp.Diff(test.want, messageOf(places[test.place], "Accepted")); diff != "" {
 				t.Errorf("the message differs (-want +got):\n%s", diff)
 			}

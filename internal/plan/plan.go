@@ -80,7 +80,8 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 		Reader: files, ControllerName: o.ControllerName, Certificates: state.DirectCertificates{Reader: files},
 	}
 	statuses := newStatuses(files.Objects, o.ControllerName)
-	plan := &Plan{Gateways: []Gateway{}}
+	var decisions []decision
+	hostnames := gateway.NewHostnames()
 	for _, key := range keysOf(files.Objects, o.ControllerName) {
 		loaded, err := loader.Load(ctx, key)
 		if err != nil {
@@ -94,12 +95,26 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 		}
 		loaded.Snapshot.Now = now
 		result := gateway.Build(loaded.Snapshot, o)
-		report := result.Report(gateway.Push{State: gateway.PushSucceeded}, loaded.Record.Tunnel)
-		statuses.add(key, report)
-		plan.Gateways = append(plan.Gateways, newGateway(key, result, report))
+		hostnames.Set(key.NamespacedName, result.Hostnames())
+		decisions = append(decisions, decision{key, result, loaded.Record.Tunnel})
+	}
+	plan := &Plan{Gateways: make([]Gateway, len(decisions))}
+	for i, d := range decisions {
+		report := d.result.Report(gateway.Outcome{
+			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
+		})
+		statuses.add(d.key, report)
+		plan.Gateways[i] = newGateway(d.key, d.result, report)
 	}
 	plan.Statuses = statuses.sorted()
 	return plan, nil
+}
+
+// decision is what was decided about a Gateway, before all of them are known.
+type decision struct {
+	key    state.Key
+	result *gateway.Result
+	tunnel provider.TunnelID
 }
 
 // keysOf returns the Gateways, and the parents that entries of ours name
@@ -166,6 +181,7 @@ var kinds = []string{
 	string(gatewayv1.GatewayConditionAccepted),
 	string(gatewayv1.ListenerConditionResolvedRefs),
 	string(gatewayv1.RouteConditionPartiallyInvalid),
+	gateway.TypeHostnameShared,
 	string(gatewayv1.GatewayConditionProgrammed),
 	string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
 }

@@ -28,6 +28,8 @@ const (
 	// IndexCertificate finds Gateways and ListenerSets by the "namespace/name" of
 	// each Secret that their certificateRefs name.
 	IndexCertificate = "certificate"
+	// IndexTunnel finds Gateways by the tunnel that their record names.
+	IndexTunnel = "tunnel"
 	// IndexClass finds Gateways by the name of their class.
 	IndexClass = "class"
 )
@@ -44,6 +46,12 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 	all := []Index{
 		{&gatewayv1.Gateway{}, IndexClass, func(o client.Object) []string {
 			return []string{string(o.(*gatewayv1.Gateway).Spec.GatewayClassName)}
+		}},
+		{&gatewayv1.Gateway{}, IndexTunnel, func(o client.Object) []string {
+			if record, _ := ReadRecord(o); record.Tunnel != "" { // one that does not parse is no record
+				return []string{string(record.Tunnel)}
+			}
+			return nil
 		}},
 		{&gatewayv1.ListenerSet{}, IndexParentGateway, func(o client.Object) []string {
 			if key, ok := ParentGateway(o.(*gatewayv1.ListenerSet)); ok {

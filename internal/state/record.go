@@ -17,8 +17,26 @@ const (
 	// TakeoverAnnotation, set to "true" by a user, permits the controller to
 	// replace the configuration of a tunnel that it did not make.
 	TakeoverAnnotation = "tunnelgateway.dev/takeover"
+	// PausedAnnotation, set to "true" by a user, keeps the controller from
+	// changing anything at Cloudflare.
+	PausedAnnotation = "tunnelgateway.dev/paused"
+	// DeletionPolicyAnnotation says what becomes of the tunnel when its Gateway
+	// is deleted: see [DeletionPolicy].
+	DeletionPolicyAnnotation = "tunnelgateway.dev/deletion-policy"
 	// Finalizer keeps a Gateway until its tunnel is let go.
 	Finalizer = "tunnelgateway.dev/tunnel"
+)
+
+// DeletionPolicy is what becomes of a tunnel when its Gateway is let go.
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	// DeletionDelete deletes the tunnel. It is the default.
+	DeletionDelete DeletionPolicy = "Delete"
+	// DeletionRetain leaves the tunnel and its configuration as they are, and
+	// makes no call to Cloudflare.
+	DeletionRetain DeletionPolicy = "Retain"
 )
 
 // Origin says how a Gateway came to its tunnel.
@@ -26,7 +44,8 @@ type Origin string
 
 // The origins of a tunnel.
 const (
-	// OriginCreated: we made it, so what is in it is ours.
+	// OriginCreated: we made it, now or in the life of an earlier cluster of the
+	// same ID; it has the Gateway's name, and what is in it is ours.
 	OriginCreated Origin = "created"
 	// OriginAdopted: it existed, with a configuration that we did not write.
 	OriginAdopted Origin = "adopted"
@@ -48,6 +67,9 @@ type Record struct {
 	// Previous is the hash of the one before it, which is in effect until the
 	// write ends.
 	Previous string `json:"previous,omitempty"`
+	// Contested is true when somebody else kept changing the document, so that
+	// it is not written until the Gateway has been paused.
+	Contested bool `json:"contested,omitempty"`
 	// TakenOver is true once a user has permitted to replace the configuration
 	// of an adopted tunnel.
 	TakenOver bool `json:"takenOver,omitempty"`

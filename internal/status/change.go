@@ -27,6 +27,7 @@ var watched = []string{
 	string(gatewayv1.GatewayConditionAccepted),
 	string(gatewayv1.ListenerConditionResolvedRefs),
 	string(gatewayv1.RouteConditionPartiallyInvalid),
+	gateway.TypeHostnameShared,
 }
 
 // changes compares the conditions before and after a write. Each message

@@ -56,7 +56,8 @@ func MergeGateway(current, wanted gatewayv1.GatewayStatus, now metav1.Time) (gat
 		return current, false
 	}
 	merged := wanted
-	merged.Conditions = mergeConditions(current.Conditions, wanted.Conditions, now)
+	ours := withoutCondition(current.Conditions, wanted.Conditions, gateway.TypeHostnameShared)
+	merged.Conditions = mergeConditions(ours, wanted.Conditions, now)
 	merged.Listeners = slices.Clone(wanted.Listeners)
 	for i := range merged.Listeners {
 		l := &merged.Listeners[i]

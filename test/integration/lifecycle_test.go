@@ -14,6 +14,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -260,12 +261,16 @@ var _ = Describe("a tunnel's life", func() {
 		Expect(string(text)).To(ContainSubstring(`"enabled":true`), "warp-routing is not ours and stays")
 	})
 
-	It("leaves a configuration alone on a tunnel that it did not make, until it may", func(ctx SpecContext) {
+	It("leaves a configuration alone on a tunnel that it adopted, until it may", func(ctx SpecContext) {
 		w := newWorld()
 		id := w.foreignTunnel("shared")
 		w.edge.SetDocument(id, foreign)
 		w.start()
 		g := w.gateway("shared", "a.example.com")
+		record := state.Record{
+			Controller: gatewayv1.GatewayController(w.controller), Account: "account", Tunnel: provider.TunnelID(id), Origin: state.OriginAdopted,
+		}
+		g.Annotations = map[string]string{state.RecordAnnotation: record.String()}
 		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
 		Eventually(programmed(g)).Should(Equal("False Pending"))
 		Expect(gatewayMessage(g)()).To(ContainSubstring(state.TakeoverAnnotation))

@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+const (
+	// mostEdits by somebody else within editWindow are one writer too many.
+	mostEdits  = 3
+	editWindow = 10 * time.Minute
+	// suspicion is how soon a document is read again that was put right:
+	// whoever changed it may do so again.
+	suspicion = time.Minute
+)
+
+// edits are the times at which somebody else's changes were noticed.
+type edits []time.Time
+
+// add notes a change and reports whether they have become too many.
+func (e *edits) add(now time.Time) bool {
+	*e = slices.DeleteFunc(*e, func(t time.Time) bool { return now.Sub(t) >= editWindow })
+	*e = append(*e, now)
+	return len(*e) >= mostEdits
+}
+
+// mayReplace decides about the document that the tunnel holds when it is not
+// the wanted one, and returns the record to go on with. What somebody else
+// wrote is put right on a tunnel that is ours, and on another one when a user
+// permits it; but there is no fight.
+func (ts *tunnels) mayReplace(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (state.Record, error) {
+	record, have := t.record, t.remote.document.Hash()
+	known := t.remote.version == 0 || record.Knows(have) || have == t.remote.former
+	switch {
+	case record.Contested:
+		return record, &contestedError{tunnel: record.Tunnel}
+	case known:
+	case !record.MayReplace() && !takeover(g):
+		return record, &foreignError{tunnel: record.Tunnel}
+	case !record.MayReplace():
+		record.TakenOver = true
+		ts.event(g, corev1.EventTypeNormal, "TakenOver", "Push",
+			fmt.Sprintf("The configuration of tunnel %s is replaced, as the annotation %s permits.", record.Tunnel, state.TakeoverAnnotation))
+	case record.Hash == "":
+		// It was found by its name; what it holds is from before the record.
+	default:
+		return ts.foreignEdit(ctx, t, g, want)
+	}
+	return record, nil
+}
+
+// foreignEdit tells of a change that somebody else made, and stops when there
+// are too many of them.
+func (ts *tunnels) foreignEdit(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (state.Record, error) {
+	record, now := t.record, ts.now()
+	differences := strings.Join(provider.Differences(t.remote.document, want), "; ")
+	if t.edits.add(now) {
+		record.Contested = true
+		if err := ts.writeRecord(ctx, t, g, record); err != nil {
+			return record, err
+		}
+		ts.event(g, corev1.EventTypeWarning, "DriftFight", "Push", fmt.Sprintf(
+			"The configuration of tunnel %s was changed by somebody else again, the last time so: %s", record.Tunnel, differences))
+		return record, &contestedError{tunnel: record.Tunnel}
+	}
+	t.remote.sooner(now.Add(suspicion))
+	ts.event(g, corev1.EventTypeWarning, "ForeignEdit", "Push", fmt.Sprintf(
+		"The configuration of tunnel %s was changed by somebody else and is put right: %s", record.Tunnel, differences))
+	return record, nil
+}
+
+// contestedError: somebody else keeps changing the document.
+type contestedError struct{ tunnel provider.TunnelID }
+
+func (e *contestedError) Error() string {
+	return fmt.Sprintf("somebody else has changed the configuration of tunnel %s %d times within %d minutes, so the controller has stopped writing it; "+
+		"find the other writer, perhaps another cluster with the same --cluster-id, then set the annotation %s: \"true\" on the Gateway and take it off again",
+		e.tunnel, mostEdits, int(editWindow.Minutes()), state.PausedAnnotation)
+}
+
+// foreignError: the tunnel holds a document that we did not write, and nobody
+// has permitted to replace it.
+type foreignError struct{ tunnel provider.TunnelID }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("tunnel %s was not made by this controller and holds a configuration that it did not write; "+
+		"set the annotation %s: \"true\" on the Gateway to have it replaced", e.tunnel, state.TakeoverAnnotation)
+}

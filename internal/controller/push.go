@@ -1,0 +1,157 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// apply makes the tunnel exist and its document the wanted one. It returns how
+// that went and when to come back.
+func (ts *tunnels) apply(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (gateway.Push, time.Duration) {
+	t.leaving = false
+	document := want.Hash()
+	if paused(g) {
+		return ts.pause(ctx, t, g, document)
+	}
+	p, err := ts.credentials.provider(ctx)
+	if err == nil {
+		t.use(p)
+		if wait := max(t.fault.wait(ts.now(), document), t.turn.wait(ts.now(), document)); wait > 0 {
+			return t.unfinished(document, t.fault.message), wait
+		}
+		ts.settleDoubt(t, g)
+		err = ts.ensure(ctx, t, g)
+	}
+	if err == nil {
+		err = ts.configure(ctx, t, g, want)
+	}
+	return ts.applied(ctx, t, g, document, err)
+}
+
+// applied draws the conclusion from an attempt.
+func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, document string, err error) (gateway.Push, time.Duration) {
+	wait, turn := itsTurn(err)
+	switch {
+	case err == nil:
+		if t.fault.message != "" {
+			ts.event(g, corev1.EventTypeNormal, "Recovered", "Push", "The tunnel's configuration is in effect again.")
+		}
+		t.fault, t.inEffect = fault{}, document
+		again := min(ts.keepToken(ctx, t, g), ts.untilRead(t))
+		return gateway.Push{State: gateway.PushSucceeded}, again
+	case ctx.Err() != nil || errors.Is(err, errGone):
+		// The controller ends, or there is nobody to speak about.
+		t.remote.known = false
+		return gateway.Push{State: gateway.PushOutstanding}, 0
+	case turn:
+		t.turn = awaited{until: ts.now().Add(wait), document: document}
+		return t.unfinished(document, t.fault.message), wait
+	}
+	message, wait := ts.failed(ctx, t, g, err, &t.fault, attempt{
+		verb: "The tunnel keeps its last configuration.", event: "PushFailed", action: "Push",
+		log: "the tunnel is not up to date", document: document,
+	})
+	if !t.fault.needsPerson {
+		// What the API holds is not known any more.
+		t.remote.known = false
+	}
+	return t.unfinished(document, message), wait
+}
+
+// unfinished returns what it means for the wanted document that nothing more
+// was done about it, and why: one that is in effect already stays in effect.
+func (t *tunnel) unfinished(document, why string) gateway.Push {
+	switch {
+	case t.inEffect == document:
+		return gateway.Push{State: gateway.PushSucceeded}
+	case why == "", t.record.Hash == document && t.unanswered != document && !t.fault.needsPerson:
+		// It only waits for its turn; or an earlier process wrote it, as far as
+		// the record tells.
+		return gateway.Push{State: gateway.PushOutstanding, Message: why}
+	default:
+		return gateway.Push{State: gateway.PushFailed, Message: why}
+	}
+}
+
+// pause leaves everything at Cloudflare as it is. Whoever pauses a Gateway has
+// also seen what was wrong with it.
+func (ts *tunnels) pause(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, document string) (gateway.Push, time.Duration) {
+	t.fault, t.edits = fault{}, edits{}
+	if t.record.Contested {
+		record := t.record
+		record.Contested = false
+		if err := ts.writeRecord(ctx, t, g, record); err != nil {
+			log.FromContext(ctx).Error(err, "the pause is not recorded", "again", lastRetry.String())
+			return t.unfinished(document, messagePaused), lastRetry
+		}
+	}
+	push := t.unfinished(document, messagePaused)
+	push.Message = messagePaused
+	return push, 0
+}
+
+var messagePaused = fmt.Sprintf("The Gateway is paused by its annotation %s: changes are computed, and not pushed.", state.PausedAnnotation)
+
+// configure writes the document unless the tunnel has it already.
+func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) error {
+	wanted := want.Hash()
+	err := ts.refresh(ctx, t, wanted)
+	if errors.Is(err, provider.ErrNotFound) {
+		if err = ts.lost(ctx, t, g); err == nil {
+			err = ts.refresh(ctx, t, wanted)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	have := t.remote.document.Hash()
+	if have == wanted {
+		if t.record.Knows(wanted) {
+			return nil
+		}
+		return ts.writeRecord(ctx, t, g, t.record.Writing(wanted, ""))
+	}
+	t.inEffect = ""
+	record, err := ts.mayReplace(ctx, t, g, want)
+	if err != nil {
+		return err
+	}
+	if err := ts.prove(ctx, t, g); err != nil {
+		return err
+	}
+	if err := ts.writeRecord(ctx, t, g, record.Writing(wanted, have)); err != nil {
+		return err
+	}
+	return ts.write(ctx, t, want)
+}
+
+// write replaces the document.
+func (ts *tunnels) write(ctx context.Context, t *tunnel, want provider.Configuration) error {
+	want.Unmodelled = t.remote.document.Unmodelled
+	t.pace.pushed(ts.now())
+	t.unanswered = t.record.Hash // until the answer comes
+	version, err := t.provider.Configure(ctx, t.record.Tunnel, want)
+	if err != nil {
+		return err
+	}
+	t.unanswered = ""
+	r := &t.remote
+	// A version that is not the next one means that somebody else wrote in
+	// between; whose document came last has to be read.
+	r.known = version == r.version+1
+	log.FromContext(ctx).Info("wrote the tunnel's configuration", "tunnel", t.record.Tunnel,
+		"rules", len(want.Ingress), "version", version, "expected", r.version+1)
+	r.document, r.version = want, version
+	r.settling(ts.now())
+	return nil
+}

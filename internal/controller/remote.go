@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// remote is what is known of the document that the API holds.
+type remote struct {
+	known    bool // false when it has to be read before anything else
+	document provider.Configuration
+	version  provider.Version
+	readAt   time.Time // when it is to be read again
+
+	// When this process first read the document, a write of an earlier one may
+	// have been under way, which arrives until the time settled. former is the
+	// hash that the record had then.
+	settled time.Time
+	former  string
+}
+
+// created is what is known of a tunnel that was made just now.
+func created(readAt time.Time) remote {
+	return remote{known: true, readAt: readAt}
+}
+
+// sooner brings the next reading forward.
+func (r *remote) sooner(then time.Time) {
+	if then.Before(r.readAt) {
+		r.readAt = then
+	}
+}
+
+// settling makes sure that the document is read once more when nothing of an
+// earlier process can arrive any more: whatever was written before that may be
+// replaced by it.
+func (r *remote) settling(now time.Time) {
+	if now.Before(r.settled) {
+		r.sooner(r.settled.Add(time.Second))
+	}
+}
+
+// refresh reads the document when that is due.
+func (ts *tunnels) refresh(ctx context.Context, t *tunnel, want string) error {
+	if t.remote.known && ts.now().Before(t.remote.readAt) {
+		return nil
+	}
+	ctx = provider.WithPriority(ctx, t.readPriority(want))
+	err := ts.read(ctx, t, t.record.Tunnel)
+	if wait, turn := itsTurn(err); turn && t.remote.known {
+		// Nothing is known to have changed; the look can wait.
+		t.remote.readAt = ts.now().Add(wait)
+		return nil
+	}
+	return err
+}
+
+// readPriority: a document that is known is read to see whether it drifted,
+// and one that should be right already to make sure after a start.
+func (t *tunnel) readPriority(want string) provider.Priority {
+	switch {
+	case t.remote.known:
+		return provider.PriorityDrift
+	case t.record.Hash == want:
+		return provider.PriorityStart
+	default:
+		return provider.PriorityChange
+	}
+}
+
+func (ts *tunnels) read(ctx context.Context, t *tunnel, id provider.TunnelID) error {
+	document, version, err := t.provider.Configuration(ctx, id)
+	if err != nil {
+		return err
+	}
+	now, r := ts.now(), &t.remote
+	if r.settled.IsZero() {
+		r.settled, r.former = now.Add(provider.CallTimeout), t.record.Hash
+	}
+	r.known, r.document, r.version, r.readAt = true, document, version, ts.nextRead()
+	if r.former != "" && document.Hash() != r.former {
+		r.settling(now)
+	}
+	return nil
+}
+
+// itsTurn reports whether a call only has to wait for its share of the budget,
+// and how long.
+func itsTurn(err error) (time.Duration, bool) {
+	limited, ok := errors.AsType[*provider.RateLimitedError](err)
+	if !ok || !limited.Budget {
+		return 0, false
+	}
+	return limited.RetryAfter, true
+}
+
+// awaited is a turn in the budget that an attempt was promised, for a document.
+// Who asks earlier is put at the end of the queue.
+type awaited struct {
+	until    time.Time
+	document string
+}
+
+// wait returns how long the turn is away. Another document has not asked yet.
+func (a *awaited) wait(now time.Time, document string) time.Duration {
+	if a.document != document {
+		return 0
+	}
+	return max(a.until.Sub(now), 0)
+}
+
+// nextRead spreads the reads of many tunnels.
+func (ts *tunnels) nextRead() time.Time {
+	jitter := time.Duration(rand.Int64N(int64(ts.driftInterval)/5 + 1)) // #nosec G404 -- not for security
+	return ts.now().Add(ts.driftInterval - jitter)
+}
+
+func (ts *tunnels) untilRead(t *tunnel) time.Duration {
+	if !t.remote.known {
+		return time.Second
+	}
+	return max(t.remote.readAt.Sub(ts.now()), time.Second)
+}

@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// TokenKey is the key under which the Secret of a Gateway holds the token of
+// its tunnel.
+const TokenKey = "token"
+
+// token is what is known of the Secret that holds the tunnel's token.
+type token struct {
+	// version is the Secret's resourceVersion at which it was found right.
+	version string
+	// suspect: the token may have been replaced at Cloudflare.
+	suspect bool
+	fault   fault
+}
+
+// keepToken makes sure that the Gateway's Secret holds the token of its tunnel,
+// and returns when to come back. The hostnames that are served do not depend on
+// it, so a failure is told by an event and tried again by itself.
+func (ts *tunnels) keepToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) time.Duration {
+	if wait := t.token.fault.wait(ts.now(), ""); wait > 0 {
+		return wait
+	}
+	err := ts.writeToken(ctx, t, g)
+	if wait, turn := itsTurn(err); turn {
+		return wait
+	}
+	if err == nil || ctx.Err() != nil {
+		t.token.fault = fault{}
+		return ts.driftInterval
+	}
+	_, wait := ts.failed(ctx, t, g, err, &t.token.fault, attempt{
+		verb: "The tunnel's token is not in its Secret.", event: "TokenFailed", action: "Connect",
+		log: "the tunnel's token is not in its Secret",
+	})
+	return wait
+}
+
+// writeToken reads the Secret when it is not the one that was found right, and
+// the token from the API only when the Secret does not have it.
+func (ts *tunnels) writeToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
+	key := client.ObjectKey{Namespace: g.Namespace, Name: tokenSecretName(g.Name)}
+	if !t.token.suspect && t.token.version != "" {
+		cached := secretMetadata(key)
+		if err := ts.client.Get(ctx, key, cached); err == nil && cached.ResourceVersion == t.token.version {
+			return nil
+		}
+	}
+	var secret corev1.Secret
+	err := ts.live.Get(ctx, key, &secret)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	case !metav1.IsControlledBy(&secret, g):
+		return &secretTakenError{secret: key.String()}
+	}
+	held := provider.Token(secret.Data[TokenKey])
+	if t.token.suspect || !ts.isFor(held, t.record) {
+		priority := provider.PriorityChange
+		if t.token.suspect {
+			priority = provider.PriorityDrift
+		}
+		if held, err = t.provider.Token(provider.WithPriority(ctx, priority), t.record.Tunnel); err != nil {
+			return err
+		}
+	}
+	return ts.applyToken(ctx, t, g, &secret, tokenSecret(g, held))
+}
+
+// isFor reports whether the token is one of the recorded tunnel.
+func (ts *tunnels) isFor(held provider.Token, record state.Record) bool {
+	account, tunnel, err := held.Credentials()
+	return err == nil && account == record.Account && tunnel == record.Tunnel
+}
+
+// applyToken writes the Secret unless it is as wanted.
+func (ts *tunnels) applyToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, current, wanted *corev1.Secret) error {
+	if current.ResourceVersion == "" {
+		if err := ts.client.Create(ctx, wanted); err != nil {
+			return fmt.Errorf("creating Secret %s: %w", client.ObjectKeyFromObject(wanted), err)
+		}
+		current = wanted
+	} else if string(current.Data[TokenKey]) != string(wanted.Data[TokenKey]) || !contains(current.Labels, wanted.Labels) {
+		merged := current.DeepCopy()
+		merged.Data = wanted.Data
+		for name, value := range wanted.Labels {
+			metav1.SetMetaDataLabel(&merged.ObjectMeta, name, value)
+		}
+		if err := ts.client.Update(ctx, merged); err != nil {
+			return fmt.Errorf("updating Secret %s: %w", client.ObjectKeyFromObject(wanted), err)
+		}
+		current = merged
+		log.FromContext(ctx).Info("wrote the tunnel's new token", "secret", wanted.Name)
+	}
+	t.token.version, t.token.suspect = current.ResourceVersion, false
+	return nil
+}
+
+func contains(all, some map[string]string) bool {
+	for name, value := range some {
+		if got, ok := all[name]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedBy      = "tunnel-gateway"
+)
+
+// tokenSecret is the Secret of a Gateway: owned by it, and with the labels that
+// its spec.infrastructure asks for.
+func tokenSecret(g *gatewayv1.Gateway, value provider.Token) *corev1.Secret {
+	labels := map[string]string{}
+	if g.Spec.Infrastructure != nil {
+		for name, label := range g.Spec.Infrastructure.Labels {
+			labels[string(name)] = string(label)
+		}
+	}
+	maps.Copy(labels, map[string]string{managedByLabel: managedBy, gatewayv1.GatewayNameLabelKey: within(g.Name, 63)})
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: g.Namespace, Name: tokenSecretName(g.Name), Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: gatewayv1.GroupVersion.String(), Kind: gateway.KindGateway, Name: g.Name, UID: g.UID,
+				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
+			}},
+		},
+		Data: map[string][]byte{TokenKey: []byte(value)},
+	}
+}
+
+const tokenSuffix = "-tunnel-token"
+
+// tokenSecretName is the name of the Secret of a Gateway.
+func tokenSecretName(gatewayName string) string {
+	const longest = 253
+	return within(gatewayName, longest-len(tokenSuffix)) + tokenSuffix
+}
+
+// within cuts a name to a length, and replaces what is too much by a hash.
+func within(name string, length int) string {
+	if len(name) <= length {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	suffix := "-" + hex.EncodeToString(sum[:5])
+	return name[:length-len(suffix)] + suffix
+}
+
+// deleteToken deletes the Gateway's Secret.
+func (ts *tunnels) deleteToken(ctx context.Context, g *gatewayv1.Gateway) error {
+	key := client.ObjectKey{Namespace: g.Namespace, Name: tokenSecretName(g.Name)}
+	secret := secretMetadata(key)
+	if err := ts.live.Get(ctx, key, secret); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !metav1.IsControlledBy(secret, g) {
+		return nil
+	}
+	err := ts.client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
+	return client.IgnoreNotFound(err)
+}
+
+// secretTakenError: a Secret of the name is there and is not the Gateway's.
+type secretTakenError struct{ secret string }
+
+func (e *secretTakenError) Error() string {
+	return fmt.Sprintf("Secret %s exists and does not belong to the Gateway; delete or rename it", e.secret)
+}

@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// tunnels carries decisions to the provider, and remembers of each Gateway's
+// tunnel what the API holds, so that nothing is sent or read without need.
+type tunnels struct {
+	client         client.Client
+	live           client.Reader
+	credentials    *credentials
+	events         events.EventRecorder
+	controllerName gatewayv1.GatewayController
+	clusterID      string
+	driftInterval  time.Duration
+	now            func() time.Time
+
+	mu        sync.Mutex
+	byGateway map[state.Key]*tunnel
+	owners    map[provider.TunnelID]state.Key
+	doubts    map[state.Key]doubt
+}
+
+// tunnel is what is known of one Gateway's tunnel. Only the worker that has
+// the Gateway's key touches it.
+type tunnel struct {
+	gateway types.UID
+	record  state.Record
+	// recorded: this process wrote the record, and knows best.
+	recorded bool
+	// proven: the recorded tunnel has the name of the Gateway's.
+	proven bool
+	// provider is the one of the last attempt.
+	provider provider.Provider
+
+	remote remote
+	// inEffect is the hash of the document that is certain to be in effect.
+	inEffect string
+	// unanswered is that of the document whose write failed.
+	unanswered string
+
+	edits   edits
+	pace    pace
+	turn    awaited
+	fault   fault
+	token   token
+	leaving bool // the Gateway is being let go
+}
+
+// of returns the tunnel of a loaded Gateway. What this process recorded is
+// newer than the annotation in the cache may be.
+func (ts *tunnels) of(loaded *state.Loaded) *tunnel {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	key := loadedKey(loaded.Gateway)
+	t := ts.byGateway[key]
+	if t == nil || t.gateway != loaded.Gateway.UID {
+		t = &tunnel{gateway: loaded.Gateway.UID}
+		ts.byGateway[key] = t
+	}
+	if t.record.Controller != ts.controllerName {
+		t.record = loaded.Record
+	}
+	return t
+}
+
+func (ts *tunnels) forget(key state.Key) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(ts.byGateway, key)
+	delete(ts.doubts, key)
+	maps.DeleteFunc(ts.owners, func(_ provider.TunnelID, owner state.Key) bool { return owner == key })
+}
+
+// ownTunnel returns the tunnel, or nothing when another controller holds it.
+func (ts *tunnels) ownTunnel(t *tunnel) provider.TunnelID {
+	if t.record.Controller != ts.controllerName {
+		return ""
+	}
+	return t.record.Tunnel
+}
+
+// pacing returns how long the key's next push has to wait.
+func (ts *tunnels) pacing(key state.Key) time.Duration {
+	ts.mu.Lock()
+	t := ts.byGateway[key]
+	ts.mu.Unlock()
+	if t == nil {
+		return 0
+	}
+	return t.pace.wait(ts.now())
+}
+
+// use notes with which provider the next attempt is made. What another one
+// failed at, for instance with a token that has been replaced, is tried at once.
+func (t *tunnel) use(p provider.Provider) {
+	if t.provider != p {
+		t.provider, t.fault, t.token.fault = p, fault{}, fault{}
+	}
+}
+
+// paused: the user asks us to change nothing at Cloudflare.
+func paused(g *gatewayv1.Gateway) bool { return g.Annotations[state.PausedAnnotation] == "true" }
+
+func takeover(g *gatewayv1.Gateway) bool { return g.Annotations[state.TakeoverAnnotation] == "true" }
+
+func (ts *tunnels) event(g *gatewayv1.Gateway, kind, reason, action, note string) {
+	ts.events.Eventf(g, nil, kind, reason, action, "%s", shortNote(note))
+}
+
+// longestNote is what the API takes for the note of an event.
+const longestNote = 1024
+
+func shortNote(note string) string {
+	if len(note) < longestNote {
+		return note
+	}
+	return strings.ToValidUTF8(note[:longestNote-4], "") + "…"
+}
+
+func loadedKey(g *gatewayv1.Gateway) state.Key { return state.GatewayKey(g.Namespace, g.Name) }
