@@ -97,7 +97,7 @@ func (s *Server) handler(call endpoint) http.Handler {
 		// The body is read before any wait: only then does the context end
 		// when the client gives up.
 		body, err := io.ReadAll(r.Body)
-		if err != nil || !fault.wait(r.Context()) || fault.Drop == DropBeforeWrite {
+		if err != nil || !fault.admit(r.Context(), *request) {
 			panic(http.ErrAbortHandler)
 		}
 		if fault.answers() {
@@ -107,6 +107,7 @@ func (s *Server) handler(call endpoint) http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		result := call(r)
+		fault.done(*request)
 		if fault.Drop == DropAfterWrite {
 			panic(http.ErrAbortHandler)
 		}

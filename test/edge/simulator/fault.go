@@ -19,11 +19,24 @@ type Fault struct {
 	// Path is a pattern of [path.Match] for what follows /client/v4, for
 	// instance "/accounts/*/cfd_tunnel"; any path when empty.
 	Path string
+	// Skip is how many such requests pass before it applies to one. A fault that
+	// was injected later may apply to those.
+	Skip int
 	// Times is how many requests it applies to; 0 until faults are cleared.
 	Times int
 	// Latency passes before anything else happens. A client that gives up
-	// meanwhile changes nothing.
+	// meanwhile changes nothing, unless Late is set.
 	Latency time.Duration
+	// Late carries the request out though the client gave up during Latency or
+	// Before: a write that arrives after whatever the client did next. A server
+	// that is closed waits for it.
+	Late bool
+	// Before is called after Latency, before the request is carried out, dropped
+	// or answered by the fault. After is called when it was carried out, before
+	// it is dropped or its answer is written; never when it was not. Each may
+	// take its time and call the server's methods, and gets the request as it is
+	// recorded so far.
+	Before, After func(Request)
 	// Status is answered without carrying the request out; 0 carries it out.
 	Status int
 	// RetryAfter is sent along with Status, in whole seconds, rounded up.
@@ -127,6 +140,10 @@ func (s *Server) nextFault(method, path string) Fault {
 		if !matches(f.Method, f.Path, method, path) {
 			continue
 		}
+		if f.Skip > 0 {
+			f.Skip--
+			continue
+		}
 		fault := *f
 		if f.Times--; f.Times == 0 { // one that began at 0 never gets there again
 			s.faults = slices.Delete(s.faults, i, i+1)
@@ -136,18 +153,32 @@ func (s *Server) nextFault(method, path string) Fault {
 	return Fault{}
 }
 
-// wait lets the latency pass and reports whether the client is still there.
-func (f Fault) wait(ctx context.Context) bool {
-	if f.Latency <= 0 {
-		return true
+// admit lets pass what comes before the request, and reports whether it is to
+// be carried out or answered.
+func (f Fault) admit(ctx context.Context, request Request) bool {
+	f.wait(ctx)
+	if f.Before != nil {
+		f.Before(request)
+	}
+	return f.Drop != DropBeforeWrite && (f.Late || ctx.Err() == nil)
+}
+
+// wait lets the latency pass, or as much of it as the client stays.
+func (f Fault) wait(ctx context.Context) {
+	if f.Late {
+		ctx = context.WithoutCancel(ctx)
 	}
 	timer := time.NewTimer(f.Latency)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err() == nil
 	case <-ctx.Done():
-		return false
+	}
+}
+
+func (f Fault) done(request Request) {
+	if f.After != nil {
+		f.After(request)
 	}
 }
 

@@ -149,6 +149,80 @@ func TestClientThatGivesUpChangesNothing(t *testing.T) {
 	s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx))
 }
 
+func TestLateRequestIsCarriedOutWithoutItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulator.New(simulator.Options{})
+		s.Inject(simulator.Fault{Latency: time.Minute, Late: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx))
+		if took := time.Since(start); took != time.Minute || len(s.Tunnels()) != 1 {
+			t.Errorf("took %s with %d tunnels, want 1m0s and one", took, len(s.Tunnels()))
+		}
+	})
+}
+
+func TestMomentsOfAFault(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault         simulator.Fault
+		before, after []int // tunnels that there were at each call
+	}{
+		"carried out":      {simulator.Fault{}, []int{0}, []int{1}},
+		"dropped before":   {simulator.Fault{Drop: simulator.DropBeforeWrite}, []int{0}, nil},
+		"dropped after":    {simulator.Fault{Drop: simulator.DropAfterWrite}, []int{0}, []int{1}},
+		"answered instead": {simulator.Fault{Status: 500}, []int{0}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := simulator.New(simulator.Options{})
+			var before, after []int
+			test.fault.Before = func(r simulator.Request) {
+				if r.Method != "POST" || r.Path != "/accounts/"+account+"/cfd_tunnel" || r.Time.IsZero() {
+					t.Errorf("told of %+v", r)
+				}
+				before = append(before, len(s.Tunnels()))
+			}
+			test.fault.After = func(simulator.Request) { after = append(after, len(s.Tunnels())) }
+			test.fault.Times = 1
+			s.Inject(test.fault)
+			serve(t.Context(), s)
+			if diff := cmp.Diff(test.before, before); diff != "" {
+				t.Errorf("before (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.after, after); diff != "" {
+				t.Errorf("after (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A client that leaves while Before is called changes nothing either.
+func TestClientThatLeavesDuringBefore(t *testing.T) {
+	for late, want := range map[bool]int{false: 0, true: 1} {
+		s := simulator.New(simulator.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.Inject(simulator.Fault{Late: late, Before: func(simulator.Request) { cancel() }})
+		serve(ctx, s)
+		if got := len(s.Tunnels()); got != want {
+			t.Errorf("late %t: %d tunnels, want %d", late, got, want)
+		}
+	}
+}
+
+func TestSkippedRequests(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	s.Inject(simulator.Fault{Method: "POST", Skip: 2, Times: 1, Status: 503})
+	s.Inject(simulator.Fault{Skip: 1, Times: 1, Status: 429})
+	for i, want := range []int{0, 429, 503, 0} {
+		_, err := c.new(t.Context(), string(rune('a'+i)))
+		if want != 0 {
+			wantError(t, err, want, int64(want))
+		} else if err != nil {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+}
+
 func TestMalformedPatternPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
@@ -156,6 +230,16 @@ func TestMalformedPatternPanics(t *testing.T) {
 		}
 	}()
 	simulator.New(simulator.Options{}).Inject(simulator.Fault{Path: "["})
+}
+
+// serve makes a request to create a tunnel, whether it is answered or aborted.
+func serve(ctx context.Context, s *simulator.Server) {
+	defer func() {
+		if aborted := recover(); aborted != nil && aborted != http.ErrAbortHandler {
+			panic(aborted)
+		}
+	}()
+	s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx))
 }
 
 func createRequest(ctx context.Context) *http.Request {
