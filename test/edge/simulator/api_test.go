@@ -306,12 +306,7 @@ func TestConnectors(t *testing.T) {
 func TestTunnelToken(t *testing.T) {
 	_, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
-	encoded, err := c.ZeroTrust.Tunnels.Cloudflared.Token.Get(t.Context(), id,
-		zero_trust.TunnelCloudflaredTokenGetParams{AccountID: cloudflare.F(account)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := base64.StdEncoding.DecodeString(*encoded)
+	content, err := base64.StdEncoding.DecodeString(c.tunnelToken(t, id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,6 +319,22 @@ func TestTunnelToken(t *testing.T) {
 	}
 	if credentials.A != account || credentials.T != id || len(credentials.S) != 32 {
 		t.Errorf("credentials of account %q, tunnel %q, %d bytes", credentials.A, credentials.T, len(credentials.S))
+	}
+}
+
+func TestRotatedToken(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	s.Connect(id, 2)
+	before := c.connectors(t, id)
+	old, again := c.tunnelToken(t, id), c.tunnelToken(t, id)
+	s.RotateToken(id)
+	rotated := c.tunnelToken(t, id)
+	if old != again || rotated == old {
+		t.Errorf("tokens %q and %q before, %q after", old, again, rotated)
+	}
+	if after := c.connectors(t, id); len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID {
+		t.Errorf("connectors %v, want %v", after, before)
 	}
 }
 

@@ -115,6 +115,17 @@ func wantError(t *testing.T, err error, status int, code int64) {
 	}
 }
 
+// tunnelToken returns what a connector of the tunnel is started with.
+func (c client) tunnelToken(t *testing.T, id string) string {
+	t.Helper()
+	encoded, err := c.ZeroTrust.Tunnels.Cloudflared.Token.Get(t.Context(), id,
+		zero_trust.TunnelCloudflaredTokenGetParams{AccountID: cloudflare.F(account)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *encoded
+}
+
 func (c client) connectors(t *testing.T, id string) []zero_trust.Client {
 	t.Helper()
 	page, err := c.ZeroTrust.Tunnels.Cloudflared.Connections.Get(t.Context(), id,

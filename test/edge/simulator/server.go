@@ -161,6 +161,15 @@ func (s *Server) SetToken(token string) {
 	s.token = token
 }
 
+// RotateToken replaces the tunnel's secret, as its owner does in the dashboard:
+// the token that the API answers is another one from then on. Connectors that
+// run stay connected.
+func (s *Server) RotateToken(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustFind(id).secret = newSecret()
+}
+
 // Connect sets the number of running connectors of a tunnel. While there are
 // any, the tunnel cannot be deleted: cleaning up its connections does not help,
 // since a running connector comes back. The data path does not need them.

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,16 @@ func newTunnel(account, name, configSrc, secret string) *tunnel {
 		id: uuid.NewString(), account: account, name: name, configSrc: configSrc, secret: secret,
 		createdAt: now, configuredAt: now, running: idle,
 	}
+}
+
+// secretLength is how many bytes a tunnel's secret has at least.
+const secretLength = 32
+
+// newSecret returns a secret that nobody had before, in base64.
+func newSecret() string {
+	secret := make([]byte, secretLength)
+	_, _ = rand.Read(secret) // never fails
+	return base64.StdEncoding.EncodeToString(secret)
 }
 
 func (t *tunnel) deleted() bool { return !t.deletedAt.IsZero() }

@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -48,20 +47,19 @@ func (s *Server) createTunnel(r *http.Request) answer {
 	if body.ConfigSrc == "" {
 		body.ConfigSrc = "local"
 	}
+	secret := base64.StdEncoding.EncodeToString(body.TunnelSecret)
 	if body.TunnelSecret == nil {
-		body.TunnelSecret = make([]byte, 32)
-		_, _ = rand.Read(body.TunnelSecret) // never fails
+		secret = newSecret()
 	}
 	switch {
 	case body.Name == "":
 		return failure(http.StatusBadRequest, codeBadRequest, "A tunnel needs a name")
 	case body.ConfigSrc != "local" && body.ConfigSrc != remotely:
 		return failure(http.StatusBadRequest, codeBadRequest, "config_src must be local or cloudflare")
-	case len(body.TunnelSecret) < 32:
+	case body.TunnelSecret != nil && len(body.TunnelSecret) < secretLength:
 		return failure(http.StatusBadRequest, codeBadRequest, "tunnel_secret must have at least 32 bytes")
 	}
-	created := newTunnel(r.PathValue("account"), body.Name, body.ConfigSrc,
-		base64.StdEncoding.EncodeToString(body.TunnelSecret))
+	created := newTunnel(r.PathValue("account"), body.Name, body.ConfigSrc, secret)
 	summary := created.summary()
 	result, added := s.addTunnel(created)
 	if added && s.options.OnCreate != nil {
