@@ -235,7 +235,8 @@ func TestMalformedPatternPanics(t *testing.T) {
 // serve makes a request to create a tunnel, whether it is answered or aborted.
 func serve(ctx context.Context, s *simulator.Server) {
 	defer func() {
-		if aborted := recover(); aborted != nil && aborted != http.ErrAbortHandler {
+		aborted := recover()
+		if err, _ := aborted.(error); aborted != nil && !errors.Is(err, http.ErrAbortHandler) {
 			panic(aborted)
 		}
 	}()
