@@ -7,11 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
-	"syscall"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -43,8 +39,8 @@ type world struct {
 	controller string // name
 	class      string
 	namespace  string
-	process    *exec.Cmd
-	exited     chan struct{}
+	process    *process   // what start started
+	launched   []*process // all there ever were
 }
 
 // newWorld makes one in which no controller runs yet.
@@ -55,7 +51,7 @@ func newWorld() *world {
 	server := httptest.NewServer(w.edge.API())
 	w.api = server.URL + "/client/v4"
 	DeferCleanup(func() {
-		w.stop()
+		w.endAll()
 		server.CloseClientConnections()
 		server.Close()
 		w.edge.Close()
@@ -66,38 +62,6 @@ func newWorld() *world {
 		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(w.controller)},
 	})
 	return w
-}
-
-// start runs the controller; further arguments add to its flags.
-func (w *world) start(arguments ...string) {
-	GinkgoHelper()
-	w.process = exec.Command(binary, append([]string{
-		"controller", "--kubeconfig=" + kubeconfig, "--controller-name=" + w.controller,
-		"--cluster-id=" + w.namespace, "--leader-election=false", "--metrics-address=0", "--health-address=0",
-	}, arguments...)...)
-	w.process.Env = append(os.Environ(),
-		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL="+w.api)
-	w.process.Stdout, w.process.Stderr = GinkgoWriter, GinkgoWriter
-	Expect(w.process.Start()).To(Succeed())
-	exited := make(chan struct{})
-	w.exited = exited
-	go func(p *exec.Cmd) {
-		_ = p.Wait()
-		close(exited)
-	}(w.process)
-}
-
-// stop ends the controller as a rollout would, and waits for it.
-func (w *world) stop() { w.end(syscall.SIGTERM) }
-
-func (w *world) end(signal os.Signal) {
-	GinkgoHelper()
-	if w.process == nil {
-		return
-	}
-	_ = w.process.Process.Signal(signal)
-	Eventually(w.exited, 20*time.Second).Should(BeClosed())
-	w.process = nil
 }
 
 func (w *world) create(objects ...client.Object) {
@@ -185,9 +149,15 @@ func toSet(name string) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: gatewayv1.ObjectName(name)}
 }
 
+// tunnelName returns the name of the Gateway's tunnel; the cluster ID is that
+// of the namespace.
+func (w *world) tunnelName(gateway string) string {
+	return w.namespace + "-" + w.namespace + "-" + gateway
+}
+
 // tunnel returns the id of the Gateway's live tunnel, or "".
 func (w *world) tunnel(gateway string) string {
-	id, _ := w.edge.TunnelID(w.namespace + "-" + w.namespace + "-" + gateway)
+	id, _ := w.edge.TunnelID(w.tunnelName(gateway))
 	return id
 }
 
@@ -269,7 +239,7 @@ func (w *world) getFrom(id, host, path string) string {
 // foreignTunnel makes a tunnel of the Gateway's name that is not ours.
 func (w *world) foreignTunnel(gateway string) string {
 	GinkgoHelper()
-	body := fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, w.namespace+"-"+w.namespace+"-"+gateway)
+	body := fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, w.tunnelName(gateway))
 	request, err := http.NewRequest(http.MethodPost, w.api+"/accounts/account/cfd_tunnel", strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer token")
