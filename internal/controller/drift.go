@@ -34,7 +34,7 @@ func (e *edits) add(now time.Time) bool {
 }
 
 // mayReplace decides about the document that the tunnel holds when it is not
-// the wanted one, and returns the record to go on with. What somebody else
+// the wanted one, and returns the record for replacing it. What somebody else
 // wrote is put right on a tunnel that is ours, and on another one when a user
 // permits it; but there is no fight.
 func (ts *tunnels) mayReplace(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (state.Record, error) {
@@ -55,7 +55,7 @@ func (ts *tunnels) mayReplace(ctx context.Context, t *tunnel, g *gatewayv1.Gatew
 	default:
 		return ts.foreignEdit(ctx, t, g, want)
 	}
-	return record, nil
+	return record.Writing(want.Hash(), have), nil
 }
 
 // foreignEdit tells of a change that somebody else made, and stops when there
@@ -75,7 +75,7 @@ func (ts *tunnels) foreignEdit(ctx context.Context, t *tunnel, g *gatewayv1.Gate
 	t.remote.sooner(now.Add(suspicion))
 	ts.event(g, corev1.EventTypeWarning, "ForeignEdit", "Push", fmt.Sprintf(
 		"The configuration of tunnel %s was changed by somebody else and is put right: %s", record.Tunnel, differences))
-	return record, nil
+	return record.Writing(want.Hash(), ""), nil // the same edit may come again, and is no more known then
 }
 
 // contestedError: somebody else keeps changing the document.

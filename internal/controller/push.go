@@ -114,8 +114,7 @@ func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 	if err != nil {
 		return err
 	}
-	have := t.remote.document.Hash()
-	if have == wanted {
+	if t.remote.document.Hash() == wanted {
 		if t.record.Knows(wanted) {
 			return nil
 		}
@@ -129,7 +128,7 @@ func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 	if err := ts.prove(ctx, t, g); err != nil {
 		return err
 	}
-	if err := ts.writeRecord(ctx, t, g, record.Writing(wanted, have)); err != nil {
+	if err := ts.writeRecord(ctx, t, g, record); err != nil {
 		return err
 	}
 	return ts.write(ctx, t, want)

@@ -248,19 +248,6 @@ var _ = Describe("a tunnel's life", func() {
 		Expect(w.edge.Tunnels()).To(HaveLen(1))
 	})
 
-	It("puts a foreign edit right on a tunnel that it made", func() {
-		w := newWorld()
-		w.start("--drift-interval=10s")
-		g := w.gateway("shared", "a.example.com")
-		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
-		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
-		w.edge.SetDocument(w.tunnel("shared"), foreign)
-		Expect(w.get("shared", "a.example.com", "/")).To(Equal("418"))
-		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
-		text, _ := w.edge.Document(w.tunnel("shared"))
-		Expect(string(text)).To(ContainSubstring(`"enabled":true`), "warp-routing is not ours and stays")
-	})
-
 	It("leaves a configuration alone on a tunnel that it adopted, until it may", func(ctx SpecContext) {
 		w := newWorld()
 		id := w.foreignTunnel("shared")

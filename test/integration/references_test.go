@@ -128,6 +128,20 @@ func (w *world) events(ctx context.Context, name string) []string {
 	return found
 }
 
+// notes returns what the events of a reason on the object say.
+func (w *world) notes(ctx context.Context, name, reason string) []string {
+	GinkgoHelper()
+	var list corev1.EventList
+	Expect(kube.List(ctx, &list, client.InNamespace(w.namespace))).To(Succeed())
+	var found []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Name == name && e.Reason == reason {
+			found = append(found, e.Message)
+		}
+	}
+	return found
+}
+
 // tlsSecret returns a Secret with a new certificate.
 func (w *world) tlsSecret(name string) *corev1.Secret {
 	GinkgoHelper()

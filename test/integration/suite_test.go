@@ -32,7 +32,7 @@ func TestIntegration(t *testing.T) {
 // What all specs share; each has objects, a controller and a simulator of its
 // own.
 var (
-	kube       client.Client
+	kube       client.WithWatch
 	kubeconfig string
 	binary     string
 )
@@ -54,7 +54,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubeconfig = filepath.Join(dir, "kubeconfig")
 	Expect(control.Kubeconfig(kubeconfig)).To(Succeed())
 	control.Config.QPS, control.Config.Burst = 1000, 1000
-	kube, err = client.New(control.Config, client.Options{Scheme: manifest.Scheme()})
+	kube, err = client.NewWithWatch(control.Config, client.Options{Scheme: manifest.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 })
 

@@ -239,15 +239,20 @@ func (w *world) getFrom(id, host, path string) string {
 // foreignTunnel makes a tunnel of the Gateway's name that is not ours.
 func (w *world) foreignTunnel(gateway string) string {
 	GinkgoHelper()
-	body := fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, w.tunnelName(gateway))
-	request, err := http.NewRequest(http.MethodPost, w.api+"/accounts/account/cfd_tunnel", strings.NewReader(body))
+	w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, w.tunnelName(gateway)))
+	return w.tunnel(gateway)
+}
+
+// callAPI does something at Cloudflare behind the controller's back.
+func (w *world) callAPI(method, path, body string) {
+	GinkgoHelper()
+	request, err := http.NewRequest(method, w.api+path, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer token")
 	response, err := http.DefaultClient.Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(response.Body.Close()).To(Succeed())
 	Expect(response.StatusCode).To(Equal(http.StatusOK))
-	return w.tunnel(gateway)
 }
 
 // versions returns the resourceVersion of every object that the controller
