@@ -25,15 +25,38 @@ var _ = Describe("a crash", func() {
 			HaveKeyWithValue("change", BeNumerically(">=", 1)),   // configure
 			HaveKeyWithValue("deletion", BeNumerically(">=", 2)), // look, delete
 		))
-	},
-		Entry("just before it is carried out", func(p *process) simulator.Fault {
-			return simulator.Fault{Drop: simulator.DropBeforeWrite, Before: func(simulator.Request) { p.kill() }}
-		}),
-		Entry("just after it was carried out", func(p *process) simulator.Fault {
-			return simulator.Fault{Drop: simulator.DropAfterWrite, After: func(simulator.Request) { p.kill() }}
-		}),
-	)
+	}, moments)
+
+	DescribeTable("leaves no tunnel behind when its Gateway is deleted before the controller is back", func(at func(*process) simulator.Fault) {
+		l := newLife()
+		l.start()
+		for call := range 3 { // find, create, configure
+			l.killAt(call, at)
+			l.addGateway()
+			Eventually(l.process.exited).Should(BeClosed(), "crash at call %d", call)
+			l.deleteGateway()
+			l.start()
+			soon(l.gone, fmt.Sprintf("crash at call %d", call))
+		}
+	}, moments)
 })
+
+// moments are those of a crash around a call.
+var moments = []TableEntry{
+	Entry("just before it is carried out", func(p *process) simulator.Fault {
+		return simulator.Fault{Drop: simulator.DropBeforeWrite, Before: func(simulator.Request) { p.kill() }}
+	}),
+	Entry("just after it was carried out", func(p *process) simulator.Fault {
+		return simulator.Fault{Drop: simulator.DropAfterWrite, After: func(simulator.Request) { p.kill() }}
+	}),
+}
+
+// killAt kills the process that runs at the call of that number from now on.
+func (l *life) killAt(call int, at func(*process) simulator.Fault) {
+	fault := at(l.process)
+	fault.Skip, fault.Times = call, 1
+	l.edge.Inject(fault)
+}
 
 // crashRound goes through all phases and counts in which of them there was a
 // call of that number to crash at. It reports whether there was any.
@@ -41,10 +64,8 @@ func (l *life) crashRound(call int, at func(*process) simulator.Fault, crashes m
 	GinkgoHelper()
 	met := false
 	for _, p := range l.phases() {
-		fault := at(l.process)
-		fault.Skip, fault.Times = call, 1
 		crashed := l.process.exited
-		l.edge.Inject(fault)
+		l.killAt(call, at)
 		p.act()
 		soon(func(g Gomega) {
 			select {
