@@ -48,13 +48,33 @@ var _ = Describe("a Gateway that comes back", func() {
 		Entry("for a moment", func(l *life, class string) {
 			l.setClass(class)
 		}),
-		Entry("while the tunnel is being deleted", func(l *life, class string) {
-			l.edge.Inject(simulator.Fault{Method: http.MethodDelete, Path: anyTunnel, Latency: time.Second, Times: 1})
-			l.setClass(class)
-			Eventually(l.edge.Count).WithArguments(http.MethodDelete, anyTunnel).Should(Equal(1))
-		}),
+		Entry("while the tunnel is being deleted", (*life).leaveDuringDeletion),
 	)
+
+	It("blames nobody else for the deletion of its old tunnel", func(ctx SpecContext) {
+		undisturbed()
+		l, nobody := newLife(), newWorld()
+		l.start()
+		l.addGateway()
+		soon(l.right)
+		for range 8 { // what the cache knows when it is looked at again is a matter of luck
+			l.leaveDuringDeletion(nobody.class)
+			l.setClass(l.class)
+			soon(l.right)
+		}
+		Expect(l.events(ctx, "shared")).NotTo(ContainElement("Warning TunnelLost"))
+	})
 })
+
+// leaveDuringDeletion gives the Gateway another class and returns while its
+// tunnel is being deleted.
+func (l *life) leaveDuringDeletion(class string) {
+	GinkgoHelper()
+	before := l.edge.Count(http.MethodDelete, anyTunnel)
+	l.edge.Inject(simulator.Fault{Method: http.MethodDelete, Path: anyTunnel, Latency: 500 * time.Millisecond, Times: 1})
+	l.setClass(class)
+	Eventually(l.edge.Count).WithArguments(http.MethodDelete, anyTunnel).Should(Equal(before + 1))
+}
 
 func (l *life) setClass(class string) {
 	GinkgoHelper()
