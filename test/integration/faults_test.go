@@ -51,6 +51,29 @@ var _ = Describe("a fault of the API", func() {
 			}
 		})
 	})
+
+	It("does not let a push that was given up win when it arrives after a newer one", func() {
+		undisturbed()
+		l := newLife()
+		l.start()
+		l.addGateway()
+		soon(l.right)
+		arrived := make(chan struct{})
+		l.edge.Inject(simulator.Fault{
+			Method: http.MethodPut, Path: configurations, Times: 1,
+			// Longer than the controller waits for an answer, and for its next attempt.
+			Latency: 15 * time.Second, Late: true, After: func(simulator.Request) { close(arrived) },
+		})
+		before := l.edge.Count(http.MethodPut, configurations)
+		l.addRoute()
+		Eventually(l.edge.Count).WithArguments(http.MethodPut, configurations).Should(Equal(before + 1))
+		l.addRoute()
+		soon(l.right)
+		Expect(arrived).NotTo(BeClosed(), "the newer one was written first")
+		Eventually(arrived).Should(BeClosed())
+		Expect(l.text()).To(Equal(undisturbed()[1]), "the document that was given up")
+		soon(l.right)
+	})
 })
 
 // during lets the first so many requests of every method fail; of creations
