@@ -110,7 +110,9 @@ var _ = Describe("cost", func() {
 		w := newWorld()
 		w.start()
 		w.create(w.service("web"))
-		w.createAtOnce(gateways, func(i int) client.Object { return w.gateway(fmt.Sprintf("g%02d", i), fmt.Sprintf("*.g%02d.example.com", i)) })
+		w.createAtOnce(gateways, func(i int) client.Object {
+			return w.gateway(fmt.Sprintf("g%02d", i), fmt.Sprintf("*.g%02d.example.com", i))
+		})
 		w.createAtOnce(gateways*routes, func(i int) client.Object {
 			of := fmt.Sprintf("g%02d", i%gateways)
 			route := w.route(fmt.Sprintf("%s-r%02d", of, i/gateways), "web", toGateway(of))
