@@ -144,5 +144,6 @@ func newTunnels(m manager.Manager, o Options, recorder events.EventRecorder) *tu
 		byGateway:      map[state.Key]*tunnel{},
 		owners:         map[provider.TunnelID]state.Key{},
 		doubts:         map[state.Key]doubt{},
+		letGone:        map[state.Key]provider.TunnelID{},
 	}
 }

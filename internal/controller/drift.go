@@ -39,7 +39,7 @@ func (e *edits) add(now time.Time) bool {
 // permits it; but there is no fight.
 func (ts *tunnels) mayReplace(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (state.Record, error) {
 	record, have := t.record, t.remote.document.Hash()
-	known := t.remote.version == 0 || record.Knows(have) || have == t.remote.former
+	known := t.remote.version == 0 || record.Knows(have) || t.remote.wrote(have)
 	switch {
 	case record.Contested:
 		return record, &contestedError{tunnel: record.Tunnel}

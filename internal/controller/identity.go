@@ -53,7 +53,7 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 		return err
 	}
 	if found.Created {
-		t.remote = created(ts.nextRead())
+		t.remote = created(ts.now(), ts.nextRead())
 		ts.event(g, corev1.EventTypeNormal, "TunnelCreated", "Create", fmt.Sprintf("Created tunnel %s (%s).", found.Name, found.ID))
 	} else {
 		t.remote = remote{}

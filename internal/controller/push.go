@@ -139,18 +139,21 @@ func (ts *tunnels) write(ctx context.Context, t *tunnel, want provider.Configura
 	want.Unmodelled = t.remote.document.Unmodelled
 	t.pace.pushed(ts.now())
 	t.unanswered = t.record.Hash // until the answer comes
+	r := &t.remote
 	version, err := t.provider.Configure(ctx, t.record.Tunnel, want)
 	if err != nil {
+		if _, unknown := errors.AsType[*provider.UnavailableError](err); unknown {
+			r.mayArrive(t.record.Hash, ts.now())
+		}
 		return err
 	}
 	t.unanswered = ""
-	r := &t.remote
 	// A version that is not the next one means that somebody else wrote in
 	// between; whose document came last has to be read.
 	r.known = version == r.version+1
 	log.FromContext(ctx).Info("wrote the tunnel's configuration", "tunnel", t.record.Tunnel,
 		"rules", len(want.Ingress), "version", version, "expected", r.version+1)
 	r.document, r.version = want, version
-	r.settling(ts.now())
+	r.settle(ts.now())
 	return nil
 }

@@ -132,7 +132,7 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 	if err := r.tunnels.unclaim(ctx, loaded.Gateway); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.tunnels.forget(key)
+	r.tunnels.leave(key, t)
 	return reconcile.Result{}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -16,16 +17,16 @@ type remote struct {
 	version  provider.Version
 	readAt   time.Time // when it is to be read again
 
-	// When this process first read the document, a write of an earlier one may
-	// have been under way, which arrives until the time settled. former is the
-	// hash that the record had then.
+	// late are the hashes of documents whose writes may arrive until the time
+	// settled: the caller went away before the answer came, with an earlier
+	// process or with its patience.
+	late    []string
 	settled time.Time
-	former  string
 }
 
 // created is what is known of a tunnel that was made just now.
-func created(readAt time.Time) remote {
-	return remote{known: true, readAt: readAt}
+func created(now, readAt time.Time) remote {
+	return remote{known: true, readAt: readAt, settled: now}
 }
 
 // sooner brings the next reading forward.
@@ -35,14 +36,23 @@ func (r *remote) sooner(then time.Time) {
 	}
 }
 
-// settling makes sure that the document is read once more when nothing of an
-// earlier process can arrive any more: whatever was written before that may be
-// replaced by it.
-func (r *remote) settling(now time.Time) {
+// mayArrive notes a write whose answer will not be seen.
+func (r *remote) mayArrive(document string, now time.Time) {
+	r.late, r.settled = append(r.late, document), now.Add(provider.CallTimeout)
+}
+
+// settle makes sure that the document is read once more when nothing can
+// arrive late any more: what is there now may be replaced until then.
+func (r *remote) settle(now time.Time) {
 	if now.Before(r.settled) {
 		r.sooner(r.settled.Add(time.Second))
+	} else {
+		r.late = nil
 	}
 }
+
+// wrote reports whether a document came by a write of ours that was late.
+func (r *remote) wrote(document string) bool { return slices.Contains(r.late, document) }
 
 // refresh reads the document when that is due.
 func (ts *tunnels) refresh(ctx context.Context, t *tunnel, want string) error {
@@ -65,7 +75,7 @@ func (t *tunnel) readPriority(want string) provider.Priority {
 	switch {
 	case t.remote.known:
 		return provider.PriorityDrift
-	case t.record.Hash == want:
+	case t.record.Hash == want && t.unanswered != want:
 		return provider.PriorityStart
 	default:
 		return provider.PriorityChange
@@ -78,12 +88,12 @@ func (ts *tunnels) read(ctx context.Context, t *tunnel, id provider.TunnelID) er
 		return err
 	}
 	now, r := ts.now(), &t.remote
-	if r.settled.IsZero() {
-		r.settled, r.former = now.Add(provider.CallTimeout), t.record.Hash
+	if r.settled.IsZero() { // an earlier process may have had a write under way
+		r.mayArrive(t.record.Hash, now)
 	}
 	r.known, r.document, r.version, r.readAt = true, document, version, ts.nextRead()
-	if r.former != "" && document.Hash() != r.former {
-		r.settling(now)
+	if last := len(r.late) - 1; last >= 0 && document.Hash() != r.late[last] {
+		r.settle(now)
 	}
 	return nil
 }

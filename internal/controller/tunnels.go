@@ -30,7 +30,10 @@ type tunnels struct {
 	mu        sync.Mutex
 	byGateway map[state.Key]*tunnel
 	owners    map[provider.TunnelID]state.Key
-	doubts    map[state.Key]doubt
+	// letGone are the tunnels that Gateways had last: the cache may name them
+	// for a moment longer.
+	letGone map[state.Key]provider.TunnelID
+	doubts  map[state.Key]doubt
 }
 
 // tunnel is what is known of one Gateway's tunnel. Only the worker that has
@@ -70,10 +73,30 @@ func (ts *tunnels) of(loaded *state.Loaded) *tunnel {
 		t = &tunnel{gateway: loaded.Gateway.UID}
 		ts.byGateway[key] = t
 	}
-	if t.record.Controller != ts.controllerName {
+	if t.record.Controller != ts.controllerName && !ts.isLetGone(key, loaded.Record) {
 		t.record = loaded.Record
 	}
 	return t
+}
+
+// isLetGone reports whether a record from the cache is one that was taken off.
+func (ts *tunnels) isLetGone(key state.Key, record state.Record) bool {
+	last, ok := ts.letGone[key]
+	if ok && record.Tunnel != last {
+		delete(ts.letGone, key) // the cache knows
+		return false
+	}
+	return ok
+}
+
+// leave forgets a Gateway that was let go.
+func (ts *tunnels) leave(key state.Key, t *tunnel) {
+	ts.forget(key)
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t.record.Tunnel != "" {
+		ts.letGone[key] = t.record.Tunnel
+	}
 }
 
 func (ts *tunnels) forget(key state.Key) {
@@ -81,6 +104,7 @@ func (ts *tunnels) forget(key state.Key) {
 	defer ts.mu.Unlock()
 	delete(ts.byGateway, key)
 	delete(ts.doubts, key)
+	delete(ts.letGone, key)
 	maps.DeleteFunc(ts.owners, func(_ provider.TunnelID, owner state.Key) bool { return owner == key })
 }
 
