@@ -85,7 +85,7 @@ func (ts *tunnels) writeToken(ctx context.Context, t *tunnel, g *gatewayv1.Gatew
 			return err
 		}
 	}
-	return ts.applyToken(ctx, t, g, &secret, tokenSecret(g, held))
+	return ts.applyToken(ctx, t, &secret, tokenSecret(g, held))
 }
 
 // isFor reports whether the token is one of the recorded tunnel.
@@ -95,7 +95,7 @@ func (ts *tunnels) isFor(held provider.Token, record state.Record) bool {
 }
 
 // applyToken writes the Secret unless it is as wanted.
-func (ts *tunnels) applyToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, current, wanted *corev1.Secret) error {
+func (ts *tunnels) applyToken(ctx context.Context, t *tunnel, current, wanted *corev1.Secret) error {
 	if current.ResourceVersion == "" {
 		if err := ts.client.Create(ctx, wanted); err != nil {
 			return fmt.Errorf("creating Secret %s: %w", client.ObjectKeyFromObject(wanted), err)

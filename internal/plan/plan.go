@@ -38,6 +38,7 @@ type Gateway struct {
 	Config *provider.Configuration `json:"config"`
 
 	result *gateway.Result
+	shared string // which hostnames other Gateways serve too
 }
 
 // Listener is a row of the table; those of ListenerSets that are not allowed
@@ -167,6 +168,9 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 		Listeners:            make([]Listener, len(result.Listeners)),
 		Config:               result.Configuration(),
 		result:               result,
+	}
+	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {
+		g.shared = c.Message
 	}
 	for i, l := range result.Listeners {
 		g.Listeners[i] = newListener(l, conditions[l.Owner][l.Spec.Name])

@@ -71,9 +71,12 @@ func (g *Gateway) writeRules(out *tabwriter.Writer) {
 	flush(out)
 }
 
-// writeProblems explains each listener, set and route that is not as its
+// writeProblems explains each hostname, listener, set and route that is not as its
 // author meant it.
 func (g *Gateway) writeProblems(out *tabwriter.Writer) {
+	if g.shared != "" {
+		fmt.Fprintf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, g.shared)
+	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
 			fmt.Fprintf(out, "%s: %s: %s\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)

@@ -1,0 +1,65 @@
+package controller
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// After a start, what was said stays until every Gateway has been looked at;
+// then those are looked at again for which that makes a difference.
+func TestOverlapsAfterAStart(t *testing.T) {
+	var woken []string
+	o := &overlaps{
+		all: func(context.Context) ([]state.Key, error) {
+			return []state.Key{
+				state.GatewayKey("ns", "a"), state.GatewayKey("ns", "b"), state.GatewayKey("ns", "said"), state.GatewayKey("ns", "gone"),
+			}, nil
+		},
+		wake:      func(key state.Key) { woken = append(woken, key.Name) },
+		hostnames: gateway.NewHostnames(),
+	}
+	serve := func(name string, hostnames ...string) gateway.Shared {
+		t.Helper()
+		g := named("ns", name)
+		if name == "said" {
+			g.Status.Conditions = []metav1.Condition{{Type: gateway.TypeHostnameShared, Status: metav1.ConditionTrue}}
+		}
+		shared, err := o.serve(t.Context(), g, hostnames)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shared
+	}
+	for _, name := range []string{"a", "said"} {
+		if serve(name, "one").Known {
+			t.Fatalf("what %s shares is known before all Gateways are", name)
+		}
+	}
+	serve("said") // it serves nothing any more
+	o.gone(state.GatewayKey("ns", "gone").NamespacedName)
+	if len(woken) != 0 {
+		t.Errorf("Gateways are woken before all are known: %v", woken)
+	}
+	if got := serve("b", "one"); !got.Known || len(got.By["one"]) != 1 {
+		t.Errorf("b shares %+v", got)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "said", "said"}, woken); diff != "" {
+		t.Errorf("woken Gateways differ (-want +got):\n%s", diff)
+	}
+
+	woken = nil
+	if got := serve("new", "one"); len(got.By["one"]) != 2 {
+		t.Errorf("new shares %+v", got)
+	}
+	serve("new", "two")
+	o.gone(state.GatewayKey("ns", "a").NamespacedName)
+	if diff := cmp.Diff([]string{"a", "b", "a", "b", "b"}, woken); diff != "" {
+		t.Errorf("woken Gateways differ (-want +got):\n%s", diff)
+	}
+}
