@@ -76,17 +76,29 @@ func (ts *tunnels) keep(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 	if err != nil {
 		return err
 	}
-	if other == nil || older(g, other) {
+	if other == nil {
 		return ts.reserve(t.record.Tunnel, loadedKey(g))
 	}
-	ts.event(g, corev1.EventTypeWarning, "TunnelTaken", "Create", fmt.Sprintf(
-		"Tunnel %s, which this Gateway's record names, belongs to the older Gateway %s; this one gets a tunnel of its own.",
-		t.record.Tunnel, client.ObjectKeyFromObject(other)))
-	return ts.drop(ctx, t, g)
+	err = ts.prove(ctx, t, g)
+	_, stranger := errors.AsType[*strangerError](err)
+	sameRight := t.record.Origin == state.OriginAdopted || ts.name(other) == ts.name(g)
+	switch {
+	case stranger, err == nil && sameRight && older(other, g):
+		ts.event(g, corev1.EventTypeWarning, "TunnelTaken", "Create", fmt.Sprintf(
+			"Tunnel %s, which this Gateway's record names, belongs to Gateway %s; this one gets a tunnel of its own.",
+			t.record.Tunnel, client.ObjectKeyFromObject(other)))
+		return ts.drop(ctx, t, g)
+	case err != nil:
+		return err
+	}
+	return ts.reserve(t.record.Tunnel, loadedKey(g))
 }
 
 // drop forgets the recorded tunnel. The next attempt looks for one by name.
 func (ts *tunnels) drop(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
+	ts.mu.Lock()
+	delete(ts.owners, t.record.Tunnel)
+	ts.mu.Unlock()
 	t.remote, t.inEffect, t.unanswered, t.proven = remote{}, "", "", false
 	err := ts.writeRecord(ctx, t, g, state.Record{Controller: ts.controllerName, Account: ts.credentials.ID})
 	if err != nil {

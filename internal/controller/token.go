@@ -31,6 +31,7 @@ type token struct {
 	version string
 	// suspect: the token may have been replaced at Cloudflare.
 	suspect bool
+	turn    awaited
 	fault   fault
 }
 
@@ -38,11 +39,12 @@ type token struct {
 // and returns when to come back. The hostnames that are served do not depend on
 // it, so a failure is told by an event and tried again by itself.
 func (ts *tunnels) keepToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) time.Duration {
-	if wait := t.token.fault.wait(ts.now(), ""); wait > 0 {
+	if wait := max(t.token.fault.wait(ts.now(), ""), t.token.turn.wait(ts.now(), "")); wait > 0 {
 		return wait
 	}
 	err := ts.writeToken(ctx, t, g)
 	if wait, turn := itsTurn(err); turn {
+		t.token.turn.until = ts.now().Add(wait)
 		return wait
 	}
 	if err == nil || ctx.Err() != nil {
