@@ -45,7 +45,12 @@ func (p *Provider) call(
 	if err == nil {
 		return nil
 	}
-	return p.translate(ctx, resp, err)
+	err = p.translate(ctx, resp, err)
+	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok && x.unsure {
+		// Only the last attempt is certain not to have been applied.
+		return &provider.UnavailableError{Err: errors.New(err.Error()), RetryAfter: limited.RetryAfter}
+	}
+	return err
 }
 
 // exchange is one API call on the wire: a request and its retries, one after
@@ -57,6 +62,7 @@ type exchange struct {
 	repeat    repetition
 	attempts  int
 	pause     time.Duration // before the next attempt
+	unsure    bool          // whether an attempt was applied is not known
 }
 
 // client returns an HTTP client for this exchange. It follows no redirects:
@@ -85,6 +91,7 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := x.transport.RoundTrip(req)
+	x.unsure = x.unsure || err != nil || resp.StatusCode >= http.StatusInternalServerError
 	if err != nil {
 		return nil, err
 	}

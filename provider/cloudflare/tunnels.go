@@ -119,14 +119,7 @@ func (p *Provider) each(ctx context.Context, name string, visit func(shared.Clou
 		if len(page.Result) == 0 || int64(len(page.Result)) < page.ResultInfo.PerPage {
 			return nil
 		}
-		ctx = carryThrough(ctx)
 	}
-}
-
-// carryThrough is for the further requests of a method whose first has had its
-// turn: half a list is none, and the next attempt would begin it again.
-func carryThrough(ctx context.Context) context.Context {
-	return provider.WithPriority(ctx, min(provider.PriorityOf(ctx), provider.PriorityDeletion))
 }
 
 func (p *Provider) list(
@@ -212,14 +205,24 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 	})
 }
 
-// remove deletes a live tunnel; one that is gone is ErrNotFound.
+// remove deletes a live tunnel; one that is gone is ErrNotFound. Connections are
+// cleaned up only when they are in the way: that ends those of running
+// connectors too.
 func (p *Provider) remove(ctx context.Context, id provider.TunnelID) error {
 	if err := p.checkLive(ctx, id); err != nil {
+		return err
+	}
+	err := p.drop(ctx, id)
+	if !isRefusal(err, codeConnected) {
 		return err
 	}
 	if err := p.cleanUpConnections(ctx, id); err != nil {
 		return err
 	}
+	return p.drop(ctx, id)
+}
+
+func (p *Provider) drop(ctx context.Context, id provider.TunnelID) error {
 	var params zero_trust.TunnelCloudflaredDeleteParams
 	params.AccountID.Value = p.accountID
 	return p.call(ctx, idempotent, func(options ...option.RequestOption) error {

@@ -1,0 +1,107 @@
+package cloudflare
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Methods of several requests end too when many are under way: whoever has had
+// its first turn is not turned away half-way, to begin again from the start.
+func TestManyMethodsOfSeveralRequests(t *testing.T) {
+	const size = 100
+	for name, test := range map[string]struct {
+		requests int
+		call     func(context.Context, *Provider, int) error
+	}{
+		"deletions": {2, func(ctx context.Context, p *Provider, _ int) error {
+			return p.DeleteTunnel(provider.WithPriority(ctx, provider.PriorityDeletion), someID)
+		}},
+		"creations": {2, func(ctx context.Context, p *Provider, i int) error {
+			_, err := p.EnsureTunnel(ctx, provider.TunnelSpec{Name: fmt.Sprint("tunnel-", i)})
+			return err
+		}},
+	} {
+		for _, workers := range []int{4, 32} {
+			t.Run(fmt.Sprintf("%s by %d workers", name, workers), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var sent atomic.Int64
+					p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: answering(func(r *http.Request) (*http.Response, error) {
+						sent.Add(1)
+						if r.URL.Query().Has("per_page") {
+							return jsonResponse(http.StatusOK, `{"success":true,"result":[]}`), nil
+						}
+						return jsonResponse(http.StatusOK, `{"success":true,"result":{"id":"`+string(someID)+`","name":"a"}}`), nil
+					})})
+					began := time.Now()
+					work(t, workers, size, func(i int) error { return test.call(t.Context(), p, i) })
+					if got, want := sent.Load(), int64(size*test.requests); got != want {
+						t.Errorf("%d requests, want %d", got, want)
+					}
+					ideal := time.Duration(size*test.requests-requestBurst) * requestInterval
+					if took := time.Since(began); took > ideal*3/2 {
+						t.Errorf("it took %s, at the rate it is %s", took, ideal)
+					}
+				})
+			})
+		}
+	}
+}
+
+// work has so many workers do every job, again when it says so.
+func work(t *testing.T, workers, jobs int, do func(int) error) {
+	var running sync.WaitGroup
+	free := make(chan struct{}, workers)
+	for i := range jobs {
+		running.Go(func() {
+			for {
+				free <- struct{}{}
+				err := do(i)
+				<-free
+				if err == nil {
+					return
+				}
+				wait, ok := provider.RetryAfter(err)
+				if !ok {
+					t.Errorf("job %d: %v", i, err)
+					return
+				}
+				time.Sleep(wait)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// A write whose answer was lost may have been applied, whatever its repetition
+// met.
+func TestLostWriteThatIsLimitedThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := 0
+		p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: answering(func(*http.Request) (*http.Response, error) {
+			if sent++; sent == 1 {
+				return nil, errors.New("connection reset by peer")
+			}
+			resp := jsonResponse(http.StatusTooManyRequests, `{"success":false,"errors":[{"code":971,"message":"slow down"}]}`)
+			resp.Header.Set("Retry-After", "60")
+			return resp, nil
+		})})
+		_, err := p.Configure(t.Context(), someID, document("a"))
+		unavailable, ok := errors.AsType[*provider.UnavailableError](err)
+		if !ok || unavailable.RetryAfter != time.Minute {
+			t.Errorf("got %v, want an UnavailableError that asks for a minute", err)
+		}
+		if _, limited := errors.AsType[*provider.RateLimitedError](err); limited {
+			t.Error("it passes for a write that was not made")
+		}
+	})
+}
