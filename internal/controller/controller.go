@@ -75,7 +75,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, credentials: o.Account.TokenSecret}
 	r := newReconciler(m, o, writer, newTunnels(m, o, recorder))
-	r.overlaps = &overlaps{all: w.fromOurClasses, wake: wake, hostnames: gateway.NewHostnames()}
+	r.overlaps = &overlaps{all: w.fromOurs, wake: wake, hostnames: gateway.NewHostnames()}
 	if err := m.Add(&inventory{tunnels: r.tunnels, interval: o.InventoryInterval, wake: wake}); err != nil {
 		return err
 	}
@@ -142,7 +142,6 @@ func newTunnels(m manager.Manager, o Options, recorder events.EventRecorder) *tu
 		driftInterval:  o.DriftInterval,
 		now:            time.Now,
 		byGateway:      map[state.Key]*tunnel{},
-		owners:         map[provider.TunnelID]state.Key{},
 		doubts:         map[state.Key]doubt{},
 		letGone:        map[state.Key]provider.TunnelID{},
 	}

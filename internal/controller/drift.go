@@ -23,15 +23,21 @@ const (
 	suspicion = time.Minute
 )
 
-// edits are the times at which somebody else's changes were noticed.
-type edits []time.Time
-
-// add notes a change and reports whether they have become too many.
-func (e *edits) add(now time.Time) bool {
-	*e = slices.DeleteFunc(*e, func(t time.Time) bool { return now.Sub(t) >= editWindow })
-	*e = append(*e, now)
-	return len(*e) >= mostEdits
+// edits are somebody else's changes that were noticed.
+type edits struct {
+	times []time.Time
+	// last is the version of the last one. It is noticed once, however often
+	// putting it right fails.
+	last provider.Version
 }
+
+// add notes the change to that version.
+func (e *edits) add(version provider.Version, now time.Time) {
+	e.times = slices.DeleteFunc(e.times, func(t time.Time) bool { return now.Sub(t) >= editWindow })
+	e.times, e.last = append(e.times, now), version
+}
+
+func (e *edits) tooMany() bool { return len(e.times) >= mostEdits }
 
 // mayReplace decides about the document that the tunnel holds when it is not
 // the wanted one, and returns the record for replacing it. What somebody else
@@ -62,8 +68,12 @@ func (ts *tunnels) mayReplace(ctx context.Context, t *tunnel, g *gatewayv1.Gatew
 // are too many of them.
 func (ts *tunnels) foreignEdit(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (state.Record, error) {
 	record, now := t.record, ts.now()
+	if t.edits.last == t.remote.version {
+		return record.Writing(want.Hash(), ""), nil
+	}
+	t.edits.add(t.remote.version, now)
 	differences := strings.Join(provider.Differences(t.remote.document, want), "; ")
-	if t.edits.add(now) {
+	if t.edits.tooMany() {
 		record.Contested = true
 		if err := ts.writeRecord(ctx, t, g, record); err != nil {
 			return record, err

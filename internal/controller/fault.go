@@ -49,13 +49,13 @@ func (f *fault) wait(now time.Time, document string) time.Duration {
 
 // attempt is what failed, in the words of messages, events and the log.
 type attempt struct {
-	verb, event, action, log string
-	document                 string // the hash of the document, of a push
+	outcome, event, action, log string
+	document                    string // the hash of the document, of a push
 }
 
 // add notes a failed attempt and returns when the next one is due.
 func (f *fault) add(err error, a attempt, now time.Time) time.Duration {
-	f.cause = a.verb + " " + explain(err)
+	f.cause = a.outcome + " " + explain(err)
 	_, f.needsPerson = errors.AsType[personError](err)
 	if f.needsPerson {
 		f.message = f.cause

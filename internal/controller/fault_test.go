@@ -14,7 +14,7 @@ import (
 
 var (
 	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	push    = attempt{verb: "The tunnel keeps its last configuration.", document: "wanted"}
+	push    = attempt{outcome: "The tunnel keeps its last configuration.", document: "wanted"}
 	errDown = &provider.UnavailableError{Err: errors.New("connection refused")}
 )
 

@@ -24,13 +24,19 @@ const maxNameLength = 96
 // of that name is the Gateway's, whoever remembers it or not: a cluster that is
 // built anew under its old ID finds its tunnels by it.
 func (ts *tunnels) name(g *gatewayv1.Gateway) string {
-	name := strings.Join([]string{ts.clusterID, g.Namespace, g.Name}, "-")
-	if len(name) <= maxNameLength {
+	parts := []string{ts.clusterID, g.Namespace, g.Name}
+	return cut(strings.Join(parts, "-"), strings.Join(parts, "/"), maxNameLength)
+}
+
+// cut shortens a name that is longer than length, and tells it apart from
+// others by the hash of the key.
+func cut(name, key string, length int) string {
+	if len(name) <= length {
 		return name
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{ts.clusterID, g.Namespace, g.Name}, "/")))
+	sum := sha256.Sum256([]byte(key))
 	suffix := "-" + hex.EncodeToString(sum[:5])
-	return name[:maxNameLength-len(suffix)] + suffix
+	return name[:length-len(suffix)] + suffix
 }
 
 // ensure finds or creates the Gateway's tunnel, and records it before its first
@@ -47,9 +53,6 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 	}
 	found, err := t.provider.EnsureTunnel(ctx, provider.TunnelSpec{Name: ts.name(g)})
 	if err != nil {
-		return err
-	}
-	if err := ts.take(ctx, g, found.ID); err != nil {
 		return err
 	}
 	if found.Created {
@@ -77,7 +80,7 @@ func (ts *tunnels) keep(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 		return err
 	}
 	if other == nil {
-		return ts.reserve(t.record.Tunnel, loadedKey(g))
+		return nil
 	}
 	err = ts.prove(ctx, t, g)
 	_, stranger := errors.AsType[*strangerError](err)
@@ -88,18 +91,13 @@ func (ts *tunnels) keep(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 			"Tunnel %s, which this Gateway's record names, belongs to Gateway %s; this one gets a tunnel of its own.",
 			t.record.Tunnel, client.ObjectKeyFromObject(other)))
 		return ts.drop(ctx, t, g)
-	case err != nil:
-		return err
 	}
-	return ts.reserve(t.record.Tunnel, loadedKey(g))
+	return err
 }
 
 // drop forgets the recorded tunnel. The next attempt looks for one by name.
 func (ts *tunnels) drop(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	ts.mu.Lock()
-	delete(ts.owners, t.record.Tunnel)
-	ts.mu.Unlock()
-	t.remote, t.inEffect, t.unanswered, t.proven = remote{}, "", "", false
+	t.unknown()
 	err := ts.writeRecord(ctx, t, g, state.Record{Controller: ts.controllerName, Account: ts.credentials.ID})
 	if err != nil {
 		return err
@@ -107,11 +105,13 @@ func (ts *tunnels) drop(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 	return ts.ensure(ctx, t, g)
 }
 
-// lost drops the record of a tunnel that somebody deleted, and makes a new
-// one.
+// lost drops the record of a tunnel that is deleted, and makes a new one. We
+// may have begun that ourselves, while the class was another controller's.
 func (ts *tunnels) lost(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	ts.event(g, corev1.EventTypeWarning, "TunnelLost", "Create",
-		fmt.Sprintf("Tunnel %s was deleted by somebody else; unless another of its name is there, a new one is made, with a new address.", t.record.Tunnel))
+	if t.record.Tunnel != t.deleted {
+		ts.event(g, corev1.EventTypeWarning, "TunnelLost", "Create",
+			fmt.Sprintf("Tunnel %s was deleted by somebody else; unless another of its name is there, a new one is made, with a new address.", t.record.Tunnel))
+	}
 	return ts.drop(ctx, t, g)
 }
 
@@ -164,32 +164,8 @@ func (ts *tunnels) ours(ctx context.Context, g *gatewayv1.Gateway) (bool, error)
 	return err == nil && class.Spec.ControllerName == ts.controllerName, client.IgnoreNotFound(err)
 }
 
-// take reserves a tunnel that was found by its name for the Gateway, unless
-// another one has it.
-func (ts *tunnels) take(ctx context.Context, g *gatewayv1.Gateway, id provider.TunnelID) error {
-	other, err := ts.recordedBy(ctx, id, g)
-	if err != nil {
-		return err
-	}
-	if other != nil {
-		return &takenError{name: ts.name(g), gateway: client.ObjectKeyFromObject(other)}
-	}
-	return ts.reserve(id, loadedKey(g))
-}
-
-// reserve keeps two workers from the same tunnel.
-func (ts *tunnels) reserve(id provider.TunnelID, key state.Key) error {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if owner, ok := ts.owners[id]; ok && owner != key {
-		return &takenError{name: string(id), gateway: owner.NamespacedName}
-	}
-	ts.owners[id] = key
-	return nil
-}
-
-// recordedBy returns another Gateway whose record names the tunnel, the oldest
-// if there are several, or nil.
+// recordedBy returns another Gateway whose record names the tunnel too, the
+// oldest if there are several, or nil.
 func (ts *tunnels) recordedBy(ctx context.Context, id provider.TunnelID, g *gatewayv1.Gateway) (*gatewayv1.Gateway, error) {
 	var list gatewayv1.GatewayList
 	err := ts.client.List(ctx, &list, client.MatchingFields{state.IndexTunnel: string(id)}, client.UnsafeDisableDeepCopy)
@@ -218,7 +194,7 @@ func older(a, b *gatewayv1.Gateway) bool {
 	return client.ObjectKeyFromObject(a).String() < client.ObjectKeyFromObject(b).String()
 }
 
-// takenError: another Gateway has the tunnel, or an older right to it.
+// takenError: another Gateway has an older right to the tunnel's name.
 type takenError struct {
 	name    string
 	gateway types.NamespacedName

@@ -2,10 +2,11 @@ package controller
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -15,7 +16,7 @@ import (
 
 // inventory looks at all tunnels of the account from time to time, by one list
 // and not by a read for each Gateway. A tunnel that is missing is looked for;
-// one whose connectors are not all well may have a new token.
+// one that has lost connectors may have a new token.
 type inventory struct {
 	tunnels  *tunnels
 	interval time.Duration
@@ -59,8 +60,13 @@ func (i *inventory) look(ctx context.Context) error {
 	for _, t := range list {
 		statuses[t.ID] = t.Status
 	}
-	for id, key := range i.tunnels.known() {
-		if status, ok := statuses[id]; !ok || status != provider.TunnelHealthy {
+	known, err := i.tunnels.known(ctx)
+	if err != nil {
+		return err
+	}
+	for key, id := range known {
+		status, ok := statuses[id]
+		if !ok || status == provider.TunnelDegraded || status == provider.TunnelDown {
 			i.tunnels.doubt(key, doubt{missing: !ok})
 			i.wake(key)
 		}
@@ -78,11 +84,20 @@ func (ts *tunnels) doubt(key state.Key, d doubt) {
 	ts.doubts[key] = d
 }
 
-// known returns the tunnels that Gateways have.
-func (ts *tunnels) known() map[provider.TunnelID]state.Key {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	return maps.Clone(ts.owners)
+// known returns the tunnels that the records of our Gateways name.
+func (ts *tunnels) known(ctx context.Context) (map[state.Key]provider.TunnelID, error) {
+	var list gatewayv1.GatewayList
+	if err := ts.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Gateways: %w", err)
+	}
+	known := map[state.Key]provider.TunnelID{}
+	for i := range list.Items {
+		g := &list.Items[i]
+		if record, _ := state.ReadRecord(g); record.Controller == ts.controllerName && record.Tunnel != "" {
+			known[loadedKey(g)] = record.Tunnel
+		}
+	}
+	return known, nil
 }
 
 // settleDoubt takes what the inventory found as a reason to look again.

@@ -87,9 +87,7 @@ func (k *credentialsKeeper) needed(ctx context.Context, secret types.NamespacedN
 		return false, fmt.Errorf("looking for Gateways that need the API token: %w", err)
 	}
 	for i := range list.Items {
-		g := &list.Items[i]
-		record, _ := state.ReadRecord(g) // one that does not parse is no record
-		if controllerutil.ContainsFinalizer(g, state.Finalizer) && (record.Controller == "" || record.Controller == k.controllerName) {
+		if heldBy(k.controllerName, &list.Items[i]) {
 			return true, nil
 		}
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,8 +57,8 @@ func (l *life) restart(c client.Client) {
 		client: c, live: c, credentials: newCredentials(account, c, c), events: l.events,
 		controllerName: ourName, clusterID: "west", driftInterval: 10 * time.Minute,
 		now:       func() time.Time { return l.clock },
-		byGateway: map[state.Key]*tunnel{}, owners: map[provider.TunnelID]state.Key{},
-		doubts: map[state.Key]doubt{}, letGone: map[state.Key]provider.TunnelID{},
+		byGateway: map[state.Key]*tunnel{},
+		doubts:    map[state.Key]doubt{}, letGone: map[state.Key]provider.TunnelID{},
 	}
 }
 
@@ -258,11 +259,44 @@ func TestEdits(t *testing.T) {
 		var e edits
 		var got []bool
 		for i := range test.want {
-			got = append(got, e.add(noon.Add(time.Duration(i)*test.gap)))
+			e.add(provider.Version(i), noon.Add(time.Duration(i)*test.gap))
+			got = append(got, e.tooMany())
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: too many (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// An edit is noticed once, however often it cannot be put right.
+func TestEditThatCannotBePutRight(t *testing.T) {
+	for name, err := range map[string]error{
+		"down":    errDown,
+		"limited": &provider.RateLimitedError{RetryAfter: time.Second},
+		"budget":  &provider.RateLimitedError{RetryAfter: time.Second, Budget: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			l.must("a.example.com")
+			l.clock = l.clock.Add(time.Hour)
+			l.cloud.SetDocument(l.tunnelID(), wants("foreign.example.com"))
+			l.told()
+			l.cloud.Fail(fakeprovider.OpConfigure, err, err, err)
+			for range 3 {
+				_, again := l.pass("a.example.com")
+				l.clock = l.clock.Add(again)
+			}
+			l.must("a.example.com")
+			edits := 0
+			for _, e := range l.told() {
+				if strings.HasPrefix(e, "Warning ForeignEdit") {
+					edits++
+				}
+			}
+			if edits != 1 || l.loaded().Record.Contested {
+				t.Errorf("the edit was told %d times; a fight: %t", edits, l.loaded().Record.Contested)
+			}
+		})
 	}
 }
 

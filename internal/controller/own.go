@@ -34,7 +34,9 @@ func (ts *tunnels) claim(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) e
 		case live.Controller != "" && live.Controller != ts.controllerName:
 			held = &heldError{controller: live.Controller}
 			return false
-		case t.recorded: // what this process wrote is the newest
+		case t.recorded && (live.Controller != "" || !t.fault.needsPerson):
+			// What this process wrote is the newest. Only who was asked to may take
+			// it off.
 		case live.Controller == ts.controllerName:
 			record = live
 		default:
@@ -55,7 +57,8 @@ func (ts *tunnels) claim(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) e
 	}
 	if record != t.record {
 		// It is that of an earlier leader, or a user took off a wrong one.
-		t.record, t.proven, t.remote = record, false, remote{}
+		t.record = record
+		t.unknown()
 	}
 	return nil
 }
@@ -65,6 +68,13 @@ func (ts *tunnels) claimed(t *tunnel, g *gatewayv1.Gateway) bool {
 	return t.record.Controller == ts.controllerName &&
 		controllerutil.ContainsFinalizer(g, state.Finalizer) &&
 		g.Annotations[state.RecordAnnotation] == t.record.String()
+}
+
+// heldBy reports whether the Gateway has our finalizer; without a record nobody
+// can tell whose it is.
+func heldBy(controllerName gatewayv1.GatewayController, g *gatewayv1.Gateway) bool {
+	record, _ := state.ReadRecord(g) // one that does not parse is no record
+	return controllerutil.ContainsFinalizer(g, state.Finalizer) && (record.Controller == "" || record.Controller == controllerName)
 }
 
 // holds reports whether the Gateway is kept by us: it has the finalizer, and

@@ -18,7 +18,9 @@ import (
 // apply makes the tunnel exist and its document the wanted one. It returns how
 // that went and when to come back.
 func (ts *tunnels) apply(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (gateway.Push, time.Duration) {
-	t.leaving = false
+	if t.leaving {
+		t.leaving, t.fault = false, fault{}
+	}
 	document := want.Hash()
 	if paused(g) {
 		return ts.pause(ctx, t, g, document)
@@ -58,7 +60,7 @@ func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway,
 		return t.unfinished(document, t.fault.message), wait
 	}
 	message, wait := ts.failed(ctx, t, g, err, &t.fault, attempt{
-		verb: "The tunnel keeps its last configuration.", event: "PushFailed", action: "Push",
+		outcome: "The tunnel keeps its last configuration.", event: "PushFailed", action: "Push",
 		log: "the tunnel is not up to date", document: document,
 	})
 	if !t.fault.needsPerson {
@@ -83,11 +85,11 @@ func (t *tunnel) unfinished(document, why string) gateway.Push {
 	}
 }
 
-// pause leaves everything at Cloudflare as it is. Whoever pauses a Gateway has
-// also seen what was wrong with it.
+// pause leaves everything at Cloudflare as it is, and only looks at it. Whoever
+// pauses a Gateway has also seen what was wrong with it.
 func (ts *tunnels) pause(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, document string) (gateway.Push, time.Duration) {
 	t.fault, t.edits = fault{}, edits{}
-	if t.record.Contested {
+	if ts.ownTunnel(t) != "" && t.record.Contested {
 		record := t.record
 		record.Contested = false
 		if err := ts.writeRecord(ctx, t, g, record); err != nil {
@@ -95,9 +97,30 @@ func (ts *tunnels) pause(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, d
 			return t.unfinished(document, messagePaused), lastRetry
 		}
 	}
+	wait := ts.look(ctx, t, document)
 	push := t.unfinished(document, messagePaused)
 	push.Message = messagePaused
-	return push, 0
+	return push, wait
+}
+
+// look finds out whether the document is in effect, as far as that can be
+// known, and returns when to look again.
+func (ts *tunnels) look(ctx context.Context, t *tunnel, document string) time.Duration {
+	p, err := ts.credentials.provider(ctx)
+	if err != nil || ts.ownTunnel(t) == "" || t.record.Account != ts.credentials.ID {
+		return 0
+	}
+	t.use(p)
+	if err := ts.refresh(ctx, t, document); err != nil {
+		if wait, turn := itsTurn(err); turn {
+			return wait
+		}
+		return lastRetry
+	}
+	if t.inEffect = ""; t.remote.document.Hash() == document {
+		t.inEffect = document
+	}
+	return ts.untilRead(t)
 }
 
 var messagePaused = fmt.Sprintf("The Gateway is paused by its annotation %s: changes are computed, and not pushed.", state.PausedAnnotation)
@@ -128,6 +151,7 @@ func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 	if err := ts.prove(ctx, t, g); err != nil {
 		return err
 	}
+	record.Late = t.remote.pending(ts.now())
 	if err := ts.writeRecord(ctx, t, g, record); err != nil {
 		return err
 	}

@@ -109,7 +109,9 @@ func (r *reconciler) push(
 // and takes back what was said about it. For a key that never was ours there is
 // nothing to take back.
 func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.Loaded) (reconcile.Result, error) {
-	r.overlaps.gone(key.NamespacedName)
+	if key.Kind == gateway.KindGateway {
+		r.overlaps.gone(key.NamespacedName)
+	}
 	report := gateway.Withdraw(key, loaded.Snapshot)
 	if !r.tunnels.holds(loaded) {
 		r.tunnels.forget(key)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,15 +24,22 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (
 		// Whatever kept a push waiting does not keep the deletion waiting.
 		t.leaving, t.fault = true, fault{}
 	}
-	if wait := t.fault.wait(ts.now(), ""); wait > 0 && !retained(g) {
-		return t.fault.message, wait
+	if p, err := ts.credentials.provider(ctx); err == nil {
+		t.use(p)
+	}
+	if wait := max(t.fault.wait(ts.now(), ""), t.turn.wait(ts.now(), "")); wait > 0 && !retained(g) {
+		return cmp.Or(t.fault.message, messageKept), wait
 	}
 	err := ts.giveBack(provider.WithPriority(ctx, provider.PriorityDeletion), t, g)
 	if err == nil {
 		return "", 0
 	}
+	if wait, turn := itsTurn(err); turn {
+		t.turn = awaited{until: ts.now().Add(wait)}
+		return cmp.Or(t.fault.message, messageKept), wait
+	}
 	return ts.failed(ctx, t, g, err, &t.fault, attempt{
-		verb: messageKept, event: "DeletionFailed", action: "Delete", log: "the tunnel is not deleted",
+		outcome: messageKept, event: "DeletionFailed", action: "Delete", log: "the tunnel is not deleted",
 	})
 }
 
@@ -84,6 +92,9 @@ func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 	if err != nil || id == "" {
 		return err
 	}
+	// From here on nobody knows whether it is there, should the class come back.
+	t.unknown()
+	t.deleted = id
 	if err := p.DeleteTunnel(ctx, id); err != nil {
 		return err
 	}
@@ -109,7 +120,7 @@ func (ts *tunnels) toDelete(ctx context.Context, t *tunnel, g *gatewayv1.Gateway
 	if found.ID == "" {
 		return "", nil
 	}
-	err = errors.Join(ts.checkName(ctx, g), ts.take(ctx, g, found.ID))
+	err = ts.checkName(ctx, g)
 	if _, taken := errors.AsType[*takenError](err); taken {
 		return "", nil
 	}

@@ -38,17 +38,28 @@ func (r *remote) sooner(then time.Time) {
 
 // mayArrive notes a write whose answer will not be seen.
 func (r *remote) mayArrive(document string, now time.Time) {
-	r.late, r.settled = append(r.late, document), now.Add(provider.CallTimeout)
+	if document != "" && !r.wrote(document) {
+		r.late = append(r.late, document)
+	}
+	r.settled = now.Add(provider.CallTimeout)
 }
 
-// settle makes sure that the document is read once more when nothing can
-// arrive late any more: what is there now may be replaced until then.
+// settle makes sure, after a write, that the document is read once more when
+// nothing can arrive late any more: what was written may be replaced until then.
 func (r *remote) settle(now time.Time) {
 	if now.Before(r.settled) {
 		r.sooner(r.settled.Add(time.Second))
 	} else {
 		r.late = nil
 	}
+}
+
+// pending returns the last document that may arrive late, or "".
+func (r *remote) pending(now time.Time) string {
+	if len(r.late) == 0 || !now.Before(r.settled) {
+		return ""
+	}
+	return r.late[len(r.late)-1]
 }
 
 // wrote reports whether a document came by a write of ours that was late.
@@ -60,7 +71,7 @@ func (ts *tunnels) refresh(ctx context.Context, t *tunnel, want string) error {
 		return nil
 	}
 	ctx = provider.WithPriority(ctx, t.readPriority(want))
-	err := ts.read(ctx, t, t.record.Tunnel)
+	err := ts.read(ctx, t)
 	if wait, turn := itsTurn(err); turn && t.remote.known {
 		// Nothing is known to have changed; the look can wait.
 		t.remote.readAt = ts.now().Add(wait)
@@ -82,18 +93,20 @@ func (t *tunnel) readPriority(want string) provider.Priority {
 	}
 }
 
-func (ts *tunnels) read(ctx context.Context, t *tunnel, id provider.TunnelID) error {
-	document, version, err := t.provider.Configuration(ctx, id)
+func (ts *tunnels) read(ctx context.Context, t *tunnel) error {
+	document, version, err := t.provider.Configuration(ctx, t.record.Tunnel)
 	if err != nil {
 		return err
 	}
 	now, r := ts.now(), &t.remote
 	if r.settled.IsZero() { // an earlier process may have had a write under way
+		r.mayArrive(t.record.Late, now)
 		r.mayArrive(t.record.Hash, now)
 	}
 	r.known, r.document, r.version, r.readAt = true, document, version, ts.nextRead()
-	if last := len(r.late) - 1; last >= 0 && document.Hash() != r.late[last] {
-		r.settle(now)
+	arrived := len(r.late) == 0 || len(r.late) == 1 && r.wrote(document.Hash())
+	if !arrived && now.Before(r.settled) {
+		r.sooner(r.settled.Add(time.Second))
 	}
 	return nil
 }

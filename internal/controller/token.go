@@ -2,10 +2,9 @@ package controller
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,14 +24,21 @@ import (
 // its tunnel.
 const TokenKey = "token"
 
+// tokenInterval is how often Cloudflare is asked for a token that nothing seems
+// to be wrong with.
+const tokenInterval = 24 * time.Hour
+
 // token is what is known of the Secret that holds the tunnel's token.
 type token struct {
 	// version is the Secret's resourceVersion at which it was found right.
 	version string
 	// suspect: the token may have been replaced at Cloudflare.
 	suspect bool
-	turn    awaited
-	fault   fault
+	// askAt is when Cloudflare is asked for the token without any suspicion:
+	// running connectors do not mind that it was replaced, new ones do.
+	askAt time.Time
+	turn  awaited
+	fault fault
 }
 
 // keepToken makes sure that the Gateway's Secret holds the token of its tunnel,
@@ -52,7 +58,7 @@ func (ts *tunnels) keepToken(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 		return ts.driftInterval
 	}
 	_, wait := ts.failed(ctx, t, g, err, &t.token.fault, attempt{
-		verb: "The tunnel's token is not in its Secret.", event: "TokenFailed", action: "Connect",
+		outcome: "The tunnel's token is not in its Secret.", event: "TokenFailed", action: "Connect",
 		log: "the tunnel's token is not in its Secret",
 	})
 	return wait
@@ -62,9 +68,11 @@ func (ts *tunnels) keepToken(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 // the token from the API only when the Secret does not have it.
 func (ts *tunnels) writeToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
 	key := client.ObjectKey{Namespace: g.Namespace, Name: tokenSecretName(g.Name)}
+	t.token.suspect = t.token.suspect || !t.token.askAt.IsZero() && !ts.now().Before(t.token.askAt)
 	if !t.token.suspect && t.token.version != "" {
 		cached := secretMetadata(key)
-		if err := ts.client.Get(ctx, key, cached); err == nil && cached.ResourceVersion == t.token.version {
+		err := ts.client.Get(ctx, key, cached)
+		if err == nil && cached.ResourceVersion == t.token.version && contains(cached.Labels, tokenLabels(g)) {
 			return nil
 		}
 	}
@@ -77,7 +85,7 @@ func (ts *tunnels) writeToken(ctx context.Context, t *tunnel, g *gatewayv1.Gatew
 	case !metav1.IsControlledBy(&secret, g):
 		return &secretTakenError{secret: key.String()}
 	}
-	held := provider.Token(secret.Data[TokenKey])
+	held, askAt := provider.Token(secret.Data[TokenKey]), ts.now().Add(rand.N(tokenInterval)) // #nosec G404 -- not for security
 	if t.token.suspect || !ts.isFor(held, t.record) {
 		priority := provider.PriorityChange
 		if t.token.suspect {
@@ -86,6 +94,10 @@ func (ts *tunnels) writeToken(ctx context.Context, t *tunnel, g *gatewayv1.Gatew
 		if held, err = t.provider.Token(provider.WithPriority(ctx, priority), t.record.Tunnel); err != nil {
 			return err
 		}
+		askAt = ts.now().Add(tokenInterval)
+	}
+	if t.token.askAt.IsZero() || t.token.suspect {
+		t.token.askAt = askAt
 	}
 	return ts.applyToken(ctx, t, &secret, tokenSecret(g, held))
 }
@@ -136,16 +148,9 @@ const (
 // tokenSecret is the Secret of a Gateway: owned by it, and with the labels that
 // its spec.infrastructure asks for.
 func tokenSecret(g *gatewayv1.Gateway, value provider.Token) *corev1.Secret {
-	labels := map[string]string{}
-	if g.Spec.Infrastructure != nil {
-		for name, label := range g.Spec.Infrastructure.Labels {
-			labels[string(name)] = string(label)
-		}
-	}
-	maps.Copy(labels, map[string]string{managedByLabel: managedBy, gatewayv1.GatewayNameLabelKey: within(g.Name, 63)})
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: g.Namespace, Name: tokenSecretName(g.Name), Labels: labels,
+			Namespace: g.Namespace, Name: tokenSecretName(g.Name), Labels: tokenLabels(g),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: gatewayv1.GroupVersion.String(), Kind: gateway.KindGateway, Name: g.Name, UID: g.UID,
 				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
@@ -155,22 +160,23 @@ func tokenSecret(g *gatewayv1.Gateway, value provider.Token) *corev1.Secret {
 	}
 }
 
+func tokenLabels(g *gatewayv1.Gateway) map[string]string {
+	labels := map[string]string{}
+	if g.Spec.Infrastructure != nil {
+		for name, label := range g.Spec.Infrastructure.Labels {
+			labels[string(name)] = string(label)
+		}
+	}
+	maps.Copy(labels, map[string]string{managedByLabel: managedBy, gatewayv1.GatewayNameLabelKey: cut(g.Name, g.Name, 63)})
+	return labels
+}
+
 const tokenSuffix = "-tunnel-token"
 
 // tokenSecretName is the name of the Secret of a Gateway.
 func tokenSecretName(gatewayName string) string {
 	const longest = 253
-	return within(gatewayName, longest-len(tokenSuffix)) + tokenSuffix
-}
-
-// within cuts a name to a length, and replaces what is too much by a hash.
-func within(name string, length int) string {
-	if len(name) <= length {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	suffix := "-" + hex.EncodeToString(sum[:5])
-	return name[:length-len(suffix)] + suffix
+	return cut(gatewayName, gatewayName, longest-len(tokenSuffix)) + tokenSuffix
 }
 
 // deleteToken deletes the Gateway's Secret.

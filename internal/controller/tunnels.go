@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +28,6 @@ type tunnels struct {
 
 	mu        sync.Mutex
 	byGateway map[state.Key]*tunnel
-	owners    map[provider.TunnelID]state.Key
 	// letGone are the tunnels that Gateways had last: the cache may name them
 	// for a moment longer.
 	letGone map[state.Key]provider.TunnelID
@@ -60,6 +58,8 @@ type tunnel struct {
 	fault   fault
 	token   token
 	leaving bool // the Gateway is being let go
+	// deleted is the tunnel that we began to delete.
+	deleted provider.TunnelID
 }
 
 // of returns the tunnel of a loaded Gateway. What this process recorded is
@@ -105,7 +105,6 @@ func (ts *tunnels) forget(key state.Key) {
 	delete(ts.byGateway, key)
 	delete(ts.doubts, key)
 	delete(ts.letGone, key)
-	maps.DeleteFunc(ts.owners, func(_ provider.TunnelID, owner state.Key) bool { return owner == key })
 }
 
 // ownTunnel returns the tunnel, or nothing when another controller holds it.
@@ -133,6 +132,12 @@ func (t *tunnel) use(p provider.Provider) {
 	if t.provider != p {
 		t.provider, t.fault, t.token.fault = p, fault{}, fault{}
 	}
+}
+
+// unknown forgets what was known of the tunnel: it is another one, or is being
+// deleted.
+func (t *tunnel) unknown() {
+	t.remote, t.inEffect, t.unanswered, t.proven, t.token = remote{}, "", "", false, token{}
 }
 
 // paused: the user asks us to change nothing at Cloudflare.

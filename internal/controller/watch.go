@@ -124,7 +124,7 @@ func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.Endpo
 // the API token concerns all of them.
 func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
 	if client.ObjectKeyFromObject(secret) == w.credentials {
-		return w.fromOurClasses(ctx)
+		return w.fromOurs(ctx)
 	}
 	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
 	keys, err := w.fromGateways(ctx, refers)
@@ -138,24 +138,25 @@ func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMet
 	return append(keys, sets...), err
 }
 
-// fromOurClasses returns every Gateway of ours.
-func (w watches) fromOurClasses(ctx context.Context) ([]state.Key, error) {
+// fromOurs returns every Gateway of our classes, and those that we still hold.
+func (w watches) fromOurs(ctx context.Context) ([]state.Key, error) {
 	var classes gatewayv1.GatewayClassList
 	if err := w.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	var keys []state.Key
+	ours := map[gatewayv1.ObjectName]bool{}
 	for i := range classes.Items {
-		if classes.Items[i].Spec.ControllerName != w.controllerName {
-			continue
-		}
-		found, err := w.fromClass(ctx, &classes.Items[i])
-		if err != nil {
-			return keys, err
-		}
-		keys = append(keys, found...)
+		ours[gatewayv1.ObjectName(classes.Items[i].Name)] = classes.Items[i].Spec.ControllerName == w.controllerName
 	}
-	return keys, nil
+	var list gatewayv1.GatewayList
+	err := w.reader.List(ctx, &list, client.UnsafeDisableDeepCopy)
+	var keys []state.Key
+	for i := range list.Items {
+		if g := &list.Items[i]; ours[g.Spec.GatewayClassName] || heldBy(w.controllerName, g) {
+			keys = append(keys, loadedKey(g))
+		}
+	}
+	return keys, err
 }
 
 // fromGrant maps a grant to whatever is in the namespaces that it speaks of.

@@ -116,15 +116,14 @@ func (p Push) forTenants() Push {
 
 // programmed adds the condition Programmed for something that is valid.
 // current are its conditions as they stand: while an attempt is outstanding,
-// what was programmed in this generation still is.
+// the outcome of the one before still counts.
 func (c *conditions) programmed(push Push, current []metav1.Condition) {
 	switch {
 	case push.State == PushSucceeded:
 		c.set(typeProgrammed, true, reasonProgrammed, strings.TrimSpace(messageProgrammed+" "+push.Message))
 	case push.State == PushFailed:
 		c.set(typeProgrammed, false, reasonPending, push.Message)
-	case c.isProgrammed(current):
-		c.set(typeProgrammed, true, reasonProgrammed, messageProgrammed)
+	case c.keepProgrammed(current):
 	default:
 		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageBeingWritten))
 	}
@@ -135,9 +134,19 @@ const (
 	messageBeingWritten = "The tunnel's configuration is being written."
 )
 
-func (c *conditions) isProgrammed(current []metav1.Condition) bool {
+// keepProgrammed adds the condition as it stands, when it is the outcome of an
+// attempt for this generation.
+func (c *conditions) keepProgrammed(current []metav1.Condition) bool {
 	existing := meta.FindStatusCondition(current, typeProgrammed)
-	return existing != nil && existing.Status == metav1.ConditionTrue && existing.ObservedGeneration == c.generation
+	if existing == nil || existing.ObservedGeneration != c.generation || existing.Message == messageParentNotAccepted {
+		return false
+	}
+	programmed := existing.Status == metav1.ConditionTrue && existing.Reason == reasonProgrammed
+	pending := existing.Status == metav1.ConditionFalse && existing.Reason == reasonPending
+	if programmed || pending {
+		c.set(typeProgrammed, programmed, existing.Reason, existing.Message)
+	}
+	return programmed || pending
 }
 
 // listenerConditions are those of a row of the hostname table. parent is why

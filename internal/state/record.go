@@ -67,6 +67,9 @@ type Record struct {
 	// Previous is the hash of the one before it, which is in effect until the
 	// write ends.
 	Previous string `json:"previous,omitempty"`
+	// Late is the hash of a document that was given up shortly before the last
+	// one was written, and may replace it yet.
+	Late string `json:"late,omitempty"`
 	// Contested is true when somebody else kept changing the document, so that
 	// it is not written until the Gateway has been paused.
 	Contested bool `json:"contested,omitempty"`
@@ -87,7 +90,7 @@ func (r Record) MayReplace() bool { return r.Origin == OriginCreated || r.TakenO
 // Writing returns the record for the moment before the document with the hash
 // is written: until the write has ended, either document may be in effect.
 func (r Record) Writing(hash, inEffect string) Record {
-	r.Hash, r.Previous = hash, inEffect
+	r.Hash, r.Previous, r.Late = hash, inEffect, ""
 	return r
 }
 
