@@ -36,7 +36,8 @@ func cut(name, key string, length int) string {
 	}
 	sum := sha256.Sum256([]byte(key))
 	suffix := "-" + hex.EncodeToString(sum[:5])
-	return name[:length-len(suffix)] + suffix
+	// A part of a DNS name may not end with what the cut could leave.
+	return strings.TrimRight(name[:length-len(suffix)], "-.") + suffix
 }
 
 // ensure finds or creates the Gateway's tunnel, and records it before its first

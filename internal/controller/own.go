@@ -26,21 +26,12 @@ func (ts *tunnels) claim(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) e
 	if ts.claimed(t, g) {
 		return nil
 	}
-	record := t.record
+	var record state.Record
 	var held error
 	err := changeFinalizers(ctx, ts.client, ts.live, g, func(o client.Object) bool {
 		live, _ := state.ReadRecord(o) // one that does not parse is no record
-		switch {
-		case live.Controller != "" && live.Controller != ts.controllerName:
-			held = &heldError{controller: live.Controller}
+		if record, held = ts.toRecord(t, live); held != nil {
 			return false
-		case t.recorded && (live.Controller != "" || !t.fault.needsPerson):
-			// What this process wrote is the newest. Only who was asked to may take
-			// it off.
-		case live.Controller == ts.controllerName:
-			record = live
-		default:
-			record = state.Record{Controller: ts.controllerName, Account: ts.credentials.ID}
 		}
 		added := controllerutil.AddFinalizer(o, state.Finalizer)
 		changed := o.GetAnnotations()[state.RecordAnnotation] != record.String()
@@ -61,6 +52,21 @@ func (ts *tunnels) claim(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) e
 		t.unknown()
 	}
 	return nil
+}
+
+// toRecord returns what the live object's record has to be, given what it is.
+func (ts *tunnels) toRecord(t *tunnel, live state.Record) (state.Record, error) {
+	switch {
+	case live.Controller != "" && live.Controller != ts.controllerName:
+		return state.Record{}, &heldError{controller: live.Controller}
+	case t.recorded && (live.Controller != "" || !t.fault.needsPerson):
+		// What this process wrote is the newest. Only who was asked to may take it
+		// off.
+		return t.record, nil
+	case live.Controller == ts.controllerName:
+		return live, nil
+	}
+	return state.Record{Controller: ts.controllerName, Account: ts.credentials.ID}, nil
 }
 
 // claimed reports whether the cached Gateway has finalizer and record already.

@@ -67,43 +67,62 @@ func (ts *tunnels) keepToken(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 // writeToken reads the Secret when it is not the one that was found right, and
 // the token from the API only when the Secret does not have it.
 func (ts *tunnels) writeToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	key := client.ObjectKey{Namespace: g.Namespace, Name: tokenSecretName(g.Name)}
 	t.token.suspect = t.token.suspect || !t.token.askAt.IsZero() && !ts.now().Before(t.token.askAt)
-	if !t.token.suspect && t.token.version != "" {
-		cached := secretMetadata(key)
-		err := ts.client.Get(ctx, key, cached)
-		if err == nil && cached.ResourceVersion == t.token.version && contains(cached.Labels, tokenLabels(g)) {
-			return nil
-		}
+	if !t.token.suspect && ts.tokenStands(ctx, t, g) {
+		return nil
 	}
-	var secret corev1.Secret
-	err := ts.live.Get(ctx, key, &secret)
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return fmt.Errorf("reading Secret %s: %w", key, err)
-	case !metav1.IsControlledBy(&secret, g):
-		return &secretTakenError{secret: key.String()}
+	secret, err := ts.readToken(ctx, g)
+	if err != nil {
+		return err
 	}
-	held, askAt := provider.Token(secret.Data[TokenKey]), ts.now().Add(rand.N(tokenInterval)) // #nosec G404 -- not for security
-	if t.token.suspect || !ts.isFor(held, t.record) {
-		priority := provider.PriorityChange
-		if t.token.suspect {
-			priority = provider.PriorityDrift
-		}
-		if held, err = t.provider.Token(provider.WithPriority(ctx, priority), t.record.Tunnel); err != nil {
+	held := provider.Token(secret.Data[TokenKey])
+	if t.token.suspect || !isFor(held, t.record) {
+		if held, err = ts.askToken(ctx, t); err != nil {
 			return err
 		}
-		askAt = ts.now().Add(tokenInterval)
+	} else if t.token.askAt.IsZero() {
+		t.token.askAt = ts.now().Add(tokenInterval/2 + rand.N(tokenInterval/2)) // #nosec G404 -- not for security
 	}
-	if t.token.askAt.IsZero() || t.token.suspect {
-		t.token.askAt = askAt
+	return ts.applyToken(ctx, t, secret, tokenSecret(g, held))
+}
+
+// tokenStands reports whether the Secret is as it was when it was found right.
+func (ts *tunnels) tokenStands(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) bool {
+	cached := secretMetadata(tokenSecretKey(g))
+	err := ts.client.Get(ctx, tokenSecretKey(g), cached)
+	return err == nil && cached.ResourceVersion == t.token.version && contains(cached.Labels, tokenLabels(g))
+}
+
+// readToken returns the Gateway's Secret, an empty one when there is none.
+func (ts *tunnels) readToken(ctx context.Context, g *gatewayv1.Gateway) (*corev1.Secret, error) {
+	key, secret := tokenSecretKey(g), &corev1.Secret{}
+	err := ts.live.Get(ctx, key, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return &corev1.Secret{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	case !metav1.IsControlledBy(secret, g):
+		return nil, &secretTakenError{secret: key.String()}
 	}
-	return ts.applyToken(ctx, t, &secret, tokenSecret(g, held))
+	return secret, nil
+}
+
+// askToken asks Cloudflare for the token: without haste when there is one that
+// may be as good.
+func (ts *tunnels) askToken(ctx context.Context, t *tunnel) (provider.Token, error) {
+	if t.token.suspect {
+		ctx = provider.WithPriority(ctx, provider.PriorityDrift)
+	}
+	held, err := t.provider.Token(ctx, t.record.Tunnel)
+	if err == nil {
+		t.token.askAt = ts.now().Add(tokenInterval)
+	}
+	return held, err
 }
 
 // isFor reports whether the token is one of the recorded tunnel.
-func (ts *tunnels) isFor(held provider.Token, record state.Record) bool {
+func isFor(held provider.Token, record state.Record) bool {
 	account, tunnel, err := held.Credentials()
 	return err == nil && account == record.Account && tunnel == record.Tunnel
 }
@@ -179,11 +198,14 @@ func tokenSecretName(gatewayName string) string {
 	return cut(gatewayName, gatewayName, longest-len(tokenSuffix)) + tokenSuffix
 }
 
+func tokenSecretKey(g *gatewayv1.Gateway) client.ObjectKey {
+	return client.ObjectKey{Namespace: g.Namespace, Name: tokenSecretName(g.Name)}
+}
+
 // deleteToken deletes the Gateway's Secret.
 func (ts *tunnels) deleteToken(ctx context.Context, g *gatewayv1.Gateway) error {
-	key := client.ObjectKey{Namespace: g.Namespace, Name: tokenSecretName(g.Name)}
-	secret := secretMetadata(key)
-	if err := ts.live.Get(ctx, key, secret); err != nil {
+	secret := secretMetadata(tokenSecretKey(g))
+	if err := ts.live.Get(ctx, tokenSecretKey(g), secret); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if !metav1.IsControlledBy(secret, g) {

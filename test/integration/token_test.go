@@ -45,8 +45,10 @@ var _ = Describe("tokens", func() {
 		w.delete(secret)
 		Eventually(w.token).WithArguments("shared").Should(Equal(before))
 
-		By("taking a rotated one")
+		By("taking a rotated one when connectors are lost")
 		w.edge.RotateToken(w.tunnel("shared"))
+		w.edge.Connect(w.tunnel("shared"), 1)
+		w.edge.Disconnect(w.tunnel("shared"))
 		Eventually(w.token).WithArguments("shared").ShouldNot(Equal(before))
 
 		By("deleting it with the Gateway")
