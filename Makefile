@@ -40,7 +40,7 @@ demo: build ## Run everything on this machine; DEMO_ARGS=--once checks and ends,
 test: control-plane ## Run every test; TEST=<packages> for some, RACE= without the race detector
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
-	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) $(TEST)
+	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
 	@$(MAKE) --no-print-directory fuzz
 
 .PHONY: fuzz

@@ -116,7 +116,7 @@ func (l *life) gone() bool {
 // brings creation, change and deletion to their end.
 func TestCrashAtAnyWrite(t *testing.T) {
 	for _, applied := range []bool{false, true} {
-		for at, more := 0, true; more; at++ {
+		for at, more := 0, true; more && !t.Failed(); at++ {
 			t.Run(fmt.Sprintf("write %d, applied %t", at, applied), func(t *testing.T) {
 				c := &crash{at: at, applied: applied}
 				liveAndDie(t, c)

@@ -23,7 +23,7 @@ import (
 )
 
 // What things cost is counted, never timed.
-var _ = Describe("cost", func() {
+var _ = Describe("cost", slow, func() {
 	It("takes 900 routes that come at once together", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()

@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a crash", func() {
+var _ = Describe("a crash", slow, func() {
 	// Round by round the controller is killed at a later call of every phase,
 	// until no phase has that many.
 	DescribeTable("leaves nothing wrong behind, whichever call of the API it meets", func(at func(*process) simulator.Fault) {

@@ -31,7 +31,7 @@ var disturbances = map[string]disturbance{
 // have ended and the controller has to deal with it.
 const pastRetries = 6
 
-var _ = Describe("a fault of the API", func() {
+var _ = Describe("a fault of the API", slow, func() {
 	It("leaves nothing wrong behind, whichever it is and whenever it comes", func() {
 		undisturbed()
 		type disturbed struct {

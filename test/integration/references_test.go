@@ -39,18 +39,18 @@ var _ = Describe("references", func() {
 		w.settle(ctx) // pushes that follow each other closely wait up to a second
 		secret := w.tlsSecret("cert")
 		w.create(secret)
-		Eventually(resolved, time.Second).Should(Equal("True ResolvedRefs"))
-		Eventually(w.get, time.Second).WithArguments("shared", "team.example.com", "/").Should(Equal("web"))
+		Eventually(resolved, soonEnough).Should(Equal("True ResolvedRefs"))
+		Eventually(w.get, soonEnough).WithArguments("shared", "team.example.com", "/").Should(Equal("web"))
 
 		w.settle(ctx)
 		change(secret, func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = []byte("not a certificate") })
-		Eventually(resolved, time.Second).Should(Equal("False InvalidCertificateRef"))
+		Eventually(resolved, soonEnough).Should(Equal("False InvalidCertificateRef"))
 		w.settle(ctx)
 		change(secret, func(s *corev1.Secret) { s.Data = w.tlsSecret("cert").Data })
-		Eventually(resolved, time.Second).Should(Equal("True ResolvedRefs"))
+		Eventually(resolved, soonEnough).Should(Equal("True ResolvedRefs"))
 		w.settle(ctx)
 		w.delete(secret)
-		Eventually(resolved, time.Second).Should(Equal("False InvalidCertificateRef"))
+		Eventually(resolved, soonEnough).Should(Equal("False InvalidCertificateRef"))
 	})
 
 	It("follows a ReferenceGrant that comes and goes", func() {
@@ -67,9 +67,9 @@ var _ = Describe("references", func() {
 			To:   []gatewayv1.ReferenceGrantTo{{Kind: "Service"}},
 		}}
 		other.create(grant)
-		Eventually(w.get, 2*time.Second).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
+		Eventually(w.get, soonEnough).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
 		other.delete(grant)
-		Eventually(w.get, 2*time.Second).WithArguments("shared", "home.example.com", "/").Should(Equal("500"))
+		Eventually(w.get, soonEnough).WithArguments("shared", "home.example.com", "/").Should(Equal("500"))
 	})
 
 	It("serves GRPCRoutes over HTTP/2 with TLS", func() {

@@ -94,7 +94,7 @@ var _ = Describe("serving", func() {
 		one := w.route("one-more", "web", toGateway("shared"))
 		one.Spec.Hostnames = []gatewayv1.Hostname{"one-more.example.com"}
 		w.create(one)
-		Eventually(w.hostnames, time.Second).WithArguments("shared").Should(ContainElement("one-more.example.com"))
+		Eventually(w.hostnames, soonEnough).WithArguments("shared").Should(ContainElement("one-more.example.com"))
 		Eventually(routeSays(one, "shared")).Should(Equal("True Accepted"))
 		w.settle(ctx)
 		Expect(w.edge.Count(http.MethodPut, configurations)).To(Equal(1))

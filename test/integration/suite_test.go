@@ -1,9 +1,3 @@
-// Package integration runs the controller's binary against a real API server
-// and the simulator of Cloudflare, and watches what becomes of the objects, the
-// tunnel's document and the requests through the tunnel.
-//
-// What one decision gives belongs to internal/gateway's goldens; here is what
-// only shows over time: pushes, statuses, restarts, faults.
 package integration
 
 import (
@@ -11,54 +5,128 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
+// What a part of the suite is told by its environment.
+const (
+	kubeconfigVariable = "INTEGRATION_KUBECONFIG"
+	binaryVariable     = "INTEGRATION_BINARY"
+)
+
+// soonEnough is for what has to happen within a second, on a machine that does
+// much else at the same time.
+const soonEnough = 4 * time.Second
+
+// slow is the label of specs that mostly wait.
+var slow = Label("slow")
+
+// parts are label filters: each part of the suite is a process of its own, with
+// a control plane of its own, since most specs wait most of the time. What is
+// counted in one is not disturbed by the other.
+var parts = []string{"slow", "!slow"}
+
+var (
+	kube       client.WithWatch
+	kubeconfig = os.Getenv(kubeconfigVariable)
+	binary     = os.Getenv(binaryVariable)
+)
+
 func TestIntegration(t *testing.T) {
+	if kubeconfig == "" {
+		runParts(t)
+		return
+	}
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(30 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "integration")
 }
 
-// What all specs share; each has objects, a controller and a simulator of its
-// own.
-var (
-	kube       client.WithWatch
-	kubeconfig string
-	binary     string
-)
-
-var _ = BeforeSuite(func(ctx SpecContext) {
-	dir := GinkgoT().TempDir()
-	binary = filepath.Join(dir, "tunnel-gateway")
-	arguments := []string{"build", "-o", binary}
-	if raceDetector {
-		arguments = append(arguments, "-race")
-	}
-	build := exec.CommandContext(ctx, "go", append(arguments, "github.com/tunnel-gateway/tunnel-gateway/cmd/tunnel-gateway")...)
-	out, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
-
-	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
+var _ = BeforeSuite(func() {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(control.Stop)
-	kubeconfig = filepath.Join(dir, "kubeconfig")
-	Expect(control.Kubeconfig(kubeconfig)).To(Succeed())
-	control.Config.QPS, control.Config.Burst = 1000, 1000
-	kube, err = client.NewWithWatch(control.Config, client.Options{Scheme: manifest.Scheme()})
+	config.QPS, config.Burst = 1000, 1000
+	kube, err = client.NewWithWatch(config, client.Options{Scheme: manifest.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// unique makes names that no other spec uses.
+// runParts runs all parts at once.
+func runParts(t *testing.T) {
+	program := build(t, t.TempDir())
+	if _, err := cluster.Binaries(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	for _, part := range parts {
+		running.Go(func() { runPart(t, part, program) })
+	}
+	running.Wait()
+}
+
+func runPart(t *testing.T, part, program string) {
+	control, err := cluster.Start(t.Context(), cluster.Options{})
+	if err != nil {
+		t.Errorf("part %q: %v", part, err)
+		return
+	}
+	defer func() {
+		if err := control.Stop(); err != nil {
+			t.Errorf("part %q: %v", part, err)
+		}
+	}()
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := control.Kubeconfig(config); err != nil {
+		t.Errorf("part %q: %v", part, err)
+		return
+	}
+	run := exec.CommandContext(t.Context(), os.Args[0], append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+part)...)
+	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, binaryVariable+"="+program)
+	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
+	out, err := run.CombinedOutput()
+	report(t, part, string(out), err)
+}
+
+// report tells all of a part that failed, and of another one how many specs it
+// had.
+func report(t *testing.T, part, out string, err error) {
+	if err == nil {
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, "Passed") || strings.Contains(line, "Ran ") {
+				t.Logf("%s: %s", part, strings.TrimSpace(line))
+			}
+		}
+		return
+	}
+	// Lines of go test would be taken for the results of this process.
+	t.Errorf("part %q: %v\n%s", part, err, "  "+strings.ReplaceAll(out, "\n", "\n  "))
+}
+
+// build builds the controller, with the race detector if this has it.
+func build(t *testing.T, dir string) string {
+	path := filepath.Join(dir, "tunnel-gateway")
+	arguments := []string{"build", "-o", path}
+	if raceDetector {
+		arguments = append(arguments, "-race")
+	}
+	command := exec.CommandContext(t.Context(), "go", append(arguments, "github.com/tunnel-gateway/tunnel-gateway/cmd/tunnel-gateway")...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building the controller: %v\n%s", err, out)
+	}
+	return path
+}
+
 func unique(prefix string) string {
 	return fmt.Sprintf("%s-%s", prefix, randomSuffix())
 }
