@@ -91,7 +91,8 @@ func runPart(t *testing.T, part, program string) {
 		t.Errorf("part %q: %v", part, err)
 		return
 	}
-	run := exec.CommandContext(t.Context(), os.Args[0], append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+part)...)
+	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+part)
+	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- this very program
 	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, binaryVariable+"="+program)
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	out, err := run.CombinedOutput()
