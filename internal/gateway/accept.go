@@ -18,33 +18,17 @@ func setOwner(set *gatewayv1.ListenerSet) Owner {
 }
 
 // gatewayProblem says why the Gateway is not accepted, or nil. Only its own
-// listeners count: a tenant cannot break the platform team's Gateway.
-func gatewayProblem(s *Snapshot, own []*Listener) *Problem {
-	if problem := parametersProblem(s); problem != nil {
-		return problem
+// listeners count: a tenant cannot break the platform team's Gateway. invalid is
+// why its settings are not valid, or nil.
+func gatewayProblem(s *Snapshot, invalid *Problem, own []*Listener) *Problem {
+	if invalid != nil {
+		return invalid
 	}
 	if problem := addressProblem(s); problem != nil {
 		return problem
 	}
 	if len(own) > 0 && !slices.ContainsFunc(own, func(l *Listener) bool { return l.Rejected == nil }) {
 		return &Problem{reasonNotValid, "No listener of the Gateway is accepted: " + describeInvalid(own) + "."}
-	}
-	return nil
-}
-
-// parametersProblem refuses references to parameters: "If [the parametersRef]
-// refers to an unsupported kind [...] the GatewayClass SHOULD be rejected"
-// (GatewayClassSpec.ParametersRef), and likewise for the Gateway's own.
-func parametersProblem(s *Snapshot) *Problem {
-	if s.Class != nil {
-		if problem := ClassParametersProblem(s.Class); problem != nil {
-			return &Problem{problem.Reason, fmt.Sprintf("GatewayClass %s is not accepted: %s", s.Class.Name, problem.Message)}
-		}
-	}
-	if infra := s.Gateway.Spec.Infrastructure; infra != nil && infra.ParametersRef != nil {
-		ref := infra.ParametersRef
-		return &Problem{string(gatewayv1.GatewayReasonInvalidParameters), fmt.Sprintf(
-			"spec.infrastructure.parametersRef names %s %q of group %q; no kind of parameters is supported, so remove the reference.", ref.Kind, ref.Name, ref.Group)}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -27,6 +28,11 @@ type Snapshot struct {
 	Gateway *gatewayv1.Gateway
 	// Class is the Gateway's class; nil counts as one without parameters.
 	Class *gatewayv1.GatewayClass
+	// ClassConfiguration is the one that [ClassParameters] names; nil when there
+	// is no such reference, and when the object does not exist.
+	ClassConfiguration *v1alpha1.TunnelConfiguration
+	// GatewayConfiguration is likewise the one of [GatewayParameters].
+	GatewayConfiguration *v1alpha1.TunnelConfiguration
 	// ListenerSets are those whose parentRef points to the Gateway, whether the
 	// Gateway allows them or not.
 	ListenerSets []*gatewayv1.ListenerSet
@@ -70,6 +76,10 @@ type Result struct {
 	Routes []*Route
 	// Rejected says why the Gateway is not accepted; nil when it is.
 	Rejected *Problem
+	// Settings are those of the class and of the Gateway, merged; nil when a
+	// reference to them or what they say is not valid. Then the Gateway is
+	// rejected, and whoever acts on them leaves everything as it is.
+	Settings *Settings
 	// Rules are the tunnel's ingress rules from the top, each with its origin;
 	// none when the Gateway is not accepted.
 	Rules []Rule
@@ -104,7 +114,9 @@ func Build(s *Snapshot, o Options) *Result {
 	for _, l := range r.Listeners {
 		refs.resolve(l)
 	}
-	r.Rejected = gatewayProblem(s, r.listeners)
+	var invalid *Problem
+	r.Settings, invalid = settings(s)
+	r.Rejected = gatewayProblem(s, invalid, r.listeners)
 
 	// Which routes attach to which of them, and to which backends do they lead?
 	r.Routes = normaliseRoutes(s)

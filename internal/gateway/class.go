@@ -10,11 +10,16 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/features"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // ClassSnapshot is everything that can affect a GatewayClass of ours.
 type ClassSnapshot struct {
 	Class *gatewayv1.GatewayClass
+	// Configuration is the one that [ClassParameters] names; nil when there is no
+	// such reference, and when the object does not exist.
+	Configuration *v1alpha1.TunnelConfiguration
 	// BundleVersions are the installed versions of the Gateway API by the name
 	// of the CRD, from its annotation; empty when it has none.
 	BundleVersions map[string]string
@@ -34,7 +39,7 @@ var supportedFeatures = []features.FeatureName{
 // BuildClass decides about a GatewayClass.
 func BuildClass(s *ClassSnapshot) gatewayv1.GatewayClassStatus {
 	c := conditions{generation: s.Class.Generation}
-	c.check(string(gatewayv1.GatewayClassConditionStatusAccepted), ClassParametersProblem(s.Class),
+	c.check(string(gatewayv1.GatewayClassConditionStatusAccepted), ClassParametersProblem(s.Class, s.Configuration),
 		string(gatewayv1.GatewayClassReasonAccepted), "The GatewayClass is accepted.")
 	c.check(string(gatewayv1.GatewayClassConditionStatusSupportedVersion), bundleProblem(s.BundleVersions),
 		string(gatewayv1.GatewayClassReasonSupportedVersion), "The installed version of the Gateway API is supported.")
@@ -44,17 +49,6 @@ func BuildClass(s *ClassSnapshot) gatewayv1.GatewayClassStatus {
 	}
 	slices.SortFunc(status.SupportedFeatures, func(a, b gatewayv1.SupportedFeature) int { return cmp.Compare(a.Name, b.Name) })
 	return status
-}
-
-// ClassParametersProblem says why the class's parametersRef is not valid, or
-// nil.
-func ClassParametersProblem(class *gatewayv1.GatewayClass) *Problem {
-	ref := class.Spec.ParametersRef
-	if ref == nil {
-		return nil
-	}
-	return &Problem{string(gatewayv1.GatewayClassReasonInvalidParameters), fmt.Sprintf(
-		"spec.parametersRef names %s %q of group %q; no kind of parameters is supported, so remove the reference.", ref.Kind, ref.Name, ref.Group)}
 }
 
 // bundleProblem: "If implementations detect any Gateway API CRDs that either do

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// KindTunnelConfiguration is the one kind of parameters.
+const KindTunnelConfiguration = "TunnelConfiguration"
+
+// Settings are what the TunnelConfigurations of a GatewayClass and a Gateway
+// say together.
+type Settings struct {
+	// Spec is the merged one. What neither sets is unset in it: the defaults
+	// are not filled in. It shares memory with the Snapshot, so nobody may
+	// change it.
+	Spec v1alpha1.TunnelConfigurationSpec
+	// AccountNamespace is where spec.account.apiTokenSecretRef lies: the
+	// namespace of the class's TunnelConfiguration; empty without an account.
+	AccountNamespace string
+}
+
+// ClassParameters returns the TunnelConfiguration that the class's
+// parametersRef names, and false when there is no such reference to one.
+func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool) {
+	ref := class.Spec.ParametersRef
+	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) || ref.Namespace == nil {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}, true
+}
+
+// GatewayParameters returns the TunnelConfiguration that the Gateway's own
+// parametersRef names, and false when there is no such reference to one.
+func GatewayParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
+	ref := ownParametersRef(g)
+	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: g.Namespace, Name: ref.Name}, true
+}
+
+func ownParametersRef(g *gatewayv1.Gateway) *gatewayv1.LocalParametersReference {
+	if g.Spec.Infrastructure == nil {
+		return nil
+	}
+	return g.Spec.Infrastructure.ParametersRef
+}
+
+func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
+	return group == v1alpha1.GroupName && kind == KindTunnelConfiguration
+}
+
+// settings returns what the class and the Gateway say together, or why that is
+// not valid.
+func settings(s *Snapshot) (*Settings, *Problem) {
+	if s.Class != nil {
+		if problem := ClassParametersProblem(s.Class, s.ClassConfiguration); problem != nil {
+			return nil, &Problem{problem.Reason, fmt.Sprintf("GatewayClass %s is not accepted: %s", s.Class.Name, problem.Message)}
+		}
+	}
+	if problem := gatewayParametersProblem(s.Gateway, s.GatewayConfiguration); problem != nil {
+		return nil, problem
+	}
+	return &Settings{}, nil
+}
+
+// ClassParametersProblem says why the class's parametersRef is not valid, or
+// nil. configuration is what [ClassParameters] names, or nil when that does not
+// exist.
+//
+// "If the referent cannot be found, refers to an unsupported kind, or when the
+// data within that resource is malformed, the GatewayClass SHOULD be rejected
+// with the "Accepted" status condition set to "False" and an
+// "InvalidParameters" reason." (GatewayClassSpec.ParametersRef)
+func ClassParametersProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration) *Problem {
+	ref := class.Spec.ParametersRef
+	switch name, ok := ClassParameters(class); {
+	case ref == nil:
+		return nil
+	case ok && configuration == nil:
+		return invalidParameters("spec.parametersRef names %s %s, which does not exist.", KindTunnelConfiguration, name)
+	case ok:
+		return nil
+	case isTunnelConfiguration(ref.Group, ref.Kind):
+		return invalidParameters("spec.parametersRef names %s %q without a namespace; set the namespace that it is in.", ref.Kind, ref.Name)
+	default:
+		return unsupportedParameters("spec.parametersRef", ref.Group, ref.Kind, ref.Name)
+	}
+}
+
+// gatewayParametersProblem is the same for a Gateway's own reference.
+func gatewayParametersProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration) *Problem {
+	const field = "spec.infrastructure.parametersRef"
+	ref := ownParametersRef(g)
+	switch name, ok := GatewayParameters(g); {
+	case ref == nil:
+		return nil
+	case ok && configuration == nil:
+		return invalidParameters("%s names %s %q, which does not exist in the Gateway's namespace.", field, KindTunnelConfiguration, name.Name)
+	case ok:
+		return nil
+	default:
+		return unsupportedParameters(field, ref.Group, ref.Kind, ref.Name)
+	}
+}
+
+func unsupportedParameters(field string, group gatewayv1.Group, kind gatewayv1.Kind, name string) *Problem {
+	return invalidParameters("%s names %s %q of group %q; only kind %s of group %s is supported.",
+		field, kind, name, group, KindTunnelConfiguration, v1alpha1.GroupName)
+}
+
+func invalidParameters(format string, args ...any) *Problem {
+	return &Problem{string(gatewayv1.GatewayReasonInvalidParameters), fmt.Sprintf(format, args...)}
+}
