@@ -11,9 +11,10 @@ type ListenerConfiguration struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(HTTP|HTTPS):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="must be HTTP or HTTPS, a colon, and a port from 1 to 65535, as in HTTPS:443"
 	ProtocolPort string `json:"protocolPort"`
 
-	// Hostname narrows the entry to the listeners with exactly this hostname, a
-	// wildcard such as *.example.com included. Empty means all listeners of the
-	// protocol and port; an entry with a hostname comes before one without.
+	// Hostname narrows the entry to the listeners with exactly this hostname, which
+	// may be a wildcard such as *.example.com. Default, also when it is the empty
+	// string: all listeners of the protocol and port. Where an entry with a
+	// hostname and one without both set a field, the one with the hostname counts.
 	//
 	// +optional
 	// +kubebuilder:default=""

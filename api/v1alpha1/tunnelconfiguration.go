@@ -85,7 +85,7 @@ type TunnelConfigurationSpec struct {
 	// +listType=map
 	// +listMapKey=protocolPort
 	// +listMapKey=hostname
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=256
 	ListenerConfigurations []ListenerConfiguration `json:"listenerConfigurations,omitempty"`
 }
 
@@ -139,7 +139,6 @@ type SecretKeyReference struct {
 	// token.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="must be a key of a Secret: letters, digits, '-', '_' and '.' only"
 	Key *string `json:"key,omitempty"`
@@ -153,15 +152,14 @@ const DefaultSecretKey = "token"
 // +kubebuilder:validation:XValidation:rule="!(has(self.name) && has(self.existing))",message="tunnel has both name and existing: set name for a tunnel that the controller makes, or existing for one made elsewhere, not both"
 type Tunnel struct {
 	// Name is the name of the tunnel that the controller makes, as the Cloudflare
-	// dashboard shows it. Default: a name made from the controller's tunnel name
-	// prefix and the Gateway's namespace, name and UID. A tunnel serves one
-	// Gateway: in a GatewayClass's object a name suits a class with a single
-	// Gateway.
+	// dashboard shows it: 1 to 96 characters. Default: <cluster ID>-<namespace of
+	// the Gateway>-<name of the Gateway>, shortened with a hash where it is too
+	// long. A tunnel serves one Gateway, so that a name in a GatewayClass's object
+	// suits a class with a single Gateway.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=96
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s\\\\p{C}]([^\\\\p{C}]*[^\\\\s\\\\p{C}])?$')",message="must not begin or end with white space, nor hold control characters"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s\\\\p{C}]([^\\\\p{C}]*[^\\\\s\\\\p{C}])?$')",message="must be the name of a tunnel: 1 to 96 characters that neither begin nor end with white space, and no control characters"
 	Name *string `json:"name,omitempty"`
 
 	// Existing adopts a tunnel that was made elsewhere instead of making one. Its

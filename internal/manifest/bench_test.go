@@ -10,7 +10,7 @@ import (
 func BenchmarkLoadKinds(b *testing.B) {
 	for b.Loop() {
 		for _, plural := range []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"} {
-			if _, err := loadCustomKind(plural); err != nil {
+			if _, err := loadCustomKind(gatewayCRDs, plural); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -35,9 +35,9 @@ type customResource struct {
 }
 
 // customKind makes a kind from an embedded definition, once.
-func customKind(plural string) func() (kind, error) {
+func customKind(folder crdFolder, plural string) func() (kind, error) {
 	return sync.OnceValues(func() (kind, error) {
-		k, err := loadCustomKind(plural)
+		k, err := loadCustomKind(folder, plural)
 		if err != nil {
 			return kind{}, fmt.Errorf("load the definition of %s: %w", plural, err)
 		}
@@ -45,8 +45,8 @@ func customKind(plural string) func() (kind, error) {
 	})
 }
 
-func loadCustomKind(plural string) (kind, error) {
-	crd, err := readCRD(crdFolder + "gateway.networking.k8s.io_" + plural + ".yaml")
+func loadCustomKind(folder crdFolder, plural string) (kind, error) {
+	crd, err := folder.read(folder.group + "_" + plural + ".yaml")
 	if err != nil {
 		return kind{}, err
 	}

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // unknownField is what an error says of a field that the kind does not have.
@@ -36,12 +38,14 @@ type kind struct {
 // kinds are the kinds that are read. What a kind needs is made when its first
 // document is met, because compiling validation rules takes time.
 var kinds = map[schema.GroupKind]func() (kind, error){
-	{Group: gatewayv1.GroupName, Kind: "GatewayClass"}:   customKind("gatewayclasses"),
-	{Group: gatewayv1.GroupName, Kind: "Gateway"}:        customKind("gateways"),
-	{Group: gatewayv1.GroupName, Kind: "ListenerSet"}:    customKind("listenersets"),
-	{Group: gatewayv1.GroupName, Kind: "HTTPRoute"}:      customKind("httproutes"),
-	{Group: gatewayv1.GroupName, Kind: "GRPCRoute"}:      customKind("grpcroutes"),
-	{Group: gatewayv1.GroupName, Kind: "ReferenceGrant"}: customKind("referencegrants"),
+	{Group: gatewayv1.GroupName, Kind: "GatewayClass"}:   customKind(gatewayCRDs, "gatewayclasses"),
+	{Group: gatewayv1.GroupName, Kind: "Gateway"}:        customKind(gatewayCRDs, "gateways"),
+	{Group: gatewayv1.GroupName, Kind: "ListenerSet"}:    customKind(gatewayCRDs, "listenersets"),
+	{Group: gatewayv1.GroupName, Kind: "HTTPRoute"}:      customKind(gatewayCRDs, "httproutes"),
+	{Group: gatewayv1.GroupName, Kind: "GRPCRoute"}:      customKind(gatewayCRDs, "grpcroutes"),
+	{Group: gatewayv1.GroupName, Kind: "ReferenceGrant"}: customKind(gatewayCRDs, "referencegrants"),
+
+	{Group: v1alpha1.GroupName, Kind: "TunnelConfiguration"}: customKind(ownCRDs, "tunnelconfigurations"),
 
 	{Kind: "Namespace"}: coreKind(corev1.SchemeGroupVersion.WithKind("Namespace"), false, apivalidation.NameIsDNSLabel),
 	{Kind: "Service"}:   coreKind(corev1.SchemeGroupVersion.WithKind("Service"), true, apivalidation.NameIsDNSLabel),
@@ -58,6 +62,7 @@ func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(gatewayv1.Install(s))
 	utilruntime.Must(gatewayv1beta1.Install(s))
+	utilruntime.Must(v1alpha1.Install(s))
 	utilruntime.Must(corev1.AddToScheme(s))
 	utilruntime.Must(discoveryv1.AddToScheme(s))
 	return s

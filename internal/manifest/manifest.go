@@ -7,11 +7,12 @@
 // What the objects mean does not: nothing here follows a reference from one
 // object to another.
 //
-// Gateway API objects are held against the definitions in the folder crds by
-// the libraries that the API server itself uses. The definitions of the core
-// kinds are not to be had as data; their documents are decoded strictly, and of
-// the API server's defaults and checks only those are made that a reader of the
-// objects depends on.
+// Gateway API objects are held against the definitions in the folder crds, and
+// TunnelConfigurations against ours in config/crd, by the libraries that the
+// API server itself uses. The definitions of the core kinds are not to be had
+// as data; their documents are decoded strictly, and of the API server's
+// defaults and checks only those are made that a reader of the objects depends
+// on.
 //
 // Two things differ from an API server on purpose: what a file says of status,
 // uid, generation and creationTimestamp is kept, because the file may come from

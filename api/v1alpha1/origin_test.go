@@ -1,0 +1,18 @@
+package v1alpha1
+
+import "testing"
+
+func TestDurationSeconds(t *testing.T) {
+	for text, want := range map[Duration]int64{
+		"1s": 1, "90s": 90, "1m30s": 90, "1h": 3600, "2h3m4s": 7384, "99999h99999m99999s": 366096339,
+	} {
+		if got, err := text.Seconds(); err != nil || got != want {
+			t.Errorf("%q is %d s (%v), want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []Duration{"", "0s", "-1s", "1500ms", "30", "long"} {
+		if got, err := text.Seconds(); err == nil {
+			t.Errorf("%q is %d s, want an error", text, got)
+		}
+	}
+}
