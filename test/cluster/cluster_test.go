@@ -1,17 +1,20 @@
 package cluster_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
@@ -39,6 +42,50 @@ func TestStart(t *testing.T) {
 			t.Errorf("a HTTP listener with TLS: got error %v, want it refused", err)
 		}
 	})
+	t.Run("our own CRD's rules are enforced", func(t *testing.T) {
+		err := apply(t, admin, "one", `{"connector": {"replicas": 2, "autoscaling": {}}}`)
+		if err == nil || !strings.Contains(err.Error(), "connector has both replicas and autoscaling") {
+			t.Errorf("replicas beside autoscaling: got error %v, want it refused", err)
+		}
+	})
+	t.Run("two appliers share the listener configurations of one object", func(t *testing.T) {
+		for manager, spec := range map[string]string{
+			"one": `{"listenerConfigurations": [{"protocolPort": "HTTPS:443", "access": {"required": false}}]}`,
+			"two": `{"listenerConfigurations": [{"protocolPort": "HTTPS:443", "hostname": "a.example"}, {"protocolPort": "HTTPS:443", "originRequest": {"connectTimeout": "1m"}}]}`,
+		} {
+			if err := apply(t, admin, manager, spec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := &v1alpha1.TunnelConfiguration{}
+		if err := admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "shared"}, got); err != nil {
+			t.Fatal(err)
+		}
+		listeners := got.Spec.ListenerConfigurations
+		if len(listeners) != 2 {
+			t.Fatalf("there are %d entries, want one for each key: %v", len(listeners), listeners)
+		}
+		for _, listener := range listeners {
+			if listener.Hostname == "" && (listener.Access == nil || listener.OriginRequest == nil) {
+				t.Errorf("the entry without a hostname lost what one of them applied: %v", listener)
+			}
+		}
+	})
+}
+
+// apply applies a TunnelConfiguration with the given spec, as a field manager.
+func apply(t *testing.T, admin client.Client, manager, spec string) error {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("TunnelConfiguration"))
+	object.SetNamespace("default")
+	object.SetName("shared")
+	var content map[string]any
+	if err := json.Unmarshal([]byte(spec), &content); err != nil {
+		t.Fatal(err)
+	}
+	object.Object["spec"] = content
+	return admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager))
 }
 
 // kubeconfigClient connects through the file that the cluster writes.
@@ -53,8 +100,10 @@ func kubeconfigClient(t *testing.T, c *cluster.Cluster) client.Client {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	if err := gatewayv1.Install(scheme); err != nil {
-		t.Fatal(err)
+	for _, install := range []func(*runtime.Scheme) error{gatewayv1.Install, v1alpha1.Install} {
+		if err := install(scheme); err != nil {
+			t.Fatal(err)
+		}
 	}
 	admin, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
