@@ -146,7 +146,8 @@ type Autoscaling struct {
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
 	// TargetCPUUtilizationPercentage is the average CPU utilisation, in percent of
-	// what the connectors request, that is aimed at. Default: 80.
+	// what the connectors request, that is aimed at. It needs a request for cpu in
+	// connector.resources. Default: 80.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1

@@ -5,6 +5,8 @@ package crd
 
 import "embed"
 
+//go:generate go run ../../test/fieldtable
+
 // Files are the definitions, one to a file, named <group>_<plural>.yaml as
 // those of the Gateway API are.
 //

@@ -24,7 +24,7 @@ type Options struct {
 }
 
 // Cluster is a running control plane with the Gateway API's CRDs of the
-// standard channel. It has no controllers: nothing collects garbage, makes
+// standard channel and our own. It has no controllers: nothing collects garbage, makes
 // endpoints or finishes the deletion of a namespace.
 type Cluster struct {
 	// Config connects as a member of system:masters.

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+)
+
+// TestExample holds that the example is valid and that its references lead to
+// its objects.
+func TestExample(t *testing.T) {
+	set, err := manifest.Parse("example.yaml", []byte(example), manifest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[client.ObjectKey]bool{}
+	var references []client.ObjectKey
+	for _, object := range set.Objects {
+		switch object := object.(type) {
+		case *v1alpha1.TunnelConfiguration:
+			objects[client.ObjectKeyFromObject(object)] = true
+		case *gatewayv1.GatewayClass:
+			ref := object.Spec.ParametersRef
+			references = append(references, client.ObjectKey{Namespace: string(*ref.Namespace), Name: ref.Name})
+		case *gatewayv1.Gateway:
+			references = append(references, client.ObjectKey{Namespace: object.Namespace, Name: object.Spec.Infrastructure.ParametersRef.Name})
+		}
+	}
+	if len(references) != 2 || len(objects) != 2 || len(set.Skipped) != 0 {
+		t.Errorf("%d references, %d TunnelConfigurations, others %v; want two of each and no others", len(references), len(objects), set.Skipped)
+	}
+	for _, reference := range references {
+		if !objects[reference] {
+			t.Errorf("there is no TunnelConfiguration %s", reference)
+		}
+	}
+}
+
+func TestTables(t *testing.T) {
+	text := schema{Type: "string", MaxLength: ptr.To[int64](9), XValidations: apiextensionsv1.ValidationRules{{Message: "must be *"}}}
+	inner := schema{
+		Type: "object", Required: []string{"name"}, XValidations: apiextensionsv1.ValidationRules{{Message: "name | kind"}},
+		Properties: map[string]schema{
+			"kind": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`""`)}, {Raw: []byte(`"socks"`)}}},
+			"name": text,
+		},
+	}
+	connector := schema{Type: "object", Properties: map[string]schema{"many": {Type: "integer", Minimum: ptr.To(0.0), Maximum: ptr.To(25.0)}}}
+	for path := range podFields {
+		name := strings.TrimPrefix(path, "spec.connector.")
+		field := schema{Type: "object"}
+		if list, found := strings.CutSuffix(name, "[]"); found {
+			name, field = list, schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "object"}}}
+		}
+		connector.Properties[name] = field
+	}
+	got, err := newTables("spec", schema{Type: "object", Properties: map[string]schema{
+		"connector": connector,
+		"inner":     inner,
+		"list": {
+			Type: "array", Description: "Some\ntext.", MaxItems: ptr.To[int64](3), XListMapKeys: []string{"name", "kind"},
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &inner},
+		},
+		"map": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "\n## `spec`\n\n" + `| Field | Type | Meaning | Validation |
+|---|---|---|---|
+| ` + "`connector` | [`spec.connector`](#specconnector)" + ` |  |  |
+| ` + "`inner` | [`spec.inner`](#specinner)" + ` |  |  |
+| ` + "`list` | list of [`spec.inner`](#specinner)" + ` | Some text. | at most 3 entries; one entry for each name and kind |
+| ` + "`map`" + ` | map of strings |  | must be \* |
+
+## ` + "`spec.connector`" + `
+
+| Field | Type | Meaning | Validation |
+|---|---|---|---|
+| ` + "`affinity`" + ` | Kubernetes' Affinity |  |  |
+| ` + "`many`" + ` | integer |  | at least 0; at most 25 |
+| ` + "`resources`" + ` | Kubernetes' ResourceRequirements |  |  |
+| ` + "`tolerations`" + ` | list of Kubernetes' Toleration |  |  |
+| ` + "`topologySpreadConstraints`" + ` | list of Kubernetes' TopologySpreadConstraint |  |  |
+
+## ` + "`spec.inner`" + `
+
+Refused with: name \| kind.
+
+| Field | Type | Meaning | Validation |
+|---|---|---|---|
+| ` + "`kind` | string |  | one of `\"\"`, `socks`" + ` |
+| ` + "`name`" + ` | string, required |  | length at most 9; must be \* |
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTablesMissAFieldOfThePod(t *testing.T) {
+	if _, err := newTables("spec", schema{Type: "object"}); err == nil || !strings.Contains(err.Error(), "is no field") {
+		t.Errorf("got error %v, want one that names the field", err)
+	}
+}
