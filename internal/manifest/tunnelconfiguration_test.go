@@ -25,7 +25,7 @@ spec: ` + spec + "\n"
 func TestWhatTunnelConfigurationsRefuse(t *testing.T) {
 	const (
 		accountID  = "must be the ID of an account, as the Cloudflare dashboard shows it: letters and digits only"
-		secretKey  = "must be a key of a Secret: letters, digits, '-', '_' and '.' only"
+		dataKey    = "must be a key of a Secret: letters, digits, '-', '_' and '.' only"
 		tunnelName = "must be the name of a tunnel: 1 to 96 characters that neither begin nor end with white space, and no control characters"
 		tunnelID   = "must be the ID of a tunnel: a UUID in lower case, as in 0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
 		image      = "must be the reference of an image, as in docker.io/cloudflare/cloudflared:2026.8.2"
@@ -64,8 +64,8 @@ func TestWhatTunnelConfigurationsRefuse(t *testing.T) {
 			`{account: {apiTokenSecretRef: {name: ""}}}`,
 			[]string{`account.apiTokenSecretRef.name: Invalid value: "": spec.account.apiTokenSecretRef.name in body should be at least 1 chars long`},
 		},
-		"empty key of a Secret": {`{account: {apiTokenSecretRef: {name: a, key: ""}}}`, []string{`account.apiTokenSecretRef.key: Invalid value: "": ` + secretKey}},
-		"key of a Secret":       {"{account: {apiTokenSecretRef: {name: a, key: b c}}}", []string{`account.apiTokenSecretRef.key: Invalid value: "b c": ` + secretKey}},
+		"empty key of a Secret": {`{account: {apiTokenSecretRef: {name: a, key: ""}}}`, []string{`account.apiTokenSecretRef.key: Invalid value: "": ` + dataKey}},
+		"key of a Secret":       {"{account: {apiTokenSecretRef: {name: a, key: b c}}}", []string{`account.apiTokenSecretRef.key: Invalid value: "b c": ` + dataKey}},
 
 		"tunnel both made and adopted": {
 			"{tunnel: {name: a, existing: {id: 0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90}}}",

@@ -24,8 +24,8 @@ type Options struct {
 }
 
 // Cluster is a running control plane with the Gateway API's CRDs of the
-// standard channel and our own. It has no controllers: nothing collects garbage, makes
-// endpoints or finishes the deletion of a namespace.
+// standard channel and our own. It has no controllers: nothing collects
+// garbage, makes endpoints or finishes the deletion of a namespace.
 type Cluster struct {
 	// Config connects as a member of system:masters.
 	Config *rest.Config

@@ -42,35 +42,41 @@ func TestStart(t *testing.T) {
 			t.Errorf("a HTTP listener with TLS: got error %v, want it refused", err)
 		}
 	})
-	t.Run("our own CRD's rules are enforced", func(t *testing.T) {
-		err := apply(t, admin, "one", `{"connector": {"replicas": 2, "autoscaling": {}}}`)
-		if err == nil || !strings.Contains(err.Error(), "connector has both replicas and autoscaling") {
-			t.Errorf("replicas beside autoscaling: got error %v, want it refused", err)
-		}
-	})
-	t.Run("two appliers share the listener configurations of one object", func(t *testing.T) {
-		for manager, spec := range map[string]string{
-			"one": `{"listenerConfigurations": [{"protocolPort": "HTTPS:443", "access": {"required": false}}]}`,
-			"two": `{"listenerConfigurations": [{"protocolPort": "HTTPS:443", "hostname": "a.example"}, {"protocolPort": "HTTPS:443", "originRequest": {"connectTimeout": "1m"}}]}`,
-		} {
-			if err := apply(t, admin, manager, spec); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got := &v1alpha1.TunnelConfiguration{}
-		if err := admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "shared"}, got); err != nil {
+	t.Run("our own CRD's rules are enforced", func(t *testing.T) { refusesConfiguration(t, admin) })
+	t.Run("two appliers share the listener configurations of one object", func(t *testing.T) { mergesConfigurations(t, admin) })
+}
+
+func refusesConfiguration(t *testing.T, admin client.Client) {
+	err := apply(t, admin, "one", `{"connector": {"replicas": 2, "autoscaling": {}}}`)
+	if err == nil || !strings.Contains(err.Error(), "connector has both replicas and autoscaling") {
+		t.Errorf("replicas beside autoscaling: got error %v, want it refused", err)
+	}
+}
+
+// mergesConfigurations holds that entries are told apart by their whole key,
+// also where the hostname is left out.
+func mergesConfigurations(t *testing.T, admin client.Client) {
+	for manager, spec := range map[string]string{
+		"one": `{"listenerConfigurations": [{"protocolPort": "HTTPS:443", "access": {"required": false}}]}`,
+		"two": `{"listenerConfigurations": [{"protocolPort": "HTTPS:443", "hostname": "a.example"}, {"protocolPort": "HTTPS:443", "originRequest": {"connectTimeout": "1m"}}]}`,
+	} {
+		if err := apply(t, admin, manager, spec); err != nil {
 			t.Fatal(err)
 		}
-		listeners := got.Spec.ListenerConfigurations
-		if len(listeners) != 2 {
-			t.Fatalf("there are %d entries, want one for each key: %v", len(listeners), listeners)
+	}
+	got := &v1alpha1.TunnelConfiguration{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "shared"}, got); err != nil {
+		t.Fatal(err)
+	}
+	listeners := got.Spec.ListenerConfigurations
+	if len(listeners) != 2 {
+		t.Fatalf("there are %d entries, want one for each key: %v", len(listeners), listeners)
+	}
+	for _, listener := range listeners {
+		if listener.Hostname == "" && (listener.Access == nil || listener.OriginRequest == nil) {
+			t.Errorf("the entry without a hostname lost what one of them applied: %v", listener)
 		}
-		for _, listener := range listeners {
-			if listener.Hostname == "" && (listener.Access == nil || listener.OriginRequest == nil) {
-				t.Errorf("the entry without a hostname lost what one of them applied: %v", listener)
-			}
-		}
-	})
+	}
 }
 
 // apply applies a TunnelConfiguration with the given spec, as a field manager.

@@ -17,7 +17,7 @@ import (
 // TestExample holds that the example is valid and that its references lead to
 // its objects.
 func TestExample(t *testing.T) {
-	set, err := manifest.Parse("example.yaml", []byte(example), manifest.Options{})
+	set, err := manifest.Read([]string{"example.yaml"}, manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
