@@ -8,10 +8,16 @@ import (
 
 // BenchmarkLoadKinds measures what the first document of every kind costs.
 func BenchmarkLoadKinds(b *testing.B) {
+	folders := map[crdFolder][]string{
+		gatewayCRDs: {"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"},
+		ownCRDs:     {"tunnelconfigurations"},
+	}
 	for b.Loop() {
-		for _, plural := range []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"} {
-			if _, err := loadCustomKind(gatewayCRDs, plural); err != nil {
-				b.Fatal(err)
+		for folder, plurals := range folders {
+			for _, plural := range plurals {
+				if _, err := loadCustomKind(folder, plural); err != nil {
+					b.Fatal(err)
+				}
 			}
 		}
 	}
