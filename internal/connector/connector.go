@@ -30,7 +30,7 @@ type Input struct {
 	// UID, the class and spec.infrastructure.
 	Gateway *gatewayv1.Gateway
 	// Settings are those of both levels, merged and valid; what is not set has its
-	// default.
+	// default. Autoscaling counts before replicas, should both be set.
 	Settings v1alpha1.Connector
 	// TokenSecret is the name of the Secret, in the Gateway's namespace, that holds
 	// the tunnel's token under TokenKey.

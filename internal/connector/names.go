@@ -60,8 +60,9 @@ func Selector(g *gatewayv1.Gateway) map[string]string {
 	}
 }
 
-// Labels returns the labels of every object that is made for the Gateway: those
-// of its spec.infrastructure, and our own, which win.
+// Labels returns the labels of every object that runs the Gateway's connectors:
+// those of its spec.infrastructure, and our own, which win. An object whose
+// class is an earlier one of the Gateway is left over, and found by Selector.
 func Labels(g *gatewayv1.Gateway) map[string]string {
 	labels := map[string]string{}
 	if g.Spec.Infrastructure != nil {
@@ -69,6 +70,8 @@ func Labels(g *gatewayv1.Gateway) map[string]string {
 			labels[string(name)] = string(value)
 		}
 	}
+	class := string(g.Spec.GatewayClassName)
+	labels[gatewayv1.GatewayClassNameLabelKey] = within(class, longestLabel, class)
 	maps.Copy(labels, Selector(g))
 	return labels
 }

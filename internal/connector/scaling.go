@@ -1,9 +1,14 @@
 package connector
 
 import (
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"k8s.io/utils/ptr"
@@ -13,10 +18,8 @@ import (
 
 const (
 	// defaultReplicas are two, so that one can go while the other serves.
-	defaultReplicas      int32 = 2
-	defaultUtilization   int32 = 80
-	deploymentAPIVersion       = "apps/v1"
-	deploymentKind             = "Deployment"
+	defaultReplicas    int32 = 2
+	defaultUtilization int32 = 80
 )
 
 // horizontalPodAutoscaler chooses the number of connectors, if that is wanted.
@@ -34,7 +37,7 @@ func horizontalPodAutoscaler(in Input) *autoscalingv2ac.HorizontalPodAutoscalerA
 		WithOwnerReferences(owner(in.Gateway)).
 		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
 			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
-				WithAPIVersion(deploymentAPIVersion).WithKind(deploymentKind).WithName(Name(in.Gateway))).
+				WithAPIVersion(appsv1.SchemeGroupVersion.String()).WithKind("Deployment").WithName(Name(in.Gateway))).
 			WithMinReplicas(least).
 			WithMaxReplicas(most).
 			WithMetrics(autoscalingv2ac.MetricSpec().
@@ -69,4 +72,39 @@ func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfigura
 		WithAnnotations(annotations(in.Gateway)).
 		WithOwnerReferences(owner(in.Gateway)).
 		WithSpec(spec)
+}
+
+// Handover returns what another field manager has to apply before Build's
+// Deployment is, or nil when nothing has to be. It is for a Deployment, as read
+// with its managedFields, whose replicas are owned by the field manager of the
+// controller and now become an autoscaler's: server-side apply removes a field
+// that its only owner no longer wants, so that the connectors would fall to the
+// default of one before the autoscaler looks. The other manager holds the number
+// until then. Not a number of zero: an autoscaler leaves that as it is.
+func Handover(in Input, d *appsv1.Deployment, fieldManager string) *appsv1ac.DeploymentApplyConfiguration {
+	if in.Settings.Autoscaling == nil || d == nil || ptr.Deref(d.Spec.Replicas, 0) == 0 || !ownsReplicas(d, fieldManager) {
+		return nil
+	}
+	return appsv1ac.Deployment(d.Name, d.Namespace).
+		WithUID(d.UID).
+		WithSpec(appsv1ac.DeploymentSpec().WithReplicas(*d.Spec.Replicas))
+}
+
+// ownsReplicas reports whether the field manager has applied the number of
+// replicas.
+func ownsReplicas(d *appsv1.Deployment, fieldManager string) bool {
+	for _, entry := range d.ManagedFields {
+		if entry.Manager != fieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
+			continue
+		}
+		var owned struct {
+			Spec struct {
+				Replicas *struct{} `json:"f:replicas"`
+			} `json:"f:spec"`
+		}
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned); err == nil && owned.Spec.Replicas != nil {
+			return true
+		}
+	}
+	return false
 }
