@@ -14,20 +14,20 @@ import (
 const TypeConnectorsReady = "tunnelgateway.dev/ConnectorsReady"
 
 const (
-	// ReasonReady: at least one connector is connected to the edge, and all of them
-	// have the settings that are wanted.
+	// ReasonReady means that at least one connector is connected to the edge, and
+	// that all of them have the settings that are wanted.
 	ReasonReady = "Ready"
-	// ReasonPending: the Deployment is not there, or was not looked at since it was
-	// changed.
+	// ReasonPending means that the Deployment is not there, or was not acted on
+	// since it was changed.
 	ReasonPending = "Pending"
-	// ReasonNoReplicas: the settings ask for no connectors.
+	// ReasonNoReplicas means that the settings ask for no connectors.
 	ReasonNoReplicas = "NoReplicas"
-	// ReasonUnavailable: no connector is connected to the edge.
+	// ReasonUnavailable means that no connector is connected to the edge.
 	ReasonUnavailable = "Unavailable"
-	// ReasonRollingOut: connectors serve, and are being replaced.
+	// ReasonRollingOut means that connectors serve, and are being replaced.
 	ReasonRollingOut = "RollingOut"
-	// ReasonStalled: connectors are being replaced, and for longer than the
-	// Deployment's progressDeadlineSeconds nothing has moved.
+	// ReasonStalled means that connectors are being replaced, and that nothing has
+	// moved for longer than the Deployment's progressDeadlineSeconds.
 	ReasonStalled = "Stalled"
 )
 
