@@ -28,6 +28,9 @@ const (
 	etcdModule       = "go.etcd.io/etcd/server/v3"
 )
 
+// controllersName is the program that runs Kubernetes' own controllers.
+const controllersName = "kube-controller-manager"
+
 const (
 	// progressInterval is how often a running build says that it still runs.
 	progressInterval = 5 * time.Second
@@ -40,14 +43,15 @@ type command struct{ name, importPath string }
 
 var commands = []command{
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{controllersName, "k8s.io/kubernetes/cmd/" + controllersName},
 	{"etcd", etcdModule},
 }
 
-// Binaries returns the directory that holds kube-apiserver and etcd, in the
-// versions that test/cluster/binaries/go.mod requires. The first call on a
-// machine builds them into the user's cache directory, which takes about five
-// minutes; every clone and process shares the result. What it does is written
-// to progress.
+// Binaries returns the directory that holds kube-apiserver,
+// kube-controller-manager and etcd, in the versions that
+// test/cluster/binaries/go.mod requires. The first call on a machine builds
+// them into the user's cache directory, which takes about six minutes; every
+// clone and process shares the result. What it does is written to progress.
 //
 // The working directory must be inside the repository.
 func Binaries(ctx context.Context, progress io.Writer) (string, error) {
@@ -90,11 +94,11 @@ func newBuild(ctx context.Context, progress io.Writer) (*build, error) {
 	}
 	kubernetes, etcd := versions[kubernetesModule], versions[etcdModule]
 	flags := buildFlags(kubernetes)
-	key := fmt.Sprintf("%s-etcd-%s-%s", kubernetes, etcd, fingerprint(goMod, flags))
+	key := fmt.Sprintf("%s-etcd-%s-%s", kubernetes, etcd, fingerprint(goMod, commands, flags))
 	return &build{
 		moduleDir: moduleDir,
 		dir:       filepath.Join(cache, "tunnel-gateway", "control-plane", key),
-		title:     fmt.Sprintf("Kubernetes %s with etcd %s", kubernetes, etcd),
+		title:     fmt.Sprintf("Kubernetes %s (API server and controller manager) with etcd %s", kubernetes, etcd),
 		flags:     flags,
 		progress:  progress,
 	}, nil
@@ -138,10 +142,11 @@ func buildFlags(version string) []string {
 	}
 }
 
-// fingerprint tells apart binaries of the same versions that were built from
-// other dependencies, with other flags or for another platform.
-func fingerprint(goMod []byte, flags []string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%q\n%s/%s", goMod, flags, runtime.GOOS, runtime.GOARCH))
+// fingerprint tells apart binaries of the same versions that are other programs,
+// or were built from other dependencies, with other flags or for another
+// platform.
+func fingerprint(goMod []byte, programs []command, flags []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%q\n%q\n%s/%s", goMod, programs, flags, runtime.GOOS, runtime.GOARCH))
 	return hex.EncodeToString(sum[:])[:12]
 }
 
@@ -164,7 +169,7 @@ func (b *build) ensure(ctx context.Context) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	b.say("building %s; once per machine, about five minutes", b.title)
+	b.say("building %s; once per machine, about six minutes", b.title)
 	partial := b.dir + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return err

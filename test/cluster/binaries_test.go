@@ -44,3 +44,12 @@ func TestRequiredVersions(t *testing.T) {
 		t.Error("no error although the versions are missing")
 	}
 }
+
+// TestFingerprintNamesThePrograms: a directory from before a program was added
+// is not taken for a complete one.
+func TestFingerprintNamesThePrograms(t *testing.T) {
+	all, fewer := fingerprint(nil, commands, nil), fingerprint(nil, commands[1:], nil)
+	if all == fewer {
+		t.Errorf("both %d and %d programs have the fingerprint %s", len(commands), len(commands)-1, all)
+	}
+}
