@@ -114,8 +114,9 @@ func Build(s *Snapshot, o Options) *Result {
 	for _, l := range r.Listeners {
 		refs.resolve(l)
 	}
-	var invalid *Problem
-	r.Settings, invalid = settings(s)
+
+	// What is set for the tunnel, its connectors and the rules?
+	rules, invalid := r.applySettings(s)
 	r.Rejected = gatewayProblem(s, invalid, r.listeners)
 
 	// Which routes attach to which of them, and to which backends do they lead?
@@ -126,9 +127,24 @@ func Build(s *Snapshot, o Options) *Result {
 
 	// What does the tunnel have to do?
 	if r.Rejected == nil {
-		r.Rules = ingressRules(r.Listeners)
+		r.Rules = ingressRules(r.Listeners, rules)
 	}
 	return r
+}
+
+// applySettings finds the settings, or says why they are not valid, and refuses
+// the listeners that they cannot be put into effect for.
+func (r *Result) applySettings(s *Snapshot) (ruleSettings, *Problem) {
+	merged, problem := settings(s)
+	if problem != nil {
+		return ruleSettings{}, problem
+	}
+	rules := newRuleSettings(merged, r.Listeners)
+	if problem := rules.refuseContradictions(r.Listeners); problem != nil {
+		return ruleSettings{}, problem
+	}
+	r.Settings = merged
+	return rules, nil
 }
 
 // Configuration returns the document for the tunnel, or nil when the Gateway
@@ -139,6 +155,9 @@ func (r *Result) Configuration() *provider.Configuration {
 		return nil
 	}
 	c := &provider.Configuration{Ingress: make([]provider.IngressRule, len(r.Rules))}
+	if top := r.Settings.Spec.OriginRequest; top != nil {
+		c.OriginRequest = renderOriginRequest(*top)
+	}
 	for i := range r.Rules {
 		c.Ingress[i] = r.Rules[i].IngressRule()
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -39,9 +37,8 @@ func (r *Rule) IngressRule() provider.IngressRule {
 
 // answer is what a rule of a route answers with.
 type answer struct {
-	service       string
-	originRequest *provider.OriginRequest
-	unsupported   []string // what it asks to be done and a tunnel cannot do
+	service     string
+	unsupported []string // what it asks to be done and a tunnel cannot do
 }
 
 // answer returns what the route's rule of that number answers, and which of its
@@ -77,18 +74,8 @@ func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
 	}
 	if len(a.unsupported) == 0 {
 		a.service = serving.url
-		a.originRequest = originRequest(route.Kind)
 	}
 	return a, problems
-}
-
-// originRequest returns what a connector needs to know to reach the origin of a
-// route of the kind: gRPC is HTTP/2.
-func originRequest(kind string) *provider.OriginRequest {
-	if kind == KindGRPCRoute {
-		return &provider.OriginRequest{HTTP2Origin: ptr.To(true)}
-	}
-	return nil
 }
 
 // group is what one hostname of the table serves.
@@ -101,14 +88,19 @@ type group struct {
 // ingressRules renders the table. A request belongs to the most specific
 // listener hostname that matches it, and never to a less specific one, which
 // is the order of the groups and the rule that ends a group.
-func ingressRules(listeners []*Listener) []Rule {
+//
+// The connector enforces access in a rule's own block only, so every rule of a
+// route has what its listener's hostname demands. A rule of no route has
+// nothing to protect.
+func ingressRules(listeners []*Listener, settings ruleSettings) []Rule {
 	groups := hostnameGroups(listeners)
 	out := newDocument(len(groups))
 	var candidates []candidate // one buffer for all groups
 	for _, g := range sortedGroups(groups) {
 		candidates = g.appendCandidates(candidates[:0])
+		originRequest := settings.of(g.hostname)
 		for i := range candidates {
-			out.add(candidates[i].rule())
+			out.add(candidates[i].rule(originRequest))
 		}
 		// What the group does not serve must not fall through to a wider one.
 		if widerIn(groups, g.hostname) {
@@ -186,11 +178,11 @@ func (g *group) appendCandidates(buffer []candidate) []candidate {
 	return buffer
 }
 
-func (c *candidate) rule() Rule {
+func (c *candidate) rule(originRequest func(*Route, *answer) *provider.OriginRequest) Rule {
 	a := &c.route.answers[c.match.rule]
 	return Rule{
 		Hostname: c.hostname.served, Path: c.match.path.expression,
-		Service: a.service, OriginRequest: a.originRequest,
+		Service: a.service, OriginRequest: originRequest(c.route, a),
 		Route: c.route, Number: c.match.rule, Match: c.match.match,
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -58,20 +59,32 @@ func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
 // settings returns what the class and the Gateway say together, or why that is
 // not valid.
 func settings(s *Snapshot) (*Settings, *Problem) {
-	if s.Class != nil {
+	var class, own *v1alpha1.TunnelConfiguration
+	if s.Class != nil && s.Class.Spec.ParametersRef != nil {
 		if problem := ClassParametersProblem(s.Class, s.ClassConfiguration); problem != nil {
 			return nil, &Problem{problem.Reason, fmt.Sprintf("GatewayClass %s is not accepted: %s", s.Class.Name, problem.Message)}
 		}
+		class = s.ClassConfiguration
 	}
-	if problem := gatewayParametersProblem(s.Gateway, s.GatewayConfiguration); problem != nil {
-		return nil, problem
+	if ownParametersRef(s.Gateway) != nil {
+		if problem := gatewayParametersProblem(s.Gateway, s.GatewayConfiguration); problem != nil {
+			return nil, problem
+		}
+		own = s.GatewayConfiguration
 	}
-	return &Settings{}, nil
+	merged := &Settings{Spec: mergeLevels(class, own)}
+	if fault := specFault(&merged.Spec); fault != "" {
+		return nil, invalidParameters("The TunnelConfigurations of GatewayClass %s and of the Gateway are not valid together: %s", s.Class.Name, fault)
+	}
+	if merged.Spec.Account != nil {
+		merged.AccountNamespace = class.Namespace
+	}
+	return merged, nil
 }
 
-// ClassParametersProblem says why the class's parametersRef is not valid, or
-// nil. configuration is what [ClassParameters] names, or nil when that does not
-// exist.
+// ClassParametersProblem says why the class's parametersRef, or what it leads
+// to, is not valid, or nil. configuration is what [ClassParameters] names, or
+// nil when that does not exist.
 //
 // "If the referent cannot be found, refers to an unsupported kind, or when the
 // data within that resource is malformed, the GatewayClass SHOULD be rejected
@@ -79,34 +92,38 @@ func settings(s *Snapshot) (*Settings, *Problem) {
 // "InvalidParameters" reason." (GatewayClassSpec.ParametersRef)
 func ClassParametersProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration) *Problem {
 	ref := class.Spec.ParametersRef
-	switch name, ok := ClassParameters(class); {
-	case ref == nil:
+	if ref == nil {
 		return nil
-	case ok && configuration == nil:
-		return invalidParameters("spec.parametersRef names %s %s, which does not exist.", KindTunnelConfiguration, name)
-	case ok:
-		return nil
-	case isTunnelConfiguration(ref.Group, ref.Kind):
-		return invalidParameters("spec.parametersRef names %s %q without a namespace; set the namespace that it is in.", ref.Kind, ref.Name)
-	default:
-		return unsupportedParameters("spec.parametersRef", ref.Group, ref.Kind, ref.Name)
 	}
+	name, ok := ClassParameters(class)
+	switch {
+	case !ok && isTunnelConfiguration(ref.Group, ref.Kind):
+		return invalidParameters("spec.parametersRef names %s %q without a namespace; set the namespace that it is in.", ref.Kind, ref.Name)
+	case !ok:
+		return unsupportedParameters("spec.parametersRef", ref.Group, ref.Kind, ref.Name)
+	case configuration == nil:
+		return invalidParameters("spec.parametersRef names %s %s, which does not exist.", KindTunnelConfiguration, name)
+	}
+	if fault := specFault(&configuration.Spec); fault != "" {
+		return invalidParameters("%s %s of spec.parametersRef is not valid: %s", KindTunnelConfiguration, name, fault)
+	}
+	return nil
 }
 
 // gatewayParametersProblem is the same for a Gateway's own reference.
 func gatewayParametersProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration) *Problem {
 	const field = "spec.infrastructure.parametersRef"
 	ref := ownParametersRef(g)
-	switch name, ok := GatewayParameters(g); {
-	case ref == nil:
-		return nil
-	case ok && configuration == nil:
-		return invalidParameters("%s names %s %q, which does not exist in the Gateway's namespace.", field, KindTunnelConfiguration, name.Name)
-	case ok:
-		return nil
-	default:
+	switch _, ok := GatewayParameters(g); {
+	case !ok:
 		return unsupportedParameters(field, ref.Group, ref.Kind, ref.Name)
+	case configuration == nil:
+		return invalidParameters("%s names %s %q, which does not exist in the Gateway's namespace.", field, KindTunnelConfiguration, ref.Name)
 	}
+	if fault := cmp.Or(classOnly(&configuration.Spec), specFault(&configuration.Spec)); fault != "" {
+		return invalidParameters("%s %q of %s is not valid: %s", KindTunnelConfiguration, ref.Name, field, fault)
+	}
+	return nil
 }
 
 func unsupportedParameters(field string, group gatewayv1.Group, kind gatewayv1.Kind, name string) *Problem {
