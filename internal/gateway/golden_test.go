@@ -2,12 +2,15 @@ package gateway_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -187,11 +190,29 @@ func writeDocument(w *bytes.Buffer, d decision) {
 			fields = append(fields, fmt.Sprintf("path: %q", rule.Path))
 		}
 		fields = append(fields, fmt.Sprintf("service: %q", rule.Service))
-		if rule.OriginRequest.HTTP2Origin != nil {
-			fields = append(fields, fmt.Sprintf("http2Origin: %t", *rule.OriginRequest.HTTP2Origin))
-		}
+		fields = append(fields, originFields(rule.OriginRequest)...)
 		fmt.Fprintf(w, "- {%s}\n", strings.Join(fields, ", "))
 	}
+	if top := originFields(c.OriginRequest); len(top) > 0 {
+		fmt.Fprintf(w, "originRequest: {%s}\n", strings.Join(top, ", "))
+	}
+}
+
+// originFields are the fields that are set, as the document has them.
+func originFields(o provider.OriginRequest) []string {
+	document, err := json.Marshal(o)
+	values := map[string]json.RawMessage{}
+	if err == nil {
+		err = json.Unmarshal(document, &values)
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var fields []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		fields = append(fields, fmt.Sprintf("%s: %s", name, values[name]))
+	}
+	return fields
 }
 
 func writeStatuses(w *bytes.Buffer, report gateway.Report) {

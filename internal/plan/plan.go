@@ -80,7 +80,10 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 	loader := state.Loader{
 		Reader: files, ControllerName: o.ControllerName, Certificates: state.DirectCertificates{Reader: files},
 	}
-	statuses := newStatuses(files.Objects, o.ControllerName)
+	statuses, err := newStatuses(ctx, files, o.ControllerName)
+	if err != nil {
+		return nil, err
+	}
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
 	for _, key := range keysOf(files.Objects, o.ControllerName) {

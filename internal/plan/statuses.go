@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
@@ -31,9 +33,9 @@ const (
 	apiVersion       = "gateway.networking.k8s.io/v1"
 )
 
-func newStatuses(objects []client.Object, controller gatewayv1.GatewayController) *statuses {
+func newStatuses(ctx context.Context, files *state.Files, controller gatewayv1.GatewayController) (*statuses, error) {
 	s := &statuses{controller: controller, objects: map[gateway.Owner]client.Object{}, said: map[gateway.Owner]bool{}}
-	for _, object := range objects {
+	for _, object := range files.Objects {
 		id := gateway.Owner{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch object.(type) {
 		case *gatewayv1.Gateway:
@@ -53,24 +55,32 @@ func newStatuses(objects []client.Object, controller gatewayv1.GatewayController
 	}
 	for id, object := range s.objects {
 		if class, ok := object.(*gatewayv1.GatewayClass); ok {
-			s.class(id, class)
+			if err := s.class(ctx, files, id, class); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return s
+	return s, nil
 }
 
 // class speaks about a class of ours, as in a cluster with the Gateway API
 // that this program is built with.
-func (s *statuses) class(id gateway.Owner, class *gatewayv1.GatewayClass) {
+func (s *statuses) class(ctx context.Context, files *state.Files, id gateway.Owner, class *gatewayv1.GatewayClass) error {
 	if class.Spec.ControllerName != s.controller {
-		return
+		return nil
+	}
+	configuration, err := state.ClassConfiguration(ctx, files, class)
+	if err != nil {
+		return err
 	}
 	wanted := gateway.BuildClass(&gateway.ClassSnapshot{
 		Class:          class,
+		Configuration:  configuration,
 		BundleVersions: map[string]string{"gatewayclasses." + gatewayv1.GroupName: consts.BundleVersion},
 	})
 	class.Status, _ = status.MergeClass(class.Status, wanted, notYet)
 	s.said[id] = true
+	return nil
 }
 
 // add merges the report about one Gateway.

@@ -32,6 +32,10 @@ const (
 	IndexTunnel = "tunnel"
 	// IndexClass finds Gateways by the name of their class.
 	IndexClass = "class"
+	// IndexParameters finds GatewayClasses and Gateways by the "namespace/name" of
+	// the TunnelConfiguration that their own parametersRef names. The Gateways of a
+	// class that it finds are found by [IndexClass].
+	IndexParameters = "parameters"
 )
 
 // Index is a field by which objects of a kind are looked up.
@@ -66,6 +70,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 			return distinct(gateway.ListenerSetCertificates(o.(*gatewayv1.ListenerSet)))
 		}},
 	}
+	all = append(all, parametersIndexes()...)
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		all = append(all,
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},

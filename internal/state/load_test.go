@@ -302,20 +302,20 @@ func TestLoadSurvivesARecordThatDoesNotParse(t *testing.T) {
 // faultyReader fails for one type of object or list.
 type faultyReader struct {
 	client.Reader
-	fails func(any) bool
+	fails func(key client.ObjectKey, into any) bool // a list has no key
 }
 
 var errRead = errors.New("the cache is broken")
 
 func (r faultyReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if r.fails(into) {
+	if r.fails(key, into) {
 		return errRead
 	}
 	return r.Reader.Get(ctx, key, into, opts...)
 }
 
 func (r faultyReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	if r.fails(into) {
+	if r.fails(client.ObjectKey{}, into) {
 		return errRead
 	}
 	return r.Reader.List(ctx, into, opts...)
@@ -329,7 +329,7 @@ func TestLoadReturnsEveryReadError(t *testing.T) {
 		"*v1.Gateway", "*v1.GatewayClass", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.Namespace", "*v1.Service",
 	} {
 		t.Run(kind, func(t *testing.T) {
-			reader := faultyReader{memory(t, objects(t, cluster)), func(into any) bool { return typeName(into) == kind }}
+			reader := faultyReader{memory(t, objects(t, cluster)), func(_ client.ObjectKey, into any) bool { return typeName(into) == kind }}
 			_, err := state.Loader{Reader: reader, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if !errors.Is(err, errRead) {
 				t.Errorf("Load gave %v, want %v", err, errRead)

@@ -1,0 +1,56 @@
+package state
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// ClassConfiguration reads the TunnelConfiguration that the class refers to. It
+// returns nil when there is no such reference or the object does not exist.
+func ClassConfiguration(ctx context.Context, r client.Reader, class *gatewayv1.GatewayClass) (*v1alpha1.TunnelConfiguration, error) {
+	name, ok := gateway.ClassParameters(class)
+	return configuration(ctx, r, name, ok)
+}
+
+func configuration(ctx context.Context, r client.Reader, name types.NamespacedName, referred bool) (*v1alpha1.TunnelConfiguration, error) {
+	if !referred {
+		return nil, nil
+	}
+	return get(ctx, r, name, &v1alpha1.TunnelConfiguration{})
+}
+
+// loadConfigurations reads the settings of the class and of the Gateway.
+func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) error {
+	var err error
+	if s.ClassConfiguration, err = ClassConfiguration(ctx, l.Reader, s.Class); err != nil {
+		return err
+	}
+	name, ok := gateway.GatewayParameters(s.Gateway)
+	s.GatewayConfiguration, err = configuration(ctx, l.Reader, name, ok)
+	return err
+}
+
+// parametersIndexes find what refers to a TunnelConfiguration.
+func parametersIndexes() []Index {
+	return []Index{
+		{&gatewayv1.GatewayClass{}, IndexParameters, func(o client.Object) []string {
+			return named(gateway.ClassParameters(o.(*gatewayv1.GatewayClass)))
+		}},
+		{&gatewayv1.Gateway{}, IndexParameters, func(o client.Object) []string {
+			return named(gateway.GatewayParameters(o.(*gatewayv1.Gateway)))
+		}},
+	}
+}
+
+func named(name types.NamespacedName, ok bool) []string {
+	if !ok {
+		return nil
+	}
+	return []string{name.String()}
+}

@@ -1,0 +1,160 @@
+package state_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// configured has Gateways with settings at both levels, at one, at none, and
+// with references that lead nowhere.
+const configured = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: set}
+spec:
+  controllerName: tunnelgateway.dev/controller
+  parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, namespace: platform, name: both}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: plain}
+spec: {controllerName: tunnelgateway.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: without-namespace}
+spec:
+  controllerName: tunnelgateway.dev/controller
+  parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, name: both}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: both, namespace: infra}
+spec:
+  gatewayClassName: set
+  infrastructure: {parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, name: both}}
+  listeners: [{name: a, port: 80, protocol: HTTP}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: class-only, namespace: infra}
+spec: {gatewayClassName: set, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: none, namespace: infra}
+spec: {gatewayClassName: plain, listeners: [{name: a, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: foreign-kind, namespace: infra}
+spec:
+  gatewayClassName: without-namespace
+  infrastructure: {parametersRef: {group: example.com, kind: TunnelConfiguration, name: both}}
+  listeners: [{name: a, port: 80, protocol: HTTP}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: missing, namespace: elsewhere}
+spec:
+  gatewayClassName: plain
+  infrastructure: {parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, name: both}}
+  listeners: [{name: a, port: 80, protocol: HTTP}]
+---
+{apiVersion: tunnelgateway.dev/v1alpha1, kind: TunnelConfiguration, metadata: {name: both, namespace: platform}}
+---
+{apiVersion: tunnelgateway.dev/v1alpha1, kind: TunnelConfiguration, metadata: {name: both, namespace: infra}}
+`
+
+func TestLoadReadsTheSettingsOfBothLevels(t *testing.T) {
+	loader := state.Loader{Reader: memory(t, objects(t, configured)), ControllerName: controllerName}
+	for name, test := range map[string]struct {
+		key        state.Key
+		class, own string
+	}{
+		"both levels":                  {state.GatewayKey("infra", "both"), "platform/both", "infra/both"},
+		"the class's":                  {state.GatewayKey("infra", "class-only"), "platform/both", ""},
+		"no reference":                 {state.GatewayKey("infra", "none"), "", ""},
+		"nothing that can be referred": {state.GatewayKey("infra", "foreign-kind"), "", ""},
+		"only in another namespace":    {state.GatewayKey("elsewhere", "missing"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loaded, err := loader.Load(t.Context(), test.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []string{nameOf(loaded.Snapshot.ClassConfiguration), nameOf(loaded.Snapshot.GatewayConfiguration)}
+			if diff := cmp.Diff([]string{test.class, test.own}, got); diff != "" {
+				t.Errorf("the settings of class and Gateway differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func nameOf(c *v1alpha1.TunnelConfiguration) string {
+	if c == nil {
+		return ""
+	}
+	return client.ObjectKeyFromObject(c).String()
+}
+
+// A change of a TunnelConfiguration has to reach what refers to it, and nothing
+// else.
+func TestIndexParameters(t *testing.T) {
+	reader := memory(t, objects(t, configured))
+	for configuration, want := range map[string][]string{
+		"platform/both":  {"/set"},
+		"infra/both":     {"infra/both"},
+		"elsewhere/both": {"elsewhere/missing"},
+		"infra/none":     nil,
+	} {
+		var got []string
+		for _, list := range []client.ObjectList{&gatewayv1.GatewayClassList{}, &gatewayv1.GatewayList{}} {
+			if err := reader.List(t.Context(), list, client.MatchingFields{state.IndexParameters: configuration}); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, names(list)...)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("what refers to %s differs (-want +got):\n%s", configuration, diff)
+		}
+	}
+}
+
+func names(list client.ObjectList) []string {
+	var all []string
+	switch l := list.(type) {
+	case *gatewayv1.GatewayClassList:
+		for i := range l.Items {
+			all = append(all, client.ObjectKeyFromObject(&l.Items[i]).String())
+		}
+	case *gatewayv1.GatewayList:
+		for i := range l.Items {
+			all = append(all, client.ObjectKeyFromObject(&l.Items[i]).String())
+		}
+	}
+	return all
+}
+
+// A read that fails is not a reference that leads nowhere.
+func TestLoadReturnsTheErrorOfReadingSettings(t *testing.T) {
+	for _, unreadable := range []string{"platform/both", "infra/both"} {
+		reader := faultyReader{memory(t, objects(t, configured)), func(key client.ObjectKey, into any) bool {
+			_, settings := into.(*v1alpha1.TunnelConfiguration)
+			return settings && key.String() == unreadable
+		}}
+		_, err := state.Loader{Reader: reader, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "both"))
+		if !errors.Is(err, errRead) {
+			t.Errorf("without %s, Load gave %v, want %v", unreadable, err, errRead)
+		}
+	}
+}
