@@ -10,13 +10,18 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 func TestBuildClass(t *testing.T) {
 	parameters := &gatewayv1.ParametersReference{Group: "example.com", Kind: "Parameters", Name: "p"}
+	ours := &gatewayv1.ParametersReference{
+		Group: v1alpha1.GroupName, Kind: gateway.KindTunnelConfiguration, Name: "p", Namespace: new(gatewayv1.Namespace("platform")),
+	}
 	for name, test := range map[string]struct {
 		parameters          *gatewayv1.ParametersReference
+		configuration       *v1alpha1.TunnelConfiguration
 		versions            map[string]string
 		accepted, supported string
 		messages            []string
@@ -34,6 +39,24 @@ func TestBuildClass(t *testing.T) {
 			versions:   map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
 			accepted:   "False InvalidParameters", supported: "True SupportedVersion",
 			messages: []string{`Parameters "p"`, `"example.com"`},
+		},
+		"parameters of ours": {
+			parameters: ours, configuration: &v1alpha1.TunnelConfiguration{},
+			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
+			accepted: "True Accepted", supported: "True SupportedVersion",
+		},
+		"parameters of ours that do not exist": {
+			parameters: ours,
+			versions:   map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
+			accepted:   "False InvalidParameters", supported: "True SupportedVersion",
+			messages: []string{"spec.parametersRef names TunnelConfiguration platform/p, which does not exist."},
+		},
+		"parameters of ours that are not valid": {
+			parameters:    ours,
+			configuration: &v1alpha1.TunnelConfiguration{Spec: v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("4m"))}}},
+			versions:      map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
+			accepted:      "False InvalidParameters", supported: "True SupportedVersion",
+			messages: []string{"TunnelConfiguration platform/p of spec.parametersRef is not valid: spec.connector.gracePeriod is no positive time"},
 		},
 		"older": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.4.1"},
@@ -66,7 +89,7 @@ func TestBuildClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
 			class.Generation = 4
-			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, BundleVersions: test.versions})
+			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration, BundleVersions: test.versions})
 			want := map[string]string{"Accepted": test.accepted, "SupportedVersion": test.supported}
 			if diff := cmp.Diff(want, inShort(status.Conditions)); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)

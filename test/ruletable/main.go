@@ -38,6 +38,7 @@ var sections = []struct{ word, title string }{
 	{"5", "Summaries"},
 	{"6", "Routes"},
 	{"7", "From routes to ingress rules"},
+	{"settings", "Settings of the class and of the Gateway"},
 	{"seed", "Examples of other documents, as written and completed"},
 }
 
