@@ -97,6 +97,7 @@ func TestInputIsNotChanged(t *testing.T) {
 func deepCopy(s *gateway.Snapshot) *gateway.Snapshot {
 	c := *s
 	c.Gateway, c.Class = s.Gateway.DeepCopy(), s.Class.DeepCopy()
+	c.ClassConfiguration, c.GatewayConfiguration = s.ClassConfiguration.DeepCopy(), s.GatewayConfiguration.DeepCopy()
 	c.ListenerSets, c.HTTPRoutes = slices.Clone(s.ListenerSets), slices.Clone(s.HTTPRoutes)
 	for i, set := range c.ListenerSets {
 		c.ListenerSets[i] = set.DeepCopy()

@@ -1,0 +1,34 @@
+package gateway
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// "originRequest: every field": a field that is set is in the document, under
+// the same name, and no other is.
+func TestRenderEveryField(t *testing.T) {
+	fields := reflect.TypeFor[v1alpha1.OriginRequest]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		t.Run(name, func(t *testing.T) {
+			var o v1alpha1.OriginRequest
+			set(reflect.ValueOf(&o).Elem().Field(i), 1)
+			document, err := json.Marshal(renderOriginRequest(o))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rendered map[string]any
+			if err := json.Unmarshal(document, &rendered); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := rendered[name]; !ok || len(rendered) != 1 {
+				t.Errorf("the document is %s, want %s alone", document, name)
+			}
+		})
+	}
+}
