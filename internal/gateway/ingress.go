@@ -98,9 +98,9 @@ func ingressRules(listeners []*Listener, settings ruleSettings) []Rule {
 	var candidates []candidate // one buffer for all groups
 	for _, g := range sortedGroups(groups) {
 		candidates = g.appendCandidates(candidates[:0])
-		originRequest := settings.of(g.hostname)
+		own := settings.of(g.hostname)
 		for i := range candidates {
-			out.add(candidates[i].rule(originRequest))
+			out.add(candidates[i].rule(own))
 		}
 		// What the group does not serve must not fall through to a wider one.
 		if widerIn(groups, g.hostname) {
@@ -178,11 +178,11 @@ func (g *group) appendCandidates(buffer []candidate) []candidate {
 	return buffer
 }
 
-func (c *candidate) rule(originRequest func(*Route, *answer) *provider.OriginRequest) Rule {
+func (c *candidate) rule(settings groupSettings) Rule {
 	a := &c.route.answers[c.match.rule]
 	return Rule{
 		Hostname: c.hostname.served, Path: c.match.path.expression,
-		Service: a.service, OriginRequest: originRequest(c.route, a),
+		Service: a.service, OriginRequest: settings.originRequest(c.route, a),
 		Route: c.route, Number: c.match.rule, Match: c.match.match,
 	}
 }

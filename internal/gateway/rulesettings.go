@@ -142,25 +142,38 @@ func (r ruleSettings) refuseContradictions(listeners []*Listener) *Problem {
 	return nil
 }
 
-// of returns the function that says what the rules of each route on the
-// hostname need to know. That returns nil when the tunnel's own settings do.
-func (r ruleSettings) of(hostname string) func(*Route, *answer) *provider.OriginRequest {
-	var access *provider.Access
-	var overrides map[*Route]*v1alpha1.OriginRequest
+// groupSettings are those of the rules of one hostname.
+type groupSettings struct {
+	tunnel    *v1alpha1.OriginRequest
+	overrides map[*Route]*v1alpha1.OriginRequest
+	access    *provider.Access
+}
+
+func (r ruleSettings) of(hostname string) groupSettings {
+	g := groupSettings{tunnel: r.tunnel}
 	if h := r.hostnames[hostname]; h != nil {
-		access, overrides = renderAccess(h.access), h.overrides()
+		g.overrides, g.access = h.overrides(), renderAccess(h.access)
 	}
-	return func(route *Route, a *answer) *provider.OriginRequest {
-		var rendered provider.OriginRequest
-		if a.service != serviceError {
-			rendered = renderOriginRequest(r.override(overrides[route], route.Kind))
-		}
-		rendered.Access = access
-		if rendered == (provider.OriginRequest{}) {
-			return nil
-		}
-		return &rendered
+	return g
+}
+
+// originRequest returns what a rule of the route says itself, or nil when the
+// tunnel's own settings do. One that answers by itself has no origin, but is
+// protected all the same.
+func (g groupSettings) originRequest(route *Route, a *answer) *provider.OriginRequest {
+	own, reaches := g.overrides[route], a.service != serviceError
+	if g.access == nil && (!reaches || own == nil && route.Kind != KindGRPCRoute) {
+		return nil // most rules
 	}
+	var rendered provider.OriginRequest
+	if reaches {
+		rendered = renderOriginRequest(g.override(own, route.Kind))
+	}
+	rendered.Access = g.access
+	if rendered == (provider.OriginRequest{}) {
+		return nil
+	}
+	return &rendered
 }
 
 // overrides merges what the listeners say that admit a route: it is one rule
@@ -178,8 +191,8 @@ func (h *hostnameSettings) overrides() map[*Route]*v1alpha1.OriginRequest {
 // override returns what a rule says itself: gRPC is HTTP/2, whatever else is
 // set. Where the tunnel has on what excludes a field of the rule, the rule
 // switches that off, because its field alone would have no effect.
-func (r ruleSettings) override(own *v1alpha1.OriginRequest, kind string) v1alpha1.OriginRequest {
-	rule, tunnel := ptr.Deref(own, v1alpha1.OriginRequest{}), ptr.Deref(r.tunnel, v1alpha1.OriginRequest{})
+func (g groupSettings) override(own *v1alpha1.OriginRequest, kind string) v1alpha1.OriginRequest {
+	rule, tunnel := ptr.Deref(own, v1alpha1.OriginRequest{}), ptr.Deref(g.tunnel, v1alpha1.OriginRequest{})
 	if kind == KindGRPCRoute {
 		rule = mergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, &rule)
 	}
