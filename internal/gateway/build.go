@@ -31,7 +31,7 @@ type Snapshot struct {
 	// ClassConfiguration is the one that [ClassParameters] names; nil when there
 	// is no such reference, and when the object does not exist.
 	ClassConfiguration *v1alpha1.TunnelConfiguration
-	// GatewayConfiguration is likewise the one of [GatewayParameters].
+	// GatewayConfiguration is likewise the one of [OwnParameters].
 	GatewayConfiguration *v1alpha1.TunnelConfiguration
 	// ListenerSets are those whose parentRef points to the Gateway, whether the
 	// Gateway allows them or not.

@@ -35,9 +35,9 @@ func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool)
 	return types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}, true
 }
 
-// GatewayParameters returns the TunnelConfiguration that the Gateway's own
+// OwnParameters returns the TunnelConfiguration that the Gateway's own
 // parametersRef names, and false when there is no such reference to one.
-func GatewayParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
+func OwnParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
 	ref := ownParametersRef(g)
 	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) {
 		return types.NamespacedName{}, false
@@ -114,7 +114,7 @@ func ClassParametersProblem(class *gatewayv1.GatewayClass, configuration *v1alph
 func gatewayParametersProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration) *Problem {
 	const field = "spec.infrastructure.parametersRef"
 	ref := ownParametersRef(g)
-	switch _, ok := GatewayParameters(g); {
+	switch _, ok := OwnParameters(g); {
 	case !ok:
 		return unsupportedParameters(field, ref.Group, ref.Kind, ref.Name)
 	case configuration == nil:

@@ -164,33 +164,45 @@ func TestAccessIsNeverWeaker(t *testing.T) {
 		for range 150 {
 			host, path := hosts[dice.IntN(len(hosts))], paths[dice.IntN(len(paths))]
 			index, service, _ := rules.Match(host, path)
-			hostname, found := o.groupOf(host)
-			if !found || service == answerNotFound {
-				continue
-			}
-			team, tags, needed := o.demand(hostname)
-			var want *provider.Access
-			if needed {
-				demanded++
-				want = &provider.Access{Required: true, TeamName: team, AUDTag: tags}
-			}
-			got := configuration.Ingress[index].OriginRequest.Access
-			if got != nil {
-				slices.Sort(got.AUDTag)
-			}
-			if diff := gocmp.Diff(want, got); diff != "" || needed && len(tags) == 0 {
-				t.Errorf("%q %q is sent to %s by rule %d with other access (-want +got):\n%s", host, path, service, index, diff)
+			if hostname, found := o.groupOf(host); found && service != answerNotFound {
+				demanded += o.wantAccess(t, hostname, configuration.Ingress[index])
 			}
 		}
-		for _, c := range o.claims {
-			if _, tags, needed := o.demand(c.hostname()); c.holds && needed && len(tags) == 0 {
-				contradicted++
-			}
-		}
+		contradicted += o.contradictions()
 	})
 	if demanded == 0 || contradicted == 0 {
 		t.Errorf("access is demanded of %d requests, and contradicts itself for %d listeners: the property is hardly tried", demanded, contradicted)
 	}
+}
+
+// wantAccess returns 1 when the hostname demands access, to be counted.
+func (o *oracle) wantAccess(t *testing.T, hostname string, rule provider.IngressRule) int {
+	t.Helper()
+	team, tags, demanded := o.demand(hostname)
+	got := rule.OriginRequest.Access
+	if !demanded {
+		if got != nil {
+			t.Errorf("%q demands nothing, but the rule %+v has access %+v", hostname, rule, got)
+		}
+		return 0
+	}
+	if got != nil {
+		slices.Sort(got.AUDTag)
+	}
+	if diff := gocmp.Diff(&provider.Access{Required: true, TeamName: team, AUDTag: tags}, got); diff != "" || len(tags) == 0 {
+		t.Errorf("%q has the rule %+v with other access (-want +got):\n%s", hostname, rule, diff)
+	}
+	return 1
+}
+
+// contradictions counts the listeners with a hostname that no token can do for.
+func (o *oracle) contradictions() (n int) {
+	for _, c := range o.claims {
+		if _, tags, demanded := o.demand(c.hostname()); c.holds && demanded && len(tags) == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // TestOverridesAreOfTheListenersOfARoute: HTTPS before HTTP, then the lower

@@ -31,7 +31,7 @@ func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) err
 	if s.ClassConfiguration, err = ClassConfiguration(ctx, l.Reader, s.Class); err != nil {
 		return err
 	}
-	name, ok := gateway.GatewayParameters(s.Gateway)
+	name, ok := gateway.OwnParameters(s.Gateway)
 	s.GatewayConfiguration, err = configuration(ctx, l.Reader, name, ok)
 	return err
 }
@@ -43,7 +43,7 @@ func parametersIndexes() []Index {
 			return named(gateway.ClassParameters(o.(*gatewayv1.GatewayClass)))
 		}},
 		{&gatewayv1.Gateway{}, IndexParameters, func(o client.Object) []string {
-			return named(gateway.GatewayParameters(o.(*gatewayv1.Gateway)))
+			return named(gateway.OwnParameters(o.(*gatewayv1.Gateway)))
 		}},
 	}
 }
