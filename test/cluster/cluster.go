@@ -24,24 +24,33 @@ type Options struct {
 }
 
 // Cluster is a running control plane with the Gateway API's CRDs of the
-// standard channel and our own. It has no controllers: nothing collects
-// garbage, makes endpoints or finishes the deletion of a namespace.
+// standard channel and our own. Kubernetes' own controllers run: Deployments become Pods,
+// Services get EndpointSlices, namespaces their ServiceAccount; what has lost
+// its owner is deleted, and so is all that a deleted namespace holds. That
+// takes less than a second, but five for a namespace; of a CRD that is made
+// later the garbage collector learns within 30 seconds.
+//
+// There are no Nodes, no scheduler and no volumes: a Pod stays pending unless
+// its user plays the node. One that does has to make the Node too, since
+// EndpointSlices leave out the Pods of an unknown one; nobody minds its lease.
 type Cluster struct {
 	// Config connects as a member of system:masters.
 	Config *rest.Config
 
 	environment *envtest.Environment
+	controllers *controllers // nil until they are started
 	tether      *tether
 }
 
 // Start builds the binaries unless they are cached, as [Binaries] does, and
-// returns once the API server is ready and knows the CRDs, which takes a few
-// seconds. Cancelling ctx ends the build, not the cluster: the caller stops
-// that. Should the calling process die instead, whatever the reason, the
-// cluster's processes and files go with it.
+// returns once the API server knows the CRDs and the controllers work, which
+// takes a few seconds. Cancelling ctx ends Start, not the cluster that it has
+// returned: the caller stops that. Should the calling process die instead,
+// whatever the reason, the cluster's processes and files go with it.
 //
-// The processes do not belong to the caller's process group, so that Ctrl-C in
-// a terminal reaches the caller alone.
+// What the processes print is dropped, unless the environment says
+// KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true. They do not belong to the
+// caller's process group, so that Ctrl-C in a terminal reaches the caller alone.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	progress := options.Progress
 	if progress == nil {
@@ -64,15 +73,33 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	environment.ControlPlane.APIServer = &envtest.APIServer{
 		Path: tether.program("kube-apiserver"), CertDir: tether.certificates(),
 	}
+	// envtest disables the admission of ServiceAccounts, which nobody would make
+	// without the controllers.
+	environment.ControlPlane.APIServer.Configure().Disable("disable-admission-plugins")
 	environment.ControlPlane.Etcd = &envtest.Etcd{Path: tether.program("etcd"), DataDir: tether.data()}
 	if options.APIServer != nil {
 		options.APIServer(environment.ControlPlane.APIServer)
 	}
 	c := &Cluster{environment: environment, tether: tether}
-	if c.Config, err = environment.Start(); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the control plane: %w", err), c.Stop())
 	}
 	return c, nil
+}
+
+// start starts the processes, the controllers last: they find every CRD there
+// is, and do not have to learn of it later.
+func (c *Cluster) start(ctx context.Context) (err error) {
+	if c.Config, err = c.environment.Start(); err != nil {
+		return err
+	}
+	if c.controllers, err = startControllers(c.environment, c.tether); err != nil {
+		return fmt.Errorf("%s: %w", controllersName, err)
+	}
+	if err := c.controllers.wait(ctx, c.Config); err != nil {
+		return fmt.Errorf("%s: %w", controllersName, err)
+	}
+	return nil
 }
 
 // Kubeconfig writes a file for kubectl to path that connects as Config does.
@@ -86,7 +113,14 @@ func (c *Cluster) Kubeconfig(path string) error {
 
 // Stop ends the processes, waits for them, and removes what they stored.
 func (c *Cluster) Stop() error {
-	if err := errors.Join(c.environment.Stop(), c.tether.cut()); err != nil {
+	var errs []error
+	if c.controllers != nil { // before the API server, which they would miss
+		if err := c.controllers.stop(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", controllersName, err))
+		}
+	}
+	errs = append(errs, c.environment.Stop(), c.tether.cut())
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stopping the control plane: %w", err)
 	}
 	return nil

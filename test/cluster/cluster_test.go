@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -31,19 +33,23 @@ func TestStart(t *testing.T) {
 	admin := kubeconfigClient(t, c)
 
 	t.Run("a valid Gateway is accepted", func(t *testing.T) {
-		if err := admin.Create(t.Context(), gateway("valid", gatewayv1.HTTPProtocolType, nil)); err != nil {
+		if err := admin.Create(t.Context(), gateway("default", "valid", nil)); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("the CRD's rules are enforced", func(t *testing.T) {
 		tls := &gatewayv1.ListenerTLSConfig{}
-		err := admin.Create(t.Context(), gateway("invalid", gatewayv1.HTTPProtocolType, tls))
+		err := admin.Create(t.Context(), gateway("default", "invalid", tls))
 		if err == nil || !strings.Contains(err.Error(), "tls must not be specified for protocols") {
 			t.Errorf("a HTTP listener with TLS: got error %v, want it refused", err)
 		}
 	})
 	t.Run("our own CRD's rules are enforced", func(t *testing.T) { refusesConfiguration(t, admin) })
 	t.Run("two appliers share the listener configurations of one object", func(t *testing.T) { mergesConfigurations(t, admin) })
+	t.Run("a Deployment has its Pods", func(t *testing.T) { testDeployment(t, admin) })
+	t.Run("what is owned goes with its owner", func(t *testing.T) { testOwner(t, admin) })
+	t.Run("a deleted namespace ends", func(t *testing.T) { testNamespace(t, admin) })
+	t.Run("a Service has its EndpointSlice", func(t *testing.T) { testEndpointSlice(t, admin) })
 }
 
 func refusesConfiguration(t *testing.T, admin client.Client) {
@@ -106,10 +112,8 @@ func kubeconfigClient(t *testing.T, c *cluster.Cluster) client.Client {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	for _, install := range []func(*runtime.Scheme) error{gatewayv1.Install, v1alpha1.Install} {
-		if err := install(scheme); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(gatewayv1.Install(scheme), clientgoscheme.AddToScheme(scheme), v1alpha1.Install(scheme)); err != nil {
+		t.Fatal(err)
 	}
 	admin, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -118,12 +122,13 @@ func kubeconfigClient(t *testing.T, c *cluster.Cluster) client.Client {
 	return admin
 }
 
-func gateway(name string, protocol gatewayv1.ProtocolType, tls *gatewayv1.ListenerTLSConfig) *gatewayv1.Gateway {
+// gateway has one listener of protocol HTTP.
+func gateway(namespace, name string, tls *gatewayv1.ListenerTLSConfig) *gatewayv1.Gateway {
 	return &gatewayv1.Gateway{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: gatewayv1.GatewaySpec{
 			GatewayClassName: "example",
-			Listeners:        []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: protocol, TLS: tls}},
+			Listeners:        []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType, TLS: tls}},
 		},
 	}
 }
