@@ -154,16 +154,18 @@ type Tunnel struct {
 	// Name is the name of the tunnel that the controller makes, as the Cloudflare
 	// dashboard shows it: 1 to 96 characters. Default: <cluster ID>-<namespace of
 	// the Gateway>-<name of the Gateway>, shortened with a hash where it is too
-	// long. A tunnel serves one Gateway, so that a name in a GatewayClass's object
-	// suits a class with a single Gateway.
+	// long. A tunnel that has the name already is taken for the Gateway's own. A
+	// tunnel serves one Gateway, so that a name in a GatewayClass's object suits a
+	// class with a single Gateway.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=96
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s\\\\p{C}]([^\\\\p{C}]*[^\\\\s\\\\p{C}])?$')",message="must be the name of a tunnel: 1 to 96 characters that neither begin nor end with white space, and no control characters"
 	Name *string `json:"name,omitempty"`
 
-	// Existing adopts a tunnel that was made elsewhere instead of making one. Its
-	// configuration is replaced.
+	// Existing adopts a tunnel that was made elsewhere instead of making one. The
+	// configuration that it has is left alone until the Gateway's annotation
+	// tunnelgateway.dev/takeover: "true" permits to replace it.
 	//
 	// +optional
 	Existing *ExistingTunnel `json:"existing,omitempty"`

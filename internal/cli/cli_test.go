@@ -52,9 +52,10 @@ func TestControllerRefusesBadSettings(t *testing.T) {
 		arguments   []string
 		want        []string
 	}{
-		"what is required is missing": {want: []string{
-			"--cloudflare-account-id (or CLOUDFLARE_ACCOUNT_ID) is missing", "--cloudflare-api-token (or CLOUDFLARE_API_TOKEN) is missing",
-		}},
+		"an account without a token": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "account"},
+			want: []string{"--cloudflare-api-token (or CLOUDFLARE_API_TOKEN) is missing"}},
+		"a token without an account": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": "token"},
+			want: []string{"--cloudflare-account-id (or CLOUDFLARE_ACCOUNT_ID) is missing"}},
 		"a variable of another type":        {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "many"}, want: []string{"TUNNEL_GATEWAY_WORKERS is not a valid int, see --workers"}},
 		"a flag of another type":            {arguments: []string{"--workers=many"}, want: []string{"--workers"}},
 		"a flag whose value is not allowed": {arguments: []string{"--log-level=loud"}, want: []string{"--log-level", "debug, info, warn, error"}},

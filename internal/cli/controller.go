@@ -13,12 +13,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -28,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
@@ -93,38 +88,41 @@ func runController(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	if err := controller.Setup(ctx, m, controller.Options{
-		ControllerName:    gatewayv1.GatewayController(c.Gateway.ControllerName),
-		ClusterDomain:     c.Gateway.ClusterDomain,
-		ClusterID:         clusterID,
-		Account:           account(c.Cloudflare),
+		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
+		ClusterDomain:  c.Gateway.ClusterDomain,
+		ClusterID:      clusterID,
+		Account:        account(c.Cloudflare),
+		Open: func(id, token string) (provider.Provider, error) {
+			return cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL})
+		},
 		Workers:           c.Gateway.Workers,
 		DriftInterval:     c.Gateway.DriftInterval,
 		InventoryInterval: c.Gateway.InventoryInterval,
 	}); err != nil {
 		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("the CRDs of the Gateway API, v1.5 or later, are not installed: %w", err)
+			return fmt.Errorf("the CRDs of the Gateway API, v1.5 or later, or those of config/crd are not installed: %w", err)
 		}
 		return fmt.Errorf("preparing the controller: %w", err)
+	}
+	if !c.Cloudflare.HasDefault() {
+		logger.Info("there is no account by default: only Gateways are served whose GatewayClass refers to a TunnelConfiguration with spec.account")
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", clusterID)
 	return m.Start(ctx)
 }
 
-// account says where the tunnels are. A validated configuration has one source
+// account says where tunnels are by default. A validated configuration has one source
 // of the API token.
 func account(c config.Cloudflare) controller.Account {
 	namespace, name, _ := strings.Cut(c.APITokenSecret, "/")
 	return controller.Account{
 		ID: c.AccountID, Token: string(c.APIToken), TokenSecret: types.NamespacedName{Namespace: namespace, Name: name},
-		Open: func(id, token string) (provider.Provider, error) {
-			return cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.BaseURL})
-		},
 	}
 }
 
 func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manager.Manager, error) {
 	m, err := ctrl.NewManager(kube, manager.Options{
-		Scheme:                        scheme(),
+		Scheme:                        controller.Scheme(),
 		Logger:                        logger,
 		LeaderElection:                c.Kubernetes.LeaderElection,
 		LeaderElectionID:              c.Kubernetes.LeaderElectionID,
@@ -134,6 +132,7 @@ func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manage
 		HealthProbeBindAddress:        c.Serving.HealthAddress,
 		// Secrets are read one by one and not cached.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Cache:  controller.CacheOptions(),
 	})
 	if err != nil {
 		return nil, err
@@ -142,16 +141,6 @@ func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manage
 		return nil, err
 	}
 	return m, m.AddReadyzCheck("ping", healthz.Ping)
-}
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	utilruntime.Must(corev1.AddToScheme(s))
-	utilruntime.Must(discoveryv1.AddToScheme(s))
-	utilruntime.Must(gatewayv1.Install(s))
-	utilruntime.Must(gatewayv1beta1.Install(s))
-	utilruntime.Must(apiextensionsv1.AddToScheme(s))
-	return s
 }
 
 func restConfig(k config.Kubernetes) (*rest.Config, error) {

@@ -45,7 +45,7 @@ are planned.
 Exit status: 0; 1 when a manifest is not valid; 2 with --strict when a
 condition is not in its good state.`,
 		Example: `  tunnel-gateway plan -f gateway.yaml -f teams/
-  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,endpointslices,namespaces,secrets -A -o yaml | tunnel-gateway plan -f - -o json`,
+  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,endpointslices,namespaces,secrets,tunnelconfigurations -A -o yaml | tunnel-gateway plan -f - -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}

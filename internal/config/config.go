@@ -23,7 +23,8 @@ type Config struct {
 	Serving    Serving
 }
 
-// Cloudflare says which account is worked on, and as whom.
+// Cloudflare says which account is worked on, and as whom, unless the
+// TunnelConfiguration of a class does.
 type Cloudflare struct {
 	AccountID string
 	// APIToken, or APITokenSecret: the "namespace/name" of the Secret that has
@@ -104,8 +105,8 @@ var word = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func (c *Cloudflare) validate() error {
 	var errs []error
-	if c.AccountID == "" {
-		errs = append(errs, required("cloudflare-account-id", "the account that owns the tunnels"))
+	if c.AccountID == "" && c.HasDefault() {
+		errs = append(errs, required("cloudflare-account-id", "the account that the API token is for"))
 	}
 	if c.AccountID != "" && !word.MatchString(c.AccountID) {
 		errs = append(errs, invalid("cloudflare-account-id", fmt.Sprintf("has characters that no account ID has: %q", c.AccountID)))
@@ -123,9 +124,17 @@ func (c *Cloudflare) validate() error {
 	return errors.Join(errs...)
 }
 
-// checkTokenSource wants exactly one of two.
+// HasDefault reports whether there is an account for Gateways whose class names
+// none.
+func (c *Cloudflare) HasDefault() bool {
+	return c.AccountID != "" || c.APIToken != "" || c.APITokenSecret != ""
+}
+
+// checkTokenSource wants exactly one of two, where there is an account at all.
 func (c *Cloudflare) checkTokenSource() error {
 	switch {
+	case !c.HasDefault():
+		return nil
 	case c.APIToken == "" && c.APITokenSecret == "":
 		return required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit; or name the Secret that has it, with --cloudflare-api-token-secret")
 	case c.APIToken != "" && c.APITokenSecret != "":

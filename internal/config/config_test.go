@@ -270,7 +270,6 @@ func TestValidateReturnsEverythingThatIsWrong(t *testing.T) {
 	c := &config.Config{}
 	err := c.Validate()
 	for _, flag := range []string{
-		"--cloudflare-account-id (or CLOUDFLARE_ACCOUNT_ID) is missing", "--cloudflare-api-token (or CLOUDFLARE_API_TOKEN) is missing",
 		"--controller-name", "--cluster-domain", "--drift-interval", "--workers", "--kube-api-qps", "--kube-api-burst",
 		"--metrics-address", "--health-address", "--log-level", "--log-format",
 	} {

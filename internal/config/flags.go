@@ -27,9 +27,9 @@ func (c *Config) Flags() []Group {
 
 func (c *Cloudflare) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("cloudflare", pflag.ContinueOnError)
-	f.StringVar(&c.AccountID, "cloudflare-account-id", "", "`ID` of the account that owns the tunnels (required)")
+	f.StringVar(&c.AccountID, "cloudflare-account-id", "", "`ID` of the account that owns the tunnels, unless the TunnelConfiguration of a class names one")
 	f.Var((*secretValue)(&c.APIToken), "cloudflare-api-token",
-		"`token` with the permission Cloudflare Tunnel: Edit of the account (this or the next is required); prefer the environment, where other users of the machine do not see it")
+		"`token` with the permission Cloudflare Tunnel: Edit of the account (this or the next, if there is an account ID); prefer the environment, where other users of the machine do not see it")
 	f.StringVar(&c.APITokenSecret, "cloudflare-api-token-secret", "",
 		"`namespace/name` of a Secret that has the token under the key token; a new token is used at once, and the Secret is kept from deletion while a tunnel needs it")
 	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", "`URL` of the API with its version, for a proxy or a simulator (default Cloudflare's own)")

@@ -74,24 +74,24 @@ func Build(in Input) (Objects, error) {
 	}, nil
 }
 
-// All returns the objects that are wanted, in the order in which to apply them:
-// what confines the pods before the pods.
-func (o Objects) All() []runtime.ApplyConfiguration {
-	var all []runtime.ApplyConfiguration
+// ByKind returns the objects in the order in which to apply them: what confines
+// the pods before the pods. One that is not wanted is nil.
+func (o Objects) ByKind() []runtime.ApplyConfiguration {
+	all := make([]runtime.ApplyConfiguration, 5)
 	if o.ServiceAccount != nil {
-		all = append(all, o.ServiceAccount)
+		all[0] = o.ServiceAccount
 	}
 	if o.NetworkPolicy != nil {
-		all = append(all, o.NetworkPolicy)
+		all[1] = o.NetworkPolicy
 	}
 	if o.Deployment != nil {
-		all = append(all, o.Deployment)
+		all[2] = o.Deployment
 	}
 	if o.PodDisruptionBudget != nil {
-		all = append(all, o.PodDisruptionBudget)
+		all[3] = o.PodDisruptionBudget
 	}
 	if o.HorizontalPodAutoscaler != nil {
-		all = append(all, o.HorizontalPodAutoscaler)
+		all[4] = o.HorizontalPodAutoscaler
 	}
 	return all
 }

@@ -128,8 +128,8 @@ func TestGracePeriod(t *testing.T) {
 	}
 	in := inputOf(gatewayOf("web", "tunnel"))
 	in.Settings.GracePeriod = ptr.To[v1alpha1.Duration]("soon")
-	if o, err := connector.Build(in); err == nil || !strings.Contains(err.Error(), "gracePeriod") || o.All() != nil {
-		t.Errorf("gracePeriod soon: %v, %v; want an error that names it, and no objects", o.All(), err)
+	if o, err := connector.Build(in); err == nil || !strings.Contains(err.Error(), "gracePeriod") || o != (connector.Objects{}) {
+		t.Errorf("gracePeriod soon: %v, %v; want an error that names it, and no objects", o, err)
 	}
 }
 

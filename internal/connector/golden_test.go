@@ -91,7 +91,10 @@ func build(t *testing.T, in connector.Input) connector.Objects {
 func written(t *testing.T, in connector.Input) []byte {
 	t.Helper()
 	var documents [][]byte
-	for _, object := range build(t, in).All() {
+	for _, object := range build(t, in).ByKind() {
+		if object == nil {
+			continue
+		}
 		text, err := yaml.Marshal(object)
 		if err != nil {
 			t.Fatal(err)

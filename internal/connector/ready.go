@@ -9,10 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TypeConnectorsReady is the type of the condition on a Gateway that says
-// whether connectors serve it. Its reasons are below.
-const TypeConnectorsReady = "tunnelgateway.dev/ConnectorsReady"
-
+// The reasons of the condition tunnelgateway.dev/ConnectorsReady on a Gateway,
+// which says whether connectors serve it.
 const (
 	// ReasonReady means that at least one connector is connected to the edge, and
 	// that all of them have the settings that are wanted.

@@ -19,6 +19,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
@@ -37,6 +38,7 @@ func setupClass(m manager.Manager, r *classReconciler) error {
 		Named("gatewayclass").
 		For(&gatewayv1.GatewayClass{}).
 		Watches(&gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(classOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.TunnelConfiguration{}, handler.EnqueueRequestsFromMapFunc(r.fromConfiguration)).
 		WatchesMetadata(&apiextensionsv1.CustomResourceDefinition{}, handler.EnqueueRequestsFromMapFunc(r.allClasses), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Complete(r)
 }
@@ -44,6 +46,20 @@ func setupClass(m manager.Manager, r *classReconciler) error {
 func classOf(_ context.Context, object client.Object) []reconcile.Request {
 	name := string(object.(*gatewayv1.Gateway).Spec.GatewayClassName)
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// fromConfiguration maps settings to the classes that refer to them.
+func (r *classReconciler) fromConfiguration(ctx context.Context, object client.Object) []reconcile.Request {
+	var list gatewayv1.GatewayClassList
+	refer := client.MatchingFields{state.IndexParameters: client.ObjectKeyFromObject(object).String()}
+	if err := r.client.List(ctx, &list, refer); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the GatewayClasses")
+	}
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
+	}
+	return requests
 }
 
 // allClasses maps a CRD of the Gateway API to every class.
@@ -78,7 +94,11 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	decided := gateway.BuildClass(&gateway.ClassSnapshot{Class: &class, BundleVersions: versions})
+	snapshot := &gateway.ClassSnapshot{Class: &class, BundleVersions: versions}
+	if snapshot.Configuration, err = state.ClassConfiguration(ctx, r.client, &class); err != nil {
+		return reconcile.Result{}, err
+	}
+	decided := gateway.BuildClass(snapshot)
 	return reconcile.Result{}, r.writer.WriteClass(ctx, class.Name, decided)
 }
 

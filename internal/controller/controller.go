@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -21,6 +22,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
@@ -33,8 +35,11 @@ type Options struct {
 	ClusterDomain  string
 	// ClusterID begins the name of every tunnel of this cluster.
 	ClusterID string
-	// Account is where the tunnels are.
+	// Account is where the tunnels are, unless the settings of a class say
+	// otherwise.
 	Account Account
+	// Open returns the provider for an account and a token.
+	Open func(account, token string) (provider.Provider, error)
 	// Workers is how many Gateways are worked on at once.
 	Workers int
 	// DriftInterval is how long a document that was read is believed to be
@@ -61,9 +66,8 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}); err != nil {
 		return err
 	}
-	if err := setupCredentialsKeeper(m, &credentialsKeeper{
-		client: m.GetClient(), live: m.GetAPIReader(), secret: o.Account.TokenSecret, controllerName: o.ControllerName,
-	}); err != nil {
+	ts := newTunnels(m, o, recorder)
+	if err := setupKeepers(m, o.ControllerName, ts.accounts); err != nil {
 		return err
 	}
 	wakeups := make(chan event.TypedGenericEvent[state.Key])
@@ -73,13 +77,13 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		case <-ctx.Done(): // nobody receives any more
 		}
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, credentials: o.Account.TokenSecret}
-	r := newReconciler(m, o, writer, newTunnels(m, o, recorder))
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, holdsToken: ts.accounts.reads}
+	r := newReconciler(m, o, writer, ts)
 	r.overlaps = &overlaps{all: w.fromOurs, wake: wake, hostnames: gateway.NewHostnames()}
 	if err := m.Add(&inventory{tunnels: r.tunnels, interval: o.InventoryInterval, wake: wake}); err != nil {
 		return err
 	}
-	return builder.TypedControllerManagedBy[state.Key](m).
+	controller := builder.TypedControllerManagedBy[state.Key](m).
 		Named("gateway").
 		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
 		WithLogConstructor(logConstructor(m.GetLogger())).
@@ -93,8 +97,12 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		Watches(&corev1.Namespace{}, enqueue(w.fromNamespace), builder.WithPredicates(labelsChanged)).
 		Watches(&corev1.Service{}, enqueue(w.fromService), builder.WithPredicates(serviceChanged)).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue(w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
-		WatchesRawSource(source.TypedChannel(wakeups, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add})).
-		Complete(r)
+		Watches(&v1alpha1.TunnelConfiguration{}, enqueue(w.fromConfiguration)).
+		WatchesRawSource(source.TypedChannel(wakeups, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add}))
+	for _, object := range ConnectorObjects() {
+		controller = controller.Watches(object, enqueue(w.fromOwned))
+	}
+	return controller.Complete(r)
 }
 
 // add puts the key of a wake-up into the queue.
@@ -133,9 +141,13 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, ts *tunn
 
 func newTunnels(m manager.Manager, o Options, recorder events.EventRecorder) *tunnels {
 	return &tunnels{
-		client:         m.GetClient(),
-		live:           m.GetAPIReader(),
-		credentials:    newCredentials(o.Account, m.GetClient(), m.GetAPIReader()),
+		client: m.GetClient(),
+		live:   m.GetAPIReader(),
+		accounts: &accounts{
+			flags: o.Account, open: o.Open, metadata: m.GetClient(), live: m.GetAPIReader(), opened: map[tokenSource]*opened{},
+			secrets: map[types.NamespacedName]bool{},
+		},
+		connectors:     &connectors{client: m.GetClient(), live: m.GetAPIReader(), applied: map[state.Key]string{}},
 		events:         recorder,
 		controllerName: o.ControllerName,
 		clusterID:      o.ClusterID,

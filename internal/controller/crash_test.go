@@ -17,7 +17,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
@@ -134,7 +133,7 @@ func liveAndDie(t *testing.T, c *crash) {
 	l := newLife(t)
 	g := l.loaded().Gateway
 	g.Spec.Listeners = []gatewayv1.Listener{{Name: "a", Hostname: host("*.example.com"), Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
-	b := fake.NewClientBuilder().WithScheme(manifest.Scheme()).WithStatusSubresource(&gatewayv1.Gateway{}).WithInterceptorFuncs(c.functions())
+	b := fake.NewClientBuilder().WithScheme(Scheme()).WithStatusSubresource(&gatewayv1.Gateway{}).WithInterceptorFuncs(c.functions())
 	for _, index := range state.Indexes(ourName) {
 		b = b.WithIndex(index.Object, index.Field, index.Extract)
 	}

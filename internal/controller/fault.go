@@ -121,6 +121,8 @@ func (*foreignError) askPerson()     {}
 func (*contestedError) askPerson()   {}
 func (*strangerError) askPerson()    {}
 func (*accountError) askPerson()     {}
+func (*otherTunnelError) askPerson() {}
+func (*missingError) askPerson()     {}
 func (*heldError) askPerson()        {}
 func (*policyError) askPerson()      {}
 func (*pausedError) askPerson()      {}

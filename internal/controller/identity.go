@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -40,21 +42,50 @@ func cut(name, key string, length int) string {
 	return strings.TrimRight(name[:length-len(suffix)], "-.") + suffix
 }
 
-// ensure finds or creates the Gateway's tunnel, and records it before its first
-// document.
+// tunnelName is the name, unless the settings give another one.
+func (ts *tunnels) tunnelName(t *tunnel, g *gatewayv1.Gateway) string {
+	return cmp.Or(t.givenName(), ts.name(g))
+}
+
+// givenName is the tunnel's name that the settings give, or "".
+func (t *tunnel) givenName() string {
+	if t.settings == nil || t.settings.Spec.Tunnel == nil {
+		return ""
+	}
+	return ptr.Deref(t.settings.Spec.Tunnel.Name, "")
+}
+
+// existing is the tunnel that the settings say to adopt, or "".
+func (t *tunnel) existing() provider.TunnelID {
+	if t.settings == nil || t.settings.Spec.Tunnel == nil || t.settings.Spec.Tunnel.Existing == nil {
+		return ""
+	}
+	return provider.TunnelID(t.settings.Spec.Tunnel.Existing.ID)
+}
+
+// ensure finds, adopts or creates the Gateway's tunnel, and records it before
+// its first document.
 func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
 	if err := ts.claim(ctx, t, g); err != nil {
 		return err
 	}
-	if t.record.Tunnel != "" {
+	switch existing := t.existing(); {
+	case t.record.Tunnel != "":
 		return ts.keep(ctx, t, g)
+	case existing != "":
+		return ts.adopt(ctx, t, g, existing)
 	}
-	if err := ts.checkName(ctx, g); err != nil {
+	if err := ts.checkName(ctx, t, g); err != nil {
 		return err
 	}
-	found, err := t.provider.EnsureTunnel(ctx, provider.TunnelSpec{Name: ts.name(g)})
+	found, err := t.account.provider.EnsureTunnel(ctx, provider.TunnelSpec{Name: ts.tunnelName(t, g)})
 	if err != nil {
 		return err
+	}
+	if t.givenName() != "" {
+		if err := ts.checkFree(ctx, g, found.ID); err != nil {
+			return err
+		}
 	}
 	if found.Created {
 		t.remote = created(ts.now(), ts.nextRead())
@@ -64,43 +95,89 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 		ts.event(g, corev1.EventTypeNormal, "TunnelFound", "Create",
 			fmt.Sprintf("Found tunnel %s (%s) again; it gets the configuration of this Gateway.", found.Name, found.ID))
 	}
-	t.proven = true
-	return ts.writeRecord(ctx, t, g, state.Record{
-		Controller: ts.controllerName, Account: ts.credentials.ID, Tunnel: found.ID, Origin: state.OriginCreated,
-	})
+	t.proven = found.Name
+	record := t.emptyRecord(ts.controllerName)
+	record.Tunnel, record.Origin = found.ID, state.OriginCreated
+	return ts.writeRecord(ctx, t, g, record)
 }
 
-// keep makes sure that a recorded tunnel is this Gateway's alone: a copy of a
-// Gateway, made under another name, has the original's record.
-func (ts *tunnels) keep(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	if t.record.Account != ts.credentials.ID {
-		return &accountError{recorded: t.record.Account, configured: ts.credentials.ID}
+// emptyRecord is one without a tunnel.
+func (t *tunnel) emptyRecord(controller gatewayv1.GatewayController) state.Record {
+	return state.Record{Controller: controller, Account: t.account.id, Policy: t.wantedPolicy(), HTTP2: t.record.HTTP2}
+}
+
+// adopt records a tunnel that was made elsewhere, when it exists.
+func (ts *tunnels) adopt(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, id provider.TunnelID) error {
+	if err := ts.checkFree(ctx, g, id); err != nil {
+		return err
 	}
-	other, err := ts.recordedBy(ctx, t.record.Tunnel, g)
+	_, _, err := t.account.provider.Configuration(ctx, id)
+	if errors.Is(err, provider.ErrNotFound) {
+		return &missingError{tunnel: id}
+	}
 	if err != nil {
 		return err
 	}
-	if other == nil {
-		return nil
+	ts.event(g, corev1.EventTypeNormal, "TunnelAdopted", "Create", fmt.Sprintf("Adopted tunnel %s.", id))
+	record := t.emptyRecord(ts.controllerName)
+	record.Tunnel, record.Origin = id, state.OriginAdopted
+	return ts.writeRecord(ctx, t, g, record)
+}
+
+// checkFree refuses a tunnel that an older Gateway has.
+func (ts *tunnels) checkFree(ctx context.Context, g *gatewayv1.Gateway, id provider.TunnelID) error {
+	other, err := ts.recordedBy(ctx, id, g)
+	if err == nil && other != nil && older(other, g) {
+		return &takenError{name: string(id), gateway: client.ObjectKeyFromObject(other), given: true}
+	}
+	return err
+}
+
+// keep makes sure that a recorded tunnel is the one that is wanted, and this
+// Gateway's alone: a copy of a Gateway, made under another name, has the
+// original's record.
+func (ts *tunnels) keep(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
+	if t.record.Account != t.account.id {
+		return &accountError{recorded: t.record.Account, configured: t.account.id}
+	}
+	if !t.isWanted() {
+		return &otherTunnelError{tunnel: t.record.Tunnel, wanted: cmp.Or(string(t.existing()), ts.tunnelName(t, g))}
+	}
+	if record := t.record; record.Policy != t.wantedPolicy() {
+		record.Policy = t.wantedPolicy()
+		if err := ts.writeRecord(ctx, t, g, record); err != nil {
+			return err
+		}
+	}
+	other, err := ts.recordedBy(ctx, t.record.Tunnel, g)
+	if err != nil || other == nil {
+		return err
 	}
 	err = ts.prove(ctx, t, g)
 	_, stranger := errors.AsType[*strangerError](err)
-	sameRight := t.record.Origin == state.OriginAdopted || ts.name(other) == ts.name(g)
+	sameRight := t.record.Origin == state.OriginAdopted || t.givenName() != "" || ts.name(other) == ts.name(g)
 	switch {
 	case stranger, err == nil && sameRight && older(other, g):
 		ts.event(g, corev1.EventTypeWarning, "TunnelTaken", "Create", fmt.Sprintf(
-			"Tunnel %s, which this Gateway's record names, belongs to Gateway %s; this one gets a tunnel of its own.",
-			t.record.Tunnel, client.ObjectKeyFromObject(other)))
+			"Tunnel %s, which this Gateway's record names, belongs to Gateway %s.", t.record.Tunnel, client.ObjectKeyFromObject(other)))
 		return ts.drop(ctx, t, g)
 	}
 	return err
 }
 
+// isWanted reports whether the recorded tunnel is the one that the settings ask
+// for: an adopted one is named by them.
+func (t *tunnel) isWanted() bool {
+	if existing := t.existing(); existing != "" {
+		return existing == t.record.Tunnel
+	}
+	return t.record.Origin != state.OriginAdopted
+}
+
 // drop forgets the recorded tunnel. The next attempt looks for one by name.
 func (ts *tunnels) drop(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
 	t.unknown()
-	err := ts.writeRecord(ctx, t, g, state.Record{Controller: ts.controllerName, Account: ts.credentials.ID})
-	if err != nil {
+	if err := ts.writeRecord(ctx, t, g, t.emptyRecord(ts.controllerName)); err != nil {
 		return err
 	}
 	return ts.ensure(ctx, t, g)
@@ -109,6 +186,9 @@ func (ts *tunnels) drop(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 // lost drops the record of a tunnel that is deleted, and makes a new one. We
 // may have begun that ourselves, while the class was another controller's.
 func (ts *tunnels) lost(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
+	if t.record.Origin == state.OriginAdopted {
+		return &missingError{tunnel: t.record.Tunnel}
+	}
 	if t.record.Tunnel != t.deleted {
 		ts.event(g, corev1.EventTypeWarning, "TunnelLost", "Create",
 			fmt.Sprintf("Tunnel %s was deleted by somebody else; unless another of its name is there, a new one is made, with a new address.", t.record.Tunnel))
@@ -120,24 +200,28 @@ func (ts *tunnels) lost(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 // the name of this Gateway's: whoever may edit a Gateway could write another's
 // into the record.
 func (ts *tunnels) prove(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	if t.proven || t.record.Origin == state.OriginAdopted {
+	name := ts.tunnelName(t, g)
+	if t.proven == name || t.record.Origin == state.OriginAdopted {
 		return nil
 	}
-	found, err := t.provider.FindTunnel(ctx, ts.name(g))
+	found, err := t.account.provider.FindTunnel(ctx, name)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return err
 	}
 	if err != nil || found.ID != t.record.Tunnel {
-		return &strangerError{tunnel: t.record.Tunnel, name: ts.name(g)}
+		return &strangerError{tunnel: t.record.Tunnel, name: name}
 	}
-	t.proven = true
+	t.proven = name
 	return nil
 }
 
 // checkName refuses a Gateway whose name for the tunnel is that of an older
 // one: namespace and name are joined, so "team-a/web" and "team/a-web" are the
 // same.
-func (ts *tunnels) checkName(ctx context.Context, g *gatewayv1.Gateway) error {
+func (ts *tunnels) checkName(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
+	if t.givenName() != "" {
+		return nil // whose it is shows when it is found
+	}
 	var others gatewayv1.GatewayList
 	if err := ts.client.List(ctx, &others, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("looking for another Gateway of the tunnel's name: %w", err)
@@ -199,10 +283,32 @@ func older(a, b *gatewayv1.Gateway) bool {
 type takenError struct {
 	name    string
 	gateway types.NamespacedName
+	given   bool // by the settings
 }
 
 func (e *takenError) Error() string {
+	if e.given {
+		return fmt.Sprintf("tunnel %s belongs to Gateway %s, whose settings ask for it too; give this Gateway another one in spec.tunnel", e.name, e.gateway)
+	}
 	return fmt.Sprintf("tunnel %s belongs to Gateway %s, whose namespace and name give the same name of a tunnel; rename one of the two", e.name, e.gateway)
+}
+
+// otherTunnelError: the settings ask for another tunnel than the Gateway has.
+type otherTunnelError struct {
+	tunnel provider.TunnelID
+	wanted string
+}
+
+func (e *otherTunnelError) Error() string {
+	return fmt.Sprintf("the Gateway has tunnel %s, and its settings ask for %s; put the settings back, "+
+		"or take the annotation %s off to change over, which leaves the former tunnel as it is", e.tunnel, e.wanted, state.RecordAnnotation)
+}
+
+// missingError: the tunnel that is to be adopted is not there.
+type missingError struct{ tunnel provider.TunnelID }
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("tunnel %s, which the settings name in tunnel.existing.id, does not exist in the account", e.tunnel)
 }
 
 // strangerError: the record names a tunnel that has not the name of ours.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// inventory looks at all tunnels of the account from time to time, by one list
+// inventory looks at all tunnels of the accounts from time to time, by one list
 // and not by a read for each Gateway. A tunnel that is missing is looked for;
 // one that has lost connectors may have a new token.
 type inventory struct {
@@ -48,11 +49,15 @@ func (i *inventory) next() time.Duration {
 
 // look notes a doubt about every tunnel of ours that the list gives cause for.
 func (i *inventory) look(ctx context.Context) error {
-	p, err := i.tunnels.credentials.provider(ctx)
-	if err != nil {
-		return err
+	var errs []error
+	for _, a := range i.tunnels.accounts.all() {
+		errs = append(errs, i.lookAt(ctx, a))
 	}
-	list, err := p.Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
+	return errors.Join(errs...)
+}
+
+func (i *inventory) lookAt(ctx context.Context, a account) error {
+	list, err := a.provider.Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
 	if err != nil {
 		return err
 	}
@@ -60,7 +65,7 @@ func (i *inventory) look(ctx context.Context) error {
 	for _, t := range list {
 		statuses[t.ID] = t.Status
 	}
-	known, err := i.tunnels.known(ctx)
+	known, err := i.tunnels.known(ctx, a.id)
 	if err != nil {
 		return err
 	}
@@ -84,8 +89,8 @@ func (ts *tunnels) doubt(key state.Key, d doubt) {
 	ts.doubts[key] = d
 }
 
-// known returns the tunnels that the records of our Gateways name.
-func (ts *tunnels) known(ctx context.Context) (map[state.Key]provider.TunnelID, error) {
+// known returns the tunnels of an account that the records of our Gateways name.
+func (ts *tunnels) known(ctx context.Context, account string) (map[state.Key]provider.TunnelID, error) {
 	var list gatewayv1.GatewayList
 	if err := ts.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Gateways: %w", err)
@@ -93,7 +98,7 @@ func (ts *tunnels) known(ctx context.Context) (map[state.Key]provider.TunnelID, 
 	known := map[state.Key]provider.TunnelID{}
 	for i := range list.Items {
 		g := &list.Items[i]
-		if record, _ := state.ReadRecord(g); record.Controller == ts.controllerName && record.Tunnel != "" {
+		if record, _ := state.ReadRecord(g); record.Controller == ts.controllerName && record.Account == account && record.Tunnel != "" {
 			known[loadedKey(g)] = record.Tunnel
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -30,6 +31,8 @@ type life struct {
 	key    state.Key
 	events *events.FakeRecorder
 	clock  time.Time
+	// settings are without connectors, unless a test says otherwise.
+	settings gateway.Settings
 }
 
 func newLife(t *testing.T) *life {
@@ -41,20 +44,26 @@ func newLife(t *testing.T) *life {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared", UID: types.UID("first")},
 		Spec:       gatewayv1.GatewaySpec{GatewayClassName: "tunnel"},
 	}
-	c := fake.NewClientBuilder().WithScheme(manifest.Scheme()).WithObjects(class, g)
+	c := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(class, g)
 	for _, index := range state.Indexes(ourName) {
 		c = c.WithIndex(index.Object, index.Field, index.Extract)
 	}
 	l := &life{t: t, cloud: fakeprovider.New(), key: state.GatewayKey("platform", "shared"), events: events.NewFakeRecorder(100), clock: noon}
+	l.settings.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
 	l.restart(c.Build())
 	return l
 }
 
 // restart is what a new process knows: nothing.
 func (l *life) restart(c client.Client) {
-	account := Account{ID: fakeprovider.AccountID, Open: func(string, string) (provider.Provider, error) { return l.cloud, nil }}
+	open := func(string, string) (provider.Provider, error) { return l.cloud, nil }
 	l.tunnels = &tunnels{
-		client: c, live: c, credentials: newCredentials(account, c, c), events: l.events,
+		client: c, live: c, events: l.events,
+		accounts: &accounts{
+			flags: Account{ID: fakeprovider.AccountID, Token: "token"}, open: open, metadata: c, live: c,
+			opened: map[tokenSource]*opened{}, secrets: map[types.NamespacedName]bool{},
+		},
+		connectors:     &connectors{client: c, live: c, applied: map[state.Key]string{}},
 		controllerName: ourName, clusterID: "west", driftInterval: 10 * time.Minute,
 		now:       func() time.Time { return l.clock },
 		byGateway: map[state.Key]*tunnel{},
@@ -84,7 +93,9 @@ func wants(hostname string) provider.Configuration {
 func (l *life) pass(hostname string) (gateway.Push, time.Duration) {
 	l.t.Helper()
 	loaded := l.loaded()
-	return l.apply(l.t.Context(), l.of(loaded), loaded.Gateway, wants(hostname))
+	t := l.of(loaded)
+	push, again := l.apply(l.t.Context(), t, loaded.Gateway, &l.settings, wants(hostname))
+	return push, min(again, l.connect(l.t.Context(), t, loaded.Gateway, &gateway.Result{Settings: &l.settings}))
 }
 
 // must is a pass that has to succeed.

@@ -45,7 +45,7 @@ func (l *life) update(how func(*gatewayv1.Gateway)) {
 func (l *life) release() (string, time.Duration) {
 	l.t.Helper()
 	loaded := l.loaded()
-	return l.letGo(l.t.Context(), l.of(loaded), loaded.Gateway)
+	return l.letGo(l.t.Context(), l.of(loaded), loaded.Gateway, &l.settings)
 }
 
 // A tunnel that was deleted is replaced, with all that belongs to it, and
@@ -186,7 +186,7 @@ func TestRecordIsTakenOffOnRequest(t *testing.T) {
 	if l.tunnelID() == "" {
 		t.Fatal("a record that somebody took off by mistake is not put back")
 	}
-	l.credentials.ID = "another"
+	l.accounts.flags.ID = "another"
 	if push, _ := l.pass("b.example.com"); !strings.Contains(push.Message, "take the annotation") {
 		t.Fatalf("the push is %+v", push)
 	}
@@ -265,7 +265,8 @@ func TestDeletionThatWaits(t *testing.T) {
 	if problem, _ := l.release(); !strings.Contains(problem, "refuses the API token") {
 		t.Errorf("the deletion says %q", problem)
 	}
-	l.credentials.opened = sameCloud{l.cloud}
+	l.accounts.flags.Token = "new" // which opens the same account anew
+	l.accounts.open = func(string, string) (provider.Provider, error) { return sameCloud{l.cloud}, nil }
 	if problem, _ := l.release(); problem != "" {
 		t.Errorf("with a new token it says %q", problem)
 	}

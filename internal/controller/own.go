@@ -66,7 +66,7 @@ func (ts *tunnels) toRecord(t *tunnel, live state.Record) (state.Record, error) 
 	case live.Controller == ts.controllerName:
 		return live, nil
 	}
-	return state.Record{Controller: ts.controllerName, Account: ts.credentials.ID}, nil
+	return t.emptyRecord(ts.controllerName), nil
 }
 
 // claimed reports whether the cached Gateway has finalizer and record already.

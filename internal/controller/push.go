@@ -17,7 +17,10 @@ import (
 
 // apply makes the tunnel exist and its document the wanted one. It returns how
 // that went and when to come back.
-func (ts *tunnels) apply(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) (gateway.Push, time.Duration) {
+func (ts *tunnels) apply(
+	ctx context.Context, t *tunnel, g *gatewayv1.Gateway, settings *gateway.Settings, want provider.Configuration,
+) (gateway.Push, time.Duration) {
+	t.settings = settings
 	if t.leaving {
 		t.leaving, t.fault = false, fault{}
 	}
@@ -25,9 +28,8 @@ func (ts *tunnels) apply(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, w
 	if paused(g) {
 		return ts.pause(ctx, t, g, document)
 	}
-	p, err := ts.credentials.provider(ctx)
+	err := ts.use(ctx, t)
 	if err == nil {
-		t.use(p)
 		if wait := max(t.fault.wait(ts.now(), document), t.turn.wait(ts.now(), document)); wait > 0 {
 			return t.unfinished(document, t.fault.message), wait
 		}
@@ -49,8 +51,7 @@ func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway,
 			ts.event(g, corev1.EventTypeNormal, "Recovered", "Push", "The tunnel's configuration is in effect again.")
 		}
 		t.fault, t.inEffect = fault{}, document
-		again := min(ts.keepToken(ctx, t, g), ts.untilRead(t))
-		return gateway.Push{State: gateway.PushSucceeded}, again
+		return gateway.Push{State: gateway.PushSucceeded}, ts.untilRead(t)
 	case ctx.Err() != nil || errors.Is(err, errGone):
 		// The controller ends, or there is nobody to speak about.
 		t.remote.known = false
@@ -106,11 +107,9 @@ func (ts *tunnels) pause(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, d
 // look finds out whether the document is in effect, as far as that can be
 // known, and returns when to look again.
 func (ts *tunnels) look(ctx context.Context, t *tunnel, document string) time.Duration {
-	p, err := ts.credentials.provider(ctx)
-	if err != nil || ts.ownTunnel(t) == "" || t.record.Account != ts.credentials.ID {
+	if err := ts.use(ctx, t); err != nil || ts.ownTunnel(t) == "" || t.record.Account != t.account.id {
 		return 0
 	}
-	t.use(p)
 	if err := ts.refresh(ctx, t, document); err != nil {
 		if wait, turn := itsTurn(err); turn {
 			return wait
@@ -164,7 +163,7 @@ func (ts *tunnels) write(ctx context.Context, t *tunnel, want provider.Configura
 	t.pace.pushed(ts.now())
 	t.unanswered = t.record.Hash // until the answer comes
 	r := &t.remote
-	version, err := t.provider.Configure(ctx, t.record.Tunnel, want)
+	version, err := t.account.provider.Configure(ctx, t.record.Tunnel, want)
 	if err != nil {
 		if _, unknown := errors.AsType[*provider.UnavailableError](err); unknown {
 			r.mayArrive(t.record.Hash, ts.now())

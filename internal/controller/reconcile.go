@@ -8,6 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
@@ -64,7 +66,11 @@ func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loa
 	if ctx.Err() != nil {
 		return reconcile.Result{}, nil // the controller ends; the next one looks again
 	}
-	report := result.Report(gateway.Outcome{Push: push, Tunnel: r.tunnels.ownTunnel(t), Shared: shared})
+	connectors, err := r.tunnels.connectorsReady(ctx, loaded.Gateway, result.Settings)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	report := result.Report(gateway.Outcome{Push: push, Tunnel: r.tunnels.ownTunnel(t), Shared: shared, Connectors: connectors})
 	if err := r.writer.Write(ctx, key.NamespacedName, report); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -87,7 +93,8 @@ func (r *reconciler) push(
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		push, again := r.tunnels.apply(ctx, t, loaded.Gateway, *want)
+		push, again := r.tunnels.apply(ctx, t, loaded.Gateway, result.Settings, *want)
+		again = min(again, r.tunnels.connect(ctx, t, loaded.Gateway, result))
 		done <- outcome{push, again}
 	}()
 	slow := time.NewTimer(slowPush)
@@ -122,8 +129,15 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 		return reconcile.Result{}, r.writer.WriteAttached(ctx, report)
 	}
 	t := r.tunnels.of(loaded)
-	if problem, again := r.tunnels.letGo(ctx, t, loaded.Gateway); problem != "" {
-		if err := r.reportHeld(ctx, t, loaded, problem); err != nil {
+	var result *gateway.Result
+	var settings *gateway.Settings
+	if loaded.Ours {
+		loaded.Snapshot.Now = r.now()
+		result = gateway.Build(loaded.Snapshot, r.decisions)
+		settings = result.Settings
+	}
+	if problem, again := r.tunnels.letGo(ctx, t, loaded.Gateway, settings); problem != "" {
+		if err := r.reportHeld(ctx, t, result, loaded.Gateway, problem); err != nil {
 			return reconcile.Result{}, err
 		}
 		return reconcile.Result{RequeueAfter: again}, nil
@@ -139,15 +153,13 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 }
 
 // reportHeld keeps the statuses of a Gateway current that cannot be let go
-// yet. The status of one that is not ours is not ours to write.
-func (r *reconciler) reportHeld(ctx context.Context, t *tunnel, loaded *state.Loaded, problem string) error {
-	if !loaded.Ours {
+// yet. The status of one that is not ours is not ours to write: result is nil.
+func (r *reconciler) reportHeld(ctx context.Context, t *tunnel, result *gateway.Result, g *gatewayv1.Gateway, problem string) error {
+	if result == nil {
 		return nil
 	}
-	loaded.Snapshot.Now = r.now()
-	result := gateway.Build(loaded.Snapshot, r.decisions)
 	report := result.Report(gateway.Outcome{
 		Push: gateway.Push{State: gateway.PushFailed, Message: problem}, Tunnel: r.tunnels.ownTunnel(t),
 	})
-	return r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), report)
+	return r.writer.Write(ctx, client.ObjectKeyFromObject(g), report)
 }

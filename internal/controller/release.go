@@ -5,34 +5,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // letGo gives back what the Gateway has at Cloudflare and in its namespace, in
-// an order that can be taken up again after every step: the tunnel's stale
-// connections, the tunnel, the Secret with its token. It returns why that is
+// an order that can be taken up again after every step: the connectors, the
+// tunnel's stale connections, the tunnel, the Secret with its token. It returns why that is
 // not done yet, or "", and when to come back.
-func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (string, time.Duration) {
+func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, settings *gateway.Settings) (string, time.Duration) {
+	t.settings = settings
 	if !t.leaving {
 		// Whatever kept a push waiting does not keep the deletion waiting.
 		t.leaving, t.fault = true, fault{}
 	}
-	if p, err := ts.credentials.provider(ctx); err == nil {
-		t.use(p)
-	}
-	if wait := max(t.fault.wait(ts.now(), ""), t.turn.wait(ts.now(), "")); wait > 0 && !retained(g) {
+	_ = ts.use(ctx, t) // one that cannot be opened is told when it is needed
+	if wait := max(t.fault.wait(ts.now(), ""), t.turn.wait(ts.now(), "")); wait > 0 && t.policy(g) != state.DeletionRetain {
 		return cmp.Or(t.fault.message, messageKept), wait
 	}
 	err := ts.giveBack(provider.WithPriority(ctx, provider.PriorityDeletion), t, g)
 	if err == nil {
 		return "", 0
+	}
+	if stopping, ok := errors.AsType[*stoppingError](err); ok {
+		return fmt.Sprintf("%s At present %v.", messageKept, stopping), stopInterval
 	}
 	if wait, turn := itsTurn(err); turn {
 		t.turn = awaited{until: ts.now().Add(wait)}
@@ -47,47 +52,59 @@ var messageKept = fmt.Sprintf("The Gateway is kept until its tunnel is deleted; 
 	state.DeletionPolicyAnnotation, state.DeletionRetain)
 
 func (ts *tunnels) giveBack(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	switch policy := deletionPolicy(g); {
-	case policy == state.DeletionRetain:
-		ts.event(g, corev1.EventTypeNormal, "TunnelKept", "Delete",
-			fmt.Sprintf("Tunnel %s and its configuration are left as they are, as the annotation %s asks.", ts.name(g), state.DeletionPolicyAnnotation))
-	case policy != state.DeletionDelete:
+	policy := t.policy(g)
+	switch {
+	case policy != state.DeletionRetain && policy != state.DeletionDelete:
 		return &policyError{value: string(policy)}
-	case paused(g):
+	case policy == state.DeletionDelete && paused(g):
 		return &pausedError{}
-	default:
-		if err := ts.deleteTunnel(ctx, t, g); err != nil {
-			return err
-		}
+	}
+	// A tunnel cannot be deleted under its connectors.
+	if err := ts.connectors.stop(ctx, g); err != nil {
+		return err
+	}
+	if policy == state.DeletionRetain {
+		ts.event(g, corev1.EventTypeNormal, "TunnelKept", "Delete",
+			fmt.Sprintf("Tunnel %s and its configuration are left as they are.", cmp.Or(string(t.record.Tunnel), ts.tunnelName(t, g))))
+	} else if err := ts.deleteTunnel(ctx, t, g); err != nil {
+		return err
 	}
 	return ts.deleteToken(ctx, g)
 }
 
-// deletionPolicy returns what is to become of the tunnel.
-func deletionPolicy(g *gatewayv1.Gateway) state.DeletionPolicy {
+// policy returns what is to become of the tunnel: as the Gateway's annotation
+// says, or the settings, as they are or were last; else a tunnel that we made is
+// deleted.
+func (t *tunnel) policy(g *gatewayv1.Gateway) state.DeletionPolicy {
 	if value, ok := g.Annotations[state.DeletionPolicyAnnotation]; ok {
 		return state.DeletionPolicy(value)
 	}
-	return state.DeletionDelete
+	byOrigin := state.DeletionDelete
+	if t.record.Origin == state.OriginAdopted {
+		byOrigin = state.DeletionRetain
+	}
+	if t.settings == nil {
+		return cmp.Or(t.record.Policy, byOrigin)
+	}
+	return cmp.Or(t.wantedPolicy(), byOrigin)
 }
 
-func retained(g *gatewayv1.Gateway) bool { return deletionPolicy(g) == state.DeletionRetain }
+// wantedPolicy is what the settings say, or "".
+func (t *tunnel) wantedPolicy() state.DeletionPolicy {
+	if t.settings == nil || t.settings.Spec.Tunnel == nil {
+		return ""
+	}
+	return state.DeletionPolicy(ptr.Deref(t.settings.Spec.Tunnel.DeletionPolicy, ""))
+}
 
-// deleteTunnel deletes the Gateway's tunnel if we made it.
+// deleteTunnel deletes the Gateway's tunnel.
 func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	record := t.record
-	if record.Tunnel != "" && record.Account != ts.credentials.ID {
-		return &accountError{recorded: record.Account, configured: ts.credentials.ID}
-	}
-	if record.Origin == state.OriginAdopted {
-		ts.event(g, corev1.EventTypeNormal, "TunnelKept", "Delete", fmt.Sprintf("Tunnel %s was not made for this Gateway and is left as it is.", record.Tunnel))
-		return nil
-	}
-	p, err := ts.credentials.provider(ctx)
-	if err != nil {
+	if err := ts.use(ctx, t); err != nil {
 		return err
 	}
-	t.use(p)
+	if record := t.record; record.Tunnel != "" && record.Account != t.account.id {
+		return &accountError{recorded: record.Account, configured: t.account.id}
+	}
 	id, err := ts.toDelete(ctx, t, g)
 	if err != nil || id == "" {
 		return err
@@ -95,36 +112,55 @@ func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 	// From here on nobody knows whether it is there, should the class come back.
 	t.unknown()
 	t.deleted = id
-	if err := p.DeleteTunnel(ctx, id); err != nil {
+	if err := t.account.provider.DeleteTunnel(ctx, id); err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("deleted the tunnel", "tunnel", id)
 	return nil
 }
 
-// toDelete returns the tunnel that has the Gateway's name for it, recorded or
-// not: the creation may have broken off before it was recorded. There is none
-// when it is another Gateway's.
+// toDelete returns the Gateway's tunnel when it still has one of the names that
+// it can have. One that is not recorded, because its creation broke off before,
+// is found by the name that no other Gateway has; never by one that somebody
+// gave it.
 func (ts *tunnels) toDelete(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (provider.TunnelID, error) {
-	if t.proven {
-		return t.record.Tunnel, nil
+	recorded := t.record.Tunnel
+	if recorded != "" && (t.proven != "" || t.record.Origin == state.OriginAdopted) {
+		return recorded, nil
 	}
-	found, err := t.provider.FindTunnel(ctx, ts.name(g))
-	if err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return "", err
-	}
-	if t.record.Tunnel != "" && found.ID != t.record.Tunnel {
-		log.FromContext(ctx).Info("the recorded tunnel is gone, or is not called as the Gateway's: it is left alone",
-			"tunnel", t.record.Tunnel, "name", ts.name(g))
-	}
-	if found.ID == "" {
+	own, err := ts.findToDelete(ctx, t, g)
+	switch {
+	case err != nil || own == "" || own == recorded:
+		return own, err
+	case t.givenName() != "":
 		return "", nil
 	}
-	err = ts.checkName(ctx, g)
+	err = ts.checkName(ctx, t, g)
 	if _, taken := errors.AsType[*takenError](err); taken {
-		return "", nil
+		return "", nil // it is another Gateway's
 	}
-	return found.ID, err
+	return own, err
+}
+
+// findToDelete returns the recorded tunnel when it has one of the names that it
+// can have, and else the one that has the Gateway's own name.
+func (ts *tunnels) findToDelete(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (provider.TunnelID, error) {
+	var last provider.TunnelID
+	for _, name := range slices.Compact([]string{ts.tunnelName(t, g), ts.name(g)}) {
+		found, err := t.account.provider.FindTunnel(ctx, name)
+		if err != nil && !errors.Is(err, provider.ErrNotFound) {
+			return "", err
+		}
+		if t.record.Tunnel != "" && found.ID == t.record.Tunnel {
+			return found.ID, nil
+		}
+		last = found.ID
+	}
+	if t.record.Tunnel != "" {
+		log.FromContext(ctx).Info("the recorded tunnel is gone, or is not called as the Gateway's: it is left alone",
+			"tunnel", t.record.Tunnel, "name", ts.tunnelName(t, g))
+	}
+	return last, nil
 }
 
 // policyError: the Gateway asks for a deletion that does not exist.

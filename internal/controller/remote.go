@@ -94,7 +94,7 @@ func (t *tunnel) readPriority(want string) provider.Priority {
 }
 
 func (ts *tunnels) read(ctx context.Context, t *tunnel) error {
-	document, version, err := t.provider.Configuration(ctx, t.record.Tunnel)
+	document, version, err := t.account.provider.Configuration(ctx, t.record.Tunnel)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -30,6 +32,8 @@ const tokenInterval = 24 * time.Hour
 
 // token is what is known of the Secret that holds the tunnel's token.
 type token struct {
+	// hash identifies the token that the Secret holds; empty until it is known.
+	hash string
 	// version is the Secret's resourceVersion at which it was found right.
 	version string
 	// suspect: the token may have been replaced at Cloudflare.
@@ -114,7 +118,7 @@ func (ts *tunnels) askToken(ctx context.Context, t *tunnel) (provider.Token, err
 	if t.token.suspect {
 		ctx = provider.WithPriority(ctx, provider.PriorityDrift)
 	}
-	held, err := t.provider.Token(ctx, t.record.Tunnel)
+	held, err := t.account.provider.Token(ctx, t.record.Tunnel)
 	if err == nil {
 		t.token.askAt = ts.now().Add(tokenInterval)
 	}
@@ -146,6 +150,8 @@ func (ts *tunnels) applyToken(ctx context.Context, t *tunnel, current, wanted *c
 		current = merged
 		log.FromContext(ctx).Info("wrote the tunnel's new token", "secret", wanted.Name)
 	}
+	sum := sha256.Sum256(wanted.Data[TokenKey])
+	t.token.hash = hex.EncodeToString(sum[:8])
 	t.token.version, t.token.suspect = current.ResourceVersion, false
 	return nil
 }

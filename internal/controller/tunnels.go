@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -19,7 +21,8 @@ import (
 type tunnels struct {
 	client         client.Client
 	live           client.Reader
-	credentials    *credentials
+	accounts       *accounts
+	connectors     *connectors
 	events         events.EventRecorder
 	controllerName gatewayv1.GatewayController
 	clusterID      string
@@ -41,10 +44,12 @@ type tunnel struct {
 	record  state.Record
 	// recorded: this process wrote the record, and knows best.
 	recorded bool
-	// proven: the recorded tunnel has the name of the Gateway's.
-	proven bool
-	// provider is the one of the last attempt.
-	provider provider.Provider
+	// proven is the name of the Gateway's tunnel that the recorded one has.
+	proven string
+	// account is the one of the last attempt.
+	account account
+	// settings are those of the pass; nil when they are not known.
+	settings *gateway.Settings
 
 	remote remote
 	// inEffect is the hash of the document that is certain to be in effect.
@@ -52,12 +57,14 @@ type tunnel struct {
 	// unanswered is that of the document whose write failed.
 	unanswered string
 
-	edits   edits
-	pace    pace
-	turn    awaited
-	fault   fault
-	token   token
-	leaving bool // the Gateway is being let go
+	edits edits
+	pace  pace
+	turn  awaited
+	fault fault
+	token token
+	// connectors is why what runs the connectors could not be written.
+	connectors fault
+	leaving    bool // the Gateway is being let go
 	// deleted is the tunnel that we began to delete.
 	deleted provider.TunnelID
 }
@@ -126,18 +133,29 @@ func (ts *tunnels) pacing(key state.Key) time.Duration {
 	return t.pace.wait(ts.now())
 }
 
-// use notes with which provider the next attempt is made. What another one
-// failed at, for instance with a token that has been replaced, is tried at once.
-func (t *tunnel) use(p provider.Provider) {
-	if t.provider != p {
-		t.provider, t.fault, t.token.fault = p, fault{}, fault{}
+// use opens the account that the next attempt works on. What another one failed
+// at, for instance with a token that has been replaced, is tried at once.
+func (ts *tunnels) use(ctx context.Context, t *tunnel) error {
+	a, known := account{}, false
+	if t.settings == nil {
+		a, known = ts.accounts.recorded(t.record.Account)
 	}
+	if !known {
+		var err error
+		if a, err = ts.accounts.of(ctx, t.settings); err != nil {
+			return err
+		}
+	}
+	if t.account != a {
+		t.account, t.fault, t.token.fault = a, fault{}, fault{}
+	}
+	return nil
 }
 
 // unknown forgets what was known of the tunnel: it is another one, or is being
 // deleted.
 func (t *tunnel) unknown() {
-	t.remote, t.inEffect, t.unanswered, t.proven, t.token = remote{}, "", "", false, token{}
+	t.remote, t.inEffect, t.unanswered, t.proven, t.token = remote{}, "", "", "", token{}
 }
 
 // paused: the user asks us to change nothing at Cloudflare.

@@ -18,6 +18,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -27,8 +28,8 @@ import (
 type watches struct {
 	reader         client.Reader
 	controllerName gatewayv1.GatewayController
-	// credentials is the Secret with the API token, empty when it is in none.
-	credentials types.NamespacedName
+	// holdsToken reports whether an API token is read from the Secret.
+	holdsToken func(types.NamespacedName) bool
 }
 
 // keysOf returns the keys that an object of the kind affects.
@@ -123,7 +124,7 @@ func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.Endpo
 // index. One with the token of a tunnel belongs to its Gateway, and the one with
 // the API token concerns all of them.
 func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
-	if client.ObjectKeyFromObject(secret) == w.credentials {
+	if w.holdsToken(client.ObjectKeyFromObject(secret)) {
 		return w.fromOurs(ctx)
 	}
 	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
@@ -131,11 +132,40 @@ func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMet
 	if err != nil {
 		return nil, err
 	}
-	if owner := metav1.GetControllerOf(secret); owner != nil && owner.Kind == gateway.KindGateway {
-		keys = append(keys, state.GatewayKey(secret.Namespace, owner.Name))
-	}
+	owner, _ := w.fromOwned(ctx, secret)
 	sets, err := w.fromListenerSets(ctx, refers)
-	return append(keys, sets...), err
+	return append(append(keys, owner...), sets...), err
+}
+
+// fromOwned maps what is made for a Gateway.
+func (w watches) fromOwned(_ context.Context, object client.Object) ([]state.Key, error) {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.Kind != gateway.KindGateway {
+		return nil, nil
+	}
+	return []state.Key{state.GatewayKey(object.GetNamespace(), owner.Name)}, nil
+}
+
+// fromConfiguration maps settings to the Gateways that refer to them, by
+// themselves or by their class.
+func (w watches) fromConfiguration(ctx context.Context, c *v1alpha1.TunnelConfiguration) ([]state.Key, error) {
+	refer := client.MatchingFields{state.IndexParameters: client.ObjectKeyFromObject(c).String()}
+	keys, err := w.fromGateways(ctx, refer)
+	if err != nil {
+		return nil, err
+	}
+	var classes gatewayv1.GatewayClassList
+	if err := w.reader.List(ctx, &classes, refer, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	for i := range classes.Items {
+		found, err := w.fromClass(ctx, &classes.Items[i])
+		if err != nil {
+			return keys, err
+		}
+		keys = append(keys, found...)
+	}
+	return keys, nil
 }
 
 // fromOurs returns every Gateway of our classes, and those that we still hold.

@@ -75,6 +75,19 @@ type Outcome struct {
 	Tunnel provider.TunnelID
 	// Shared are the hostnames that other Gateways serve too.
 	Shared Shared
+	// Connectors is how ready the Gateway's connectors are; nil when the
+	// controller runs none.
+	Connectors *Readiness
+}
+
+// TypeConnectorsReady is the type of a Gateway's condition that says how ready
+// its connectors are.
+const TypeConnectorsReady = "tunnelgateway.dev/ConnectorsReady"
+
+// Readiness is how ready connectors are.
+type Readiness struct {
+	Status          metav1.ConditionStatus
+	Reason, Message string
 }
 
 // Report says what Build decided, and what came of it.
@@ -118,6 +131,9 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 		c.programmed(o.Push, r.gateway.Status.Conditions)
 	}
 	c.hostnameShared(o.Shared, r.gateway.Status.Conditions)
+	if ready := o.Connectors; ready != nil {
+		c.set(TypeConnectorsReady, ready.Status == metav1.ConditionTrue, ready.Reason, ready.Message)
+	}
 	status := gatewayv1.GatewayStatus{
 		Conditions:           c.list,
 		AttachedListenerSets: ptr.To(r.AttachedListenerSets()),

@@ -110,6 +110,11 @@ func (r *Result) Hostnames() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// ServesGRPC reports whether a GRPCRoute has a rule in the document.
+func (r *Result) ServesGRPC() bool {
+	return slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Route != nil && rule.Route.Kind == KindGRPCRoute })
+}
+
 // hostnameShared adds the condition while there is something to say.
 func (c *conditions) hostnameShared(s Shared, current []metav1.Condition) {
 	if !s.Known {

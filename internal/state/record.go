@@ -67,6 +67,12 @@ type Record struct {
 	// Previous is the hash of the one before it, which is in effect until the
 	// write ends.
 	Previous string `json:"previous,omitempty"`
+	// Policy is what is to become of the tunnel, as the settings said last: they
+	// may be gone when the Gateway goes.
+	Policy DeletionPolicy `json:"policy,omitempty"`
+	// HTTP2 is true once the Gateway had a GRPCRoute: its connectors talk HTTP/2
+	// to the edge from then on, unless the settings say otherwise.
+	HTTP2 bool `json:"http2,omitempty"`
 	// Late is the hash of a document that was given up shortly before the last
 	// one was written, and may replace it yet.
 	Late string `json:"late,omitempty"`

@@ -57,6 +57,7 @@ func MergeGateway(current, wanted gatewayv1.GatewayStatus, now metav1.Time) (gat
 	}
 	merged := wanted
 	ours := withoutCondition(current.Conditions, wanted.Conditions, gateway.TypeHostnameShared)
+	ours = withoutCondition(ours, wanted.Conditions, gateway.TypeConnectorsReady)
 	merged.Conditions = mergeConditions(ours, wanted.Conditions, now)
 	merged.Listeners = slices.Clone(wanted.Listeners)
 	for i := range merged.Listeners {

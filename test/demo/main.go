@@ -66,7 +66,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
 
-	say("starting kube-apiserver and etcd with the Gateway API's CRDs")
+	say("starting kube-apiserver, kube-controller-manager and etcd with the Gateway API's CRDs")
 	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	if err != nil {
 		return err

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
@@ -94,21 +96,28 @@ func printTable(ctx context.Context, c client.Client) error {
 		}
 	}
 	fmt.Fprintln(out)
-	for _, g := range gateways.Items {
+	printStatuses(out, gateways.Items, sets.Items, routes.Items)
+	return out.Flush()
+}
+
+func printStatuses(out io.Writer, gateways []gatewayv1.Gateway, sets []gatewayv1.ListenerSet, routes []gatewayv1.HTTPRoute) {
+	for _, g := range gateways {
 		printConditions(out, "Gateway", g.ObjectMeta, "", g.Status.Conditions)
 		for _, address := range g.Status.Addresses {
 			fmt.Fprintf(out, "\t%s\n", address.Value)
 		}
+		if meta.IsStatusConditionFalse(g.Status.Conditions, gateway.TypeConnectorsReady) {
+			fmt.Fprintln(out, "\t(no node runs pods here, so the connectors stay pending; the simulator serves the tunnel without them)")
+		}
 	}
-	for _, s := range sets.Items {
+	for _, s := range sets {
 		printConditions(out, "ListenerSet", s.ObjectMeta, "", s.Status.Conditions)
 	}
-	for _, r := range routes.Items {
+	for _, r := range routes {
 		for _, parent := range r.Status.Parents {
 			printConditions(out, "HTTPRoute", r.ObjectMeta, fmt.Sprintf(" at %s %s", *parent.ParentRef.Kind, parent.ParentRef.Name), parent.Conditions)
 		}
 	}
-	return out.Flush()
 }
 
 func listenerStatus(statuses []gatewayv1.ListenerStatus, i int) gatewayv1.ListenerStatus {

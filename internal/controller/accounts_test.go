@@ -19,17 +19,18 @@ import (
 func TestCredentialsFromASecret(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "cloudflare"}}
 	c := fake.NewClientBuilder().WithScheme(manifest.Scheme()).Build()
-	var opened []string
-	credentials := newCredentials(Account{
-		ID: "account", TokenSecret: types.NamespacedName{Namespace: "platform", Name: "cloudflare"},
-		Open: func(account, token string) (provider.Provider, error) {
-			opened = append(opened, account+" "+token)
+	var all []string
+	credentials := &accounts{
+		flags:    Account{ID: "account", TokenSecret: types.NamespacedName{Namespace: "platform", Name: "cloudflare"}},
+		metadata: c, live: c, opened: map[tokenSource]*opened{}, secrets: map[types.NamespacedName]bool{},
+		open: func(account, token string) (provider.Provider, error) {
+			all = append(all, account+" "+token)
 			if token == "bad token" {
 				return nil, errors.New("characters that no token has")
 			}
 			return fakeprovider.New(), nil
 		},
-	}, c, c)
+	}
 	set := func(data map[string][]byte) {
 		t.Helper()
 		secret.Data = data
@@ -39,18 +40,18 @@ func TestCredentialsFromASecret(t *testing.T) {
 	}
 	wantError := func(want string) {
 		t.Helper()
-		_, err := credentials.provider(t.Context())
+		_, err := credentials.of(t.Context(), nil)
 		if _, ok := errors.AsType[*credentialsError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a credentialsError that says %q", err, want)
 		}
 	}
-	wantOpened := func(want string) provider.Provider {
+	wantOpened := func(want string) account {
 		t.Helper()
-		p, err := credentials.provider(t.Context())
+		p, err := credentials.of(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := opened[len(opened)-1]; got != want {
+		if got := all[len(all)-1]; got != want {
 			t.Errorf("opened %q, want %q", got, want)
 		}
 		return p
@@ -66,8 +67,8 @@ func TestCredentialsFromASecret(t *testing.T) {
 	set(map[string][]byte{TokenKey: []byte(" first\n")})
 	first := wantOpened("account first")
 	set(map[string][]byte{TokenKey: []byte("first"), "other": nil})
-	if wantOpened("account first") != first || len(opened) != 2 {
-		t.Errorf("the same token is opened again: %q", opened)
+	if wantOpened("account first") != first || len(all) != 2 {
+		t.Errorf("the same token is opened again: %q", all)
 	}
 	set(map[string][]byte{TokenKey: []byte("second")})
 	if wantOpened("account second") == first {
