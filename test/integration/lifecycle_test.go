@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -253,11 +253,14 @@ var _ = Describe("a tunnel's life", func() {
 		id := w.foreignTunnel("shared")
 		w.edge.SetDocument(id, foreign)
 		w.start()
+		settings := &v1alpha1.TunnelConfiguration{ObjectMeta: w.meta("own"), Spec: v1alpha1.TunnelConfigurationSpec{
+			Tunnel: &v1alpha1.Tunnel{Existing: &v1alpha1.ExistingTunnel{ID: id}},
+		}}
 		g := w.gateway("shared", "a.example.com")
-		record := state.Record{
-			Controller: gatewayv1.GatewayController(w.controller), Account: "account", Tunnel: provider.TunnelID(id), Origin: state.OriginAdopted,
-		}
-		g.Annotations = map[string]string{state.RecordAnnotation: record.String()}
+		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
+			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "own",
+		}}
+		w.create(settings)
 		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
 		Eventually(programmed(g)).Should(Equal("False Pending"))
 		Expect(gatewayMessage(g)()).To(ContainSubstring(state.TakeoverAnnotation))

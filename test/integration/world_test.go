@@ -45,6 +45,7 @@ type world struct {
 
 // newWorld makes one in which no controller runs yet.
 func newWorld() *world {
+	connectorKinds()
 	id := unique("w")
 	w := &world{controller: "tunnelgateway.dev/" + id, class: id, namespace: id}
 	w.edge = simulator.New(simulator.Options{Dial: dialBackend})

@@ -1,0 +1,128 @@
+package integration
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+var _ = Describe("the account of a class", func() {
+	It("is used in place of the controller's own, and kept while a tunnel needs it", func() {
+		w := newWorld()
+		w.edge.SetToken("first")
+		credentials, settings, class := w.classAccount()
+		w.start("--cloudflare-account-id=another", "--cloudflare-api-token=wrong")
+		g := w.gateway("shared", "*.example.com")
+		w.create(w.service("web"), g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		for _, request := range w.edge.Requests() {
+			Expect(request.Path).To(HavePrefix("/accounts/account/"))
+		}
+		Eventually(w.token).WithArguments("shared").ShouldNot(BeEmpty())
+		account, _, err := provider.Token(w.token("shared")).Credentials()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(account).To(Equal("account"))
+		for _, kept := range []client.Object{credentials, settings} {
+			Eventually(func() []string { return fresh(kept).GetFinalizers() }).Should(HaveLen(1), "%T", kept)
+		}
+
+		By("taking a new token from its Secret")
+		w.edge.SetToken("second")
+		change(credentials, func(s *corev1.Secret) { s.Data["api-token"] = []byte("second") })
+		w.create(w.route("web", "web", toGateway("shared")))
+		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+
+		By("deleting everything at once, the Gateway last")
+		w.delete(credentials, settings, class, g)
+		for _, object := range []client.Object{g, credentials, settings, class} {
+			Eventually(w.isGone).WithArguments(object).Should(BeTrue(), "%T", object)
+		}
+		Expect(w.tunnel("shared")).To(BeEmpty())
+		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
+	})
+
+	It("is let go when no tunnel needs it any more", func() {
+		w := newWorld()
+		credentials, settings, _ := w.classAccount()
+		w.start("--cloudflare-account-id=another")
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		for _, kept := range []client.Object{credentials, settings} {
+			Eventually(func() []string { return fresh(kept).GetFinalizers() }).Should(HaveLen(1), "%T", kept)
+		}
+		w.deleteAndWait(g)
+		for _, kept := range []client.Object{credentials, settings} {
+			Eventually(func() []string { return fresh(kept).GetFinalizers() }).Should(BeEmpty(), "%T", kept)
+		}
+	})
+
+	It("still opens the tunnel of a Gateway that goes to another controller", func() {
+		w, other := newWorld(), newWorld()
+		_, settings, _ := w.classAccount()
+		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
+		})
+		w.start("--cloudflare-account-id=another")
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.class) })
+		Eventually(func() []string { return fresh(g).Finalizers }).Should(BeEmpty())
+		Expect(w.tunnel("shared")).To(BeEmpty())
+	})
+})
+
+var _ = Describe("the controller", func() {
+	It("is ready whether Cloudflare answers or not", func() {
+		w := newWorld()
+		w.edge.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		address := l.Addr().String()
+		Expect(l.Close()).To(Succeed())
+		w.start("--health-address=" + address)
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(answer).WithArguments("http://" + address + "/readyz").Should(Equal(http.StatusOK))
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("cannot be reached"))
+		for _, path := range []string{"/readyz", "/healthz"} {
+			Expect(answer("http://"+address+path)).To(Equal(http.StatusOK), path)
+		}
+		w.edge.ClearFaults()
+		Eventually(programmed(g)).WithTimeout(time.Minute).Should(Equal("True Programmed"))
+	})
+})
+
+// classAccount gives the world's class the account "account", with its token
+// under a key of its own in a Secret.
+func (w *world) classAccount() (*corev1.Secret, *v1alpha1.TunnelConfiguration, *gatewayv1.GatewayClass) {
+	GinkgoHelper()
+	credentials := &corev1.Secret{ObjectMeta: w.meta("cloudflare"), Data: map[string][]byte{"api-token": []byte("first")}}
+	settings := w.settings("defaults", v1alpha1.TunnelConfigurationSpec{Account: &v1alpha1.Account{
+		AccountID:         ptr.To("account"),
+		APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: "cloudflare", Key: ptr.To("api-token")},
+	}})
+	w.create(credentials, settings)
+	return credentials, settings, w.referClass("defaults")
+}
+
+// answer returns the status that a GET of the address is answered with, or 0.
+func answer(url string) int {
+	response, err := http.Get(url) // #nosec G107 -- the controller of the test
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}

@@ -1,0 +1,153 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// connectorKinds adds the kinds that connectors are made of to those that kube
+// knows, which are those of a Gateway's input.
+var connectorKinds = sync.OnceFunc(func() {
+	utilruntime.Must(appsv1.AddToScheme(kube.Scheme()))
+	utilruntime.Must(autoscalingv1.AddToScheme(kube.Scheme()))
+	utilruntime.Must(autoscalingv2.AddToScheme(kube.Scheme()))
+	utilruntime.Must(networkingv1.AddToScheme(kube.Scheme()))
+	utilruntime.Must(policyv1.AddToScheme(kube.Scheme()))
+})
+
+func connectorsReady(g *gatewayv1.Gateway) func() string {
+	return gatewaySays(g, gateway.TypeConnectorsReady)
+}
+
+// exists reads the object, if it is there.
+func exists(object client.Object) bool {
+	GinkgoHelper()
+	err := kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
+
+// named gives an empty object the name of those that run the connectors of the
+// Gateway "shared".
+func named[T client.Object](w *world, object T) T {
+	object.SetNamespace(w.namespace)
+	object.SetName("shared-" + w.class)
+	return object
+}
+
+// connectorObjects returns one object of every kind that connectors of the
+// Gateway "shared" are made of, unread.
+func (w *world) connectorObjects() []client.Object {
+	return []client.Object{
+		named(w, &corev1.ServiceAccount{}), named(w, &networkingv1.NetworkPolicy{}), named(w, &appsv1.Deployment{}),
+		named(w, &policyv1.PodDisruptionBudget{}), named(w, &autoscalingv2.HorizontalPodAutoscaler{}),
+	}
+}
+
+// deployment waits for the Deployment of the Gateway "shared" and reads it.
+func (w *world) deployment() *appsv1.Deployment {
+	GinkgoHelper()
+	deployment := named(w, &appsv1.Deployment{})
+	Eventually(exists).WithArguments(deployment).Should(BeTrue())
+	return deployment
+}
+
+func (w *world) replicas() int32 { return ptr.Deref(w.deployment().Spec.Replicas, -1) }
+
+// arguments are those that connectors are started with.
+func (w *world) arguments() string {
+	return strings.Join(w.deployment().Spec.Template.Spec.Containers[0].Args, " ")
+}
+
+// pods returns the pods of the Gateway.
+func (w *world) pods(gateway string) []corev1.Pod {
+	GinkgoHelper()
+	var list corev1.PodList
+	Expect(kube.List(context.Background(), &list, client.InNamespace(w.namespace),
+		client.MatchingLabels{gatewayv1.GatewayNameLabelKey: gateway})).To(Succeed())
+	return list.Items
+}
+
+// runPods does for the pods of the Gateway "shared" what a kubelet would: all
+// that there are run and are ready.
+func (w *world) runPods() {
+	GinkgoHelper()
+	for _, pod := range w.pods("shared") {
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		err := kube.Status().Update(context.Background(), &pod)
+		if !apierrors.IsConflict(err) { // the next time
+			Expect(client.IgnoreNotFound(err)).To(Succeed())
+		}
+	}
+}
+
+// leftOver returns the kind and name of all that was made for the Gateway.
+func (w *world) leftOver(gateway string) []string {
+	GinkgoHelper()
+	var found []string
+	for _, list := range []client.ObjectList{
+		&corev1.ServiceAccountList{}, &networkingv1.NetworkPolicyList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
+		&policyv1.PodDisruptionBudgetList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.PodList{}, &corev1.SecretList{},
+	} {
+		Expect(kube.List(context.Background(), list, client.InNamespace(w.namespace),
+			client.MatchingLabels{gatewayv1.GatewayNameLabelKey: gateway})).To(Succeed())
+		Expect(meta.EachListItem(list, func(item runtime.Object) error {
+			kind := strings.TrimPrefix(fmt.Sprintf("%T", item), "*")
+			found = append(found, kind[strings.Index(kind, ".")+1:]+" "+item.(client.Object).GetName())
+			return nil
+		})).To(Succeed())
+	}
+	return found
+}
+
+// leastReplicas watches the number of connectors that are wanted from now on,
+// and returns the least there was.
+func (w *world) leastReplicas(ctx context.Context) func() int32 {
+	GinkgoHelper()
+	watch, err := kube.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(w.namespace))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(watch.Stop)
+	var least atomic.Int32
+	least.Store(w.replicas())
+	go func() {
+		for event := range watch.ResultChan() {
+			if deployment, ok := event.Object.(*appsv1.Deployment); ok {
+				least.Store(min(least.Load(), ptr.Deref(deployment.Spec.Replicas, 1)))
+			}
+		}
+	}()
+	return least.Load
+}
+
+// grpcRoute returns a route of the Gateway "shared" for a hostname of its own.
+func (w *world) grpcRoute(name string) *gatewayv1.GRPCRoute {
+	return &gatewayv1.GRPCRoute{ObjectMeta: w.meta(name), Spec: gatewayv1.GRPCRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{toGateway("shared")}},
+		Hostnames:       []gatewayv1.Hostname{gatewayv1.Hostname(name + ".example.com")},
+		Rules: []gatewayv1.GRPCRouteRule{{BackendRefs: []gatewayv1.GRPCBackendRef{{BackendRef: gatewayv1.BackendRef{
+			BackendObjectReference: gatewayv1.BackendObjectReference{Name: "web", Port: ptr.To[int32](80)},
+		}}}}},
+	}}
+}

@@ -1,0 +1,153 @@
+package integration
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// hold is a finalizer that stands for requests in flight: the pod ends when it
+// is taken off.
+const hold = "example.com/hold"
+
+var _ = Describe("the end of connectors", func() {
+	DescribeTable("comes before that of the tunnel, and nothing is left", func(ctx SpecContext, c *v1alpha1.Connector) {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		referToOwn(g)
+		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{Connector: c}), g)
+		Eventually(w.pods).WithArguments("shared").ShouldNot(BeEmpty())
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		last := w.pods("shared")[0]
+		change(&last, func(p *corev1.Pod) { controllerutil.AddFinalizer(p, hold) })
+
+		w.delete(g)
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("1 of its connectors have not ended yet"))
+		Expect(w.replicas()).To(BeZero())
+		w.settle(ctx)
+		Expect(w.edge.Count(http.MethodDelete, "")).To(BeZero(), "neither the tunnel nor its connections")
+		Expect(w.tunnel("shared")).NotTo(BeEmpty())
+		Expect(w.token("shared")).NotTo(BeEmpty(), "a connector that restarts needs it")
+
+		change(&last, func(p *corev1.Pod) { controllerutil.RemoveFinalizer(p, hold) })
+		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
+		Expect(w.edge.Count(http.MethodDelete, anyTunnel)).To(Equal(1))
+		Expect(w.tunnel("shared")).To(BeEmpty())
+		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
+	},
+		Entry("with a fixed number", &v1alpha1.Connector{Replicas: ptr.To[int32](3)}),
+		Entry("with an autoscaler", &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)}}),
+	)
+
+	DescribeTable("is all there is under the policy Retain", func(before bool) {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		referToOwn(g)
+		settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{
+			Tunnel: &v1alpha1.Tunnel{DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyRetain)},
+		})
+		w.create(settings, w.service("web"), g, w.route("web", "web", toGateway("shared")))
+		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		Eventually(w.pods).WithArguments("shared").Should(HaveLen(2))
+		id := w.tunnel("shared")
+		if before {
+			w.delete(settings)
+			Eventually(accepted(g)).Should(Equal("False InvalidParameters"))
+		}
+		w.deleteAndWait(g)
+		Expect(w.tunnel("shared")).To(Equal(id))
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "the document stays")
+		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
+	},
+		Entry("in the settings", false),
+		Entry("in settings that are deleted before the Gateway", true),
+	)
+
+	DescribeTable("leaves none behind that have the name of an earlier class", func(down bool) {
+		w := newWorld()
+		w.start()
+		second := w.secondClass()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		former := w.deployment()
+		Eventually(w.pods).WithArguments("shared").Should(HaveLen(2))
+		id := w.tunnel("shared")
+		if down {
+			w.stop()
+		}
+		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(second) })
+		if down {
+			w.start()
+		}
+		Eventually(w.isGone).WithArguments(former).Should(BeTrue())
+		Eventually(w.leftOver).WithArguments("shared").Should(And(
+			ContainElement("Deployment shared-"+second), Not(ContainElement(ContainSubstring("shared-"+w.class)))))
+		Expect(w.tunnel("shared")).To(Equal(id), "the tunnel is the same")
+		w.deleteAndWait(g)
+		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
+	},
+		Entry("while the controller runs", false),
+		Entry("while the controller is down", true),
+	)
+
+	It("comes when a Gateway is deleted just after it got another class of the controller", func() {
+		w := newWorld()
+		w.start()
+		second := w.secondClass()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(w.pods).WithArguments("shared").Should(HaveLen(2))
+		w.stop()
+		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(second) })
+		w.delete(g)
+		w.start()
+		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
+		Expect(w.tunnel("shared")).To(BeEmpty())
+		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
+	})
+
+	It("comes when a Gateway goes to another controller, which makes its own", func() {
+		w, other := newWorld(), newWorld()
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		former := w.deployment()
+		Eventually(w.pods).WithArguments("shared").Should(HaveLen(2))
+		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.class) })
+		Eventually(func() []string { return fresh(g).Finalizers }).ShouldNot(ContainElement(state.Finalizer))
+		Expect(w.tunnel("shared")).To(BeEmpty())
+		Eventually(w.isGone).WithArguments(former).Should(BeTrue())
+		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
+		other.start()
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		Eventually(w.leftOver).WithArguments("shared").Should(ContainElement("Deployment shared-" + other.class))
+	})
+})
+
+// secondClass makes one more class of the world's controller and returns its
+// name.
+func (w *world) secondClass() string {
+	GinkgoHelper()
+	name := "second-" + w.class
+	w.create(&gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(w.controller)},
+	})
+	return name
+}
+
+func accepted(g *gatewayv1.Gateway) func() string {
+	return gatewaySays(g, gatewayv1.GatewayConditionAccepted)
+}

@@ -1,0 +1,209 @@
+package integration
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+)
+
+var _ = Describe("connectors", func() {
+	It("run as a Deployment of the Gateway, confined and with the tunnel's token", func() {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		deployment := w.deployment()
+		Expect(metav1.IsControlledBy(deployment, fresh(g))).To(BeTrue())
+		Expect(deployment.Labels).To(HaveKeyWithValue(gatewayv1.GatewayNameLabelKey, "shared"))
+		Expect(deployment.Labels).To(HaveKeyWithValue(gatewayv1.GatewayClassNameLabelKey, w.class))
+		Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+
+		pod := deployment.Spec.Template.Spec
+		Expect(pod.ServiceAccountName).To(Equal(deployment.Name))
+		Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+		Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
+		Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
+		Expect(pod.TerminationGracePeriodSeconds).To(HaveValue(BeNumerically(">", 30)), "above cloudflared's own")
+		c := pod.Containers[0]
+		Expect(c.SecurityContext.ReadOnlyRootFilesystem).To(HaveValue(BeTrue()))
+		Expect(c.ReadinessProbe.HTTPGet.Path).To(Equal("/ready"))
+		Expect(c.LivenessProbe.HTTPGet.Path).To(Equal("/ready"))
+		token := c.Env[0].ValueFrom.SecretKeyRef
+		Expect(w.secret(token.Name).Data).To(HaveKeyWithValue(token.Key, []byte(w.token("shared"))))
+
+		account, policy := named(w, &corev1.ServiceAccount{}), named(w, &networkingv1.NetworkPolicy{})
+		Eventually(exists).WithArguments(account).Should(BeTrue())
+		Eventually(exists).WithArguments(policy).Should(BeTrue())
+		Expect(fresh(policy).Spec.PodSelector.MatchLabels).To(Equal(deployment.Spec.Selector.MatchLabels))
+		Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress))
+	})
+
+	It("are said to be ready when their pods are, and the Gateway is programmed before", func() {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(connectorsReady(g)).Should(Equal("False Unavailable"))
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		Expect(connectorsReady(g)()).To(Equal("False Unavailable"), "it has not waited")
+		w.runPods()
+		Eventually(connectorsReady(g)).Should(Equal("True Ready"))
+	})
+
+	It("carry the labels and annotations of spec.infrastructure on every object and every pod", func() {
+		w := newWorld()
+		w.start()
+		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
+			Autoscaling:         &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)},
+			PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MaxUnavailable: ptr.To(intstr.FromInt32(1))},
+		}}))
+		g := w.gateway("shared", "a.example.com")
+		referToOwn(g)
+		g.Spec.Infrastructure.Labels = map[gatewayv1.LabelKey]gatewayv1.LabelValue{"example.com/team": "shop"}
+		g.Spec.Infrastructure.Annotations = map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"example.com/cost-centre": "4711"}
+		w.create(g)
+		Eventually(w.pods).WithArguments("shared").ShouldNot(BeEmpty())
+		objects := w.connectorObjects()
+		for _, pod := range w.pods("shared") {
+			objects = append(objects, &pod)
+		}
+		for _, object := range objects {
+			Eventually(exists).WithArguments(object).Should(BeTrue(), "%T", object)
+			Expect(object.GetLabels()).To(HaveKeyWithValue("example.com/team", "shop"), "%T", object)
+			Expect(object.GetLabels()).To(HaveKeyWithValue(gatewayv1.GatewayNameLabelKey, "shared"), "%T", object)
+			Expect(object.GetAnnotations()).To(HaveKeyWithValue("example.com/cost-centre", "4711"), "%T", object)
+		}
+		Expect(w.secret("shared-tunnel-token").Labels).To(HaveKeyWithValue("example.com/team", "shop"))
+
+		By("changing with it")
+		change(g, func(g *gatewayv1.Gateway) { g.Spec.Infrastructure.Labels["example.com/team"] = "till" })
+		for _, object := range w.connectorObjects() {
+			Eventually(func() map[string]string { return fresh(object).GetLabels() }).Should(HaveKeyWithValue("example.com/team", "till"), "%T", object)
+		}
+		Eventually(func() map[string]string { return w.secret("shared-tunnel-token").Labels }).Should(HaveKeyWithValue("example.com/team", "till"))
+	})
+
+	It("go when they are not enabled, and the tunnel serves on", func() {
+		w := newWorld()
+		w.start()
+		settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{})
+		g := w.gateway("shared", "a.example.com")
+		referToOwn(g)
+		w.create(settings, w.service("web"), g, w.route("web", "web", toGateway("shared")))
+		Eventually(connectorsReady(g)).Should(Equal("False Unavailable"))
+		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
+		})
+		Eventually(w.leftOver).WithArguments("shared").Should(HaveExactElements("Secret shared-tunnel-token"), "those who run cloudflared themselves need the token")
+		Eventually(connectorsReady(g)).Should(Equal("none"))
+		Expect(programmed(g)()).To(Equal("True Programmed"))
+		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
+	})
+
+	It("do not restart because a route changed, but for the first GRPCRoute", func(ctx SpecContext) {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "*.example.com")
+		w.create(w.service("web"), g)
+		before := w.deployment().Generation
+		Expect(w.arguments()).To(ContainSubstring("--protocol auto"))
+		route := w.route("web", "web", toGateway("shared"))
+		w.create(route)
+		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+		change(route, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{"b.example.com"} })
+		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("b.example.com"))
+		w.settle(ctx)
+		Expect(w.deployment().Generation).To(Equal(before))
+
+		By("talking HTTP/2 from the first GRPCRoute on")
+		first := w.grpcRoute("first")
+		w.create(first)
+		Eventually(w.arguments).Should(ContainSubstring("--protocol http2"))
+		Eventually(w.notes).WithArguments(ctx, "shared", "ConnectorProtocol").Should(ContainElement(ContainSubstring("GRPCRoute")))
+
+		By("also when it is gone, and after a restart")
+		w.create(w.grpcRoute("second"))
+		w.delete(first, w.grpcRoute("second"))
+		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("b.example.com"))
+		w.stop()
+		w.start()
+		w.settle(ctx)
+		Expect(w.arguments()).To(ContainSubstring("--protocol http2"))
+		Expect(w.deployment().Generation).To(Equal(before + 1))
+		Expect(w.notes(ctx, "shared", "ConnectorProtocol")).To(HaveLen(1))
+	})
+
+	It("are replaced once when the tunnel's token is rotated", slow, func(ctx SpecContext) {
+		w := newWorld()
+		w.start("--inventory-interval=10s")
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		before := w.deployment()
+		w.runPods()
+		Eventually(connectorsReady(g)).Should(Equal("True Ready"))
+		held := w.token("shared")
+		w.edge.RotateToken(w.tunnel("shared"))
+		w.edge.Connect(w.tunnel("shared"), 1)
+		w.edge.Disconnect(w.tunnel("shared"))
+		version := func() string {
+			return w.deployment().Spec.Template.Annotations[connector.TokenVersionAnnotation]
+		}
+		Eventually(version).ShouldNot(Equal(before.Spec.Template.Annotations[connector.TokenVersionAnnotation]))
+		Expect(w.token("shared")).NotTo(Equal(held))
+
+		By("playing the kubelet until all are replaced, and looking at the account twice more")
+		Eventually(func() string {
+			w.runPods()
+			return connectorsReady(g)()
+		}).Should(Equal("True Ready"))
+		for _, pod := range w.pods("shared") {
+			Expect(pod.Annotations).To(HaveKeyWithValue(connector.TokenVersionAnnotation, version()))
+		}
+		lists := w.edge.Count(http.MethodGet, allTunnels)
+		Eventually(w.edge.Count).WithArguments(http.MethodGet, allTunnels).Should(BeNumerically(">", lists+1))
+		w.settle(ctx)
+		Expect(w.deployment().Generation).To(Equal(before.Generation + 1))
+	})
+
+	It("leave the number of connectors to an autoscaler, from the moment it takes over", func(ctx SpecContext) {
+		w := newWorld()
+		w.start()
+		settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](4)}})
+		g := w.gateway("shared", "a.example.com")
+		referToOwn(g)
+		w.create(settings, g)
+		Eventually(w.replicas).Should(BeEquivalentTo(4))
+		least := w.leastReplicas(ctx)
+		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Connector = &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](9)}}
+		})
+		Eventually(exists).WithArguments(named(w, &autoscalingv2.HorizontalPodAutoscaler{})).Should(BeTrue())
+
+		By("scaling as an autoscaler does, with passes in between")
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
+		Expect(kube.SubResource("scale").Update(ctx, w.deployment(), client.WithSubResourceBody(scale))).To(Succeed())
+		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Connector.LogLevel = ptr.To(v1alpha1.LogLevelDebug)
+		})
+		Eventually(w.arguments).Should(ContainSubstring("--loglevel debug"))
+		Expect(w.replicas()).To(BeEquivalentTo(7))
+		w.stop()
+		w.start()
+		w.settle(ctx)
+		Expect(w.replicas()).To(BeEquivalentTo(7))
+		Expect(least()).To(BeEquivalentTo(4), "no drop at any moment")
+	})
+})
