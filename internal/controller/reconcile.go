@@ -62,13 +62,13 @@ func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loa
 		return reconcile.Result{}, err
 	}
 	t := r.tunnels.of(loaded)
-	push, again := r.push(ctx, t, loaded, result, shared)
-	if ctx.Err() != nil {
-		return reconcile.Result{}, nil // the controller ends; the next one looks again
-	}
 	connectors, err := r.tunnels.connectorsReady(ctx, loaded.Gateway, result.Settings)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	push, again := r.push(ctx, t, loaded, result, gateway.Outcome{Shared: shared, Connectors: connectors})
+	if ctx.Err() != nil {
+		return reconcile.Result{}, nil // the controller ends; the next one looks again
 	}
 	report := result.Report(gateway.Outcome{Push: push, Tunnel: r.tunnels.ownTunnel(t), Shared: shared, Connectors: connectors})
 	if err := r.writer.Write(ctx, key.NamespacedName, report); err != nil {
@@ -78,15 +78,16 @@ func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loa
 }
 
 // push puts the decision into effect and returns how it went and when to come
-// back. While it takes long, the statuses say all but its outcome.
+// back. While it takes long, the statuses say all but its outcome: meanwhile is
+// the rest of it.
 func (r *reconciler) push(
-	ctx context.Context, t *tunnel, loaded *state.Loaded, result *gateway.Result, shared gateway.Shared,
+	ctx context.Context, t *tunnel, loaded *state.Loaded, result *gateway.Result, meanwhile gateway.Outcome,
 ) (gateway.Push, time.Duration) {
 	want := result.Configuration()
 	if want == nil {
 		return gateway.Push{State: gateway.PushOutstanding}, 0
 	}
-	known := r.tunnels.ownTunnel(t)
+	meanwhile.Tunnel = r.tunnels.ownTunnel(t)
 	type outcome struct {
 		push  gateway.Push
 		again time.Duration
@@ -103,8 +104,7 @@ func (r *reconciler) push(
 	case o := <-done:
 		return o.push, o.again
 	case <-slow.C:
-		report := result.Report(gateway.Outcome{Tunnel: known, Shared: shared})
-		if err := r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), report); err != nil {
+		if err := r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), result.Report(meanwhile)); err != nil {
 			log.FromContext(ctx).Error(err, "statuses were not written while a push is under way")
 		}
 	}
@@ -158,8 +158,12 @@ func (r *reconciler) reportHeld(ctx context.Context, t *tunnel, result *gateway.
 	if result == nil {
 		return nil
 	}
+	connectors, err := r.tunnels.connectorsReady(ctx, g, result.Settings)
+	if err != nil {
+		return err
+	}
 	report := result.Report(gateway.Outcome{
-		Push: gateway.Push{State: gateway.PushFailed, Message: problem}, Tunnel: r.tunnels.ownTunnel(t),
+		Push: gateway.Push{State: gateway.PushFailed, Message: problem}, Tunnel: r.tunnels.ownTunnel(t), Connectors: connectors,
 	})
 	return r.writer.Write(ctx, client.ObjectKeyFromObject(g), report)
 }

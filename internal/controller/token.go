@@ -94,7 +94,8 @@ func (ts *tunnels) writeToken(ctx context.Context, t *tunnel, g *gatewayv1.Gatew
 func (ts *tunnels) tokenStands(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) bool {
 	cached := secretMetadata(tokenSecretKey(g))
 	err := ts.client.Get(ctx, tokenSecretKey(g), cached)
-	return err == nil && cached.ResourceVersion == t.token.version && contains(cached.Labels, tokenLabels(g))
+	return err == nil && cached.ResourceVersion == t.token.version &&
+		contains(cached.Labels, tokenLabels(g)) && contains(cached.Annotations, tokenAnnotations(g))
 }
 
 // readToken returns the Gateway's Secret, an empty one when there is none.
@@ -138,11 +139,14 @@ func (ts *tunnels) applyToken(ctx context.Context, t *tunnel, current, wanted *c
 			return fmt.Errorf("creating Secret %s: %w", client.ObjectKeyFromObject(wanted), err)
 		}
 		current = wanted
-	} else if string(current.Data[TokenKey]) != string(wanted.Data[TokenKey]) || !contains(current.Labels, wanted.Labels) {
+	} else if string(current.Data[TokenKey]) != string(wanted.Data[TokenKey]) || !contains(current.Labels, wanted.Labels) || !contains(current.Annotations, wanted.Annotations) {
 		merged := current.DeepCopy()
 		merged.Data = wanted.Data
 		for name, value := range wanted.Labels {
 			metav1.SetMetaDataLabel(&merged.ObjectMeta, name, value)
+		}
+		for name, value := range wanted.Annotations {
+			metav1.SetMetaDataAnnotation(&merged.ObjectMeta, name, value)
 		}
 		if err := ts.client.Update(ctx, merged); err != nil {
 			return fmt.Errorf("updating Secret %s: %w", client.ObjectKeyFromObject(wanted), err)
@@ -170,12 +174,12 @@ const (
 	managedBy      = "tunnel-gateway"
 )
 
-// tokenSecret is the Secret of a Gateway: owned by it, and with the labels that
-// its spec.infrastructure asks for.
+// tokenSecret is the Secret of a Gateway: owned by it, and with the labels and
+// annotations that its spec.infrastructure asks for.
 func tokenSecret(g *gatewayv1.Gateway, value provider.Token) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: g.Namespace, Name: tokenSecretName(g.Name), Labels: tokenLabels(g),
+			Namespace: g.Namespace, Name: tokenSecretName(g.Name), Labels: tokenLabels(g), Annotations: tokenAnnotations(g),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: gatewayv1.GroupVersion.String(), Kind: gateway.KindGateway, Name: g.Name, UID: g.UID,
 				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
@@ -183,6 +187,16 @@ func tokenSecret(g *gatewayv1.Gateway, value provider.Token) *corev1.Secret {
 		},
 		Data: map[string][]byte{TokenKey: []byte(value)},
 	}
+}
+
+func tokenAnnotations(g *gatewayv1.Gateway) map[string]string {
+	annotations := map[string]string{}
+	if g.Spec.Infrastructure != nil {
+		for name, annotation := range g.Spec.Infrastructure.Annotations {
+			annotations[string(name)] = string(annotation)
+		}
+	}
+	return annotations
 }
 
 func tokenLabels(g *gatewayv1.Gateway) map[string]string {
