@@ -3,8 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -54,6 +52,7 @@ type accounts struct {
 
 	mu     sync.Mutex
 	opened map[tokenSource]*opened
+	uses   int
 	// secrets are those that were asked for a token.
 	secrets map[types.NamespacedName]bool
 }
@@ -70,6 +69,7 @@ type opened struct {
 	token   string
 	version string // of the Secret, when the token was read
 	account account
+	used    int // when, as a count: the latest is the one to trust
 }
 
 // sourceOf returns where the account of a Gateway comes from. Settings that are
@@ -108,12 +108,20 @@ func (a *accounts) of(ctx context.Context, settings *gateway.Settings) (account,
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known := a.opened[from]
-	if from.secret.Name == "" {
-		if known != nil {
-			return known.account, nil
-		}
-		return a.renew(from, from.token, "")
+	if a.uses++; known != nil {
+		known.used = a.uses
 	}
+	if from.secret.Name != "" {
+		return a.fromSecret(ctx, from, known)
+	}
+	if known != nil {
+		return known.account, nil
+	}
+	return a.renew(from, from.token, "")
+}
+
+// fromSecret returns the account with the token that the Secret has now.
+func (a *accounts) fromSecret(ctx context.Context, from tokenSource, known *opened) (account, error) {
 	a.secrets[from.secret] = true
 	cached := secretMetadata(from.secret)
 	err := a.metadata.Get(ctx, from.secret, cached)
@@ -154,7 +162,7 @@ func (a *accounts) renew(from tokenSource, token, version string) (account, erro
 	if err != nil {
 		return account{}, &credentialsError{secret: from.secret, why: err.Error()}
 	}
-	now := &opened{token: token, version: version, account: account{id: from.account, provider: p}}
+	now := &opened{used: a.uses, token: token, version: version, account: account{id: from.account, provider: p}}
 	a.opened[from] = now
 	return now.account, nil
 }
@@ -163,11 +171,17 @@ func (a *accounts) renew(from tokenSource, token, version string) (account, erro
 func (a *accounts) all() []account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	byID := map[string]account{}
+	latest := map[string]*opened{}
 	for _, o := range a.opened {
-		byID[o.account.id] = o.account
+		if known := latest[o.account.id]; known == nil || known.used < o.used {
+			latest[o.account.id] = o
+		}
 	}
-	return slices.Collect(maps.Values(byID))
+	var all []account
+	for _, o := range latest {
+		all = append(all, o.account)
+	}
+	return all
 }
 
 func secretMetadata(name types.NamespacedName) *metav1.PartialObjectMetadata {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -70,7 +71,10 @@ func (ts *tunnels) stickToHTTP2(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 }
 
 // connectorsReady says how ready the Gateway's connectors are.
-func (ts *tunnels) connectorsReady(ctx context.Context, g *gatewayv1.Gateway, settings *gateway.Settings) (*gateway.Readiness, error) {
+func (ts *tunnels) connectorsReady(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, settings *gateway.Settings) (*gateway.Readiness, error) {
+	if t.connectors.cause != "" {
+		return &gateway.Readiness{Status: metav1.ConditionFalse, Reason: "Failed", Message: t.connectors.cause}, nil
+	}
 	wanted := false
 	if settings != nil {
 		wanted = settings.Spec.Connector == nil || ptr.Deref(settings.Spec.Connector.Enabled, true)

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -234,7 +233,7 @@ func (c *connectors) deleteObject(ctx context.Context, g *gatewayv1.Gateway, obj
 func (c *connectors) ready(ctx context.Context, g *gatewayv1.Gateway, wanted bool) (*gateway.Readiness, error) {
 	deployment := &appsv1.Deployment{}
 	err := c.client.Get(ctx, objectKey(g), deployment)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(deployment, g) {
 		if !wanted {
 			return nil, nil
 		}
@@ -247,21 +246,21 @@ func (c *connectors) ready(ctx context.Context, g *gatewayv1.Gateway, wanted boo
 	return &gateway.Readiness{Status: status, Reason: reason, Message: message}, nil
 }
 
-// stop ends the Gateway's connectors, and returns a stoppingError until the last
-// one is gone: only then are the tunnel's connections no more.
-func (c *connectors) stop(ctx context.Context, g *gatewayv1.Gateway) error {
+// stop ends the Gateway's connectors. When it is to wait, it returns a
+// stoppingError until the last one is gone: only then are the tunnel's
+// connections no more. A pod that failed has none.
+func (c *connectors) stop(ctx context.Context, g *gatewayv1.Gateway, wait bool) error {
 	c.mu.Lock()
 	delete(c.applied, loadedKey(g))
 	c.mu.Unlock()
-	if err := c.scaleToZero(ctx, g); err != nil {
+	for _, object := range []client.Object{&autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.Deployment{}} {
+		if err := c.deleteMade(ctx, g, object); err != nil {
+			return err
+		}
+	}
+	if n, err := c.running(ctx, g); err != nil {
 		return err
-	}
-	running := &metav1.PartialObjectMetadataList{}
-	running.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := c.live.List(ctx, running, client.InNamespace(g.Namespace), client.MatchingLabels(connector.Selector(g))); err != nil {
-		return fmt.Errorf("listing the connectors' pods: %w", err)
-	}
-	if n := len(running.Items); n > 0 {
+	} else if n > 0 && wait {
 		return &stoppingError{pods: n}
 	}
 	for _, object := range ConnectorObjects() {
@@ -272,6 +271,21 @@ func (c *connectors) stop(ctx context.Context, g *gatewayv1.Gateway) error {
 	return nil
 }
 
+// running counts the pods that may have connections.
+func (c *connectors) running(ctx context.Context, g *gatewayv1.Gateway) (int, error) {
+	var pods corev1.PodList
+	if err := c.live.List(ctx, &pods, client.InNamespace(g.Namespace), client.MatchingLabels(connector.Selector(g))); err != nil {
+		return 0, fmt.Errorf("listing the connectors' pods: %w", err)
+	}
+	n := 0
+	for i := range pods.Items {
+		if phase := pods.Items[i].Status.Phase; phase != corev1.PodFailed && phase != corev1.PodSucceeded {
+			n++
+		}
+	}
+	return n, nil
+}
+
 func (c *connectors) deleteMade(ctx context.Context, g *gatewayv1.Gateway, object client.Object) error {
 	all, err := c.made(ctx, g, object)
 	if err != nil {
@@ -280,25 +294,6 @@ func (c *connectors) deleteMade(ctx context.Context, g *gatewayv1.Gateway, objec
 	for _, object := range all {
 		if err := c.deleteObject(ctx, g, object); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// scaleToZero ends all pods, and what would start new ones.
-func (c *connectors) scaleToZero(ctx context.Context, g *gatewayv1.Gateway) error {
-	if err := c.deleteMade(ctx, g, &autoscalingv2.HorizontalPodAutoscaler{}); err != nil {
-		return err
-	}
-	deployments, err := c.made(ctx, g, &appsv1.Deployment{})
-	if err != nil {
-		return err
-	}
-	for _, deployment := range deployments {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
-		target := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.GetNamespace(), Name: deployment.GetName()}}
-		if err := c.client.Patch(ctx, target, patch, fieldOwner); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("scaling Deployment %s to zero: %w", client.ObjectKeyFromObject(deployment), err)
 		}
 	}
 	return nil

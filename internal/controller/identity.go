@@ -97,7 +97,7 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 	}
 	t.proven = found.Name
 	record := t.emptyRecord(ts.controllerName)
-	record.Tunnel, record.Origin = found.ID, state.OriginCreated
+	record.Tunnel, record.Origin, record.Name = found.ID, state.OriginCreated, t.givenName()
 	return ts.writeRecord(ctx, t, g, record)
 }
 

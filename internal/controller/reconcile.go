@@ -10,6 +10,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
@@ -62,13 +63,16 @@ func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loa
 		return reconcile.Result{}, err
 	}
 	t := r.tunnels.of(loaded)
-	connectors, err := r.tunnels.connectorsReady(ctx, loaded.Gateway, result.Settings)
+	connectors, err := r.tunnels.connectorsReady(ctx, t, loaded.Gateway, result.Settings)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	push, again := r.push(ctx, t, loaded, result, gateway.Outcome{Shared: shared, Connectors: connectors})
 	if ctx.Err() != nil {
 		return reconcile.Result{}, nil // the controller ends; the next one looks again
+	}
+	if connectors, err = r.tunnels.connectorsReady(ctx, t, loaded.Gateway, result.Settings); err != nil {
+		return reconcile.Result{}, err
 	}
 	report := result.Report(gateway.Outcome{Push: push, Tunnel: r.tunnels.ownTunnel(t), Shared: shared, Connectors: connectors})
 	if err := r.writer.Write(ctx, key.NamespacedName, report); err != nil {
@@ -135,6 +139,7 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 		loaded.Snapshot.Now = r.now()
 		result = gateway.Build(loaded.Snapshot, r.decisions)
 		settings = result.Settings
+		t.fallback = fallback(loaded.Snapshot.ClassConfiguration)
 	}
 	if problem, again := r.tunnels.letGo(ctx, t, loaded.Gateway, settings); problem != "" {
 		if err := r.reportHeld(ctx, t, result, loaded.Gateway, problem); err != nil {
@@ -152,13 +157,22 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 	return reconcile.Result{}, nil
 }
 
+// fallback is what a class alone says of the account, for a Gateway whose own
+// settings are gone.
+func fallback(class *v1alpha1.TunnelConfiguration) *gateway.Settings {
+	if class == nil {
+		return nil
+	}
+	return &gateway.Settings{Spec: v1alpha1.TunnelConfigurationSpec{Account: class.Spec.Account}, AccountNamespace: class.Namespace}
+}
+
 // reportHeld keeps the statuses of a Gateway current that cannot be let go
 // yet. The status of one that is not ours is not ours to write: result is nil.
 func (r *reconciler) reportHeld(ctx context.Context, t *tunnel, result *gateway.Result, g *gatewayv1.Gateway, problem string) error {
 	if result == nil {
 		return nil
 	}
-	connectors, err := r.tunnels.connectorsReady(ctx, g, result.Settings)
+	connectors, err := r.tunnels.connectorsReady(ctx, t, g, result.Settings)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (ts *tunnels) giveBack(ctx context.Context, t *tunnel, g *gatewayv1.Gateway
 		return &pausedError{}
 	}
 	// A tunnel cannot be deleted under its connectors.
-	if err := ts.connectors.stop(ctx, g); err != nil {
+	if err := ts.connectors.stop(ctx, g, policy == state.DeletionDelete); err != nil {
 		return err
 	}
 	if policy == state.DeletionRetain {
@@ -126,7 +126,7 @@ func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 func (ts *tunnels) toDelete(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (provider.TunnelID, error) {
 	recorded := t.record.Tunnel
 	if recorded != "" && (t.proven != "" || t.record.Origin == state.OriginAdopted) {
-		return recorded, nil
+		return ts.unlessAnothers(ctx, t, g)
 	}
 	own, err := ts.findToDelete(ctx, t, g)
 	switch {
@@ -142,11 +142,27 @@ func (ts *tunnels) toDelete(ctx context.Context, t *tunnel, g *gatewayv1.Gateway
 	return own, err
 }
 
+// unlessAnothers returns the recorded tunnel. The record alone does not say that
+// one was adopted, and another Gateway may have it by now.
+func (ts *tunnels) unlessAnothers(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (provider.TunnelID, error) {
+	recorded := t.record.Tunnel
+	other, err := ts.recordedBy(ctx, recorded, g)
+	if err != nil {
+		return "", err
+	}
+	known := t.record.Origin != state.OriginAdopted || t.existing() == recorded || t.settings == nil && t.recorded
+	if other == nil && known {
+		return recorded, nil
+	}
+	ts.event(g, corev1.EventTypeWarning, "TunnelKept", "Delete", fmt.Sprintf("Tunnel %s may be another's and is left as it is.", recorded))
+	return "", nil
+}
+
 // findToDelete returns the recorded tunnel when it has one of the names that it
 // can have, and else the one that has the Gateway's own name.
 func (ts *tunnels) findToDelete(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (provider.TunnelID, error) {
 	var last provider.TunnelID
-	for _, name := range slices.Compact([]string{ts.tunnelName(t, g), ts.name(g)}) {
+	for _, name := range slices.Compact([]string{ts.tunnelName(t, g), cmp.Or(t.record.Name, ts.name(g)), ts.name(g)}) {
 		found, err := t.account.provider.FindTunnel(ctx, name)
 		if err != nil && !errors.Is(err, provider.ErrNotFound) {
 			return "", err
@@ -157,8 +173,8 @@ func (ts *tunnels) findToDelete(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 		last = found.ID
 	}
 	if t.record.Tunnel != "" {
-		log.FromContext(ctx).Info("the recorded tunnel is gone, or is not called as the Gateway's: it is left alone",
-			"tunnel", t.record.Tunnel, "name", ts.tunnelName(t, g))
+		ts.event(g, corev1.EventTypeWarning, "TunnelKept", "Delete", fmt.Sprintf(
+			"Tunnel %s is gone, or is not called %s; it is left alone.", t.record.Tunnel, ts.tunnelName(t, g)))
 	}
 	return last, nil
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -81,7 +82,7 @@ func (ts *tunnels) writeToken(ctx context.Context, t *tunnel, g *gatewayv1.Gatew
 	}
 	held := provider.Token(secret.Data[TokenKey])
 	if t.token.suspect || !isFor(held, t.record) {
-		if held, err = ts.askToken(ctx, t); err != nil {
+		if held, err = ts.askToken(ctx, t, g); err != nil {
 			return err
 		}
 	} else if t.token.askAt.IsZero() {
@@ -114,8 +115,15 @@ func (ts *tunnels) readToken(ctx context.Context, g *gatewayv1.Gateway) (*corev1
 }
 
 // askToken asks Cloudflare for the token: without haste when there is one that
-// may be as good.
-func (ts *tunnels) askToken(ctx context.Context, t *tunnel) (provider.Token, error) {
+// may be as good, and never for that of a tunnel that is not the Gateway's,
+// whatever its record says.
+func (ts *tunnels) askToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (provider.Token, error) {
+	if !t.isWanted() {
+		return "", &otherTunnelError{tunnel: t.record.Tunnel, wanted: cmp.Or(string(t.existing()), ts.tunnelName(t, g))}
+	}
+	if err := ts.prove(ctx, t, g); err != nil {
+		return "", err
+	}
 	if t.token.suspect {
 		ctx = provider.WithPriority(ctx, provider.PriorityDrift)
 	}

@@ -50,6 +50,8 @@ type tunnel struct {
 	account account
 	// settings are those of the pass; nil when they are not known.
 	settings *gateway.Settings
+	// fallback says of which account the Gateway is when they are not.
+	fallback *gateway.Settings
 
 	remote remote
 	// inEffect is the hash of the document that is certain to be in effect.
@@ -137,12 +139,14 @@ func (ts *tunnels) pacing(key state.Key) time.Duration {
 // at, for instance with a token that has been replaced, is tried at once.
 func (ts *tunnels) use(ctx context.Context, t *tunnel) error {
 	a, known := account{}, false
-	if t.settings == nil {
+	settings := t.settings
+	if settings == nil {
 		a, known = ts.accounts.recorded(t.record.Account)
+		settings = t.fallback
 	}
 	if !known {
 		var err error
-		if a, err = ts.accounts.of(ctx, t.settings); err != nil {
+		if a, err = ts.accounts.of(ctx, settings); err != nil {
 			return err
 		}
 	}

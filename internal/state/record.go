@@ -61,7 +61,9 @@ type Record struct {
 	// Account is the Cloudflare account of the tunnel.
 	Account string            `json:"account"`
 	Tunnel  provider.TunnelID `json:"tunnel,omitempty"`
-	Origin  Origin            `json:"origin,omitempty"`
+	// Name is the tunnel's, where the settings gave it one.
+	Name   string `json:"name,omitempty"`
+	Origin Origin `json:"origin,omitempty"`
 	// Hash is that of the document that was last written, or is being written.
 	Hash string `json:"hash,omitempty"`
 	// Previous is the hash of the one before it, which is in effect until the

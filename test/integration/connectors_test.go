@@ -169,9 +169,12 @@ var _ = Describe("connectors", func() {
 			w.runPods()
 			return connectorsReady(g)()
 		}).Should(Equal("True Ready"))
-		for _, pod := range w.pods("shared") {
-			Expect(pod.Annotations).To(HaveKeyWithValue(connector.TokenVersionAnnotation, version()))
-		}
+		Eventually(func(g Gomega) {
+			w.runPods()
+			for _, pod := range w.pods("shared") {
+				g.Expect(pod.Annotations).To(HaveKeyWithValue(connector.TokenVersionAnnotation, version()))
+			}
+		}).Should(Succeed())
 		lists := w.edge.Count(http.MethodGet, allTunnels)
 		Eventually(w.edge.Count).WithArguments(http.MethodGet, allTunnels).Should(BeNumerically(">", lists+1))
 		w.settle(ctx)

@@ -179,12 +179,13 @@ var _ = Describe("a tunnel's life", func() {
 		Expect(w.get("shared", "web.example.com", "/")).To(Equal("web"))
 	})
 
-	It("goes on saying that a configuration is in effect when it cannot be read back", func() {
+	It("goes on saying that a configuration is in effect when it cannot be read back", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--drift-interval=10s")
 		g := w.gateway("shared", "*.example.com")
 		w.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		w.settle(ctx)
 		w.edge.ResetRequests()
 		w.edge.Inject(simulator.Fault{Method: http.MethodGet, Path: configurations, Status: http.StatusBadGateway})
 		before := fresh(g).ResourceVersion
