@@ -33,12 +33,12 @@ const (
 // with a hash of both.
 func Name(g *gatewayv1.Gateway) string {
 	class := string(g.Spec.GatewayClassName)
-	return within(g.Name+"-"+class, longestName, g.Name+"/"+class)
+	return Shorten(g.Name+"-"+class, longestName, g.Name+"/"+class)
 }
 
-// within cuts a name that is longer than the length, and ends it with a hash of
+// Shorten cuts a name that is longer than the length, and ends it with a hash of
 // the identity instead.
-func within(name string, length int, identity string) string {
+func Shorten(name string, length int, identity string) string {
 	if len(name) <= length {
 		return name
 	}
@@ -56,7 +56,7 @@ func Selector(g *gatewayv1.Gateway) map[string]string {
 	return map[string]string{
 		nameLabel:                     connectorName,
 		managedByLabel:                managedBy,
-		gatewayv1.GatewayNameLabelKey: within(g.Name, longestLabel, g.Name),
+		gatewayv1.GatewayNameLabelKey: Shorten(g.Name, longestLabel, g.Name),
 	}
 }
 
@@ -71,7 +71,7 @@ func Labels(g *gatewayv1.Gateway) map[string]string {
 		}
 	}
 	class := string(g.Spec.GatewayClassName)
-	labels[gatewayv1.GatewayClassNameLabelKey] = within(class, longestLabel, class)
+	labels[gatewayv1.GatewayClassNameLabelKey] = Shorten(class, longestLabel, class)
 	maps.Copy(labels, Selector(g))
 	return labels
 }

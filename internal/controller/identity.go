@@ -3,8 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -27,19 +26,7 @@ const maxNameLength = 96
 // built anew under its old ID finds its tunnels by it.
 func (ts *tunnels) name(g *gatewayv1.Gateway) string {
 	parts := []string{ts.clusterID, g.Namespace, g.Name}
-	return cut(strings.Join(parts, "-"), strings.Join(parts, "/"), maxNameLength)
-}
-
-// cut shortens a name that is longer than length, and tells it apart from
-// others by the hash of the key.
-func cut(name, key string, length int) string {
-	if len(name) <= length {
-		return name
-	}
-	sum := sha256.Sum256([]byte(key))
-	suffix := "-" + hex.EncodeToString(sum[:5])
-	// A part of a DNS name may not end with what the cut could leave.
-	return strings.TrimRight(name[:length-len(suffix)], "-.") + suffix
+	return connector.Shorten(strings.Join(parts, "-"), maxNameLength, strings.Join(parts, "/"))
 }
 
 // tunnelName is the name, unless the settings give another one.

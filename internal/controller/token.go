@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -214,7 +215,7 @@ func tokenLabels(g *gatewayv1.Gateway) map[string]string {
 			labels[string(name)] = string(label)
 		}
 	}
-	maps.Copy(labels, map[string]string{managedByLabel: managedBy, gatewayv1.GatewayNameLabelKey: cut(g.Name, g.Name, 63)})
+	maps.Copy(labels, map[string]string{managedByLabel: managedBy, gatewayv1.GatewayNameLabelKey: connector.Shorten(g.Name, 63, g.Name)})
 	return labels
 }
 
@@ -223,7 +224,7 @@ const tokenSuffix = "-tunnel-token"
 // tokenSecretName is the name of the Secret of a Gateway.
 func tokenSecretName(gatewayName string) string {
 	const longest = 253
-	return cut(gatewayName, gatewayName, longest-len(tokenSuffix)) + tokenSuffix
+	return connector.Shorten(gatewayName, longest-len(tokenSuffix), gatewayName) + tokenSuffix
 }
 
 func tokenSecretKey(g *gatewayv1.Gateway) client.ObjectKey {
