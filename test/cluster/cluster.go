@@ -31,15 +31,16 @@ type Options struct {
 // later the garbage collector learns within 30 seconds.
 //
 // There are no Nodes, no scheduler and no volumes: a Pod stays pending unless
-// its user plays the node. One that does has to make the Node too, since
-// EndpointSlices leave out the Pods of an unknown one; nobody minds its lease.
+// the package node runs it, or its user plays the node. Who does has to make
+// the Node too, since EndpointSlices leave out the Pods of an unknown one;
+// nobody minds its lease.
 type Cluster struct {
 	// Config connects as a member of system:masters.
 	Config *rest.Config
 
 	environment *envtest.Environment
 	controllers *controllers // nil until they are started
-	tether      *tether
+	workspace   *workspace
 }
 
 // Start builds the binaries unless they are cached, as [Binaries] does, and
@@ -64,23 +65,23 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	tether, err := newTether(binaries)
+	workspace, err := newWorkspace(binaries)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to start the control plane: %w", err)
 	}
 	existing := false
 	environment := &envtest.Environment{CRDs: crds, UseExistingCluster: &existing}
 	environment.ControlPlane.APIServer = &envtest.APIServer{
-		Path: tether.program("kube-apiserver"), CertDir: tether.certificates(),
+		Path: workspace.programs["kube-apiserver"], CertDir: workspace.certificates(),
 	}
 	// envtest disables the admission of ServiceAccounts, which nobody would make
 	// without the controllers.
 	environment.ControlPlane.APIServer.Configure().Disable("disable-admission-plugins")
-	environment.ControlPlane.Etcd = &envtest.Etcd{Path: tether.program("etcd"), DataDir: tether.data()}
+	environment.ControlPlane.Etcd = &envtest.Etcd{Path: workspace.programs["etcd"], DataDir: workspace.data()}
 	if options.APIServer != nil {
 		options.APIServer(environment.ControlPlane.APIServer)
 	}
-	c := &Cluster{environment: environment, tether: tether}
+	c := &Cluster{environment: environment, workspace: workspace}
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the control plane: %w", err), c.Stop())
 	}
@@ -93,7 +94,7 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	if c.Config, err = c.environment.Start(); err != nil {
 		return err
 	}
-	if c.controllers, err = startControllers(c.environment, c.tether); err != nil {
+	if c.controllers, err = startControllers(c.environment, c.workspace); err != nil {
 		return fmt.Errorf("%s: %w", controllersName, err)
 	}
 	if err := c.controllers.wait(ctx, c.Config); err != nil {
@@ -119,7 +120,7 @@ func (c *Cluster) Stop() error {
 			errs = append(errs, fmt.Errorf("%s: %w", controllersName, err))
 		}
 	}
-	errs = append(errs, c.environment.Stop(), c.tether.cut())
+	errs = append(errs, c.environment.Stop(), c.workspace.tether.Cut())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stopping the control plane: %w", err)
 	}

@@ -47,13 +47,13 @@ type controllers struct {
 
 // startControllers starts the controllers against the API server that runs in
 // environment. What they print goes where the API server's output goes.
-func startControllers(environment *envtest.Environment, t *tether) (*controllers, error) {
-	flags, err := controllerFlags(environment, t)
+func startControllers(environment *envtest.Environment, w *workspace) (*controllers, error) {
+	flags, err := controllerFlags(environment, w)
 	if err != nil {
 		return nil, err
 	}
 	server := environment.ControlPlane.APIServer
-	process := exec.Command(t.program(controllersName), flags...)
+	process := exec.Command(w.programs[controllersName], flags...)
 	process.Stdout, process.Stderr = server.Out, server.Err
 	return watched(process)
 }
@@ -83,7 +83,7 @@ func (c *controllers) failure() error {
 }
 
 // controllerFlags writes the files that the flags name, and returns the flags.
-func controllerFlags(environment *envtest.Environment, t *tether) ([]string, error) {
+func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, error) {
 	server := environment.ControlPlane.APIServer
 	user, err := environment.AddUser(envtest.User{Name: "system:" + controllersName}, &rest.Config{})
 	if err != nil {
@@ -93,15 +93,15 @@ func controllerFlags(environment *envtest.Environment, t *tether) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	kubeconfigFile := filepath.Join(t.certificates(), controllersName+".kubeconfig")
-	caFile := filepath.Join(t.certificates(), "apiserver-ca.crt")
+	kubeconfigFile := filepath.Join(w.certificates(), controllersName+".kubeconfig")
+	caFile := filepath.Join(w.certificates(), "apiserver-ca.crt")
 	err = errors.Join(os.WriteFile(kubeconfigFile, kubeconfig, 0o600), os.WriteFile(caFile, server.CA, 0o600))
 	return []string{
 		"--kubeconfig=" + kubeconfigFile,
 		"--controllers=*,-" + strings.Join(withoutControllers, ",-"),
 		"--use-service-account-credentials=true",
 		// envtest's name for the key with which its API server signs tokens.
-		"--service-account-private-key-file=" + filepath.Join(t.certificates(), "sa-signer.key"),
+		"--service-account-private-key-file=" + filepath.Join(w.certificates(), "sa-signer.key"),
 		"--root-ca-file=" + caFile,
 		"--leader-elect=false",
 		"--secure-port=0",

@@ -1,0 +1,61 @@
+package tether_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
+)
+
+// TestTetherEndsPrograms closes the pipe as the death of the process would.
+// The programs have the same name, as two in different directories may.
+func TestTetherEndsPrograms(t *testing.T) {
+	tied, err := tether.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := []*exec.Cmd{start(t, tied, "one"), start(t, tied, "two")}
+	if err := tied.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range programs {
+		_ = program.Wait()
+		if status := program.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+			t.Errorf("%s ended with %v, want it to be killed", program, program.ProcessState)
+		}
+	}
+	if _, err := os.Stat(tied.Files()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the files: got %v, want that they are gone", err)
+	}
+}
+
+// start runs a program that says its arguments and then sleeps.
+func start(t *testing.T, tied *tether.Tether, says string) *exec.Cmd {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sleeper")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho \"$@\"\nexec sleep 600\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path, err := tied.Tie(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := exec.Command(path, says)
+	output, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(says))
+	if _, err := output.Read(got); err != nil || string(got) != says {
+		t.Fatalf("the program said %q (%v), want %q", got, err, says)
+	}
+	return program
+}

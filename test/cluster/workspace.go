@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
+)
+
+// workspace is what one control plane runs from: its programs and its files,
+// which end with this process.
+type workspace struct {
+	tether   *tether.Tether
+	programs map[string]string // paths to run, by name
+}
+
+// newWorkspace ties the programs of the control plane in the directory binaries.
+func newWorkspace(binaries string) (_ *workspace, err error) {
+	tether, err := tether.New("control-plane")
+	if err != nil {
+		return nil, err
+	}
+	w := &workspace{tether: tether, programs: map[string]string{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tether.Cut())
+		}
+	}()
+	for _, path := range []string{w.certificates(), w.data()} {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range commands {
+		if w.programs[c.name], err = tether.Tie(filepath.Join(binaries, c.name)); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+func (w *workspace) certificates() string { return filepath.Join(w.tether.Files(), "certificates") }
+func (w *workspace) data() string         { return filepath.Join(w.tether.Files(), "data") }
