@@ -1,0 +1,171 @@
+package node
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// variables are environment variables. A later value of a name wins.
+type variables struct {
+	names  []string // in the order of their first values
+	values map[string]string
+}
+
+func (v *variables) set(name, value string) {
+	if _, ok := v.values[name]; !ok {
+		v.names = append(v.names, name)
+	}
+	v.values[name] = value
+}
+
+var reference = regexp.MustCompile(`\$\$|\$\([^()]*\)`)
+
+// expand replaces $(NAME) by the value of a name that is known, and $$ by $.
+func (v *variables) expand(text string) string {
+	return reference.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		if value, ok := v.values[found[2:len(found)-1]]; ok {
+			return value
+		}
+		return found
+	})
+}
+
+// environment returns the container's variables as its specification has them:
+// paths are not rewritten.
+func (c *container) environment(ctx context.Context) (*variables, error) {
+	v := &variables{values: map[string]string{}}
+	v.set("HOSTNAME", c.pod.object.Name)
+	for _, from := range c.spec.EnvFrom {
+		data, err := c.allFrom(ctx, from)
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range data {
+			v.set(from.Prefix+name, string(value))
+		}
+	}
+	for _, variable := range c.spec.Env {
+		value, found := v.expand(variable.Value), true
+		if variable.ValueFrom != nil {
+			var err error
+			if value, found, err = c.valueFrom(ctx, variable.ValueFrom); err != nil {
+				return nil, err
+			}
+		}
+		if found {
+			v.set(variable.Name, value)
+		}
+	}
+	return v, nil
+}
+
+func (c *container) allFrom(ctx context.Context, from corev1.EnvFromSource) (map[string][]byte, error) {
+	switch {
+	case from.SecretRef != nil:
+		return c.pod.secret(ctx, from.SecretRef.Name, from.SecretRef.Optional)
+	case from.ConfigMapRef != nil:
+		return c.pod.configMap(ctx, from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
+	default:
+		return nil, misconfigured("envFrom has neither a Secret nor a ConfigMap")
+	}
+}
+
+// valueFrom returns the value, or false if it is optional and not there.
+func (c *container) valueFrom(ctx context.Context, from *corev1.EnvVarSource) (string, bool, error) {
+	switch {
+	case from.FieldRef != nil:
+		value, err := c.pod.field(from.FieldRef.FieldPath)
+		return value, err == nil, err
+	case from.SecretKeyRef != nil:
+		ref := from.SecretKeyRef
+		data, err := c.pod.secret(ctx, ref.Name, ref.Optional)
+		return pick(data, "Secret "+ref.Name, ref.Key, ref.Optional, err)
+	case from.ConfigMapKeyRef != nil:
+		ref := from.ConfigMapKeyRef
+		data, err := c.pod.configMap(ctx, ref.Name, ref.Optional)
+		return pick(data, "ConfigMap "+ref.Name, ref.Key, ref.Optional, err)
+	default:
+		return "", false, misconfigured("the node knows the sources fieldRef, secretKeyRef and configMapKeyRef of variables alone")
+	}
+}
+
+func pick(data map[string][]byte, object, key string, optional *bool, err error) (string, bool, error) {
+	value, ok := data[key]
+	if err == nil && !ok && !ptr.Deref(optional, false) {
+		err = misconfigured("couldn't find key %s in %s", key, object)
+	}
+	return string(value), ok, err
+}
+
+// field returns the Pod's field, as "Information available via fieldRef" of
+// Kubernetes' page on the downward API lists them.
+func (p *pod) field(path string) (string, error) {
+	if name, key, ok := strings.Cut(strings.TrimSuffix(path, "']"), "['"); ok {
+		switch name {
+		case "metadata.labels":
+			return p.object.Labels[key], nil
+		case "metadata.annotations":
+			return p.object.Annotations[key], nil
+		}
+	}
+	value, ok := map[string]string{
+		"metadata.name":           p.object.Name,
+		"metadata.namespace":      p.object.Namespace,
+		"metadata.uid":            string(p.object.UID),
+		"spec.nodeName":           p.node.name,
+		"spec.serviceAccountName": p.object.Spec.ServiceAccountName,
+		"status.hostIP":           hostIP,
+		"status.hostIPs":          hostIP,
+		"status.podIP":            p.ip.String(),
+		"status.podIPs":           p.ip.String(),
+	}[path]
+	if !ok {
+		return "", misconfigured("the node knows no field %s", path)
+	}
+	return value, nil
+}
+
+// secret returns what the Secret holds, nil if it is optional and not there.
+func (p *pod) secret(ctx context.Context, name string, optional *bool) (map[string][]byte, error) {
+	object := &corev1.Secret{}
+	err := p.read(ctx, name, object, "secret", optional)
+	return object.Data, err
+}
+
+// configMap returns what the ConfigMap holds, nil if it is optional and not
+// there.
+func (p *pod) configMap(ctx context.Context, name string, optional *bool) (map[string][]byte, error) {
+	object := &corev1.ConfigMap{}
+	err := p.read(ctx, name, object, "configmap", optional)
+	data := object.BinaryData
+	for key, value := range object.Data {
+		if data == nil {
+			data = map[string][]byte{}
+		}
+		data[key] = []byte(value)
+	}
+	return data, err
+}
+
+func (p *pod) read(ctx context.Context, name string, object client.Object, kind string, optional *bool) error {
+	err := p.node.kube.Get(ctx, client.ObjectKey{Namespace: p.object.Namespace, Name: name}, object)
+	switch {
+	case err == nil:
+		return nil
+	case !apierrors.IsNotFound(err):
+		return misconfigured("reading %s %q: %s", kind, name, err)
+	case ptr.Deref(optional, false):
+		return nil
+	default:
+		return misconfigured("%s %q not found", kind, name)
+	}
+}

@@ -1,0 +1,167 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// acceptInterval is how often is tried whether a process listens already.
+const acceptInterval = 30 * time.Millisecond
+
+// probe keeps the container's readiness until ctx ends. Without an httpGet
+// probe it is ready as soon as its first port accepts a connection. With one,
+// the first try waits for that too: a period lost on a process that is still
+// starting would only make tests slow.
+func (c *container) probe(ctx context.Context, ports map[int32]int) {
+	httpGet := c.httpGet()
+	port, ok := c.firstPort(ports)
+	if httpGet != nil {
+		number, _ := c.portNumber(httpGet.Port)
+		port, ok = ports[number], true
+	}
+	if ok && !accepts(ctx, port) {
+		return
+	}
+	if httpGet == nil {
+		c.setReady(true)
+		return
+	}
+	c.probeHTTP(ctx, httpGet, port)
+}
+
+// httpGet returns the readiness probe, nil if there is none of this kind.
+func (c *container) httpGet() *corev1.HTTPGetAction {
+	if c.spec.ReadinessProbe == nil {
+		return nil
+	}
+	return c.spec.ReadinessProbe.HTTPGet
+}
+
+func (c *container) setReady(ready bool) {
+	c.change(func(s *corev1.ContainerStatus) { s.Ready = ready })
+}
+
+// firstPort is the real port of the first of the container's ports that has
+// one, or else of the lowest number.
+func (c *container) firstPort(ports map[int32]int) (int, bool) {
+	lowest := int32(0)
+	for number := range ports {
+		if lowest == 0 || number < lowest {
+			lowest = number
+		}
+	}
+	for _, p := range c.spec.Ports {
+		if port, ok := ports[p.ContainerPort]; ok {
+			return port, true
+		}
+	}
+	return ports[lowest], len(ports) > 0
+}
+
+// portNumber returns the container port that a probe names, by number or name.
+func (c *container) portNumber(port intstr.IntOrString) (int32, bool) {
+	if port.Type == intstr.Int {
+		return port.IntVal, true
+	}
+	i := slices.IndexFunc(c.spec.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal })
+	if i < 0 {
+		return 0, false
+	}
+	return c.spec.Ports[i].ContainerPort, true
+}
+
+// checkProbe tells of a probe that could never succeed.
+func (c *container) checkProbe(image Image) error {
+	httpGet := c.httpGet()
+	if httpGet == nil {
+		return nil
+	}
+	number, ok := c.portNumber(httpGet.Port)
+	if ok {
+		_, ok = image.Ports[number]
+	}
+	if !ok {
+		return misconfigured("the readiness probe's port %s is none of the image's ports %d", httpGet.Port.String(), sortedPorts(image))
+	}
+	return nil
+}
+
+// accepts waits until the port accepts connections, or ctx ends.
+func accepts(ctx context.Context, port int) bool {
+	var dialer net.Dialer
+	for ctx.Err() == nil {
+		connection, err := dialer.DialContext(ctx, "tcp", localAddress(port))
+		if err == nil {
+			_ = connection.Close()
+			return true
+		}
+		pause(ctx, acceptInterval)
+	}
+	return false
+}
+
+// probeHTTP probes at each period. The thresholds count results in a row.
+func (c *container) probeHTTP(ctx context.Context, httpGet *corev1.HTTPGetAction, port int) {
+	probe := c.spec.ReadinessProbe
+	pause(ctx, seconds(probe.InitialDelaySeconds))
+	ready, streak := false, int32(0)
+	for ; ctx.Err() == nil; pause(ctx, seconds(probe.PeriodSeconds)) {
+		if get(ctx, httpGet, port, seconds(probe.TimeoutSeconds)) == ready {
+			streak = 0
+			continue
+		}
+		streak++
+		threshold := probe.SuccessThreshold
+		if ready {
+			threshold = probe.FailureThreshold
+		}
+		if streak >= threshold && ctx.Err() == nil {
+			ready, streak = !ready, 0
+			c.setReady(ready)
+		}
+	}
+}
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+// get tells whether the answer is a success: 200 to 399, as Kubernetes' page on
+// probes says. A certificate is not looked at, as there.
+func get(ctx context.Context, action *corev1.HTTPGetAction, port int, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	scheme := strings.ToLower(cmp.Or(string(action.Scheme), "http"))
+	url := scheme + "://" + localAddress(port) + "/" + strings.TrimPrefix(action.Path, "/")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	for _, h := range action.HTTPHeaders {
+		if request.Header.Add(h.Name, h.Value); strings.EqualFold(h.Name, "Host") {
+			request.Host = h.Value
+		}
+	}
+	response, err := prober.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusBadRequest
+}
+
+// prober makes a connection for each probe and follows no redirect.
+var prober = &http.Client{
+	Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // G402: probes do not verify
+	},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
