@@ -1,6 +1,7 @@
 // Package simulator stands in for Cloudflare: the part of the v4 API that
-// concerns tunnels, and the data path of every tunnel, which serves requests by
-// the stored document as the real connector would.
+// concerns tunnels, the edge that connectors connect to, and the data path of
+// every tunnel, which serves requests by the stored document as the real
+// connector would.
 //
 // It is a witness for the rest of the repository and therefore shares no code
 // with it: no rule, no type and no validation of its own product may be
@@ -51,9 +52,11 @@ type Server struct {
 	faults    []*Fault
 	requests  []*Request
 	listeners []*http.Server
+	closed    bool
 }
 
-// New returns a server without tunnels. Close it when it served listeners.
+// New returns a server without tunnels. Close it when it served listeners or
+// connectors.
 func New(o Options) *Server {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
@@ -96,14 +99,17 @@ func (s *Server) Listen(id string, l net.Listener) {
 	s.serving.Go(func() { _ = server.Serve(l) }) // ends when the server is closed
 }
 
-// Close ends what Listen started and the connections to the origins.
+// Close ends what Listen started, the connections to the origins and those of
+// connectors, none of which can come back.
 func (s *Server) Close() {
 	s.mu.Lock()
+	s.closed = true
 	for _, server := range s.listeners {
 		_ = server.Close()
 	}
 	for _, t := range s.tunnels {
 		t.running.retire()
+		t.drop(func(r *replica) bool { return r.cut != nil })
 	}
 	s.mu.Unlock()
 	s.serving.Wait()
@@ -163,32 +169,37 @@ func (s *Server) SetToken(token string) {
 
 // RotateToken replaces the tunnel's secret, as its owner does in the dashboard:
 // the token that the API answers is another one from then on. Connectors that
-// run stay connected.
+// run stay connected until their connections are cleaned up: the secret that
+// they have is refused when they come back.
 func (s *Server) RotateToken(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).secret = newSecret()
 }
 
-// Connect sets the number of running connectors of a tunnel. While there are
-// any, the tunnel cannot be deleted: cleaning up its connections does not help,
-// since a running connector comes back. The data path does not need them.
+// Connect sets the number of running connectors of a tunnel, beside those that
+// are connected to [Server.Edge]. While there are any of either, the tunnel
+// cannot be deleted: cleaning up its connections does not help, since a running
+// connector comes back, here at once and without a gap. The data path does not
+// need them.
 func (s *Server) Connect(id string, replicas int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).connect(replicas)
 }
 
-// Disconnect stops all connectors of a tunnel in good order.
+// Disconnect stops, in good order, all connectors that Connect made.
 func (s *Server) Disconnect(id string) { s.Connect(id, 0) }
 
 // Crash ends all connectors of a tunnel without a farewell: their connections
-// stay listed, and stand in the way of deletion, until they are cleaned up.
+// stay listed, and stand in the way of deletion, until they are cleaned up. A
+// process that was connected to [Server.Edge] is cut off, and can come back.
 func (s *Server) Crash(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, replica := range s.mustFind(id).replicas {
 		replica.stale = true
+		replica.end()
 	}
 }
 

@@ -45,8 +45,18 @@ type tunnel struct {
 // replica is one process of the connector, as the API lists it.
 type replica struct {
 	id        string
+	secret    string // that it connected with
 	startedAt time.Time
-	stale     bool // gone without a farewell
+	stale     bool   // gone without a farewell
+	cut       func() // ends its connection to the edge; nil when it has none
+}
+
+// end cuts the replica off, if it has a connection.
+func (r *replica) end() {
+	if r.cut != nil {
+		r.cut()
+		r.cut = nil
+	}
 }
 
 func newTunnel(account, name, configSrc, secret string) *tunnel {
@@ -97,32 +107,53 @@ func (t *tunnel) configure(document json.RawMessage, dial dialFunc) {
 	t.running, t.runningVersion = next, t.version
 }
 
-// connect makes the running replicas as many as wanted. Stale ones stay.
+// connect makes the running replicas without a connection as many as wanted.
+// Stale ones stay.
 func (t *tunnel) connect(wanted int) {
-	t.ran = t.ran || wanted > 0
 	count := 0
-	t.replicas = slices.DeleteFunc(t.replicas, func(r *replica) bool {
-		if !r.stale {
-			count++
+	t.drop(func(r *replica) bool {
+		if r.stale || r.cut != nil {
+			return false
 		}
-		return !r.stale && count > wanted
+		count++
+		return count > wanted
 	})
 	for ; count < wanted; count++ {
-		t.replicas = append(t.replicas, &replica{id: uuid.NewString(), startedAt: time.Now().UTC()})
+		t.attach(uuid.NewString(), nil)
 	}
 }
 
-// cleanUp drops the stale replicas, or the stale one of that id.
-func (t *tunnel) cleanUp(id string) {
+// attach adds a replica, in place of an earlier one of that id.
+func (t *tunnel) attach(id string, cut func()) *replica {
+	t.drop(func(r *replica) bool { return r.id == id })
+	added := &replica{id: id, secret: t.secret, startedAt: time.Now().UTC(), cut: cut}
+	t.replicas = append(t.replicas, added)
+	t.ran = true
+	return added
+}
+
+// drop ends and forgets the replicas that are chosen.
+func (t *tunnel) drop(chosen func(*replica) bool) {
 	t.replicas = slices.DeleteFunc(t.replicas, func(r *replica) bool {
-		return r.stale && (id == "" || r.id == id)
+		if !chosen(r) {
+			return false
+		}
+		r.end()
+		return true
 	})
 }
 
-// token is what a connector is started with: the credentials of the tunnel.
+// cleanUp drops the replicas, or the one of that id, that do not come back: the
+// stale ones, and those whose secret is not the tunnel's any more.
+func (t *tunnel) cleanUp(id string) {
+	t.drop(func(r *replica) bool {
+		return (r.stale || r.secret != t.secret) && (id == "" || r.id == id)
+	})
+}
+
+// token is what a connector is started with.
 func (t *tunnel) token() string {
-	credentials, _ := json.Marshal(map[string]string{"a": t.account, "t": t.id, "s": t.secret}) // strings marshal
-	return base64.StdEncoding.EncodeToString(credentials)
+	return credentials{Account: t.account, Tunnel: t.id, Secret: t.secret}.token()
 }
 
 // complete checks that the document is an object and adds the fields that the
