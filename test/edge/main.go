@@ -1,6 +1,6 @@
 // Command edge runs the simulator of Cloudflare by itself: the API on one
-// address, and every tunnel on an address of its own, which it prints when the
-// tunnel is created. It holds flags and listeners; what they serve is in the
+// address, what connectors connect to on another, and every tunnel on an address
+// of its own, which it prints when the tunnel is created. It holds flags and listeners; what they serve is in the
 // simulator package.
 package main
 
@@ -32,16 +32,19 @@ func main() {
 }
 
 type settings struct {
-	apiAddress    string
-	tunnelAddress string
-	origins       map[string]string
-	options       simulator.Options
+	apiAddress       string
+	connectorAddress string // none when empty
+	tunnelAddress    string
+	origins          map[string]string
+	options          simulator.Options
 }
 
 func parse(arguments []string) (settings, error) {
 	s := settings{origins: map[string]string{}}
 	flags := flag.NewFlagSet("edge", flag.ExitOnError)
 	flags.StringVar(&s.apiAddress, "api", "127.0.0.1:8787", "`address` of the API, which is served below /client/v4")
+	flags.StringVar(&s.connectorAddress, "connectors", "",
+		"`address` that connectors connect to, with test/edge/connector's TUNNEL_EDGE (default none)")
 	flags.StringVar(&s.tunnelAddress, "tunnels", "127.0.0.1:0",
 		"`address` of the first tunnel; each further one takes the next port, or any free one when the port is 0")
 	flags.StringVar(&s.options.AccountID, "account", "", "the only account `id` that exists (default any)")
@@ -87,23 +90,37 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	cloudflare = simulator.New(s.options)
 	defer cloudflare.Close()
-	l, err := net.Listen("tcp", s.apiAddress)
+	api, err := net.Listen("tcp", s.apiAddress)
 	if err != nil {
 		return fmt.Errorf("listen for the API: %w", err)
 	}
-	log.Printf("API on http://%s/client/v4", l.Addr())
-	return serve(ctx, l, cloudflare.API())
+	log.Printf("API on http://%s/client/v4", api.Addr())
+	services := map[net.Listener]http.Handler{api: cloudflare.API()}
+	if s.connectorAddress != "" {
+		connectors, err := net.Listen("tcp", s.connectorAddress)
+		if err != nil {
+			return fmt.Errorf("listen for connectors: %w", err)
+		}
+		log.Printf("connectors on http://%s", connectors.Addr())
+		services[connectors] = cloudflare.Edge()
+	}
+	return serve(ctx, services)
 }
 
-func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+// serve serves each handler on its listener until the context ends, or until
+// one fails.
+func serve(ctx context.Context, services map[net.Listener]http.Handler) error {
+	ended := make(chan error, len(services))
+	for l, handler := range services {
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+		defer func() { _ = server.Close() }() // ends what is in the way of the process's end
+		go func() { ended <- server.Serve(l) }()
+	}
 	select {
 	case err := <-ended:
-		return fmt.Errorf("serve the API: %w", err)
+		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
-		return server.Close()
+		return nil
 	}
 }
 

@@ -1,6 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,5 +46,39 @@ func TestAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = l.Close() })
+	}
+}
+
+func TestRun(t *testing.T) {
+	reader, writer := io.Pipe()
+	log.SetOutput(writer)
+	log.SetFlags(0)
+	t.Cleanup(func() { log.SetOutput(os.Stderr) })
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"-api=127.0.0.1:0", "-connectors=127.0.0.1:0"})
+		_ = writer.Close()
+	}()
+	urls := map[string]string{}
+	lines := bufio.NewScanner(reader)
+	for len(urls) < 2 && lines.Scan() {
+		name, url, _ := strings.Cut(lines.Text(), " on ")
+		urls[name] = url
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }() // what else it may log
+	for name, path := range map[string]string{"API": "/accounts/any/cfd_tunnel", "connectors": "/connect"} {
+		response, err := http.Post(urls[name]+path, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s without a token: %s, want 401", name, response.Status)
+		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -150,16 +150,16 @@ func TestRefusedConnectors(t *testing.T) {
 		token, connector string
 		status           int
 	}{
-		"no token":        {"", connector, http.StatusUnauthorized},
-		"not base64":      {"?" + valid, connector, http.StatusUnauthorized},
-		"not JSON":        {with("{", "["), connector, http.StatusUnauthorized},
-		"no credentials":  {base64.StdEncoding.EncodeToString([]byte("{}")), connector, http.StatusUnauthorized},
-		"no id":           {valid, "", http.StatusBadRequest},
-		"other tunnel":    {with(id, connector), connector, http.StatusNotFound},
-		"other account":   {with(account, "other"), connector, http.StatusNotFound},
-		"secret":          {with(`"s":"`, `"s":"AAAA`), connector, http.StatusForbidden},
-		"without secret":  {with(`"s"`, `"none"`), connector, http.StatusForbidden},
-		"accepted":        {valid, connector, http.StatusOK},
+		"no token":       {"", connector, http.StatusUnauthorized},
+		"not base64":     {"?" + valid, connector, http.StatusUnauthorized},
+		"not JSON":       {with("{", "["), connector, http.StatusUnauthorized},
+		"no credentials": {base64.StdEncoding.EncodeToString([]byte("{}")), connector, http.StatusUnauthorized},
+		"no id":          {valid, "", http.StatusBadRequest},
+		"other tunnel":   {with(id, connector), connector, http.StatusNotFound},
+		"other account":  {with(account, "other"), connector, http.StatusNotFound},
+		"secret":         {with(`"s":"`, `"s":"AAAA`), connector, http.StatusForbidden},
+		"without secret": {with(`"s"`, `"none"`), connector, http.StatusForbidden},
+		"accepted":       {valid, connector, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused := connect(t, edge, test.token, test.connector)
