@@ -19,6 +19,10 @@ TEST ?= ./...
 FUZZTIME ?= 3s
 # Every single result, for whoever wants to count them.
 export TEST_RESULTS ?= bin/test-results.json
+# Modules of their own, whose dependencies are none of the product's business.
+MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod test/*/*/go.mod))
+# Those of them with code of ours: the others only name programs and versions.
+CODE_MODULES := $(sort $(foreach module,$(MODULES),$(if $(wildcard $(module)/*.go),$(module))))
 
 .PHONY: help
 help: ## List the targets
@@ -51,6 +55,13 @@ fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer
 		go test ./internal/gateway -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) >bin/fuzz.log || { cat bin/fuzz.log; exit 1; }; \
 	done
 
+.PHONY: conformance
+conformance: control-plane ## Run the Gateway API's conformance suite; ARGS=<flags of docs/conformance>
+	@echo "==> running the conformance suite (its logs go to bin/conformance)"
+	@mkdir -p bin
+	@cd test/conformance && go tool -modfile=../tools/go.mod gotestsum --format testname \
+		--jsonfile ../../bin/conformance-results.json -- -timeout 30m -count 1 . -args $(ARGS)
+
 .PHONY: control-plane
 control-plane: ## Build the control plane that tests and demo run against, once per machine
 	@echo "==> preparing the control plane"
@@ -75,12 +86,16 @@ fmt: tools ## Format the Go files
 lint: tools ## Check formatting and the house rules
 	@echo "==> linting"
 	@$(TOOL) golangci-lint run --allow-parallel-runners ./...
+	@for module in $(CODE_MODULES); do \
+		echo "==> linting $$module"; \
+		(cd $$module && go tool -modfile="$(CURDIR)/test/tools/go.mod" golangci-lint run --allow-parallel-runners ./...); \
+	done
 
 .PHONY: verify
 verify: lint ## Check all that lint checks, generated files, go.mod files, dead code and vulnerabilities
 	@.ci/check-generated
 	@echo "==> checking that go.mod and go.sum are tidy"
-	@for module in . test/cluster/binaries test/tools; do go mod tidy -C $$module -diff; done
+	@for module in . $(MODULES); do go mod tidy -C $$module -diff; done
 	@.ci/check-dead-code
 	@.ci/check-vulnerabilities
 

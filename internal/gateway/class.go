@@ -31,9 +31,20 @@ var supportedBundle = regexp.MustCompile(`^v1\.[56]\.\d+`)
 
 const supportedBundleMessage = "v1.5 and v1.6"
 
-// supportedFeatures are the core features of what is supported.
+// supportedFeatures are the core features of what is supported, and the extended
+// ones whose every conformance test passes. The conformance run compares the two.
 var supportedFeatures = []features.FeatureName{
-	features.SupportGateway, features.SupportHTTPRoute, features.SupportReferenceGrant,
+	features.SupportGateway,
+	features.SupportHTTPRoute,
+	features.SupportReferenceGrant,
+
+	features.SupportGatewayAddressEmpty,
+	features.SupportGatewayHTTPListenerIsolation,
+	features.SupportGatewayInfrastructure,
+	features.SupportGatewayPort8080,
+	features.SupportHTTPRouteBackendProtocolWebSocket,
+	features.SupportHTTPRouteNamedRouteRule,
+	features.SupportListenerSet,
 }
 
 // BuildClass decides about a GatewayClass.

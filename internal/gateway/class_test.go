@@ -113,7 +113,12 @@ func TestBuildClass(t *testing.T) {
 // whose every test passes."
 func TestBuildClassFeatures(t *testing.T) {
 	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}})
-	if diff := cmp.Diff([]gatewayv1.SupportedFeature{{Name: "Gateway"}, {Name: "HTTPRoute"}, {Name: "ReferenceGrant"}}, status.SupportedFeatures); diff != "" {
+	want := []gatewayv1.SupportedFeature{
+		{Name: "Gateway"}, {Name: "GatewayAddressEmpty"}, {Name: "GatewayHTTPListenerIsolation"}, {Name: "GatewayInfrastructure"},
+		{Name: "GatewayPort8080"}, {Name: "HTTPRoute"}, {Name: "HTTPRouteBackendProtocolWebSocket"},
+		{Name: "HTTPRouteNamedRouteRule"}, {Name: "ListenerSet"}, {Name: "ReferenceGrant"},
+	}
+	if diff := cmp.Diff(want, status.SupportedFeatures); diff != "" {
 		t.Errorf("features differ (-want +got):\n%s", diff)
 	}
 }

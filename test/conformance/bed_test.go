@@ -1,0 +1,198 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+const (
+	root           = "github.com/tunnel-gateway/tunnel-gateway"
+	controllerName = "tunnelgateway.dev/controller"
+	className      = "cloudflare-tunnel"
+	// tunnelDomain is where the addresses of Gateways are.
+	tunnelDomain = ".cfargotunnel.com"
+)
+
+// programs are what runs beside the control plane, by the name of their binary.
+var programs = map[string]struct{ module, pkg string }{
+	"tunnel-gateway": {root, root + "/cmd/tunnel-gateway"},
+	"connector":      {root, root + "/test/edge/connector"},
+	"echo-basic":     {root + "/test/conformance", "sigs.k8s.io/gateway-api/conformance/echo-basic"},
+}
+
+// bed is everything that the suite runs against.
+type bed struct {
+	kubeconfig string
+	cloudflare *simulator.Server
+
+	mu      sync.Mutex
+	tunnels map[string]string // the address of a tunnel's listener by its id
+}
+
+// startBed starts everything and stops it when the test ends. The controller
+// writes its log to the file of that name.
+func startBed(t *testing.T, controllerLog string) *bed {
+	binaries := t.TempDir()
+	for name, program := range programs {
+		build(t, filepath.Join(binaries, name), program.module, program.pkg)
+	}
+	control, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
+	stop(t, err, func() error { return control.Stop() })
+	b := &bed{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]string{}}
+	must(t, control.Kubeconfig(b.kubeconfig))
+
+	var pods *node.Node // the simulator dials through it, and it needs the simulator's address
+	b.cloudflare = simulator.New(simulator.Options{
+		Dial:     func(ctx context.Context, network, address string) (net.Conn, error) { return pods.Dial(ctx, network, address) },
+		OnCreate: b.listen,
+	})
+	t.Cleanup(b.cloudflare.Close)
+	pods, err = node.Start(t.Context(), control.Config, node.Options{Images: images(binaries, serve(t, b.cloudflare.Edge()))})
+	stop(t, err, func() error { return pods.Stop() })
+
+	kube, err := client.New(control.Config, client.Options{})
+	must(t, err)
+	must(t, gatewayv1.Install(kube.Scheme()))
+	must(t, kube.Create(t.Context(), &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: className},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName},
+	}))
+	b.startController(t, filepath.Join(binaries, "tunnel-gateway"), serve(t, b.cloudflare.API()), controllerLog)
+	return b
+}
+
+// images are the programs that stand in for the images of the suite's
+// Deployments and of our own.
+func images(binaries, edge string) map[string]node.Image {
+	echo := filepath.Join(binaries, "echo-basic")
+	return map[string]node.Image{
+		"registry.k8s.io/gateway-api/echo-basic": {
+			// As a TCP server it takes its ports from other variables.
+			Command: []string{"/bin/sh", "-c", `TCP_PORT=$HTTP_PORT TLS_PORT=$HTTPS_PORT exec "$0" "$@"`, echo},
+			Ports:   map[int32]string{3000: "HTTP_PORT", 3001: "H2C_PORT", 8443: "HTTPS_PORT"},
+		},
+		// A DNS server, which only tests of UDPRoutes ask.
+		"registry.k8s.io/coredns/coredns": {Command: []string{"/bin/sh", "-c", "exec sleep infinity"}},
+		"docker.io/cloudflare/cloudflared": {
+			Command:     []string{filepath.Join(binaries, "connector")},
+			Environment: []string{"TUNNEL_EDGE=" + edge},
+			Ports:       map[int32]string{2000: "METRICS_PORT"},
+		},
+	}
+}
+
+// listen serves the data path of a new tunnel.
+func (b *bed) listen(tunnel simulator.Tunnel) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(fmt.Sprintf("listening for tunnel %s: %v", tunnel.Name, err))
+	}
+	b.mu.Lock()
+	b.tunnels[tunnel.ID] = l.Addr().String()
+	b.mu.Unlock()
+	b.cloudflare.Listen(tunnel.ID, l)
+}
+
+// Dial connects to the tunnel whose address it is given, as Cloudflare's edge
+// would, whatever the port: a tunnel serves every port of it.
+func (b *bed) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	id, ok := strings.CutSuffix(host, tunnelDomain)
+	b.mu.Lock()
+	address, found := b.tunnels[id]
+	b.mu.Unlock()
+	if !ok || !found {
+		return nil, fmt.Errorf("%s is not the address of a tunnel", host)
+	}
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, network, address)
+}
+
+// startController runs the controller as a user would.
+func (b *bed) startController(t *testing.T, program, api, log string) {
+	out, err := os.Create(log)
+	must(t, err)
+	command := exec.Command(program, "controller", "--kubeconfig="+b.kubeconfig,
+		"--cluster-id=conformance", "--leader-election=false", "--metrics-address=0", "--health-address=0")
+	command.Env = append(os.Environ(),
+		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL="+api+"/client/v4")
+	command.Stdout, command.Stderr = out, out
+	must(t, command.Start())
+	exited := make(chan error, 1)
+	go func() { exited <- command.Wait() }()
+	t.Cleanup(func() {
+		defer out.Close() //nolint:errcheck // a log
+		select {
+		case err := <-exited:
+			t.Errorf("the controller has ended by itself: %v; its log is %s", err, log)
+			return
+		default:
+		}
+		must(t, command.Process.Signal(syscall.SIGTERM))
+		hang := time.AfterFunc(20*time.Second, func() { _ = command.Process.Kill() })
+		defer hang.Stop()
+		if err := <-exited; err != nil {
+			t.Errorf("the controller ended with %v; its log is %s", err, log)
+		}
+	})
+}
+
+// serve serves the handler until the test ends, and returns its URL.
+func serve(t *testing.T, handler http.Handler) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	go server.Serve(l)                        //nolint:errcheck // ends when it is closed
+	t.Cleanup(func() { _ = server.Close() }) // nobody is left to be disappointed
+	return "http://" + l.Addr().String()
+}
+
+// build builds a command with the dependencies of a module: the controller is
+// tested with its own.
+func build(t *testing.T, out, module, pkg string) {
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	must(t, err)
+	command := exec.CommandContext(t.Context(), "go", "build", "-C", strings.TrimSpace(string(dir)), "-o", out, pkg)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", pkg, err, output)
+	}
+}
+
+// stop ends the test if something did not start, and else stops it at its end.
+func stop(t *testing.T, err error, end func() error) {
+	must(t, err)
+	t.Cleanup(func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
