@@ -61,7 +61,9 @@ func startBed(t *testing.T, controllerLog string) *bed {
 
 	var pods *node.Node // the simulator dials through it, and it needs the simulator's address
 	b.cloudflare = simulator.New(simulator.Options{
-		Dial:     func(ctx context.Context, network, address string) (net.Conn, error) { return pods.Dial(ctx, network, address) },
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return pods.Dial(ctx, network, address)
+		},
 		OnCreate: b.listen,
 	})
 	t.Cleanup(b.cloudflare.Close)
@@ -163,7 +165,7 @@ func serve(t *testing.T, handler http.Handler) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-	go server.Serve(l)                        //nolint:errcheck // ends when it is closed
+	go server.Serve(l)                       //nolint:errcheck // ends when it is closed
 	t.Cleanup(func() { _ = server.Close() }) // nobody is left to be disappointed
 	return "http://" + l.Addr().String()
 }
