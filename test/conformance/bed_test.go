@@ -15,6 +15,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -27,8 +28,6 @@ const (
 	root           = "github.com/tunnel-gateway/tunnel-gateway"
 	controllerName = "tunnelgateway.dev/controller"
 	className      = "cloudflare-tunnel"
-	// tunnelDomain is where the addresses of Gateways are.
-	tunnelDomain = ".cfargotunnel.com"
 )
 
 // programs are what runs beside the control plane, by the name of their binary.
@@ -78,7 +77,18 @@ func startBed(t *testing.T, controllerLog string) *bed {
 		Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName},
 	}))
 	b.startController(t, filepath.Join(binaries, "tunnel-gateway"), serve(t, b.cloudflare.API()), controllerLog)
+	waitForClass(t, kube)
 	return b
+}
+
+// waitForClass waits until the controller has said what it supports.
+func waitForClass(t *testing.T, kube client.Client) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		var class gatewayv1.GatewayClass
+		err := kube.Get(ctx, client.ObjectKey{Name: className}, &class)
+		return len(class.Status.SupportedFeatures) > 0, err
+	})
+	must(t, err)
 }
 
 // images are the programs that stand in for the images of the suite's
@@ -113,22 +123,21 @@ func (b *bed) listen(tunnel simulator.Tunnel) {
 	b.cloudflare.Listen(tunnel.ID, l)
 }
 
-// Dial connects to the tunnel whose address it is given, as Cloudflare's edge
-// would, whatever the port: a tunnel serves every port of it.
-func (b *bed) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+// edge finds a tunnel as Cloudflare's edge would, whatever the port: a tunnel
+// serves every port.
+func (b *bed) edge(address string) (string, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	id, ok := strings.CutSuffix(host, tunnelDomain)
+	id, _ := strings.CutSuffix(host, ".cfargotunnel.com")
 	b.mu.Lock()
-	address, found := b.tunnels[id]
-	b.mu.Unlock()
-	if !ok || !found {
-		return nil, fmt.Errorf("%s is not the address of a tunnel", host)
+	defer b.mu.Unlock()
+	listener, ok := b.tunnels[id]
+	if !ok {
+		return "", fmt.Errorf("%s is not the address of a tunnel", host)
 	}
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, network, address)
+	return listener, nil
 }
 
 // startController runs the controller as a user would.
@@ -175,7 +184,7 @@ func serve(t *testing.T, handler http.Handler) string {
 func build(t *testing.T, out, module, pkg string) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	must(t, err)
-	command := exec.CommandContext(t.Context(), "go", "build", "-C", strings.TrimSpace(string(dir)), "-o", out, pkg)
+	command := exec.CommandContext(t.Context(), "go", "build", "-C", strings.TrimSpace(string(dir)), "-trimpath", "-o", out, pkg)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", pkg, err, output)

@@ -66,13 +66,16 @@ func (x exceptions) expected(name string) outcome {
 
 // runsIn is the run whose outcome of a test counts.
 func (x exceptions) runsIn(name string) string {
+	e := x.find(name)
 	switch {
-	case x.find(name) == nil:
+	case e == nil:
 		return claimedRun
-	case x.expected(name) == notRun:
-		return ""
-	default:
+	case e.Outcome == passes:
+		return byNameRun
+	case e.Outcome == fails:
 		return unclaimedRun
+	default:
+		return ""
 	}
 }
 
@@ -85,12 +88,16 @@ func (x exceptions) find(name string) *exception {
 	return nil
 }
 
-// names are the tests on the list.
-func (x exceptions) names() []string {
-	return slices.DeleteFunc(testNames(), func(name string) bool { return x.find(name) == nil })
+// with are the tests on the list that have one of the outcomes, sorted.
+func (x exceptions) with(outcomes ...outcome) []string {
+	return slices.DeleteFunc(testNames(), func(name string) bool {
+		e := x.find(name)
+		return e == nil || !slices.Contains(outcomes, e.Outcome)
+	})
 }
 
-// others are the tests that the second run leaves out.
-func (x exceptions) others() []string {
-	return slices.DeleteFunc(testNames(), func(name string) bool { return x.runsIn(name) == unclaimedRun })
+// without are all other tests of the suite, sorted.
+func (x exceptions) without(outcomes ...outcome) []string {
+	with := x.with(outcomes...)
+	return slices.DeleteFunc(testNames(), func(name string) bool { return slices.Contains(with, name) })
 }

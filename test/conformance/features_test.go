@@ -41,6 +41,9 @@ func checkFeatures(t *testing.T, reportFile string, seen results) {
 func claimedFeatures(t *testing.T, reportFile string) sets.Set[features.FeatureName] {
 	claimed := sets.New(suite.GatewayHTTPConformanceProfile.CoreFeatures.UnsortedList()...)
 	for _, profile := range readReport(t, reportFile).ProfileReports {
+		if profile.Extended == nil {
+			continue
+		}
 		for _, feature := range profile.Extended.SupportedFeatures {
 			claimed.Insert(features.FeatureName(feature))
 		}

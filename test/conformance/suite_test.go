@@ -1,25 +1,19 @@
 package conformance
 
 import (
-	"context"
+	"cmp"
 	"flag"
-	"net"
 	"os"
 	"slices"
 	"testing"
-	"time"
 
-	xwebsocket "golang.org/x/net/websocket"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	official "sigs.k8s.io/gateway-api/conformance"
 	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
 	"sigs.k8s.io/gateway-api/conformance/tests"
-	timeouts "sigs.k8s.io/gateway-api/conformance/utils/config"
 	"sigs.k8s.io/gateway-api/conformance/utils/flags"
-	"sigs.k8s.io/gateway-api/conformance/utils/roundtripper"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
-	"sigs.k8s.io/gateway-api/conformance/utils/websocket"
 	"sigs.k8s.io/gateway-api/pkg/features"
 )
 
@@ -38,55 +32,54 @@ var (
 		"with --existing-cluster, the `host:port` to send requests for every tunnel to (default the tunnel's own address)")
 )
 
-// dialContext is how a client reaches the address of a tunnel.
-type dialContext func(ctx context.Context, network, address string) (net.Conn, error)
-
-// TestSuite is the suite itself, in two runs. The first is the one that a
-// report is about: the features that the GatewayClass claims. The second is of
-// what is not claimed and not expected to pass, to know whether that is still
-// so; nothing in it is worth waiting long for.
+// TestSuite is the suite itself, in several runs. The first is the one that a
+// report is about: the features that the GatewayClass claims. The others are of
+// what is not claimed, to know whether that is still right: what passes by its
+// name, and what is not expected to pass and so not worth waiting long for.
 func TestSuite(t *testing.T) {
 	if os.Getenv(reportVariable) == "" {
 		t.Skip("TestConformance runs this in a process of its own, and judges it")
 	}
 	list := readExceptions(t)
-	dial := reach(t)
+	edge := reach(t)
 
 	t.Run(claimedRun, func(t *testing.T) {
-		o := options(t, dial)
-		o.SkipTests = append(o.SkipTests, list.names()...)
+		o := options(t, edge)
+		o.SkipTests = append(o.SkipTests, list.with(passes, fails, notRun)...)
 		o.ReportOutputPath = os.Getenv(reportVariable)
-		o.CleanupBaseResources = false // the second run takes them over
+		o.CleanupBaseResources = false // the runs after it take them over
 		official.RunConformanceWithOptions(t, o)
 	})
+	for _, name := range list.with(passes) {
+		t.Run(byNameRun, func(t *testing.T) {
+			o := options(t, edge)
+			o.RunTest = name
+			o.CleanupBaseResources = false
+			official.RunConformanceWithOptions(t, o)
+		})
+	}
 	t.Run(unclaimedRun, func(t *testing.T) {
-		o := options(t, dial)
-		o.SupportedFeatures = allFeatures()
-		o.SkipTests = append(o.SkipTests, list.others()...)
+		o := options(t, edge)
 		o.TimeoutConfig = impatient()
+		o.SupportedFeatures = allFeatures()
+		o.SkipTests = append(o.SkipTests, list.without(fails)...)
 		official.RunConformanceWithOptions(t, o)
 	})
 }
 
 // reach starts the test bed, unless there is a cluster already, and returns how
 // its tunnels are reached.
-func reach(t *testing.T) dialContext {
+func reach(t *testing.T) edge {
 	if !*existing {
 		b := startBed(t, os.Getenv(controllerLogVariable))
 		must(t, flag.Set(config.KubeconfigFlagName, b.kubeconfig))
-		return b.Dial
+		return b.edge
 	}
-	var dialer net.Dialer
-	if *edgeAddress == "" {
-		return dialer.DialContext
-	}
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, network, *edgeAddress)
-	}
+	return func(address string) (string, error) { return cmp.Or(*edgeAddress, address), nil }
 }
 
 // options are those of the suite's flags, and what is ours in them.
-func options(t *testing.T, dial dialContext) suite.ConformanceOptions {
+func options(t *testing.T, edge edge) suite.ConformanceOptions {
 	o := official.DefaultOptions(t)
 	if o.GatewayClassName == flags.DefaultGatewayClassName {
 		o.GatewayClassName = className
@@ -96,27 +89,8 @@ func options(t *testing.T, dial dialContext) suite.ConformanceOptions {
 		Organization: "tunnel-gateway", Project: "tunnel-gateway", URL: "https://" + root,
 		Version: version(t), Contact: []string{"https://" + root + "/issues"},
 	}
-	timeouts.SetupTimeoutConfig(&o.TimeoutConfig)
-	o.RoundTripper = &roundtripper.DefaultRoundTripper{Debug: o.Debug, TimeoutConfig: o.TimeoutConfig, CustomDialContext: dial}
-	o.WebSocketDialer = webSocketDialer{dial}
+	edge.connect(&o)
 	return o
-}
-
-// impatient is for what is expected to fail: what passes here does so within a
-// second or two.
-func impatient() timeouts.TimeoutConfig {
-	const patience = 6 * time.Second
-	c := timeouts.DefaultTimeoutConfig()
-	for _, timeout := range []*time.Duration{
-		&c.GatewayMustHaveAddress, &c.GatewayMustHaveCondition, &c.GatewayStatusMustHaveListeners,
-		&c.GatewayListenersMustHaveConditions, &c.ListenerSetMustHaveCondition, &c.ListenerSetListenersMustHaveConditions,
-		&c.HTTPRouteMustNotHaveParents, &c.HTTPRouteMustHaveCondition, &c.TLSRouteMustHaveCondition,
-		&c.TCPRouteMustHaveCondition, &c.UDPRouteMustHaveCondition, &c.RouteMustHaveParents, &c.MaxTimeToConsistency,
-		&c.LatestObservedGenerationSet, &c.DefaultTestTimeout,
-	} {
-		*timeout = patience
-	}
-	return c
 }
 
 // allFeatures are the features of all tests of Gateways.
@@ -133,25 +107,4 @@ func gatewayTests() []suite.ConformanceTest {
 	return slices.DeleteFunc(slices.Clone(tests.ConformanceTests), func(test suite.ConformanceTest) bool {
 		return slices.Contains(test.Features, features.SupportMesh)
 	})
-}
-
-// webSocketDialer opens WebSockets over connections of its dial function.
-type webSocketDialer struct{ dial dialContext }
-
-var _ websocket.Dialer = webSocketDialer{}
-
-// Dial implements [websocket.Dialer].
-func (d webSocketDialer) Dial(url, protocol, origin string) (*xwebsocket.Conn, error) {
-	c, err := xwebsocket.NewConfig(url, origin)
-	if err != nil {
-		return nil, err
-	}
-	if protocol != "" {
-		c.Protocol = []string{protocol}
-	}
-	conn, err := d.dial(context.Background(), "tcp", c.Location.Host)
-	if err != nil {
-		return nil, err
-	}
-	return xwebsocket.NewClient(c, conn)
 }
