@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -41,10 +43,15 @@ var programs = map[string]struct{ module, pkg string }{
 type bed struct {
 	kubeconfig string
 	cloudflare *simulator.Server
+	edgeTLS    *tls.Config
 
 	mu      sync.Mutex
-	tunnels map[string]string // the address of a tunnel's listener by its id
+	tunnels map[string]listeners // by the id of the tunnel
 }
+
+// listeners are the addresses at which requests for a tunnel are taken, in clear
+// and with TLS.
+type listeners struct{ http, https string }
 
 // startBed starts everything and stops it when the test ends. The controller
 // writes its log to the file of that name.
@@ -55,9 +62,10 @@ func startBed(t *testing.T, controllerLog string) *bed {
 	}
 	control, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
 	stop(t, err, func() error { return control.Stop() })
-	b := &bed{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]string{}}
+	b := &bed{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]listeners{}}
 	must(t, control.Kubeconfig(b.kubeconfig))
 
+	b.edgeTLS = edgeCertificate(t)
 	var pods *node.Node // the simulator dials through it, and it needs the simulator's address
 	b.cloudflare = simulator.New(simulator.Options{
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -113,31 +121,49 @@ func images(binaries, edge string) map[string]node.Image {
 
 // listen serves the data path of a new tunnel.
 func (b *bed) listen(tunnel simulator.Tunnel) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(fmt.Sprintf("listening for tunnel %s: %v", tunnel.Name, err))
+	}
+	secure, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(fmt.Sprintf("listening for tunnel %s: %v", tunnel.Name, err))
 	}
 	b.mu.Lock()
-	b.tunnels[tunnel.ID] = l.Addr().String()
+	b.tunnels[tunnel.ID] = listeners{http: plain.Addr().String(), https: secure.Addr().String()}
 	b.mu.Unlock()
-	b.cloudflare.Listen(tunnel.ID, l)
+	b.cloudflare.Listen(tunnel.ID, plain)
+	b.cloudflare.Listen(tunnel.ID, tls.NewListener(secure, b.edgeTLS))
 }
 
-// edge finds a tunnel as Cloudflare's edge would, whatever the port: a tunnel
-// serves every port.
+// edge finds a tunnel as Cloudflare's edge would: a tunnel serves every port,
+// and TLS ends at the edge, with a certificate of the edge.
 func (b *bed) edge(address string) (string, error) {
-	host, _, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
 	}
 	id, _ := strings.CutSuffix(host, ".cfargotunnel.com")
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	listener, ok := b.tunnels[id]
-	if !ok {
+	l, ok := b.tunnels[id]
+	switch {
+	case !ok:
 		return "", fmt.Errorf("%s is not the address of a tunnel", host)
+	case port == "443":
+		return l.https, nil
+	default:
+		return l.http, nil
 	}
-	return listener, nil
+}
+
+// edgeCertificate makes a certificate that is not any listener's.
+func edgeCertificate(t *testing.T) *tls.Config {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("cloudflare.test", nil, nil)
+	must(t, err)
+	pair, err := tls.X509KeyPair(certificate, key)
+	must(t, err)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
 // startController runs the controller as a user would.

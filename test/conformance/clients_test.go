@@ -77,7 +77,7 @@ func (c *grpcClient) Close() {}
 // impatient is for what is expected to fail: what passes here does so within a
 // second or two.
 func impatient() timeouts.TimeoutConfig {
-	const patience = 6 * time.Second
+	const patience = 4 * time.Second
 	c := timeouts.DefaultTimeoutConfig()
 	for _, timeout := range []*time.Duration{
 		&c.GatewayMustHaveAddress, &c.GatewayMustHaveCondition, &c.GatewayStatusMustHaveListeners,
@@ -88,6 +88,6 @@ func impatient() timeouts.TimeoutConfig {
 	} {
 		*timeout = patience
 	}
-	c.NamespacesMustBeReady = 5 * patience // its pods, too, have to come
+	c.NamespacesMustBeReady = 5 * patience // Pods, too, have to come
 	return c
 }

@@ -83,7 +83,7 @@ func logDirectory(t *testing.T) string {
 // startSuite runs TestSuite in a process of its own, with the flags that this
 // one was given, and returns its events.
 func startSuite(t *testing.T, report, controllerLog string) io.Reader {
-	arguments := []string{"tool", "test2json", os.Args[0]}
+	arguments := []string{"tool", "test2json", "-t", os.Args[0]}
 	for _, argument := range os.Args[1:] {
 		if !strings.HasPrefix(argument, "-test.run") && !strings.HasPrefix(argument, "-test.v") &&
 			!strings.HasPrefix(argument, "-test.testlogfile") && !strings.HasPrefix(argument, "-test.paniconexit0") {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
+	"sigs.k8s.io/gateway-api/conformance/tests"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 	"sigs.k8s.io/gateway-api/pkg/features"
 	"sigs.k8s.io/yaml"
@@ -20,7 +21,7 @@ func checkFeatures(t *testing.T, reportFile string, seen results) {
 	for _, feature := range sets.List(suite.GatewayHTTPConformanceProfile.ExtendedFeatures) {
 		total, passed := 0, 0
 		with := claimed.Union(sets.New(feature))
-		for _, test := range gatewayTests() {
+		for _, test := range tests.ConformanceTests {
 			if slices.Contains(test.Features, feature) && with.HasAll(test.Features...) {
 				total++
 				if seen[test.ShortName] == passes {

@@ -61,7 +61,7 @@ func TestSuite(t *testing.T) {
 	t.Run(unclaimedRun, func(t *testing.T) {
 		o := options(t, edge)
 		o.TimeoutConfig = impatient()
-		o.SupportedFeatures = allFeatures()
+		o.SupportedFeatures = featuresOf(list.with(fails))
 		o.SkipTests = append(o.SkipTests, list.without(fails)...)
 		official.RunConformanceWithOptions(t, o)
 	})
@@ -93,18 +93,13 @@ func options(t *testing.T, edge edge) suite.ConformanceOptions {
 	return o
 }
 
-// allFeatures are the features of all tests of Gateways.
-func allFeatures() []features.FeatureName {
+// featuresOf are all that the tests need.
+func featuresOf(names []string) []features.FeatureName {
 	all := sets.New[features.FeatureName]()
-	for _, test := range gatewayTests() {
-		all.Insert(test.Features...)
+	for _, test := range tests.ConformanceTests {
+		if slices.Contains(names, test.ShortName) {
+			all.Insert(test.Features...)
+		}
 	}
 	return sets.List(all)
-}
-
-// gatewayTests are the tests of the suite but for those of a mesh.
-func gatewayTests() []suite.ConformanceTest {
-	return slices.DeleteFunc(slices.Clone(tests.ConformanceTests), func(test suite.ConformanceTest) bool {
-		return slices.Contains(test.Features, features.SupportMesh)
-	})
 }
