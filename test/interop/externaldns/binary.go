@@ -1,0 +1,43 @@
+package externaldns
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/programs"
+)
+
+const (
+	programName = "external-dns"
+	modulePath  = "sigs.k8s.io/external-dns"
+)
+
+// Binary returns the path of external-dns in the version that binary/go.mod
+// requires. The first call on a machine builds it, which takes minutes; what it
+// does is written to progress.
+func Binary(ctx context.Context, progress io.Writer) (string, error) {
+	set := programs.Set{
+		Name:     programName,
+		Module:   "test/interop/externaldns/binary",
+		Takes:    "about four minutes",
+		Programs: []programs.Program{{Name: programName, ImportPath: modulePath}},
+		Requires: []string{modulePath},
+		Plan: func(versions map[string]string) programs.Plan {
+			version := versions[modulePath]
+			return programs.Plan{
+				Title: programName + " " + version,
+				Key:   version,
+				Flags: []string{
+					"-mod=readonly", "-trimpath",
+					"-ldflags", "-s -w -X " + modulePath + "/pkg/apis/externaldns.Version=" + version,
+				},
+			}
+		},
+	}
+	dir, err := set.Build(ctx, progress)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, programName), nil
+}

@@ -1,0 +1,139 @@
+package externaldns
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+const (
+	root     = "../../.."
+	samples  = root + "/config/samples"
+	dnsToken = "dns-token"
+	// clusterID begins the names of the tunnels.
+	clusterID = "interop"
+)
+
+var (
+	kube client.Client
+	edge *simulator.Server
+	// binary is external-dns, and kubeconfig connects it as the ServiceAccount of
+	// the sample.
+	binary, kubeconfig string
+	// sampleArguments are those of the sample's Deployment.
+	sampleArguments []string
+)
+
+func TestExternalDNS(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "external-dns")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	binary, err = Binary(ctx, os.Stderr)
+	Expect(err).NotTo(HaveOccurred())
+	dir := GinkgoT().TempDir()
+	program := buildController(ctx, dir)
+	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(control.Stop)
+	control.Config.QPS, control.Config.Burst = 1000, 1000
+	scheme := manifest.Scheme()
+	utilruntime.Must(appsv1.AddToScheme(scheme))
+	kube, err = client.New(control.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+
+	admin := filepath.Join(dir, "admin.kubeconfig")
+	Expect(control.Kubeconfig(admin)).To(Succeed())
+	startController(program, admin)
+
+	applyFile(ctx, samples+"/external-dns/00-external-dns.yaml")
+	deployment := &appsv1.Deployment{}
+	Expect(kube.Get(ctx, client.ObjectKey{Namespace: programName, Name: programName}, deployment)).To(Succeed())
+	sampleArguments = deployment.Spec.Template.Spec.Containers[0].Args
+	kubeconfig = filepath.Join(dir, "external-dns.kubeconfig")
+	connectAsExternalDNS(ctx, control, kubeconfig)
+}, NodeTimeout(13*time.Minute))
+
+func buildController(ctx context.Context, dir string) string {
+	path := filepath.Join(dir, "tunnel-gateway")
+	command := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/tunnel-gateway")
+	command.Dir = root // the product's own requirements, not those of the tests
+	out, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "building the controller: %s", out)
+	return path
+}
+
+// startController runs the controller as the README does, against the
+// simulator in Cloudflare's place.
+func startController(program, kubeconfig string) {
+	edge = simulator.New(simulator.Options{})
+	server := httptest.NewServer(edge.API())
+	DeferCleanup(server.Close)
+	run(program, []string{
+		"controller", "--kubeconfig=" + kubeconfig, "--cluster-id=" + clusterID,
+		"--leader-election=false", "--metrics-address=0", "--health-address=0",
+	}, []string{
+		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL=" + server.URL + "/client/v4",
+	})
+}
+
+// run starts a program that is ended after the spec, or the suite.
+func run(program string, arguments, environment []string) {
+	GinkgoHelper()
+	command := exec.Command(program, arguments...)
+	command.Env = append(os.Environ(), environment...)
+	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(command.Start()).To(Succeed())
+	exited := make(chan struct{})
+	go func() {
+		_ = command.Wait()
+		close(exited)
+	}()
+	DeferCleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		Eventually(exited, 20*time.Second).Should(BeClosed())
+	})
+}
+
+// connectAsExternalDNS writes a kubeconfig with the rights that the sample
+// grants, and no others.
+func connectAsExternalDNS(ctx context.Context, control *cluster.Cluster, path string) {
+	clientset, err := kubernetes.NewForConfig(control.Config)
+	Expect(err).NotTo(HaveOccurred())
+	token, err := clientset.CoreV1().ServiceAccounts(programName).
+		CreateToken(ctx, programName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	config := clientcmdapi.NewConfig()
+	config.Clusters["cluster"] = &clientcmdapi.Cluster{
+		Server: control.Config.Host, CertificateAuthorityData: control.Config.CAData,
+	}
+	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Contexts["context"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "user"}
+	config.CurrentContext = "context"
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+}

@@ -1,0 +1,169 @@
+package externaldns
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// world is a zone at Cloudflare, and two namespaces that serve its names: that
+// of the platform team, which owns the Gateway "shared", and that of a team.
+type world struct {
+	zone     *zone
+	api      string
+	platform string
+	team     string
+	name     string // of the zone
+}
+
+const worldManifest = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: cloudflare-tunnel}
+spec: {controllerName: tunnelgateway.dev/controller}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: PLATFORM}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: TEAM}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: PLATFORM}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: TEAM}
+spec: {ports: [{name: http, port: 80}, {name: grpc, port: 443, appProtocol: https}]}
+`
+
+func newWorld() *world {
+	id := "w" + rand.String(6)
+	w := &world{platform: id + "-platform", team: id + "-team", name: id + ".example"}
+	w.serve(w.name)
+	w.apply(worldManifest)
+	return w
+}
+
+// serve gives the world a zone of that name.
+func (w *world) serve(name string) {
+	w.zone = newZone(name)
+	server := httptest.NewServer(w.zone)
+	DeferCleanup(server.Close)
+	w.api = server.URL + "/client/v4"
+}
+
+// text puts the world's names in the place of PLATFORM, TEAM and ZONE.
+func (w *world) text(s string) string {
+	return strings.NewReplacer("PLATFORM", w.platform, "TEAM", w.team, "ZONE", w.name).Replace(s)
+}
+
+func (w *world) apply(manifests string) {
+	GinkgoHelper()
+	applyAll(context.Background(), strings.NewReader(w.text(manifests)))
+}
+
+func applyFile(ctx context.Context, path string) {
+	GinkgoHelper()
+	file, err := os.Open(path)
+	Expect(err).NotTo(HaveOccurred())
+	defer file.Close() //nolint:errcheck // it was only read
+	applyAll(ctx, file)
+}
+
+// applyAll applies documents as kubectl does on the server's side.
+func applyAll(ctx context.Context, documents io.Reader) {
+	GinkgoHelper()
+	decoder := yaml.NewYAMLOrJSONDecoder(documents, 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		Expect(err).NotTo(HaveOccurred())
+		if object.Object == nil {
+			continue
+		}
+		apply := client.ApplyConfigurationFromUnstructured(object)
+		Expect(kube.Apply(ctx, apply, client.FieldOwner("test"), client.ForceOwnership)).To(Succeed(), "%s", object.GetName())
+	}
+}
+
+// object returns what "TEAM/web" names, of the Gateway API's kind.
+func (w *world) object(kind, name string) *unstructured.Unstructured {
+	namespace, name, _ := strings.Cut(w.text(name), "/")
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(gatewayv1.GroupVersion.String())
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+func (w *world) delete(kind, name string) {
+	GinkgoHelper()
+	Expect(kube.Delete(context.Background(), w.object(kind, name))).To(Succeed())
+}
+
+// annotate sets an annotation.
+func (w *world) annotate(kind, name, key, value string) {
+	GinkgoHelper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, w.text(value))
+	Expect(kube.Patch(context.Background(), w.object(kind, name), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+}
+
+// syncOnce lets external-dns make the zone right, once. It is run with the
+// arguments of the sample's Deployment, but for the zone; an argument that
+// begins with "!" is taken away. What it logs is returned.
+func (w *world) syncOnce(changes ...string) string {
+	GinkgoHelper()
+	var log bytes.Buffer
+	command := exec.Command(binary, w.arguments(append(changes, "--once")...)...)
+	command.Env = append(os.Environ(), w.environment()...)
+	command.Stdout, command.Stderr = io.MultiWriter(&log, GinkgoWriter), io.MultiWriter(&log, GinkgoWriter)
+	Expect(command.Run()).To(Succeed(), "external-dns: %s", &log)
+	return log.String()
+}
+
+func (w *world) arguments(changes ...string) []string {
+	arguments := slices.Clone(sampleArguments)
+	for i, a := range arguments {
+		if strings.HasPrefix(a, "--domain-filter=") {
+			arguments[i] = "--domain-filter=" + w.zone.name
+		}
+	}
+	for _, c := range changes {
+		if less, ok := strings.CutPrefix(c, "!"); ok {
+			Expect(arguments).To(ContainElement(less))
+			arguments = slices.DeleteFunc(arguments, func(a string) bool { return a == less })
+		} else {
+			arguments = append(arguments, c)
+		}
+	}
+	return append(arguments, "--kubeconfig="+kubeconfig, "--metrics-address=127.0.0.1:0")
+}
+
+func (w *world) environment() []string {
+	return []string{"CF_API_TOKEN=" + dnsToken, "CLOUDFLARE_BASE_URL=" + w.api}
+}
