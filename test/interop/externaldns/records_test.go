@@ -21,10 +21,12 @@ func (w *world) cnames(target string, names ...string) []string {
 // of ownership. A second run must find nothing to do.
 func (w *world) expectCNAMEs(want []string, changes ...string) {
 	GinkgoHelper()
-	w.syncOnce(changes...)
+	log, err := w.sync(changes...)
+	Expect(err).NotTo(HaveOccurred(), "external-dns: %s", log)
 	Expect(w.zone.list("!TXT")).To(ConsistOf(want))
 	before := w.zone.changes()
-	w.syncOnce(changes...)
+	log, err = w.sync(changes...)
+	Expect(err).NotTo(HaveOccurred(), "external-dns: %s", log)
 	Expect(w.zone.list("!TXT")).To(ConsistOf(want))
 	Expect(w.zone.changes()).To(Equal(before), "calls that change the zone")
 }

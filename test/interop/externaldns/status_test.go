@@ -3,6 +3,8 @@ package externaldns
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -73,14 +75,28 @@ func acceptance(conditions []metav1.Condition) string {
 
 const accepted = "True Accepted"
 
-// target returns where the names of the platform team's Gateway have to lead,
-// as the simulator knows it.
+// target returns where the names of the platform team's Gateway have to lead.
 func (w *world) target(gateway string) string {
+	GinkgoHelper()
+	return w.tunnel(gateway) + ".cfargotunnel.com"
+}
+
+// answer returns the status that a request for the hostname gets through the
+// tunnel of the platform team's Gateway.
+func (w *world) answer(gateway, hostname string) int {
+	GinkgoHelper()
+	recorder := httptest.NewRecorder()
+	edge.Tunnel(w.tunnel(gateway)).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+w.text(hostname)+"/", http.NoBody))
+	return recorder.Code
+}
+
+// tunnel returns the id of the Gateway's tunnel, as the simulator knows it.
+func (w *world) tunnel(gateway string) string {
 	GinkgoHelper()
 	var id string
 	Eventually(func() (found bool) {
 		id, found = edge.TunnelID(clusterID + "-" + w.platform + "-" + gateway)
 		return found
 	}).Should(BeTrue())
-	return id + ".cfargotunnel.com"
+	return id
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -126,6 +127,13 @@ func (w *world) delete(kind, name string) {
 	Expect(kube.Delete(context.Background(), w.object(kind, name))).To(Succeed())
 }
 
+func (w *world) created(kind, name string) time.Time {
+	GinkgoHelper()
+	o := w.object(kind, name)
+	Expect(kube.Get(context.Background(), client.ObjectKeyFromObject(o), o)).To(Succeed())
+	return o.GetCreationTimestamp().Time
+}
+
 // annotate sets an annotation.
 func (w *world) annotate(kind, name, key, value string) {
 	GinkgoHelper()
@@ -133,17 +141,17 @@ func (w *world) annotate(kind, name, key, value string) {
 	Expect(kube.Patch(context.Background(), w.object(kind, name), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// syncOnce lets external-dns make the zone right, once. It is run with the
+// sync lets external-dns make the zone right, once. It is run with the
 // arguments of the sample's Deployment, but for the zone; an argument that
 // begins with "!" is taken away. What it logs is returned.
-func (w *world) syncOnce(changes ...string) string {
+func (w *world) sync(changes ...string) (string, error) {
 	GinkgoHelper()
 	var log bytes.Buffer
 	command := exec.Command(binary, w.arguments(append(changes, "--once")...)...)
 	command.Env = append(os.Environ(), w.environment()...)
 	command.Stdout, command.Stderr = io.MultiWriter(&log, GinkgoWriter), io.MultiWriter(&log, GinkgoWriter)
-	Expect(command.Run()).To(Succeed(), "external-dns: %s", &log)
-	return log.String()
+	err := command.Run()
+	return log.String(), err
 }
 
 func (w *world) arguments(changes ...string) []string {
