@@ -20,9 +20,11 @@ FUZZTIME ?= 3s
 # Every single result, for whoever wants to count them.
 export TEST_RESULTS ?= bin/test-results.json
 # Modules of their own, whose dependencies are none of the product's business.
-MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod test/*/*/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(sort $(shell find test -name go.mod)))
 # Those of them with code of ours: the others only name programs and versions.
-CODE_MODULES := $(sort $(foreach module,$(MODULES),$(if $(wildcard $(module)/*.go),$(module))))
+CODE_MODULES := $(foreach module,$(MODULES),$(if $(wildcard $(module)/*.go),$(module)))
+# Those that test the controller beside programs that users have.
+INTEROP := $(patsubst %/go.mod,%,$(wildcard test/interop/*/go.mod))
 
 .PHONY: help
 help: ## List the targets
@@ -58,9 +60,20 @@ fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer
 .PHONY: conformance
 conformance: control-plane ## Run the Gateway API's conformance suite; ARGS=<flags of docs/conformance>
 	@echo "==> running the conformance suite (its logs go to bin/conformance)"
-	@mkdir -p bin
-	@cd test/conformance && go tool -modfile=../tools/go.mod gotestsum --format testname \
-		--jsonfile ../../bin/conformance-results.json -- -timeout 30m -count 1 . -args $(ARGS)
+	@$(call test-module,test/conformance,conformance) . -args $(ARGS)
+
+.PHONY: interop
+interop: control-plane ## Run the controller beside programs that users have; MODULE=test/interop/<one> for one
+	@for module in $(or $(MODULE),$(INTEROP)); do \
+		echo "==> testing $$module"; \
+		($(call test-module,$$module,interop-$$(basename $$module)) ./...); \
+	done
+
+# Tests the module $(1); its results go to bin/$(2)-results.json.
+define test-module
+mkdir -p bin && cd $(1) && go tool -modfile="$(CURDIR)/test/tools/go.mod" gotestsum --format testname \
+	--jsonfile "$(CURDIR)/bin/$(2)-results.json" -- -timeout 30m -count 1
+endef
 
 .PHONY: control-plane
 control-plane: ## Build the control plane that tests and demo run against, once per machine

@@ -14,13 +14,15 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
@@ -36,8 +38,9 @@ const (
 )
 
 var (
-	kube client.Client
-	edge *simulator.Server
+	config *rest.Config
+	kube   client.Client
+	edge   *simulator.Server
 	// binary is external-dns, and kubeconfig connects it as the ServiceAccount of
 	// the sample.
 	binary, kubeconfig string
@@ -47,6 +50,7 @@ var (
 
 func TestExternalDNS(t *testing.T) {
 	RegisterFailHandler(Fail)
+	ctrllog.SetLogger(GinkgoLogr)
 	SetDefaultEventuallyTimeout(30 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "external-dns")
@@ -64,6 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	control.Config.QPS, control.Config.Burst = 1000, 1000
 	scheme := manifest.Scheme()
 	utilruntime.Must(appsv1.AddToScheme(scheme))
+	utilruntime.Must(rbacv1.AddToScheme(scheme))
 	kube, err = client.New(control.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 
@@ -75,8 +80,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	deployment := &appsv1.Deployment{}
 	Expect(kube.Get(ctx, client.ObjectKey{Namespace: programName, Name: programName}, deployment)).To(Succeed())
 	sampleArguments = deployment.Spec.Template.Spec.Containers[0].Args
-	kubeconfig = filepath.Join(dir, "external-dns.kubeconfig")
-	connectAsExternalDNS(ctx, control, kubeconfig)
+	config = control.Config
+	kubeconfig = connectAs(ctx, programName)
 }, NodeTimeout(13*time.Minute))
 
 func buildController(ctx context.Context, dir string) string {
@@ -120,20 +125,21 @@ func run(program string, arguments, environment []string) {
 	})
 }
 
-// connectAsExternalDNS writes a kubeconfig with the rights that the sample
-// grants, and no others.
-func connectAsExternalDNS(ctx context.Context, control *cluster.Cluster, path string) {
-	clientset, err := kubernetes.NewForConfig(control.Config)
+// connectAs writes a kubeconfig with the rights of a ServiceAccount in the
+// sample's namespace, and no others, and returns its path.
+func connectAs(ctx context.Context, account string) string {
+	GinkgoHelper()
+	clientset, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	token, err := clientset.CoreV1().ServiceAccounts(programName).
-		CreateToken(ctx, programName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	config := clientcmdapi.NewConfig()
-	config.Clusters["cluster"] = &clientcmdapi.Cluster{
-		Server: control.Config.Host, CertificateAuthorityData: control.Config.CAData,
-	}
-	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	config.Contexts["context"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "user"}
-	config.CurrentContext = "context"
-	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+	file := clientcmdapi.NewConfig()
+	file.Clusters["cluster"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	file.Contexts["context"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "user"}
+	file.CurrentContext = "context"
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(*file, path)).To(Succeed())
+	return path
 }

@@ -8,7 +8,8 @@ import (
 // What external-dns reads, and what its earlier versions read.
 const (
 	targetAnnotation    = "external-dns.kubernetes.io/target"
-	oldTargetAnnotation = "external-dns.alpha.kubernetes.io/target"
+	oldTargetAnnotation = oldPrefix + "target"
+	oldPrefix           = "external-dns.alpha.kubernetes.io/"
 	proxiedAnnotation   = "external-dns.kubernetes.io/cloudflare-proxied"
 )
 
@@ -47,11 +48,12 @@ var _ = Describe("the target annotation", func() {
 		w.expectCNAMEs(both("gateway.example.net", "set.example.net"))
 	})
 
-	It("is not read on a route, nor under its old name", func() {
+	It("is not read on a route, nor under its old name unless external-dns is told that prefix", func() {
 		w.annotate("HTTPRoute", "TEAM/web", targetAnnotation, "route.example.net")
 		w.annotate("ListenerSet", "TEAM/set", oldTargetAnnotation, "set.example.net")
 		w.annotate("Gateway", "PLATFORM/shared", oldTargetAnnotation, "gateway.example.net")
 		w.expectCNAMEs(both(tunnel, tunnel))
+		w.expectCNAMEs(both("gateway.example.net", "set.example.net"), "--annotation-prefix="+oldPrefix)
 	})
 
 	It("on the set gives a name with both parents two targets, which cannot be", func() {

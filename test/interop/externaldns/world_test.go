@@ -31,6 +31,8 @@ type world struct {
 	platform string
 	team     string
 	name     string // of the zone
+	// kubeconfig is what external-dns connects with.
+	kubeconfig string
 }
 
 const worldManifest = `
@@ -66,9 +68,9 @@ func newWorld() *world {
 	return w
 }
 
-// serve gives the world a zone of that name.
+// serve gives the world a zone of that name, and the rights of the sample.
 func (w *world) serve(name string) {
-	w.zone = newZone(name)
+	w.zone, w.kubeconfig = newZone(name), kubeconfig
 	server := httptest.NewServer(w.zone)
 	DeferCleanup(server.Close)
 	w.api = server.URL + "/client/v4"
@@ -169,7 +171,7 @@ func (w *world) arguments(changes ...string) []string {
 			arguments = append(arguments, c)
 		}
 	}
-	return append(arguments, "--kubeconfig="+kubeconfig, "--metrics-address=127.0.0.1:0")
+	return append(arguments, "--kubeconfig="+w.kubeconfig, "--metrics-address=127.0.0.1:0")
 }
 
 func (w *world) environment() []string {
