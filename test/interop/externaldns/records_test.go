@@ -93,11 +93,13 @@ var _ = Describe("the records of routes", func() {
 		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) +
 			listenerSet("TEAM/set", listener("all", "*.all.ZONE"), listener("some", "*.some.ZONE")) +
 			route("TEAM/all", "{kind: ListenerSet, name: set, sectionName: all}") +
+			route("TEAM/one", "{kind: ListenerSet, name: set, sectionName: all}", "one.all.ZONE") +
 			route("TEAM/some", "{kind: ListenerSet, name: set, sectionName: some}", "a.some.ZONE", "b.c.some.ZONE", "*.d.some.ZONE", "some.ZONE"))
 		Eventually(w.attached("HTTPRoute", "TEAM/all", "set")).Should(Equal(accepted))
+		Eventually(w.attached("HTTPRoute", "TEAM/one", "set")).Should(Equal(accepted))
 		Eventually(w.attached("HTTPRoute", "TEAM/some", "set")).Should(Equal(accepted))
 
-		w.expectCNAMEs(w.cnames(w.target("shared"), "*.all.ZONE", "a.some.ZONE", "b.c.some.ZONE", "*.d.some.ZONE"))
+		w.expectCNAMEs(w.cnames(w.target("shared"), "*.all.ZONE", "one.all.ZONE", "a.some.ZONE", "b.c.some.ZONE", "*.d.some.ZONE"))
 		Expect(w.zone.list("TXT")).To(ContainElement(HavePrefix(w.text("edns-cname.wildcard.all.ZONE"))))
 	})
 
