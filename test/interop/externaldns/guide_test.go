@@ -1,7 +1,6 @@
 package externaldns
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,16 +18,18 @@ func TestGuideQuotesSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all strings.Builder
-	err = filepath.WalkDir(samples+"/external-dns", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".yaml" {
-			return err
+	for _, pattern := range []string{"/external-dns/*.yaml", "/external-dns/helm/*.yaml"} {
+		files, err := filepath.Glob(samples + pattern)
+		if err != nil {
+			t.Fatal(err)
 		}
-		text, err := os.ReadFile(path)
-		all.Write(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
 	}
 	blocks := yamlBlocks.FindAllStringSubmatch(string(guide), -1)
 	if len(blocks) == 0 {

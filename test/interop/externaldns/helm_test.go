@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("the values for external-dns' chart", func() {
-	It("make the same Deployment and the same rights as the manifest", func(ctx SpecContext) {
+	It("run the same image with the same arguments and rights as the manifest", func(ctx SpecContext) {
 		rendered := renderChart(samples + "/external-dns/helm/values.yaml")
 		var want, got appsv1.Deployment
 		Expect(kube.Get(ctx, client.ObjectKey{Namespace: programName, Name: programName}, &want)).To(Succeed())
