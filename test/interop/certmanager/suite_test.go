@@ -1,0 +1,116 @@
+// Package certmanager proves that cert-manager and this controller work
+// together: cert-manager's own controllers issue certificates for Gateways and
+// ListenerSets that the real controller serves, on a real control plane, with
+// the simulator in Cloudflare's place. What the guides say is proven here, with
+// the manifests that they show.
+package certmanager
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+)
+
+const (
+	repository = "../../.."
+	samples    = repository + "/config/samples"
+	// controllersModule is the module that runs cert-manager's controllers.
+	controllersModule = "controllers"
+	// issuerNamespace is where cert-manager runs, and looks for what
+	// ClusterIssuers refer to.
+	issuerNamespace = "cert-manager"
+)
+
+var (
+	kube       client.WithWatch
+	kubeconfig string
+
+	gatewayProgram     string // this controller
+	certManagerProgram string
+	certManagerConfig  string   // file
+	certManager        *process // nil while it is stopped
+)
+
+func TestCertManager(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "cert-manager")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	dir := GinkgoT().TempDir()
+	gatewayProgram = build(ctx, repository, "./cmd/tunnel-gateway", filepath.Join(dir, "tunnel-gateway"))
+	certManagerProgram = build(ctx, controllersModule, ".", filepath.Join(dir, "cert-manager"))
+	startControlPlane(ctx, dir)
+	Expect(kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: issuerNamespace}})).To(Succeed())
+	certManagerConfig = filepath.Join(dir, "cert-manager.yaml")
+	Expect(os.WriteFile(certManagerConfig, helmConfig(), 0o600)).To(Succeed())
+	startCertManager()
+	DeferCleanup(stopCertManager)
+}, NodeTimeout(30*time.Minute))
+
+// build builds a program in the directory of its module.
+func build(ctx context.Context, module, pkg, path string) string {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
+	command.Dir = module
+	out, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	return path
+}
+
+// startControlPlane starts Kubernetes with cert-manager's CRDs besides ours. It
+// has no webhook of cert-manager: one version of its kinds is served, so nothing
+// needs converting.
+func startControlPlane(ctx context.Context, dir string) {
+	GinkgoHelper()
+	control, err := cluster.Start(ctx, cluster.Options{Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(control.Stop)
+	kubeconfig = filepath.Join(dir, "kubeconfig")
+	Expect(control.Kubeconfig(kubeconfig)).To(Succeed())
+
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager")
+	list.Dir = controllersModule
+	source, err := list.Output()
+	Expect(err).NotTo(HaveOccurred())
+	_, err = envtest.InstallCRDs(control.Config, envtest.CRDInstallOptions{
+		Paths: []string{filepath.Join(strings.TrimSpace(string(source)), "deploy", "crds")}, ErrorIfPathMissing: true,
+	})
+	Expect(err).NotTo(HaveOccurred())
+
+	control.Config.QPS, control.Config.Burst = 1000, 1000
+	kube, err = client.NewWithWatch(control.Config, client.Options{Scheme: manifest.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// helmConfig returns the configuration file that cert-manager's chart makes of
+// the values in the guide.
+func helmConfig() []byte {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(samples, "cert-manager", "values.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var values struct {
+		Config map[string]any `json:"config"`
+	}
+	Expect(yaml.Unmarshal(text, &values)).To(Succeed())
+	config, err := yaml.Marshal(values.Config)
+	Expect(err).NotTo(HaveOccurred())
+	return config
+}

@@ -1,0 +1,107 @@
+package certmanager
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// putConfiguration is the path of a push as the simulator counts it.
+const putConfiguration = "/accounts/*/cfd_tunnel/*/configurations"
+
+// world is a Cloudflare and a controller of its own.
+type world struct {
+	id         string // of the cluster, and for names that are the world's alone
+	controller string // the name that its GatewayClasses carry
+	edge       *simulator.Server
+}
+
+// newWorld starts one for GatewayClasses of a name that nobody else uses.
+func newWorld() *world {
+	GinkgoHelper()
+	id := "w-" + rand.String(6)
+	return startWorld(id, "tunnelgateway.dev/"+id)
+}
+
+// sampleWorld starts one for the GatewayClass of the samples.
+func sampleWorld() *world {
+	GinkgoHelper()
+	return startWorld("samples", config.DefaultControllerName)
+}
+
+func startWorld(id, controller string) *world {
+	GinkgoHelper()
+	w := &world{id: id, controller: controller, edge: simulator.New(simulator.Options{Dial: dialBackend})}
+	api := httptest.NewServer(w.edge.API())
+	p := run(gatewayProgram, []string{
+		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL=" + api.URL + "/client/v4",
+	}, "controller", "--kubeconfig="+kubeconfig, "--controller-name="+controller, "--cluster-id="+id,
+		"--leader-election=false", "--metrics-address=0", "--health-address=0")
+	DeferCleanup(func() {
+		p.end()
+		api.CloseClientConnections()
+		api.Close()
+		w.edge.Close()
+	})
+	return w
+}
+
+// pushes returns how many documents were sent to Cloudflare since the requests
+// were last forgotten.
+func (w *world) pushes() int { return w.edge.Count(http.MethodPut, putConfiguration) }
+
+// get makes a request through the tunnel of the Gateway and returns which
+// Service answered, as service.namespace, or the status of the edge's own
+// answer.
+func (w *world) get(gateway, host, path string) string {
+	GinkgoHelper()
+	id, ok := w.edge.TunnelID(w.id + "-" + strings.ReplaceAll(gateway, "/", "-"))
+	if !ok {
+		return "no tunnel"
+	}
+	recorder := httptest.NewRecorder()
+	w.edge.Tunnel(id).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+host+path, http.NoBody))
+	if recorder.Code != http.StatusOK {
+		return fmt.Sprint(recorder.Code)
+	}
+	return recorder.Body.String()
+}
+
+// dialBackend reaches a backend that answers with the name and the namespace of
+// the Service.
+func dialBackend(ctx context.Context, _, address string) (net.Conn, error) {
+	service := strings.Join(strings.SplitN(address, ".", 3)[:2], ".")
+	near, far := net.Pipe()
+	answer := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, service) }
+	server := &http.Server{Handler: http.HandlerFunc(answer)} // #nosec G112 -- a test
+	go func() { _ = server.Serve(&onePipe{conn: far, closed: make(chan struct{})}) }()
+	return near, ctx.Err()
+}
+
+// onePipe is a listener that accepts one connection.
+type onePipe struct {
+	conn   net.Conn
+	closed chan struct{}
+}
+
+func (l *onePipe) Accept() (net.Conn, error) {
+	if l.conn == nil {
+		<-l.closed
+		return nil, net.ErrClosed
+	}
+	conn := l.conn
+	l.conn = nil
+	return conn, nil
+}
+
+func (l *onePipe) Close() error   { return nil }
+func (l *onePipe) Addr() net.Addr { return &net.UnixAddr{} }
