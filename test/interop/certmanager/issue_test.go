@@ -2,10 +2,13 @@ package certmanager
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -23,6 +26,8 @@ var _ = Describe("issuing", func() {
 
 		By("waiting for an issuer that does not exist yet")
 		Eventually(setSays).WithArguments(set).Should(HaveExactElements(setInvalid, waits))
+		c := meta.FindStatusCondition(set.Status.Listeners[0].Conditions, string(gatewayv1.ListenerEntryConditionResolvedRefs))
+		Expect(c.Message).To(Equal("certificateRef Secret " + home.Name + "/web-tls: it does not exist."))
 		Eventually(gatewaySays).WithArguments(g).Should(HaveExactElements(setServes, serves), "the Gateway does not wait")
 		Eventually(ready).WithArguments(home.Name, "web-tls").Should(Equal("False"))
 		Expect(exists(secret(home.Name, "web-tls"))).To(BeFalse())
@@ -32,7 +37,7 @@ var _ = Describe("issuing", func() {
 		By("issuing")
 		createIssuer(home.Name, "team-ca")
 		Eventually(setSays).WithArguments(set).Should(HaveExactElements(setServes, serves))
-		Expect(w.get(home.Name+"/shared", "team.example.com", "/")).To(Equal("web." + home.Name))
+		Eventually(w.get).WithArguments(home.Name+"/shared", "team.example.com", "/").Should(Equal("web." + home.Name))
 		Expect(signedBy(home.Name, "web-tls")).To(Equal("Issuer team-ca"))
 		Expect(leaf(home.Name, "web-tls").DNSNames).To(HaveExactElements("team.example.com"))
 		Eventually(func() int32 { return *fresh(g).Status.AttachedListenerSets }).Should(BeEquivalentTo(1))
@@ -111,9 +116,59 @@ var _ = Describe("issuing", func() {
 		create(g, nobody, itself)
 
 		Eventually(ready).WithArguments(home.Name, "api-tls").Should(Equal("True"))
-		Eventually(gatewaySays).WithArguments(g).Should(HaveExactElements("Accepted=True ListenersNotValid, Programmed=True Programmed", waits))
+		Eventually(gatewaySays).WithArguments(g).Should(HaveExactElements(halfServes, waits))
 		Expect(ready(home.Name, "web-tls")).To(Equal("none"))
 		Expect(ready(home.Name, "own-tls")).To(Equal("none"))
+	})
+
+	It("says in an event what cert-manager cannot use, and the listener waits", func() {
+		w := newWorld()
+		home := w.namespace("")
+		create(home, w.class())
+		// Of the Gateway's annotations, issuer-kind reaches a ListenerSet that has an issuer of its own too.
+		g := w.gateway(home.Name, "shared", plain("own", "own.example.com"), "cert-manager.io/issuer-kind=Issuer")
+		create(g)
+		nameless := secure("nameless", "")
+		nameless.Hostname = nil
+		elsewhere := secure("elsewhere", "elsewhere.example.com")
+		elsewhere.TLS.CertificateRefs[0].Namespace = ptr.To(gatewayv1.Namespace(issuerNamespace))
+		one := issuerAnnotation + "=team"
+		for _, bad := range []struct {
+			listener    gatewayv1.Listener
+			annotations []string
+			complaint   string
+			says        string
+		}{
+			{nameless, []string{one}, "hostname cannot be empty", waits},
+			{elsewhere, []string{one}, "cross-namespace secret references are not allowed", strings.ReplaceAll(waits, "InvalidCertificateRef", "RefNotPermitted")},
+			{secure("both", "both.example.com"), []string{one, clusterIssuerAnnotation + "=team"},
+				`both "cert-manager.io/issuer" and "cert-manager.io/cluster-issuer" may not be set`, waits},
+			{secure("kind", "kind.example.com"), []string{clusterIssuerAnnotation + "=team"},
+				`both "cert-manager.io/cluster-issuer" and "cert-manager.io/issuer-kind" may not be set`, waits},
+		} {
+			s := listenerSet(home.Name, string(bad.listener.Name), g, []gatewayv1.Listener{bad.listener}, bad.annotations...)
+			create(s)
+			Eventually(complaints).WithArguments(s).Should(ContainElement(ContainSubstring(bad.complaint)))
+			Eventually(setSays).WithArguments(s).Should(HaveExactElements(setInvalid, bad.says))
+			Expect(ready(home.Name, s.Name+"-tls")).To(Equal("none"))
+		}
+	})
+
+	It("issues for a ListenerSet that the Gateway does not allow, which serves nothing", func() {
+		w := newWorld()
+		platform, stranger := w.namespace("-platform"), w.namespace("-stranger")
+		createIssuer("", w.id)
+		create(platform, stranger, w.class())
+		g := w.gateway(platform.Name, "shared", plain("own", "own.example.com"), clusterIssuerAnnotation+"="+w.id)
+		g.Spec.AllowedListeners.Namespaces.From = ptr.To(gatewayv1.NamespacesFromSame)
+		s := listenerSet(stranger.Name, "web", g, []gatewayv1.Listener{secure("web", "web.example.com")})
+		create(g, s)
+		createRoute(s, "web")
+		Eventually(ready).WithArguments(stranger.Name, "web-tls").Should(Equal("True"))
+		Expect(signedBy(stranger.Name, "web-tls")).To(Equal("ClusterIssuer " + w.id))
+		const invalid = "Accepted=False Invalid, Conflicted=False NoConflicts, Programmed=False Invalid, ResolvedRefs=True ResolvedRefs"
+		Eventually(setSays).WithArguments(s).Should(HaveExactElements(setRefused, invalid))
+		Expect(w.get(platform.Name+"/shared", "web.example.com", "/")).To(Equal("404"))
 	})
 })
 

@@ -1,6 +1,8 @@
 package certmanager
 
 import (
+	"math/big"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,13 +29,6 @@ func (w *world) expectServed() {
 	}
 }
 
-// secretVersion returns the version of the Secret with the team's certificate,
-// which changes with every write.
-func secretVersion(team string) string {
-	GinkgoHelper()
-	return fresh(secret(team, team+"-tls")).ResourceVersion
-}
-
 var _ = Describe("the migration from Ingress", func() {
 	It("serves both hostnames with certificates in an empty cluster", func() {
 		w := sampleWorld()
@@ -54,14 +49,17 @@ var _ = Describe("the migration from Ingress", func() {
 			Eventually(ready).WithArguments(team, team+"-tls").Should(Equal("True"))
 			Expect(owner(team, team+"-tls")).To(Equal("Ingress " + team))
 		}
-		versions := map[string]string{"foo": secretVersion("foo"), "bar": secretVersion("bar")}
+		serials := map[string]*big.Int{}
+		for _, team := range teams {
+			serials[team] = leaf(team, team+"-tls").SerialNumber
+		}
 
 		By("moving while the Ingresses still serve")
 		install(migrated[2:]...)
 		w.expectServed()
 		for _, team := range teams {
 			Expect(owner(team, team+"-tls")).To(Equal("Ingress " + team))
-			Expect(secretVersion(team)).To(Equal(versions[team]))
+			Expect(leaf(team, team+"-tls").SerialNumber).To(Equal(serials[team]))
 		}
 		seen := watchStatuses("platform", "foo", "bar")
 		seen.settle()
@@ -72,7 +70,7 @@ var _ = Describe("the migration from Ingress", func() {
 		remove(read(ingresses)...)
 		for _, team := range teams {
 			Eventually(ready).WithArguments(team, team+"-tls").Should(Equal("none"))
-			Expect(secretVersion(team)).To(Equal(versions[team]), "the Secret stays")
+			Expect(leaf(team, team+"-tls").SerialNumber).To(Equal(serials[team]), "the Secret stays")
 		}
 		seen.settle()
 		Expect(ready("foo", "foo-tls")).To(Equal("none"), "cert-manager does not look at the ListenerSet by itself")
@@ -84,6 +82,7 @@ var _ = Describe("the migration from Ingress", func() {
 			Eventually(ready).WithArguments(team, team+"-tls").Should(Equal("True"))
 			Expect(owner(team, team+"-tls")).To(Equal("ListenerSet " + team))
 			Expect(signedBy(team, team+"-tls")).To(Equal("ClusterIssuer ca-issuer"))
+			Expect(leaf(team, team+"-tls").SerialNumber).To(Equal(serials[team]), "nothing is issued anew")
 		}
 		seen.settle()
 		Expect(w.pushes()).To(BeZero())

@@ -100,12 +100,23 @@ var _ = Describe("a certificate that is there", func() {
 		t.expectNothingHappened()
 	})
 
+	It("stays in force when its Certificate is deleted by hand, which comes back", func(ctx SpecContext) {
+		t := newTenancy()
+		namespace := t.gateway.Namespace
+		before := fresh(certificate(namespace, "web-tls")).GetUID()
+		Expect(kube.Delete(ctx, certificate(namespace, "web-tls"))).To(Succeed())
+		Eventually(func() bool {
+			c := certificate(namespace, "web-tls")
+			return exists(c) && c.GetUID() != before && condition(c, "Ready") == "True"
+		}).Should(BeTrue())
+		t.expectNothingHappened()
+	})
+
 	It("heals after its Secret was deleted, and nobody else loses anything meanwhile", func(ctx SpecContext) {
 		t := newTenancy()
 		namespace := t.gateway.Namespace
-		rival := listenerSet(namespace, "rival", t.gateway, []gatewayv1.Listener{plain("web", "web.example.com")})
-		rival.Spec.Listeners[0].Port = 443
-		rival.Spec.Listeners[0].Protocol = gatewayv1.HTTPSProtocolType
+		rival := listenerSet(namespace, "rival", t.gateway, []gatewayv1.Listener{secure("web", "web.example.com")})
+		rival.Spec.Listeners[0].TLS = nil // it needs no certificate: its conflict is all that keeps it from serving
 		create(rival)
 		createRoute(rival, "rival")
 		const conflict = "Accepted=False HostnameConflict, Conflicted=True HostnameConflict, Programmed=False HostnameConflict, ResolvedRefs=True ResolvedRefs"
