@@ -11,6 +11,19 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
+// The samples of the guide about cert-manager.
+const (
+	helmValues      = "cert-manager/helm/values.yaml"
+	challengeSample = "cert-manager/acme/http01-listenerset.yaml"
+)
+
+var (
+	certManagerSamples = []string{
+		"cert-manager/00-issuers.yaml", "cert-manager/10-platform.yaml", "cert-manager/20-team-a.yaml", "cert-manager/30-team-b.yaml",
+	}
+	issuersOfLetsEncrypt = []string{"cert-manager/acme/dns01.yaml", "cert-manager/acme/http01.yaml"}
+)
+
 // install applies the files of the samples, and removes their objects after the
 // spec: the controller of the next one would find them.
 func install(files ...string) {
@@ -37,7 +50,7 @@ func set(namespace, name string) *gatewayv1.ListenerSet {
 var _ = Describe("the samples for cert-manager", func() {
 	It("are served with the certificates that the guide says", func() {
 		w := sampleWorld()
-		install("cert-manager/00-issuers.yaml", "cert-manager/10-platform.yaml", "cert-manager/20-team-a.yaml", "cert-manager/30-team-b.yaml")
+		install(certManagerSamples...)
 		Eventually(gatewaySays).WithArguments(gateway("platform", "shared")).Should(HaveExactElements(setServes, serves))
 		Eventually(setSays).WithArguments(set("team-a", "team-a")).Should(HaveExactElements(setServes, serves))
 		Eventually(setSays).WithArguments(set("team-b", "team-b")).Should(HaveExactElements(setServes, serves))
@@ -49,7 +62,7 @@ var _ = Describe("the samples for cert-manager", func() {
 	})
 
 	It("name issuers of Let's Encrypt that the API server takes", func(ctx SpecContext) {
-		for _, file := range []string{"cert-manager/acme/dns01.yaml", "cert-manager/acme/http01.yaml"} {
+		for _, file := range issuersOfLetsEncrypt {
 			for _, object := range read(file) {
 				Expect(kube.Create(ctx, object, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed())
 			}
@@ -60,8 +73,8 @@ var _ = Describe("the samples for cert-manager", func() {
 	// makes, as the ListenerSet's owner would see it.
 	It("let an HTTP-01 challenge through before there is a certificate", func() {
 		w := sampleWorld()
-		install("cert-manager/00-issuers.yaml", "cert-manager/10-platform.yaml", "cert-manager/20-team-a.yaml",
-			"cert-manager/acme/http01-listenerset.yaml")
+		install(certManagerSamples[:3]...)
+		install(challengeSample)
 		blog := set("team-a", "blog")
 		createRoute(blog, "blog", "blog.example.com")
 		challenge, solver := route(blog, "cm-acme-http-solver", "blog.example.com")

@@ -104,7 +104,7 @@ func startControlPlane(ctx context.Context, dir string) {
 // the values in the guide.
 func helmConfig() []byte {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(samples, "cert-manager", "values.yaml"))
+	text, err := os.ReadFile(filepath.Join(samples, helmValues))
 	Expect(err).NotTo(HaveOccurred())
 	var values struct {
 		Config map[string]any `json:"config"`
