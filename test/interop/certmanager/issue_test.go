@@ -17,7 +17,7 @@ var _ = Describe("issuing", func() {
 	It("programs a ListenerSet by itself once its certificate is there", func() {
 		w := newWorld()
 		home := w.namespace("")
-		g := w.gateway(home.Name, "shared", plain("own", "own.example.com"))
+		g := w.gateway(home.Name, plain("own", "own.example.com"))
 		set := listenerSet(home.Name, "team", g, []gatewayv1.Listener{secure("web", "team.example.com")}, issuerAnnotation+"=team-ca")
 		create(home, w.class())
 		seen := watchStatuses(home.Name)
@@ -55,7 +55,7 @@ var _ = Describe("issuing", func() {
 		createIssuer("", w.id+"-other")
 		create(platform, team, w.class())
 		createIssuer(team.Name, "team")
-		g := w.gateway(platform.Name, "shared", secure("own", "own.example.com"), clusterIssuerAnnotation+"="+w.id+"-platform")
+		g := w.gateway(platform.Name, secure("own", "own.example.com"), clusterIssuerAnnotation+"="+w.id+"-platform")
 		create(g)
 
 		for _, set := range []struct {
@@ -87,7 +87,7 @@ var _ = Describe("issuing", func() {
 		create(platform, team, w.class())
 		createIssuer(platform.Name, "house")
 		createIssuer("", w.id+"-cluster")
-		g := w.gateway(platform.Name, "shared", secure("own", "own.example.com"), issuerAnnotation+"=house")
+		g := w.gateway(platform.Name, secure("own", "own.example.com"), issuerAnnotation+"=house")
 		inherits := listenerSet(team.Name, "inherits", g, []gatewayv1.Listener{secure("web", "web.example.com")})
 		overrides := listenerSet(team.Name, "overrides", g, []gatewayv1.Listener{secure("api", "api.example.com")},
 			clusterIssuerAnnotation+"="+w.id+"-cluster")
@@ -110,7 +110,7 @@ var _ = Describe("issuing", func() {
 		home := w.namespace("")
 		create(home, w.class())
 		createIssuer(home.Name, "team")
-		g := w.gateway(home.Name, "shared", secure("own", "own.example.com"))
+		g := w.gateway(home.Name, secure("own", "own.example.com"))
 		nobody := listenerSet(home.Name, "nobody", g, []gatewayv1.Listener{secure("web", "web.example.com")})
 		itself := listenerSet(home.Name, "itself", g, []gatewayv1.Listener{secure("api", "api.example.com")}, issuerAnnotation+"=team")
 		create(g, nobody, itself)
@@ -126,7 +126,7 @@ var _ = Describe("issuing", func() {
 		home := w.namespace("")
 		create(home, w.class())
 		// Of the Gateway's annotations, issuer-kind reaches a ListenerSet that has an issuer of its own too.
-		g := w.gateway(home.Name, "shared", plain("own", "own.example.com"), "cert-manager.io/issuer-kind=Issuer")
+		g := w.gateway(home.Name, plain("own", "own.example.com"), "cert-manager.io/issuer-kind=Issuer")
 		create(g)
 		nameless := secure("nameless", "")
 		nameless.Hostname = nil
@@ -159,7 +159,7 @@ var _ = Describe("issuing", func() {
 		platform, stranger := w.namespace("-platform"), w.namespace("-stranger")
 		createIssuer("", w.id)
 		create(platform, stranger, w.class())
-		g := w.gateway(platform.Name, "shared", plain("own", "own.example.com"), clusterIssuerAnnotation+"="+w.id)
+		g := w.gateway(platform.Name, plain("own", "own.example.com"), clusterIssuerAnnotation+"="+w.id)
 		g.Spec.AllowedListeners.Namespaces.From = ptr.To(gatewayv1.NamespacesFromSame)
 		s := listenerSet(stranger.Name, "web", g, []gatewayv1.Listener{secure("web", "web.example.com")})
 		create(g, s)

@@ -128,11 +128,11 @@ func (w *world) class() *gatewayv1.GatewayClass {
 	}
 }
 
-// gateway returns a Gateway that everybody may attach to, with one listener of
-// its own.
-func (w *world) gateway(namespace, name string, listener gatewayv1.Listener, a ...string) *gatewayv1.Gateway {
+// gateway returns a Gateway "shared" that everybody may attach to, with one
+// listener of its own.
+func (w *world) gateway(namespace string, listener gatewayv1.Listener, a ...string) *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shared"},
 		Spec: gatewayv1.GatewaySpec{
 			GatewayClassName: gatewayv1.ObjectName(w.id),
 			AllowedListeners: &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},

@@ -24,7 +24,7 @@ func newTenancy(teamAnnotations ...string) *tenancy {
 	home := t.namespace("").Name
 	create(t.namespace(""), t.class())
 	createIssuer("", t.id)
-	t.gateway = t.world.gateway(home, "shared", secure("own", "own.example.com"), clusterIssuerAnnotation+"="+t.id)
+	t.gateway = t.world.gateway(home, secure("own", "own.example.com"), clusterIssuerAnnotation+"="+t.id)
 	t.team = listenerSet(home, "team", t.gateway,
 		[]gatewayv1.Listener{secure("web", "web.example.com"), secure("api", "api.example.com")}, teamAnnotations...)
 	t.rest = listenerSet(home, "rest", t.gateway, []gatewayv1.Listener{secure("rest", "*.rest.example.com")})
