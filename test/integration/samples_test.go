@@ -1,0 +1,72 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const samples = "../../config/samples"
+
+// sample returns the objects of a file in the folder of samples as they are,
+// but for the class: its name is the cluster's, so it becomes the world's.
+func (w *world) sample(file string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	text, err := os.Open(filepath.Join(samples, file))
+	Expect(err).NotTo(HaveOccurred())
+	defer text.Close()
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(text, 4096); ; {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		Expect(err).NotTo(HaveOccurred(), file)
+		switch object.GetKind() {
+		case "GatewayClass":
+			object.SetName(w.class)
+			Expect(unstructured.SetNestedField(object.Object, w.controller, "spec", "controllerName")).To(Succeed())
+		case "Gateway":
+			Expect(unstructured.SetNestedField(object.Object, w.class, "spec", "gatewayClassName")).To(Succeed())
+		}
+		objects = append(objects, object)
+	}
+}
+
+// apply applies the objects of the files as the client's user, who must not
+// write a field that does not exist.
+func (w *world) apply(c client.Client, files ...string) {
+	GinkgoHelper()
+	c = client.WithFieldValidation(c, metav1.FieldValidationStrict)
+	for _, file := range files {
+		for _, object := range w.sample(file) {
+			err := c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"))
+			Expect(err).NotTo(HaveOccurred(), "%s: %s %s", file, object.GetKind(), object.GetName())
+		}
+	}
+}
+
+// as returns a client that acts as a user in a group, as kubectl does with --as
+// and --as-group.
+func as(user, group string) client.Client {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS, config.Burst = 1000, 1000
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{group}}
+	c, err := client.New(config, client.Options{Scheme: kube.Scheme(), Mapper: kube.RESTMapper()})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
