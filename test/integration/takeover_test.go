@@ -1,0 +1,128 @@
+package integration
+
+import (
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// The specs follow docs/guides/migration-from-cloudflared.md, with its files.
+var _ = Describe("the guide to the migration from cloudflared", Ordered, ContinueOnFailure, func() {
+	var w *world
+	var written, before []byte // the document by hand, and as the API holds it
+	var id string              // of its tunnel
+	var g *gatewayv1.Gateway
+	from := func(tunnel, host, path string) string { return w.getFrom(tunnel, host, path) }
+
+	BeforeAll(func() {
+		w = newWorld()
+		w.start()
+		var err error
+		written, err = remoteDocument()
+		Expect(err).NotTo(HaveOccurred())
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "store"}})
+		g = &gatewayv1.Gateway{ObjectMeta: inNamespace("store", "store")}
+	})
+
+	BeforeEach(func() {
+		name := unique("by-hand")
+		w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, name))
+		id, _ = w.edge.TunnelID(name)
+		w.edge.SetDocument(id, written)
+		before, _ = w.edge.Document(id)
+		w.edge.Connect(id, 2)
+		w.apply(kube, migration+"20-routes.yaml", migration+"30-services.yaml")
+		Expect(from(id, "store.example.com", "/api/logo.png")).To(Equal("api"))
+		Expect(from(id, "closed.example.com", "/")).To(Equal("410"))
+	})
+
+	AfterEach(func() {
+		if exists(g) {
+			w.deleteAndWait(g)
+		}
+	})
+
+	It("shows the old Deployment as the API server takes it", func(ctx SpecContext) {
+		for _, object := range w.sample(migration + "before/deployment.yaml") {
+			strict := client.WithFieldValidation(client.NewDryRunClient(kube), "Strict")
+			Expect(strict.Create(ctx, object)).To(Succeed())
+		}
+	})
+
+	It("serves by a new tunnel while the old one serves", func() {
+		w.apply(kube, migration+"00-gateway.yaml", migration+"10-settings.yaml")
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		beside, _ := w.edge.TunnelID(w.namespace + "-store-store")
+		Expect(beside).NotTo(Equal(id))
+		Expect(fresh(g).Status.Addresses[0].Value).To(Equal(beside + ".cfargotunnel.com"))
+		for _, tunnel := range []string{id, beside} {
+			Expect(from(tunnel, "store.example.com", "/")).To(Equal("web"))
+			Expect(from(tunnel, "store.example.com", "/api/logo.png")).To(Equal("api"))
+			Expect(from(tunnel, "store.example.com", "/logo.png")).To(Equal("static"))
+			Expect(from(tunnel, "store.example.com", "/old/download/1")).To(Equal("files"))
+			Expect(from(tunnel, "x.preview.example.com", "/")).To(Equal("preview"))
+		}
+		document, _ := w.edge.Document(id)
+		Expect(document).To(MatchJSON(before), "the old one is not touched")
+
+		By("going back")
+		w.deleteAndWait(g)
+		_, ok := w.edge.TunnelID(w.namespace + "-store-store")
+		Expect(ok).To(BeFalse())
+		Expect(from(id, "store.example.com", "/")).To(Equal("web"))
+	})
+
+	It("takes over the tunnel when it may, and gives it back", func(ctx SpecContext) {
+		w.apply(kube, migration+"takeover/settings.yaml")
+		change(&v1alpha1.TunnelConfiguration{ObjectMeta: inNamespace("store", "store")}, func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Tunnel.Existing.ID = id
+		})
+		w.apply(kube, migration+"00-gateway.yaml")
+		connectors := &appsv1.Deployment{ObjectMeta: inNamespace("store", "store-"+w.class)}
+		Eventually(programmed(g)).Should(Equal("False Pending"))
+		Expect(gatewayMessage(g)()).To(ContainSubstring(state.TakeoverAnnotation))
+		w.settle(ctx)
+		document, _ := w.edge.Document(id)
+		Expect(document).To(MatchJSON(before), "nothing is written without permission")
+		Expect(exists(connectors)).To(BeFalse())
+
+		annotate(g, state.TakeoverAnnotation, "true")
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		Expect(fresh(g).Status.Addresses[0].Value).To(Equal(id+".cfargotunnel.com"), "the address stays")
+		Expect(from(id, "store.example.com", "/api/logo.png")).To(Equal("api"))
+		Expect(from(id, "store.example.com", "/logo.png")).To(Equal("static"))
+		Expect(from(id, "closed.example.com", "/")).To(Equal("404"), "it has no equivalent")
+		Eventually(exists).WithArguments(connectors).Should(BeTrue())
+
+		By("putting the old document back while the Gateway is paused")
+		annotate(g, state.PausedAnnotation, "true")
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("paused"))
+		w.edge.SetDocument(id, written)
+		annotate(g, "example.com/look", "again")
+		w.settle(ctx)
+		Expect(from(id, "closed.example.com", "/")).To(Equal("410"))
+
+		By("letting the tunnel go")
+		w.deleteAndWait(g)
+		Expect(exists(connectors)).To(BeFalse())
+		Expect(from(id, "closed.example.com", "/")).To(Equal("410"))
+		document, _ = w.edge.Document(id)
+		Expect(document).To(MatchJSON(before))
+	})
+})
+
+// annotate puts an annotation on the Gateway.
+func annotate(g *gatewayv1.Gateway, name, value string) {
+	GinkgoHelper()
+	change(g, func(g *gatewayv1.Gateway) { g.Annotations[name] = value })
+}
