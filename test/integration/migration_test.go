@@ -258,6 +258,32 @@ func TestOrderOfCloudflared(t *testing.T) {
 	}
 }
 
+// Two listeners of one hostname give two paths settings of their own.
+func TestSettingsOfTwoPaths(t *testing.T) {
+	before := `{"ingress":[
+		{"hostname":"a.example.com","path":"^/api(/|$)","service":"http://one.ns.svc.cluster.local:80","originRequest":{"connectTimeout":3}},
+		{"hostname":"a.example.com","service":"http://two.ns.svc.cluster.local:80","originRequest":{"connectTimeout":9}},
+		{"service":"http_status:404"}]}`
+	settings := `---
+apiVersion: tunnelgateway.dev/v1alpha1
+kind: TunnelConfiguration
+metadata: {name: s, namespace: ns}
+spec:
+  listenerConfigurations:
+  - {protocolPort: "HTTPS:443", hostname: a.example.com, originRequest: {connectTimeout: 3s}}
+  - {protocolPort: "HTTP:80", hostname: a.example.com, originRequest: {connectTimeout: 9s}}
+`
+	after := objects(settings + route("api", "secure", "  - matches: [{path: {type: PathPrefix, value: /api}}]\n    backendRefs: [{name: one, port: 80}]\n") +
+		route("rest", "exact", "  - backendRefs: [{name: two, port: 80}]\n"))
+	after = strings.Replace(after, "  listeners:\n", `  infrastructure: {parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, name: s}}
+  listeners:
+  - {name: secure, hostname: a.example.com, port: 443, protocol: HTTPS}
+`, 1)
+	if diff := cmp.Diff([]string(nil), differing(t, before, after, "a.example.com")); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // rulesOf returns a document of the rules.
 func rulesOf(rules string) string { return `{"ingress":[` + rules + `,{"service":"http_status:404"}]}` }
 

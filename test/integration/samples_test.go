@@ -6,6 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -69,4 +72,42 @@ func as(user, group string) client.Client {
 	c, err := client.New(config, client.Options{Scheme: kube.Scheme(), Mapper: kube.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	return c
+}
+
+// What a guide shows of a manifest stands in a file of its samples, line by
+// line, and it leads to every file.
+func TestGuidesShowTheirSamples(t *testing.T) {
+	shown := regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
+	for _, guide := range []string{"multi-tenancy", "migration-from-cloudflared"} {
+		text, err := os.ReadFile(filepath.Join("../../docs/guides", guide+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Join(samples, guide)
+		var files strings.Builder
+		err = filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			if !strings.Contains(string(text), "("+path+")") { // both folders are as deep
+				t.Errorf("%s does not lead to %s", guide, path)
+			}
+			content, err := os.ReadFile(path)
+			files.Write(content)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := shown.FindAllStringSubmatch(string(text), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s shows nothing", guide)
+		}
+		for _, block := range blocks {
+			lines := strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n")
+			if !strings.Contains("\n"+files.String(), lines) {
+				t.Errorf("%s shows what is in no file:\n%s", guide, lines)
+			}
+		}
+	}
 }
