@@ -77,6 +77,19 @@ func (a answers) answer(host, path string) (int, string) {
 // planned returns the document that the manifests give.
 func planned(t *testing.T, text string, paths ...string) []byte {
 	t.Helper()
+	made := planOf(t, text, paths...)
+	if len(made.Gateways) != 1 || !made.Good() {
+		t.Fatalf("the plan has %d Gateways, good: %t", len(made.Gateways), made.Good())
+	}
+	document, err := json.Marshal(made.Gateways[0].Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+func planOf(t *testing.T, text string, paths ...string) *plan.Plan {
+	t.Helper()
 	files, err := state.FromFiles(paths, manifest.Options{Stdin: strings.NewReader(text)}, config.DefaultControllerName, config.DefaultClassName)
 	if err != nil {
 		t.Fatal(err)
@@ -86,14 +99,7 @@ func planned(t *testing.T, text string, paths ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(made.Gateways) != 1 || !made.Good() {
-		t.Fatalf("the plan has %d Gateways, good: %t", len(made.Gateways), made.Good())
-	}
-	document, err := json.Marshal(made.Gateways[0].Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return document
+	return made
 }
 
 // remoteDocument returns what a configuration file of cloudflared says as the
@@ -161,6 +167,22 @@ func TestMigratedSamplesAnswerAsBefore(t *testing.T) {
 	}
 	if len(used) != len(before.document.Ingress) {
 		t.Errorf("the requests meet %d of %d rules", len(used), len(before.document.Ingress))
+	}
+}
+
+// The guide shows the rules as plan prints them.
+func TestGuideShowsThePlan(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guides/migration-from-cloudflared.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	if err := planOf(t, "", filepath.Join(samples, migration)).WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	_, rules, ok := strings.Cut(table.String(), "  #  ")
+	if !ok || !strings.Contains(string(guide), rules) {
+		t.Errorf("the guide lacks\n%s", rules)
 	}
 }
 

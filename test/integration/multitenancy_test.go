@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"path/filepath"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,6 +16,19 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 )
+
+// The guide says that plan finds one thing wrong.
+func TestOnlyTheCertificateIsMissing(t *testing.T) {
+	for _, listener := range planOf(t, "", filepath.Join(samples, "multi-tenancy")).Gateways[0].Listeners {
+		want := ""
+		if listener.Owner.Name == "orders-secure" {
+			want = string(gatewayv1.ListenerReasonInvalidCertificateRef)
+		}
+		if listener.Reason != want {
+			t.Errorf("%s: %q, want %q", listener.Hostname, listener.Reason, want)
+		}
+	}
+}
 
 // The specs follow docs/guides/multi-tenancy.md, with its files.
 var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func() {
