@@ -82,15 +82,19 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 			Expect(orders.Create(ctx, object)).To(Succeed())
 		}
 		Eventually(get).WithArguments("more.orders.example.com").Should(Equal("cart"))
-		set.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("other.orders.example.com"))
-		Expect(orders.Patch(ctx, set, client.Merge)).To(Succeed())
-		route.Spec.Rules[0].BackendRefs = nil
-		Expect(orders.Patch(ctx, route, client.Merge)).To(Succeed())
+		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(orders, set, func(s *gatewayv1.ListenerSet) {
+			s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("other.orders.example.com"))
+		}).Should(Succeed())
+		Eventually(changeAs[*gatewayv1.HTTPRoute]).WithArguments(orders, route, func(r *gatewayv1.HTTPRoute) {
+			r.Labels = map[string]string{"example.com/tier": "web"}
+		}).Should(Succeed())
+		Eventually(get).WithArguments("other.orders.example.com").Should(Equal("cart"))
 		Expect(orders.List(ctx, &gatewayv1.GRPCRouteList{}, client.InNamespace("orders"))).To(Succeed())
 		for _, object := range []client.Object{set, route, grpc} {
 			Expect(orders.Delete(ctx, object)).To(Succeed())
 		}
-		Eventually(get).WithArguments("more.orders.example.com").Should(Equal("404"))
+		Eventually(get).WithArguments("other.orders.example.com").Should(Equal("404"))
+		Expect(get("more.orders.example.com")).To(Equal("404"))
 	})
 
 	DescribeTable("forbids a team", func(ctx SpecContext, try attempt) {
@@ -212,9 +216,12 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 
 		By("looking at changes too, and not at the controller's statuses")
 		set := teamSet("journal", "journal", "", 80)
-		fresh(set).Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("*.orders.example.com"))
-		Expect(journal.Update(ctx, set)).To(MatchError(ContainSubstring(outside)))
-		Expect(journal.Update(ctx, fresh(set))).To(Succeed())
+		take := func(s *gatewayv1.ListenerSet) {
+			s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("*.orders.example.com"))
+		}
+		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, take).Should(MatchError(ContainSubstring(outside)))
+		label := func(s *gatewayv1.ListenerSet) { s.Labels = map[string]string{"example.com/tier": "web"} }
+		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, label).Should(Succeed())
 		w.apply(orders, guide+"40-orders.yaml")
 		w.apply(as("jo", "journal-team"), guide+"50-journal.yaml")
 		last := teamSet("orders", "last", "last.orders.example.com", 80)

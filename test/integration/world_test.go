@@ -89,13 +89,17 @@ func fresh[T client.Object](object T) T {
 // change reads the object, changes it and writes it.
 func change[T client.Object](object T, how func(T)) {
 	GinkgoHelper()
-	Eventually(func() error {
-		if err := kube.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
-		how(object)
-		return kube.Update(context.Background(), object)
-	}).Should(Succeed())
+	Eventually(changeAs[T]).WithArguments(kube, object, how).Should(Succeed())
+}
+
+// changeAs tries once, as the client's user. Somebody else may write the object
+// in between.
+func changeAs[T client.Object](c client.Client, object T, how func(T)) error {
+	if err := c.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	how(object)
+	return c.Update(context.Background(), object)
 }
 
 func (w *world) meta(name string) metav1.ObjectMeta {
