@@ -18,20 +18,16 @@ const (
 	etcdModule       = "go.etcd.io/etcd/server/v3"
 )
 
-// command is one program of the control plane.
-type command struct{ name, importPath string }
-
-var commands = []command{
-	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{controllersName, "k8s.io/kubernetes/cmd/" + controllersName},
-	{"etcd", etcdModule},
-}
-
+// controlPlane are the programs that a cluster runs.
 var controlPlane = programs.Set{
 	Name:     "control plane",
 	Module:   "test/cluster/binaries",
 	Takes:    "about six minutes",
-	Programs: controlPlanePrograms(),
+	Programs: []programs.Program{
+		{Name: "kube-apiserver", ImportPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
+		{Name: controllersName, ImportPath: "k8s.io/kubernetes/cmd/" + controllersName},
+		{Name: "etcd", ImportPath: etcdModule},
+	},
 	Requires: []string{kubernetesModule, etcdModule},
 	Plan: func(versions map[string]string) programs.Plan {
 		kubernetes, etcd := versions[kubernetesModule], versions[etcdModule]
@@ -41,14 +37,6 @@ var controlPlane = programs.Set{
 			Flags: buildFlags(kubernetes),
 		}
 	},
-}
-
-func controlPlanePrograms() []programs.Program {
-	all := make([]programs.Program, len(commands))
-	for i, c := range commands {
-		all[i] = programs.Program{Name: c.name, ImportPath: c.importPath}
-	}
-	return all
 }
 
 // Binaries returns the directory that holds kube-apiserver,

@@ -32,8 +32,8 @@ func newWorkspace(binaries string) (_ *workspace, err error) {
 			return nil, err
 		}
 	}
-	for _, c := range commands {
-		if w.programs[c.name], err = tether.Tie(filepath.Join(binaries, c.name)); err != nil {
+	for _, program := range controlPlane.Programs {
+		if w.programs[program.Name], err = tether.Tie(filepath.Join(binaries, program.Name)); err != nil {
 			return nil, err
 		}
 	}
