@@ -12,9 +12,15 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=gateway-api
-// +kubebuilder:printcolumn:name="Account",type=string,JSONPath=`.spec.account.accountID`
-// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.connector.replicas`
-// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mergingMode`
+// +kubebuilder:printcolumn:name="Account",type=string,JSONPath=`.spec.account.accountID`,description="The Cloudflare account; empty means the controller's"
+// +kubebuilder:printcolumn:name="Tunnel",type=string,JSONPath=`.spec.tunnel.name`,description="The name of the tunnel; empty means that of the Gateway"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.connector.replicas`,description="How many connectors run; empty means two, or that they are autoscaled"
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mergingMode`,description="Whose value stands where the GatewayClass and the Gateway set one"
+// +kubebuilder:printcolumn:name="Existing",type=string,priority=1,JSONPath=`.spec.tunnel.existing.id`,description="The tunnel that is adopted"
+// +kubebuilder:printcolumn:name="On-Deletion",type=string,priority=1,JSONPath=`.spec.tunnel.deletionPolicy`,description="What becomes of the tunnel when its Gateway is deleted"
+// +kubebuilder:printcolumn:name="Autoscaled-To",type=integer,priority=1,JSONPath=`.spec.connector.autoscaling.maxReplicas`,description="How many connectors there may be at most"
+// +kubebuilder:printcolumn:name="Protocol",type=string,priority=1,JSONPath=`.spec.connector.protocol`,description="How connectors connect to Cloudflare"
+// +kubebuilder:printcolumn:name="Token-Secret",type=string,priority=1,JSONPath=`.spec.account.apiTokenSecretRef.name`,description="The Secret with the API token"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type TunnelConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
