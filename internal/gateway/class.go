@@ -43,6 +43,7 @@ var supportedFeatures = []features.FeatureName{
 	features.SupportGatewayInfrastructure,
 	features.SupportGatewayPort8080,
 	features.SupportHTTPRouteBackendProtocolWebSocket,
+	features.SupportHTTPRouteDestinationPortMatching,
 	features.SupportHTTPRouteNamedRouteRule,
 	features.SupportListenerSet,
 }

@@ -115,7 +115,7 @@ func TestBuildClassFeatures(t *testing.T) {
 	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}})
 	want := []gatewayv1.SupportedFeature{
 		{Name: "Gateway"}, {Name: "GatewayAddressEmpty"}, {Name: "GatewayHTTPListenerIsolation"}, {Name: "GatewayInfrastructure"},
-		{Name: "GatewayPort8080"}, {Name: "HTTPRoute"}, {Name: "HTTPRouteBackendProtocolWebSocket"},
+		{Name: "GatewayPort8080"}, {Name: "HTTPRoute"}, {Name: "HTTPRouteBackendProtocolWebSocket"}, {Name: "HTTPRouteDestinationPortMatching"},
 		{Name: "HTTPRouteNamedRouteRule"}, {Name: "ListenerSet"}, {Name: "ReferenceGrant"},
 	}
 	if diff := cmp.Diff(want, status.SupportedFeatures); diff != "" {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -169,6 +170,10 @@ func edgeCertificate(t *testing.T) *tls.Config {
 // startController runs the controller as a user would.
 func (b *bed) startController(t *testing.T, program, api, log string) {
 	out, err := os.Create(log)
+	must(t, err)
+	tied, err := tether.New("controller")
+	stop(t, err, func() error { return tied.Cut() })
+	program, err = tied.Tie(program)
 	must(t, err)
 	command := exec.Command(program, "controller", "--kubeconfig="+b.kubeconfig,
 		"--cluster-id=conformance", "--leader-election=false", "--metrics-address=0", "--health-address=0")

@@ -60,7 +60,7 @@ func TestConformance(t *testing.T) {
 			t.Run(name, func(t *testing.T) { list.judge(t, name, got, e.Elapsed, output[run+name]) })
 		}
 	}
-	only := flag.Lookup("run-test").Value.String()
+	only := onlyTest()
 	for _, name := range testNames() {
 		if list.expected(name) != notRun && seen[name] == "" && (only == "" || only == name) {
 			t.Errorf("%s did not run; the log of the suite is %s", name, log.Name())

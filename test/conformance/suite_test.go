@@ -42,23 +42,28 @@ func TestSuite(t *testing.T) {
 	}
 	list := readExceptions(t)
 	edge := reach(t)
+	run := func(run string, f func(*testing.T)) {
+		if only := onlyTest(); only == "" || list.runsIn(only) == run {
+			t.Run(run, f)
+		}
+	}
 
-	t.Run(claimedRun, func(t *testing.T) {
+	run(claimedRun, func(t *testing.T) {
 		o := options(t, edge)
 		o.SkipTests = append(o.SkipTests, list.with(passes, fails, notRun)...)
 		o.ReportOutputPath = os.Getenv(reportVariable)
 		o.CleanupBaseResources = false // the runs after it take them over
 		official.RunConformanceWithOptions(t, o)
 	})
-	for _, name := range list.with(passes) {
-		t.Run(byNameRun, func(t *testing.T) {
+	run(byNameRun, func(t *testing.T) {
+		for _, name := range list.with(passes) {
 			o := options(t, edge)
 			o.RunTest = name
 			o.CleanupBaseResources = false
 			official.RunConformanceWithOptions(t, o)
-		})
-	}
-	t.Run(unclaimedRun, func(t *testing.T) {
+		}
+	})
+	run(unclaimedRun, func(t *testing.T) {
 		o := options(t, edge)
 		o.TimeoutConfig = impatient()
 		o.SupportedFeatures = featuresOf(list.with(fails))
@@ -66,6 +71,9 @@ func TestSuite(t *testing.T) {
 		official.RunConformanceWithOptions(t, o)
 	})
 }
+
+// onlyTest is the one test that the suite's own flag asks for, or "".
+func onlyTest() string { return flag.Lookup("run-test").Value.String() }
 
 // reach starts the test bed, unless there is a cluster already, and returns how
 // its tunnels are reached.
