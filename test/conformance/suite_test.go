@@ -57,10 +57,12 @@ func TestSuite(t *testing.T) {
 	})
 	run(byNameRun, func(t *testing.T) {
 		for _, name := range list.with(passes) {
-			o := options(t, edge)
-			o.RunTest = name
-			o.CleanupBaseResources = false
-			official.RunConformanceWithOptions(t, o)
+			t.Run(name, func(t *testing.T) {
+				o := options(t, edge)
+				o.RunTest = name
+				o.CleanupBaseResources = false
+				official.RunConformanceWithOptions(t, o)
+			})
 		}
 	})
 	run(unclaimedRun, func(t *testing.T) {
