@@ -66,10 +66,18 @@ type Access struct {
 // Hash identifies the modelled part of the document: two configurations with
 // the same hash make the connector do the same.
 func (c Configuration) Hash() string {
+	sum := sha256.Sum256(c.document())
+	return hex.EncodeToString(sum[:])
+}
+
+// Size returns how many bytes the modelled part of the document has as JSON.
+func (c Configuration) Size() int { return len(c.document()) }
+
+// document is the modelled part as JSON.
+func (c Configuration) document() []byte {
 	if c.Ingress == nil {
 		c.Ingress = []IngressRule{}
 	}
 	document, _ := json.Marshal(c) // strings, integers and booleans always marshal
-	sum := sha256.Sum256(document)
-	return hex.EncodeToString(sum[:])
+	return document
 }

@@ -92,6 +92,12 @@ func budgetOf(token string) *budget {
 // when the priority's terms allow that. When the turn would be after latest, it
 // returns a [*provider.RateLimitedError] at once.
 func (b *budget) take(ctx context.Context, latest time.Time) error {
+	began, waited := time.Now(), false
+	defer func() {
+		if waited {
+			provider.Waited(ctx, time.Since(began))
+		}
+	}()
 	for ctx.Err() == nil {
 		now := time.Now()
 		turn, err := b.turn(ctx, now, latest)
@@ -101,6 +107,7 @@ func (b *budget) take(ctx context.Context, latest time.Time) error {
 		if !turn.After(now) {
 			return nil
 		}
+		waited = true
 		sleep(ctx, turn.Sub(now)) // others may be quicker then, or a hold begin
 	}
 	return ctx.Err()

@@ -1,0 +1,157 @@
+package metrics
+
+// Operation is a method of the provider.
+type Operation string
+
+// The operations.
+const (
+	FindTunnel    Operation = "find_tunnel"
+	ListTunnels   Operation = "list_tunnels"
+	EnsureTunnel  Operation = "ensure_tunnel"
+	ReadDocument  Operation = "read_configuration"
+	WriteDocument Operation = "write_configuration"
+	ReadToken     Operation = "read_token"
+	DeleteTunnel  Operation = "delete_tunnel"
+)
+
+// ErrorKind says what a pass over a Gateway, or a part of it, failed at.
+type ErrorKind string
+
+// The kinds of errors.
+const (
+	ErrorKubernetes      ErrorKind = "kubernetes"
+	ErrorUnauthorized    ErrorKind = "unauthorized"
+	ErrorRateLimited     ErrorKind = "rate_limited"
+	ErrorUnavailable     ErrorKind = "unavailable"
+	ErrorInvalid         ErrorKind = "invalid_document"
+	ErrorNotFound        ErrorKind = "not_found"
+	ErrorConnected       ErrorKind = "connected"
+	ErrorCredentials     ErrorKind = "credentials"
+	ErrorDriftFight      ErrorKind = "drift_fight"
+	ErrorForeignDocument ErrorKind = "foreign_document"
+	ErrorTunnelConflict  ErrorKind = "tunnel_conflict"
+	ErrorObjectTaken     ErrorKind = "object_taken"
+	ErrorHeld            ErrorKind = "held"
+	ErrorDeletion        ErrorKind = "deletion_blocked"
+	ErrorOther           ErrorKind = "other"
+)
+
+// ListenerState is what a listener's conditions come to.
+type ListenerState string
+
+// The states of listeners.
+const (
+	ListenerProgrammed ListenerState = "programmed"
+	ListenerPending    ListenerState = "pending"
+	ListenerConflicted ListenerState = "conflicted"
+	ListenerUnresolved ListenerState = "unresolved"
+	ListenerRejected   ListenerState = "rejected"
+)
+
+// SetState is what the conditions of a ListenerSet come to.
+type SetState string
+
+// The states of ListenerSets.
+const (
+	SetProgrammed SetState = "programmed"
+	SetPending    SetState = "pending"
+	SetRejected   SetState = "rejected"
+)
+
+// RouteState is what the conditions of a route come to, over all of its parents
+// at one Gateway.
+type RouteState string
+
+// The states of routes.
+const (
+	RouteAccepted   RouteState = "accepted"
+	RoutePartial    RouteState = "partially_invalid"
+	RouteUnresolved RouteState = "unresolved"
+	RouteRejected   RouteState = "rejected"
+)
+
+// Label is a label of a metric.
+type Label struct {
+	Name string
+	// Help says what its values are.
+	Help string
+	// Values are those that it can have, where they are few, with what each of
+	// them means.
+	Values []Value
+}
+
+// Value is one value of a label.
+type Value struct{ Name, Help string }
+
+// The labels.
+var (
+	labelNamespace = Label{Name: "namespace", Help: "the namespace of the Gateway"}
+	labelGateway   = Label{Name: "gateway", Help: "the name of the Gateway"}
+
+	labelOperation = Label{Name: "operation", Help: "what the provider was asked for", Values: []Value{
+		{string(FindTunnel), "look up a tunnel by its name"},
+		{string(ListTunnels), "list all tunnels of an account"},
+		{string(EnsureTunnel), "find a tunnel or create it"},
+		{string(ReadDocument), "read a tunnel's configuration"},
+		{string(WriteDocument), "replace a tunnel's configuration: a push"},
+		{string(ReadToken), "read the token with which connectors run"},
+		{string(DeleteTunnel), "delete a tunnel"},
+	}}
+	labelResult = Label{Name: "result", Help: "what came of it", Values: []Value{
+		{resultSuccess, "it was done"},
+		{resultNotFound, "there is no such tunnel, which can be the answer that was hoped for"},
+		{resultUnauthorized, "the API refuses the token"},
+		{resultRateLimited, "the API answered 429, or calls are held back after it did"},
+		{resultDeferred, "the token's own budget of requests is spent: nothing was sent, and the call comes back at its turn"},
+		{resultUnavailable, "no connection, no answer in time, or a status of 500 and above"},
+		{resultInvalid, "the API, or the connector, would reject the document"},
+		{resultConnected, "the tunnel still has running connectors"},
+		{resultCanceled, "the controller ended, or gave the call up"},
+		{resultError, "anything else that the API declined"},
+	}}
+	labelPriority = Label{Name: "priority", Help: "what the calls are for, in the order in which they get the budget", Values: []Value{
+		{"change", "something that somebody changed and waits for"},
+		{"deletion", "letting go of a tunnel"},
+		{"start", "reading back what the API holds after a start"},
+		{"drift", "reading back, now and then, what nobody is known to have changed"},
+	}}
+	labelWait = Label{Name: "wait", Help: "where the wait was spent", Values: []Value{
+		{waitCall, "in the call, which was made then"},
+		{waitQueue, "in the queue: the call was turned away, and the time is what it was told to wait"},
+	}}
+	labelListenerState = Label{Name: "state", Help: "what its conditions come to", Values: []Value{
+		{string(ListenerProgrammed), "in effect at the tunnel"},
+		{string(ListenerPending), "valid, and not in effect yet, or not any more as it should be"},
+		{string(ListenerConflicted), "another listener holds its hostname"},
+		{string(ListenerUnresolved), "what it refers to does not resolve"},
+		{string(ListenerRejected), "not accepted for another reason"},
+	}}
+	labelSetState = Label{Name: "state", Help: "what its conditions come to", Values: []Value{
+		{string(SetProgrammed), "at least one of its listeners serves, and is in effect"},
+		{string(SetPending), "accepted, and not in effect yet, or not any more as it should be"},
+		{string(SetRejected), "not allowed, or none of its listeners serves"},
+	}}
+	labelRouteState = Label{Name: "state", Help: "the worst of what its conditions say about the Gateway and its ListenerSets", Values: []Value{
+		{string(RouteAccepted), "accepted as it is"},
+		{string(RoutePartial), "accepted, but for matches that a tunnel cannot express"},
+		{string(RouteUnresolved), "accepted, but a backend does not resolve"},
+		{string(RouteRejected), "not accepted by one of them"},
+	}}
+	labelErrorKind = Label{Name: "kind", Help: "what was failed at", Values: []Value{
+		{string(ErrorKubernetes), "reading from or writing to the API server"},
+		{string(ErrorUnauthorized), "Cloudflare refuses the API token"},
+		{string(ErrorRateLimited), "Cloudflare admits no more requests for a while"},
+		{string(ErrorUnavailable), "Cloudflare cannot be reached, or does not answer as it should"},
+		{string(ErrorInvalid), "the document is refused"},
+		{string(ErrorNotFound), "a tunnel that should be there is not"},
+		{string(ErrorConnected), "a tunnel cannot be deleted because connectors still run"},
+		{string(ErrorCredentials), "there is no usable API token, or no account"},
+		{string(ErrorDriftFight), "somebody else keeps changing the configuration, so it is not written any more"},
+		{string(ErrorForeignDocument), "an adopted tunnel holds a configuration that nobody has permitted to replace"},
+		{string(ErrorTunnelConflict), "the tunnel is, or may be, another's than this Gateway's; or is in another account"},
+		{string(ErrorObjectTaken), "a Secret or another object of the wanted name is not the Gateway's"},
+		{string(ErrorHeld), "another controller has not let go of the Gateway"},
+		{string(ErrorDeletion), "the deletion waits for somebody: the Gateway is paused, or its deletion policy is none"},
+		{string(ErrorOther), "anything else"},
+	}}
+)
