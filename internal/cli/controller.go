@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/pprof" // #nosec G108 -- what it registers by itself is not served
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
@@ -22,11 +26,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tracing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 )
@@ -75,6 +82,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Info("traces are not sent", "cause", err.Error()) }))
 	kube, err := restConfig(c.Kubernetes)
 	if err != nil {
 		return err
@@ -87,18 +95,12 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := controller.Setup(ctx, m, controller.Options{
-		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
-		ClusterDomain:  c.Gateway.ClusterDomain,
-		ClusterID:      clusterID,
-		Account:        account(c.Cloudflare),
-		Open: func(id, token string) (provider.Provider, error) {
-			return cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL})
-		},
-		Workers:           c.Gateway.Workers,
-		DriftInterval:     c.Gateway.DriftInterval,
-		InventoryInterval: c.Gateway.InventoryInterval,
-	}); err != nil {
+	tracer, flush, err := tracing.Start(ctx, c.Serving.TracingEndpoint, version)
+	if err != nil {
+		return err
+	}
+	defer endTraces(logger, flush)
+	if err := controller.Setup(ctx, m, options(c, clusterID, metrics.New(ctrlmetrics.Registry), tracer)); err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CRDs of the Gateway API, v1.5 or later, or those of config/crd are not installed: %w", err)
 		}
@@ -109,6 +111,36 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", clusterID)
 	return m.Start(ctx)
+}
+
+// options are the reconcilers' part of the configuration.
+func options(c *config.Config, clusterID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
+	return controller.Options{
+		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
+		ClusterDomain:  c.Gateway.ClusterDomain,
+		ClusterID:      clusterID,
+		Account:        account(c.Cloudflare),
+		Open: func(id, token string) (provider.Provider, error) {
+			p, err := cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL})
+			if err != nil {
+				return nil, err
+			}
+			return recorded.Meter(p), nil
+		},
+		Workers:           c.Gateway.Workers,
+		DriftInterval:     c.Gateway.DriftInterval,
+		InventoryInterval: c.Gateway.InventoryInterval,
+		Metrics:           recorded,
+		Tracer:            tracer,
+	}
+}
+
+// endTraces sends the last traces. A collector that does not take them stops
+// nobody.
+func endTraces(logger logr.Logger, flush func() error) {
+	if err := flush(); err != nil {
+		logger.Info("the last traces were not sent", "cause", err.Error())
+	}
 }
 
 // account says where tunnels are by default. A validated configuration has one source
@@ -128,7 +160,7 @@ func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manage
 		LeaderElectionID:              c.Kubernetes.LeaderElectionID,
 		LeaderElectionNamespace:       c.Kubernetes.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       metricsserver.Options{BindAddress: c.Serving.MetricsAddress},
+		Metrics:                       metricsOptions(c.Serving),
 		HealthProbeBindAddress:        c.Serving.HealthAddress,
 		// Secrets are read one by one and not cached.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
@@ -141,6 +173,21 @@ func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manage
 		return nil, err
 	}
 	return m, m.AddReadyzCheck("ping", healthz.Ping)
+}
+
+// metricsOptions say what is served on the metrics address.
+func metricsOptions(s config.Serving) metricsserver.Options {
+	o := metricsserver.Options{BindAddress: s.MetricsAddress}
+	if s.Pprof {
+		// Not pprof.Cmdline: the API token may be among the flags.
+		o.ExtraHandlers = map[string]http.Handler{
+			"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+			"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+			"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+			"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+		}
+	}
+	return o
 }
 
 func restConfig(k config.Kubernetes) (*rest.Config, error) {

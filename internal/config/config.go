@@ -83,8 +83,13 @@ type Kubernetes struct {
 type Serving struct {
 	MetricsAddress string
 	HealthAddress  string
-	LogLevel       string
-	LogFormat      string
+	// Pprof serves profiles on the metrics address.
+	Pprof bool
+	// TracingEndpoint is the URL of the collector that gets traces; none when
+	// empty.
+	TracingEndpoint string
+	LogLevel        string
+	LogFormat       string
 }
 
 // Levels and formats of the log.
@@ -231,9 +236,31 @@ func (s *Serving) validate() error {
 	return errors.Join(
 		checkAddress("metrics-address", s.MetricsAddress),
 		checkAddress("health-address", s.HealthAddress),
+		s.checkPprof(),
+		checkCollector("tracing-endpoint", s.TracingEndpoint),
 		oneOf("log-level", s.LogLevel, LogLevels),
 		oneOf("log-format", s.LogFormat, LogFormats),
 	)
+}
+
+func (s *Serving) checkPprof() error {
+	if s.Pprof && s.MetricsAddress == "0" {
+		return invalid("pprof", "needs a --metrics-address that is served")
+	}
+	return nil
+}
+
+// checkCollector takes "http://host:port", the same with https, and nothing.
+func checkCollector(flag, endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Hostname() == "" || u.Port() == "" ||
+		*u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
+		return invalid(flag, "is not of the form http://host:port or https://host:port")
+	}
+	return nil
 }
 
 // checkAddress takes "host:port", and "0" for not serving at all.

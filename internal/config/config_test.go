@@ -81,6 +81,8 @@ var other = map[string]string{
 	"leader-election-namespace":   "system",
 	"metrics-address":             "0",
 	"health-address":              "127.0.0.1:9000",
+	"pprof":                       "true",
+	"tracing-endpoint":            "http://collector:4317",
 	"log-level":                   "debug",
 	"log-format":                  "console",
 }

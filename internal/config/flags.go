@@ -71,6 +71,8 @@ func (s *Serving) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("serving", pflag.ContinueOnError)
 	f.StringVar(&s.MetricsAddress, "metrics-address", ":8080", "`address` that serves /metrics, or 0")
 	f.StringVar(&s.HealthAddress, "health-address", ":8081", "`address` that serves /healthz and /readyz, or 0")
+	f.BoolVar(&s.Pprof, "pprof", false, "serve profiles under /debug/pprof/ on the metrics address, to whoever reaches it")
+	f.StringVar(&s.TracingEndpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector that gets a trace of every pass over a Gateway, by OTLP over gRPC: http://host:4317, or https:// for TLS (default none)")
 	f.StringVar(&s.LogLevel, "log-level", "info", "least `level` that is logged: "+strings.Join(LogLevels, ", "))
 	f.StringVar(&s.LogFormat, "log-format", "json", "`format` of the log: "+strings.Join(LogFormats, ", "))
 	return f

@@ -72,12 +72,15 @@ func (ts *tunnels) stickToHTTP2(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 
 // connectorsReady says how ready the Gateway's connectors are.
 func (ts *tunnels) connectorsReady(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, settings *gateway.Settings) (*gateway.Readiness, error) {
-	if t.connectors.cause != "" {
-		return &gateway.Readiness{Status: metav1.ConditionFalse, Reason: "Failed", Message: t.connectors.cause}, nil
-	}
 	wanted := false
 	if settings != nil {
 		wanted = settings.Spec.Connector == nil || ptr.Deref(settings.Spec.Connector.Enabled, true)
 	}
-	return ts.connectors.ready(ctx, g, wanted)
+	ready, err := ts.connectors.ready(ctx, g, wanted)
+	if err != nil || t.connectors.cause == "" {
+		return ready, err
+	}
+	failed := ptr.Deref(ready, gateway.Readiness{})
+	failed.Status, failed.Reason, failed.Message = metav1.ConditionFalse, "Failed", t.connectors.cause
+	return &failed, nil
 }

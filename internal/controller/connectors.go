@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -243,7 +244,11 @@ func (c *connectors) ready(ctx context.Context, g *gatewayv1.Gateway, wanted boo
 		return nil, fmt.Errorf("reading Deployment %s: %w", objectKey(g), err)
 	}
 	status, reason, message := connector.Ready(deployment)
-	return &gateway.Readiness{Status: status, Reason: reason, Message: message}, nil
+	ready := &gateway.Readiness{Status: status, Reason: reason, Message: message, Wanted: 1}
+	if deployment != nil {
+		ready.Wanted, ready.Available = ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status.AvailableReplicas
+	}
+	return ready, nil
 }
 
 // stop ends the Gateway's connectors. When it is to wait, it returns a

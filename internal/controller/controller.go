@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -48,6 +50,10 @@ type Options struct {
 	// InventoryInterval is how often all tunnels are listed, to notice those
 	// that are missing and tokens that were replaced.
 	InventoryInterval time.Duration
+	// Metrics are told of every pass over a Gateway.
+	Metrics *metrics.Metrics
+	// Tracer gets a span for every pass, and for its steps.
+	Tracer trace.Tracer
 }
 
 // Setup adds the indexes, the watches and both reconcilers to the manager.
@@ -79,6 +85,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, holdsToken: ts.accounts.reads}
 	r := newReconciler(m, o, writer, ts)
+	notice := r.observer.changes.notice
 	r.overlaps = &overlaps{all: w.fromOurs, wake: wake, hostnames: gateway.NewHostnames()}
 	if err := m.Add(&inventory{tunnels: r.tunnels, interval: o.InventoryInterval, wake: wake}); err != nil {
 		return err
@@ -87,20 +94,20 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		Named("gateway").
 		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
 		WithLogConstructor(logConstructor(m.GetLogger())).
-		Watches(&gatewayv1.Gateway{}, enqueue(w.fromGateway)).
-		Watches(&gatewayv1.GatewayClass{}, enqueue(w.fromClass)).
-		Watches(&gatewayv1.ListenerSet{}, enqueue(w.fromListenerSet)).
-		Watches(&gatewayv1.HTTPRoute{}, enqueue(w.fromRoute)).
-		Watches(&gatewayv1.GRPCRoute{}, enqueue(w.fromRoute)).
-		Watches(&gatewayv1beta1.ReferenceGrant{}, enqueue(w.fromGrant)).
-		WatchesMetadata(&corev1.Secret{}, enqueue(w.fromSecret)).
-		Watches(&corev1.Namespace{}, enqueue(w.fromNamespace), builder.WithPredicates(labelsChanged)).
-		Watches(&corev1.Service{}, enqueue(w.fromService), builder.WithPredicates(serviceChanged)).
-		Watches(&discoveryv1.EndpointSlice{}, enqueue(w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
-		Watches(&v1alpha1.TunnelConfiguration{}, enqueue(w.fromConfiguration)).
+		Watches(&gatewayv1.Gateway{}, enqueue(notice, w.fromGateway)).
+		Watches(&gatewayv1.GatewayClass{}, enqueue(notice, w.fromClass)).
+		Watches(&gatewayv1.ListenerSet{}, enqueue(notice, w.fromListenerSet)).
+		Watches(&gatewayv1.HTTPRoute{}, enqueue(notice, w.fromRoute)).
+		Watches(&gatewayv1.GRPCRoute{}, enqueue(notice, w.fromRoute)).
+		Watches(&gatewayv1beta1.ReferenceGrant{}, enqueue(notice, w.fromGrant)).
+		WatchesMetadata(&corev1.Secret{}, enqueue(notice, w.fromSecret)).
+		Watches(&corev1.Namespace{}, enqueue(notice, w.fromNamespace), builder.WithPredicates(labelsChanged)).
+		Watches(&corev1.Service{}, enqueue(notice, w.fromService), builder.WithPredicates(serviceChanged)).
+		Watches(&discoveryv1.EndpointSlice{}, enqueue(notice, w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
+		Watches(&v1alpha1.TunnelConfiguration{}, enqueue(notice, w.fromConfiguration)).
 		WatchesRawSource(source.TypedChannel(wakeups, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add}))
 	for _, object := range ConnectorObjects() {
-		controller = controller.Watches(object, enqueue(w.fromOwned))
+		controller = controller.Watches(object, enqueue(notice, w.fromOwned))
 	}
 	return controller.Complete(r)
 }
@@ -134,6 +141,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, ts *tunn
 		},
 		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain},
 		writer:    writer,
+		observer:  &observer{metrics: o.Metrics, changes: newChanges(time.Now), tracer: o.Tracer, now: time.Now},
 		now:       time.Now,
 		tunnels:   ts,
 	}

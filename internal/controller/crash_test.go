@@ -68,7 +68,7 @@ func (l *life) process() *reconciler {
 	l.restart(l.client)
 	all := func(context.Context) ([]state.Key, error) { return nil, nil }
 	return &reconciler{
-		tunnels: l.tunnels, now: l.now,
+		tunnels: l.tunnels, now: l.now, observer: l.observer(),
 		overlaps: &overlaps{all: all, wake: func(state.Key) {}, hostnames: gateway.NewHostnames()},
 		loader: state.Loader{
 			Reader: l.client, ControllerName: ourName, Certificates: state.DirectCertificates{Reader: l.client},

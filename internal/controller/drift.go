@@ -29,12 +29,14 @@ type edits struct {
 	// last is the version of the last one. It is noticed once, however often
 	// putting it right fails.
 	last provider.Version
+	// standing: the last one is not put right yet.
+	standing bool
 }
 
 // add notes the change to that version.
 func (e *edits) add(version provider.Version, now time.Time) {
 	e.times = slices.DeleteFunc(e.times, func(t time.Time) bool { return now.Sub(t) >= editWindow })
-	e.times, e.last = append(e.times, now), version
+	e.times, e.last, e.standing = append(e.times, now), version, true
 }
 
 func (e *edits) tooMany() bool { return len(e.times) >= mostEdits }
@@ -78,6 +80,7 @@ func (ts *tunnels) foreignEdit(ctx context.Context, t *tunnel, g *gatewayv1.Gate
 		if err := ts.writeRecord(ctx, t, g, record); err != nil {
 			return record, err
 		}
+		t.happened.fought, t.edits.standing = true, false
 		ts.event(g, corev1.EventTypeWarning, "DriftFight", "Push", fmt.Sprintf(
 			"The configuration of tunnel %s was changed by somebody else again, the last time so: %s", record.Tunnel, differences))
 		return record, &contestedError{tunnel: record.Tunnel}

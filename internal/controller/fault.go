@@ -8,9 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -104,6 +107,43 @@ func explain(err error) string {
 	}
 }
 
+// errorKinds says how errors show in the metrics.
+var errorKinds = []struct {
+	kind metrics.ErrorKind
+	is   func(error) bool
+}{
+	{metrics.ErrorUnauthorized, func(err error) bool { return errors.Is(err, provider.ErrUnauthorized) }},
+	{metrics.ErrorRateLimited, isA[*provider.RateLimitedError]},
+	{metrics.ErrorUnavailable, isA[*provider.UnavailableError]},
+	{metrics.ErrorInvalid, isA[*provider.InvalidError]},
+	{metrics.ErrorConnected, func(err error) bool { return errors.Is(err, provider.ErrConnected) }},
+	{metrics.ErrorNotFound, func(err error) bool { return errors.Is(err, provider.ErrNotFound) || isA[*missingError](err) }},
+	{metrics.ErrorCredentials, isA[*credentialsError]},
+	{metrics.ErrorDriftFight, isA[*contestedError]},
+	{metrics.ErrorForeignDocument, isA[*foreignError]},
+	{metrics.ErrorTunnelConflict, func(err error) bool {
+		return isA[*takenError](err) || isA[*strangerError](err) || isA[*otherTunnelError](err) || isA[*accountError](err)
+	}},
+	{metrics.ErrorObjectTaken, func(err error) bool { return isA[*secretTakenError](err) || isA[*objectTakenError](err) }},
+	{metrics.ErrorHeld, isA[*heldError]},
+	{metrics.ErrorDeletion, func(err error) bool { return isA[*policyError](err) || isA[*pausedError](err) }},
+	{metrics.ErrorKubernetes, func(err error) bool { return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown }},
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func errorKind(err error) metrics.ErrorKind {
+	for _, known := range errorKinds {
+		if known.is(err) {
+			return known.kind
+		}
+	}
+	return metrics.ErrorOther
+}
+
 func capitalise(s string) string {
 	if s == "" {
 		return s
@@ -148,6 +188,7 @@ func (e *heldError) Error() string {
 // failed notes a failed attempt in the fault and tells of each cause once. It
 // returns the message, and when the next attempt is due.
 func (ts *tunnels) failed(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, err error, f *fault, a attempt) (string, time.Duration) {
+	t.happened.failures = append(t.happened.failures, err)
 	before := *f
 	wait := f.add(err, a, ts.now())
 	if f.message != before.message {

@@ -306,7 +306,7 @@ func TestOrphanOfAGatewaysName(t *testing.T) {
 	hostnames.Set(l.key.NamespacedName, []string{"a.example.com"})
 	hostnames.Set(other, []string{"a.example.com"})
 	r := &reconciler{
-		tunnels: l.tunnels, overlaps: &overlaps{hostnames: hostnames, wake: func(state.Key) {}},
+		tunnels: l.tunnels, observer: l.observer(), overlaps: &overlaps{hostnames: hostnames, wake: func(state.Key) {}},
 		loader: state.Loader{Reader: l.client, ControllerName: ourName}, writer: &status.Writer{Client: l.client},
 	}
 	orphan := state.Key{Kind: gateway.KindListenerSet, NamespacedName: l.key.NamespacedName}

@@ -171,6 +171,9 @@ func (ts *tunnels) write(ctx context.Context, t *tunnel, want provider.Configura
 		return err
 	}
 	t.unanswered = ""
+	t.happened.pushed = append(t.happened.pushed, want.Size())
+	t.happened.repaired = t.happened.repaired || t.edits.standing
+	t.edits.standing = false
 	// A version that is not the next one means that somebody else wrote in
 	// between; whose document came last has to be read.
 	r.known = version == r.version+1

@@ -69,6 +69,8 @@ type tunnel struct {
 	leaving    bool // the Gateway is being let go
 	// deleted is the tunnel that we began to delete.
 	deleted provider.TunnelID
+
+	happened happened
 }
 
 // of returns the tunnel of a loaded Gateway. What this process recorded is

@@ -35,12 +35,17 @@ type watches struct {
 // keysOf returns the keys that an object of the kind affects.
 type keysOf[T client.Object] func(context.Context, T) ([]state.Key, error)
 
-func enqueue[T client.Object](keys keysOf[T]) handler.TypedEventHandler[client.Object, state.Key] {
+// enqueue puts the keys that a change affects into the queue, and tells notice
+// of them.
+func enqueue[T client.Object](notice func(state.Key), keys keysOf[T]) handler.TypedEventHandler[client.Object, state.Key] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []state.Key {
 		found, err := keys(ctx, object.(T))
 		if err != nil {
 			// The cache is read, so this is a missing index: a fault of ours.
 			log.FromContext(ctx).Error(err, "cannot tell which gateways a change affects", "object", client.ObjectKeyFromObject(object))
+		}
+		for _, key := range found {
+			notice(key)
 		}
 		return found
 	})

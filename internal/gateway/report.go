@@ -88,6 +88,9 @@ const TypeConnectorsReady = "tunnelgateway.dev/ConnectorsReady"
 type Readiness struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
+	// Wanted is how many connectors there should be, at least 1 when nobody has
+	// said so yet, and Available how many of them are connected to the edge.
+	Wanted, Available int32
 }
 
 // Report says what Build decided, and what came of it.
