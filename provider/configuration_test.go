@@ -65,3 +65,16 @@ func TestHash(t *testing.T) {
 		t.Error("another default has the same hash")
 	}
 }
+
+// The size is that of what is sent, but for fields that are not ours.
+func TestSize(t *testing.T) {
+	c := Configuration{Ingress: []IngressRule{{Service: "http_status:404"}}}
+	const document = `{"ingress":[{"service":"http_status:404"}]}`
+	if got := c.Size(); got != len(document) {
+		t.Errorf("the size of %s is said to be %d", document, got)
+	}
+	c.Unmodelled = map[string]json.RawMessage{"warp-routing": []byte(`{"enabled":true}`)}
+	if got := c.Size(); got != len(document) {
+		t.Errorf("with a field that is not ours it is %d", got)
+	}
+}

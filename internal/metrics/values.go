@@ -83,9 +83,10 @@ type Label struct {
 // Value is one value of a label.
 type Value struct{ Name, Help string }
 
-// The labels.
+// The labels. None has a name that Prometheus itself gives to what it scrapes in
+// a cluster, such as "namespace": ours would be renamed.
 var (
-	labelNamespace = Label{Name: "namespace", Help: "the namespace of the Gateway"}
+	labelNamespace = Label{Name: "gateway_namespace", Help: "the namespace of the Gateway"}
 	labelGateway   = Label{Name: "gateway", Help: "the name of the Gateway"}
 
 	labelOperation = Label{Name: "operation", Help: "what the provider was asked for", Values: []Value{

@@ -188,6 +188,34 @@ func TestBudgetBeyondPatience(t *testing.T) {
 	})
 }
 
+// A wait that is spent is told of once, as long as it was; a call that does not
+// wait, or is turned away, tells of none.
+func TestBudgetTellsOfWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waits []time.Duration
+		ctx := provider.WithWaits(t.Context(), func(wait time.Duration) { waits = append(waits, wait) })
+		b := &budget{}
+		for range requestBurst {
+			if err := b.take(ctx, time.Now().Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.take(ctx, time.Now()); err == nil {
+			t.Error("the budget has more than it holds")
+		}
+		if len(waits) > 0 {
+			t.Errorf("waits %v without any", waits)
+		}
+		before := time.Now()
+		if err := b.take(ctx, time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if want := time.Since(before); want == 0 || len(waits) != 1 || waits[0] != want {
+			t.Errorf("waits %v, want %s", waits, want)
+		}
+	})
+}
+
 func TestDeletionMakesWayForChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}

@@ -1,0 +1,277 @@
+package metrics_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+)
+
+var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
+
+// record says something of everything.
+func record(m *metrics.Metrics, name types.NamespacedName) {
+	n := 3
+	m.Stands(name, metrics.Gateway{
+		Programmed: true, Rules: &n,
+		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
+		ListenerSets: map[metrics.SetState]int{metrics.SetRejected: 1},
+		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
+		Connectors:   &metrics.Connectors{Ready: true, Wanted: 2, Available: 1},
+	})
+	m.Pushed(name, 1000)
+	m.Pushed(name, 200)
+	m.CarriedOut(2 * time.Second)
+	m.Repaired(name)
+	m.Fought(name)
+	m.Failed(name, metrics.ErrorUnavailable)
+}
+
+func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+// samples are the values by the name of the series, without those that are zero
+// and without a histogram's buckets.
+func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for _, family := range gather(t, registry) {
+		for _, metric := range family.GetMetric() {
+			name := family.GetName() + labelText(metric)
+			switch {
+			case metric.GetHistogram().GetSampleCount() > 0:
+				values[name+" count"] = float64(metric.GetHistogram().GetSampleCount())
+				values[name+" sum"] = metric.GetHistogram().GetSampleSum()
+			case metric.GetCounter().GetValue()+metric.GetGauge().GetValue() != 0:
+				values[name] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
+}
+
+func labelText(metric *dto.Metric) string {
+	var parts []string
+	for _, label := range metric.GetLabel() {
+		parts = append(parts, label.GetName()+"="+label.GetValue())
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// Names follow Prometheus' own rules, and what is exported is what is defined.
+func TestNames(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	record(metrics.New(registry), shared)
+	families := gather(t, registry)
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+	exported := map[string][]string{}
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "tunnel_gateway_") {
+			t.Errorf("%s does not begin with the program's name", family.GetName())
+		}
+		kind := strings.ToLower(family.GetType().String())
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetName())
+			}
+			exported[family.GetName()] = append([]string{kind, family.GetHelp()}, labels...)
+		}
+	}
+	defined := map[string][]string{}
+	for _, m := range metrics.All {
+		labels := slices.Sorted(slices.Values(m.LabelNames()))
+		defined[m.Name] = append([]string{string(m.Type), m.Help}, labels...)
+	}
+	if diff := cmp.Diff(defined, exported); diff != "" {
+		t.Errorf("the list and what is exported differ (-list +exported):\n%s", diff)
+	}
+}
+
+// A name that tells a unit tells the right one, and whoever reads the
+// documentation finds everything.
+func TestDefinitions(t *testing.T) {
+	word := regexp.MustCompile(`^[a-z][a-z_]*$`)
+	for _, m := range metrics.All {
+		if strings.Contains(m.Name, "_seconds") != (m.Unit == "seconds") || strings.Contains(m.Name, "bytes") != (m.Unit == "bytes") {
+			t.Errorf("%s counts %s", m.Name, m.Unit)
+		}
+		if m.Unit == "" || !strings.HasSuffix(m.Help, ".") {
+			t.Errorf("%s is not explained", m.Name)
+		}
+		for _, taken := range []string{"namespace", "pod", "service", "container", "endpoint", "job", "instance"} {
+			if slices.Contains(m.LabelNames(), taken) {
+				t.Errorf("%s has the label %s, which Prometheus gives to the pod that it scrapes", m.Name, taken)
+			}
+		}
+		if m.Type == metrics.Histogram != (len(m.Buckets) > 0) || !slices.IsSorted(m.Buckets) {
+			t.Errorf("%s is a %s with buckets %v", m.Name, m.Type, m.Buckets)
+		}
+		for _, label := range m.Labels {
+			for _, value := range label.Values {
+				if !word.MatchString(value.Name) || value.Help == "" {
+					t.Errorf("%s: %s=%q is not a word, or not explained", m.Name, label.Name, value.Name)
+				}
+			}
+			if label.Help == "" {
+				t.Errorf("%s: the label %s is not explained", m.Name, label.Name)
+			}
+		}
+	}
+}
+
+// Every value that is exported has its explanation in the definition.
+func TestValuesAreDefined(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	record(metrics.New(registry), shared)
+	for _, family := range gather(t, registry) {
+		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })
+		for _, metric := range family.GetMetric() {
+			for _, pair := range metric.GetLabel() {
+				for _, label := range metrics.All[i].Labels {
+					known := len(label.Values) == 0 || slices.ContainsFunc(label.Values, func(v metrics.Value) bool { return v.Name == pair.GetValue() })
+					if label.Name == pair.GetName() && !known {
+						t.Errorf("%s has %s=%q", family.GetName(), label.Name, pair.GetValue())
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestGateway(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	other := types.NamespacedName{Namespace: "platform", Name: "other"}
+	record(m, shared)
+	m.Pushed(other, 7)
+	of := "{gateway=shared,gateway_namespace=platform"
+	want := map[string]float64{
+		"tunnel_gateway_gateway_programmed" + of + "}":                                                      1,
+		"tunnel_gateway_rules" + of + "}":                                                                   3,
+		"tunnel_gateway_listeners" + of + ",state=programmed}":                                              2,
+		"tunnel_gateway_listeners" + of + ",state=conflicted}":                                              1,
+		"tunnel_gateway_listener_sets" + of + ",state=rejected}":                                            1,
+		"tunnel_gateway_routes" + of + ",state=accepted}":                                                   4,
+		"tunnel_gateway_connectors_ready" + of + "}":                                                        1,
+		"tunnel_gateway_connectors_wanted" + of + "}":                                                       2,
+		"tunnel_gateway_connectors_available" + of + "}":                                                    1,
+		"tunnel_gateway_pushes_total" + of + "}":                                                            2,
+		"tunnel_gateway_pushed_bytes_total" + of + "}":                                                      1200,
+		"tunnel_gateway_drift_repairs_total" + of + "}":                                                     1,
+		"tunnel_gateway_drift_fights_total" + of + "}":                                                      1,
+		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,kind=unavailable}": 1,
+		"tunnel_gateway_change_to_push_seconds{} count":                                                     1,
+		"tunnel_gateway_change_to_push_seconds{} sum":                                                       2,
+		"tunnel_gateway_pushes_total{gateway=other,gateway_namespace=platform}":                             1,
+		"tunnel_gateway_pushed_bytes_total{gateway=other,gateway_namespace=platform}":                       7,
+	}
+	if diff := cmp.Diff(want, samples(t, registry)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	// What is not there any more leaves no state behind.
+	m.Stands(shared, metrics.Gateway{})
+	for _, name := range []string{"gateway_programmed", "listeners", "routes", "connectors_ready", "connectors_wanted"} {
+		for series := range samples(t, registry) {
+			if strings.HasPrefix(series, "tunnel_gateway_"+name+"{") {
+				t.Errorf("%s is still there", series)
+			}
+		}
+	}
+}
+
+// Of a Gateway that is gone nothing stays, not even zeros; of others all does.
+func TestForget(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	sameName := types.NamespacedName{Namespace: "elsewhere", Name: "shared"}
+	record(m, sameName)
+	before := seriesOf(t, registry)
+	record(m, shared)
+	m.Forget(shared)
+	if diff := cmp.Diff(before, seriesOf(t, registry)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	m.Forget(shared)
+	record(m, shared)
+	if got := samples(t, registry)["tunnel_gateway_pushes_total{gateway=shared,gateway_namespace=platform}"]; got != 2 {
+		t.Errorf("a Gateway made anew has %v pushes", got)
+	}
+}
+
+func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
+	t.Helper()
+	var all []string
+	for _, family := range gather(t, registry) {
+		for _, metric := range family.GetMetric() {
+			all = append(all, family.GetName()+labelText(metric))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// A first event is a rise only where there was a zero.
+func TestCountersBeginAtZero(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	m.Stands(shared, metrics.Gateway{})
+	all := seriesOf(t, registry)
+	for _, want := range []string{
+		"tunnel_gateway_drift_fights_total{gateway=shared,gateway_namespace=platform}",
+		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,kind=unauthorized}",
+		"tunnel_gateway_provider_calls_total{operation=write_configuration,result=rate_limited}",
+		"tunnel_gateway_rate_budget_wait_seconds{priority=change,wait=queue}",
+	} {
+		if !slices.Contains(all, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+}
+
+// What is recorded at the same time is all there, and no race.
+func TestSeveralGatewaysAtOnce(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	done := make(chan struct{})
+	for i := range 8 {
+		go func() {
+			name := types.NamespacedName{Namespace: "platform", Name: fmt.Sprint(i)}
+			for range 50 {
+				record(m, name)
+				m.Forget(name)
+			}
+			record(m, name)
+			done <- struct{}{}
+		}()
+	}
+	for range 8 {
+		<-done
+	}
+	if got := samples(t, registry)["tunnel_gateway_change_to_push_seconds{} count"]; got != 8*51 {
+		t.Errorf("%v were carried out", got)
+	}
+}

@@ -1,0 +1,147 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
+	"github.com/tunnel-gateway/tunnel-gateway/provider/providertest"
+)
+
+// A metered provider is a provider: what it is asked for and what it answers go
+// through as they are.
+func TestMeteredProviderKeepsTheContract(t *testing.T) {
+	providertest.Run(t, func(*testing.T) providertest.Fixture {
+		p := fake.New()
+		return providertest.Fixture{
+			Provider:  metrics.New(prometheus.NewRegistry()).Meter(p),
+			AccountID: fake.AccountID, SetDocument: p.SetDocument, SetConnected: p.SetConnected,
+		}
+	})
+}
+
+// Every method counts as itself, whatever comes of it.
+func TestCalls(t *testing.T) {
+	methods := []struct {
+		op   fake.Op
+		name string
+		call func(context.Context, provider.Provider) error
+	}{
+		{fake.OpFindTunnel, "find_tunnel", func(ctx context.Context, p provider.Provider) error {
+			_, err := p.FindTunnel(ctx, "west")
+			return err
+		}},
+		{fake.OpTunnels, "list_tunnels", func(ctx context.Context, p provider.Provider) error {
+			_, err := p.Tunnels(ctx)
+			return err
+		}},
+		{fake.OpEnsureTunnel, "ensure_tunnel", func(ctx context.Context, p provider.Provider) error {
+			_, err := p.EnsureTunnel(ctx, provider.TunnelSpec{Name: "west"})
+			return err
+		}},
+		{fake.OpConfiguration, "read_configuration", func(ctx context.Context, p provider.Provider) error {
+			_, _, err := p.Configuration(ctx, "id")
+			return err
+		}},
+		{fake.OpConfigure, "write_configuration", func(ctx context.Context, p provider.Provider) error {
+			_, err := p.Configure(ctx, "id", provider.Configuration{})
+			return err
+		}},
+		{fake.OpToken, "read_token", func(ctx context.Context, p provider.Provider) error {
+			_, err := p.Token(ctx, "id")
+			return err
+		}},
+		{fake.OpDeleteTunnel, "delete_tunnel", func(ctx context.Context, p provider.Provider) error { return p.DeleteTunnel(ctx, "id") }},
+	}
+	for _, method := range methods {
+		for result, err := range map[string]error{
+			"not_found":    fmt.Errorf("look: %w", provider.ErrNotFound),
+			"unauthorized": fmt.Errorf("look: %w", provider.ErrUnauthorized),
+			"connected":    provider.ErrConnected,
+			"invalid":      fmt.Errorf("write: %w", &provider.InvalidError{Rule: -1}),
+			"rate_limited": &provider.RateLimitedError{RetryAfter: time.Second},
+			"deferred":     &provider.RateLimitedError{RetryAfter: time.Second, Budget: true},
+			"unavailable":  &provider.UnavailableError{Err: errors.New("reset")},
+			"canceled":     fmt.Errorf("write: %w", context.Canceled),
+			"error":        errors.New("something else"),
+		} {
+			t.Run(method.name+" "+result, func(t *testing.T) {
+				registry := prometheus.NewRegistry()
+				cloud := fake.New()
+				cloud.Fail(method.op, err)
+				if got := method.call(t.Context(), metrics.New(registry).Meter(cloud)); !errors.Is(got, err) {
+					t.Errorf("it returned %v, want %v", got, err)
+				}
+				values := samples(t, registry)
+				if got := values["tunnel_gateway_provider_calls_total{operation="+method.name+",result="+result+"}"]; got != 1 {
+					t.Errorf("calls: %v, all: %v", got, values)
+				}
+				if got := values["tunnel_gateway_provider_call_duration_seconds{operation="+method.name+"} count"]; got != 1 {
+					t.Errorf("durations: %v, all: %v", got, values)
+				}
+			})
+		}
+	}
+}
+
+// waiting is a provider whose calls wait for the budget.
+type waiting struct {
+	provider.Provider
+	waits []time.Duration
+	err   error
+}
+
+func (w *waiting) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
+	for _, wait := range w.waits {
+		provider.Waited(ctx, wait)
+	}
+	return nil, w.err
+}
+
+func TestBudgetWaits(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	ctx := t.Context()
+	_, _ = m.Meter(&waiting{waits: []time.Duration{time.Second, 2 * time.Second}}).Tunnels(ctx)
+	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}}).Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
+	// A 429 is no wait for the budget.
+	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Hour}}).Tunnels(provider.WithPriority(ctx, provider.PriorityStart))
+	got := samples(t, registry)
+	for name := range got {
+		if !strings.HasPrefix(name, "tunnel_gateway_rate_budget") {
+			delete(got, name)
+		}
+	}
+	want := map[string]float64{
+		"tunnel_gateway_rate_budget_wait_seconds{priority=change,wait=call} count": 2,
+		"tunnel_gateway_rate_budget_wait_seconds{priority=change,wait=call} sum":   3,
+		"tunnel_gateway_rate_budget_wait_seconds{priority=drift,wait=queue} count": 1,
+		"tunnel_gateway_rate_budget_wait_seconds{priority=drift,wait=queue} sum":   60,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The label has a value for every priority.
+func TestEveryPriorityHasAName(t *testing.T) {
+	for priority, name := range map[provider.Priority]string{
+		provider.PriorityChange: "change", provider.PriorityDeletion: "deletion", provider.PriorityStart: "start", provider.PriorityDrift: "drift",
+	} {
+		registry := prometheus.NewRegistry()
+		err := &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}
+		_, _ = metrics.New(registry).Meter(&waiting{err: err}).Tunnels(provider.WithPriority(t.Context(), priority))
+		if got := samples(t, registry)["tunnel_gateway_rate_budget_wait_seconds{priority="+name+",wait=queue} count"]; got != 1 {
+			t.Errorf("%s: %v", name, samples(t, registry))
+		}
+	}
+}
