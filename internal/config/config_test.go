@@ -197,6 +197,7 @@ func TestValidateNamesTheFlag(t *testing.T) {
 		"leader-election-namespace": {"Not A Namespace", "a.b"},
 		"metrics-address":           {"", "8080", "localhost", "localhost:", "localhost:99999", "localhost:8080:1"},
 		"health-address":            {"", "8081", "localhost:", ":-1"},
+		"tracing-endpoint":          {"collector", "collector:4317", "http://collector", "grpc://collector:4317", "http://:4317", "http://collector:4317/v1/traces", "http://user:s3cr3t@collector:4317"},
 		"log-level":                 {"", "INFO", "trace"},
 		"log-format":                {"", "JSON", "text"},
 	} {
@@ -225,6 +226,7 @@ func TestValidateAccepts(t *testing.T) {
 		"--cluster-domain=k8s", "--drift-interval=10s", "--kube-api-qps=0.5",
 		"--metrics-address=0", "--health-address=[::1]:0", "--metrics-address=:http",
 		"--log-level=warn", "--log-format=console",
+		"--pprof", "--tracing-endpoint=http://collector.tracing.svc:4317", "--tracing-endpoint=https://[::1]:4317",
 	} {
 		t.Run(argument, func(t *testing.T) {
 			c, err := settings(t, required, argument)
@@ -256,6 +258,18 @@ func TestValidateSourceOfTheToken(t *testing.T) {
 		if test.want == "" && err != nil || test.want != "" && !strings.Contains(message(err), "--cloudflare-api-token-secret (or CLOUDFLARE_API_TOKEN_SECRET) "+test.want) {
 			t.Errorf("token %q and Secret %q: Validate gave %v, want %q", test.token, test.secret, err, test.want)
 		}
+	}
+}
+
+// Profiles are served where the metrics are, and nowhere else.
+func TestValidateProfilesWithoutMetrics(t *testing.T) {
+	c := valid(t)
+	if c.Serving.Pprof || c.Serving.TracingEndpoint != "" {
+		t.Error("profiles or traces are on by default")
+	}
+	c.Serving.Pprof, c.Serving.MetricsAddress = true, "0"
+	if err := c.Validate(); !strings.Contains(message(err), "--pprof (or TUNNEL_GATEWAY_PPROF) needs a --metrics-address") {
+		t.Errorf("Validate gave %v", err)
 	}
 }
 
