@@ -1,0 +1,175 @@
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// freeAddress is one that nobody listened on a moment ago.
+func freeAddress() string {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(listener.Close()).To(Succeed()) }()
+	return listener.Addr().String()
+}
+
+// fetch returns the status and the body of what the controller serves.
+func fetch(address, path string) (int, string) {
+	response, err := http.Get("http://" + address + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+// scrape returns what Prometheus would read.
+func scrape(address string) (map[string]*dto.MetricFamily, error) {
+	status, body := fetch(address, "/metrics")
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("status %d: %s", status, body)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(strings.NewReader(body))
+}
+
+// value reads the series that has these labels, each as "name=value", and maybe
+// others: -1 when there is none, and the count of a histogram.
+func value(address, name string, labels ...string) func() (float64, error) {
+	return func() (float64, error) {
+		families, err := scrape(address)
+		for _, metric := range families[name].GetMetric() {
+			var pairs []string
+			for _, label := range metric.GetLabel() {
+				pairs = append(pairs, label.GetName()+"="+label.GetValue())
+			}
+			if !slices.ContainsFunc(labels, func(label string) bool { return !slices.Contains(pairs, label) }) {
+				return metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount()), nil
+			}
+		}
+		return -1, err
+	}
+}
+
+var _ = Describe("the metrics address", func() {
+	It("tells of calls, pushes, listeners, drift and errors, and nothing of a Gateway that is gone", func() {
+		w := newWorld()
+		address := freeAddress()
+		w.start("--metrics-address="+address, "--drift-interval=10s")
+		g, other := w.gateway("shared", "a.example.com"), w.gateway("other", "b.example.com")
+		w.create(w.service("web"), g, other, w.route("web", "web", toGateway("shared")),
+			w.listenerSet("late", "a.example.com"), w.listenerSet("team", "c.example.com"))
+		of := []string{"gateway_namespace=" + w.namespace, "gateway=shared"}
+		with := func(labels ...string) []string { return append(slices.Clone(of), labels...) }
+		Eventually(value(address, "tunnel_gateway_listeners", with("state=programmed")...)).Should(Equal(2.0))
+		Eventually(value(address, "tunnel_gateway_gateway_programmed", of...)).Should(Equal(1.0))
+		Expect(value(address, "tunnel_gateway_listeners", with("state=conflicted")...)()).To(Equal(1.0))
+		Expect(value(address, "tunnel_gateway_listener_sets", with("state=programmed")...)()).To(Equal(1.0))
+		Expect(value(address, "tunnel_gateway_listener_sets", with("state=rejected")...)()).To(Equal(1.0))
+		Expect(value(address, "tunnel_gateway_routes", with("state=accepted")...)()).To(Equal(1.0))
+		Expect(value(address, "tunnel_gateway_rules", of...)()).To(BeEquivalentTo(len(w.document("shared").Ingress)))
+		Expect(value(address, "tunnel_gateway_connectors_available", of...)()).To(BeZero(), "nothing runs pods here")
+		Expect(value(address, "tunnel_gateway_connectors_wanted", of...)()).To(BeNumerically(">", 0))
+
+		By("counting calls and pushes")
+		puts := w.edge.Count(http.MethodPut, configurations)
+		Expect(value(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=success")()).To(BeEquivalentTo(puts))
+		Expect(value(address, "tunnel_gateway_provider_call_duration_seconds", "operation=write_configuration")()).To(BeEquivalentTo(puts))
+		Expect(value(address, "tunnel_gateway_pushes_total", of...)()).To(BeNumerically(">=", 1))
+		Expect(value(address, "tunnel_gateway_pushed_bytes_total", of...)()).To(BeNumerically(">=", w.document("shared").Size()))
+		Expect(value(address, "tunnel_gateway_change_to_push_seconds")()).To(BeNumerically(">=", 2), "one for each Gateway")
+
+		By("putting somebody else's edit right")
+		Expect(value(address, "tunnel_gateway_drift_repairs_total", of...)()).To(BeZero())
+		w.edge.SetDocument(w.tunnel("shared"), foreign)
+		Eventually(value(address, "tunnel_gateway_drift_repairs_total", of...)).Should(Equal(1.0))
+
+		By("failing at the API")
+		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusInternalServerError, Times: pastRetries})
+		change(g, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("*.example.org")) })
+		route := w.route("more", "web", toGateway("shared"))
+		w.create(route)
+		Eventually(value(address, "tunnel_gateway_reconcile_errors_total", with("kind=unavailable")...)).Should(BeNumerically(">=", 1))
+		Expect(value(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=unavailable")()).To(BeNumerically(">=", 1))
+		w.edge.ClearFaults()
+
+		By("exporting what is documented")
+		documented(address)
+
+		By("forgetting a Gateway that is gone")
+		w.delete(g)
+		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
+		Eventually(fetchBody).WithArguments(address).ShouldNot(ContainSubstring(`gateway="shared"`))
+		Expect(value(address, "tunnel_gateway_gateway_programmed", "gateway=other")()).To(Equal(1.0))
+		Expect(fetchBody(address)).NotTo(Or(ContainSubstring("example.com"), ContainSubstring(`"token"`)))
+	})
+
+	It("serves profiles only when it is told to, and never the command line", func() {
+		w := newWorld()
+		without, with := freeAddress(), freeAddress()
+		w.launch("--metrics-address=" + without)
+		w.launch("--metrics-address="+with, "--pprof")
+		for _, address := range []string{without, with} {
+			Eventually(func() int { status, _ := fetch(address, "/metrics"); return status }).Should(Equal(http.StatusOK))
+		}
+		for _, path := range []string{"", "heap", "goroutine?debug=1", "profile?seconds=1", "trace?seconds=0.1", "symbol", "allocs"} {
+			status, body := fetch(with, "/debug/pprof/"+path)
+			Expect(status).To(Equal(http.StatusOK), "%s: %s", path, body)
+			status, _ = fetch(without, "/debug/pprof/"+path)
+			Expect(status).To(Equal(http.StatusNotFound), path)
+		}
+		status, body := fetch(with, "/debug/pprof/cmdline")
+		Expect(status).To(Equal(http.StatusNotFound))
+		Expect(body).NotTo(ContainSubstring("controller-name"))
+	})
+})
+
+func fetchBody(address string) string {
+	_, body := fetch(address, "/metrics")
+	return body
+}
+
+// documented compares what the process exports with the list that the page is
+// made from.
+func documented(address string) {
+	GinkgoHelper()
+	families, err := scrape(address)
+	Expect(err).NotTo(HaveOccurred())
+	exported := map[string]string{}
+	for name, family := range families {
+		if strings.HasPrefix(name, "tunnel_gateway_") {
+			var labels []string
+			for _, label := range family.GetMetric()[0].GetLabel() {
+				labels = append(labels, label.GetName())
+			}
+			slices.Sort(labels)
+			exported[name] = fmt.Sprint(strings.ToLower(family.GetType().String()), labels, family.GetHelp())
+		}
+	}
+	defined := map[string]string{}
+	for _, m := range metrics.All {
+		labels := slices.Sorted(slices.Values(m.LabelNames()))
+		defined[m.Name] = fmt.Sprint(m.Type, labels, m.Help)
+	}
+	Expect(exported).To(Equal(defined))
+}
+
