@@ -1,0 +1,194 @@
+package metrics
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+const (
+	alertsFile = "../../../charts/tunnel-gateway/files/alerts.yaml"
+	runbook    = "../../../docs/runbook.md"
+	runbookURL = "https://github.com/tunnel-gateway/tunnel-gateway/blob/main/docs/runbook.md#"
+)
+
+// alerts are those of the file, which Prometheus reads with its templates.
+func alerts(t *testing.T) map[string]rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, queries, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]rulefmt.Rule{}
+	for _, group := range groups.Groups {
+		for _, rule := range group.Rules {
+			if _, twice := all[rule.Alert]; twice || rule.Alert == "" {
+				t.Errorf("alert %q is there twice, or has no name", rule.Alert)
+			}
+			all[rule.Alert] = rule
+		}
+	}
+	return all
+}
+
+// Whoever is alerted reads what it is about and where to look.
+func TestAlertsAreExplained(t *testing.T) {
+	page, err := os.ReadFile(runbook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (\w+)$`).FindAllStringSubmatch(string(page), -1) {
+		sections[strings.ToLower(heading[1])] = true
+	}
+	for name, rule := range alerts(t) {
+		checkNames(t, rule.Expr)
+		if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+			t.Errorf("%s is not explained", name)
+		}
+		anchor, ok := strings.CutPrefix(rule.Annotations["runbook_url"], runbookURL)
+		if !ok || anchor != strings.ToLower(name) || !sections[anchor] {
+			t.Errorf("%s leads to %q, and the runbook has no such section", name, rule.Annotations["runbook_url"])
+		}
+		delete(sections, anchor)
+	}
+	delete(sections, "runbook")
+	for section := range sections {
+		t.Errorf("the runbook has a section %q without an alert", section)
+	}
+}
+
+// fires tells whether the alert's expression has held for its time: for so many
+// scrapes in a row.
+func (s *prometheusServer) fires(rule rulefmt.Rule) bool {
+	s.t.Helper()
+	now := s.now
+	defer func() { s.now = now }()
+	for age := time.Duration(0); age <= time.Duration(rule.For); age += interval {
+		s.now = now.Add(-age)
+		if len(s.query(rule.Expr)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// scenes are what happens every minute, and which alerts that gives.
+var scenes = map[string]struct {
+	happens func(*prometheusServer)
+	want    []string
+}{
+	"all is well": {happens: func(s *prometheusServer) {
+		s.well()
+		s.Pushed(shared, 100)
+		s.Repaired(shared)
+		s.call(nil)
+	}},
+	"drift reads wait for their turn": {happens: func(s *prometheusServer) {
+		s.well()
+		s.callFor(provider.PriorityDrift, &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
+	}},
+	"an error now and then": {happens: func(s *prometheusServer) {
+		s.well()
+		if s.now.Minute()%10 == 0 {
+			s.Failed(shared, metrics.ErrorUnavailable)
+		}
+	}},
+	"no connectors are wanted": {happens: func(s *prometheusServer) {
+		s.Stands(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{}})
+	}},
+	"the controller runs no connectors": {happens: func(s *prometheusServer) {
+		s.Stands(shared, metrics.Gateway{Programmed: true})
+	}},
+	"not programmed": {want: []string{"TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
+		s.Stands(shared, metrics.Gateway{})
+	}},
+	"changes wait for the budget": {want: []string{"TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.callFor(provider.PriorityChange, &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
+	}},
+	"Cloudflare answers 429": {want: []string{"TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.call(&provider.RateLimitedError{RetryAfter: time.Minute})
+	}},
+	"writing has stopped": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
+		s.Stands(shared, metrics.Gateway{})
+		s.Failed(shared, metrics.ErrorDriftFight)
+	}},
+	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, happens: func(s *prometheusServer) {
+		s.Stands(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Wanted: 2}})
+	}},
+	"errors every minute": {want: []string{"TunnelGatewayReconcileErrors"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.Failed(shared, metrics.ErrorUnauthorized)
+	}},
+}
+
+func (s *prometheusServer) well() {
+	s.Stands(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Wanted: 2, Available: 1}})
+}
+
+func TestAlertsFire(t *testing.T) {
+	all := alerts(t)
+	seen := map[string]bool{}
+	for name, scene := range scenes {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.minutes(5, s.well)
+			s.minutes(45, func() { scene.happens(s) })
+			want := map[string]bool{}
+			for _, alert := range scene.want {
+				want[alert], seen[alert] = true, true
+			}
+			for alert, rule := range all {
+				if got := s.fires(rule); got != want[alert] {
+					t.Errorf("%s fires: %v", alert, got)
+				}
+			}
+		})
+	}
+	for alert := range all {
+		if !seen[alert] {
+			t.Errorf("no scene fires %s", alert)
+		}
+	}
+}
+
+// A single fight is told at once, although it is a rise by one.
+func TestFirstDriftFight(t *testing.T) {
+	s := newServer(t)
+	rule := alerts(t)["TunnelGatewayDriftFight"]
+	s.minutes(5, s.well)
+	if s.fires(rule) {
+		t.Error("it fires before anything happened")
+	}
+	s.Fought(shared)
+	s.minutes(2, func() {})
+	if !s.fires(rule) {
+		t.Error("it does not fire")
+	}
+}
+
+// An alert ends with the Gateway.
+func TestAlertEndsWithTheGateway(t *testing.T) {
+	s := newServer(t)
+	s.minutes(15, func() { s.Stands(shared, metrics.Gateway{}) })
+	rule := alerts(t)["TunnelGatewayNotProgrammed"]
+	if !s.fires(rule) {
+		t.Error("it does not fire")
+	}
+	s.Forget(shared)
+	s.minutes(6, func() {}) // longer than Prometheus looks back
+	if s.fires(rule) {
+		t.Error("it fires for a Gateway that is gone")
+	}
+}

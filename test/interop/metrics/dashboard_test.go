@@ -1,0 +1,145 @@
+package metrics
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+)
+
+const dashboardFile = "../../../charts/tunnel-gateway/files/dashboard.json"
+
+// dashboard is what Grafana reads of a dashboard, as far as it matters here.
+type dashboard struct {
+	UID        string `json:"uid"`
+	Title      string `json:"title"`
+	Templating struct {
+		List []struct {
+			Name, Type string
+			Definition string `json:"definition"`
+		} `json:"list"`
+	} `json:"templating"`
+	Panels []panel `json:"panels"`
+}
+
+type panel struct {
+	ID      int `json:"id"`
+	Type    string
+	Title   string
+	GridPos struct{ H, W, X, Y int } `json:"gridPos"`
+	Targets []struct {
+		RefID string `json:"refId"`
+		Expr  string `json:"expr"`
+	} `json:"targets"`
+}
+
+func load(t *testing.T) dashboard {
+	t.Helper()
+	data, err := os.ReadFile(dashboardFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(data, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// inserted is what Grafana puts in place of the dashboard's variables.
+var inserted = strings.NewReplacer("$__rate_interval", "4m", "$namespace", ".*", "$gateway", ".*")
+
+// Every panel has a place of its own, and queries that can be told apart.
+func TestPanels(t *testing.T) {
+	d := load(t)
+	if d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
+		t.Fatalf("uid %q, title %q, %d panels", d.UID, d.Title, len(d.Panels))
+	}
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, p := range d.Panels {
+		if p.ID == 0 || ids[p.ID] || p.Title == "" {
+			t.Errorf("panel %q has the id %d", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				cell := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if other := taken[cell]; other != "" || cell[0] > 23 {
+					t.Fatalf("panel %q lies over %q, or outside", p.Title, other)
+				}
+				taken[cell] = p.Title
+			}
+		}
+		refs := map[string]bool{}
+		for _, target := range p.Targets {
+			if target.Expr == "" || refs[target.RefID] {
+				t.Errorf("panel %q: query %s", p.Title, target.RefID)
+			}
+			refs[target.RefID] = true
+		}
+		if (p.Type == "row") != (len(p.Targets) == 0) {
+			t.Errorf("panel %q is a %s with %d queries", p.Title, p.Type, len(p.Targets))
+		}
+	}
+}
+
+// What is asked for is exported, and where something happens something is drawn.
+func TestDashboardQueries(t *testing.T) {
+	s := newServer(t)
+	s.minutes(20, s.everything)
+	used := map[string]bool{}
+	for _, p := range load(t).Panels {
+		for _, target := range p.Targets {
+			expression := inserted.Replace(target.Expr)
+			if strings.Contains(expression, "$") {
+				t.Errorf("panel %q: a variable is left in %s", p.Title, expression)
+				continue
+			}
+			checkNames(t, expression)
+			if !finite(s.query(expression)) {
+				t.Errorf("panel %q draws nothing: %s", p.Title, expression)
+			}
+			for _, m := range metrics.All {
+				used[m.Name] = used[m.Name] || strings.Contains(expression, m.Name)
+			}
+		}
+	}
+	for _, m := range metrics.All {
+		if !used[m.Name] {
+			t.Errorf("no panel shows %s", m.Name)
+		}
+	}
+}
+
+// labelValues is Grafana's own function for what a variable can be.
+var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+
+// The variables offer the Gateways that there are.
+func TestVariables(t *testing.T) {
+	s := newServer(t)
+	s.minutes(2, s.everything)
+	want := map[string]string{"namespace": shared.Namespace, "gateway": shared.Name}
+	for _, variable := range load(t).Templating.List {
+		if variable.Type != "query" {
+			continue
+		}
+		found := labelValues.FindStringSubmatch(variable.Definition)
+		if found == nil {
+			t.Errorf("%s: %q", variable.Name, variable.Definition)
+			continue
+		}
+		expression := inserted.Replace(found[1])
+		checkNames(t, expression)
+		vector := s.query(expression)
+		if len(vector) != 1 || vector[0].Metric.Get(found[2]) != want[variable.Name] {
+			t.Errorf("%s offers %v", variable.Name, vector)
+		}
+		delete(want, variable.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("without variables for %v", want)
+	}
+}
