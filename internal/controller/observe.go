@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -186,7 +187,7 @@ func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
 // that it ended with or nil.
 func (o *observer) span(ctx context.Context, name string, key state.Key) (context.Context, func(error, ...attribute.KeyValue)) {
 	ctx, span := o.tracer.Start(ctx, name, trace.WithAttributes(
-		attribute.String("k8s.namespace.name", key.Namespace), attribute.String("gateway.name", key.Name),
+		attribute.String("k8s.namespace.name", key.Namespace), attribute.String(strings.ToLower(key.Kind)+".name", key.Name),
 	))
 	return ctx, func(err error, attributes ...attribute.KeyValue) {
 		span.SetAttributes(attributes...)

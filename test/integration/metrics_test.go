@@ -105,7 +105,9 @@ var _ = Describe("the metrics address", func() {
 
 		By("failing at the API")
 		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusInternalServerError, Times: pastRetries})
-		change(g, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("*.example.org")) })
+		change(g, func(g *gatewayv1.Gateway) {
+			g.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("*.example.org"))
+		})
 		route := w.route("more", "web", toGateway("shared"))
 		w.create(route)
 		Eventually(value(address, "tunnel_gateway_reconcile_errors_total", with("kind=unavailable")...)).Should(BeNumerically(">=", 1))
@@ -172,4 +174,3 @@ func documented(address string) {
 	}
 	Expect(exported).To(Equal(defined))
 }
-
