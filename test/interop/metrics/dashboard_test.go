@@ -52,7 +52,7 @@ func load(t *testing.T) dashboard {
 // inserted is what Grafana puts in place of the dashboard's variables.
 var inserted = strings.NewReplacer("$__rate_interval", "4m", "$namespace", ".*", "$gateway", ".*")
 
-// Every panel has a place of its own, and queries that can be told apart.
+// Every panel has a place and an id of its own.
 func TestPanels(t *testing.T) {
 	d := load(t)
 	if d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
@@ -64,15 +64,29 @@ func TestPanels(t *testing.T) {
 			t.Errorf("panel %q has the id %d", p.Title, p.ID)
 		}
 		ids[p.ID] = true
-		for x := range p.GridPos.W {
-			for y := range p.GridPos.H {
-				cell := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
-				if other := taken[cell]; other != "" || cell[0] > 23 {
-					t.Fatalf("panel %q lies over %q, or outside", p.Title, other)
-				}
-				taken[cell] = p.Title
+		for _, cell := range p.cells() {
+			if other := taken[cell]; other != "" || cell[0] > 23 {
+				t.Fatalf("panel %q lies over %q, or outside", p.Title, other)
 			}
+			taken[cell] = p.Title
 		}
+	}
+}
+
+// cells are those of the grid that the panel covers.
+func (p panel) cells() [][2]int {
+	var cells [][2]int
+	for x := range p.GridPos.W {
+		for y := range p.GridPos.H {
+			cells = append(cells, [2]int{p.GridPos.X + x, p.GridPos.Y + y})
+		}
+	}
+	return cells
+}
+
+// Every panel has queries that can be told apart, and only a row has none.
+func TestPanelsHaveQueries(t *testing.T) {
+	for _, p := range load(t).Panels {
 		refs := map[string]bool{}
 		for _, target := range p.Targets {
 			if target.Expr == "" || refs[target.RefID] {

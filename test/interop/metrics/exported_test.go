@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -108,7 +109,7 @@ func valuesOf(metric *dto.Metric) map[sample]float64 {
 
 func (s *prometheusServer) add(appender storage.Appender, name string, of sample, metric *dto.Metric, value float64) {
 	s.t.Helper()
-	pairs := map[string]string{labels.MetricName: name + of.suffix, "namespace": "system", "pod": "tunnel-gateway-0", "job": "tunnel-gateway"}
+	pairs := map[string]string{model.MetricNameLabel: name + of.suffix, "namespace": "system", "pod": "tunnel-gateway-0", "job": "tunnel-gateway"}
 	for _, label := range metric.GetLabel() {
 		if _, taken := pairs[label.GetName()]; taken {
 			s.t.Fatalf("%s: Prometheus would rename the label %s", name, label.GetName())
@@ -237,7 +238,7 @@ func checkCall(t *testing.T, expression string, call *parser.Call) {
 // can have.
 func checkMatcher(t *testing.T, expression string, matcher *labels.Matcher, own map[string]bool) {
 	t.Helper()
-	if matcher.Name != labels.MetricName && !own[matcher.Name] {
+	if matcher.Name != model.MetricNameLabel && !own[matcher.Name] {
 		t.Errorf("%s: the metric has no label %s", expression, matcher.Name)
 	}
 	for _, m := range metrics.All {
