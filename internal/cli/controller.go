@@ -17,7 +17,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -91,6 +90,9 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("preparing the controller: %w", err)
 	}
+	if err := controller.CheckCRDs(ctx, m.GetAPIReader()); err != nil {
+		return err
+	}
 	clusterID, err := clusterID(ctx, m.GetAPIReader(), c.Gateway.ClusterID)
 	if err != nil {
 		return err
@@ -101,9 +103,6 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	defer endTraces(logger, flush)
 	if err := controller.Setup(ctx, m, options(c, clusterID, metrics.New(ctrlmetrics.Registry), tracer)); err != nil {
-		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("the CRDs of the Gateway API, v1.5 or later, or those of config/crd are not installed: %w", err)
-		}
 		return fmt.Errorf("preparing the controller: %w", err)
 	}
 	if !c.Cloudflare.HasDefault() {
@@ -163,8 +162,8 @@ func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manage
 		Metrics:                       metricsOptions(c.Serving),
 		HealthProbeBindAddress:        c.Serving.HealthAddress,
 		// Secrets are read one by one and not cached.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		Cache:  controller.CacheOptions(),
+		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		NewCache: controller.NewCache(c.Kubernetes.Namespaces, account(c.Cloudflare).TokenSecret),
 	})
 	if err != nil {
 		return nil, err

@@ -73,6 +73,8 @@ type Kubernetes struct {
 	// QPS and Burst limit the requests to the API server.
 	QPS   float32
 	Burst int
+	// Namespaces are those that are worked in; all when empty.
+	Namespaces []string
 
 	LeaderElection          bool
 	LeaderElectionID        string
@@ -214,6 +216,11 @@ func (k *Kubernetes) validate() error {
 	}
 	if k.LeaderElection && len(validation.IsDNS1123Subdomain(k.LeaderElectionID)) > 0 {
 		errs = append(errs, invalid("leader-election-id", "is not the name of a Lease"))
+	}
+	for _, namespace := range k.Namespaces {
+		if err := CheckNamespace(namespace); err != nil {
+			errs = append(errs, invalid("namespaces", fmt.Sprintf("has %q, which %v", namespace, err)))
+		}
 	}
 	if k.LeaderElectionNamespace != "" {
 		if err := CheckNamespace(k.LeaderElectionNamespace); err != nil {

@@ -61,6 +61,7 @@ func (k *Kubernetes) flags() *pflag.FlagSet {
 	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server (default ~/.kube/config, or else the cluster that the controller runs in)")
 	f.Float32Var(&k.QPS, "kube-api-qps", 100, "requests to the API server per second, on average")
 	f.IntVar(&k.Burst, "kube-api-burst", 200, "requests to the API server at once")
+	f.StringSliceVar(&k.Namespaces, "namespaces", nil, "`names` of the namespaces that are worked in, with commas between them; nothing in others is seen (default all)")
 	f.BoolVar(&k.LeaderElection, "leader-election", true, "let one of several replicas work at a time")
 	f.StringVar(&k.LeaderElectionID, "leader-election-id", "tunnel-gateway.tunnelgateway.dev", "`name` of the Lease")
 	f.StringVar(&k.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the Lease (default that of the controller's pod)")

@@ -16,10 +16,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -51,16 +49,6 @@ func ConnectorObjects() []client.Object {
 		&corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &appsv1.Deployment{},
 		&policyv1.PodDisruptionBudget{}, &autoscalingv2.HorizontalPodAutoscaler{},
 	}
-}
-
-// CacheOptions keep of these kinds only what is made for Gateways.
-func CacheOptions() cache.Options {
-	o := cache.Options{ByObject: map[client.Object]cache.ByObject{}}
-	made := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{managedByLabel: managedBy})}
-	for _, object := range ConnectorObjects() {
-		o.ByObject[object] = made
-	}
-	return o
 }
 
 // apply makes the objects the wanted ones, unless they are as they were after

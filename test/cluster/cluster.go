@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -21,6 +22,8 @@ type Options struct {
 	// APIServer changes the API server before it starts, for instance its
 	// flags through Configure.
 	APIServer func(*envtest.APIServer)
+	// CRDs returns which of the usual CRDs are installed; all of them when nil.
+	CRDs func(usual []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition
 }
 
 // Cluster is a running control plane with the Gateway API's CRDs of the
@@ -64,6 +67,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	crds, err := manifest.CRDs()
 	if err != nil {
 		return nil, err
+	}
+	if options.CRDs != nil {
+		crds = options.CRDs(crds)
 	}
 	workspace, err := newWorkspace(binaries)
 	if err != nil {

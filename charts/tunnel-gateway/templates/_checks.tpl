@@ -1,0 +1,27 @@
+{{/* What no schema of single values can say. */}}
+{{- define "tunnel-gateway.check" -}}
+{{- $byEnvironment := false -}}
+{{- range .Values.controller.extraEnv -}}
+{{- if eq .name "CLOUDFLARE_API_TOKEN" }}{{ $byEnvironment = true }}{{ end -}}
+{{- end -}}
+{{- with .Values.cloudflare -}}
+{{- if and .existingSecret (not .accountID) -}}
+{{- fail "cloudflare.accountID is missing: the account that the token in cloudflare.existingSecret is for" -}}
+{{- end -}}
+{{- if and .accountID (not .existingSecret) (not $byEnvironment) -}}
+{{- fail "cloudflare.existingSecret is missing: the Secret with the API token for cloudflare.accountID" -}}
+{{- end -}}
+{{- end -}}
+{{- $namespaces := .Values.controller.namespaces -}}
+{{- if .Values.tunnelConfiguration.create -}}
+{{- if not .Values.gatewayClass.create -}}
+{{- fail "tunnelConfiguration.create needs gatewayClass.create: nothing else refers to it" -}}
+{{- end -}}
+{{- if and $namespaces (not (has .Release.Namespace $namespaces)) -}}
+{{- fail (printf "tunnelConfiguration.create needs the release's namespace %s in controller.namespaces: the controller sees nothing elsewhere" .Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) -}}
+{{- fail "metrics.serviceMonitor.enabled needs metrics.enabled: there is nothing to fetch" -}}
+{{- end -}}
+{{- end -}}
