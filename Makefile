@@ -11,6 +11,8 @@ LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT)
 # Go builds a tool the first time and keeps it in its build cache.
 export TOOL := go tool -modfile=test/tools/go.mod
 
+# A module of its own: what tests the chart, with Helm.
+CHART := test/interop/chart
 # The race detector needs a C compiler; `make test RACE=` does without both.
 RACE ?= -race
 # What `go test` is given, for instance TEST=./internal/gateway.
@@ -33,7 +35,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/tunnel-gateway
 	@echo "==> building bin/tunnel-gateway $(VERSION)"
-	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/tunnel-gateway ./cmd/tunnel-gateway
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tunnel-gateway ./cmd/tunnel-gateway
 
 .PHONY: demo
 demo: build ## Run everything on this machine; DEMO_ARGS=--once checks and ends, DEMO_PORT=<port> instead of 8080
@@ -47,7 +49,17 @@ test: control-plane ## Run every test; TEST=<packages> for some, RACE= without t
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
+	@$(MAKE) --no-print-directory test-chart
 	@$(MAKE) --no-print-directory fuzz
+
+.PHONY: test-chart
+test-chart: control-plane ## Test the Helm chart, with Helm and on the control plane
+	@echo "==> testing the chart"
+	@go test -C $(CHART) -timeout 14m ./...
+
+.PHONY: render
+render: ## Print what the chart installs by default
+	@go tool -C $(CHART) helm template tunnel-gateway $(CURDIR)/charts/tunnel-gateway --namespace tunnel-gateway
 
 .PHONY: fuzz
 fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer
@@ -84,6 +96,7 @@ control-plane: ## Build the control plane that tests and demo run against, once 
 golden: ## Write the golden files anew; read the diff before committing it
 	@echo "==> writing testdata/*.golden.*"
 	@go test ./internal/gateway ./internal/cli -run Golden -update
+	@go test -C $(CHART) -run 'Golden|Config|README' -update
 
 .PHONY: generate
 generate: ## Write the generated files anew

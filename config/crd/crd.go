@@ -10,5 +10,5 @@ import "embed"
 // Files are the definitions, one to a file, named <group>_<plural>.yaml as
 // those of the Gateway API are.
 //
-//go:embed *.yaml
+//go:embed tunnelgateway.dev_*.yaml
 var Files embed.FS

@@ -12,12 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy has one line for each answered request; of the answers only the
-// lists of Secrets, to see what of them was asked for.
+// auditPolicy has one line for each answered request of those who have to have
+// permissions; of the answers only the lists of Secrets, to see what of them was
+// asked for.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
+- level: None
+  userGroups: ["system:masters", "system:serviceaccounts:kube-system"]
+- level: None
+  users: ["system:apiserver", "system:kube-controller-manager"]
 - level: RequestResponse
   verbs: [list]
   resources: [{group: "", resources: [secrets]}]

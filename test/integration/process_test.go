@@ -36,7 +36,7 @@ func (w *world) stop() {
 func (w *world) launch(arguments ...string) *process {
 	GinkgoHelper()
 	command := exec.Command(binary, append([]string{
-		"controller", "--kubeconfig=" + kubeconfig, "--controller-name=" + w.controller,
+		"controller", "--kubeconfig=" + identity, "--controller-name=" + w.controller,
 		"--cluster-id=" + w.namespace, "--leader-election=false", "--metrics-address=0", "--health-address=0",
 	}, arguments...)...)
 	command.Env = append(os.Environ(),
@@ -52,10 +52,11 @@ func (w *world) launch(arguments ...string) *process {
 	return p
 }
 
-// launchReplica runs one more controller, of which only the leader works.
+// launchReplica runs one more controller, of which only the leader works. The
+// Lease is the one that the controller is allowed to have.
 func (w *world) launchReplica() *process {
 	GinkgoHelper()
-	return w.launch("--leader-election=true", "--leader-election-id="+w.namespace, "--leader-election-namespace="+w.namespace)
+	return w.launch("--leader-election=true", "--leader-election-namespace="+identityNamespace)
 }
 
 // endAll ends all controllers of the world.

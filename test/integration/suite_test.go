@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,7 @@ import (
 const (
 	kubeconfigVariable = "INTEGRATION_KUBECONFIG"
 	binaryVariable     = "INTEGRATION_BINARY"
+	identityVariable   = "INTEGRATION_IDENTITY"
 )
 
 // soonEnough is for what has to happen within a second, on a machine that does
@@ -41,6 +43,9 @@ var (
 	kube       client.WithWatch
 	kubeconfig = os.Getenv(kubeconfigVariable)
 	binary     = os.Getenv(binaryVariable)
+	// identity is the kubeconfig of the controllers: config/rbac says what they
+	// may do.
+	identity = os.Getenv(identityVariable)
 )
 
 func TestIntegration(t *testing.T) {
@@ -76,7 +81,13 @@ func runParts(t *testing.T) {
 }
 
 func runPart(t *testing.T, part, program string) {
-	control, err := cluster.Start(t.Context(), cluster.Options{})
+	dir := t.TempDir()
+	log, audited, err := cluster.Audit(dir)
+	if err != nil {
+		t.Errorf("part %q: %v", part, err)
+		return
+	}
+	control, err := cluster.Start(t.Context(), cluster.Options{APIServer: audited})
 	if err != nil {
 		t.Errorf("part %q: %v", part, err)
 		return
@@ -86,17 +97,19 @@ func runPart(t *testing.T, part, program string) {
 			t.Errorf("part %q: %v", part, err)
 		}
 	}()
-	config := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := control.Kubeconfig(config); err != nil {
+	config, identity := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "identity")
+	user, err := installIdentity(t.Context(), control.Config, identity)
+	if err := errors.Join(err, control.Kubeconfig(config)); err != nil {
 		t.Errorf("part %q: %v", part, err)
 		return
 	}
 	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+part)
 	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- this very program
-	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, binaryVariable+"="+program)
+	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, identityVariable+"="+identity, binaryVariable+"="+program)
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	out, err := run.CombinedOutput()
 	report(t, part, string(out), err)
+	checkNoneRefused(t, part, log, user)
 }
 
 // report tells all of a part that failed, and of another one how many specs it

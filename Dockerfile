@@ -1,0 +1,35 @@
+# syntax=docker/dockerfile:1
+# The controller's image. The binary is what `make build` builds; the bases are
+# pinned by tag, and by digest where one is given:
+#
+#   docker build --build-arg VERSION=v1.2.3 --build-arg COMMIT=$(git rev-parse HEAD) \
+#     --build-arg GO_IMAGE=golang:1.26.8-bookworm@sha256:… \
+#     --build-arg BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:… .
+ARG GO_IMAGE=docker.io/library/golang:1.26.8-bookworm
+ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
+
+FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
+WORKDIR /src
+# Modules change less often than the sources.
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY Makefile ./
+COPY api ./api
+COPY cmd ./cmd
+COPY config ./config
+COPY internal ./internal
+COPY provider ./provider
+ARG VERSION=unknown
+ARG COMMIT=unknown
+ARG TARGETOS
+ARG TARGETARCH
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    GOOS=${TARGETOS} GOARCH=${TARGETARCH} make build VERSION=${VERSION} COMMIT=${COMMIT}
+
+FROM ${BASE_IMAGE}
+COPY --from=build /src/bin/tunnel-gateway /usr/local/bin/tunnel-gateway
+# By number: runAsNonRoot cannot be checked by name.
+USER 65532:65532
+EXPOSE 8080 8081
+ENTRYPOINT ["/usr/local/bin/tunnel-gateway"]
+CMD ["controller"]

@@ -1,0 +1,75 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+)
+
+// A controller that lacks CRDs ends with one line about all of them, as it does
+// for flags that are wrong.
+func TestCRDsThatWillNotDo(t *testing.T) {
+	if kubeconfig != "" {
+		return // this is a part of the suite
+	}
+	control, err := cluster.Start(t.Context(), cluster.Options{CRDs: oldAndFew})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := control.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := t.TempDir()
+	config := filepath.Join(dir, "kubeconfig")
+	if err := control.Kubeconfig(config); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, build(t, dir), "controller", "--kubeconfig="+config,
+		"--leader-election=false", "--metrics-address=0", "--health-address=0")
+	command.Env = append(os.Environ(), "CLOUDFLARE_ACCOUNT_ID=", "CLOUDFLARE_API_TOKEN=")
+	out, err := command.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
+		t.Errorf("it ended with %v, want status 1", err)
+	}
+	for _, want := range []string{
+		"listenersets.gateway.networking.k8s.io is missing", "gateways.gateway.networking.k8s.io is of version v1.4.0",
+		"v1.5 or v1.6", "tunnelconfigurations.tunnelgateway.dev is missing",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if lines := strings.Count(string(out), "\n"); lines > 2 || strings.Contains(string(out), "goroutine") {
+		t.Errorf("it says more than two lines:\n%s", out)
+	}
+}
+
+// oldAndFew leaves out ListenerSets and our own kind, and has Gateways of an
+// older version.
+func oldAndFew(usual []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+	var kept []*apiextensionsv1.CustomResourceDefinition
+	for _, crd := range usual {
+		switch crd.Spec.Names.Plural {
+		case "listenersets", "tunnelconfigurations":
+			continue
+		case "gateways":
+			crd.Annotations[consts.BundleVersionAnnotation] = "v1.4.0"
+		}
+		kept = append(kept, crd)
+	}
+	return kept
+}

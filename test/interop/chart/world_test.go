@@ -1,0 +1,278 @@
+package chart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+const (
+	account  = "account"
+	apiToken = "api-token"
+	// patience is for a busy machine.
+	patience = 2 * time.Minute
+)
+
+// world is a cluster without our CRD, a Cloudflare, and the controller's
+// program.
+type world struct {
+	control    *cluster.Cluster
+	kube       client.Client
+	kubeconfig string
+	audit      string // the API server's audit log
+	edge       *simulator.Server
+	api        string
+	program    string
+	dir        string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{dir: t.TempDir()}
+	log, audited, err := cluster.Audit(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.audit = log
+	w.control, err = cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr, APIServer: audited, CRDs: gatewayAPIOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.control.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.kubeconfig = filepath.Join(w.dir, "admin")
+	if err := w.control.Kubeconfig(w.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	scheme := controller.Scheme()
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if w.kube, err = client.New(w.control.Config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	w.startEdge(t)
+	w.program = filepath.Join(w.dir, "tunnel-gateway")
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-o", w.program, "./cmd/tunnel-gateway")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the controller: %v\n%s", err, out)
+	}
+	return w
+}
+
+func gatewayAPIOnly(usual []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+	var kept []*apiextensionsv1.CustomResourceDefinition
+	for _, crd := range usual {
+		if crd.Spec.Group != "tunnelgateway.dev" {
+			kept = append(kept, crd)
+		}
+	}
+	return kept
+}
+
+func (w *world) startEdge(t *testing.T) {
+	w.edge = simulator.New(simulator.Options{Dial: dialBackend, AccountID: account, Token: apiToken})
+	server := httptest.NewServer(w.edge.API())
+	w.api = server.URL + "/client/v4"
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		w.edge.Close()
+	})
+}
+
+// dialBackend reaches a backend that answers with the Service's name.
+func dialBackend(_ context.Context, _, address string) (net.Conn, error) {
+	near, far := net.Pipe()
+	service, _, _ := strings.Cut(address, ".svc.")
+	go func() {
+		listener := &onePipe{conns: make(chan net.Conn, 1)}
+		listener.conns <- far
+		_ = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, service) })) // #nosec G114 -- a test
+	}()
+	return near, nil
+}
+
+// onePipe is a listener of one connection.
+type onePipe struct{ conns chan net.Conn }
+
+func (l *onePipe) Accept() (net.Conn, error) { return <-l.conns, nil }
+func (*onePipe) Close() error                { return nil }
+func (*onePipe) Addr() net.Addr              { return &net.UnixAddr{} }
+
+// ask makes a request through the tunnel, and returns which Service answered,
+// or the status.
+func (w *world) ask(tunnel, host string) string {
+	id, ok := w.edge.TunnelID(tunnel)
+	if !ok {
+		return "no tunnel"
+	}
+	recorder := httptest.NewRecorder()
+	w.edge.Tunnel(id).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+host+"/", http.NoBody))
+	if recorder.Code != http.StatusOK {
+		return fmt.Sprint(recorder.Code)
+	}
+	return recorder.Body.String()
+}
+
+// helm runs Helm against the cluster.
+func (w *world) helm(t *testing.T, arguments ...string) string {
+	t.Helper()
+	return mustHelm(t, append(arguments, "--kubeconfig", w.kubeconfig)...)
+}
+
+// create creates the objects; those that are there already stay.
+func (w *world) create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := w.kube.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("creating %T %s: %v", object, client.ObjectKeyFromObject(object), err)
+		}
+	}
+}
+
+// apply creates the objects of the manifests at the path.
+func (w *world) apply(t *testing.T, path string) {
+	t.Helper()
+	set, err := manifest.Read([]string{path}, manifest.Options{Namespace: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.create(t, set.Objects...)
+}
+
+// get reads the object again.
+func get[T client.Object](t *testing.T, w *world, object T) T {
+	t.Helper()
+	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatalf("reading %T %s: %v", object, client.ObjectKeyFromObject(object), err)
+	}
+	return object
+}
+
+// change reads the object, changes it and writes it.
+func change[T client.Object](t *testing.T, w *world, object T, how func(T)) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%T %s to be changed", object, object.GetName()), func() error {
+		if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		how(object)
+		return w.kube.Update(t.Context(), object)
+	})
+}
+
+func (w *world) isGone(t *testing.T, object client.Object) error {
+	err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	text, _ := json.Marshal(object)
+	return fmt.Errorf("it is there: %s", text)
+}
+
+func namespaceCalled(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func tokenSecret(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudflare"}, Data: map[string][]byte{"token": []byte(apiToken)}}
+}
+
+// eventually waits until there is no error.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for %s: %v", what, errors.Join(last, err))
+	}
+}
+
+// running is a controller that runs as the chart's Deployment says, with its
+// ServiceAccount's permissions.
+type running struct {
+	user    string
+	log     string
+	command *exec.Cmd
+}
+
+// run starts what the Deployment's pod would.
+func (w *world) run(t *testing.T, pod corev1.PodSpec, namespace string) *running {
+	t.Helper()
+	kubeconfig := filepath.Join(w.dir, "identity-"+namespace)
+	user, err := cluster.Identity(t.Context(), w.control.Config, namespace, pod.ServiceAccountName, kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{user: user, log: filepath.Join(w.dir, "log-"+namespace)}
+	out, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Further flags win: the machine's ports may be taken.
+	arguments := append(pod.Containers[0].Args, "--kubeconfig="+kubeconfig, "--metrics-address=0", "--health-address=0")
+	r.command = exec.Command(w.program, arguments...)
+	// A list before the watch, rather than one inside of it, shows in the audit
+	// log what is asked for.
+	r.command.Env = append(os.Environ(), "KUBE_FEATURE_WatchListClient=false")
+	r.command.Stdout, r.command.Stderr = out, out
+	if err := r.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.stop()
+		_ = out.Close()
+		if t.Failed() {
+			text, _ := os.ReadFile(r.log)
+			t.Logf("the controller's log:\n%s", tail(string(text), 60))
+		}
+	})
+	return r
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(text, "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// stop ends the controller, if it runs.
+func (r *running) stop() {
+	if r.command.ProcessState == nil {
+		_ = r.command.Process.Signal(syscall.SIGTERM)
+		_ = r.command.Wait()
+	}
+}
