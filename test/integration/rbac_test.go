@@ -25,7 +25,7 @@ import (
 const (
 	identityNamespace = "tunnel-gateway"
 	identityName      = "tunnel-gateway"
-	rbacFiles         = "../../config/rbac/*s.yaml"
+	rbacFiles         = "../../config/rbac/*.yaml"
 )
 
 // installIdentity applies config/rbac and writes a kubeconfig to path that has
@@ -66,7 +66,7 @@ func createAll(ctx context.Context, kube client.Client, file string) error {
 			return nil
 		case err != nil:
 			return err
-		case len(object.Object) == 0:
+		case len(object.Object) == 0, object.GetKind() == "Kustomization":
 			continue
 		}
 		if err := kube.Create(ctx, object); err != nil {

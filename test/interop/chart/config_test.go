@@ -104,7 +104,7 @@ func TestConfigIsWhatTheChartRenders(t *testing.T) {
 		if folder == "crd" {
 			continue // the chart's is made from the file there
 		}
-		name := filepath.Join(configDir, folder, strings.ToLower(fmt.Sprint(o["kind"]))+"s.yaml")
+		name := filepath.Join(configDir, folder, strings.ToLower(fmt.Sprint(o["kind"]))+".yaml")
 		if files[name] == nil {
 			files[name] = bytes.NewBufferString("# Made from charts/tunnel-gateway by `make golden`. Change it there.\n")
 		}

@@ -40,6 +40,7 @@ const (
 // world is a cluster without our CRD, a Cloudflare, and the controller's
 // program.
 type world struct {
+	whole      *testing.T // not one step of it
 	control    *cluster.Cluster
 	kube       client.Client
 	kubeconfig string
@@ -52,7 +53,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{dir: t.TempDir()}
+	w := &world{whole: t, dir: t.TempDir()}
 	log, audited, err := cluster.Audit(w.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -253,12 +254,12 @@ func (w *world) run(t *testing.T, pod corev1.PodSpec, namespace string) *running
 	if err := r.command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	w.whole.Cleanup(func() {
 		r.stop()
 		_ = out.Close()
-		if t.Failed() {
+		if w.whole.Failed() {
 			text, _ := os.ReadFile(r.log)
-			t.Logf("the controller's log:\n%s", tail(string(text), 60))
+			w.whole.Logf("the controller's log:\n%s", tail(string(text), 60))
 		}
 	})
 	return r
