@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy has one line for each answered request of those who have to have
-// permissions; of the answers only the lists of Secrets, to see what of them was
+// auditPolicy has a line for each answered request of those who have to have
+// permissions, for a watch when it begins and when it ends; of the answers only the lists of Secrets, to see what of them was
 // asked for.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
+omitStages: [RequestReceived]
 rules:
 - level: None
   userGroups: ["system:masters", "system:serviceaccounts:kube-system"]

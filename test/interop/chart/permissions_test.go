@@ -18,13 +18,15 @@ type permission struct {
 	namespace, name       string // any when empty
 }
 
-// allows reports whether the request needed the permission.
+// allows reports whether the request needed the permission. What is applied and
+// is not there is created, for which the API server asks for that verb too.
 func (p permission) allows(r cluster.Request) bool {
 	resource := r.Resource
 	if r.Subresource != "" {
 		resource += "/" + r.Subresource
 	}
-	return p.verb == r.Verb && p.group == r.Group && p.resource == resource &&
+	verb := p.verb == r.Verb || p.verb == "create" && r.Verb == "patch" && r.Code == http.StatusCreated
+	return verb && p.group == r.Group && p.resource == resource &&
 		(p.namespace == "" || p.namespace == r.Namespace) && (p.name == "" || p.name == r.Name)
 }
 
