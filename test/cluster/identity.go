@@ -1,15 +1,31 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The controller's ServiceAccount, as config/rbac has it. Its Lease is in the
+// same namespace.
+const (
+	ControllerNamespace = "tunnel-gateway"
+	controllerName      = "tunnel-gateway"
 )
 
 // identitySeconds is how long the token of an identity is valid: longer than
@@ -41,4 +57,54 @@ func Identity(ctx context.Context, admin *rest.Config, namespace, name, path str
 		return "", fmt.Errorf("writing the kubeconfig of ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	return fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name), nil
+}
+
+// ControllerIdentity applies the manifests in dir, which is config/rbac, and
+// writes a kubeconfig to path that has exactly the permissions that they grant
+// to the controller. It returns the name by which the API server knows it.
+func ControllerIdentity(ctx context.Context, admin *rest.Config, dir, path string) (user string, err error) {
+	kube, err := client.New(admin, client.Options{})
+	if err != nil {
+		return "", err
+	}
+	if err := kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ControllerNamespace}}); err != nil {
+		return "", fmt.Errorf("making the controller's namespace: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("there are no manifests in %s", dir)
+	}
+	for _, file := range files {
+		if err := createAll(ctx, kube, file); err != nil {
+			return "", fmt.Errorf("applying %s: %w", file, err)
+		}
+	}
+	return Identity(ctx, admin, ControllerNamespace, controllerName, path)
+}
+
+// createAll creates every object of the file, but for what is for kustomize.
+func createAll(ctx context.Context, kube client.Client, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+	for {
+		object := &unstructured.Unstructured{}
+		err := documents.Decode(object)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case len(object.Object) == 0, object.GetKind() == "Kustomization":
+			continue
+		}
+		if err := kube.Create(ctx, object); err != nil {
+			return err
+		}
+	}
 }

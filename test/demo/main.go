@@ -34,6 +34,7 @@ type options struct {
 	once       bool
 	controller string
 	samples    string
+	rbac       string
 	port       string
 }
 
@@ -45,6 +46,7 @@ func main() {
 	flag.BoolVar(&o.once, "once", false, "end after the requests, with status 0 when all answers were right")
 	flag.StringVar(&o.controller, "controller", "bin/tunnel-gateway", "the controller's `binary`")
 	flag.StringVar(&o.samples, "samples", "config/samples", "`directory` of the manifests to apply")
+	flag.StringVar(&o.rbac, "rbac", "config/rbac", "`directory` of the manifests that grant the controller its permissions")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -86,8 +88,12 @@ func run(ctx context.Context, o options) error {
 	}
 	defer edge.Close()
 
-	say("starting the controller: %s controller", o.controller)
-	stopController, exited, err := startController(ctx, o.controller, kubeconfig, api, filepath.Join(dir, "controller.log"))
+	say("applying %s, and starting the controller with its permissions: %s controller", o.rbac, o.controller)
+	identity := filepath.Join(dir, "identity")
+	if _, err := cluster.ControllerIdentity(ctx, control.Config, o.rbac, identity); err != nil {
+		return err
+	}
+	stopController, exited, err := startController(ctx, o.controller, identity, api, filepath.Join(dir, "controller.log"))
 	if err != nil {
 		return err
 	}
@@ -170,7 +176,7 @@ func startController(ctx context.Context, binary, kubeconfig, api, log string) (
 	// Ctrl-C reaches the controller too, and it ends by itself; the kill is for
 	// one that does not.
 	command := exec.CommandContext(context.WithoutCancel(ctx), binary, "controller",
-		"--cluster-id=demo", "--leader-election-namespace=default",
+		"--cluster-id=demo", "--leader-election-namespace="+cluster.ControllerNamespace,
 		"--metrics-address=0", "--health-address=0", "--log-format=console")
 	command.Env = append(os.Environ(),
 		"KUBECONFIG="+kubeconfig,

@@ -8,6 +8,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
 // process is a controller that was started.
@@ -56,7 +58,7 @@ func (w *world) launch(arguments ...string) *process {
 // Lease is the one that the controller is allowed to have.
 func (w *world) launchReplica() *process {
 	GinkgoHelper()
-	return w.launch("--leader-election=true", "--leader-election-namespace="+identityNamespace)
+	return w.launch("--leader-election=true", "--leader-election-namespace="+cluster.ControllerNamespace)
 }
 
 // endAll ends all controllers of the world.

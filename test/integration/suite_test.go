@@ -98,7 +98,7 @@ func runPart(t *testing.T, part, program string) {
 		}
 	}()
 	config, identity := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "identity")
-	user, err := installIdentity(t.Context(), control.Config, identity)
+	user, err := cluster.ControllerIdentity(t.Context(), control.Config, "../../config/rbac", identity)
 	if err := errors.Join(err, control.Kubeconfig(config)); err != nil {
 		t.Errorf("part %q: %v", part, err)
 		return
