@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,9 +27,7 @@ func TestDockerfile(t *testing.T) {
 	for range 2 {
 		dir := t.TempDir()
 		for _, sources := range regexp.MustCompile(`(?m)^COPY ([^-].*) \S+$`).FindAllStringSubmatch(dockerfile, -1) {
-			for source := range strings.FieldsSeq(sources[1]) {
-				copyUnlessIgnored(t, source, dir)
-			}
+			copySources(t, strings.Fields(sources[1]), dir)
 		}
 		command := exec.CommandContext(t.Context(), "bash", "-c", build)
 		command.Dir = dir
@@ -54,40 +51,33 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// copyUnlessIgnored copies a file or a folder of the repository to dir, but for
-// what .dockerignore keeps out.
-func copyUnlessIgnored(t *testing.T, source, dir string) {
+// copySources copies files and folders of the repository to dir, but for what
+// .dockerignore keeps out.
+func copySources(t *testing.T, sources []string, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, ".dockerignore"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "\n!"+source+"\n") {
-		t.Errorf(".dockerignore keeps %s out, which the Dockerfile copies", source)
+	for _, source := range sources {
+		if !strings.Contains(string(text), "\n!"+source+"\n") {
+			t.Errorf(".dockerignore keeps %s out, which the Dockerfile copies", source)
+		}
 	}
-	err = filepath.WalkDir(filepath.Join(root, source), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && entry.Name() == "testdata" {
-			return fs.SkipDir
-		}
-		relative, err := filepath.Rel(root, path)
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(dir, relative)
-		if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
-			return err
-		}
-		return os.WriteFile(target, content, 0o600)
-	})
-	if err != nil {
-		t.Fatal(err)
+	arguments := []string{"-C", root, "-c"}
+	for _, out := range regexp.MustCompile(`(?m)^\*\*/(.*)$`).FindAllStringSubmatch(string(text), -1) {
+		arguments = append(arguments, "--exclude="+out[1])
+	}
+	var archive bytes.Buffer
+	pack := exec.CommandContext(t.Context(), "tar", append(arguments, sources...)...)
+	pack.Stdout = &archive
+	if err := pack.Run(); err != nil {
+		t.Fatalf("packing %q: %v", sources, err)
+	}
+	unpack := exec.CommandContext(t.Context(), "tar", "-C", dir, "-x")
+	unpack.Stdin = &archive
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("unpacking %q: %v\n%s", sources, err, out)
 	}
 }
 

@@ -56,7 +56,8 @@ func setupKeepers(m manager.Manager, controllerName gatewayv1.GatewayController,
 	err := builder.ControllerManagedBy(m).Named("credentials").
 		WatchesMetadata(&corev1.Secret{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(secrets.concerns))).
 		Watches(&v1alpha1.TunnelConfiguration{}, handler.EnqueueRequestsFromMapFunc(secrets.all)).
-		Watches(&gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(secrets.all), builder.WithPredicates(finalizersChanged)).
+		Watches(&gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(secrets.all), builder.WithPredicates(needsChanged)).
+		Watches(&gatewayv1.GatewayClass{}, handler.EnqueueRequestsFromMapFunc(secrets.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(secrets)
 	if err != nil {
 		return err
@@ -73,7 +74,8 @@ func setupKeepers(m manager.Manager, controllerName gatewayv1.GatewayController,
 	}
 	return builder.ControllerManagedBy(m).Named("accounts").
 		Watches(&v1alpha1.TunnelConfiguration{}, &handler.EnqueueRequestForObject{}).
-		Watches(&gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(configurations.all), builder.WithPredicates(finalizersChanged)).
+		Watches(&gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(configurations.all), builder.WithPredicates(needsChanged)).
+		Watches(&gatewayv1.GatewayClass{}, handler.EnqueueRequestsFromMapFunc(configurations.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(configurations)
 }
 
@@ -108,9 +110,12 @@ func (k *keeper) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	return requests
 }
 
-// finalizersChanged: which Gateways are held shows in their finalizers.
-var finalizersChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return controllerutil.ContainsFinalizer(e.ObjectOld, state.Finalizer) != controllerutil.ContainsFinalizer(e.ObjectNew, state.Finalizer)
+// needsChanged: which Gateways are held shows in their finalizers, and what
+// they need depends on their class.
+var needsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*gatewayv1.Gateway), e.ObjectNew.(*gatewayv1.Gateway)
+	return controllerutil.ContainsFinalizer(before, state.Finalizer) != controllerutil.ContainsFinalizer(after, state.Finalizer) ||
+		before.Spec.GatewayClassName != after.Spec.GatewayClassName
 }}
 
 // Reconcile puts the finalizer on the object, or takes it off.

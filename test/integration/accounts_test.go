@@ -52,6 +52,19 @@ var _ = Describe("the account of a class", func() {
 		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
 	})
 
+	It("is kept when the class refers to it after its Gateways have tunnels", func() {
+		w := newWorld()
+		w.edge.SetToken("first")
+		w.start("--cloudflare-api-token=first")
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		credentials, settings, _ := w.classAccount()
+		for _, kept := range []client.Object{credentials, settings} {
+			Eventually(func() []string { return fresh(kept).GetFinalizers() }).Should(HaveLen(1), "%T", kept)
+		}
+	})
+
 	It("is let go when no tunnel needs it any more", func() {
 		w := newWorld()
 		credentials, settings, _ := w.classAccount()

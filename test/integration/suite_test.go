@@ -109,7 +109,9 @@ func runPart(t *testing.T, part, program string) {
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	out, err := run.CombinedOutput()
 	report(t, part, string(out), err)
-	checkNoneRefused(t, part, log, user)
+	if !strings.Contains(string(out), "Ran 0 of") { // as a focus elsewhere does
+		checkNoneRefused(t, part, log, user)
+	}
 }
 
 // report tells all of a part that failed, and of another one how many specs it

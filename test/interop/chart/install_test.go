@@ -132,7 +132,7 @@ func (w *world) upgrades(t *testing.T) {
 			return err
 		}
 		if len(settings.Finalizers) == 0 {
-			return errors.New("they have no finalizer")
+			return fmt.Errorf("they have no finalizer; their account is %v", settings.Spec.Account)
 		}
 		return nil
 	})
@@ -183,7 +183,7 @@ func grpcRoute() *gatewayv1.GRPCRoute {
 func (w *world) disturbUntil(t *testing.T, done func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		if last = done(); last == nil {
 			return true, nil
 		}

@@ -23,11 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 const (
@@ -144,9 +145,9 @@ func (w *world) ask(tunnel, host string) string {
 }
 
 // helm runs Helm against the cluster.
-func (w *world) helm(t *testing.T, arguments ...string) string {
+func (w *world) helm(t *testing.T, arguments ...string) {
 	t.Helper()
-	return mustHelm(t, append(arguments, "--kubeconfig", w.kubeconfig)...)
+	mustHelm(t, append(arguments, "--kubeconfig", w.kubeconfig)...)
 }
 
 // create creates the objects; those that are there already stay.
