@@ -49,13 +49,16 @@ test: control-plane ## Run every test; TEST=<packages> for some, RACE= without t
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
-	@$(MAKE) --no-print-directory test-chart
+	@$(if $(filter ./...,$(TEST)),$(MAKE) --no-print-directory test-chart)
 	@$(MAKE) --no-print-directory fuzz
 
 .PHONY: test-chart
 test-chart: control-plane ## Test the Helm chart, with Helm and on the control plane
 	@echo "==> testing the chart"
-	@go test -C $(CHART) -timeout 14m ./...
+	@mkdir -p bin
+	@runner=$$($(TOOL) -n gotestsum); status=0; \
+	(cd $(CHART) && "$$runner" --format standard-quiet --jsonfile $(CURDIR)/bin/test-chart.json -- -timeout 14m ./...) || status=$$?; \
+	cat bin/test-chart.json >>$(TEST_RESULTS); exit $$status
 
 .PHONY: render
 render: ## Print what the chart installs by default

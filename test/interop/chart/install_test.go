@@ -119,11 +119,11 @@ func (w *world) tunnelOf(t *testing.T, g *gatewayv1.Gateway) string {
 func (w *world) upgrades(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "tunnelconfigurations.tunnelgateway.dev"}}
 	change(t, w, crd, func(c *apiextensionsv1.CustomResourceDefinition) {
-		delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "account")
+		delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "mergingMode")
 	})
 	w.helm(t, "upgrade", release, chartDir, "--namespace", namespace, "--force-conflicts", "--set", w.values()+","+withSettings)
 	properties := get(t, w, crd).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
-	if _, ok := properties["account"]; !ok {
+	if _, ok := properties["mergingMode"]; !ok {
 		t.Error("the CRD is as it was before the upgrade")
 	}
 	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudflare-tunnel"}}
