@@ -142,7 +142,11 @@ func (w *world) upgrades(t *testing.T) {
 // usesWhatIsGranted has the controller do all that it can do.
 func (w *world) usesWhatIsGranted(t *testing.T, r *running) {
 	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "unrelated"}}
-	w.create(t, unrelated, grpcRoute())
+	certificate := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "certificate"}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: []byte("none"), corev1.TLSPrivateKeyKey: []byte("none")},
+	}
+	w.create(t, unrelated, certificate, grpcRoute())
 	// It gets its token back, which is an update.
 	change(t, w, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared-tunnel-token"}}, func(s *corev1.Secret) {
 		s.Data = map[string][]byte{"token": []byte("broken")}
@@ -152,6 +156,9 @@ func (w *world) usesWhatIsGranted(t *testing.T, r *running) {
 		GatewayClassName: "cloudflare-tunnel",
 		Listeners: []gatewayv1.Listener{{
 			Name: "web", Hostname: ptr.To[gatewayv1.Hostname]("gone.example.com"), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
+		}, {
+			Name: "tls", Hostname: ptr.To[gatewayv1.Hostname]("tls.example.com"), Port: 443, Protocol: gatewayv1.HTTPSProtocolType,
+			TLS: &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}}},
 		}},
 	}}
 	w.create(t, gone)
@@ -168,7 +175,7 @@ func (w *world) usesWhatIsGranted(t *testing.T, r *running) {
 	w.disturbUntil(t, func() error { return unused(granted, w.requests(t, r.user)) })
 	requests := w.requests(t, r.user)
 	checkNoneRefused(t, requests)
-	checkSecrets(t, requests, namespace+"/cloudflare", "platform/shared-tunnel-token", "platform/gone-tunnel-token")
+	checkSecrets(t, requests, namespace+"/cloudflare", "platform/certificate", "platform/shared-tunnel-token", "platform/gone-tunnel-token")
 }
 
 func grpcRoute() *gatewayv1.GRPCRoute {

@@ -115,10 +115,10 @@ func checkNoneRefused(t *testing.T, requests []cluster.Request) {
 }
 
 // checkSecrets: all Secrets are looked at as metadata, and only those are read
-// that something refers to.
-func checkSecrets(t *testing.T, requests []cluster.Request, read ...string) {
+// that something refers to, which is what "referred" names.
+func checkSecrets(t *testing.T, requests []cluster.Request, referred ...string) {
 	t.Helper()
-	listed := false
+	listed, read := false, map[string]bool{}
 	for _, r := range requests {
 		if r.Resource != "secrets" {
 			continue
@@ -130,9 +130,14 @@ func checkSecrets(t *testing.T, requests []cluster.Request, read ...string) {
 				t.Errorf("Secrets are listed with their contents (%s): %s", r.Answer, r)
 			}
 		case "get":
-			if !slices.Contains(read, r.Namespace+"/"+r.Name) {
+			if read[r.Namespace+"/"+r.Name] = true; !slices.Contains(referred, r.Namespace+"/"+r.Name) {
 				t.Errorf("a Secret is read that nothing refers to: %s", r)
 			}
+		}
+	}
+	for _, name := range referred {
+		if !read[name] {
+			t.Errorf("Secret %s is not read", name)
 		}
 	}
 	if !listed {
