@@ -49,16 +49,7 @@ test: control-plane ## Run every test; TEST=<packages> for some, RACE= without t
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
-	@$(if $(filter ./...,$(TEST)),$(MAKE) --no-print-directory test-chart)
 	@$(MAKE) --no-print-directory fuzz
-
-.PHONY: test-chart
-test-chart: control-plane ## Test the Helm chart, with Helm and on the control plane
-	@echo "==> testing the chart"
-	@mkdir -p bin
-	@runner=$$($(TOOL) -n gotestsum); status=0; \
-	(cd $(CHART) && "$$runner" --format standard-quiet --jsonfile $(CURDIR)/bin/test-chart.json -- -timeout 14m ./...) || status=$$?; \
-	cat bin/test-chart.json >>$(TEST_RESULTS); exit $$status
 
 .PHONY: render
 render: ## Print what the chart installs by default
@@ -79,10 +70,10 @@ conformance: control-plane ## Run the Gateway API's conformance suite; ARGS=<fla
 
 .PHONY: interop
 interop: control-plane ## Run the controller beside programs that users have; MODULE=test/interop/<one> for one
-	@for module in $(or $(MODULE),$(INTEROP)); do \
+	@status=0; for module in $(or $(MODULE),$(INTEROP)); do \
 		echo "==> testing $$module"; \
-		($(call test-module,$$module,interop-$$(basename $$module)) ./...); \
-	done
+		($(call test-module,$$module,interop-$$(basename $$module)) ./...) || status=1; \
+	done; exit $$status
 
 # Tests the module $(1); its results go to bin/$(2)-results.json.
 define test-module
