@@ -21,7 +21,17 @@
 {{- fail (printf "tunnelConfiguration.create needs the release's namespace %s in controller.namespaces: the controller sees nothing elsewhere" .Release.Namespace) -}}
 {{- end -}}
 {{- end -}}
-{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) -}}
+{{- with .Values.metrics -}}
+{{- if not .enabled -}}
+{{- if .serviceMonitor.enabled -}}
 {{- fail "metrics.serviceMonitor.enabled needs metrics.enabled: there is nothing to fetch" -}}
+{{- end -}}
+{{- if .prometheusRule.enabled -}}
+{{- fail "metrics.prometheusRule.enabled needs metrics.enabled: no alert would ever fire" -}}
+{{- end -}}
+{{- if .pprof -}}
+{{- fail "metrics.pprof needs metrics.enabled: profiles are served at the same port" -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

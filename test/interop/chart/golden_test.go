@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,29 +22,9 @@ func valueSets(t *testing.T) []string {
 	return files
 }
 
-// withMonitoring returns a copy of the chart with alerts and a dashboard of
-// this test's own, which the golden files can show.
-func withMonitoring(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "tunnel-gateway")
-	if err := os.CopyFS(dir, os.DirFS(chartDir)); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		"alerts.yaml":    "groups:\n- name: example\n  rules:\n  - alert: Example\n    expr: vector(1)\n    annotations:\n      summary: '{{ $labels.name }} is {{ $value }}'\n",
-		"dashboard.json": "{\n  \"title\": \"example\",\n  \"legend\": \"{{name}}\"\n}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, "files", name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
 func TestLint(t *testing.T) {
-	dir := withMonitoring(t)
 	for _, values := range valueSets(t) {
-		if out, err := helm(t, "lint", "--strict", dir, "--namespace", namespace, "--values", values); err != nil {
+		if out, err := helm(t, "lint", "--strict", chartDir, "--namespace", namespace, "--values", values); err != nil {
 			t.Errorf("helm lint with %s: %v\n%s", values, err, out)
 		}
 	}
@@ -53,11 +32,10 @@ func TestLint(t *testing.T) {
 
 // TestGolden holds what the chart renders against testdata/*.golden.yaml.
 func TestGolden(t *testing.T) {
-	dir := withMonitoring(t)
 	for _, values := range valueSets(t) {
 		t.Run(filepath.Base(values), func(t *testing.T) {
-			got := render(t, dir, "--values", values)
-			compare(t, strings.TrimSuffix(values, ".values.yaml")+".golden.yaml", withoutCRD(got))
+			got := render(t, chartDir, "--values", values)
+			compare(t, strings.TrimSuffix(values, ".values.yaml")+".golden.yaml", withoutDashboard(t, withoutCRD(got)))
 		})
 	}
 }
@@ -71,6 +49,14 @@ func withoutCRD(manifests string) string {
 		}
 	}
 	return strings.Join(kept, "---\n")
+}
+
+// withoutDashboard leaves out the text of the dashboard: it is long, and
+// TestMonitoring holds it against its file.
+func withoutDashboard(t *testing.T, manifests string) string {
+	t.Helper()
+	text := strings.TrimSpace(string(chartFile(t, dashboardFile)))
+	return strings.Replace(manifests, strings.ReplaceAll(text, "\n", "\n    "), "(files/dashboard.json)", 1)
 }
 
 // What cannot work is refused before it is installed, by name.
@@ -94,6 +80,11 @@ func TestRefusals(t *testing.T) {
 		"settings that nothing refers to": {[]string{"tunnelConfiguration.create=true", "gatewayClass.create=false"}, []string{"tunnelConfiguration.create needs gatewayClass.create"}},
 		"settings out of sight":           {[]string{"tunnelConfiguration.create=true", "controller.namespaces={team-a}"}, []string{"namespace tunnel-gateway in controller.namespaces"}},
 		"a monitor of nothing":            {[]string{"metrics.enabled=false", "metrics.serviceMonitor.enabled=true"}, []string{"needs metrics.enabled"}},
+		"alerts about nothing":            {[]string{"metrics.enabled=false", "metrics.prometheusRule.enabled=true"}, []string{"metrics.prometheusRule.enabled needs metrics.enabled"}},
+		"profiles beside nothing":         {[]string{"metrics.enabled=false", "metrics.pprof=true"}, []string{"metrics.pprof needs metrics.enabled"}},
+		"a collector without a port":      {[]string{"tracing.endpoint=http://collector"}, []string{"/tracing/endpoint"}},
+		"a collector without a protocol":  {[]string{"tracing.endpoint=collector:4317"}, []string{"/tracing/endpoint"}},
+		"a collector with a path":         {[]string{"tracing.endpoint=http://collector:4317/v1/traces"}, []string{"/tracing/endpoint"}},
 		"no account of its own":           {[]string{"serviceAccount.create=false"}, []string{"serviceAccount.name is needed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
