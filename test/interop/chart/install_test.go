@@ -50,9 +50,12 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// values are those of every release here.
+// values are those of every release here. What is off by default is on, so that
+// the controller has to take its flags; there is no collector, which stops
+// nothing.
 func (w *world) values() string {
-	return "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL=" + w.api
+	return "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL=" + w.api +
+		",metrics.pprof=true,tracing.endpoint=http://127.0.0.1:9"
 }
 
 // withSettings adds what the README says cannot be had in the first install.

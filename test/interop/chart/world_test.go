@@ -246,7 +246,7 @@ func (w *world) run(t *testing.T, pod corev1.PodSpec, namespace string) *running
 		t.Fatal(err)
 	}
 	// Further flags win: the machine's ports may be taken.
-	arguments := append(pod.Containers[0].Args, "--kubeconfig="+kubeconfig, "--metrics-address=0", "--health-address=0")
+	arguments := append(pod.Containers[0].Args, "--kubeconfig="+kubeconfig, "--metrics-address=127.0.0.1:0", "--health-address=0")
 	r.command = exec.Command(w.program, arguments...)
 	// A list before the watch, rather than one inside of it, shows in the audit
 	// log what is asked for.
