@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -39,27 +40,8 @@ func TestConformance(t *testing.T) {
 	must(t, err)
 	defer log.Close() //nolint:errcheck // a log
 
-	seen := results{}
 	events := startSuite(t, report, filepath.Join(logs, "controller.log"))
-	decoder := json.NewDecoder(bufio.NewReader(io.TeeReader(events, lines{log})))
-	output := map[string]*strings.Builder{}
-	for {
-		var e event
-		if err := decoder.Decode(&e); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatalf("reading the suite's results: %v", err)
-		}
-		run, name := e.subject()
-		if output[run+name] == nil {
-			output[run+name] = &strings.Builder{}
-		}
-		output[run+name].WriteString(e.Output)
-		if got := e.outcome(); got != "" && e.Test == "TestSuite/"+run+"/"+name && list.runsIn(name) == run {
-			seen[name] = got
-			t.Run(name, func(t *testing.T) { list.judge(t, name, got, e.Elapsed, output[run+name]) })
-		}
-	}
+	seen := list.follow(t, io.TeeReader(events, lines{log}))
 	only := onlyTest()
 	for _, name := range testNames() {
 		if list.expected(name) != notRun && seen[name] == "" && (only == "" || only == name) {
@@ -69,6 +51,31 @@ func TestConformance(t *testing.T) {
 	if !*existing && only == "" {
 		t.Run("supported features", func(t *testing.T) { checkFeatures(t, report, seen) })
 		t.Run("documents", func(t *testing.T) { checkDocuments(t, report, list) })
+	}
+}
+
+// follow judges every test of the suite as soon as the events tell its outcome.
+func (x exceptions) follow(t *testing.T, events io.Reader) results {
+	t.Helper()
+	seen := results{}
+	decoder := json.NewDecoder(bufio.NewReader(events))
+	output := map[string]*strings.Builder{}
+	for {
+		var e event
+		if err := decoder.Decode(&e); err == io.EOF {
+			return seen
+		} else if err != nil {
+			t.Fatalf("reading the suite's results: %v", err)
+		}
+		run, name := e.subject()
+		if output[run+name] == nil {
+			output[run+name] = &strings.Builder{}
+		}
+		fmt.Fprint(output[run+name], e.Output)
+		if got := e.outcome(); got != "" && e.Test == "TestSuite/"+run+"/"+name && x.runsIn(name) == run {
+			seen[name] = got
+			t.Run(name, func(t *testing.T) { x.judge(t, name, got, e.Elapsed, output[run+name]) })
+		}
 	}
 }
 
@@ -90,7 +97,8 @@ func startSuite(t *testing.T, report, controllerLog string) io.Reader {
 			arguments = append(arguments, argument)
 		}
 	}
-	command := exec.CommandContext(t.Context(), "go", append(arguments, "-test.run=^TestSuite$", "-test.v=test2json")...)
+	arguments = append(arguments, "-test.run=^TestSuite$", "-test.v=test2json")
+	command := exec.CommandContext(t.Context(), "go", arguments...) // #nosec G702 -- our own flags
 	command.Env = append(os.Environ(), reportVariable+"="+report, controllerLogVariable+"="+controllerLog)
 	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -149,11 +157,10 @@ func (l lines) Write(data []byte) (int, error) {
 
 // judge compares an outcome with what was expected of it.
 func (x exceptions) judge(t *testing.T, name string, got outcome, seconds float64, output *strings.Builder) {
-	want := x.expected(name)
-	switch {
-	case got == want:
+	switch got {
+	case x.expected(name):
 		t.Logf("it %s, as expected, in %.1f s", got, seconds)
-	case got == fails:
+	case fails:
 		t.Errorf("it has failed after %.1f s:\n%s", seconds, indent(output.String()))
 	default:
 		t.Errorf("it passes now: take it out of exceptions.yaml, or say there that it does")

@@ -76,7 +76,7 @@ func child(of map[string]any, name string) map[string]any {
 // has a use for.
 func defaults(t *testing.T) []object {
 	t.Helper()
-	all := objects(t, render(t, chartDir))
+	all := objects(t, render(t))
 	for _, o := range all {
 		o.withoutHelm()
 	}
@@ -198,7 +198,7 @@ func TestChartHasTheCRD(t *testing.T) {
 
 // No rule grants more than it names.
 func TestNoWildcards(t *testing.T) {
-	for _, o := range objects(t, render(t, chartDir)+"\n---\n"+render(t, chartDir, "--values", "testdata/namespaced.values.yaml")) {
+	for _, o := range objects(t, render(t)+"\n---\n"+render(t, "--values", "testdata/namespaced.values.yaml")) {
 		rules, _ := o["rules"].([]any)
 		for _, rule := range rules {
 			for field, values := range rule.(map[string]any) {

@@ -34,7 +34,7 @@ func TestLint(t *testing.T) {
 func TestGolden(t *testing.T) {
 	for _, values := range valueSets(t) {
 		t.Run(filepath.Base(values), func(t *testing.T) {
-			got := render(t, chartDir, "--values", values)
+			got := render(t, "--values", values)
 			compare(t, strings.TrimSuffix(values, ".values.yaml")+".golden.yaml", withoutDashboard(t, withoutCRD(got)))
 		})
 	}

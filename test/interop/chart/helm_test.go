@@ -54,10 +54,10 @@ func mustHelm(t *testing.T, arguments ...string) string {
 	return out
 }
 
-// render returns the manifests of the chart in the directory.
-func render(t *testing.T, dir string, arguments ...string) string {
+// render returns the manifests of the chart.
+func render(t *testing.T, arguments ...string) string {
 	t.Helper()
-	return mustHelm(t, append([]string{"template", release, dir, "--namespace", namespace}, arguments...)...)
+	return mustHelm(t, append([]string{"template", release, chartDir, "--namespace", namespace}, arguments...)...)
 }
 
 // compare holds got against the file, or rewrites the file.

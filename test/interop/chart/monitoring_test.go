@@ -28,7 +28,7 @@ func chartFile(t *testing.T, name string) []byte {
 // which have to arrive as they are.
 func TestMonitoring(t *testing.T) {
 	var rule, dashboard object
-	for _, o := range objects(t, render(t, chartDir, "--values", "testdata/everything.values.yaml")) {
+	for _, o := range objects(t, render(t, "--values", "testdata/everything.values.yaml")) {
 		switch o["kind"] {
 		case "PrometheusRule":
 			rule = o
