@@ -64,10 +64,10 @@ conformance: control-plane ## Run the Gateway API's conformance suite; ARGS=<fla
 
 .PHONY: interop
 interop: control-plane ## Run the controller beside programs that users have; MODULE=test/interop/<one> for one
-	@for module in $(or $(MODULE),$(INTEROP)); do \
+	@status=0; for module in $(or $(MODULE),$(INTEROP)); do \
 		echo "==> testing $$module"; \
-		($(call test-module,$$module,interop-$$(basename $$module)) ./...); \
-	done
+		($(call test-module,$$module,interop-$$(basename $$module)) ./...) || status=1; \
+	done; exit $$status
 
 # Tests the module $(1); its results go to bin/$(2)-results.json.
 define test-module
