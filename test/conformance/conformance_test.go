@@ -32,6 +32,9 @@ type results map[string]outcome
 // TestConformance runs the suite and fails for every test of it whose outcome
 // is not the one that exceptions.yaml expects, in either direction.
 func TestConformance(t *testing.T) {
+	if os.Getenv(reportVariable) != "" {
+		t.Fatal("this is the process that runs the suite, and not to start another")
+	}
 	list := readExceptions(t)
 	logs := logDirectory(t)
 	report := filepath.Join(logs, "report.yaml")
@@ -39,27 +42,8 @@ func TestConformance(t *testing.T) {
 	must(t, err)
 	defer log.Close() //nolint:errcheck // a log
 
-	seen := results{}
 	events := startSuite(t, report, filepath.Join(logs, "controller.log"))
-	decoder := json.NewDecoder(bufio.NewReader(io.TeeReader(events, lines{log})))
-	output := map[string]*strings.Builder{}
-	for {
-		var e event
-		if err := decoder.Decode(&e); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatalf("reading the suite's results: %v", err)
-		}
-		run, name := e.subject()
-		if output[run+name] == nil {
-			output[run+name] = &strings.Builder{}
-		}
-		output[run+name].WriteString(e.Output)
-		if got := e.outcome(); got != "" && e.Test == "TestSuite/"+run+"/"+name && list.runsIn(name) == run {
-			seen[name] = got
-			t.Run(name, func(t *testing.T) { list.judge(t, name, got, e.Elapsed, output[run+name]) })
-		}
-	}
+	seen := list.judgeAll(t, io.TeeReader(events, lines{log}))
 	only := onlyTest()
 	for _, name := range testNames() {
 		if list.expected(name) != notRun && seen[name] == "" && (only == "" || only == name) {
@@ -69,6 +53,27 @@ func TestConformance(t *testing.T) {
 	if !*existing && only == "" {
 		t.Run("supported features", func(t *testing.T) { checkFeatures(t, report, seen) })
 		t.Run("documents", func(t *testing.T) { checkDocuments(t, report, list) })
+	}
+}
+
+// judgeAll judges every test of the suite when it ends, in the run in which its
+// outcome counts, and returns the outcomes.
+func (x exceptions) judgeAll(t *testing.T, events io.Reader) results {
+	seen, output := results{}, map[string]string{}
+	decoder := json.NewDecoder(bufio.NewReader(events))
+	for {
+		var e event
+		if err := decoder.Decode(&e); err == io.EOF {
+			return seen
+		} else if err != nil {
+			t.Fatalf("reading the suite's results: %v", err)
+		}
+		run, name := e.subject()
+		output[run+"/"+name] += e.Output
+		if got := e.outcome(); got != "" && e.Test == "TestSuite/"+run+"/"+name && x.runsIn(name) == run {
+			seen[name] = got
+			t.Run(name, func(t *testing.T) { x.judge(t, name, got, e.Elapsed, output[run+"/"+name]) })
+		}
 	}
 }
 
@@ -83,14 +88,7 @@ func logDirectory(t *testing.T) string {
 // startSuite runs TestSuite in a process of its own, with the flags that this
 // one was given, and returns its events.
 func startSuite(t *testing.T, report, controllerLog string) io.Reader {
-	arguments := []string{"tool", "test2json", "-t", os.Args[0]}
-	for _, argument := range os.Args[1:] {
-		if !strings.HasPrefix(argument, "-test.run") && !strings.HasPrefix(argument, "-test.v") &&
-			!strings.HasPrefix(argument, "-test.testlogfile") && !strings.HasPrefix(argument, "-test.paniconexit0") {
-			arguments = append(arguments, argument)
-		}
-	}
-	command := exec.CommandContext(t.Context(), "go", append(arguments, "-test.run=^TestSuite$", "-test.v=test2json")...)
+	command := exec.CommandContext(t.Context(), "go", append([]string{"tool", "test2json", "-t", os.Args[0]}, suiteFlags()...)...)
 	command.Env = append(os.Environ(), reportVariable+"="+report, controllerLogVariable+"="+controllerLog)
 	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -101,6 +99,18 @@ func startSuite(t *testing.T, report, controllerLog string) io.Reader {
 	must(t, command.Start())
 	t.Cleanup(func() { _ = command.Wait() }) // how it ended is in the events
 	return events
+}
+
+// suiteFlags are the flags that were set, but for those of `go test` that are
+// about this process.
+func suiteFlags() []string {
+	flags := []string{"-test.run=^TestSuite$", "-test.v=test2json"}
+	flag.Visit(func(f *flag.Flag) {
+		if name := f.Name; !strings.HasPrefix(name, "test.") || name == "test.timeout" {
+			flags = append(flags, "-"+name+"="+f.Value.String())
+		}
+	})
+	return flags
 }
 
 // event is one line of `go tool test2json`.
@@ -148,13 +158,13 @@ func (l lines) Write(data []byte) (int, error) {
 }
 
 // judge compares an outcome with what was expected of it.
-func (x exceptions) judge(t *testing.T, name string, got outcome, seconds float64, output *strings.Builder) {
+func (x exceptions) judge(t *testing.T, name string, got outcome, seconds float64, output string) {
 	want := x.expected(name)
-	switch {
-	case got == want:
+	switch got {
+	case want:
 		t.Logf("it %s, as expected, in %.1f s", got, seconds)
-	case got == fails:
-		t.Errorf("it has failed after %.1f s:\n%s", seconds, indent(output.String()))
+	case fails:
+		t.Errorf("it has failed after %.1f s:\n%s", seconds, indent(output))
 	default:
 		t.Errorf("it passes now: take it out of exceptions.yaml, or say there that it does")
 	}
