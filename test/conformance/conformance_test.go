@@ -88,7 +88,8 @@ func logDirectory(t *testing.T) string {
 // startSuite runs TestSuite in a process of its own, with the flags that this
 // one was given, and returns its events.
 func startSuite(t *testing.T, report, controllerLog string) io.Reader {
-	command := exec.CommandContext(t.Context(), "go", append([]string{"tool", "test2json", "-t", os.Args[0]}, suiteFlags()...)...)
+	arguments := append([]string{"tool", "test2json", "-t", os.Args[0]}, suiteFlags()...)
+	command := exec.CommandContext(t.Context(), "go", arguments...) // #nosec G702 -- this very program
 	command.Env = append(os.Environ(), reportVariable+"="+report, controllerLogVariable+"="+controllerLog)
 	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
