@@ -123,6 +123,7 @@ func (*strangerError) askPerson()    {}
 func (*accountError) askPerson()     {}
 func (*otherTunnelError) askPerson() {}
 func (*missingError) askPerson()     {}
+func (*localError) askPerson()       {}
 func (*heldError) askPerson()        {}
 func (*policyError) askPerson()      {}
 func (*pausedError) askPerson()      {}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,12 +35,27 @@ func (ts *tunnels) apply(
 			return t.unfinished(document, t.fault.message), wait
 		}
 		ts.settleDoubt(t, g)
-		err = ts.ensure(ctx, t, g)
+		err = ts.bring(ctx, t, g, want)
 	}
+	return ts.applied(ctx, t, g, document, err)
+}
+
+// bring makes the tunnel exist and writes its document.
+func (ts *tunnels) bring(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) error {
+	err := ts.ensure(ctx, t, g)
 	if err == nil {
 		err = ts.configure(ctx, t, g, want)
 	}
-	return ts.applied(ctx, t, g, document, err)
+	switch {
+	case err == nil:
+		t.local = false
+	case errors.Is(err, provider.ErrLocallyManaged):
+		// Before anything is written, it is read whether that has been mended.
+		t.local, t.remote.known, t.inEffect = true, false, ""
+		existing := t.existing()
+		return &localError{tunnel: cmp.Or(string(t.record.Tunnel), string(existing), ts.tunnelName(t, g)), existing: existing != ""}
+	}
+	return err
 }
 
 // applied draws the conclusion from an attempt.
@@ -61,7 +77,7 @@ func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway,
 		return t.unfinished(document, t.fault.message), wait
 	}
 	message, wait := ts.failed(ctx, t, g, err, &t.fault, attempt{
-		outcome: "The tunnel keeps its last configuration.", event: "PushFailed", action: "Push",
+		outcome: outcomeKept, event: "PushFailed", action: "Push",
 		log: "the tunnel is not up to date", document: document,
 	})
 	if !t.fault.needsPerson {
@@ -70,6 +86,9 @@ func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway,
 	}
 	return t.unfinished(document, message), wait
 }
+
+// outcomeKept is what it means for a tunnel that a push is not carried out.
+const outcomeKept = "The tunnel keeps its last configuration."
 
 // unfinished returns what it means for the wanted document that nothing more
 // was done about it, and why: one that is in effect already stays in effect.

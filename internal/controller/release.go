@@ -112,7 +112,12 @@ func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 	// From here on nobody knows whether it is there, should the class come back.
 	t.unknown()
 	t.deleted = id
-	if err := t.account.provider.DeleteTunnel(ctx, id); err != nil {
+	err = t.account.provider.DeleteTunnel(ctx, id)
+	if errors.Is(err, provider.ErrLocallyManaged) {
+		ts.event(g, corev1.EventTypeWarning, "TunnelKept", "Delete", fmt.Sprintf("Tunnel %s is locally managed and is left as it is.", id))
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("deleted the tunnel", "tunnel", id)

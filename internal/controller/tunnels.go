@@ -59,6 +59,9 @@ type tunnel struct {
 	// unanswered is that of the document whose write failed.
 	unanswered string
 
+	// local: the tunnel that is wanted is locally managed, as was found last.
+	local bool
+
 	edits edits
 	pace  pace
 	turn  awaited
@@ -159,7 +162,7 @@ func (ts *tunnels) use(ctx context.Context, t *tunnel) error {
 // unknown forgets what was known of the tunnel: it is another one, or is being
 // deleted.
 func (t *tunnel) unknown() {
-	t.remote, t.inEffect, t.unanswered, t.proven, t.token = remote{}, "", "", "", token{}
+	t.remote, t.inEffect, t.unanswered, t.proven, t.token, t.local = remote{}, "", "", "", token{}, false
 }
 
 // paused: the user asks us to change nothing at Cloudflare.
