@@ -23,7 +23,7 @@ func (ts *tunnels) apply(
 ) (gateway.Push, time.Duration) {
 	t.settings = settings
 	if t.leaving {
-		t.leaving, t.fault = false, fault{}
+		t.leaving, t.fault, t.turn = false, fault{}, awaited{}
 	}
 	document := want.Hash()
 	if paused(g) {
@@ -32,7 +32,7 @@ func (ts *tunnels) apply(
 	err := ts.use(ctx, t)
 	if err == nil {
 		if wait := max(t.fault.wait(ts.now(), document), t.turn.wait(ts.now(), document)); wait > 0 {
-			return t.unfinished(document, t.fault.message), wait
+			return t.waiting(document), wait
 		}
 		ts.settleDoubt(t, g)
 		err = ts.bring(ctx, t, g, want)
@@ -60,21 +60,21 @@ func (ts *tunnels) bring(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, w
 
 // applied draws the conclusion from an attempt.
 func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, document string, err error) (gateway.Push, time.Duration) {
-	wait, turn := itsTurn(err)
+	limit := limitOf(err)
 	switch {
 	case err == nil:
 		if t.fault.message != "" {
 			ts.event(g, corev1.EventTypeNormal, "Recovered", "Push", "The tunnel's configuration is in effect again.")
 		}
-		t.fault, t.inEffect = fault{}, document
+		t.fault, t.turn, t.inEffect = fault{}, awaited{}, document
 		return gateway.Push{State: gateway.PushSucceeded}, ts.untilRead(t)
 	case ctx.Err() != nil || errors.Is(err, errGone):
 		// The controller ends, or there is nobody to speak about.
 		t.remote.known = false
 		return gateway.Push{State: gateway.PushOutstanding}, 0
-	case turn:
-		t.turn = awaited{until: ts.now().Add(wait), document: document}
-		return t.unfinished(document, t.fault.message), wait
+	case limit != nil && (limit.Budget || t.fault.message == ""):
+		ts.delay(ctx, t, g, limit, document)
+		return t.waiting(document), limit.RetryAfter
 	}
 	message, wait := ts.failed(ctx, t, g, err, &t.fault, attempt{
 		outcome: outcomeKept, event: "PushFailed", action: "Push",
@@ -130,8 +130,8 @@ func (ts *tunnels) look(ctx context.Context, t *tunnel, document string) time.Du
 		return 0
 	}
 	if err := ts.refresh(ctx, t, document); err != nil {
-		if wait, turn := itsTurn(err); turn {
-			return wait
+		if limit := limitOf(err); limit != nil {
+			return limit.RetryAfter
 		}
 		return lastRetry
 	}

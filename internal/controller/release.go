@@ -26,7 +26,7 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, s
 	t.settings = settings
 	if !t.leaving {
 		// Whatever kept a push waiting does not keep the deletion waiting.
-		t.leaving, t.fault = true, fault{}
+		t.leaving, t.fault, t.turn = true, fault{}, awaited{}
 	}
 	_ = ts.use(ctx, t) // one that cannot be opened is told when it is needed
 	if wait := max(t.fault.wait(ts.now(), ""), t.turn.wait(ts.now(), "")); wait > 0 && t.policy(g) != state.DeletionRetain {

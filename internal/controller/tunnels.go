@@ -154,7 +154,7 @@ func (ts *tunnels) use(ctx context.Context, t *tunnel) error {
 		}
 	}
 	if t.account != a {
-		t.account, t.fault, t.token.fault = a, fault{}, fault{}
+		t.account, t.fault, t.turn, t.token.fault = a, fault{}, awaited{}, fault{}
 	}
 	return nil
 }

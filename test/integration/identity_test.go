@@ -138,6 +138,7 @@ var _ = Describe("whose a tunnel is", func() {
 
 			By("leaving it when the Gateway goes")
 			w.deleteAndWait(g)
+			w.settle(ctx)
 			Expect(w.tunnel("shared")).To(Equal(id))
 			Expect(w.edge.Count(http.MethodDelete, anyTunnel)).To(BeZero())
 
