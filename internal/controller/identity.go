@@ -305,12 +305,12 @@ type localError struct {
 }
 
 func (e *localError) Error() string {
-	other := "rename it at Cloudflare to have another one made"
+	// One that has the name of ours would be ours, were it not for that.
+	remedy := "rename it at Cloudflare to have another one made; after a migration to remote management it would be this Gateway's, and its configuration replaced"
 	if e.existing {
-		other = "name another one in tunnel.existing.id, or take that out to have one made"
+		remedy = "migrate it to remote management in Cloudflare's dashboard, or name another one in tunnel.existing.id, or take that out to have one made"
 	}
-	return fmt.Sprintf("tunnel %s is locally managed: its connectors take their configuration from a file and ignore any other, so it is left alone; "+
-		"migrate it to remote management in Cloudflare's dashboard, or %s", e.tunnel, other)
+	return fmt.Sprintf("tunnel %s is locally managed: its connectors take their configuration from a file and ignore any other, so it is left alone; %s", e.tunnel, remedy)
 }
 
 // strangerError: the record names a tunnel that has not the name of ours.
