@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ const (
 	claimedRun   = "claimed"
 	byNameRun    = "byName"
 	unclaimedRun = "unclaimed"
+	controlRun   = "control"
 )
 
 var update = flag.Bool("update", false, "write the files in docs/conformance anew")
@@ -36,45 +38,80 @@ func TestConformance(t *testing.T) {
 		t.Fatal("this is the process that runs the suite, and not to start another")
 	}
 	list := readExceptions(t)
-	logs := logDirectory(t)
-	report := filepath.Join(logs, "report.yaml")
-	log, err := os.Create(filepath.Join(logs, "suite.log"))
-	must(t, err)
-	defer log.Close() //nolint:errcheck // a log
-
-	events := startSuite(t, report, filepath.Join(logs, "controller.log"))
-	seen := list.judgeAll(t, io.TeeReader(events, lines{log}))
 	only := onlyTest()
+	if flag.NArg() > 0 || only != "" && (list.runsIn(only) == "" || !slices.Contains(testNames(), only)) {
+		t.Fatalf("there are arguments that are no flags, %q, or the test %q is none that is run", flag.Args(), only)
+	}
+	f := newFiles(t)
+	seen := list.judgeAll(t, startSuite(t, f), f.suiteLog)
 	for _, name := range testNames() {
 		if list.expected(name) != notRun && seen[name] == "" && (only == "" || only == name) {
-			t.Errorf("%s did not run; the log of the suite is %s", name, log.Name())
+			t.Errorf("%s did not run to its end; the log of the suite is %s", name, f.suiteLog)
 		}
 	}
 	if !*existing && only == "" {
-		t.Run("supported features", func(t *testing.T) { checkFeatures(t, report, seen) })
-		t.Run("documents", func(t *testing.T) { checkDocuments(t, report, list) })
+		t.Run("supported features", func(t *testing.T) { checkFeatures(t, f.features, seen) })
+		t.Run("documents", func(t *testing.T) { checkDocuments(t, f.report, list) })
 	}
 }
 
-// judgeAll judges every test of the suite when it ends, in the run in which its
-// outcome counts, and returns the outcomes.
-func (x exceptions) judgeAll(t *testing.T, events io.Reader) results {
-	seen, output := results{}, map[string]string{}
+// judgeAll writes the log, judges every test of the suite when it ends, in the
+// run in which its outcome counts, and returns the outcomes.
+func (x exceptions) judgeAll(t *testing.T, events io.Reader, logFile string) results {
+	log, err := os.Create(logFile)
+	must(t, err)
+	defer log.Close() //nolint:errcheck // a log
+	seen, output, control := results{}, map[string]*strings.Builder{}, outcome("")
 	decoder := json.NewDecoder(bufio.NewReader(events))
 	for {
 		var e event
 		if err := decoder.Decode(&e); err == io.EOF {
-			return seen
+			break
 		} else if err != nil {
 			t.Fatalf("reading the suite's results: %v", err)
 		}
-		run, name := e.subject()
-		output[run+"/"+name] += e.Output
-		if got := e.outcome(); got != "" && e.Test == "TestSuite/"+run+"/"+name && x.runsIn(name) == run {
+		_, err := log.WriteString(e.Output)
+		must(t, err)
+		run, name, whole := e.subject()
+		if output[run+"/"+name] == nil {
+			output[run+"/"+name] = &strings.Builder{}
+		}
+		output[run+"/"+name].WriteString(e.Output)
+		got := e.outcome()
+		switch {
+		case got == "" || !whole:
+		case name == "" && run == controlRun:
+			control = got
+		case name == "" && run == claimedRun && got == fails:
+			t.Errorf("the first run has failed:\n%s", indent(output[run+"/"].String()))
+		case name != "" && x.runsIn(name) == run:
 			seen[name] = got
-			t.Run(name, func(t *testing.T) { x.judge(t, name, got, e.Elapsed, output[run+"/"+name]) })
+			t.Run(name, func(t *testing.T) { x.judge(t, name, got, output[run+"/"+name].String()) })
 		}
 	}
+	if control != passes {
+		t.Errorf("%s does not pass in the end, so that what was run against may have been gone before; the log is %s", controlTest, logFile)
+	}
+	if bed := output["/"]; bed != nil && strings.Contains(bed.String(), "bed_test.go:") {
+		t.Errorf("something that the suite runs against has failed:\n%s", indent(bed.String()))
+	}
+	return seen
+}
+
+// files are what a run leaves.
+type files struct{ report, features, suiteLog, controllerLog string }
+
+// newFiles names them, and removes those of an earlier run.
+func newFiles(t *testing.T) files {
+	dir := logDirectory(t)
+	f := files{
+		report: filepath.Join(dir, "report.yaml"), features: filepath.Join(dir, "features.yaml"),
+		suiteLog: filepath.Join(dir, "suite.log"), controllerLog: filepath.Join(dir, "controller.log"),
+	}
+	for _, file := range []string{f.report, f.features, f.suiteLog, f.controllerLog} {
+		must(t, os.RemoveAll(file))
+	}
+	return f
 }
 
 // logDirectory is where logs and the report are kept after the run.
@@ -87,10 +124,11 @@ func logDirectory(t *testing.T) string {
 
 // startSuite runs TestSuite in a process of its own, with the flags that this
 // one was given, and returns its events.
-func startSuite(t *testing.T, report, controllerLog string) io.Reader {
+func startSuite(t *testing.T, f files) io.Reader {
 	arguments := append([]string{"tool", "test2json", "-t", os.Args[0]}, suiteFlags()...)
 	command := exec.CommandContext(t.Context(), "go", arguments...) // #nosec G702 -- this very program
-	command.Env = append(os.Environ(), reportVariable+"="+report, controllerLogVariable+"="+controllerLog)
+	command.Env = append(os.Environ(), reportVariable+"="+f.report,
+		featuresVariable+"="+f.features, controllerLogVariable+"="+f.controllerLog)
 	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
@@ -105,9 +143,9 @@ func startSuite(t *testing.T, report, controllerLog string) io.Reader {
 // suiteFlags are the flags that were set, but for those of `go test` that are
 // about this process.
 func suiteFlags() []string {
-	flags := []string{"-test.run=^TestSuite$", "-test.v=test2json"}
+	flags := []string{"-test.run=^TestSuite$", "-test.v=test2json", "-test.timeout=25m"}
 	flag.Visit(func(f *flag.Flag) {
-		if name := f.Name; !strings.HasPrefix(name, "test.") || name == "test.timeout" {
+		if name := f.Name; !strings.HasPrefix(name, "test.") {
 			flags = append(flags, "-"+name+"="+f.Value.String())
 		}
 	})
@@ -115,13 +153,11 @@ func suiteFlags() []string {
 }
 
 // event is one line of `go tool test2json`.
-type event struct {
-	Action, Test, Output string
-	Elapsed              float64 // seconds
-}
+type event struct{ Action, Test, Output string }
 
-// subject tells which run and which of its tests the event is about.
-func (e event) subject() (run, name string) {
+// subject tells which run and which of its tests the event is about, and
+// whether it is about the whole of that and not about a part.
+func (e event) subject() (run, name string, whole bool) {
 	parts := strings.Split(e.Test, "/")
 	if len(parts) > 1 {
 		run = parts[1]
@@ -129,7 +165,10 @@ func (e event) subject() (run, name string) {
 	if len(parts) > 2 {
 		name = parts[2]
 	}
-	return run, name
+	if run == byNameRun { // one run for each test
+		return run, name, len(parts) == 4 && parts[3] == name
+	}
+	return run, name, len(parts) <= 3
 }
 
 func (e event) outcome() outcome {
@@ -143,29 +182,20 @@ func (e event) outcome() outcome {
 	}
 }
 
-// lines writes the output of events to a log, as `go test -v` would show it.
-type lines struct{ log io.Writer }
-
-func (l lines) Write(data []byte) (int, error) {
-	for line := range strings.Lines(string(data)) {
-		var e event
-		if json.Unmarshal([]byte(line), &e) == nil {
-			if _, err := io.WriteString(l.log, e.Output); err != nil {
-				return 0, err
-			}
-		}
-	}
-	return len(data), nil
-}
+// strangers in the output of a test that fails tell that it does so for another
+// reason than ours.
+var strangers = regexp.MustCompile(`no such host|is not the address of a tunnel|error (parsing manifest|creating resource|updating resource)`)
 
 // judge compares an outcome with what was expected of it.
-func (x exceptions) judge(t *testing.T, name string, got outcome, seconds float64, output string) {
+func (x exceptions) judge(t *testing.T, name string, got outcome, output string) {
 	want := x.expected(name)
-	switch got {
-	case want:
-		t.Logf("it %s, as expected, in %.1f s", got, seconds)
-	case fails:
-		t.Errorf("it has failed after %.1f s:\n%s", seconds, indent(output))
+	switch {
+	case got == want && want == fails && strangers.MatchString(output):
+		t.Errorf("it fails as expected, but for a reason that is not the one given:\n%s", indent(output))
+	case got == want:
+		t.Logf("it %s, as expected", got)
+	case got == fails:
+		t.Errorf("it has failed:\n%s", indent(output))
 	default:
 		t.Errorf("it passes now: take it out of exceptions.yaml, or say there that it does")
 	}
