@@ -38,64 +38,113 @@ func TestConformance(t *testing.T) {
 		t.Fatal("this is the process that runs the suite, and not to start another")
 	}
 	list := readExceptions(t)
-	only := onlyTest()
-	if flag.NArg() > 0 || only != "" && (list.runsIn(only) == "" || !slices.Contains(testNames(), only)) {
-		t.Fatalf("there are arguments that are no flags, %q, or the test %q is none that is run", flag.Args(), only)
-	}
+	checkArguments(t, list)
 	f := newFiles(t)
-	seen := list.judgeAll(t, startSuite(t, f), f.suiteLog)
-	for _, name := range testNames() {
-		if list.expected(name) != notRun && seen[name] == "" && (only == "" || only == name) {
-			t.Errorf("%s did not run to its end; the log of the suite is %s", name, f.suiteLog)
-		}
-	}
-	if !*existing && only == "" {
+	seen := follow(t, list, startSuite(t, f), f.suiteLog)
+	if !*existing && onlyTest() == "" {
 		t.Run("supported features", func(t *testing.T) { checkFeatures(t, f.features, seen) })
 		t.Run("documents", func(t *testing.T) { checkDocuments(t, f.report, list) })
 	}
 }
 
-// judgeAll writes the log, judges every test of the suite when it ends, in the
-// run in which its outcome counts, and returns the outcomes.
-func (x exceptions) judgeAll(t *testing.T, events io.Reader, logFile string) results {
+// checkArguments ends the test when it would not do what is asked for.
+func checkArguments(t *testing.T, list exceptions) {
+	if flag.NArg() > 0 {
+		t.Fatalf("%q are no flags; a boolean one is written -flag=true", flag.Args())
+	}
+	if only := onlyTest(); only != "" && (!slices.Contains(testNames(), only) || list.expected(only) == notRun) {
+		t.Fatalf("-run-test: %s is no test that is run here", only)
+	}
+}
+
+// follow writes the suite's log, judges every test when it ends, and returns the
+// outcomes.
+func follow(t *testing.T, list exceptions, events io.Reader, logFile string) results {
 	log, err := os.Create(logFile)
 	must(t, err)
 	defer log.Close() //nolint:errcheck // a log
-	seen, output, control := results{}, map[string]*strings.Builder{}, outcome("")
+	j := judge{list: list, seen: results{}, output: map[string]string{}}
 	decoder := json.NewDecoder(bufio.NewReader(events))
 	for {
 		var e event
 		if err := decoder.Decode(&e); err == io.EOF {
-			break
+			j.end(t, logFile)
+			return j.seen
 		} else if err != nil {
 			t.Fatalf("reading the suite's results: %v", err)
 		}
 		_, err := log.WriteString(e.Output)
 		must(t, err)
-		run, name, whole := e.subject()
-		if output[run+"/"+name] == nil {
-			output[run+"/"+name] = &strings.Builder{}
+		j.hear(t, e)
+	}
+}
+
+// judge compares what becomes of the suite's tests with what is expected.
+type judge struct {
+	list    exceptions
+	seen    results
+	output  map[string]string // by run and test
+	control outcome           // of the last run
+	bed     string            // what was said outside of all runs
+}
+
+// hear judges the test that the event is the end of.
+func (j *judge) hear(t *testing.T, e event) {
+	run, name, whole := e.subject()
+	key := run + "/" + name
+	if run == "" {
+		j.bed += e.Output
+	}
+	j.output[key] += e.Output
+	got := e.outcome()
+	switch {
+	case got == "" || !whole:
+	case key == controlRun+"/":
+		j.control = got
+	case key == claimedRun+"/" && got == fails:
+		t.Errorf("the first run has failed:\n%s", indent(j.output[key]))
+	case name != "" && j.list.runsIn(name) == run:
+		j.seen[name] = got
+		t.Run(name, func(t *testing.T) { j.test(t, name, got, j.output[key]) })
+	}
+	if got != "" && whole {
+		delete(j.output, key) // it can be long
+	}
+}
+
+// strangers in the output of a test that fails tell that it does so for another
+// reason than ours.
+var strangers = regexp.MustCompile(`no such host|is not the address of a tunnel|error (parsing manifest|creating resource|updating resource)`)
+
+// test judges one test.
+func (j *judge) test(t *testing.T, name string, got outcome, output string) {
+	want := j.list.expected(name)
+	switch {
+	case got == want && want == fails && strangers.MatchString(output):
+		t.Errorf("it fails as expected, but for a reason that is not the one given:\n%s", indent(output))
+	case got == want:
+		t.Logf("it %s, as expected", got)
+	case got == fails:
+		t.Errorf("it has failed:\n%s", indent(output))
+	default:
+		t.Errorf("it passes now: take it out of exceptions.yaml, or say there that it does")
+	}
+}
+
+// end judges what did not happen, and what the tests were run against.
+func (j *judge) end(t *testing.T, logFile string) {
+	only := onlyTest()
+	for _, name := range testNames() {
+		if j.list.expected(name) != notRun && j.seen[name] == "" && (only == "" || only == name) {
+			t.Errorf("%s did not run to its end; the log of the suite is %s", name, logFile)
 		}
-		output[run+"/"+name].WriteString(e.Output)
-		got := e.outcome()
-		switch {
-		case got == "" || !whole:
-		case name == "" && run == controlRun:
-			control = got
-		case name == "" && run == claimedRun && got == fails:
-			t.Errorf("the first run has failed:\n%s", indent(output[run+"/"].String()))
-		case name != "" && x.runsIn(name) == run:
-			seen[name] = got
-			t.Run(name, func(t *testing.T) { x.judge(t, name, got, output[run+"/"+name].String()) })
-		}
 	}
-	if control != passes {
-		t.Errorf("%s does not pass in the end, so that what was run against may have been gone before; the log is %s", controlTest, logFile)
+	if j.control != passes {
+		t.Errorf("%s does not pass in the end: what was run against may have been gone before; the log is %s", controlTest, logFile)
 	}
-	if bed := output["/"]; bed != nil && strings.Contains(bed.String(), "bed_test.go:") {
-		t.Errorf("something that the suite runs against has failed:\n%s", indent(bed.String()))
+	if bed := j.bed; strings.Contains(bed, "bed_test.go:") {
+		t.Errorf("something that the suite runs against has failed:\n%s", indent(bed))
 	}
-	return seen
 }
 
 // files are what a run leaves.
@@ -179,25 +228,6 @@ func (e event) outcome() outcome {
 		return fails
 	default: // a test that is skipped has no outcome
 		return ""
-	}
-}
-
-// strangers in the output of a test that fails tell that it does so for another
-// reason than ours.
-var strangers = regexp.MustCompile(`no such host|is not the address of a tunnel|error (parsing manifest|creating resource|updating resource)`)
-
-// judge compares an outcome with what was expected of it.
-func (x exceptions) judge(t *testing.T, name string, got outcome, output string) {
-	want := x.expected(name)
-	switch {
-	case got == want && want == fails && strangers.MatchString(output):
-		t.Errorf("it fails as expected, but for a reason that is not the one given:\n%s", indent(output))
-	case got == want:
-		t.Logf("it %s, as expected", got)
-	case got == fails:
-		t.Errorf("it has failed:\n%s", indent(output))
-	default:
-		t.Errorf("it passes now: take it out of exceptions.yaml, or say there that it does")
 	}
 }
 
