@@ -20,9 +20,9 @@ const (
 
 // controlPlane are the programs that a cluster runs.
 var controlPlane = programs.Set{
-	Name:     "control plane",
-	Module:   "test/cluster/binaries",
-	Takes:    "about six minutes",
+	Name:   "control plane",
+	Module: "test/cluster/binaries",
+	Takes:  "about six minutes",
 	Programs: []programs.Program{
 		{Name: "kube-apiserver", ImportPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
 		{Name: controllersName, ImportPath: "k8s.io/kubernetes/cmd/" + controllersName},
