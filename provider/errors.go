@@ -13,6 +13,10 @@ var (
 	// ErrUnauthorized: the API refuses the token, or the token lacks a
 	// permission. Trying again helps only after somebody mends it.
 	ErrUnauthorized = errors.New("the API token was refused")
+	// ErrLocallyManaged: the tunnel's connectors take their configuration from a
+	// file and ignore the one that the API holds. It is somebody else's, until
+	// that person migrates it. (The API's config_src, or source, is "local".)
+	ErrLocallyManaged = errors.New("the tunnel is locally managed")
 	// ErrConnected: the tunnel cannot be deleted while connectors run.
 	ErrConnected = errors.New("the tunnel still has running connectors")
 )

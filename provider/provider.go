@@ -80,12 +80,14 @@ type Provider interface {
 
 	// EnsureTunnel returns the live tunnel of the wanted name, and creates it
 	// when there is none. A create whose answer was lost is never repeated
-	// blindly: the name is looked up again first.
+	// blindly: the name is looked up again first. One that is there and is
+	// locally managed is [ErrLocallyManaged].
 	EnsureTunnel(ctx context.Context, want TunnelSpec) (Tunnel, error)
 
 	// Configuration reads the whole document that the tunnel holds. A tunnel
 	// without one has the zero Configuration and Version 0. A tunnel that does
-	// not exist, or was deleted, is [ErrNotFound].
+	// not exist, or was deleted, is [ErrNotFound]; one that is locally managed is
+	// [ErrLocallyManaged].
 	Configuration(ctx context.Context, id TunnelID) (Configuration, Version, error)
 
 	// Configure replaces the whole document and returns the version that it
@@ -93,6 +95,11 @@ type Provider interface {
 	// document that the connector would reject is an [*InvalidError], and the
 	// old one stays. A tunnel that does not exist, or was deleted, is
 	// [ErrNotFound].
+	//
+	// That a tunnel is locally managed shows in the API's answer only:
+	// [ErrLocallyManaged] then says that the document is stored and has no
+	// effect. So the configuration of a tunnel that was found is read before it
+	// is written for the first time.
 	Configure(ctx context.Context, id TunnelID, c Configuration) (Version, error)
 
 	// Token returns the token with which connectors of the tunnel run, as it
@@ -102,6 +109,7 @@ type Provider interface {
 
 	// DeleteTunnel cleans up the tunnel's stale connections and deletes it. A
 	// tunnel that is already gone is success; one whose connectors are still
-	// running is [ErrConnected].
+	// running is [ErrConnected]. One that is locally managed stays, connections
+	// and all, and is [ErrLocallyManaged].
 	DeleteTunnel(ctx context.Context, id TunnelID) error
 }

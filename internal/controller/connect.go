@@ -19,7 +19,7 @@ import (
 // run with it. It returns when to come back. A failure is told by an event, and
 // the hostnames of a tunnel whose connectors run do not depend on it.
 func (ts *tunnels) connect(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, result *gateway.Result) time.Duration {
-	if ctx.Err() != nil || paused(g) || ts.ownTunnel(t) == "" || t.account.provider == nil || t.record.Account != t.account.id {
+	if ctx.Err() != nil || paused(g) || ts.ownTunnel(t) == "" || t.local || t.account.provider == nil || t.record.Account != t.account.id {
 		return ts.driftInterval
 	}
 	again := ts.keepToken(ctx, t, g)

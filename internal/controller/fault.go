@@ -66,12 +66,17 @@ func (f *fault) add(err error, a attempt, now time.Time) time.Duration {
 	}
 	wait := f.backOff(err)
 	f.until = now.Add(wait)
-	f.message = fmt.Sprintf("%s It is tried again in %s.", f.cause, wait.Round(time.Second))
+	f.message = tryAgain(f.cause, wait)
 	f.document = ""
 	if _, refused := errors.AsType[*provider.InvalidError](err); refused {
 		f.document = a.document
 	}
 	return wait
+}
+
+// tryAgain adds to a cause when the next attempt is due.
+func tryAgain(cause string, wait time.Duration) string {
+	return fmt.Sprintf("%s It is tried again in %s.", cause, wait.Round(time.Second))
 }
 
 // backOff returns how long to wait before the next attempt. A limit is over
@@ -163,6 +168,7 @@ func (*strangerError) askPerson()    {}
 func (*accountError) askPerson()     {}
 func (*otherTunnelError) askPerson() {}
 func (*missingError) askPerson()     {}
+func (*localError) askPerson()       {}
 func (*heldError) askPerson()        {}
 func (*policyError) askPerson()      {}
 func (*pausedError) askPerson()      {}

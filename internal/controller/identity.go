@@ -298,6 +298,21 @@ func (e *missingError) Error() string {
 	return fmt.Sprintf("tunnel %s, which the settings name in tunnel.existing.id, does not exist in the account", e.tunnel)
 }
 
+// localError: the tunnel that is wanted is locally managed.
+type localError struct {
+	tunnel   string // name or ID
+	existing bool   // named by the settings
+}
+
+func (e *localError) Error() string {
+	// One that has the name of ours would be ours, were it not for that.
+	remedy := "rename it at Cloudflare to have another one made; after a migration to remote management it would be this Gateway's, and its configuration replaced"
+	if e.existing {
+		remedy = "migrate it to remote management in Cloudflare's dashboard, or name another one in tunnel.existing.id, or take that out to have one made"
+	}
+	return fmt.Sprintf("tunnel %s is locally managed: its connectors take their configuration from a file and ignore any other, so it is left alone; %s", e.tunnel, remedy)
+}
+
 // strangerError: the record names a tunnel that has not the name of ours.
 type strangerError struct {
 	tunnel provider.TunnelID

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ func (ts *tunnels) apply(
 ) (gateway.Push, time.Duration) {
 	t.settings = settings
 	if t.leaving {
-		t.leaving, t.fault = false, fault{}
+		t.leaving, t.fault, t.turn = false, fault{}, awaited{}
 	}
 	document := want.Hash()
 	if paused(g) {
@@ -31,37 +32,52 @@ func (ts *tunnels) apply(
 	err := ts.use(ctx, t)
 	if err == nil {
 		if wait := max(t.fault.wait(ts.now(), document), t.turn.wait(ts.now(), document)); wait > 0 {
-			return t.unfinished(document, t.fault.message), wait
+			return t.waiting(document), wait
 		}
 		ts.settleDoubt(t, g)
-		err = ts.ensure(ctx, t, g)
-	}
-	if err == nil {
-		err = ts.configure(ctx, t, g, want)
+		err = ts.bring(ctx, t, g, want)
 	}
 	return ts.applied(ctx, t, g, document, err)
 }
 
+// bring makes the tunnel exist and writes its document.
+func (ts *tunnels) bring(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) error {
+	err := ts.ensure(ctx, t, g)
+	if err == nil {
+		err = ts.configure(ctx, t, g, want)
+	}
+	switch {
+	case err == nil:
+		t.local = false
+	case errors.Is(err, provider.ErrLocallyManaged):
+		// Before anything is written, it is read whether that has been mended.
+		t.local, t.remote.known, t.inEffect = true, false, ""
+		existing := t.existing()
+		return &localError{tunnel: cmp.Or(string(t.record.Tunnel), string(existing), ts.tunnelName(t, g)), existing: existing != ""}
+	}
+	return err
+}
+
 // applied draws the conclusion from an attempt.
 func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, document string, err error) (gateway.Push, time.Duration) {
-	wait, turn := itsTurn(err)
+	limit := limitOf(err)
 	switch {
 	case err == nil:
 		if t.fault.message != "" {
 			ts.event(g, corev1.EventTypeNormal, "Recovered", "Push", "The tunnel's configuration is in effect again.")
 		}
-		t.fault, t.inEffect = fault{}, document
+		t.fault, t.turn, t.inEffect = fault{}, awaited{}, document
 		return gateway.Push{State: gateway.PushSucceeded}, ts.untilRead(t)
 	case ctx.Err() != nil || errors.Is(err, errGone):
 		// The controller ends, or there is nobody to speak about.
 		t.remote.known = false
 		return gateway.Push{State: gateway.PushOutstanding}, 0
-	case turn:
-		t.turn = awaited{until: ts.now().Add(wait), document: document}
-		return t.unfinished(document, t.fault.message), wait
+	case limit != nil && (limit.Budget || t.fault.message == ""):
+		ts.delay(ctx, t, g, limit, document)
+		return t.waiting(document), limit.RetryAfter
 	}
 	message, wait := ts.failed(ctx, t, g, err, &t.fault, attempt{
-		outcome: "The tunnel keeps its last configuration.", event: "PushFailed", action: "Push",
+		outcome: outcomeKept, event: "PushFailed", action: "Push",
 		log: "the tunnel is not up to date", document: document,
 	})
 	if !t.fault.needsPerson {
@@ -70,6 +86,9 @@ func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway,
 	}
 	return t.unfinished(document, message), wait
 }
+
+// outcomeKept is what it means for a tunnel that a push is not carried out.
+const outcomeKept = "The tunnel keeps its last configuration."
 
 // unfinished returns what it means for the wanted document that nothing more
 // was done about it, and why: one that is in effect already stays in effect.
@@ -111,8 +130,8 @@ func (ts *tunnels) look(ctx context.Context, t *tunnel, document string) time.Du
 		return 0
 	}
 	if err := ts.refresh(ctx, t, document); err != nil {
-		if wait, turn := itsTurn(err); turn {
-			return wait
+		if limit := limitOf(err); limit != nil {
+			return limit.RetryAfter
 		}
 		return lastRetry
 	}

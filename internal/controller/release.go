@@ -26,7 +26,7 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, s
 	t.settings = settings
 	if !t.leaving {
 		// Whatever kept a push waiting does not keep the deletion waiting.
-		t.leaving, t.fault = true, fault{}
+		t.leaving, t.fault, t.turn = true, fault{}, awaited{}
 	}
 	_ = ts.use(ctx, t) // one that cannot be opened is told when it is needed
 	if wait := max(t.fault.wait(ts.now(), ""), t.turn.wait(ts.now(), "")); wait > 0 && t.policy(g) != state.DeletionRetain {
@@ -112,7 +112,12 @@ func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 	// From here on nobody knows whether it is there, should the class come back.
 	t.unknown()
 	t.deleted = id
-	if err := t.account.provider.DeleteTunnel(ctx, id); err != nil {
+	err = t.account.provider.DeleteTunnel(ctx, id)
+	if errors.Is(err, provider.ErrLocallyManaged) {
+		ts.event(g, corev1.EventTypeWarning, "TunnelKept", "Delete", fmt.Sprintf("Tunnel %s is locally managed and is left as it is.", id))
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("deleted the tunnel", "tunnel", id)

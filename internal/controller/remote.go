@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -72,9 +71,9 @@ func (ts *tunnels) refresh(ctx context.Context, t *tunnel, want string) error {
 	}
 	ctx = provider.WithPriority(ctx, t.readPriority(want))
 	err := ts.read(ctx, t)
-	if wait, turn := itsTurn(err); turn && t.remote.known {
+	if limit := limitOf(err); limit != nil && t.remote.known {
 		// Nothing is known to have changed; the look can wait.
-		t.remote.readAt = ts.now().Add(wait)
+		t.remote.readAt = ts.now().Add(limit.RetryAfter)
 		return nil
 	}
 	return err
@@ -109,31 +108,6 @@ func (ts *tunnels) read(ctx context.Context, t *tunnel) error {
 		r.sooner(r.settled.Add(time.Second))
 	}
 	return nil
-}
-
-// itsTurn reports whether a call only has to wait for its share of the budget,
-// and how long.
-func itsTurn(err error) (time.Duration, bool) {
-	limited, ok := errors.AsType[*provider.RateLimitedError](err)
-	if !ok || !limited.Budget {
-		return 0, false
-	}
-	return limited.RetryAfter, true
-}
-
-// awaited is a turn in the budget that an attempt was promised, for a document.
-// Who asks earlier is put at the end of the queue.
-type awaited struct {
-	until    time.Time
-	document string
-}
-
-// wait returns how long the turn is away. Another document has not asked yet.
-func (a *awaited) wait(now time.Time, document string) time.Duration {
-	if a.document != document {
-		return 0
-	}
-	return max(a.until.Sub(now), 0)
 }
 
 // nextRead spreads the reads of many tunnels.

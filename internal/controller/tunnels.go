@@ -59,6 +59,9 @@ type tunnel struct {
 	// unanswered is that of the document whose write failed.
 	unanswered string
 
+	// local: the tunnel that is wanted is locally managed, as was found last.
+	local bool
+
 	edits edits
 	pace  pace
 	turn  awaited
@@ -153,7 +156,7 @@ func (ts *tunnels) use(ctx context.Context, t *tunnel) error {
 		}
 	}
 	if t.account != a {
-		t.account, t.fault, t.token.fault = a, fault{}, fault{}
+		t.account, t.fault, t.turn, t.token.fault = a, fault{}, awaited{}, fault{}
 	}
 	return nil
 }
@@ -161,7 +164,7 @@ func (ts *tunnels) use(ctx context.Context, t *tunnel) error {
 // unknown forgets what was known of the tunnel: it is another one, or is being
 // deleted.
 func (t *tunnel) unknown() {
-	t.remote, t.inEffect, t.unanswered, t.proven, t.token = remote{}, "", "", "", token{}
+	t.remote, t.inEffect, t.unanswered, t.proven, t.token, t.local = remote{}, "", "", "", token{}, false
 }
 
 // paused: the user asks us to change nothing at Cloudflare.

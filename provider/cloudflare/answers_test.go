@@ -163,6 +163,29 @@ func TestRemoteDocumentThatIsNotOurs(t *testing.T) {
 	}
 }
 
+// A source that is not told is taken for Cloudflare.
+func TestSourceOfTheConfiguration(t *testing.T) {
+	for source, local := range map[string]bool{`"local"`: true, `"cloudflare"`: false, `""`: false, `null`: false} {
+		t.Run(source, func(t *testing.T) {
+			p := providerAnswering(t, fmt.Sprintf(`{"success":true,"result":{"version":3,"config":null,"source":%s}}`, source))
+			_, version, readErr := p.Configuration(t.Context(), someID)
+			_, writeErr := p.Configure(t.Context(), someID, document("a"))
+			for method, err := range map[string]error{"Configuration": readErr, "Configure": writeErr} {
+				if errors.Is(err, provider.ErrLocallyManaged) != local || err != nil && !local {
+					t.Errorf("%s: got %v, locally managed %t", method, err, local)
+				}
+			}
+			if !local && version != 3 {
+				t.Errorf("version = %d, want 3", version)
+			}
+			listed := providerAnswering(t, fmt.Sprintf(`{"success":true,"result":[{"id":"1","name":"edge","config_src":%s}]}`, source))
+			if _, err := listed.EnsureTunnel(t.Context(), spec); errors.Is(err, provider.ErrLocallyManaged) != local || err != nil && !local {
+				t.Errorf("EnsureTunnel: got %v, locally managed %t", err, local)
+			}
+		})
+	}
+}
+
 func TestTunnelIDsStayInTheirPlace(t *testing.T) {
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: answering(func(req *http.Request) (*http.Response, error) {

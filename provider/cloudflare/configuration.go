@@ -20,7 +20,20 @@ type configurationAnswer struct {
 	Result *struct {
 		Version provider.Version `json:"version"`
 		Config  json.RawMessage  `json:"config"`
+		// Source is "cloudflare" or "local"; empty is taken for the former.
+		Source string `json:"source"`
 	} `json:"result"`
+}
+
+// check returns what is wrong with the answer to a request that succeeded.
+func (a *configurationAnswer) check() error {
+	switch {
+	case a.Result == nil:
+		return unexpected("no result")
+	case a.Result.Source == string(zero_trust.TunnelCloudflaredConfigurationGetResponseSourceLocal):
+		return provider.ErrLocallyManaged
+	}
+	return nil
 }
 
 // Configuration is documented at [provider.Provider].
@@ -48,8 +61,8 @@ func (p *Provider) read(
 		_, err := p.tunnels.Configurations.Get(ctx, string(id), params, options...)
 		return err
 	})
-	if err == nil && answer.Result == nil {
-		err = unexpected("no result")
+	if err == nil {
+		err = answer.check()
 	}
 	if err != nil {
 		return provider.Configuration{}, 0, err
@@ -94,8 +107,8 @@ func (p *Provider) write(
 	if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusBadRequest {
 		return 0, &provider.InvalidError{Rule: -1, Message: r.message}
 	}
-	if err == nil && answer.Result == nil {
-		err = unexpected("no result")
+	if err == nil {
+		err = answer.check()
 	}
 	if err != nil {
 		return 0, err

@@ -30,6 +30,7 @@ func TestContract(t *testing.T) {
 				}
 				edge.Connect(string(id), replicas)
 			},
+			SetLocal: func(id provider.TunnelID, local bool) { edge.SetLocal(string(id), local) },
 		}
 	})
 }

@@ -53,13 +53,19 @@ func (p *Provider) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (
 		tunnel, err = p.ensure(ctx, want.Name)
 		return err
 	})
-	return tunnel, err
+	if err != nil {
+		return provider.Tunnel{}, err
+	}
+	return tunnel, nil
 }
 
 func (p *Provider) ensure(ctx context.Context, name string) (provider.Tunnel, error) {
 	found, err := p.find(ctx, name)
-	if err != nil || found != nil {
-		return asTunnel(found, false), err
+	if err != nil {
+		return provider.Tunnel{}, err
+	}
+	if found != nil {
+		return asTunnel(found, false), checkRemote(found)
 	}
 	created, err := p.create(ctx, name)
 	if err == nil {
@@ -73,7 +79,16 @@ func (p *Provider) ensure(ctx context.Context, name string) (provider.Tunnel, er
 	if lookErr != nil || found == nil {
 		return provider.Tunnel{}, err
 	}
-	return asTunnel(found, outcomeUnknown), nil
+	return asTunnel(found, outcomeUnknown), checkRemote(found)
+}
+
+// checkRemote returns ErrLocallyManaged for a tunnel that is; a source that is
+// not told is taken for Cloudflare.
+func checkRemote(t *shared.CloudflareTunnel) error {
+	if t.ConfigSrc == shared.CloudflareTunnelConfigSrcLocal {
+		return provider.ErrLocallyManaged
+	}
+	return nil
 }
 
 func asTunnel(t *shared.CloudflareTunnel, created bool) provider.Tunnel {
@@ -205,11 +220,12 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 	})
 }
 
-// remove deletes a live tunnel; one that is gone is ErrNotFound. Connections are
+// remove deletes a live tunnel; one that is gone is ErrNotFound, and one that is
+// locally managed is not touched. Connections are
 // cleaned up only when they are in the way: that ends those of running
 // connectors too.
 func (p *Provider) remove(ctx context.Context, id provider.TunnelID) error {
-	if err := p.checkLive(ctx, id); err != nil {
+	if err := p.checkDeletable(ctx, id); err != nil {
 		return err
 	}
 	err := p.drop(ctx, id)
@@ -231,9 +247,10 @@ func (p *Provider) drop(ctx context.Context, id provider.TunnelID) error {
 	})
 }
 
-// checkLive returns ErrNotFound for a tunnel that is gone. The API goes on to
-// answer for deleted ones, with the time of their deletion.
-func (p *Provider) checkLive(ctx context.Context, id provider.TunnelID) error {
+// checkDeletable returns ErrNotFound for a tunnel that is gone, and
+// ErrLocallyManaged for one that is. The API goes on to answer for deleted ones,
+// with the time of their deletion.
+func (p *Provider) checkDeletable(ctx context.Context, id provider.TunnelID) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
@@ -250,7 +267,7 @@ func (p *Provider) checkLive(ctx context.Context, id provider.TunnelID) error {
 	case !tunnel.DeletedAt.IsZero():
 		return provider.ErrNotFound
 	}
-	return nil
+	return checkRemote(tunnel)
 }
 
 func (p *Provider) cleanUpConnections(ctx context.Context, id provider.TunnelID) error {

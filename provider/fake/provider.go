@@ -40,6 +40,7 @@ type tunnel struct {
 	status    provider.TunnelStatus
 	rotations int
 	deleted   bool
+	local     bool // its connectors ignore the document
 }
 
 // New returns a provider without tunnels.
@@ -93,7 +94,7 @@ func (p *Provider) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (
 		result = t.tunnel()
 		result.Created = created
 		call.Tunnel = t.id
-		return nil
+		return t.checkRemote()
 	})
 	if err != nil {
 		return provider.Tunnel{}, err
@@ -109,6 +110,9 @@ func (p *Provider) Configuration(
 	err := p.carryOut(ctx, Call{Op: OpConfiguration, Tunnel: id}, func(call *Call) error {
 		t, err := p.live(id)
 		if err != nil {
+			return err
+		}
+		if err := t.checkRemote(); err != nil {
 			return err
 		}
 		call.Configuration, call.Version = clone(t.document), t.version
@@ -137,7 +141,7 @@ func (p *Provider) Configure(
 		}
 		t.write(c)
 		version, call.Version = t.version, t.version
-		return nil
+		return t.checkRemote()
 	})
 	if err != nil {
 		return 0, err
@@ -168,6 +172,9 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 		t, err := p.live(id)
 		if err != nil {
 			return nil // it is gone, which is what was asked for
+		}
+		if err := t.checkRemote(); err != nil {
+			return err
 		}
 		if t.status == provider.TunnelHealthy {
 			return provider.ErrConnected
@@ -235,6 +242,14 @@ func (p *Provider) allLive() []provider.Tunnel {
 
 func (t *tunnel) tunnel() provider.Tunnel {
 	return provider.Tunnel{ID: t.id, Name: t.name, Status: t.status}
+}
+
+// checkRemote returns ErrLocallyManaged for a tunnel that is.
+func (t *tunnel) checkRemote() error {
+	if t.local {
+		return provider.ErrLocallyManaged
+	}
+	return nil
 }
 
 // token is in the form of a real one; its secret counts the rotations.

@@ -17,7 +17,8 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, func(*testing.T) providertest.Fixture {
 		p := fake.New()
 		return providertest.Fixture{
-			Provider: p, AccountID: fake.AccountID, SetDocument: p.SetDocument, SetConnected: p.SetConnected,
+			Provider: p, AccountID: fake.AccountID,
+			SetDocument: p.SetDocument, SetConnected: p.SetConnected, SetLocal: p.SetLocal,
 		}
 	})
 }

@@ -140,6 +140,17 @@ func (p *Provider) SetConnected(id provider.TunnelID, connected bool) {
 	}
 }
 
+// SetLocal says whether a live tunnel is locally managed, as its owner makes it
+// by running connectors with a file, or ends it by migrating the tunnel. It does
+// nothing when there is no such tunnel.
+func (p *Provider) SetLocal(id provider.TunnelID, local bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t, err := p.live(id); err == nil {
+		t.local = local
+	}
+}
+
 // RotateToken gives a live tunnel another token, as somebody else would. It
 // does nothing when there is no such tunnel.
 func (p *Provider) RotateToken(id provider.TunnelID) {

@@ -27,6 +27,8 @@ type Fixture struct {
 	SetDocument func(provider.TunnelID, provider.Configuration)
 	// SetConnected starts or stops a connector of the tunnel.
 	SetConnected func(id provider.TunnelID, connected bool)
+	// SetLocal makes the tunnel locally managed, or migrates it back.
+	SetLocal func(id provider.TunnelID, local bool)
 }
 
 // Run tests the contract. It asks for a new fixture for every part of it.
@@ -55,6 +57,7 @@ var contract = map[string]func(*testing.T, Fixture){
 	"a deleted tunnel is not found":     deletedTunnel,
 	"deletion may be repeated":          deleteTwice,
 	"a connected tunnel is not deleted": deleteConnected,
+	"a local tunnel is refused":         localIsRefused,
 	"a cancelled call says so":          cancelled,
 	"calls may be concurrent":           concurrent,
 }

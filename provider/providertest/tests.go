@@ -239,6 +239,37 @@ func deleteConnected(t *testing.T, f Fixture) {
 	wantNotFound(t, f, tunnel.ID)
 }
 
+// localIsRefused: nothing of a locally managed tunnel is taken for the caller's,
+// and it is not deleted. After its migration it is one like any other.
+func localIsRefused(t *testing.T, f Fixture) {
+	tunnel := ensure(t, f, "edge")
+	f.SetLocal(tunnel.ID, true)
+	got, ensureErr := f.Provider.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "edge"})
+	if got != (provider.Tunnel{}) {
+		t.Errorf("EnsureTunnel = %+v", got)
+	}
+	_, _, readErr := f.Provider.Configuration(t.Context(), tunnel.ID)
+	_, writeErr := f.Provider.Configure(t.Context(), tunnel.ID, serving("a.example.com"))
+	for method, err := range map[string]error{
+		"EnsureTunnel": ensureErr, "Configuration": readErr, "Configure": writeErr,
+		"DeleteTunnel": f.Provider.DeleteTunnel(t.Context(), tunnel.ID),
+	} {
+		if !errors.Is(err, provider.ErrLocallyManaged) || provider.IsTransient(err) {
+			t.Errorf("%s: got %v, want ErrLocallyManaged", method, err)
+		}
+	}
+	if found, err := f.Provider.FindTunnel(t.Context(), "edge"); err != nil || found.ID != tunnel.ID {
+		t.Errorf("afterwards FindTunnel = %+v, %v", found, err)
+	}
+	f.SetLocal(tunnel.ID, false)
+	if again := ensure(t, f, "edge"); again.ID != tunnel.ID {
+		t.Errorf("after the migration it is tunnel %s, want %s", again.ID, tunnel.ID)
+	}
+	version := configure(t, f, tunnel.ID, serving("b.example.com"))
+	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version)
+	deleteTunnel(t, f, tunnel.ID)
+}
+
 func cancelled(t *testing.T, f Fixture) {
 	tunnel := ensure(t, f, "edge")
 	ctx, cancel := context.WithCancel(t.Context())

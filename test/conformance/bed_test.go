@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
@@ -42,6 +43,7 @@ var programs = map[string]struct{ module, pkg string }{
 
 // bed is everything that the suite runs against.
 type bed struct {
+	test       *testing.T
 	kubeconfig string
 	cloudflare *simulator.Server
 	edgeTLS    *tls.Config
@@ -63,7 +65,7 @@ func startBed(t *testing.T, controllerLog string) *bed {
 	}
 	control, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
 	stop(t, err, func() error { return control.Stop() })
-	b := &bed{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]listeners{}}
+	b := &bed{test: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]listeners{}}
 	must(t, control.Kubeconfig(b.kubeconfig))
 
 	b.edgeTLS = edgeCertificate(t)
@@ -90,14 +92,22 @@ func startBed(t *testing.T, controllerLog string) *bed {
 	return b
 }
 
-// waitForClass waits until the controller has said what it supports.
+// waitForClass waits until the controller has said what it supports, and writes
+// that down.
 func waitForClass(t *testing.T, kube client.Client) {
+	var class gatewayv1.GatewayClass
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		var class gatewayv1.GatewayClass
 		err := kube.Get(ctx, client.ObjectKey{Name: className}, &class)
 		return len(class.Status.SupportedFeatures) > 0, err
 	})
 	must(t, err)
+	var names []gatewayv1.FeatureName
+	for _, feature := range class.Status.SupportedFeatures {
+		names = append(names, feature.Name)
+	}
+	raw, err := yaml.Marshal(names)
+	must(t, err)
+	must(t, os.WriteFile(os.Getenv(featuresVariable), raw, 0o600)) // #nosec G703 -- named by this very program
 }
 
 // images are the programs that stand in for the images of the suite's
@@ -124,11 +134,13 @@ func images(binaries, edge string) map[string]node.Image {
 func (b *bed) listen(tunnel simulator.Tunnel) {
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		panic(fmt.Sprintf("listening for tunnel %s: %v", tunnel.Name, err))
+		b.test.Errorf("listening for tunnel %s: %v", tunnel.Name, err)
+		return
 	}
 	secure, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		panic(fmt.Sprintf("listening for tunnel %s: %v", tunnel.Name, err))
+		b.test.Errorf("listening for tunnel %s: %v", tunnel.Name, err)
+		return
 	}
 	b.mu.Lock()
 	b.tunnels[tunnel.ID] = listeners{http: plain.Addr().String(), https: secure.Addr().String()}
@@ -169,7 +181,7 @@ func edgeCertificate(t *testing.T) *tls.Config {
 
 // startController runs the controller as a user would.
 func (b *bed) startController(t *testing.T, program, api, log string) {
-	out, err := os.Create(log) // #nosec G703 -- the caller's file
+	out, err := os.Create(log) // #nosec G703 -- named by this very program
 	must(t, err)
 	tied, err := tether.New("controller")
 	stop(t, err, func() error { return tied.Cut() })

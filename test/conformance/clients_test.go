@@ -1,7 +1,7 @@
 package conformance
 
 import (
-	"context"
+	"cmp"
 	"net"
 	"testing"
 	"time"
@@ -20,18 +20,35 @@ type edge func(address string) (string, error)
 
 // connect makes the suite's clients find tunnels.
 func (e edge) connect(o *suite.ConformanceOptions) {
-	o.RoundTripper = &roundtripper.DefaultRoundTripper{Debug: o.Debug, TimeoutConfig: o.TimeoutConfig, CustomDialContext: e.dial}
+	o.RoundTripper = roundTripper{edge: e, to: &roundtripper.DefaultRoundTripper{Debug: o.Debug, TimeoutConfig: o.TimeoutConfig}}
 	o.WebSocketDialer = webSocketDialer{e}
 	o.GRPCClient = &grpcClient{edge: e}
 }
 
-func (e edge) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	address, err := e(address)
-	if err != nil {
-		return nil, err
+// roundTripper makes requests. The suite's own dials by itself for HTTP/2, so
+// that not its connections are led to the edge, but its requests.
+type roundTripper struct {
+	edge edge
+	to   roundtripper.RoundTripper
+}
+
+// CaptureRoundTrip implements [roundtripper.RoundTripper].
+func (r roundTripper) CaptureRoundTrip(request roundtripper.Request) (*roundtripper.CapturedRequest, *roundtripper.CapturedResponse, error) {
+	port := "80"
+	if request.URL.Scheme == "https" {
+		port = "443"
 	}
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, network, address)
+	address := request.URL.Host
+	if request.URL.Port() == "" {
+		address = net.JoinHostPort(address, port)
+	}
+	address, err := r.edge(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Host = cmp.Or(request.Host, request.URL.Host)
+	request.URL.Host = address
+	return r.to.CaptureRoundTrip(request)
 }
 
 // webSocketDialer opens WebSockets.
@@ -48,7 +65,11 @@ func (d webSocketDialer) Dial(url, protocol, origin string) (*xwebsocket.Conn, e
 	if protocol != "" {
 		c.Protocol = []string{protocol}
 	}
-	conn, err := d.edge.dial(context.Background(), "tcp", c.Location.Host)
+	address, err := d.edge(c.Location.Host)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +95,10 @@ func (c *grpcClient) SendRPC(t *testing.T, address string, expected grpc.Expecte
 // Close implements [grpc.Client].
 func (c *grpcClient) Close() {}
 
-// impatient is for what is expected to fail: what passes here does so within a
-// second or two.
+// impatient is for what is expected to fail. With nothing beside it, what passes
+// does so within about two seconds.
 func impatient() timeouts.TimeoutConfig {
-	const patience = 4 * time.Second
+	const patience = 8 * time.Second
 	c := timeouts.DefaultTimeoutConfig()
 	for _, timeout := range []*time.Duration{
 		&c.GatewayMustHaveAddress, &c.GatewayMustHaveCondition, &c.GatewayStatusMustHaveListeners,
@@ -88,6 +109,6 @@ func impatient() timeouts.TimeoutConfig {
 	} {
 		*timeout = patience
 	}
-	c.NamespacesMustBeReady = 5 * patience // Pods, too, have to come
+	c.NamespacesMustBeReady = 3 * patience // Pods, too, have to come
 	return c
 }

@@ -3,14 +3,15 @@ package conformance
 import (
 	"cmp"
 	"flag"
+	"net"
 	"os"
 	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	official "sigs.k8s.io/gateway-api/conformance"
-	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
 	"sigs.k8s.io/gateway-api/conformance/tests"
 	"sigs.k8s.io/gateway-api/conformance/utils/flags"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
@@ -20,6 +21,7 @@ import (
 // What the process of the suite is told by its environment.
 const (
 	reportVariable        = "CONFORMANCE_REPORT"         // where the suite's own report goes
+	featuresVariable      = "CONFORMANCE_FEATURES"       // where the features of the GatewayClass go
 	controllerLogVariable = "CONFORMANCE_CONTROLLER_LOG" // where the controller's log goes
 )
 
@@ -29,13 +31,14 @@ var (
 	existing = flag.Bool("existing-cluster", false,
 		"run against the cluster of --kubeconfig, in which the controller and a GatewayClass are, instead of a test bed")
 	edgeAddress = flag.String("edge", "",
-		"with --existing-cluster, the `host:port` to send requests for every tunnel to (default the tunnel's own address)")
+		"with --existing-cluster, the `host` to send requests for every tunnel to (default the tunnel's own address)")
 )
 
 // TestSuite is the suite itself, in several runs. The first is the one that a
-// report is about: the features that the GatewayClass claims. The others are of
-// what is not claimed, to know whether that is still right: what passes by its
-// name, and what is not expected to pass and so not worth waiting long for.
+// report is about: the features that the GatewayClass claims. Then comes what
+// is not claimed, to know whether that is still right: what passes by its name,
+// and what is not expected to pass and so not worth waiting long for. The last
+// shows that all that was run against is still there.
 func TestSuite(t *testing.T) {
 	if os.Getenv(reportVariable) == "" {
 		t.Skip("TestConformance runs this in a process of its own, and judges it")
@@ -57,21 +60,38 @@ func TestSuite(t *testing.T) {
 	})
 	run(byNameRun, func(t *testing.T) {
 		for _, name := range list.with(passes) {
-			t.Run(name, func(t *testing.T) {
-				o := options(t, edge)
-				o.RunTest = name
-				o.CleanupBaseResources = false
-				official.RunConformanceWithOptions(t, o)
-			})
+			t.Run(name, func(t *testing.T) { runByName(t, edge, name, false) })
 		}
 	})
 	run(unclaimedRun, func(t *testing.T) {
 		o := options(t, edge)
 		o.TimeoutConfig = impatient()
+		o.DisableParallelTests = true // one that is not served keeps others waiting
+		o.UsableNetworkAddresses = addresses("192.0.2.1")
+		o.UnusableNetworkAddresses = addresses("192.0.2.2")
 		o.SupportedFeatures = featuresOf(list.with(fails))
 		o.SkipTests = append(o.SkipTests, list.without(fails)...)
+		o.CleanupBaseResources = false
 		official.RunConformanceWithOptions(t, o)
 	})
+	t.Run(controlRun, func(t *testing.T) { runByName(t, edge, controlTest, true) })
+}
+
+// controlTest is one that fails whatever has gone: the controller, the API
+// server, the node or the edge.
+const controlTest = "HTTPRouteSimpleSameNamespace"
+
+// runByName runs one test. The last one removes what all have in common, unless
+// the suite's own flag says otherwise.
+func runByName(t *testing.T, edge edge, name string, last bool) {
+	o := options(t, edge)
+	o.RunTest = name
+	o.CleanupBaseResources = last && o.CleanupBaseResources
+	official.RunConformanceWithOptions(t, o)
+}
+
+func addresses(value string) []gatewayv1.GatewaySpecAddress {
+	return []gatewayv1.GatewaySpecAddress{{Type: new(gatewayv1.IPAddressType), Value: value}}
 }
 
 // onlyTest is the one test that the suite's own flag asks for, or "".
@@ -85,19 +105,29 @@ func reach(t *testing.T) edge {
 		must(t, flag.Set(config.KubeconfigFlagName, b.kubeconfig))
 		return b.edge
 	}
-	return func(address string) (string, error) { return cmp.Or(*edgeAddress, address), nil }
+	return func(address string) (string, error) {
+		_, port, err := net.SplitHostPort(address)
+		if *edgeAddress == "" || err != nil {
+			return address, err
+		}
+		return net.JoinHostPort(*edgeAddress, port), nil
+	}
 }
 
-// options are those of the suite's flags, and what is ours in them.
+// options are those of the suite's flags, and ours where it has none.
 func options(t *testing.T, edge edge) suite.ConformanceOptions {
 	o := official.DefaultOptions(t)
 	if o.GatewayClassName == flags.DefaultGatewayClassName {
 		o.GatewayClassName = className
 	}
-	o.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName}
-	o.Implementation = confv1.Implementation{
-		Organization: "tunnel-gateway", Project: "tunnel-gateway", URL: "https://" + root,
-		Version: version(t), Contact: []string{"https://" + root + "/issues"},
+	if len(o.ConformanceProfiles) == 0 {
+		o.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName}
+	}
+	i := &o.Implementation
+	i.Organization, i.Project = cmp.Or(i.Organization, "tunnel-gateway"), cmp.Or(i.Project, "tunnel-gateway")
+	i.URL, i.Version = cmp.Or(i.URL, "https://"+root), cmp.Or(i.Version, version(t))
+	if len(i.Contact) == 0 {
+		i.Contact = []string{"https://" + root + "/issues"}
 	}
 	edge.connect(&o)
 	return o

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -115,6 +117,46 @@ var _ = Describe("whose a tunnel is", func() {
 		Expect(w.tunnel("shared")).To(BeEmpty())
 		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("418"))
 	})
+
+	DescribeTable("leaves a locally managed tunnel alone, and says what to do",
+		func(ctx SpecContext, choose func(id string) *v1alpha1.Tunnel, says string) {
+			w := newWorld()
+			w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"local"}`, w.tunnelName("shared")))
+			id := w.tunnel("shared")
+			w.start()
+			g := w.gateway("shared", "a.example.com")
+			referToOwn(g)
+			w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{Tunnel: choose(id)}),
+				w.service("web"), g, w.route("web", "web", toGateway("shared")))
+			Eventually(programmed(g)).Should(Equal("False Pending"))
+			Expect(gatewayMessage(g)()).To(And(ContainSubstring("is locally managed"), ContainSubstring(says)))
+			Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning PushFailed"))
+			w.settle(ctx)
+			Expect(fresh(g).Status.Addresses).To(BeEmpty())
+			Expect(w.leftOver("shared")).To(BeEmpty(), "neither connectors nor a token")
+			Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero())
+
+			By("leaving it when the Gateway goes")
+			w.deleteAndWait(g)
+			w.settle(ctx)
+			Expect(w.tunnel("shared")).To(Equal(id))
+			Expect(w.edge.Count(http.MethodDelete, anyTunnel)).To(BeZero())
+
+			By("serving by it once it is migrated")
+			w.edge.SetLocal(id, false)
+			again := w.gateway("shared", "a.example.com")
+			referToOwn(again)
+			w.create(again)
+			Eventually(programmed(again)).Should(Equal("True Programmed"))
+			Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
+		},
+		Entry("that the settings name", func(id string) *v1alpha1.Tunnel {
+			return &v1alpha1.Tunnel{
+				Existing: &v1alpha1.ExistingTunnel{ID: id}, DeletionPolicy: pointer(v1alpha1.DeletionPolicyDelete),
+			}
+		}, "name another one in tunnel.existing.id"),
+		Entry("that has the Gateway's name", func(string) *v1alpha1.Tunnel { return nil }, "rename it at Cloudflare"),
+	)
 
 	It("makes a new tunnel when somebody deleted it, and says so", func(ctx SpecContext) {
 		w := newWorld()

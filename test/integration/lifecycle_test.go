@@ -179,6 +179,30 @@ var _ = Describe("a tunnel's life", func() {
 		Expect(w.get("shared", "web.example.com", "/")).To(Equal("web"))
 	})
 
+	It("tells nobody but its events that a push is limited by the API", func(ctx SpecContext) {
+		w := newWorld()
+		w.start()
+		g, set := w.gateway("shared", "*.example.com"), w.listenerSet("team", "team.example.org")
+		w.create(w.service("web"), g, set)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		w.settle(ctx)
+		w.edge.Inject(simulator.Fault{
+			Method: http.MethodPut, Path: configurations, Status: http.StatusTooManyRequests, RetryAfter: 6 * time.Second, Times: 1,
+		})
+		gateway, team := fresh(g).ResourceVersion, fresh(set).ResourceVersion
+		other := w.listenerSet("other", "other.example.org")
+		w.create(w.route("other", "web", toSet("other")), other)
+		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning PushDelayed"))
+		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("False Pending"), "its generation is not served yet")
+		Expect(programmed(g)()).To(Equal("True Programmed"))
+		Expect(setSays(set, gatewayv1.ListenerSetConditionProgrammed)()).To(Equal("True Programmed"))
+
+		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		Expect(fresh(set).ResourceVersion).To(Equal(team), "nothing was said of a set that is served")
+		Eventually(func() string { return fresh(g).ResourceVersion }).ShouldNot(Equal(gateway), "it has one set more")
+		Expect(w.events(ctx, "shared")).NotTo(ContainElement(Or(ContainSubstring("PushFailed"), ContainSubstring("Recovered"))))
+	})
+
 	It("goes on saying that a configuration is in effect when it cannot be read back", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--drift-interval=10s")

@@ -262,13 +262,22 @@ func TestLocalTunnelIgnoresTheRemoteDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.configure(t.Context(), tunnel.ID, `{"ingress":[{"service":"http_status:201"}]}`); err != nil {
-		t.Fatal(err)
+	if got := s.Tunnels()[0].ConfigSrc; got != "local" {
+		t.Errorf("config_src = %q", got)
 	}
-	w := httptest.NewRecorder()
-	s.Tunnel(tunnel.ID).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	if w.Code != http.StatusServiceUnavailable {
-		t.Errorf("status %d, want 503", w.Code)
+	for _, step := range []struct {
+		local bool
+		want  int
+	}{{true, http.StatusServiceUnavailable}, {false, http.StatusCreated}, {true, http.StatusServiceUnavailable}} {
+		s.SetLocal(tunnel.ID, step.local)
+		if _, err := c.configure(t.Context(), tunnel.ID, `{"ingress":[{"service":"http_status:201"}]}`); err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		s.Tunnel(tunnel.ID).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		if w.Code != step.want {
+			t.Errorf("local %t: status %d, want %d", step.local, w.Code, step.want)
+		}
 	}
 }
 

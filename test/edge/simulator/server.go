@@ -177,6 +177,14 @@ func (s *Server) RotateToken(id string) {
 	s.mustFind(id).secret = newSecret()
 }
 
+// SetLocal makes a tunnel locally managed, so that its connectors have no remote
+// document, or migrates it: they take the document that is stored next.
+func (s *Server) SetLocal(id string, local bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustFind(id).setLocal(local)
+}
+
 // Connect sets the number of running connectors of a tunnel, beside those that
 // are connected to [Server.Edge]. While there are any of either, the tunnel
 // cannot be deleted: cleaning up its connections does not help, since a running

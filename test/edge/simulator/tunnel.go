@@ -28,6 +28,9 @@ type Tunnel struct {
 // remotely is the config_src under which connectors take the remote document.
 const remotely = "cloudflare"
 
+// locally is the other one.
+const locally = "local"
+
 type tunnel struct {
 	id, account, name, configSrc, secret string
 	createdAt, deletedAt                 time.Time
@@ -105,6 +108,17 @@ func (t *tunnel) configure(document json.RawMessage, dial dialFunc) {
 	}
 	t.running.retire()
 	t.running, t.runningVersion = next, t.version
+}
+
+// setLocal makes the connector take its configuration from elsewhere, or no
+// more.
+func (t *tunnel) setLocal(local bool) {
+	t.configSrc = remotely
+	if local {
+		t.configSrc = locally
+		t.running.retire()
+		t.running, t.runningVersion = idle, 0
+	}
 }
 
 // connect makes the running replicas without a connection as many as wanted.

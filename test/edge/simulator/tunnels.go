@@ -45,7 +45,7 @@ func (s *Server) createTunnel(r *http.Request) answer {
 		return failure(http.StatusBadRequest, codeBadRequest, "Could not parse the body: "+err.Error())
 	}
 	if body.ConfigSrc == "" {
-		body.ConfigSrc = "local"
+		body.ConfigSrc = locally
 	}
 	secret := base64.StdEncoding.EncodeToString(body.TunnelSecret)
 	if body.TunnelSecret == nil {
@@ -54,7 +54,7 @@ func (s *Server) createTunnel(r *http.Request) answer {
 	switch {
 	case body.Name == "":
 		return failure(http.StatusBadRequest, codeBadRequest, "A tunnel needs a name")
-	case body.ConfigSrc != "local" && body.ConfigSrc != remotely:
+	case body.ConfigSrc != locally && body.ConfigSrc != remotely:
 		return failure(http.StatusBadRequest, codeBadRequest, "config_src must be local or cloudflare")
 	case body.TunnelSecret != nil && len(body.TunnelSecret) < secretLength:
 		return failure(http.StatusBadRequest, codeBadRequest, "tunnel_secret must have at least 32 bytes")
