@@ -27,7 +27,7 @@ func notForTeams() []TableEntry {
 		Entry("to make a Gateway of its own", creating(thing(gatewayAPI, "Gateway", "orders", "mine"))),
 		Entry("to change the Gateway", changing(gateway)),
 		Entry("to delete the Gateway", deleting(gateway)),
-		Entry("to list Gateways", listing(gateway)),
+		Entry("to list Gateways", listing(gateway)), // more than the one
 		Entry("to make a GatewayClass", creating(class)),
 		Entry("to change a GatewayClass", changing(class)),
 		Entry("to make a TunnelConfiguration", creating(thing(ownAPI, "TunnelConfiguration", "orders", "mine"))),
@@ -71,11 +71,41 @@ func forThePlatformTeam() []TableEntry {
 		Entry("to make a TunnelConfiguration", creating(more)),
 		Entry("to change a TunnelConfiguration", changing(settings)),
 		Entry("to make the Secret of the API token", creating(thing("v1", "Secret", "gateways", "token"))),
-		Entry("to change a team's set", changing(set)),
+		Entry("to make a ReferenceGrant beside the Gateway", creating(referenceGrant("gateways"))),
+		Entry("to read a team's sets", listing(set)),
+		Entry("to read a team's routes", listing(route)),
 		Entry("to delete a team's set", deleting(set)),
 		Entry("to delete a team's route", deleting(route)),
-		Entry("to change a namespace's domain", changing(thing("v1", "Namespace", "", "orders"))),
 	}
+}
+
+// notForThePlatformTeam is what the platform team of the guide tries.
+func notForThePlatformTeam() []TableEntry {
+	privileged := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
+	return []TableEntry{
+		Entry("to make a Gateway elsewhere", creating(thing(gatewayAPI, "Gateway", "kube-system", "mine"))),
+		Entry("to make a TunnelConfiguration elsewhere", creating(thing(ownAPI, "TunnelConfiguration", "orders", "mine"))),
+		Entry("to make a ReferenceGrant in a team's namespace", creating(referenceGrant("orders"))),
+		Entry("to change a team's set", changing(thing(gatewayAPI, "ListenerSet", "orders", "orders"))),
+		Entry("to change a team's route", changing(thing(gatewayAPI, "HTTPRoute", "orders", "orders"))),
+		Entry("to read a team's Secrets", reading(thing("v1", "Secret", "orders", "any"))),
+		Entry("to make namespaces", creating(thing("v1", "Namespace", "", "mine"))),
+		Entry("to change a namespace's domain", changing(thing("v1", "Namespace", "", "orders"))),
+		Entry("to lift a namespace's pod security", patching(thing("v1", "Namespace", "", "kube-system"), privileged)),
+		Entry("to give rights", creating(thing("rbac.authorization.k8s.io/v1", "RoleBinding", "gateways", "mine"))),
+		Entry("to change the policy", deleting(thing("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "listenersets-keep-to-their-domain"))),
+		Entry("to write a status", writingStatus(thing(gatewayAPI, "Gateway", "gateways", "shared"))),
+	}
+}
+
+// referenceGrant returns one for the Secrets of the namespace.
+func referenceGrant(namespace string) *unstructured.Unstructured {
+	u := thing("gateway.networking.k8s.io/v1beta1", "ReferenceGrant", namespace, "mine")
+	u.Object["spec"] = map[string]any{
+		"from": []any{map[string]any{"group": "gateway.networking.k8s.io", "kind": "ListenerSet", "namespace": "journal"}},
+		"to":   []any{map[string]any{"group": "", "kind": "Secret"}},
+	}
+	return u
 }
 
 // thing names an object.
@@ -113,8 +143,12 @@ func listing(u *unstructured.Unstructured) attempt {
 }
 
 func changing(u *unstructured.Unstructured) attempt {
-	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"example.com/domain":"www.example.com"}}}`))
-	return func(ctx context.Context, c client.Client) error { return c.Patch(ctx, u.DeepCopy(), label) }
+	return patching(u, []byte(`{"metadata":{"labels":{"example.com/domain":"www.example.com"}}}`))
+}
+
+func patching(u *unstructured.Unstructured, patch []byte) attempt {
+	raw := client.RawPatch(types.MergePatchType, patch)
+	return func(ctx context.Context, c client.Client) error { return c.Patch(ctx, u.DeepCopy(), raw) }
 }
 
 func writingStatus(u *unstructured.Unstructured) attempt {

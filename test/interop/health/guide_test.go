@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -69,6 +70,7 @@ func TestGuidesManifestsApply(t *testing.T) {
 	for _, file := range sampleFiles(t) {
 		t.Log(w.expectKubectl("apply", "--server-side", "--validate=strict", "-f", file))
 	}
+	w.createObject(apiToken())
 	w.start()
 	w.expectHealthy("the guide's manifests")
 	w.expectKubectl("wait", "--for=condition=Accepted", "gatewayclass/platform")
@@ -87,6 +89,26 @@ func TestGuidesManifestsApply(t *testing.T) {
 	w.g.Expect(wide).To(HaveKeyWithValue("AUTOSCALED-TO", ""))
 	w.g.Expect(wide).To(HaveKeyWithValue("PROTOCOL", "http2"))
 	w.g.Expect(wide).To(HaveKeyWithValue("TOKEN-SECRET", "cloudflare-api-token"))
+}
+
+// TestRouteWithoutParentsIsReady by the guide's expressions, rather than an
+// error, which would fail its Kustomization.
+func TestRouteWithoutParentsIsReady(t *testing.T) {
+	for _, kind := range []string{"HTTPRoute", "GRPCRoute"} {
+		route := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "gateway.networking.k8s.io/v1",
+			"kind":       kind,
+			"metadata":   map[string]any{"name": "lonely", "namespace": "team-a", "generation": int64(1)},
+			"spec":       map[string]any{},
+		}}
+		if got := guideExpressions(t).judge(route); got.health != healthHealthy {
+			t.Errorf("%s: %+v", kind, got)
+		}
+		route.Object["spec"] = map[string]any{"parentRefs": []any{map[string]any{"name": "shared"}}}
+		if got := guideExpressions(t).judge(route); got.health != healthProgressing {
+			t.Errorf("%s with a parent: %+v", kind, got)
+		}
+	}
 }
 
 // columns returns the values of a table with one row by the names of their

@@ -26,7 +26,7 @@ func TestEveryOrderOfApplyingIsHealthyInTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	byKind := map[string][]*unstructured.Unstructured{}
-	for _, object := range w.read("deployment-tools/argo-cd/platform.yaml", "10-team-a.yaml") {
+	for _, object := range append(w.read("deployment-tools/argo-cd/platform.yaml", "10-team-a.yaml"), apiToken()) {
 		byKind[object.GetKind()] = append(byKind[object.GetKind()], object)
 	}
 	apply := func(kind string) {
@@ -67,11 +67,27 @@ func TestEveryOrderOfApplyingIsHealthyInTheEnd(t *testing.T) {
 func TestArgoCDsOrderDegradesNothingOnItsWay(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	for _, application := range []string{"deployment-tools/argo-cd/team-c.yaml", "deployment-tools/argo-cd/platform.yaml", "10-team-a.yaml"} {
-		w.sync(w.read(application))
+	const platform = "deployment-tools/argo-cd/platform.yaml"
+	for _, application := range []string{"deployment-tools/argo-cd/team-c.yaml", platform, "10-team-a.yaml"} {
+		objects := w.read(application)
+		if application == platform {
+			objects = append(objects, apiToken())
+		}
+		w.sync(objects)
 	}
 	w.expectHealthy("the last Application")
 	w.expectNoFlaps("Argo CD's order")
+}
+
+// apiToken returns the Secret that the platform's objects need, and that is
+// not from Git.
+func apiToken() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Secret",
+		"metadata":   map[string]any{"name": "cloudflare-api-token", "namespace": "platform"},
+		"stringData": map[string]any{"token": "token"},
+	}}
 }
 
 // sync applies the objects of an Application in waves, and in a wave the kinds
