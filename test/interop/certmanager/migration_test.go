@@ -75,10 +75,10 @@ var _ = Describe("the migration from Ingress", func() {
 		seen.settle()
 		Expect(ready("foo", "foo-tls")).To(Equal("none"), "cert-manager does not look at the ListenerSet by itself")
 
-		By("touching the ListenerSets")
+		By("touching the Gateway, once for all teams")
 		touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/moved":"true"}}}`))
+		Expect(kube.Patch(ctx, gateway("platform", "parent"), touch)).To(Succeed())
 		for _, team := range teams {
-			Expect(kube.Patch(ctx, set(team, team), touch)).To(Succeed())
 			Eventually(ready).WithArguments(team, team+"-tls").Should(Equal("True"))
 			Expect(owner(team, team+"-tls")).To(Equal("ListenerSet " + team))
 			Expect(signedBy(team, team+"-tls")).To(Equal("ClusterIssuer ca-issuer"))

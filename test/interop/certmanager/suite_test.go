@@ -7,10 +7,10 @@ package certmanager
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -86,18 +86,27 @@ func startControlPlane(ctx context.Context, dir string) {
 	kubeconfig = filepath.Join(dir, "kubeconfig")
 	Expect(control.Kubeconfig(kubeconfig)).To(Succeed())
 
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager")
-	list.Dir = controllersModule
-	source, err := list.Output()
-	Expect(err).NotTo(HaveOccurred())
 	_, err = envtest.InstallCRDs(control.Config, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(strings.TrimSpace(string(source)), "deploy", "crds")}, ErrorIfPathMissing: true,
+		Paths: []string{filepath.Join(certManagerSource(ctx), "deploy", "crds")}, ErrorIfPathMissing: true,
 	})
 	Expect(err).NotTo(HaveOccurred())
 
 	control.Config.QPS, control.Config.Burst = 1000, 1000
 	kube, err = client.NewWithWatch(control.Config, client.Options{Scheme: manifest.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
+}
+
+// certManagerSource returns where the source of cert-manager is.
+func certManagerSource(ctx context.Context) string {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
+	command.Dir = controllersModule
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	Expect(err).NotTo(HaveOccurred())
+	var module struct{ Dir string }
+	Expect(json.Unmarshal(out, &module)).To(Succeed())
+	return module.Dir
 }
 
 // helmConfig returns the configuration file that cert-manager's chart makes of

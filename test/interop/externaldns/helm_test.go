@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -38,6 +39,12 @@ var _ = Describe("the values for external-dns' chart", func() {
 		Expect(yaml.Unmarshal(rendered["clusterrole.yaml"], &chartRole)).To(Succeed())
 		Expect(rights(chartRole)).To(ConsistOf(rights(role)))
 	})
+
+	It("are for the version of the chart that the guide installs", func() {
+		guide, err := os.ReadFile(root + "/docs/guides/external-dns.md")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(guide)).To(ContainSubstring("--version %s --values config/samples/external-dns/helm/values.yaml", loadChart().Metadata.Version))
+	})
 })
 
 // rights returns a line for everything that a role permits.
@@ -61,18 +68,24 @@ func renderChart(valuesFile string) map[string][]byte {
 	GinkgoHelper()
 	values, err := chartutil.ReadValuesFile(valuesFile)
 	Expect(err).NotTo(HaveOccurred())
-	chart, err := loader.Load(filepath.Join(moduleDir(), "charts", programName))
-	Expect(err).NotTo(HaveOccurred())
+	loaded := loadChart()
 	release := chartutil.ReleaseOptions{Name: programName, Namespace: programName}
-	all, err := chartutil.ToRenderValues(chart, values, release, nil) // validates by the chart's schema too
+	all, err := chartutil.ToRenderValues(loaded, values, release, nil) // validates by the chart's schema too
 	Expect(err).NotTo(HaveOccurred())
-	files, err := engine.Render(chart, all)
+	files, err := engine.Render(loaded, all)
 	Expect(err).NotTo(HaveOccurred())
 	rendered := map[string][]byte{}
 	for name, content := range files {
 		rendered[filepath.Base(name)] = []byte(content)
 	}
 	return rendered
+}
+
+func loadChart() *chart.Chart {
+	GinkgoHelper()
+	loaded, err := loader.Load(filepath.Join(moduleDir(), "charts", programName))
+	Expect(err).NotTo(HaveOccurred())
+	return loaded
 }
 
 // moduleDir returns where the source of external-dns is.

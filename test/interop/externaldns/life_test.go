@@ -11,7 +11,7 @@ var _ = Describe("external-dns as it runs in a cluster", func() {
 	It("follows events: records come and go with routes, ListenerSets and Gateways", func() {
 		w := newWorld()
 		run(binary, w.arguments(), w.environment())
-		records := func() []string { return w.zone.list("!TXT") }
+		records := func() []string { return w.zones.list("!TXT") }
 
 		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway) +
 			listenerSet("TEAM/set", listener("one", "one.ZONE"), listener("two", "two.ZONE")) +
@@ -34,7 +34,7 @@ var _ = Describe("external-dns as it runs in a cluster", func() {
 		By("deleting the Gateway")
 		w.delete("Gateway", "PLATFORM/shared")
 		Eventually(records).Should(BeEmpty())
-		Expect(w.zone.list("TXT")).To(BeEmpty())
+		Expect(w.zones.list("TXT")).To(BeEmpty())
 	})
 })
 
@@ -43,7 +43,7 @@ var _ = Describe("records", func() {
 		w := newWorld()
 		byHand := []record{{w.text("home.ZONE"), "CNAME", "elsewhere.example.net", true}, {w.text("other.ZONE"), "A", "192.0.2.1", false}}
 		for _, r := range byHand {
-			w.zone.add(r)
+			w.zones.add(r)
 		}
 		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE"), listener("new", "new.ZONE")) + route("PLATFORM/all", sharedGateway))
 		Eventually(w.attached("HTTPRoute", "PLATFORM/all", "shared")).Should(Equal(accepted))
@@ -54,6 +54,21 @@ var _ = Describe("records", func() {
 		w.expectCNAMEs(append(w.cnames(w.target("shared"), "new.ZONE"), byHand[0].String(), byHand[1].String()),
 			"!--txt-owner-id=my-cluster", "--txt-owner-id=another")
 		w.expectCNAMEs([]string{byHand[0].String(), byHand[1].String()})
+	})
+
+	It("become its own by a TXT record, and are changed in place", func() {
+		w := newWorld()
+		byHand := record{w.text("home.ZONE"), "CNAME", "elsewhere.example.net", true}
+		w.zones.add(byHand)
+		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
+		Eventually(w.attached("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
+		w.expectCNAMEs([]string{byHand.String()})
+		id := w.zones.id("CNAME", byHand.Name)
+
+		w.zones.add(record{"edns-cname." + byHand.Name, "TXT", `"heritage=external-dns,external-dns/owner=my-cluster"`, false})
+		w.expectCNAMEs(w.cnames(w.target("shared"), "home.ZONE"))
+		Expect(w.zones.id("CNAME", byHand.Name)).To(Equal(id), "it was never away")
+		Expect(w.zones.list("TXT")).To(HaveLen(1))
 	})
 
 	It("stay behind under --policy=upsert-only", func() {

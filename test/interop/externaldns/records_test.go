@@ -23,12 +23,12 @@ func (w *world) expectCNAMEs(want []string, changes ...string) {
 	GinkgoHelper()
 	log, err := w.sync(changes...)
 	Expect(err).NotTo(HaveOccurred(), "external-dns: %s", log)
-	Expect(w.zone.list("!TXT")).To(ConsistOf(want))
-	before := w.zone.changes()
+	Expect(w.zones.list("!TXT")).To(ConsistOf(want))
+	before := w.zones.changes()
 	log, err = w.sync(changes...)
 	Expect(err).NotTo(HaveOccurred(), "external-dns: %s", log)
-	Expect(w.zone.list("!TXT")).To(ConsistOf(want))
-	Expect(w.zone.changes()).To(Equal(before), "calls that change the zone")
+	Expect(w.zones.list("!TXT")).To(ConsistOf(want))
+	Expect(w.zones.changes()).To(Equal(before), "calls that change the zone")
 }
 
 var _ = Describe("the records of routes", func() {
@@ -44,7 +44,7 @@ var _ = Describe("the records of routes", func() {
 		ownership := func(name, route string) string {
 			return w.text(name) + ` TXT "heritage=external-dns,external-dns/owner=my-cluster,external-dns/resource=httproute/` + w.text(route) + `"`
 		}
-		Expect(w.zone.list("TXT")).To(ConsistOf(
+		Expect(w.zones.list("TXT")).To(ConsistOf(
 			ownership("edns-cname.one.ZONE", "PLATFORM/one"), ownership("edns-cname.two.ZONE", "PLATFORM/two")))
 	})
 
@@ -100,7 +100,7 @@ var _ = Describe("the records of routes", func() {
 		Eventually(w.attached("HTTPRoute", "TEAM/some", "set")).Should(Equal(accepted))
 
 		w.expectCNAMEs(w.cnames(w.target("shared"), "*.all.ZONE", "one.all.ZONE", "a.some.ZONE", "b.c.some.ZONE", "*.d.some.ZONE"))
-		Expect(w.zone.list("TXT")).To(ContainElement(HavePrefix(w.text("edns-cname.wildcard.all.ZONE"))))
+		Expect(w.zones.list("TXT")).To(ContainElement(HavePrefix(w.text("edns-cname.wildcard.all.ZONE"))))
 	})
 
 	It("can be the zone's own name", func() {

@@ -99,6 +99,15 @@ var _ = Describe("what external-dns does not look at", func() {
 		Expect(w.answer("shared", "tls.ZONE")).To(Equal(http.StatusNotFound))
 	})
 
+	It("is what the controller reads: the hostname in a route's annotation has its record, and answers 404", func() {
+		w := newWorld()
+		w.apply(gateway("PLATFORM/shared", listener("all", "*.all.ZONE")) + route("PLATFORM/all", sharedGateway, "a.all.ZONE"))
+		w.annotate("HTTPRoute", "PLATFORM/all", "external-dns.kubernetes.io/hostname", "b.all.ZONE")
+		Eventually(w.attached("HTTPRoute", "PLATFORM/all", "shared")).Should(Equal(accepted))
+		w.expectCNAMEs(w.cnames(w.target("shared"), "a.all.ZONE", "b.all.ZONE"))
+		Expect(w.answer("shared", "b.all.ZONE")).To(Equal(http.StatusNotFound))
+	})
+
 	It("is whether a route's backends resolve: its name has a record, and answers 500", func() {
 		w := newWorld()
 		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + header("HTTPRoute", "PLATFORM/home") +

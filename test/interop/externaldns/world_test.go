@@ -23,14 +23,15 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// world is a zone at Cloudflare, and two namespaces that serve its names: that
-// of the platform team, which owns the Gateway "shared", and that of a team.
+// world is a zone at Cloudflare or several, and two namespaces that serve its
+// names: that of the platform team, which owns the Gateway "shared", and that of
+// a team.
 type world struct {
-	zone     *zone
+	zones    *zones
 	api      string
 	platform string
 	team     string
-	name     string // of the zone
+	name     string // of the first zone
 	// kubeconfig is what external-dns connects with.
 	kubeconfig string
 }
@@ -68,10 +69,10 @@ func newWorld() *world {
 	return w
 }
 
-// serve gives the world a zone of that name, and the rights of the sample.
-func (w *world) serve(name string) {
-	w.zone, w.kubeconfig = newZone(name), kubeconfig
-	server := httptest.NewServer(w.zone)
+// serve gives the world zones of those names, and the rights of the sample.
+func (w *world) serve(names ...string) {
+	w.zones, w.kubeconfig = newZones(names...), kubeconfig
+	server := httptest.NewServer(w.zones)
 	DeferCleanup(server.Close)
 	w.api = server.URL + "/client/v4"
 }
@@ -144,7 +145,7 @@ func (w *world) annotate(kind, name, key, value string) {
 }
 
 // sync lets external-dns make the zone right, once. It is run with the
-// arguments of the sample's Deployment, but for the zone; an argument that
+// arguments of the sample's Deployment, but for the zones; an argument that
 // begins with "!" is taken away. What it logs is returned.
 func (w *world) sync(changes ...string) (string, error) {
 	GinkgoHelper()
@@ -157,11 +158,11 @@ func (w *world) sync(changes ...string) (string, error) {
 }
 
 func (w *world) arguments(changes ...string) []string {
-	arguments := slices.Clone(sampleArguments)
-	for i, a := range arguments {
-		if strings.HasPrefix(a, "--domain-filter=") {
-			arguments[i] = "--domain-filter=" + w.zone.name
-		}
+	arguments := slices.DeleteFunc(slices.Clone(sampleArguments), func(a string) bool {
+		return strings.HasPrefix(a, "--domain-filter=")
+	})
+	for _, name := range w.zones.names {
+		arguments = append(arguments, "--domain-filter="+name)
 	}
 	for _, c := range changes {
 		if less, ok := strings.CutPrefix(c, "!"); ok {

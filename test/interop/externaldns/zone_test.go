@@ -33,11 +33,12 @@ type storedRecord struct {
 	TTL     int    `json:"ttl"`
 }
 
-// zone is Cloudflare's DNS API with a single zone: the calls that external-dns
-// makes, and of the rules for records that a CNAME tolerates none beside it.
-type zone struct {
-	name string
-	mux  *http.ServeMux
+// zones is Cloudflare's DNS API with some zones, whose ids are their names: the
+// calls that external-dns makes, and of the rules for records that a CNAME
+// tolerates none beside it.
+type zones struct {
+	names []string
+	mux   *http.ServeMux
 
 	mu      sync.Mutex
 	records []storedRecord
@@ -45,9 +46,9 @@ type zone struct {
 	writes  int // calls that wanted to change something
 }
 
-func newZone(name string) *zone {
-	z := &zone{name: name, mux: http.NewServeMux()}
-	const records = "/client/v4/zones/zone/dns_records"
+func newZones(names ...string) *zones {
+	z := &zones{names: names, mux: http.NewServeMux()}
+	const records = "/client/v4/zones/{zone}/dns_records"
 	z.mux.HandleFunc("GET /client/v4/zones", z.listZones)
 	z.mux.HandleFunc("GET "+records, z.listRecords)
 	z.mux.HandleFunc("POST "+records+"/batch", z.batch)
@@ -58,7 +59,7 @@ func newZone(name string) *zone {
 	return z
 }
 
-func (z *zone) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (z *zones) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+dnsToken {
 		refuse(w, http.StatusForbidden, 9109, "Unauthorized to access requested resource")
 		return
@@ -66,14 +67,24 @@ func (z *zone) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	z.mux.ServeHTTP(w, r)
 }
 
-func (z *zone) listZones(w http.ResponseWriter, r *http.Request) {
-	answer(w, page(r, []map[string]string{{"id": "zone", "name": z.name}}))
+func (z *zones) listZones(w http.ResponseWriter, r *http.Request) {
+	all := make([]map[string]string, len(z.names))
+	for i, name := range z.names {
+		all[i] = map[string]string{"id": name, "name": name}
+	}
+	answer(w, page(r, all))
 }
 
-func (z *zone) listRecords(w http.ResponseWriter, r *http.Request) {
+func (z *zones) listRecords(w http.ResponseWriter, r *http.Request) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	answer(w, page(r, z.records))
+	outside := func(s storedRecord) bool { return !within(r.PathValue("zone"), s.Name) }
+	answer(w, page(r, slices.DeleteFunc(slices.Clone(z.records), outside)))
+}
+
+// within tells whether a record of that name belongs into the zone.
+func within(zone, name string) bool {
+	return name == zone || strings.HasSuffix(name, "."+zone)
 }
 
 // page returns everything on the first page, and nothing on the next.
@@ -91,13 +102,13 @@ type change struct {
 	Posts   []storedRecord `json:"posts"`
 }
 
-func (z *zone) batch(w http.ResponseWriter, r *http.Request) {
+func (z *zones) batch(w http.ResponseWriter, r *http.Request) {
 	var c change
 	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
 		refuse(w, http.StatusBadRequest, 6003, err.Error())
 		return
 	}
-	if err := z.apply(&c); err != nil {
+	if err := z.apply(r.PathValue("zone"), &c); err != nil {
 		refuse(w, http.StatusBadRequest, 81053, err.Error())
 		return
 	}
@@ -105,7 +116,7 @@ func (z *zone) batch(w http.ResponseWriter, r *http.Request) {
 }
 
 // one serves a call that changes one record.
-func (z *zone) one(asChange func(storedRecord) change) http.HandlerFunc {
+func (z *zones) one(asChange func(storedRecord) change) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var wanted storedRecord
 		if r.Method != http.MethodDelete {
@@ -116,7 +127,7 @@ func (z *zone) one(asChange func(storedRecord) change) http.HandlerFunc {
 		}
 		wanted.ID = r.PathValue("id")
 		c := asChange(wanted)
-		if err := z.apply(&c); err != nil {
+		if err := z.apply(r.PathValue("zone"), &c); err != nil {
 			refuse(w, http.StatusBadRequest, 81053, err.Error())
 			return
 		}
@@ -124,11 +135,17 @@ func (z *zone) one(asChange func(storedRecord) change) http.HandlerFunc {
 	}
 }
 
-// apply makes the change, in the order of the API: deletes, puts, posts.
-func (z *zone) apply(c *change) error {
+// apply makes the change to a zone, in the order of the API: deletes, puts,
+// posts.
+func (z *zones) apply(zone string, c *change) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.writes++
+	for _, r := range slices.Concat(c.Puts, c.Posts) {
+		if !slices.Contains(z.names, zone) || !within(zone, r.Name) {
+			return fmt.Errorf("%s is not in the zone %s", r.Name, zone)
+		}
+	}
 	next := slices.Clone(z.records)
 	position := func(id string) int {
 		return slices.IndexFunc(next, func(r storedRecord) bool { return r.ID == id })
@@ -152,18 +169,15 @@ func (z *zone) apply(c *change) error {
 		c.Posts[i].ID = fmt.Sprint("record", z.made)
 		next = append(next, c.Posts[i])
 	}
-	if err := z.valid(next); err != nil {
+	if err := valid(next); err != nil {
 		return err
 	}
 	z.records = next
 	return nil
 }
 
-func (z *zone) valid(records []storedRecord) error {
+func valid(records []storedRecord) error {
 	for i, r := range records {
-		if r.Name != z.name && !strings.HasSuffix(r.Name, "."+z.name) {
-			return fmt.Errorf("%s is not in the zone %s", r.Name, z.name)
-		}
 		if strings.Contains(strings.TrimPrefix(r.Name, "*."), "*") {
 			return fmt.Errorf("%s has an asterisk within", r.Name)
 		}
@@ -176,8 +190,8 @@ func (z *zone) valid(records []storedRecord) error {
 	return nil
 }
 
-// add puts a record into the zone by hand.
-func (z *zone) add(r record) {
+// add puts a record into its zone by hand.
+func (z *zones) add(r record) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.made++
@@ -188,7 +202,7 @@ func (z *zone) add(r record) {
 
 // list returns the records of the type, or of every other type with "!" before
 // it, in order.
-func (z *zone) list(kind string) []string {
+func (z *zones) list(kind string) []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	found := []string{}
@@ -202,8 +216,20 @@ func (z *zone) list(kind string) []string {
 	return found
 }
 
+// id returns the id of the record of that type and name, and "" for none.
+func (z *zones) id(kind, name string) string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for _, r := range z.records {
+		if r.Type == kind && r.Name == name {
+			return r.ID
+		}
+	}
+	return ""
+}
+
 // changes returns how many calls there were that wanted to change something.
-func (z *zone) changes() int {
+func (z *zones) changes() int {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.writes
