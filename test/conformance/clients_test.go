@@ -98,7 +98,7 @@ func (c *grpcClient) Close() {}
 // impatient is for what is expected to fail. With nothing beside it, what passes
 // does so within about two seconds.
 func impatient() timeouts.TimeoutConfig {
-	const patience = 8 * time.Second
+	const patience = 5 * time.Second
 	c := timeouts.DefaultTimeoutConfig()
 	for _, timeout := range []*time.Duration{
 		&c.GatewayMustHaveAddress, &c.GatewayMustHaveCondition, &c.GatewayStatusMustHaveListeners,
@@ -109,6 +109,6 @@ func impatient() timeouts.TimeoutConfig {
 	} {
 		*timeout = patience
 	}
-	c.NamespacesMustBeReady = 3 * patience // Pods, too, have to come
+	c.NamespacesMustBeReady = 5 * patience // Pods and the end of Gateways take longer
 	return c
 }
