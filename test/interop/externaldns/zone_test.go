@@ -216,18 +216,6 @@ func (z *zones) list(kind string) []string {
 	return found
 }
 
-// id returns the id of the record of that type and name, and "" for none.
-func (z *zones) id(kind, name string) string {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	for _, r := range z.records {
-		if r.Type == kind && r.Name == name {
-			return r.ID
-		}
-	}
-	return ""
-}
-
 // changes returns how many calls there were that wanted to change something.
 func (z *zones) changes() int {
 	z.mu.Lock()
