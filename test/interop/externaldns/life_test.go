@@ -56,6 +56,21 @@ var _ = Describe("records", func() {
 		w.expectCNAMEs([]string{byHand[0].String(), byHand[1].String()})
 	})
 
+	It("that were made by hand are replaced in one call once a TXT record gives them away", func() {
+		w := newWorld()
+		const old = "old.cfargotunnel.com"
+		w.zone.add(record{w.text("home.ZONE"), "CNAME", old, true})
+		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
+		Eventually(w.attached("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
+		w.expectCNAMEs(w.cnames(old, "home.ZONE"))
+		before := w.zone.changes()
+		w.zone.add(record{w.text("edns-cname.home.ZONE"), "TXT", `"heritage=external-dns,external-dns/owner=my-cluster"`, false})
+		w.expectCNAMEs(w.cnames(w.target("shared"), "home.ZONE"))
+		Expect(w.zone.changes()).To(Equal(before+1), "a batch, which happens as a whole")
+		Expect(w.zone.list("TXT")).To(ConsistOf(w.text(
+			`edns-cname.home.ZONE TXT "heritage=external-dns,external-dns/owner=my-cluster,external-dns/resource=httproute/PLATFORM/home"`)))
+	})
+
 	It("stay behind under --policy=upsert-only", func() {
 		w := newWorld()
 		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
