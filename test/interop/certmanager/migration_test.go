@@ -22,7 +22,7 @@ var teams = []string{"foo", "bar"}
 // expectServed is for both hostnames of the samples.
 func (w *world) expectServed() {
 	GinkgoHelper()
-	Eventually(gatewaySays).WithArguments(gateway("platform", "parent")).Should(HaveExactElements(setServes, serves))
+	Eventually(gatewaySays).WithArguments(gateway("parent")).Should(HaveExactElements(setServes, serves))
 	for _, team := range teams {
 		Eventually(setSays).WithArguments(set(team, team)).Should(HaveExactElements(setServes, serves))
 		Eventually(w.get).WithArguments("platform/parent", team+".com", "/").Should(Equal("ping." + team))
@@ -77,7 +77,7 @@ var _ = Describe("the migration from Ingress", func() {
 
 		By("touching the Gateway, once for all teams")
 		touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/moved":"true"}}}`))
-		Expect(kube.Patch(ctx, gateway("platform", "parent"), touch)).To(Succeed())
+		Expect(kube.Patch(ctx, gateway("parent"), touch)).To(Succeed())
 		for _, team := range teams {
 			Eventually(ready).WithArguments(team, team+"-tls").Should(Equal("True"))
 			Expect(owner(team, team+"-tls")).To(Equal("ListenerSet " + team))
@@ -86,7 +86,7 @@ var _ = Describe("the migration from Ingress", func() {
 		}
 		seen.settle()
 		Expect(w.pushes()).To(BeZero())
-		for _, object := range []client.Object{gateway("platform", "parent"), set("foo", "foo"), set("bar", "bar")} {
+		for _, object := range []client.Object{gateway("parent"), set("foo", "foo"), set("bar", "bar")} {
 			Expect(seen.of(object)).To(HaveLen(1), key(object))
 		}
 		w.expectServed()

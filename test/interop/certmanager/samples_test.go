@@ -39,8 +39,8 @@ func install(files ...string) {
 	apply(files...)
 }
 
-func gateway(namespace, name string) *gatewayv1.Gateway {
-	return &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+func gateway(name string) *gatewayv1.Gateway {
+	return &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: name}}
 }
 
 func set(namespace, name string) *gatewayv1.ListenerSet {
@@ -51,7 +51,7 @@ var _ = Describe("the samples for cert-manager", func() {
 	It("are served with the certificates that the guide says", func() {
 		w := sampleWorld()
 		install(certManagerSamples...)
-		Eventually(gatewaySays).WithArguments(gateway("platform", "shared")).Should(HaveExactElements(setServes, serves))
+		Eventually(gatewaySays).WithArguments(gateway("shared")).Should(HaveExactElements(setServes, serves))
 		Eventually(setSays).WithArguments(set("team-a", "team-a")).Should(HaveExactElements(setServes, serves))
 		Eventually(setSays).WithArguments(set("team-b", "team-b")).Should(HaveExactElements(setServes, serves))
 		Expect(signedBy("platform", "shared-tls")).To(Equal("ClusterIssuer internal-ca"))

@@ -12,7 +12,7 @@ var _ = Describe("what is refused", func() {
 		w := newWorld()
 		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")))
 		w.apply(listenerSet("TEAM/first", listener("taken", "taken.ZONE")))
-		Eventually(w.accepted("ListenerSet", "TEAM/first")).Should(Equal(accepted))
+		Eventually(w.accepted("TEAM/first")).Should(Equal(accepted))
 		w.waitForAnotherSecond("ListenerSet", "TEAM/first")
 		w.apply(listenerSet("TEAM/set", listener("late", "taken.ZONE"), listener("free", "free.ZONE")) +
 			route("TEAM/takeover", "{kind: ListenerSet, name: set, sectionName: late}") +
@@ -33,7 +33,7 @@ var _ = Describe("what is refused", func() {
 		w := newWorld()
 		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) +
 			listenerSet("TEAM/set", listener("web", "home.ZONE")) + route("TEAM/web", teamSet))
-		Eventually(w.accepted("ListenerSet", "TEAM/set")).Should(Equal("False ListenersNotValid"))
+		Eventually(w.accepted("TEAM/set")).Should(Equal("False ListenersNotValid"))
 		Eventually(w.attached("HTTPRoute", "TEAM/web", "set")).Should(Equal(accepted))
 		w.expectCNAMEs(nil)
 	})
@@ -49,7 +49,7 @@ var _ = Describe("what is refused", func() {
 
 		w.apply(header("Gateway", "PLATFORM/shared") + "spec: {gatewayClassName: cloudflare-tunnel, " +
 			"allowedListeners: {namespaces: {from: Same}}, listeners: [" + listener("home", "home.ZONE") + "]}")
-		Eventually(w.accepted("ListenerSet", "TEAM/set")).Should(Equal("False NotAllowed"))
+		Eventually(w.accepted("TEAM/set")).Should(Equal("False NotAllowed"))
 		Eventually(w.attached("HTTPRoute", "TEAM/web", "set")).Should(HavePrefix("False"))
 		w.expectCNAMEs(w.cnames(w.target("shared"), "home.ZONE"))
 	})
@@ -84,7 +84,7 @@ var _ = Describe("what external-dns does not look at", func() {
 		Eventually(w.attached("HTTPRoute", "PLATFORM/good", "shared")).Should(Equal(accepted))
 		Eventually(w.attached("HTTPRoute", "PLATFORM/bad", "shared")).Should(Equal(accepted))
 		w.expectCNAMEs(w.cnames(w.target("shared"), "good.ZONE", "bad.ZONE"))
-		Expect(w.answer("shared", "bad.ZONE")).To(Equal(http.StatusNotFound))
+		Expect(w.answer("bad.ZONE")).To(Equal(http.StatusNotFound))
 	})
 
 	It("is whether a listener is programmed: one whose certificate does not resolve has its record, and its name answers 404", func() {
@@ -96,7 +96,7 @@ var _ = Describe("what external-dns does not look at", func() {
 		Eventually(w.attached("HTTPRoute", "TEAM/web", "set")).Should(Equal(accepted))
 		Eventually(w.acceptedEntry("ListenerSet", "TEAM/set", "tls")).Should(Equal(accepted))
 		w.expectCNAMEs(w.cnames(w.target("shared"), "web.ZONE", "tls.ZONE"))
-		Expect(w.answer("shared", "tls.ZONE")).To(Equal(http.StatusNotFound))
+		Expect(w.answer("tls.ZONE")).To(Equal(http.StatusNotFound))
 	})
 
 	It("is what the controller reads: the hostname in a route's annotation has its record, and answers 404", func() {
@@ -105,7 +105,7 @@ var _ = Describe("what external-dns does not look at", func() {
 		w.annotate("HTTPRoute", "PLATFORM/all", "external-dns.kubernetes.io/hostname", "b.all.ZONE")
 		Eventually(w.attached("HTTPRoute", "PLATFORM/all", "shared")).Should(Equal(accepted))
 		w.expectCNAMEs(w.cnames(w.target("shared"), "a.all.ZONE", "b.all.ZONE"))
-		Expect(w.answer("shared", "b.all.ZONE")).To(Equal(http.StatusNotFound))
+		Expect(w.answer("b.all.ZONE")).To(Equal(http.StatusNotFound))
 	})
 
 	It("is whether a route's backends resolve: its name has a record, and answers 500", func() {
@@ -114,6 +114,6 @@ var _ = Describe("what external-dns does not look at", func() {
 			"spec: {parentRefs: [" + sharedGateway + "], rules: [{backendRefs: [{name: none, port: 80}]}]}")
 		Eventually(w.attached("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
 		w.expectCNAMEs(w.cnames(w.target("shared"), "home.ZONE"))
-		Expect(w.answer("shared", "home.ZONE")).To(Equal(http.StatusInternalServerError))
+		Expect(w.answer("home.ZONE")).To(Equal(http.StatusInternalServerError))
 	})
 })

@@ -36,9 +36,9 @@ func (w *world) status(kind, name string) status {
 	return s
 }
 
-// accepted returns what an object says of itself, as "Status Reason".
-func (w *world) accepted(kind, name string) func() string {
-	return func() string { return acceptance(w.status(kind, name).Conditions) }
+// accepted returns what a ListenerSet says of itself, as "Status Reason".
+func (w *world) accepted(set string) func() string {
+	return func() string { return acceptance(w.status("ListenerSet", set).Conditions) }
 }
 
 // acceptedEntry returns what an object says of one of its listeners.
@@ -82,11 +82,11 @@ func (w *world) target(gateway string) string {
 }
 
 // answer returns the status that a request for the hostname gets through the
-// tunnel of the platform team's Gateway.
-func (w *world) answer(gateway, hostname string) int {
+// tunnel of the platform team's shared Gateway.
+func (w *world) answer(hostname string) int {
 	GinkgoHelper()
 	recorder := httptest.NewRecorder()
-	edge.Tunnel(w.tunnel(gateway)).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+w.text(hostname)+"/", http.NoBody))
+	edge.Tunnel(w.tunnel("shared")).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+w.text(hostname)+"/", http.NoBody))
 	return recorder.Code
 }
 
