@@ -228,7 +228,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		for port, protocol := range map[gatewayv1.PortNumber]gatewayv1.ProtocolType{443: gatewayv1.HTTPProtocolType, 80: gatewayv1.HTTPSProtocolType} {
 			swapped := teamSet("journal", "try", "www.journal.example.com", port)
 			swapped.Spec.Listeners[0].Protocol = protocol
-			Expect(journal.Create(ctx, swapped)).To(MatchError(ContainSubstring(ports)), protocol)
+			Expect(journal.Create(ctx, swapped)).To(MatchError(ContainSubstring(ports)), string(protocol))
 		}
 
 		By("looking at changes too, and not at the controller's statuses")
