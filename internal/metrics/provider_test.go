@@ -24,7 +24,7 @@ func TestMeteredProviderKeepsTheContract(t *testing.T) {
 		p := fake.New()
 		return providertest.Fixture{
 			Provider:  metrics.New(prometheus.NewRegistry()).Meter(p),
-			AccountID: fake.AccountID, SetDocument: p.SetDocument, SetConnected: p.SetConnected,
+			AccountID: fake.AccountID, SetDocument: p.SetDocument, SetConnected: p.SetConnected, SetLocal: p.SetLocal,
 		}
 	})
 }
