@@ -193,6 +193,26 @@ func TestTurnInTheBudget(t *testing.T) {
 	}
 }
 
+// A change that waits for its turn and is overtaken by another one leaves it
+// the turn, so that no turn is promised to nobody.
+func TestTurnOfAChangeIsTheNextOnes(t *testing.T) {
+	l := newLife(t)
+	l.must("a.example.com")
+	l.calls()
+	l.cloud.Fail(fakeprovider.OpConfigure, &provider.RateLimitedError{RetryAfter: 20 * time.Second, Budget: true})
+	l.pass("b.example.com")
+	l.calls()
+	l.clock = l.clock.Add(5 * time.Second)
+	push, again := l.pass("c.example.com")
+	if push.State != gateway.PushOutstanding || again != 15*time.Second {
+		t.Errorf("the next change ended with %+v, again in %s", push, again)
+	}
+	l.wantCalls()
+	l.clock = l.clock.Add(15 * time.Second)
+	l.must("c.example.com")
+	l.wantCalls(fakeprovider.OpConfigure)
+}
+
 // A look for drift that has to wait changes nothing.
 func TestDriftThatHasToWait(t *testing.T) {
 	l := newLife(t)

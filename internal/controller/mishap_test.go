@@ -48,6 +48,28 @@ func (l *life) release() (string, time.Duration) {
 	return l.letGo(l.t.Context(), l.of(loaded), loaded.Gateway, &l.settings)
 }
 
+// After a restart a deletion first looks for the tunnel's name. Were it turned
+// away between that and the deletion, it would look again, and many would spend
+// the whole budget on looking.
+func TestDeletionIsOneTurn(t *testing.T) {
+	l := newLife(t)
+	l.must("a.example.com")
+	l.restart(l.client)
+	l.calls()
+	if why, _ := l.release(); why != "" {
+		t.Fatalf("the tunnel is kept: %s", why)
+	}
+	calls := l.cloud.Calls()
+	if len(calls) < 2 {
+		t.Fatalf("calls %+v, want a look and a deletion at least", calls)
+	}
+	for _, call := range calls {
+		if call.Turn == nil || call.Turn != calls[0].Turn || call.Priority != provider.PriorityDeletion {
+			t.Errorf("%s has another turn or priority than the first", call.Op)
+		}
+	}
+}
+
 // A tunnel that was deleted is replaced, with all that belongs to it, and
 // nothing of it is looked for any more.
 func TestLostTunnel(t *testing.T) {

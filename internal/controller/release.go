@@ -32,7 +32,7 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, s
 	if wait := max(t.fault.wait(ts.now(), ""), t.turn.wait(ts.now(), "")); wait > 0 && t.policy(g) != state.DeletionRetain {
 		return cmp.Or(t.fault.message, messageKept), wait
 	}
-	err := ts.giveBack(provider.WithPriority(ctx, provider.PriorityDeletion), t, g)
+	err := ts.giveBack(provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion)), t, g)
 	if err == nil {
 		return "", 0
 	}

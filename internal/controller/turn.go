@@ -29,20 +29,22 @@ func itsTurn(err error) (time.Duration, bool) {
 	return limit.RetryAfter, true
 }
 
-// awaited is a turn in the budget that an attempt was promised, for a document.
-// Who asks earlier is put at the end of the queue. Or it is the end of a limit
-// of the API, for whatever is wanted then.
+// awaited is a turn in the budget that an attempt was promised. Who asks earlier
+// is put at the end of the queue, and leaves a hole in it. Or it is the end of a
+// limit of the API, for whatever is wanted then.
 type awaited struct {
-	until    time.Time
+	until time.Time
+	// document is the one that the turn is good for, or empty for any: the turn
+	// to read back after a start is later than that of a change.
 	document string
 	// limit says what the API limits and until when; empty for a turn.
 	limit string
 }
 
-// wait returns how long the turn is away. Another document has not asked yet,
-// and what the API limits need not ask.
+// wait returns how long the turn is away. A document that it is not good for has
+// not asked yet.
 func (a *awaited) wait(now time.Time, document string) time.Duration {
-	if a.limit == "" && a.document != document {
+	if a.document != "" && a.document != document {
 		return 0
 	}
 	return max(a.until.Sub(now), 0)
@@ -53,8 +55,11 @@ func (a *awaited) wait(now time.Time, document string) time.Duration {
 // else spends what Cloudflare admits.
 func (ts *tunnels) delay(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, limit *provider.RateLimitedError, document string) {
 	told := t.turn.limit != ""
-	t.turn = awaited{until: ts.now().Add(limit.RetryAfter), document: document}
+	t.turn = awaited{until: ts.now().Add(limit.RetryAfter)}
 	if limit.Budget {
+		if t.readPriority(document) == provider.PriorityStart {
+			t.turn.document = document
+		}
 		return
 	}
 	t.turn.limit = tryAgain(explain(limit), limit.RetryAfter)

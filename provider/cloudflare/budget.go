@@ -51,12 +51,6 @@ func termsOf(ctx context.Context) (provider.Priority, terms) {
 	return p, byPriority[p]
 }
 
-// underWayKey finds whether a method of the provider has had its first turn, a
-// *bool. Then its further requests do not wait: a method that is turned away
-// half-way begins again from the start, and where many do, none ever ends. What
-// they take beyond the budget is missing for those who come next.
-type underWayKey struct{}
-
 // budget rations the requests of one API token.
 type budget struct {
 	mu sync.Mutex
@@ -121,12 +115,10 @@ func (b *budget) turn(ctx context.Context, now, latest time.Time) (time.Time, er
 	held := b.heldUntil.After(now)
 	turn := b.heldUntil
 	if !held {
-		underWay, ok := ctx.Value(underWayKey{}).(*bool)
-		if ok && *underWay || !b.ready(p).After(now) {
+		shared := provider.TurnOf(ctx)
+		if shared.Taken() || !b.ready(p).After(now) {
 			b.spend(p, now)
-			if ok {
-				*underWay = true
-			}
+			shared.Take()
 			return now, nil
 		}
 		turn = b.promise(p, now)

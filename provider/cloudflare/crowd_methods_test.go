@@ -15,9 +15,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Methods of several requests end too when many are under way: whoever has had
-// its first turn is not turned away half-way, to begin again from the start.
-func TestManyMethodsOfSeveralRequests(t *testing.T) {
+// What takes several requests, in one method or in several with one turn, ends
+// too when much of it is under way: whoever has had its turn is not turned away
+// half-way, to begin again from the start.
+func TestManyThingsOfSeveralRequests(t *testing.T) {
 	const size = 100
 	for name, test := range map[string]struct {
 		requests int
@@ -25,6 +26,13 @@ func TestManyMethodsOfSeveralRequests(t *testing.T) {
 	}{
 		"deletions": {2, func(ctx context.Context, p *Provider, _ int) error {
 			return p.DeleteTunnel(provider.WithPriority(ctx, provider.PriorityDeletion), someID)
+		}},
+		"searches with a deletion each": {3, func(ctx context.Context, p *Provider, i int) error {
+			ctx = provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion))
+			if _, err := p.FindTunnel(ctx, fmt.Sprint("tunnel-", i)); !errors.Is(err, provider.ErrNotFound) {
+				return err
+			}
+			return p.DeleteTunnel(ctx, someID)
 		}},
 		"creations": {2, func(ctx context.Context, p *Provider, i int) error {
 			_, err := p.EnsureTunnel(ctx, provider.TunnelSpec{Name: fmt.Sprint("tunnel-", i)})
@@ -61,6 +69,7 @@ func TestManyMethodsOfSeveralRequests(t *testing.T) {
 func work(t *testing.T, workers, jobs int, do func(int) error) {
 	var running sync.WaitGroup
 	free := make(chan struct{}, workers)
+	end := time.Now().Add(time.Hour)
 	for i := range jobs {
 		running.Go(func() {
 			for {
@@ -71,7 +80,7 @@ func work(t *testing.T, workers, jobs int, do func(int) error) {
 					return
 				}
 				wait, ok := provider.RetryAfter(err)
-				if !ok {
+				if !ok || time.Now().After(end) {
 					t.Errorf("job %d: %v", i, err)
 					return
 				}

@@ -189,7 +189,7 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 func (p *Provider) carryOut(ctx context.Context, call Call, do func(*Call) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	call.Priority = provider.PriorityOf(ctx)
+	call.Priority, call.Turn = provider.PriorityOf(ctx), provider.TurnOf(ctx)
 	call.Err = p.outcome(ctx, &call, do)
 	p.calls = append(p.calls, call)
 	if call.Err != nil {

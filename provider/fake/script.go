@@ -28,6 +28,8 @@ type Call struct {
 	Op Op
 	// Priority of the call's context.
 	Priority provider.Priority
+	// Turn that the call shared with others, or nil.
+	Turn *provider.Turn
 	// Name of the tunnel that EnsureTunnel was asked for.
 	Name string
 	// Tunnel that the call was about; empty when EnsureTunnel made none.

@@ -187,7 +187,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Eventually(routeSays(intruder, "orders")).Should(Equal("False NotAllowedByListeners"))
 		Eventually(routeSays(intruder, "shared")).Should(Equal("False NotAllowedByListeners"))
 		Eventually(get).WithArguments("thief.journal.example.com").Should(Equal("500"))
-		Expect(say(fresh(thief).Status.Parents[0].Conditions, gatewayv1.RouteConditionResolvedRefs)).To(Equal("False RefNotPermitted"))
+		Eventually(func() string { return say(conditionsFrom(thief, "journal"), gatewayv1.RouteConditionResolvedRefs) }).Should(Equal("False RefNotPermitted"))
 		Expect(get("orders.example.com")).To(Equal("cart"))
 	})
 

@@ -45,13 +45,22 @@ func setSays(s *gatewayv1.ListenerSet, kind gatewayv1.ListenerSetConditionType) 
 // "no entry".
 func routeSays(r *gatewayv1.HTTPRoute, parent string) func() string {
 	return func() string {
-		for _, entry := range fresh(r).Status.Parents {
-			if string(entry.ParentRef.Name) == parent {
-				return say(entry.Conditions, gatewayv1.RouteConditionAccepted)
-			}
+		if conditions := conditionsFrom(r, parent); conditions != nil {
+			return say(conditions, gatewayv1.RouteConditionAccepted)
 		}
 		return "no entry"
 	}
+}
+
+// conditionsFrom returns the conditions of a route's entry for the parent, or
+// nil when it has no entry.
+func conditionsFrom(r *gatewayv1.HTTPRoute, parent string) []metav1.Condition {
+	for _, entry := range fresh(r).Status.Parents {
+		if string(entry.ParentRef.Name) == parent {
+			return entry.Conditions
+		}
+	}
+	return nil
 }
 
 // controllers returns who has an entry in the route's status.
