@@ -24,6 +24,7 @@ type planOptions struct {
 	paths         []string
 	namespace     string
 	output        string
+	why           string
 	strict        bool
 	clusterDomain string
 	controller    string
@@ -53,6 +54,7 @@ condition is not in its good state.`,
 	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory of manifests, or - for standard input; may be repeated")
 	f.StringVar(&o.namespace, "namespace", "default", "`namespace` of objects that name none")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, yaml or json")
+	f.StringVar(&o.why, "why", "", "show instead what becomes of a `request`, HOST[/PATH]: its listeners, its rule, and what that beats")
 	f.BoolVar(&o.strict, "strict", false, "end with status 2 when a condition is not in its good state")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "`name` of the controller in GatewayClasses")
@@ -62,7 +64,8 @@ condition is not in its good state.`,
 
 func (o *planOptions) run(cmd *cobra.Command) error {
 	write, err := planWriter(o.output)
-	if err := errors.Join(err, o.validate()); err != nil {
+	request, badRequest := o.request()
+	if err := errors.Join(err, badRequest, o.validate()); err != nil {
 		return err
 	}
 	// The program ends in a moment, and time is dearer to it than memory.
@@ -78,7 +81,11 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 	}
 	// Printed as a whole or not at all.
 	var out bytes.Buffer
-	if err := write(&out, made); err != nil {
+	var shown printable = made
+	if request != nil {
+		shown = made.Why(*request)
+	}
+	if err := write(&out, shown); err != nil {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
 	for _, skipped := range files.Skipped {
@@ -91,6 +98,18 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 		return errNotGood
 	}
 	return nil
+}
+
+// request returns what --why asks for, or nil when it asks for nothing.
+func (o *planOptions) request() (*gateway.Request, error) {
+	if o.why == "" {
+		return nil, nil //nolint:nilnil // neither is there
+	}
+	request, err := gateway.ParseRequest(o.why)
+	if err != nil {
+		return nil, fmt.Errorf("--why %w", err)
+	}
+	return &request, nil
 }
 
 // validate returns all that is wrong with the flags, by name.
@@ -107,20 +126,23 @@ func (o *planOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// planWriter returns how a plan is printed in a format.
-func planWriter(format string) (func(io.Writer, *plan.Plan) error, error) {
+// printable is what plan prints.
+type printable interface{ WriteTable(w io.Writer) error }
+
+// planWriter returns how something is printed in a format.
+func planWriter(format string) (func(io.Writer, printable) error, error) {
 	switch format {
 	case "table":
-		return func(w io.Writer, p *plan.Plan) error { return p.WriteTable(w) }, nil
+		return func(w io.Writer, p printable) error { return p.WriteTable(w) }, nil
 	case "json":
-		return func(w io.Writer, p *plan.Plan) error {
+		return func(w io.Writer, p printable) error {
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
 			encoder.SetEscapeHTML(false)
 			return encoder.Encode(p)
 		}, nil
 	case "yaml":
-		return func(w io.Writer, p *plan.Plan) error {
+		return func(w io.Writer, p printable) error {
 			text, err := yaml.Marshal(p)
 			if err == nil {
 				_, err = w.Write(text)

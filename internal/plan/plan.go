@@ -6,6 +6,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -57,12 +58,17 @@ type Listener struct {
 	AttachedRoutes int32  `json:"attachedRoutes"`
 }
 
-// Owner is the Gateway or ListenerSet that declares a listener.
+// Owner is an object: the Gateway or ListenerSet that declares a listener, or the
+// route that a rule is of.
 type Owner struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
+
+func (o Owner) String() string { return fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name) }
+
+func newOwner(o gateway.Owner) Owner { return Owner{o.Kind, o.Namespace, o.Name} }
 
 // Status is the whole status of one object.
 type Status struct {
@@ -205,7 +211,7 @@ func firstBad(conditions []metav1.Condition) *metav1.Condition {
 
 func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 	listener := Listener{
-		Owner:    Owner{l.Owner.Kind, l.Owner.Namespace, l.Owner.Name},
+		Owner:    newOwner(l.Owner),
 		Name:     string(l.Spec.Name),
 		Hostname: l.Hostname(),
 		Port:     l.Spec.Port,

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -47,15 +48,13 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 func (g *Gateway) writeListeners(out *tabwriter.Writer) {
 	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES")
 	for _, l := range g.Listeners {
-		state := "served"
-		if l.Reason != "" {
-			state = l.Reason
-		}
-		fmt.Fprintf(out, "%s\t%d %s\t%s %s/%s\t%s\t%s\t%d\n", anyIfEmpty(l.Hostname), l.Port, l.Protocol,
-			l.Owner.Kind, l.Owner.Namespace, l.Owner.Name, l.Name, state, l.AttachedRoutes)
+		fmt.Fprintf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", anyIfEmpty(l.Hostname), l.Port, l.Protocol,
+			l.Owner, l.Name, l.state(), l.AttachedRoutes)
 	}
 	flush(out)
 }
+
+func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
 func (g *Gateway) writeRules(out *tabwriter.Writer) {
 	fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM")

@@ -1,0 +1,235 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Trail is the way of a request through the hostname table to the rule that
+// answers it, with all that might have answered it instead.
+type Trail struct {
+	Request Request
+	// Listeners are those whose hostname covers the request's host, whatever
+	// their state: the most specific hostname first, then in order of
+	// precedence.
+	Listeners []*Listener
+	// Holders are those among them that the request belongs to: the ones that
+	// hold the most specific hostname, on whatever port.
+	Holders []*Listener
+	// Answer is the place in [Result.Rules] of the rule that answers, or -1
+	// when the Gateway is not accepted and so has no rules.
+	Answer int
+	// Through are the holders by which the route of that rule attached.
+	Through []*Listener
+	// Beaten are the matches of attached routes that the request meets too, the
+	// next one first.
+	Beaten []Beaten
+	// Absent are routes that mean the request, and that are not in effect for
+	// it, oldest first.
+	Absent []Absent
+}
+
+// Beaten is a match that the request meets and that does not answer it.
+type Beaten struct {
+	// Rule is what it would be in the document.
+	Rule Rule
+	// Place is that in [Result.Rules], or -1 when it is not there, because
+	// rules before it take all that it could take.
+	Place int
+	// Because says what decided, as half a sentence about the one that is
+	// beaten.
+	Because string
+}
+
+// Absent is a route that does not take part, and why.
+type Absent struct {
+	Route *Route
+	// At is the Gateway or ListenerSet where it does not.
+	At Owner
+	Problem
+}
+
+// Why follows a request. It says of the document what [Result.Rules] says: the
+// first rule that matches answers.
+func (r *Result) Why(request Request) *Trail {
+	t := &Trail{Request: request, Answer: -1}
+	for _, l := range r.Listeners {
+		if request.on(l.Hostname()) {
+			t.Listeners = append(t.Listeners, l)
+		}
+	}
+	slices.SortStableFunc(t.Listeners, func(a, b *Listener) int {
+		return orderOf(a.Hostname()).compare(orderOf(b.Hostname()))
+	})
+	t.Holders = holders(t.Listeners)
+	if r.Rejected == nil {
+		t.Answer = slices.IndexFunc(r.Rules, func(rule Rule) bool { return request.on(rule.Hostname) && request.at(rule.Path) })
+		t.compete(r)
+	}
+	for _, route := range r.Routes {
+		t.Absent = append(t.Absent, route.absences(t)...)
+	}
+	return t
+}
+
+// holders returns those of the first hostname that is held at all.
+func holders(covering []*Listener) []*Listener {
+	first := slices.IndexFunc(covering, func(l *Listener) bool { return l.holds })
+	if first < 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(covering), func(l *Listener) bool {
+		return !l.holds || l.Hostname() != covering[first].Hostname()
+	})
+}
+
+// compete finds the candidates for the request among all that the table serves,
+// in the order of the document.
+func (t *Trail) compete(r *Result) {
+	var met []entrant
+	groups := hostnameGroups(t.Listeners)
+	for _, g := range sortedGroups(groups) {
+		for _, c := range g.appendCandidates(nil) {
+			if next := (entrant{g.hostname, c}); next.meets(t.Request) && !slices.ContainsFunc(met, next.same) {
+				met = append(met, next)
+			}
+		}
+	}
+	answer := &r.Rules[t.Answer]
+	for _, e := range met {
+		if e.is(answer) {
+			t.Through = slices.DeleteFunc(slices.Clone(t.Holders), func(l *Listener) bool { return !slices.Contains(l.routes, answer.Route) })
+			continue
+		}
+		t.Beaten = append(t.Beaten, Beaten{
+			Rule: e.rule(groupSettings{}), Place: slices.IndexFunc(r.Rules, func(rule Rule) bool { return e.is(&rule) }),
+			Because: e.because(t, met[0], answer.Route == nil),
+		})
+	}
+}
+
+// entrant is a candidate with the hostname of its group.
+type entrant struct {
+	group string
+	candidate
+}
+
+func (e entrant) meets(request Request) bool {
+	return request.on(e.hostname.served) && request.at(e.match.path.expression)
+}
+
+// same reports whether both are one rule: a route can meet the request by
+// several listeners and by several of its hostnames.
+func (e entrant) same(other entrant) bool {
+	return e.match == other.match && e.hostname.served == other.hostname.served
+}
+
+func (e entrant) is(rule *Rule) bool {
+	return e.route == rule.Route && e.match.rule == rule.Number && e.match.match == rule.Match && e.hostname.served == rule.Hostname
+}
+
+// because says why the entrant comes after the winner; ended is whether the
+// request's own hostname has none.
+func (e entrant) because(t *Trail, winner entrant, ended bool) string {
+	if ended {
+		return fmt.Sprintf("the request belongs to the listener of %s and never falls through to %s",
+			nameHostname(t.Holders[0].Hostname()), nameHostname(e.group))
+	}
+	a, b := winner, e
+	switch {
+	case a.group != b.group:
+		return fmt.Sprintf("its listener's hostname, %s, is wider than %s", nameHostname(b.group), nameHostname(a.group))
+	case a.hostname.written != b.hostname.written:
+		return fmt.Sprintf("the route's hostname, %s, is wider than %s", nameHostname(b.hostname.written), nameHostname(a.hostname.written))
+	case a.match.method != b.match.method:
+		return "its method match says less"
+	case pathRank(a.match.path.kind) != pathRank(b.match.path.kind):
+		return fmt.Sprintf("a path match of type %s goes after one of type %s", b.match.path.kind, a.match.path.kind)
+	case a.match.path.length != b.match.path.length:
+		return "its path prefix is shorter"
+	case a.route.age != b.route.age:
+		return "its route is younger"
+	case a.route != b.route:
+		return "its route is as old, and later by the alphabet"
+	case a.match.rule != b.match.rule:
+		return "it is a later rule of the same route"
+	default:
+		return "it is a later match of the same rule"
+	}
+}
+
+func nameHostname(hostname string) string {
+	if hostname == "" {
+		return "every hostname"
+	}
+	return fmt.Sprintf("%q", hostname)
+}
+
+// absences returns where and why the route has no part in the request although
+// it means its host.
+func (r *Route) absences(t *Trail) []Absent {
+	var all []Absent
+	if len(r.Hostnames) > 0 && !slices.ContainsFunc(r.Hostnames, func(h gatewayv1.Hostname) bool { return t.Request.on(string(h)) }) {
+		return nil
+	}
+	for _, parent := range r.Parents {
+		for _, problem := range r.problemsAt(parent, t) {
+			if next := (Absent{Route: r, At: parent.Owner, Problem: problem}); !slices.Contains(all, next) {
+				all = append(all, next)
+			}
+		}
+	}
+	return all
+}
+
+// problemsAt returns why the route has no part in the request by one parent: it
+// is not accepted there, it has another hostname there, its listeners are not in
+// effect, or what it asks for cannot be told apart.
+func (r *Route) problemsAt(parent Parent, t *Trail) []Problem {
+	covering := slices.DeleteFunc(slices.Clone(t.Listeners), func(l *Listener) bool {
+		return l.Owner != parent.Owner || !selects(parent.Ref, l)
+	})
+	switch {
+	case len(r.Hostnames) == 0 && len(covering) == 0:
+		return nil
+	case parent.Rejected != nil:
+		return []Problem{*parent.Rejected}
+	case len(covering) == 0:
+		return []Problem{{string(gatewayv1.RouteReasonNoMatchingListenerHostname), "It attached by another hostname; no listener there takes this one."}}
+	}
+	var problems []Problem
+	for _, l := range covering {
+		switch p := cmp.Or(l.Rejected, l.Unresolved); {
+		case !slices.Contains(parent.Listeners, l):
+			problems = append(problems, *r.rejectedAt(r.stepAt(l, parent.Ref), &parent, []*Listener{l}))
+		case p != nil && r.takes(t.Request):
+			problems = append(problems, Problem{p.Reason, fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
+		}
+	}
+	return append(problems, r.inexpressible(t.Request)...)
+}
+
+// takes reports whether one of the route's matches means the request's path.
+func (r *Route) takes(request Request) bool {
+	return slices.ContainsFunc(r.matches, func(m ruleMatch) bool { return request.at(m.path.expression) })
+}
+
+// inexpressible returns the matches that mean the request's path and are left
+// out, because they ask for more than the path.
+func (r *Route) inexpressible(request Request) []Problem {
+	var problems []Problem
+	for i := range r.Rules {
+		for j, match := range matchesOf(&r.Rules[i]) {
+			path, fields := expressMatch(match)
+			if len(fields) > 0 && request.at(path.expression) {
+				problems = append(problems, Problem{string(gatewayv1.RouteReasonUnsupportedValue),
+					fmt.Sprintf("Rule %d leaves match %d out, which a tunnel cannot tell apart: %s.", i, j, strings.Join(fields, ", "))})
+			}
+		}
+	}
+	return problems
+}

@@ -1,0 +1,97 @@
+package gateway_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// TestTrails: the trail of a random request ends at the connector's choice,
+// starts at the listener that the specification gives the request to, and has
+// everything that the document could have answered with instead.
+func TestTrails(t *testing.T) {
+	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+		o, result := newOracle(s), gateway.Build(s, randomOptions)
+		configuration := result.Configuration()
+		dice := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // it has to be reproducible
+		hosts, paths := hostsAround(s), pathsAround(s)
+		for range 100 {
+			request := gateway.Request{Host: hosts[dice.IntN(len(hosts))], Path: paths[dice.IntN(len(paths))]}
+			trail := result.Why(request)
+			wantHolders(t, o, trail)
+			if configuration == nil {
+				if trail.Answer != -1 || len(trail.Beaten) > 0 {
+					t.Errorf("%s: rule %d answers, of a Gateway that is not accepted", request, trail.Answer)
+				}
+				continue
+			}
+			index, _, _ := compile(t, configuration).Match(request.Host, request.Path)
+			if trail.Answer != index {
+				t.Fatalf("%s: rule %d answers, want %d", request, trail.Answer, index)
+			}
+			wantBeaten(t, result, trail)
+		}
+	})
+}
+
+func wantHolders(t *testing.T, o *oracle, trail *gateway.Trail) {
+	t.Helper()
+	hostname, found := o.groupOf(trail.Request.Host)
+	if found != (len(trail.Holders) > 0) {
+		t.Fatalf("%s belongs to %d listeners, and to one by the specification: %t", trail.Request, len(trail.Holders), found)
+	}
+	for _, l := range trail.Holders {
+		if l.Hostname() != hostname || !slices.Contains(trail.Listeners, l) {
+			t.Errorf("%s belongs to the listener of %q, want %q", trail.Request, l.Hostname(), hostname)
+		}
+	}
+}
+
+// wantBeaten: what is beaten comes after the answer, and is every other rule of
+// a route that the request meets.
+func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
+	t.Helper()
+	rules, request := result.Rules, trail.Request
+	beaten := map[int]bool{}
+	for _, b := range trail.Beaten {
+		if b.Because == "" || b.Place >= 0 && (b.Place <= trail.Answer || beaten[b.Place]) {
+			t.Errorf("%s: rule %d is beaten by rule %d, because %q", request, b.Place, trail.Answer, b.Because)
+		}
+		beaten[b.Place] = true
+	}
+	for place := range rules {
+		rule := &rules[place]
+		if place <= trail.Answer || rule.Route == nil || beaten[place] {
+			continue
+		}
+		only := gateway.Result{Rules: []gateway.Rule{*rule, {}}}
+		if only.Why(request).Answer == 0 {
+			t.Errorf("%s: rule %d, %s %s, could answer too and is not named", request, place, rule.Hostname, rule.Path)
+		}
+	}
+	if (rules[trail.Answer].Route != nil) != (len(trail.Through) > 0) {
+		t.Errorf("%s: the route of rule %d attached by %d listeners", request, trail.Answer, len(trail.Through))
+	}
+}
+
+func TestParseRequest(t *testing.T) {
+	for text, want := range map[string]gateway.Request{
+		"shop.example.com":                       {Host: "shop.example.com", Path: "/"},
+		"Shop.Example.com./cart":                 {Host: "shop.example.com", Path: "/cart"},
+		"shop.example.com:8443/cart?item=1#top":  {Host: "shop.example.com", Path: "/cart"},
+		"https://shop.example.com/a%20b":         {Host: "shop.example.com", Path: "/a b"},
+		"shop.example.com/hello.Greeter/SayHi":   {Host: "shop.example.com", Path: "/hello.Greeter/SayHi"},
+		"shop.example.com/to?url=https://a.test": {Host: "shop.example.com", Path: "/to"},
+	} {
+		if got, err := gateway.ParseRequest(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "/cart", "*.example.com", "shop_1.example.com", "https://", "shop.example.com/%zz"} {
+		if got, err := gateway.ParseRequest(text); err == nil {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+}

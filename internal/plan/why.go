@@ -1,0 +1,224 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// Explanation follows one request through every Gateway that has a listener for
+// its host. Its JSON form is a contract.
+type Explanation struct {
+	Request gateway.Request `json:"request"`
+	Trails  []Trail         `json:"trails"`
+}
+
+// Trail is the way of a request through one Gateway.
+type Trail struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Listeners are those whose hostname covers the request's host, the most
+	// specific hostname first.
+	Listeners []Claim `json:"listeners"`
+	// Answer is the rule that answers, or nil when the Gateway is not accepted:
+	// then the tunnel keeps what it has.
+	Answer *Answer `json:"answer"`
+	// Beaten are the other matches that the request meets, the next one first.
+	Beaten []Beaten `json:"beaten"`
+	// Absent are routes that mean the request and are not in effect for it.
+	Absent []Absent `json:"absent"`
+
+	rejected *gateway.Problem
+}
+
+// Claim is a listener for the request's host.
+type Claim struct {
+	Listener
+	// Belongs is whether the request belongs to the listener: of those that hold
+	// their hostname, it has the most specific one.
+	Belongs bool `json:"belongs"`
+	// Message says what is wrong with the listener, if something is.
+	Message string `json:"message,omitempty"`
+}
+
+// Answer is the rule that answers.
+type Answer struct {
+	Rule
+	// Through are the listeners by which the rule's route attached.
+	Through []string `json:"through"`
+}
+
+// Beaten is a match that the request meets and that does not answer it.
+type Beaten struct {
+	Rule
+	Because string `json:"because"`
+}
+
+// Rule is a rule of the tunnel, and the match of a route that it carries out.
+type Rule struct {
+	// Number is its place among the rules, from 0, or nil when it is not among
+	// them: rules before it take all that it could take.
+	Number   *int   `json:"number"`
+	Hostname string `json:"hostname"`
+	Path     string `json:"path"`
+	Service  string `json:"service"`
+	// Route is nil for the end of a hostname's rules, and of all rules.
+	Route *Owner `json:"route"`
+	// RouteRule and Match are the numbers of the route's rule and of its match.
+	RouteRule int `json:"rule"`
+	Match     int `json:"match"`
+}
+
+// Absent is a route that is not in effect for the request.
+type Absent struct {
+	Route   Owner  `json:"route"`
+	At      Owner  `json:"at"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Why explains what becomes of a request.
+func (p *Plan) Why(request gateway.Request) *Explanation {
+	e := &Explanation{Request: request, Trails: []Trail{}}
+	for i := range p.Gateways {
+		found := p.Gateways[i].result.Why(request)
+		if len(found.Listeners) > 0 {
+			e.Trails = append(e.Trails, p.Gateways[i].trail(found))
+		}
+	}
+	return e
+}
+
+func (g *Gateway) trail(found *gateway.Trail) Trail {
+	t := Trail{
+		Namespace: g.Namespace, Name: g.Name, rejected: g.result.Rejected,
+		Listeners: make([]Claim, len(found.Listeners)), Beaten: []Beaten{}, Absent: []Absent{},
+	}
+	for i, l := range found.Listeners {
+		row := g.Listeners[slices.Index(g.result.Listeners, l)]
+		t.Listeners[i] = Claim{Listener: row, Belongs: slices.Contains(found.Holders, l), Message: messageOf(l)}
+	}
+	if found.Answer >= 0 {
+		t.Answer = &Answer{Rule: newRule(&g.result.Rules[found.Answer], found.Answer), Through: []string{}}
+		for _, l := range found.Through {
+			t.Answer.Through = append(t.Answer.Through, describe(l))
+		}
+	}
+	for i := range found.Beaten {
+		b := &found.Beaten[i]
+		t.Beaten = append(t.Beaten, Beaten{Rule: newRule(&b.Rule, b.Place), Because: b.Because})
+	}
+	for _, a := range found.Absent {
+		t.Absent = append(t.Absent, Absent{Route: ownerOf(a.Route), At: newOwner(a.At), Reason: a.Reason, Message: a.Message})
+	}
+	return t
+}
+
+func messageOf(l *gateway.Listener) string {
+	for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
+		if problem != nil {
+			return problem.Message
+		}
+	}
+	return ""
+}
+
+func describe(l *gateway.Listener) string { return fmt.Sprintf("%s listener %s", l.Owner, l.Spec.Name) }
+
+func newRule(rule *gateway.Rule, place int) Rule {
+	r := Rule{Hostname: rule.Hostname, Path: rule.Path, Service: rule.Service, RouteRule: rule.Number, Match: rule.Match}
+	if place >= 0 {
+		r.Number = &place
+	}
+	if rule.Route != nil {
+		r.Route = new(ownerOf(rule.Route))
+	}
+	return r
+}
+
+func ownerOf(route *gateway.Route) Owner { return Owner{route.Kind, route.Namespace, route.Name} }
+
+// WriteTable prints the explanation for people.
+func (e *Explanation) WriteTable(w io.Writer) error {
+	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	switch n := len(e.Trails); n {
+	case 0:
+		fmt.Fprintf(out, "%s: no Gateway of ours has a listener for this hostname.\n", e.Request)
+	case 1:
+	default:
+		fmt.Fprintf(out, "%d Gateways have a listener for %s; DNS decides to which tunnel its requests go.\n\n", n, e.Request.Host)
+	}
+	for i := range e.Trails {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		e.Trails[i].write(out, e.Request)
+	}
+	return out.Flush()
+}
+
+func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
+	fmt.Fprintf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
+	if t.rejected != nil {
+		fmt.Fprintf(out, "Not accepted, so the tunnel keeps what it has: %s: %s\n", t.rejected.Reason, t.rejected.Message)
+	}
+	fmt.Fprintln(out, "Listeners for the hostname, the most specific first; > has the request:")
+	fmt.Fprintln(out, "\tHOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE")
+	for i := range t.Listeners {
+		t.Listeners[i].write(out)
+	}
+	flush(out)
+	t.writeAnswer(out)
+	for i, b := range t.Beaten {
+		if i == 0 {
+			fmt.Fprintln(out, "Before others that the request meets:")
+		}
+		fmt.Fprintf(out, "  %s: %s\n", b.describe(), b.Because)
+	}
+	for i, a := range t.Absent {
+		if i == 0 {
+			fmt.Fprintln(out, "Not in effect for it:")
+		}
+		fmt.Fprintf(out, "  %s at %s: %s: %s\n", a.Route, a.At, a.Reason, a.Message)
+	}
+}
+
+func (c *Claim) write(out *tabwriter.Writer) {
+	mark, state := "", c.state()
+	if c.Belongs {
+		mark = ">"
+	}
+	if c.Message != "" {
+		state += ": " + c.Message
+	}
+	fmt.Fprintf(out, "%s\t%s\t%d %s\t%s\t%s\t%s\n", mark, anyIfEmpty(c.Hostname), c.Port, c.Protocol, c.Owner, c.Name, state)
+}
+
+func (t *Trail) writeAnswer(out *tabwriter.Writer) {
+	switch a := t.Answer; {
+	case a == nil:
+	case a.Route != nil:
+		fmt.Fprintf(out, "Answered by %s -> %s\n", a.describe(), a.Service)
+		fmt.Fprintf(out, "  attached by %s\n", strings.Join(a.Through, ", "))
+	case a.Hostname != "":
+		fmt.Fprintf(out, "Answered by rule %d -> %s: nothing in effect for %s has this path\n", *a.Number, a.Service, a.Hostname)
+	default:
+		fmt.Fprintf(out, "Answered by rule %d -> %s: nothing else matches\n", *a.Number, a.Service)
+	}
+}
+
+func (r *Rule) describe() string {
+	place := "no rule"
+	if r.Number != nil {
+		place = fmt.Sprintf("rule %d", *r.Number)
+	}
+	path := r.Path
+	if path == "" {
+		path = "every path"
+	}
+	return fmt.Sprintf("%s (%s, %s) of %s rule %d match %d", place, anyIfEmpty(r.Hostname), path, r.Route, r.RouteRule, r.Match)
+}
