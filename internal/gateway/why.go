@@ -38,8 +38,11 @@ type Beaten struct {
 	// Rule is what it would be in the document.
 	Rule Rule
 	// Place is that in [Result.Rules], or -1 when it is not there, because
-	// rules before it take all that it could take.
+	// another rule hides it.
 	Place int
+	// HiddenBy is the place of a rule that takes all that this one could take,
+	// or -1.
+	HiddenBy int
 	// Because says what decided, as half a sentence about the one that is
 	// beaten.
 	Because string
@@ -105,10 +108,14 @@ func (t *Trail) compete(r *Result) {
 			t.Through = slices.DeleteFunc(slices.Clone(t.Holders), func(l *Listener) bool { return !slices.Contains(l.routes, answer.Route) })
 			continue
 		}
-		t.Beaten = append(t.Beaten, Beaten{
+		b := Beaten{
 			Rule: e.rule(groupSettings{}), Place: slices.IndexFunc(r.Rules, func(rule Rule) bool { return e.is(&rule) }),
-			Because: e.because(t, met[0], answer.Route == nil),
-		})
+			HiddenBy: -1, Because: e.because(t, met[0], answer.Route == nil),
+		}
+		if b.Place < 0 {
+			b.HiddenBy = slices.IndexFunc(r.Rules, e.hiddenBy)
+		}
+		t.Beaten = append(t.Beaten, b)
 	}
 }
 
@@ -132,6 +139,13 @@ func (e entrant) is(rule *Rule) bool {
 	return e.route == rule.Route && e.match.rule == rule.Number && e.match.match == rule.Match && e.hostname.served == rule.Hostname
 }
 
+// hiddenBy reports whether the rule takes every request that this one could,
+// which is why the document leaves it out.
+func (e entrant) hiddenBy(rule Rule) bool {
+	return rule.Path == "" && covers(rule.Hostname, e.hostname.served) ||
+		rule.Hostname == e.hostname.served && rule.Path == e.match.path.expression
+}
+
 // because says why the entrant comes after the winner; ended is whether the
 // request's own hostname has none.
 func (e entrant) because(t *Trail, winner entrant, ended bool) string {
@@ -143,6 +157,8 @@ func (e entrant) because(t *Trail, winner entrant, ended bool) string {
 	switch {
 	case a.group != b.group:
 		return fmt.Sprintf("its listener's hostname, %s, is wider than %s", nameHostname(b.group), nameHostname(a.group))
+	case b.hostname.written == "" && a.hostname.written != "":
+		return "its route names no hostname, and the other one does"
 	case a.hostname.written != b.hostname.written:
 		return fmt.Sprintf("the route's hostname, %s, is wider than %s", nameHostname(b.hostname.written), nameHostname(a.hostname.written))
 	case a.match.method != b.match.method:

@@ -59,6 +59,9 @@ func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 		if b.Because == "" || b.Place >= 0 && (b.Place <= trail.Answer || beaten[b.Place]) {
 			t.Errorf("%s: rule %d is beaten by rule %d, because %q", request, b.Place, trail.Answer, b.Because)
 		}
+		if (b.Place < 0) != (b.HiddenBy >= 0) {
+			t.Errorf("%s: rule %d is hidden by rule %d", request, b.Place, b.HiddenBy)
+		}
 		beaten[b.Place] = true
 	}
 	for place := range rules {

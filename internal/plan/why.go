@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -49,19 +48,30 @@ type Claim struct {
 type Answer struct {
 	Rule
 	// Through are the listeners by which the rule's route attached.
-	Through []string `json:"through"`
+	Through []Attachment `json:"through"`
 }
+
+// Attachment names a listener.
+type Attachment struct {
+	Owner    Owner  `json:"owner"`
+	Listener string `json:"listener"`
+}
+
+func (a Attachment) String() string { return fmt.Sprintf("%s listener %s", a.Owner, a.Listener) }
 
 // Beaten is a match that the request meets and that does not answer it.
 type Beaten struct {
 	Rule
-	Because string `json:"because"`
+	// HiddenBy is the number of a rule that takes all that this one could take,
+	// when it is not among the rules for that.
+	HiddenBy *int   `json:"hiddenBy,omitempty"`
+	Because  string `json:"because"`
 }
 
 // Rule is a rule of the tunnel, and the match of a route that it carries out.
 type Rule struct {
 	// Number is its place among the rules, from 0, or nil when it is not among
-	// them: rules before it take all that it could take.
+	// them.
 	Number   *int   `json:"number"`
 	Hostname string `json:"hostname"`
 	Path     string `json:"path"`
@@ -103,14 +113,14 @@ func (g *Gateway) trail(found *gateway.Trail) Trail {
 		t.Listeners[i] = Claim{Listener: row, Belongs: slices.Contains(found.Holders, l), Message: messageOf(l)}
 	}
 	if found.Answer >= 0 {
-		t.Answer = &Answer{Rule: newRule(&g.result.Rules[found.Answer], found.Answer), Through: []string{}}
+		t.Answer = &Answer{Rule: newRule(&g.result.Rules[found.Answer], found.Answer), Through: []Attachment{}}
 		for _, l := range found.Through {
-			t.Answer.Through = append(t.Answer.Through, describe(l))
+			t.Answer.Through = append(t.Answer.Through, Attachment{newOwner(l.Owner), string(l.Spec.Name)})
 		}
 	}
 	for i := range found.Beaten {
 		b := &found.Beaten[i]
-		t.Beaten = append(t.Beaten, Beaten{Rule: newRule(&b.Rule, b.Place), Because: b.Because})
+		t.Beaten = append(t.Beaten, Beaten{Rule: newRule(&b.Rule, b.Place), HiddenBy: number(b.HiddenBy), Because: b.Because})
 	}
 	for _, a := range found.Absent {
 		t.Absent = append(t.Absent, Absent{Route: ownerOf(a.Route), At: newOwner(a.At), Reason: a.Reason, Message: a.Message})
@@ -127,17 +137,20 @@ func messageOf(l *gateway.Listener) string {
 	return ""
 }
 
-func describe(l *gateway.Listener) string { return fmt.Sprintf("%s listener %s", l.Owner, l.Spec.Name) }
-
 func newRule(rule *gateway.Rule, place int) Rule {
-	r := Rule{Hostname: rule.Hostname, Path: rule.Path, Service: rule.Service, RouteRule: rule.Number, Match: rule.Match}
-	if place >= 0 {
-		r.Number = &place
-	}
+	r := Rule{Hostname: rule.Hostname, Path: rule.Path, Service: rule.Service, RouteRule: rule.Number, Match: rule.Match, Number: number(place)}
 	if rule.Route != nil {
 		r.Route = new(ownerOf(rule.Route))
 	}
 	return r
+}
+
+// number returns a place, or nil for none.
+func number(place int) *int {
+	if place < 0 {
+		return nil
+	}
+	return &place
 }
 
 func ownerOf(route *gateway.Route) Owner { return Owner{route.Kind, route.Namespace, route.Name} }
@@ -177,7 +190,11 @@ func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 		if i == 0 {
 			fmt.Fprintln(out, "Before others that the request meets:")
 		}
-		fmt.Fprintf(out, "  %s: %s\n", b.describe(), b.Because)
+		fmt.Fprintf(out, "  %s: %s", b.describe(), b.Because)
+		if b.HiddenBy != nil {
+			fmt.Fprintf(out, "; no request reaches it, because rule %d takes all that it could", *b.HiddenBy)
+		}
+		fmt.Fprintln(out)
 	}
 	for i, a := range t.Absent {
 		if i == 0 {
@@ -203,7 +220,9 @@ func (t *Trail) writeAnswer(out *tabwriter.Writer) {
 	case a == nil:
 	case a.Route != nil:
 		fmt.Fprintf(out, "Answered by %s -> %s\n", a.describe(), a.Service)
-		fmt.Fprintf(out, "  attached by %s\n", strings.Join(a.Through, ", "))
+		for _, through := range a.Through {
+			fmt.Fprintf(out, "  attached by %s\n", through)
+		}
 	case a.Hostname != "":
 		fmt.Fprintf(out, "Answered by rule %d -> %s: nothing in effect for %s has this path\n", *a.Number, a.Service, a.Hostname)
 	default:
@@ -212,7 +231,7 @@ func (t *Trail) writeAnswer(out *tabwriter.Writer) {
 }
 
 func (r *Rule) describe() string {
-	place := "no rule"
+	place := "hidden"
 	if r.Number != nil {
 		place = fmt.Sprintf("rule %d", *r.Number)
 	}
