@@ -112,10 +112,12 @@ lint: tools ## Check formatting and the house rules
 	done
 
 .PHONY: verify
-verify: lint ## Check all that lint checks, generated files, go.mod files, dead code and vulnerabilities
+verify: lint ## Check all that lint checks, generated files, documentation, go.mod files, dead code and vulnerabilities
 	@.ci/check-generated
 	@echo "==> checking that go.mod and go.sum are tidy"
 	@for module in . $(MODULES); do go mod tidy -C $$module -diff; done
+	@echo "==> checking the links and commands of the documentation"
+	@go test -C test/docs -count 1 ./...
 	@.ci/check-dead-code
 	@.ci/check-vulnerabilities
 
