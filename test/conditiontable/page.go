@@ -69,7 +69,7 @@ func (k *kind) write(b *strings.Builder) {
 		for _, r := range c.Reasons {
 			means := r.Means
 			if r.Default != "" {
-				means += " Not the controller says so: " + r.Default + "."
+				means += " It is " + r.Default + " that says so."
 			}
 			fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", r.Status, r.Reason, cell(means), cell(r.Do))
 		}
@@ -96,8 +96,16 @@ func cell(text string) string {
 // width is that of the lines of a page.
 const width = 120
 
-// wrap breaks a text into lines.
+// wrap breaks a text into lines, each of its paragraphs for itself.
 func wrap(text string) string {
+	var paragraphs []string
+	for _, paragraph := range strings.Split(text, "\n") {
+		paragraphs = append(paragraphs, wrapOne(paragraph))
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+func wrapOne(text string) string {
 	var lines []string
 	current := ""
 	for _, word := range strings.Fields(text) {
