@@ -161,14 +161,10 @@ func (f *flow) object(e ast.Expr) types.Object {
 type found map[string]string
 
 // strings returns every string that is written to the variable, field or
-// parameter, from wherever that may come. What is read from one of the others
-// is left out: it is looked for by itself. A value that is made when the program
+// parameter, from wherever that may come. A value that is made when the program
 // runs is an error, because then nobody can know them all.
-func (f *flow) strings(of types.Object, others ...types.Object) (found, error) {
+func (f *flow) strings(of types.Object) (found, error) {
 	t := &trace{flow: f, seen: map[types.Object]bool{}, found: found{}}
-	for _, other := range others {
-		t.seen[other] = true
-	}
 	if err := t.object(of); err != nil {
 		return nil, err
 	}
@@ -230,13 +226,13 @@ func (t *trace) result(n *ast.CallExpr, i int) error {
 
 // pairs returns what a function's two parameters can be together: callers that
 // only pass on what they are given are followed to theirs. Where the first is
-// no constant, it is "".
-func (f *flow) pairs(function *types.Func, first, second int, others ...types.Object) (map[[2]string]string, error) {
+// no constant, it is "". What the second takes from except is left out.
+func (f *flow) pairs(function *types.Func, first, second int, except types.Object) (map[[2]string]string, error) {
 	all := map[[2]string]string{}
 	for _, n := range f.calls[function] {
 		a, b := n.Args[first], n.Args[second]
 		if caller, i, j := f.passedOn(a, b); caller != nil {
-			inner, err := f.pairs(caller, i, j, others...)
+			inner, err := f.pairs(caller, i, j, except)
 			if err != nil {
 				return nil, err
 			}
@@ -245,10 +241,7 @@ func (f *flow) pairs(function *types.Func, first, second int, others ...types.Ob
 			}
 			continue
 		}
-		t := &trace{flow: f, seen: map[types.Object]bool{}, found: found{}}
-		for _, other := range others {
-			t.seen[other] = true
-		}
+		t := &trace{flow: f, seen: map[types.Object]bool{except: true}, found: found{}}
 		if err := t.value(value{b, 0}); err != nil {
 			return nil, err
 		}

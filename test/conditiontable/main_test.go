@@ -1,8 +1,8 @@
 package main
 
 import (
+	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,8 +19,8 @@ var (
 // TestLinks holds that every link of the page leads to a file and to a heading
 // in it.
 func TestLinks(t *testing.T) {
-	const docs = "../../docs"
-	content, err := os.ReadFile(filepath.Join(docs, "conditions.md"))
+	docs := os.DirFS("../../docs")
+	content, err := fs.ReadFile(docs, "conditions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestLinks(t *testing.T) {
 		if file == "" {
 			file = "conditions.md"
 		}
-		target, err := os.ReadFile(filepath.Join(docs, file))
+		target, err := fs.ReadFile(docs, file)
 		if err != nil {
 			t.Error(err)
 			continue
