@@ -31,6 +31,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tracing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -118,7 +119,7 @@ func options(c *config.Config, clusterID string, recorded *metrics.Metrics, trac
 		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
 		ClusterDomain:  c.Gateway.ClusterDomain,
 		ClusterID:      clusterID,
-		Account:        account(c.Cloudflare),
+		Account:        defaultCredentials(c.Cloudflare),
 		Open: func(id, token string) (provider.Provider, error) {
 			p, err := cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL})
 			if err != nil {
@@ -142,12 +143,12 @@ func endTraces(logger logr.Logger, flush func() error) {
 	}
 }
 
-// account says where tunnels are by default. A validated configuration has one source
-// of the API token.
-func account(c config.Cloudflare) controller.Account {
+// defaultCredentials say where tunnels are by default. A validated
+// configuration has one source of the API token.
+func defaultCredentials(c config.Cloudflare) credentials.Default {
 	namespace, name, _ := strings.Cut(c.APITokenSecret, "/")
-	return controller.Account{
-		ID: c.AccountID, Token: string(c.APIToken), TokenSecret: types.NamespacedName{Namespace: namespace, Name: name},
+	return credentials.Default{
+		Account: c.AccountID, Token: string(c.APIToken), Secret: types.NamespacedName{Namespace: namespace, Name: name},
 	}
 }
 
@@ -163,7 +164,7 @@ func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manage
 		HealthProbeBindAddress:        c.Serving.HealthAddress,
 		// Secrets are read one by one and not cached.
 		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		NewCache: controller.NewCache(c.Kubernetes.Namespaces, account(c.Cloudflare).TokenSecret),
+		NewCache: controller.NewCache(c.Kubernetes.Namespaces, defaultCredentials(c.Cloudflare).Secret),
 	})
 	if err != nil {
 		return nil, err
