@@ -27,6 +27,7 @@ type planOptions struct {
 	strict        bool
 	clusterDomain string
 	controller    string
+	diff          diffOptions
 }
 
 func planCommand() *cobra.Command {
@@ -42,10 +43,17 @@ directory its own files are read, not those of its subdirectories.
 Without a GatewayClass among the manifests, Gateways of the class ` + config.DefaultClassName + `
 are planned.
 
-Exit status: 0; 1 when a manifest is not valid; 2 with --strict when a
-condition is not in its good state.`,
+With --diff the documents are compared with those that the tunnels hold at
+Cloudflare now. Nothing is written there, so a token with the permission
+Cloudflare Tunnel: Read will do. A flag that has a variable in brackets can be
+given in the environment instead.
+
+Exit status: 0; 1 when a manifest is not valid or a tunnel cannot be read; 2
+with --strict when a condition is not in its good state; 3 with --diff when a
+push would change a tunnel.`,
 		Example: `  tunnel-gateway plan -f gateway.yaml -f teams/
-  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,endpointslices,namespaces,secrets,tunnelconfigurations -A -o yaml | tunnel-gateway plan -f - -o json`,
+  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,endpointslices,namespaces,secrets,tunnelconfigurations -A -o yaml | tunnel-gateway plan -f - -o json
+  CLOUDFLARE_ACCOUNT_ID=... CLOUDFLARE_API_TOKEN=... tunnel-gateway plan -f gateway.yaml --diff`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -56,13 +64,14 @@ condition is not in its good state.`,
 	f.BoolVar(&o.strict, "strict", false, "end with status 2 when a condition is not in its good state")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "`name` of the controller in GatewayClasses")
+	o.diff.addFlags(f)
 	_ = cmd.MarkFlagRequired("filename") // fails only for a flag that does not exist
 	return cmd
 }
 
 func (o *planOptions) run(cmd *cobra.Command) error {
 	write, err := planWriter(o.output)
-	if err := errors.Join(err, o.validate()); err != nil {
+	if err := errors.Join(err, o.validate(), o.diff.complete()); err != nil {
 		return err
 	}
 	// The program ends in a moment, and time is dearer to it than memory.
@@ -76,6 +85,14 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	var unread error
+	if o.diff.wanted {
+		unread = o.diff.compare(cmd, made, files)
+		if o.output == "table" {
+			colour := o.diff.colours(cmd.OutOrStdout())
+			write = func(w io.Writer, p *plan.Plan) error { return p.WriteDiff(w, colour) }
+		}
+	}
 	// Printed as a whole or not at all.
 	var out bytes.Buffer
 	if err := write(&out, made); err != nil {
@@ -87,8 +104,18 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 	if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
-	if o.strict && !made.Good() {
+	return o.verdict(made, unread)
+}
+
+// verdict is what the exit status says of a plan that was printed.
+func (o *planOptions) verdict(made *plan.Plan, unread error) error {
+	switch {
+	case unread != nil:
+		return unread
+	case o.strict && !made.Good():
 		return errNotGood
+	case made.Different():
+		return errDifferent
 	}
 	return nil
 }

@@ -19,10 +19,15 @@ const (
 	// exitNotGood: plan --strict found a condition that is not in its good
 	// state.
 	exitNotGood = 2
+	// exitDifferent: plan --diff found that a push would change a tunnel.
+	exitDifferent = 3
 )
 
 // errNotGood makes plan --strict end with exitNotGood.
 var errNotGood = errors.New("a condition is not in its good state")
+
+// errDifferent makes plan --diff end with exitDifferent.
+var errDifferent = errors.New("a push would change a tunnel")
 
 // Streams are where a command reads from and writes to.
 type Streams struct {
@@ -50,6 +55,8 @@ func Run(ctx context.Context, args []string, s Streams) int {
 		return exitOK
 	case errors.Is(err, errNotGood):
 		return exitNotGood
+	case errors.Is(err, errDifferent):
+		return exitDifferent
 	default:
 		fmt.Fprintf(s.Err, "tunnel-gateway: %v\n", err)
 		return exitFailure

@@ -36,9 +36,14 @@ type Gateway struct {
 	// Config is what is sent to the API, or nil when the Gateway is not
 	// accepted: then nothing is.
 	Config *provider.Configuration `json:"config"`
+	// Diff is what [Plan.Compare] found out; nil before, and when that failed.
+	Diff *Diff `json:"diff,omitempty"`
 
-	result *gateway.Result
-	shared string // which hostnames other Gateways serve too
+	result     *gateway.Result
+	object     *gatewayv1.Gateway
+	record     state.Record
+	controller gatewayv1.GatewayController
+	shared     string // which hostnames other Gateways serve too
 }
 
 // Listener is a row of the table; those of ListenerSets that are not allowed
@@ -100,15 +105,17 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 		loaded.Snapshot.Now = now
 		result := gateway.Build(loaded.Snapshot, o)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
-		decisions = append(decisions, decision{key, result, loaded.Record.Tunnel})
+		decisions = append(decisions, decision{key, result, loaded})
 	}
 	plan := &Plan{Gateways: make([]Gateway, len(decisions))}
 	for i, d := range decisions {
 		report := d.result.Report(gateway.Outcome{
-			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
+			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.loaded.Record.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
 		})
 		statuses.add(d.key, report)
-		plan.Gateways[i] = newGateway(d.key, d.result, report)
+		g := newGateway(d.key, d.result, report)
+		g.object, g.record, g.controller = d.loaded.Gateway, d.loaded.Record, o.ControllerName
+		plan.Gateways[i] = g
 	}
 	plan.Statuses = statuses.sorted()
 	return plan, nil
@@ -118,7 +125,7 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 type decision struct {
 	key    state.Key
 	result *gateway.Result
-	tunnel provider.TunnelID
+	loaded *state.Loaded
 }
 
 // keysOf returns the Gateways, and the parents that entries of ours name

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// contextLines are shown around every change.
+const contextLines = 3
+
+// unified returns how writing want changes a tunnel that holds have, as the
+// unified diff of both documents in YAML: "" exactly when both have the same
+// [provider.Configuration.Hash]. from and to name the two.
+//
+// What a document holds beside the modelled part is handed back with every
+// write, so it stands in both.
+func unified(have, want provider.Configuration, from, to string) (string, error) {
+	if have.Hash() == want.Hash() {
+		return "", nil
+	}
+	want.Unmodelled = have.Unmodelled
+	haveLines, err := documentLines(have)
+	if err != nil {
+		return "", err
+	}
+	wantLines, err := documentLines(want)
+	if err != nil {
+		return "", err
+	}
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: haveLines, B: wantLines, FromFile: from, ToFile: to, Context: contextLines,
+	})
+	if err != nil {
+		return "", fmt.Errorf("comparing the documents: %w", err)
+	}
+	return text, nil
+}
+
+// documentLines returns the whole document as YAML, its keys sorted, line by
+// line. A document without a field has no line: it is what a new tunnel holds.
+func documentLines(c provider.Configuration) ([]string, error) {
+	modelled, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("rendering a document: %w", err)
+	}
+	document := maps.Clone(c.Unmodelled)
+	if err := json.Unmarshal(modelled, &document); err != nil { // adds to the map
+		return nil, fmt.Errorf("rendering a document: %w", err)
+	}
+	if len(c.Ingress) == 0 {
+		delete(document, "ingress")
+	}
+	if len(document) == 0 {
+		return nil, nil
+	}
+	text, err := yaml.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("rendering a document: %w", err)
+	}
+	return slices.Collect(strings.Lines(string(text))), nil
+}
