@@ -1,6 +1,7 @@
-// Package plan shows what the controller would do with a set of manifests if
-// its pushes succeed: the same loading and the same decisions, without a
-// cluster and without a tunnel. How it is printed stands in table.go.
+// Package plan shows what the controller would do with manifests, or with what
+// a cluster holds, if its pushes succeed: the same loading and the same
+// decisions, without a tunnel and without a write. How it is printed stands in
+// table.go.
 package plan
 
 import (
@@ -12,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -24,6 +26,9 @@ import (
 type Plan struct {
 	Gateways []Gateway `json:"gateways"`
 	Statuses []Status  `json:"statuses"`
+
+	// left says why the controller does not serve a Gateway that exists.
+	left map[types.NamespacedName]string
 }
 
 // Gateway is the effective hostname table of one Gateway, and the document for
@@ -38,7 +43,8 @@ type Gateway struct {
 	Config *provider.Configuration `json:"config"`
 
 	result *gateway.Result
-	shared string // which hostnames other Gateways serve too
+	shared string                 // which hostnames other Gateways serve too
+	about  map[gateway.Owner]bool // whose statuses the decision is part of
 }
 
 // Listener is a row of the table; those of ListenerSets that are not allowed
@@ -75,24 +81,27 @@ type Status struct {
 	conditions [][]metav1.Condition // ours
 }
 
-// Make decides about every Gateway of ours among the objects.
-func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.Time) (*Plan, error) {
-	loader := state.Loader{
-		Reader: files, ControllerName: o.ControllerName, Certificates: state.DirectCertificates{Reader: files},
-	}
-	statuses, err := newStatuses(ctx, files, o.ControllerName)
+// Make decides about every Gateway of ours in the source. It reads no other
+// clock than now.
+func Make(ctx context.Context, source *state.Source, o gateway.Options, now time.Time) (*Plan, error) {
+	loader := state.Loader{Reader: source, ControllerName: o.ControllerName, Certificates: source.Certificates}
+	statuses, err := newStatuses(ctx, source, o.ControllerName)
 	if err != nil {
 		return nil, err
 	}
+	plan := &Plan{left: map[types.NamespacedName]string{}}
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
-	for _, key := range keysOf(files.Objects, o.ControllerName) {
+	for _, key := range keysOf(source.Objects, o.ControllerName) {
 		loaded, err := loader.Load(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if !loaded.Ours {
-			if !loaded.Classless {
+		if why := leaves(loaded); why != "" {
+			if loaded.Gateway != nil {
+				plan.left[key.NamespacedName] = why
+			}
+			if why != classless {
 				statuses.addAttached(withdrawn(key, loaded))
 			}
 			continue
@@ -102,16 +111,37 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 		hostnames.Set(key.NamespacedName, result.Hostnames())
 		decisions = append(decisions, decision{key, result, loaded.Record.Tunnel})
 	}
-	plan := &Plan{Gateways: make([]Gateway, len(decisions))}
+	plan.Gateways = make([]Gateway, len(decisions))
 	for i, d := range decisions {
 		report := d.result.Report(gateway.Outcome{
 			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
 		})
-		statuses.add(d.key, report)
 		plan.Gateways[i] = newGateway(d.key, d.result, report)
+		plan.Gateways[i].about = statuses.add(d.key, report)
 	}
 	plan.Statuses = statuses.sorted()
 	return plan, nil
+}
+
+// classless is why a Gateway is left as it is: its class may be back in a
+// moment. From all others that are not served our word is taken back.
+const classless = "is of a class that does not exist"
+
+// leaves returns why the controller does not serve a Gateway, or nothing where
+// it does.
+func leaves(loaded *state.Loaded) string {
+	switch {
+	case loaded.Gateway == nil:
+		return "does not exist"
+	case !loaded.Gateway.DeletionTimestamp.IsZero():
+		return "is being deleted"
+	case loaded.Classless:
+		return classless
+	case !loaded.Ours:
+		return "is of a class of another controller"
+	default:
+		return ""
+	}
 }
 
 // decision is what was decided about a Gateway, before all of them are known.
@@ -149,7 +179,9 @@ func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []s
 // Gateway that is not ours are left alone: nobody can tell who spoke about them.
 func withdrawn(key state.Key, loaded *state.Loaded) gateway.Report {
 	report := gateway.Withdraw(key, loaded.Snapshot)
-	report.ListenerSets = nil
+	if !loaded.Ours {
+		report.ListenerSets = nil
+	}
 	return report
 }
 
