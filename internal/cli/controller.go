@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/pprof" // #nosec G108 -- what it registers by itself is not served
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -19,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,9 +66,11 @@ in brackets; a flag goes before its variable.`,
 		cmd.Flags().AddFlagSet(group.Flags)
 	}
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprint(cmd.OutOrStderr(), config.Usage("tunnel-gateway controller [flags]", groups))
+		_, err := fmt.Fprint(cmd.OutOrStderr(), config.Usage(cmd.UseLine(), groups))
 		return err
 	})
+	complete(cmd, "log-level", cobra.FixedCompletions(config.LogLevels, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "log-format", cobra.FixedCompletions(config.LogFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Info("traces are not sent", "cause", err.Error()) }))
-	kube, err := restConfig(c.Kubernetes)
+	kube, err := restConfig(clientConfig(c.Kubernetes.Kubeconfig, ""), c.Kubernetes.QPS, c.Kubernetes.Burst)
 	if err != nil {
 		return err
 	}
@@ -188,24 +188,6 @@ func metricsOptions(s config.Serving) metricsserver.Options {
 		}
 	}
 	return o
-}
-
-func restConfig(k config.Kubernetes) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	switch files := filepath.SplitList(k.Kubeconfig); len(files) {
-	case 0:
-	case 1:
-		rules.ExplicitPath = files[0] // one that is missing is an error
-	default:
-		rules.Precedence = files
-	}
-	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server (see --kubeconfig): %w", err)
-	}
-	c.QPS, c.Burst = k.QPS, k.Burst
-	c.UserAgent = "tunnel-gateway/" + version
-	return c, nil
 }
 
 // clusterID returns what the names of this cluster's tunnels begin with.

@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,10 +56,9 @@ func (o *diffOptions) complete() error {
 
 // compare reads the tunnels. Secrets with API tokens are taken from where the
 // plan comes from.
-func (o *diffOptions) compare(cmd *cobra.Command, made *plan.Plan, objects client.Reader) error {
-	done := progress.New(cmd.ErrOrStderr()).Step("reading the tunnels at Cloudflare")
-	defer done()
-	return made.Compare(cmd.Context(), o.accounts(objects))
+func (o *diffOptions) compare(ctx context.Context, made *plan.Plan, objects client.Reader, line *progress.Line) error {
+	defer line.Step("reading the tunnels at Cloudflare")()
+	return made.Compare(ctx, o.accounts(objects))
 }
 
 // accounts opens each account once.
@@ -91,25 +90,31 @@ func (o *diffOptions) open(ctx context.Context, from credentials.Source, objects
 	}
 	p, err := cloudflare.New(cloudflare.Options{AccountID: from.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
 	if err != nil {
-		return nil, err
+		return nil, &credentials.TokenError{Secret: from.Secret, Why: err.Error()}
 	}
 	return p, nil
 }
 
 // checkComplete returns which flags are missing to read a Gateway's tunnel.
 func checkComplete(from credentials.Source) error {
-	var errs []error
-	missing := func(what, flag, field string) {
-		errs = append(errs, fmt.Errorf("its tunnel cannot be read without %s: give --%s (or %s), or %s in the TunnelConfiguration of its GatewayClass",
-			what, flag, config.EnvName(flag), field))
-	}
+	var missing []string
+	ask := func(flag string) { missing = append(missing, fmt.Sprintf("--%s (or %s)", flag, config.EnvName(flag))) }
 	if from.Account == "" {
-		missing("an account", "cloudflare-account-id", "spec.account.accountID")
+		ask("cloudflare-account-id")
 	}
 	if !from.HasToken() {
-		missing("an API token", "cloudflare-api-token", "spec.account.apiTokenSecretRef")
+		ask("cloudflare-api-token")
 	}
-	return errors.Join(errs...)
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("its tunnel cannot be read without %s, or spec.account in the TunnelConfiguration of its GatewayClass", strings.Join(missing, " and "))
+}
+
+// writer prints the differences for people on stdout.
+func (o *diffOptions) writer(stdout io.Writer) func(io.Writer, *plan.Plan) error {
+	colour := o.colours(stdout)
+	return func(w io.Writer, p *plan.Plan) error { return p.WriteDiff(w, colour) }
 }
 
 // colours reports whether what is written to w has them.

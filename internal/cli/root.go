@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -35,17 +37,20 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Run carries out the command that the arguments name, and returns the exit
-// status.
+// Run carries out the command that args name, which are those of the process
+// with the program's own name first, and returns the exit status.
 func Run(ctx context.Context, args []string, s Streams) int {
+	name := filepath.Base(args[0])
+	program := called(name)
 	root := &cobra.Command{
-		Use:           "tunnel-gateway",
+		Use:           name,
 		Short:         "Gateway API for Cloudflare Tunnel: teams add their own hostnames to a shared Gateway",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: program},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(controllerCommand(), planCommand(), versionCommand())
-	root.SetArgs(args)
+	root.AddCommand(controllerCommand(), planCommand(program), versionCommand())
+	root.SetArgs(args[1:])
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -58,7 +63,16 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	case errors.Is(err, errDifferent):
 		return exitDifferent
 	default:
-		fmt.Fprintf(s.Err, "tunnel-gateway: %v\n", err)
+		fmt.Fprintf(s.Err, "%s: %v\n", program, err)
 		return exitFailure
 	}
+}
+
+// called returns how people call the program: by the name of its file, unless
+// kubectl runs it as a plugin.
+func called(name string) string {
+	if plugin, ok := strings.CutPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-"); ok {
+		return "kubectl " + plugin
+	}
+	return name
 }

@@ -90,8 +90,6 @@ func (g *Gateway) compare(ctx context.Context, open OpenAccount) (*Diff, error) 
 func (g *Gateway) notPushed() string {
 	holder := g.record.Controller
 	switch {
-	case !g.object.DeletionTimestamp.IsZero():
-		return "the Gateway is being deleted"
 	case g.Config == nil:
 		return fmt.Sprintf("not accepted: %s: %s", g.result.Rejected.Reason, g.result.Rejected.Message)
 	case holder != "" && holder != g.controller:
@@ -105,11 +103,11 @@ func (g *Gateway) heldBack(have *held) string {
 	known := have.version == 0 || g.record.Knows(have.document.Hash())
 	foreign := g.record.Origin == state.OriginAdopted || g.record.Tunnel == "" && g.existing() != ""
 	switch {
-	case g.object.Annotations[state.PausedAnnotation] == "true":
+	case g.marks[state.PausedAnnotation] == "true":
 		return fmt.Sprintf("paused: nothing is pushed before the annotation %s is taken off", state.PausedAnnotation)
 	case g.record.Contested:
 		return fmt.Sprintf("nothing is pushed: somebody else kept changing the tunnel; see the annotation %s", state.PausedAnnotation)
-	case foreign && !known && !g.record.MayReplace() && g.object.Annotations[state.TakeoverAnnotation] != "true":
+	case foreign && !known && !g.record.MayReplace() && g.marks[state.TakeoverAnnotation] != "true":
 		return fmt.Sprintf("nothing is pushed before the annotation %s permits it: the tunnel holds a configuration that the controller did not write", state.TakeoverAnnotation)
 	}
 	return ""

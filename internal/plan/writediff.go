@@ -18,12 +18,15 @@ const (
 
 // WriteDiff prints what [Plan.Compare] found, for people.
 func (p *Plan) WriteDiff(w io.Writer, colour bool) error {
-	if len(p.Gateways) == 0 {
+	if len(p.Gateways) == 0 && len(p.ending) == 0 {
 		return p.WriteTable(w)
 	}
 	out := bufio.NewWriter(w)
 	for i := range p.Gateways {
 		p.Gateways[i].writeDiff(out, colour)
+	}
+	for _, name := range p.ending {
+		fmt.Fprintf(out, "Gateway %s: nothing is pushed: it is being deleted\n", name)
 	}
 	return out.Flush()
 }
