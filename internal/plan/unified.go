@@ -7,14 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
-
-// contextLines are shown around every change.
-const contextLines = 3
 
 // unified returns how writing want changes a tunnel that holds have, as the
 // unified diff of both documents in YAML: "" exactly when both have the same
@@ -35,13 +31,7 @@ func unified(have, want provider.Configuration, from, to string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: haveLines, B: wantLines, FromFile: from, ToFile: to, Context: contextLines,
-	})
-	if err != nil {
-		return "", fmt.Errorf("comparing the documents: %w", err)
-	}
-	return text, nil
+	return fmt.Sprintf("--- %s\n+++ %s\n", from, to) + unifiedLines(haveLines, wantLines), nil
 }
 
 // documentLines returns the whole document as YAML, its keys sorted, line by
