@@ -36,6 +36,7 @@ func (o *diffOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.wanted, "diff", false, "compare with what the tunnels hold at Cloudflare, and end with status 3 when a push would change one")
 	f.StringVar(&o.color, "color", "auto", "`when` the output of --diff has colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set")
 	o.group = o.cloudflare.Flags("Read")
+	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of a Secret, in the cluster or among the manifests, that has the token under the key token"
 	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
 	f.AddFlagSet(o.group.Flags)
 }

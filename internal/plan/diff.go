@@ -44,7 +44,11 @@ func (p *Plan) Compare(ctx context.Context, open OpenAccount) error {
 	for i := range p.Gateways {
 		g := &p.Gateways[i]
 		var err error
-		if g.Diff, err = g.compare(ctx, open); err != nil {
+		g.Diff, err = g.compare(ctx, open)
+		if errors.Is(err, provider.ErrUnauthorized) {
+			err = fmt.Errorf("%w; the API token needs the permission Cloudflare Tunnel: Read of the account", err)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("Gateway %s/%s: %w", g.Namespace, g.Name, err))
 		}
 		if ctx.Err() != nil {
