@@ -78,7 +78,7 @@ func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, progr
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := makeViewer(ctx, kube)
+	user, err := makeViewer(ctx, kube, "customresourcedefinitions")
 	if err != nil {
 		t.Fatal(err)
 	}

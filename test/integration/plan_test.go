@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("takes a certificate for valid that nobody may look at", func(ctx SpecContext) {
-		user, err := makeViewer(ctx, kube)
+		user, err := makeViewer(ctx, kube, "")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
@@ -242,31 +243,35 @@ func impersonate(kubeconfig, user, path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// viewer may list what a plan reads, but neither Secrets nor CRDs.
-const viewer = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: USER}
-rules:
-- {verbs: [list], apiGroups: [gateway.networking.k8s.io, tunnelgateway.dev], resources: ["*"]}
-- {verbs: [list], apiGroups: [""], resources: [services, namespaces]}
-- {verbs: [list], apiGroups: [discovery.k8s.io], resources: [endpointslices]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: USER}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: USER}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: USER}]
-`
-
-// makeViewer permits a user of a new name what a viewer may do.
-func makeViewer(ctx context.Context, c client.Client) (string, error) {
-	user := unique("viewer")
-	objects, err := decode(strings.NewReader(strings.ReplaceAll(viewer, "USER", user)))
-	for _, object := range objects {
-		err = errors.Join(err, c.Create(ctx, object))
+// makeViewer gives a user of a new name the role in docs/plan.md, without the
+// rule about one kind, if any.
+func makeViewer(ctx context.Context, c client.Client, without string) (string, error) {
+	text, err := os.ReadFile("../../docs/plan.md")
+	if err != nil {
+		return "", err
 	}
-	return user, err
+	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+	if shown == nil {
+		return "", errors.New("docs/plan.md shows no role")
+	}
+	roles, err := decode(bytes.NewReader(shown[1]))
+	if err != nil {
+		return "", err
+	}
+	user, role := unique("viewer"), roles[0]
+	role.SetName(user)
+	rules, _, err := unstructured.NestedSlice(role.Object, "rules")
+	if err != nil {
+		return "", err
+	}
+	role.Object["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
+		resources := rule.(map[string]any)["resources"].([]any)
+		return slices.Contains(resources, any(without))
+	})
+	binding := thing("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", user)
+	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
+	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
+	return user, errors.Join(c.Create(ctx, role), c.Create(ctx, binding))
 }
 
 // withoutTimes leaves out when a condition came to be as it is, which nobody
