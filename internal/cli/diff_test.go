@@ -73,7 +73,7 @@ func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
 	e.mu.Unlock()
 	if refused {
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte(`{"success":false,"errors":[{"code":10000,"message":"refused ` + token + `"}]}`))
+		_ = json.NewEncoder(w).Encode(map[string]any{"success": false, "errors": []any{map[string]any{"code": 10000, "message": "refused " + token}}})
 		return
 	}
 	e.API().ServeHTTP(w, r)

@@ -75,7 +75,7 @@ func (s Source) ReadToken(ctx context.Context, r client.Reader) (token, version 
 	return token, secret.ResourceVersion, nil
 }
 
-// TokenError: there is no API token to work with.
+// TokenError says why there is no API token to work with.
 type TokenError struct {
 	// Secret is where it should be; empty when it comes from elsewhere.
 	Secret types.NamespacedName

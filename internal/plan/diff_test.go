@@ -18,14 +18,14 @@ import (
 
 const ourName = "tunnelgateway.dev/controller"
 
-// cloud is an account with one tunnel, which holds what a Gateway of the
-// hostname gets.
+// cloud is an account with one tunnel, which holds what a Gateway of
+// old.example.com gets.
 type cloud struct {
 	*fake.Provider
 	id provider.TunnelID
 }
 
-func newCloud(t *testing.T, hostname string) *cloud {
+func newCloud(t *testing.T) *cloud {
 	t.Helper()
 	c := &cloud{Provider: fake.New()}
 	tunnel, err := c.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "known"})
@@ -33,7 +33,7 @@ func newCloud(t *testing.T, hostname string) *cloud {
 		t.Fatal(err)
 	}
 	c.id = tunnel.ID
-	c.SetDocument(c.id, *planOf(t, compared(hostname, "")).Gateways[0].Config)
+	c.SetDocument(c.id, *planOf(t, compared("old.example.com", "")).Gateways[0].Config)
 	c.ResetCalls()
 	return c
 }
@@ -120,7 +120,7 @@ const (
 )
 
 func TestCompare(t *testing.T) {
-	c := newCloud(t, "old.example.com")
+	c := newCloud(t)
 	known := func() string {
 		document, _ := c.Document(c.id)
 		return document.Hash()
@@ -188,7 +188,7 @@ func TestCompare(t *testing.T) {
 
 // What the controller would not go on with is no difference that a push makes.
 func TestCompareFails(t *testing.T) {
-	c := newCloud(t, "old.example.com")
+	c := newCloud(t)
 	local, err := c.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "local"})
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestCompareFails(t *testing.T) {
 // One Gateway that cannot be read hides no other, and no call is made for
 // nothing.
 func TestCompareGoesOn(t *testing.T) {
-	c := newCloud(t, "old.example.com")
+	c := newCloud(t)
 	named := func(name, hostname, annotations string) string {
 		g := strings.Replace(compared(hostname, annotations), "  name: g\n", "  name: "+name+"\n", 1)
 		return strings.SplitN(g, "---", 2)[0]
@@ -244,7 +244,7 @@ func TestCompareGoesOn(t *testing.T) {
 }
 
 func TestCompareEndsWithItsContext(t *testing.T) {
-	c := newCloud(t, "old.example.com")
+	c := newCloud(t)
 	one := compared("new.example.com", c.record(nil))
 	two := strings.SplitN(strings.Replace(one, "  name: g\n", "  name: h\n", 1), "---", 2)[0]
 	ctx, cancel := context.WithCancel(t.Context())
@@ -255,7 +255,7 @@ func TestCompareEndsWithItsContext(t *testing.T) {
 }
 
 func TestJSONOfDifferences(t *testing.T) {
-	c := newCloud(t, "old.example.com")
+	c := newCloud(t)
 	p := planOf(t, compared("new.example.com", c.record(nil)))
 	if got := decoded(t, p)["gateways"].([]any)[0].(map[string]any); got["diff"] != nil {
 		t.Errorf("without a comparison there is %v", got["diff"])
