@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
@@ -182,9 +181,9 @@ func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
 		return state.Cluster{}, err
 	}
 	c.WarningHandler = rest.NoWarnings{} // about versions of kinds: nothing that a user could change
-	live, err := client.New(c, client.Options{Scheme: manifest.Scheme()})
+	live, err := state.Connect(c)
 	if err != nil {
-		return state.Cluster{}, fmt.Errorf("connecting to the API server: %w", err)
+		return state.Cluster{}, err
 	}
 	return state.Cluster{Live: live, ControllerName: gatewayv1.GatewayController(o.controller), Step: step}, nil
 }

@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
@@ -24,11 +28,35 @@ import (
 
 // Cluster is a cluster that is read once, and never written to.
 type Cluster struct {
-	// Live reads from the API server itself. It knows manifest.Scheme.
+	// Live reads from the API server itself what [manifest.Scheme] knows, and the
+	// metadata of CRDs.
 	Live           client.Reader
 	ControllerName gatewayv1.GatewayController
 	// Step is told what is read, and calls what it returned at the end.
 	Step func(name string) (done func())
+}
+
+// Connect returns a reader for a Cluster. It makes no request: what a cluster
+// serves is not asked for, since that request could not be ended by a context.
+func Connect(c *rest.Config) (client.Reader, error) {
+	scheme := manifest.Scheme()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range listedKinds {
+		gvk, err := apiutil.GVKForObject(kind.list, scheme)
+		if err != nil {
+			return nil, err
+		}
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+		mapper.Add(gvk, kind.scope)
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
+	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
+	live, err := client.New(c, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	return live, nil
 }
 
 // listedKind is a kind of which every object is read.
@@ -36,12 +64,13 @@ type listedKind struct {
 	name string // as people say it
 	// resource is what permissions are for, with its group.
 	resource string
+	scope    meta.RESTScope
 	list     client.ObjectList
 }
 
 var (
-	gatewayClasses = listedKind{"GatewayClasses", "gatewayclasses." + gatewayv1.GroupName, &gatewayv1.GatewayClassList{}}
-	gateways       = listedKind{"Gateways", "gateways." + gatewayv1.GroupName, &gatewayv1.GatewayList{}}
+	gatewayClasses = listedKind{"GatewayClasses", "gatewayclasses." + gatewayv1.GroupName, meta.RESTScopeRoot, &gatewayv1.GatewayClassList{}}
+	gateways       = listedKind{"Gateways", "gateways." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.GatewayList{}}
 )
 
 // listedKinds are all that a Loader reads but Secrets and EndpointSlices, of
@@ -49,13 +78,13 @@ var (
 var listedKinds = []listedKind{
 	gatewayClasses,
 	gateways,
-	{"ListenerSets", "listenersets." + gatewayv1.GroupName, &gatewayv1.ListenerSetList{}},
-	{"HTTPRoutes", "httproutes." + gatewayv1.GroupName, &gatewayv1.HTTPRouteList{}},
-	{"GRPCRoutes", "grpcroutes." + gatewayv1.GroupName, &gatewayv1.GRPCRouteList{}},
-	{"ReferenceGrants", "referencegrants." + gatewayv1.GroupName, &gatewayv1beta1.ReferenceGrantList{}},
-	{"TunnelConfigurations", "tunnelconfigurations." + v1alpha1.GroupName, &v1alpha1.TunnelConfigurationList{}},
-	{"Namespaces", "namespaces", &corev1.NamespaceList{}},
-	{"Services", "services", &corev1.ServiceList{}},
+	{"ListenerSets", "listenersets." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.ListenerSetList{}},
+	{"HTTPRoutes", "httproutes." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.HTTPRouteList{}},
+	{"GRPCRoutes", "grpcroutes." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.GRPCRouteList{}},
+	{"ReferenceGrants", "referencegrants." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1beta1.ReferenceGrantList{}},
+	{"TunnelConfigurations", "tunnelconfigurations." + v1alpha1.GroupName, meta.RESTScopeNamespace, &v1alpha1.TunnelConfigurationList{}},
+	{"Namespaces", "namespaces", meta.RESTScopeRoot, &corev1.NamespaceList{}},
+	{"Services", "services", meta.RESTScopeNamespace, &corev1.ServiceList{}},
 }
 
 // FromCluster reads what a plan of the cluster needs. The manifests of the
@@ -115,7 +144,7 @@ func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 		switch {
 		case err == nil:
 			all = append(all, found...)
-		case apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 			errs = append(errs, err)
 		default:
 			return nil, err
@@ -149,7 +178,7 @@ func (k listedKind) explain(err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the permission to list %s in all namespaces is missing: %w", k.resource, err)
-	case meta.IsNoMatchError(err):
+	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", k.name, k.resource, err)
 	default:
 		return fmt.Errorf("reading %s of the cluster: %w", k.name, err)

@@ -180,7 +180,7 @@ func TestFromClusterNamesAllThatItMayNotRead(t *testing.T) {
 		case *corev1.ServiceList:
 			return forbidden("services", "", "")
 		case *gatewayv1.ListenerSetList:
-			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "ListenerSet"}}
+			return apierrors.NewNotFound(schema.GroupResource{}, "")
 		}
 		return nil
 	}
@@ -217,7 +217,7 @@ func TestFromClusterReadsManifestsFirst(t *testing.T) {
 	}
 }
 
-const secrets = `
+const twoSecrets = `
 {apiVersion: v1, kind: Secret, metadata: {name: live, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: both, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
@@ -238,8 +238,8 @@ endpoints: []
 // Secrets and EndpointSlices are read when they are needed, and those of
 // manifests go before the cluster's.
 func TestFromClusterReadsTheRestOnDemand(t *testing.T) {
-	server := serving(t, cluster+"---\n"+secrets+slice("kept", "web")+slice("changed", "web")+slice("moved", "web")+slice("other", "elsewhere"))
-	source := laidOver(t, server, strings.ReplaceAll(strings.Split(secrets, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
+	server := serving(t, cluster+"---\n"+twoSecrets+slice("kept", "web")+slice("changed", "web")+slice("moved", "web")+slice("other", "elsewhere"))
+	source := laidOver(t, server, strings.ReplaceAll(strings.Split(twoSecrets, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
 		slice("changed", "web")+slice("moved", "elsewhere")+slice("new", "web"))
 
 	for name, want := range map[string]string{"live": "live", "both": "file"} {
@@ -290,7 +290,7 @@ func TestFromClusterReturnsErrorsOfWhatItReadsLater(t *testing.T) {
 
 // Whoever plans may not know whether a Secret is there, nor what is in it.
 func TestPermittedCertificatesTakeWhatIsForbiddenForValid(t *testing.T) {
-	server := serving(t, cluster+"---\n"+secrets)
+	server := serving(t, cluster+"---\n"+twoSecrets)
 	server.refuse = func(key client.ObjectKey, _ any) error {
 		if key.Name == "closed" {
 			return forbidden("secrets", key.Namespace, key.Name)
