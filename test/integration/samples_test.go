@@ -26,20 +26,31 @@ func (w *world) sample(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(samples, file))
 	Expect(err).NotTo(HaveOccurred())
-	var objects []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(object)
-		if errors.Is(err, io.EOF) {
-			return objects
-		}
-		Expect(err).NotTo(HaveOccurred(), file)
+	objects, err := decode(bytes.NewReader(text))
+	Expect(err).NotTo(HaveOccurred(), file)
+	for _, object := range objects {
 		switch object.GetKind() {
 		case "GatewayClass":
 			object.SetName(w.class)
 			Expect(unstructured.SetNestedField(object.Object, w.controller, "spec", "controllerName")).To(Succeed())
 		case "Gateway":
 			Expect(unstructured.SetNestedField(object.Object, w.class, "spec", "gatewayClassName")).To(Succeed())
+		}
+	}
+	return objects
+}
+
+// decode returns the objects of manifests as they are.
+func decode(manifests io.Reader) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(manifests, 4096); ; {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 		objects = append(objects, object)
 	}
