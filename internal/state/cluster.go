@@ -47,7 +47,9 @@ func Connect(c *rest.Config) (client.Reader, error) {
 			return nil, err
 		}
 		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-		mapper.Add(gvk, kind.scope)
+		plural, _, _ := strings.Cut(kind.resource, ".")
+		resource := gvk.GroupVersion().WithResource(plural)
+		mapper.AddSpecific(gvk, resource, resource, kind.scope)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -217,7 +220,7 @@ func TestFromClusterReadsManifestsFirst(t *testing.T) {
 	}
 }
 
-const twoSecrets = `
+const opaque = `
 {apiVersion: v1, kind: Secret, metadata: {name: live, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: both, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
@@ -238,8 +241,8 @@ endpoints: []
 // Secrets and EndpointSlices are read when they are needed, and those of
 // manifests go before the cluster's.
 func TestFromClusterReadsTheRestOnDemand(t *testing.T) {
-	server := serving(t, cluster+"---\n"+twoSecrets+slice("kept", "web")+slice("changed", "web")+slice("moved", "web")+slice("other", "elsewhere"))
-	source := laidOver(t, server, strings.ReplaceAll(strings.Split(twoSecrets, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
+	server := serving(t, cluster+"---\n"+opaque+slice("kept", "web")+slice("changed", "web")+slice("moved", "web")+slice("other", "elsewhere"))
+	source := laidOver(t, server, strings.ReplaceAll(strings.Split(opaque, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
 		slice("changed", "web")+slice("moved", "elsewhere")+slice("new", "web"))
 
 	for name, want := range map[string]string{"live": "live", "both": "file"} {
@@ -290,7 +293,7 @@ func TestFromClusterReturnsErrorsOfWhatItReadsLater(t *testing.T) {
 
 // Whoever plans may not know whether a Secret is there, nor what is in it.
 func TestPermittedCertificatesTakeWhatIsForbiddenForValid(t *testing.T) {
-	server := serving(t, cluster+"---\n"+twoSecrets)
+	server := serving(t, cluster+"---\n"+opaque)
 	server.refuse = func(key client.ObjectKey, _ any) error {
 		if key.Name == "closed" {
 			return forbidden("secrets", key.Namespace, key.Name)
@@ -343,3 +346,34 @@ func TestGatewayNames(t *testing.T) {
 }
 
 func keyOf(o runtime.Object) string { return client.ObjectKeyFromObject(o.(client.Object)).String() }
+
+// What is not asked has to be known: the paths are those of the API.
+func TestConnectKnowsTheKinds(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	live, err := state.Connect(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.FromCluster(t.Context(), asCluster(live), nil, manifest.Options{}); err == nil {
+		t.Error("nothing is missing")
+	}
+	for _, into := range []client.Object{&corev1.Secret{}, &discoveryv1.EndpointSlice{}} {
+		if err := live.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "x"}, into); !apierrors.IsNotFound(err) {
+			t.Errorf("%T: %v", into, err)
+		}
+	}
+	const gatewayAPI = "/apis/gateway.networking.k8s.io/v1/"
+	want := []string{
+		gatewayAPI + "gatewayclasses", gatewayAPI + "gateways", gatewayAPI + "listenersets", gatewayAPI + "httproutes", gatewayAPI + "grpcroutes",
+		"/apis/gateway.networking.k8s.io/v1beta1/referencegrants", "/apis/tunnelgateway.dev/v1alpha1/tunnelconfigurations",
+		"/api/v1/namespaces", "/api/v1/services", "/api/v1/namespaces/n/secrets/x", "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices/x",
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("paths differ (-want +got):\n%s", diff)
+	}
+}
