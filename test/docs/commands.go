@@ -34,6 +34,9 @@ var programs = map[string]func([]string) error{
 	"go":                     checkPaths,
 	"git":                    checkPaths,
 	"install":                checkPaths,
+	"kustomize":              checkPaths,
+	"cat":                    nil,
+	"chmod":                  nil,
 	"curl":                   nil,
 	"docker":                 nil,
 	"echo":                   nil,
@@ -195,12 +198,12 @@ func checkOwn(words []string) error {
 			ofFiles = ofFiles && asked[i] != w
 		}
 	}
-	if !ofFiles || !slices.Contains(words, "-f") || slices.Contains(words, "--context") {
+	if !ofFiles || !slices.Contains(words, "-f") || slices.Contains(words, "--context") || slices.Contains(words, "--kubeconfig") {
 		asked = append(asked, "--help")
 	}
 	var said bytes.Buffer
 	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said}
-	if cli.Run(context.Background(), asked, streams) == 1 {
+	if cli.Run(context.Background(), append([]string{"tunnel-gateway"}, asked...), streams) == 1 {
 		return errors.New(strings.TrimSpace(said.String()))
 	}
 	return checkPaths(words)
