@@ -100,7 +100,7 @@ func TestPlansPrintWhatIsShown(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"concepts.md", "quickstart.md"} {
+	for _, name := range []string{"concepts.md", "quickstart.md", "troubleshooting.md"} {
 		if !slices.Contains(with, name) {
 			t.Errorf("%s shows no output", name)
 		}
