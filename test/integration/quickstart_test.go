@@ -40,7 +40,9 @@ var _ = Describe("the quick start", func() {
 			HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "HostnameConflict"), HaveField("Message", Not(ContainSubstring("shop/")))))
 		Expect(get("shop.example.com")).To(Equal("shop"))
 
-		change(wiki, func(s *gatewayv1.ListenerSet) { s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("wiki.example.com")) })
+		change(wiki, func(s *gatewayv1.ListenerSet) {
+			s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("wiki.example.com"))
+		})
 		Eventually(setSays(wiki, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
 		Eventually(get).WithArguments("wiki.example.com").Should(Equal("wiki"))
 		Expect(get("shop.example.com")).To(Equal("shop"))
