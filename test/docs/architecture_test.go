@@ -49,16 +49,15 @@ func drawn(t *testing.T) (boxes, arrows []string) {
 	}
 	for line := range strings.Lines(box.ReplaceAllString(found[0][1], "$1")) {
 		line = strings.TrimSpace(line)
-		match := arrow.FindStringSubmatch(line)
-		switch {
-		case match == nil && !frame.MatchString(line):
-			t.Errorf("%q is neither a box nor an arrow", line)
-		case match == nil:
-		case packages[match[1]] == "" || packages[match[2]] == "":
-			t.Errorf("%q has an end without a box", line)
-		default:
-			arrows = append(arrows, packages[match[1]]+" -> "+packages[match[2]])
+		if frame.MatchString(line) {
+			continue
 		}
+		ends := arrow.FindStringSubmatch(line)
+		if ends == nil || packages[ends[1]] == "" || packages[ends[2]] == "" {
+			t.Errorf("%q is neither a box nor an arrow between two", line)
+			continue
+		}
+		arrows = append(arrows, packages[ends[1]]+" -> "+packages[ends[2]])
 	}
 	return boxes, arrows
 }
@@ -75,19 +74,24 @@ func importsOfProduct(t *testing.T) map[string][]string {
 	}
 	imports := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
-		fields := strings.Fields(line)
-		name := strings.TrimPrefix(fields[0], module)
-		if strings.HasPrefix(name, "test/") {
-			continue
-		}
-		imports[name] = nil
-		for _, imported := range fields[1:] {
-			if of, ok := strings.CutPrefix(imported, module); ok {
-				imports[name] = append(imports[name], of)
-			}
+		packages := ofProduct(strings.Fields(line))
+		if name := packages[0]; !strings.HasPrefix(name, "test/") {
+			imports[name] = packages[1:]
 		}
 	}
 	return imports
+}
+
+// ofProduct returns those of the packages that are in this module, by their
+// folders.
+func ofProduct(packages []string) []string {
+	var folders []string
+	for _, path := range packages {
+		if folder, ok := strings.CutPrefix(path, module); ok {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
 }
 
 // reduced returns the imports that are not there by way of another package.

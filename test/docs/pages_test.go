@@ -8,7 +8,6 @@ package docs
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -87,17 +86,8 @@ func TestPlansPrintWhatIsShown(t *testing.T) {
 	}
 	var with []string
 	for _, path := range pages {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, block := range printed.FindAllStringSubmatch(string(text), -1) {
+		if comparePrinted(t, path) > 0 {
 			with = append(with, filepath.Base(path))
-			lines := strings.Split(strings.TrimSpace(block[1]), "\n")
-			command := lines[len(lines)-1]
-			if diff := cmp.Diff(run(t, command), block[2]); diff != "" {
-				t.Errorf("%s: %s (-prints +shown):\n%s", path, command, diff)
-			}
 		}
 	}
 	for _, name := range []string{"concepts.md", "quickstart.md", "troubleshooting.md"} {
@@ -105,6 +95,25 @@ func TestPlansPrintWhatIsShown(t *testing.T) {
 			t.Errorf("%s shows no output", name)
 		}
 	}
+}
+
+// comparePrinted compares the outputs that the page shows, and returns how many
+// there are.
+func comparePrinted(t *testing.T, path string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := printed.FindAllStringSubmatch(string(text), -1)
+	for _, block := range blocks {
+		lines := strings.Split(strings.TrimSpace(block[1]), "\n")
+		command := lines[len(lines)-1]
+		if diff := cmp.Diff(run(t, command), block[2]); diff != "" {
+			t.Errorf("%s: %s (-prints +shown):\n%s", path, command, diff)
+		}
+	}
+	return len(blocks)
 }
 
 // run returns what bin/tunnel-gateway prints.
@@ -115,7 +124,7 @@ func run(t *testing.T, command string) string {
 		t.Fatalf("%q is no command of ours", command)
 	}
 	var out, problems bytes.Buffer
-	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: io.Writer(&problems)}
+	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems}
 	if code := cli.Run(context.Background(), arguments[1:], streams); code != 0 {
 		t.Errorf("%s: status %d, %s", command, code, &problems)
 	}
