@@ -5,6 +5,7 @@ module github.com/tunnel-gateway/tunnel-gateway/test/docs
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/spf13/cobra v1.10.2
 	github.com/tunnel-gateway/tunnel-gateway v0.0.0
 	github.com/yuin/goldmark v1.8.7
@@ -12,6 +13,7 @@ require (
 	k8s.io/cli-runtime v0.37.1
 	k8s.io/kubectl v0.37.1
 	mvdan.cc/sh/v3 v3.14.1
+	sigs.k8s.io/gateway-api v1.6.3
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -170,7 +172,6 @@ require (
 	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3 // indirect
 	oras.land/oras-go/v2 v2.6.2 // indirect
 	sigs.k8s.io/controller-runtime v0.25.2 // indirect
-	sigs.k8s.io/gateway-api v1.6.3 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/kustomize/api v0.21.1 // indirect
 	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1 // indirect

@@ -62,30 +62,3 @@ func broken(page *Page, link string, pages map[string]*Page) string {
 	}
 	return ""
 }
-
-// TestEveryPageIsLinked: who begins at the README finds every page.
-func TestEveryPageIsLinked(t *testing.T) {
-	byPath, reached := map[string]*Page{}, map[string]bool{}
-	for _, page := range pages(t) {
-		byPath[page.Path] = page
-	}
-	var follow func(path string)
-	follow = func(path string) {
-		page := byPath[path]
-		if page == nil || reached[path] {
-			return
-		}
-		reached[path] = true
-		for _, link := range page.Links() {
-			if u, err := url.Parse(link); err == nil && u.Scheme == "" {
-				follow(filepath.Join(filepath.Dir(path), u.Path))
-			}
-		}
-	}
-	follow("README.md")
-	for path := range byPath {
-		if strings.HasPrefix(path, "docs/") && !reached[path] {
-			t.Errorf("no link leads from README.md to %s", path)
-		}
-	}
-}

@@ -1,8 +1,3 @@
-// Package docs checks what the pages of docs say against the repository: that a
-// manifest that is shown is a file, that a command prints what stands below it,
-// and that the boxes and arrows of the architecture are the packages and their
-// imports. What a page is about is tested where it is made; only the page
-// belongs here.
 package docs
 
 import (
@@ -20,8 +15,6 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
 )
-
-const root = "../.."
 
 // page returns the text of a page of docs.
 func page(t *testing.T, name string) string {
@@ -125,7 +118,7 @@ func run(t *testing.T, command string) string {
 	}
 	var out, problems bytes.Buffer
 	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems}
-	if code := cli.Run(context.Background(), arguments[1:], streams); code != 0 {
+	if code := cli.Run(context.Background(), arguments, streams); code != 0 {
 		t.Errorf("%s: status %d, %s", command, code, &problems)
 	}
 	return out.String()
