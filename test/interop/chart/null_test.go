@@ -39,7 +39,7 @@ func TestNull(t *testing.T) {
 }
 
 // mayBeNone has a default, and there may be none of it.
-var mayBeNone = []string{"podSecurityContext", "resources", "metrics.dashboard.labels", "networkPolicy.dnsPorts"}
+var mayBeNone = []string{"resources", "metrics.dashboard.labels"}
 
 // paths returns the names of all values and of their groups, and whether they are
 // empty by default.
