@@ -140,14 +140,14 @@ func TestRefusals(t *testing.T) {
 
 // Account and token may each come from the environment.
 func TestAccountsAreTaken(t *testing.T) {
-	for name, set := range map[string]string{
-		"values":                    "cloudflare.accountID=a,cloudflare.existingSecret=b",
-		"both from the environment": "controller.extraEnv[0].name=CLOUDFLARE_ACCOUNT_ID,controller.extraEnv[1].name=CLOUDFLARE_API_TOKEN",
-		"the account":               "cloudflare.existingSecret=b,controller.extraEnv[0].name=CLOUDFLARE_ACCOUNT_ID",
-		"the token":                 "cloudflare.accountID=a,controller.extraEnv[0].name=CLOUDFLARE_API_TOKEN",
+	for _, set := range []string{
+		"cloudflare.accountID=a,cloudflare.existingSecret=b",
+		"controller.extraEnv[0].name=CLOUDFLARE_ACCOUNT_ID,controller.extraEnv[1].name=CLOUDFLARE_API_TOKEN",
+		"cloudflare.existingSecret=b,controller.extraEnv[0].name=CLOUDFLARE_ACCOUNT_ID",
+		"cloudflare.accountID=a,controller.extraEnv[0].name=CLOUDFLARE_API_TOKEN",
 	} {
 		if out, err := helm(t, "template", release, chartDir, "--namespace", namespace, "--set", set); err != nil {
-			t.Errorf("%s: %s", name, out)
+			t.Errorf("%s: %s", set, out)
 		}
 	}
 }
