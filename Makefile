@@ -22,7 +22,8 @@ FUZZTIME ?= 3s
 # Every single result, for whoever wants to count them.
 export TEST_RESULTS ?= bin/test-results.json
 # Modules of their own, whose dependencies are none of the product's business.
-MODULES := $(patsubst %/go.mod,%,$(sort $(shell find test -name go.mod)))
+# The build of the image has none.
+MODULES := $(patsubst %/go.mod,%,$(sort $(if $(wildcard test),$(shell find test -name go.mod))))
 # Those of them with code of ours: the others only name programs and versions.
 CODE_MODULES := $(foreach module,$(MODULES),$(if $(wildcard $(module)/*.go),$(module)))
 # Those that test the controller beside programs that users have.
