@@ -35,39 +35,54 @@ var programs = map[string]func([]string) error{
 	"git":                    checkPaths,
 	"install":                checkPaths,
 	"kustomize":              checkPaths,
+	"sed":                    checkPaths,
 	"cat":                    nil,
+	"cd":                     nil,
 	"chmod":                  nil,
 	"curl":                   nil,
+	"cut":                    nil,
 	"docker":                 nil,
 	"echo":                   nil,
 	"export":                 nil,
+	"grep":                   nil,
 	"jq":                     nil,
+	"kind":                   nil,
+	"printf":                 nil,
 }
 
 // placeholder is what a reader fills in.
 var placeholder = regexp.MustCompile(`<[a-z][a-zA-Z_' -]*>`)
 
-// Commands are the simple commands of a shell block, as words.
-func Commands(block string) ([][]string, error) {
+// Commands are the simple commands of a shell block, as words. Functions that
+// the block declares are added to those that are known, and their calls left out.
+func Commands(block string, functions map[string]bool) ([][]string, error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(placeholder.ReplaceAllString(block, "PLACEHOLDER")), "")
 	if err != nil {
 		return nil, err
 	}
 	var all [][]string
 	syntax.Walk(file, func(node syntax.Node) bool {
-		if call, ok := node.(*syntax.CallExpr); ok && len(call.Args) > 0 {
-			words := make([]string, len(call.Args))
-			for i, arg := range call.Args {
-				words[i] = word(arg.Parts)
+		switch n := node.(type) {
+		case *syntax.FuncDecl:
+			functions[n.Name.Value] = true
+		case *syntax.DeclClause:
+			all = append(all, []string{n.Variant.Value})
+		case *syntax.CallExpr:
+			if words := wordsOf(n); len(words) > 0 && !functions[words[0]] {
+				all = append(all, words)
 			}
-			all = append(all, words)
-		}
-		if export, ok := node.(*syntax.DeclClause); ok {
-			all = append(all, []string{export.Variant.Value})
 		}
 		return true
 	})
 	return all, nil
+}
+
+func wordsOf(call *syntax.CallExpr) []string {
+	words := make([]string, len(call.Args))
+	for i, arg := range call.Args {
+		words[i] = word(arg.Parts)
+	}
+	return words
 }
 
 // word is an argument as the program would get it; what the shell expands stays

@@ -7,8 +7,9 @@ import "testing"
 func TestCommands(t *testing.T) {
 	checked := 0
 	for _, page := range pages(t) {
+		functions := map[string]bool{}
 		for _, block := range page.Blocks("sh") {
-			commands, err := Commands(block)
+			commands, err := Commands(block, functions)
 			if err != nil {
 				t.Errorf("%s: %v in\n%s", page.Path, err, block)
 			}
@@ -51,10 +52,12 @@ func TestCheck(t *testing.T) {
 		"go test ./internal/gatway":                                         false,
 		"export A=b":                                                        true,
 		"kubeclt get gateways":                                              false,
+		"b() { make build; }; b":                                            true,
+		"b() { make biuld; }; b":                                            false,
 		"for x in a; do make biuld; done":                                   false,
 		"echo $(make biuld)":                                                false,
 	} {
-		commands, err := Commands(block)
+		commands, err := Commands(block, map[string]bool{})
 		for _, words := range commands {
 			if err == nil {
 				err = Check(words)
@@ -64,7 +67,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v", block, err)
 		}
 	}
-	if _, err := Commands("if true; then"); err == nil {
+	if _, err := Commands("if true; then", nil); err == nil {
 		t.Error("half a command is taken for a whole one")
 	}
 }

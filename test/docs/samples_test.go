@@ -33,14 +33,14 @@ func sources(t *testing.T) map[string]string {
 }
 
 // TestYAML: what a page shows of a manifest is in a file that a test applies,
-// word for word; or it is a whole manifest, which the integration tests apply.
-// Guides show files only.
+// word for word; or it is a whole manifest, which the integration tests apply; or
+// values of the chart, whose tests render them. Guides show files only.
 func TestYAML(t *testing.T) {
 	files := sources(t)
 	for _, page := range pages(t) {
 		for _, block := range page.Blocks("yaml") {
 			guide := strings.HasPrefix(page.Path, "docs/guides/")
-			if !isOf(block, files) && (guide || !whole(block)) {
+			if !isOf(block, files) && (guide || !whole(block) && !areValues(t, block)) {
 				t.Errorf("%s shows what is in no file under config:\n%s", page.Path, block)
 			}
 		}
@@ -61,6 +61,28 @@ func whole(block string) bool {
 	for document := range strings.SplitSeq(block, "\n---\n") {
 		var object struct{ APIVersion, Kind string }
 		if err := yaml.Unmarshal([]byte(document), &object); err != nil || object.APIVersion == "" || object.Kind == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// areValues reports whether the chart has all the values of a block.
+func areValues(t *testing.T, block string) bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "charts", "tunnel-gateway", "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all, shown map[string]any
+	if err := yaml.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(block), &shown); err != nil {
+		return false
+	}
+	for name := range shown {
+		if _, ok := all[name]; !ok {
 			return false
 		}
 	}
