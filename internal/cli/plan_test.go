@@ -295,3 +295,30 @@ func TestPlanSaysThatItCouldNotPrint(t *testing.T) {
 		t.Errorf("status %d, stderr %q", status, stderr.String())
 	}
 }
+
+// TestPlanWhy: --why prints the trail of a request instead of the plan, in every
+// format; the plan decides the exit status all the same.
+func TestPlanWhy(t *testing.T) {
+	const request = "https://TEAM-A.example.com:8443/api/orders?of=today"
+	arguments := func(more ...string) []string {
+		return append([]string{"plan", "-f", "../../config/samples", "--why", request}, more...)
+	}
+	for format, want := range map[string]string{
+		"table": "Answered by rule 1 (team-a.example.com, ^/api(/|$)) of HTTPRoute team-a/web rule 0 match 0 -> http://api.team-a.svc.cluster.local:8080\n",
+		"json":  `"host": "team-a.example.com"`,
+		"yaml":  "path: /api/orders\n",
+	} {
+		if text := wantStdout(t, "", arguments("-o", format)...); !strings.Contains(text, want) {
+			t.Errorf("%s does not have %q:\n%s", format, want, text)
+		}
+	}
+	if got := run(t, "", arguments("--strict")...); got.status != 2 || got.stdout == "" {
+		t.Errorf("with --strict the status is %d", got.status)
+	}
+	if got := run(t, "", arguments("--diff")...); got.status != 1 || !strings.Contains(got.err, "why") {
+		t.Errorf("with --diff: status %d, %s", got.status, got.err)
+	}
+	if got := run(t, "", "plan", "-f", "../../config/samples", "--why", "*.example.com"); got.status != 1 || !strings.Contains(got.err, "--why") {
+		t.Errorf("a wildcard: status %d, %s", got.status, got.err)
+	}
+}

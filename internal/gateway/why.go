@@ -23,6 +23,9 @@ type Trail struct {
 	// Answer is the place in [Result.Rules] of the rule that answers, or -1
 	// when the Gateway is not accepted and so has no rules.
 	Answer int
+	// Broken says why that rule answers with an error in the place of a backend;
+	// nil when it does not.
+	Broken *Problem
 	// Through are the holders by which the route of that rule attached.
 	Through []*Listener
 	// Beaten are the matches of attached routes that the request meets too, the
@@ -103,6 +106,7 @@ func (t *Trail) compete(r *Result) {
 		}
 	}
 	answer := &r.Rules[t.Answer]
+	t.Broken = answer.broken()
 	for _, e := range met {
 		if e.is(answer) {
 			t.Through = slices.DeleteFunc(slices.Clone(t.Holders), func(l *Listener) bool { return !slices.Contains(l.routes, answer.Route) })
@@ -116,6 +120,21 @@ func (t *Trail) compete(r *Result) {
 			b.HiddenBy = slices.IndexFunc(r.Rules, e.hiddenBy)
 		}
 		t.Beaten = append(t.Beaten, b)
+	}
+}
+
+// broken says why a rule of a route answers with an error, or nothing.
+func (r *Rule) broken() *Problem {
+	switch {
+	case r.Route == nil || r.Service != serviceError:
+		return nil
+	case len(r.Route.answers[r.Number].unsupported) > 0:
+		return &Problem{string(gatewayv1.RouteReasonUnsupportedValue), fmt.Sprintf(
+			"Rule %d asks for what a tunnel cannot do: %s.", r.Number, strings.Join(r.Route.answers[r.Number].unsupported, ", "))}
+	case !slices.ContainsFunc(r.Route.Rules[r.Number].BackendRefs, func(b gatewayv1.HTTPBackendRef) bool { return weight(b) != 0 }):
+		return &Problem{string(gatewayv1.RouteReasonBackendNotFound), fmt.Sprintf("Rule %d has no backend of a weight above 0.", r.Number)}
+	default:
+		return r.Route.Unresolved
 	}
 }
 

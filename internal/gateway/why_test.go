@@ -70,6 +70,9 @@ func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 			t.Errorf("%s: rule %d, %s %s, could answer too and is not named", trail.Request, place, rule.Hostname, rule.Path)
 		}
 	}
+	if fails := result.Rules[trail.Answer].Service == answerError; fails != (trail.Broken != nil) {
+		t.Errorf("%s: the answer fails: %t, and why: %v", trail.Request, fails, trail.Broken)
+	}
 	if ofRoute := result.Rules[trail.Answer].Route != nil; ofRoute != (len(trail.Through) > 0) {
 		t.Errorf("%s: the route of rule %d attached by %d listeners", trail.Request, trail.Answer, len(trail.Through))
 	}

@@ -47,6 +47,9 @@ type Claim struct {
 // Answer is the rule that answers.
 type Answer struct {
 	Rule
+	// Broken says why it answers with an error in the place of a backend; empty
+	// when it does not.
+	Broken string `json:"broken,omitempty"`
 	// Through are the listeners by which the rule's route attached.
 	Through []Attachment `json:"through"`
 }
@@ -114,6 +117,9 @@ func (g *Gateway) trail(found *gateway.Trail) Trail {
 	}
 	if found.Answer >= 0 {
 		t.Answer = &Answer{Rule: newRule(&g.result.Rules[found.Answer], found.Answer), Through: []Attachment{}}
+		if p := found.Broken; p != nil {
+			t.Answer.Broken = p.Reason + ": " + p.Message
+		}
 		for _, l := range found.Through {
 			t.Answer.Through = append(t.Answer.Through, Attachment{newOwner(l.Owner), string(l.Spec.Name)})
 		}
@@ -220,6 +226,9 @@ func (t *Trail) writeAnswer(out *tabwriter.Writer) {
 	case a == nil:
 	case a.Route != nil:
 		fmt.Fprintf(out, "Answered by %s -> %s\n", a.describe(), a.Service)
+		if a.Broken != "" {
+			fmt.Fprintf(out, "  %s\n", a.Broken)
+		}
 		for _, through := range a.Through {
 			fmt.Fprintf(out, "  attached by %s\n", through)
 		}

@@ -27,6 +27,9 @@ var asked = []string{
 	"closed.example.com",        // two Gateways; one is not accepted, one admits nobody
 	"elsewhere.example.org/",    // nobody
 	"deep.shop.example.com/any", // below a hostname
+	"broken.example.com/filter", // what a tunnel cannot do
+	"broken.example.com/missing",
+	"broken.example.com/nobody",
 }
 
 func TestWhy(t *testing.T) {
