@@ -27,6 +27,22 @@ a "patch" of an object a finalizer or an annotation.
   resourceNames: [kube-system]
   verbs: [get]
 {{- end }}
+{{- if .Values.controller.namespaces }}
+# Its own Roles: their finalizers. They have to outlast whatever else is deleted
+# with a namespace; a rule in the Roles themselves would end with the first.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  resourceNames: [{{ include "tunnel-gateway.keptRoles" . }}]
+  verbs: [get, patch]
+{{- end }}
+{{- end -}}
+
+{{/* The names of the Roles in the namespaces of the list, and beside the API token. */}}
+{{- define "tunnel-gateway.keptRoles" -}}
+{{- $name := include "tunnel-gateway.fullname" . }}
+{{- $token := splitList "/" (include "tunnel-gateway.tokenSecret" .) }}
+{{- $name | quote }}
+{{- if and (eq (len $token) 2) (not (has (first $token) .Values.controller.namespaces)) }}, {{ printf "%s-token" $name | quote }}{{ end }}
 {{- end -}}
 
 {{/* Objects in namespaces. */}}
@@ -84,6 +100,13 @@ a "patch" of an object a finalizer or an annotation.
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+{{- end -}}
+
+{{/* Each event about a GatewayClass is a new one, since it is about a new version of it. */}}
+{{- define "tunnel-gateway.classEventRules" -}}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
 {{- end -}}
 
 {{/* The Lease of the leader, and the event that says who it is. */}}
