@@ -12,6 +12,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=gateway-api
+// +kubebuilder:metadata:annotations="tunnelgateway.dev/bundle-version=v0.1.0"
 // +kubebuilder:printcolumn:name="Account",type=string,JSONPath=`.spec.account.accountID`,description="The Cloudflare account; empty means the controller's"
 // +kubebuilder:printcolumn:name="Tunnel",type=string,JSONPath=`.spec.tunnel.name`,description="The name of the tunnel; empty means that of the Gateway"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.connector.replicas`,description="How many connectors run; empty means two, or that they are autoscaled"

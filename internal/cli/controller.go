@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/pprof" // #nosec G108 -- what it registers by itself is not served
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -87,14 +90,24 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	m, err := newManager(kube, c, logger)
+	live, err := client.New(kube, client.Options{Scheme: controller.Scheme()})
 	if err != nil {
 		return fmt.Errorf("preparing the controller: %w", err)
 	}
-	if err := controller.CheckCRDs(ctx, m.GetAPIReader()); err != nil {
+	if err := controller.CheckCRDs(ctx, live); err != nil {
 		return err
 	}
-	clusterID, err := clusterID(ctx, m.GetAPIReader(), c.Gateway.ClusterID)
+	// Before there is a manager, whose cache needs to know.
+	namespaces, err := controller.FindNamespaces(ctx, live, logger, c.Kubernetes.Namespaces)
+	if err != nil {
+		return err
+	}
+	readiness := &controller.Readiness{}
+	m, err := newManager(kube, c, namespaces, readiness, logger)
+	if err != nil {
+		return fmt.Errorf("preparing the controller: %w", err)
+	}
+	clusterID, err := clusterID(ctx, live, c.Gateway.ClusterID)
 	if err != nil {
 		return err
 	}
@@ -103,14 +116,36 @@ func runController(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	defer endTraces(logger, flush)
-	if err := controller.Setup(ctx, m, options(c, clusterID, metrics.New(ctrlmetrics.Registry), tracer)); err != nil {
+	o := options(c, clusterID, metrics.New(ctrlmetrics.Registry), tracer)
+	o.Roles = namespaces.Roles
+	if err := errors.Join(controller.Setup(ctx, m, o), readiness.Setup(ctx, m)); err != nil {
 		return fmt.Errorf("preparing the controller: %w", err)
 	}
 	if !c.Cloudflare.HasDefault() {
 		logger.Info("there is no account by default: only Gateways are served whose GatewayClass refers to a TunnelConfiguration with spec.account")
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", clusterID)
-	return m.Start(ctx)
+	return startUntilChanged(ctx, m, namespaces, readiness, logger)
+}
+
+// startUntilChanged runs the manager until the context ends or the namespaces are
+// not those that it was made for. That is no error: the process ends in order,
+// and whoever runs it starts it again.
+func startUntilChanged(ctx context.Context, m manager.Manager, n *controller.Namespaces, r *controller.Readiness, logger logr.Logger) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// Not one of the manager's runnables: these wait for the cache, which a
+	// namespace may keep waiting for ever.
+	go func() {
+		if err := n.Watch(ctx, m.GetCache(), r.Synced); err != nil {
+			stop(err)
+		}
+	}()
+	err := m.Start(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, controller.ErrNamespacesChanged) {
+		logger.Info("ending, to be started again", "cause", cause.Error())
+	}
+	return err
 }
 
 // options are the reconcilers' part of the configuration.
@@ -152,7 +187,12 @@ func defaultCredentials(c config.Cloudflare) credentials.Default {
 	}
 }
 
-func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manager.Manager, error) {
+// gracePeriod is how long the passes that run are waited for at the end: less
+// than the 30 s that Kubernetes gives a pod by default, so that the Lease is
+// given back and the last traces are sent.
+const gracePeriod = 20 * time.Second
+
+func newManager(kube *rest.Config, c *config.Config, n *controller.Namespaces, readiness *controller.Readiness, logger logr.Logger) (manager.Manager, error) {
 	m, err := ctrl.NewManager(kube, manager.Options{
 		Scheme:                        controller.Scheme(),
 		Logger:                        logger,
@@ -162,17 +202,16 @@ func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manage
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsOptions(c.Serving),
 		HealthProbeBindAddress:        c.Serving.HealthAddress,
+		GracefulShutdownTimeout:       ptr.To(gracePeriod),
 		// Secrets are read one by one and not cached.
 		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		NewCache: controller.NewCache(c.Kubernetes.Namespaces, defaultCredentials(c.Cloudflare).Secret),
+		NewCache: controller.NewCache(n.Served, defaultCredentials(c.Cloudflare).Secret, readiness),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, err
-	}
-	return m, m.AddReadyzCheck("ping", healthz.Ping)
+	// That the process answers is all: what it waits for, a restart does not bring.
+	return m, m.AddHealthzCheck("ping", healthz.Ping)
 }
 
 // metricsOptions say what is served on the metrics address.

@@ -17,14 +17,21 @@ import (
 )
 
 // NewCache returns what makes the manager's cache. Of the kinds that connectors
-// are made of it keeps only what is made for Gateways.
+// are made of it keeps only what is made for Gateways, and of no object who wrote
+// which field: what needs that reads the object itself. Readiness is told what
+// cannot be watched.
 //
 // With a list of namespaces, it watches these alone, and says of all others
 // that there is nothing in them: a reference to there ends at something that
 // does not exist. Only the Secret with the API token may be elsewhere.
-func NewCache(namespaces []string, tokenSecret types.NamespacedName) cache.NewCacheFunc {
+func NewCache(namespaces []string, tokenSecret types.NamespacedName, readiness *Readiness) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		scope := newScope(namespaces, tokenSecret)
+		o.DefaultTransform = cache.TransformStripManagedFields()
+		o.DefaultWatchErrorHandler = readiness.WatchFailed
+		// What is not watched from the start would neither count for readiness nor
+		// be asked for when it is found out where the controller can work.
+		o.ReaderFailOnMissingInformer = true
 		o.ByObject = map[client.Object]cache.ByObject{}
 		made := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{managedByLabel: managedBy})}
 		for _, object := range ConnectorObjects() {

@@ -51,6 +51,8 @@ type Options struct {
 	// InventoryInterval is how often all tunnels are listed, to notice those
 	// that are missing and tokens that were replaced.
 	InventoryInterval time.Duration
+	// Roles are the names of the controller's own Roles, in namespaces.
+	Roles []string
 	// Metrics are told of every pass over a Gateway.
 	Metrics *metrics.Metrics
 	// Tracer gets a span for every pass, and for its steps.
@@ -75,6 +77,9 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	ts := newTunnels(m, o, recorder)
 	if err := setupKeepers(m, o.ControllerName, ts.accounts); err != nil {
+		return err
+	}
+	if err := setupRoleKeeper(m, o.ControllerName, o.Roles); err != nil {
 		return err
 	}
 	wakeups := make(chan event.TypedGenericEvent[state.Key])

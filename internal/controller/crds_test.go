@@ -2,9 +2,11 @@ package controller
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/semver"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -37,7 +39,7 @@ func TestCheckGatewayCRDs(t *testing.T) {
 		"another group's of a name": {map[string]string{"gateways.example.com": "v1.6.3"}, []string{"gateways.gateway.networking.k8s.io is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := checkGatewayCRDs(test.versions)
+			_, err := checkGatewayCRDs(test.versions)
 			if len(test.want) == 0 && err != nil || len(test.want) > 0 && err == nil {
 				t.Fatalf("got %v, want an error with %q", err, test.want)
 			}
@@ -50,11 +52,49 @@ func TestCheckGatewayCRDs(t *testing.T) {
 	}
 }
 
-func TestCheckOwnCRD(t *testing.T) {
-	if err := checkOwnCRD(map[string]string{"tunnelconfigurations.tunnelgateway.dev": ""}); err != nil {
-		t.Error(err)
+func TestGatewayCRDsOfNoVersion(t *testing.T) {
+	versions := map[string]string{}
+	for _, kind := range gatewayKinds {
+		versions[kind+"."+gatewayv1.GroupName] = "v1.6.3"
 	}
-	if err := checkOwnCRD(nil); err == nil || !strings.Contains(err.Error(), "tunnelconfigurations.tunnelgateway.dev") {
-		t.Errorf("got %v, want an error that names the CRD", err)
+	versions["gateways.gateway.networking.k8s.io"], versions["httproutes.gateway.networking.k8s.io"] = "", "main"
+	unknown, err := checkGatewayCRDs(versions)
+	want := []string{"gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
+	if err != nil || !slices.Equal(unknown, want) {
+		t.Errorf("got %q, %v, want %q and no error", unknown, err, want)
+	}
+}
+
+func TestCheckOwnCRD(t *testing.T) {
+	const name = "tunnelconfigurations.tunnelgateway.dev"
+	for what, test := range map[string]struct {
+		versions map[string]string
+		want     []string // of the error; none for no error
+	}{
+		"the same":         {map[string]string{name: "v0.2.0"}, nil},
+		"newer":            {map[string]string{name: "v0.10.0"}, nil},
+		"older":            {map[string]string{name: "v0.1.9"}, []string{name, "v0.1.9", "v0.2.0", "kubectl apply"}},
+		"older, a preview": {map[string]string{name: "v0.2.0-rc.1"}, []string{"v0.2.0-rc.1"}},
+		"without version":  {map[string]string{name: ""}, []string{name, "v0.2.0", "tunnelgateway.dev/bundle-version", "kubectl apply"}},
+		"missing":          {map[string]string{"tunnelconfigurations.example.com": "v0.2.0"}, []string{name + " is missing", "kubectl apply"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			err := checkOwnCRD(test.versions, "v0.2.0")
+			if (err == nil) != (len(test.want) == 0) {
+				t.Fatalf("got %v, want an error with %q", err, test.want)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// The check would let everything pass without.
+func TestOurCRDSaysItsVersion(t *testing.T) {
+	if known, err := knownBundle(); err != nil || !semver.IsValid(known) {
+		t.Errorf("got %q, %v, want a version", known, err)
 	}
 }

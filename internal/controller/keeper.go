@@ -185,9 +185,11 @@ func (k *keeper) configuration(ctx context.Context, g *gatewayv1.Gateway) (*v1al
 	return configuration, nil
 }
 
-// finalizer has the controller's name in it: controllers of other names may
-// use the same objects.
-func (k *keeper) finalizer() string {
-	sum := sha256.Sum256([]byte(k.controllerName))
+func (k *keeper) finalizer() string { return credentialsFinalizer(k.controllerName) }
+
+// credentialsFinalizer has the controller's name in it: controllers of other
+// names may use the same objects.
+func credentialsFinalizer(controllerName gatewayv1.GatewayController) string {
+	sum := sha256.Sum256([]byte(controllerName))
 	return "tunnelgateway.dev/credentials-" + hex.EncodeToString(sum[:4])
 }

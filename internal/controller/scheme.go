@@ -2,6 +2,7 @@ package controller
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -25,6 +26,7 @@ func Scheme() *runtime.Scheme {
 	utilruntime.Must(gatewayv1beta1.Install(s))
 	utilruntime.Must(apiextensionsv1.AddToScheme(s))
 	utilruntime.Must(appsv1.AddToScheme(s))
+	utilruntime.Must(authorizationv1.AddToScheme(s))
 	utilruntime.Must(autoscalingv2.AddToScheme(s))
 	utilruntime.Must(networkingv1.AddToScheme(s))
 	utilruntime.Must(policyv1.AddToScheme(s))

@@ -172,8 +172,10 @@ var _ = Describe("connectors", func() {
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
 		before := w.deployment()
-		w.runPods()
-		Eventually(connectorsReady(g)).Should(Equal("True Ready"))
+		Eventually(func() string {
+			w.runPods() // they come after the Deployment
+			return connectorsReady(g)()
+		}).Should(Equal("True Ready"))
 		held := w.token("shared")
 		w.edge.RotateToken(w.tunnel("shared"))
 		w.edge.Connect(w.tunnel("shared"), 1)

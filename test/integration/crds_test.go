@@ -15,10 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// A controller that lacks CRDs ends with one line about all of them, as it does
+// A controller that lacks CRDs ends with one message about all of them, as it does
 // for flags that are wrong.
 func TestCRDsThatWillNotDo(t *testing.T) {
 	if kubeconfig != "" {
@@ -59,14 +60,15 @@ func saysWhichCRDs(t *testing.T, command *exec.Cmd) {
 	}
 	for _, want := range []string{
 		"listenersets.gateway.networking.k8s.io is missing", "gateways.gateway.networking.k8s.io is of version v1.4.0",
-		"v1.5 or v1.6", "tunnelconfigurations.tunnelgateway.dev is missing",
+		"v1.5 or v1.6", "tunnelconfigurations.tunnelgateway.dev is of version v0.0.1",
+		"they do not say of which version they are", `["httproutes.gateway.networking.k8s.io"]`,
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
-	if lines := strings.Count(string(out), "\n"); lines > 2 || strings.Contains(string(out), "goroutine") {
-		t.Errorf("it says more than two lines:\n%s", out)
+	if lines := strings.Count(string(out), "\n"); lines > 3 || strings.Contains(string(out), "goroutine") {
+		t.Errorf("it says more than three lines:\n%s", out)
 	}
 }
 
@@ -90,21 +92,23 @@ func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, progr
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
 		t.Errorf("plan ended with %v, want status 1", err)
 	}
-	for _, want := range []string{"the CRD listenersets.gateway.networking.k8s.io is missing", "the CRD tunnelconfigurations.tunnelgateway.dev is missing"} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("plan does not say %q:\n%s", want, out)
-		}
+	if want := "the CRD listenersets.gateway.networking.k8s.io is missing"; !strings.Contains(string(out), want) {
+		t.Errorf("plan does not say %q:\n%s", want, out)
 	}
 }
 
-// oldAndFew leaves out ListenerSets and our own kind, and has Gateways of an
-// older version.
+// oldAndFew leaves out ListenerSets, has Gateways and our own kind of an older
+// version, and HTTPRoutes of none.
 func oldAndFew(usual []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
 	var kept []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range usual {
 		switch crd.Spec.Names.Plural {
-		case "listenersets", "tunnelconfigurations":
+		case "listenersets":
 			continue
+		case "tunnelconfigurations":
+			crd.Annotations[v1alpha1.BundleVersionAnnotation] = "v0.0.1"
+		case "httproutes":
+			delete(crd.Annotations, consts.BundleVersionAnnotation)
 		case "gateways":
 			crd.Annotations[consts.BundleVersionAnnotation] = "v1.4.0"
 		}

@@ -54,11 +54,12 @@ func (w *world) launch(arguments ...string) *process {
 	return p
 }
 
-// launchReplica runs one more controller, of which only the leader works. The
+// launchReplica runs one more controller, of which only the leader works; further
+// arguments add to its flags. The
 // Lease is the one that the controller is allowed to have.
-func (w *world) launchReplica() *process {
+func (w *world) launchReplica(arguments ...string) *process {
 	GinkgoHelper()
-	return w.launch("--leader-election=true", "--leader-election-namespace="+cluster.ControllerNamespace)
+	return w.launch(append([]string{"--leader-election=true", "--leader-election-namespace=" + cluster.ControllerNamespace}, arguments...)...)
 }
 
 // endAll ends all controllers of the world.

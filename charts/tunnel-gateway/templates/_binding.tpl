@@ -1,16 +1,20 @@
 {{/*
+The name of a role and of its binding; takes a dict of root, name and, unless it
+is for the whole cluster, namespace. Where other releases may have roles too, the
+release's namespace is part of the name, behind a dot, which no other part of it
+has; a name that is that of the namespace says it already.
+*/}}
+{{- define "tunnel-gateway.roleName" -}}
+{{ .name }}{{ if ne (default .name .namespace) .root.Release.Namespace }}.{{ .root.Release.Namespace }}{{ end }}
+{{- end -}}
+
+{{/*
 A role with its binding to the controller's ServiceAccount. Takes a dict of
-root, name, rules and, unless it is for the whole cluster, namespace. Where other
-releases may have roles too, the release's namespace is part of the name, behind
-a dot, which no other part of it has; a name that is that of the namespace says it
-already.
+root, name, rules and, unless it is for the whole cluster, namespace.
 */}}
 {{- define "tunnel-gateway.role" -}}
 {{- $kind := ternary "Role" "ClusterRole" (hasKey . "namespace") }}
-{{- $name := .name }}
-{{- if ne (default .name .namespace) .root.Release.Namespace }}
-{{- $name = printf "%s.%s" .name .root.Release.Namespace }}
-{{- end }}
+{{- $name := include "tunnel-gateway.roleName" . }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $kind }}

@@ -27,6 +27,28 @@ a "patch" of an object a finalizer or an annotation.
   resourceNames: [kube-system]
   verbs: [get]
 {{- end }}
+{{- if .Values.controller.namespaces }}
+# Its own Roles: their finalizers. They have to outlast whatever else is deleted
+# with a namespace; a rule in the Roles themselves would end with the first.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  resourceNames: {{ include "tunnel-gateway.keptRoles" . }}
+  verbs: [get, patch]
+{{- end }}
+{{- end -}}
+
+{{/* The names of the Roles in the namespaces of the list, and beside the API token. */}}
+{{- define "tunnel-gateway.keptRoles" -}}
+{{- $fullname := include "tunnel-gateway.fullname" . }}
+{{- $names := list }}
+{{- range .Values.controller.namespaces }}
+{{- $names = append $names (include "tunnel-gateway.roleName" (dict "root" $ "name" $fullname "namespace" .)) }}
+{{- end }}
+{{- $token := splitList "/" (include "tunnel-gateway.tokenSecret" .) }}
+{{- if and (eq (len $token) 2) (not (has (first $token) .Values.controller.namespaces)) }}
+{{- $names = append $names (include "tunnel-gateway.roleName" (dict "root" $ "name" (printf "%s-token" $fullname) "namespace" (first $token))) }}
+{{- end }}
+{{- $names | uniq | toJson }}
 {{- end -}}
 
 {{/* Objects in namespaces. */}}
@@ -84,6 +106,13 @@ a "patch" of an object a finalizer or an annotation.
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+{{- end -}}
+
+{{/* Each event about a GatewayClass is a new one, since it is about a new version of it. */}}
+{{- define "tunnel-gateway.classEventRules" -}}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
 {{- end -}}
 
 {{/* The Lease of the leader, and the event that says who it is. */}}

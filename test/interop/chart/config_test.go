@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 const configDir = root + "/config"
@@ -193,6 +195,27 @@ func TestChartHasTheCRD(t *testing.T) {
 	rendered := byID(t, defaults(t))[source.id()]
 	if diff := cmp.Diff(source, rendered); diff != "" {
 		t.Errorf("the chart renders another CRD (-config +chart):\n%s", diff)
+	}
+}
+
+// TestVersionOfTheCRD: the controller refuses a CRD of an older version than its
+// own, so the CRD has to be of the release's.
+func TestVersionOfTheCRD(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chartDir, "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chart struct{ AppVersion string }
+	if err := yaml.Unmarshal(text, &chart); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range defaults(t) {
+		if o["kind"] != "CustomResourceDefinition" {
+			continue
+		}
+		if got, want := child(o.metadata(), "annotations")[v1alpha1.BundleVersionAnnotation], "v"+chart.AppVersion; got != want {
+			t.Errorf("the CRD is of version %v, and the chart of %s; set the marker in api/v1alpha1 and make generate", got, want)
+		}
 	}
 }
 

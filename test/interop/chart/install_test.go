@@ -28,7 +28,7 @@ import (
 func TestInstall(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, namespaceCalled(namespace), tokenSecret(namespace))
-	var controller *running
+	var controller, narrow *running
 	for _, step := range []struct {
 		name string
 		do   func(*testing.T)
@@ -41,7 +41,10 @@ func TestInstall(t *testing.T) {
 		}},
 		{"an upgrade upgrades the CRD and brings settings", func(t *testing.T) { w.upgrades(t) }},
 		{"exactly what is granted is used", func(t *testing.T) { w.usesWhatIsGranted(t, controller) }},
-		{"a list of namespaces narrows everything", func(t *testing.T) { w.keepsToNamespaces(t) }},
+		{"a list of namespaces narrows everything", func(t *testing.T) { narrow = w.keepsToNamespaces(t) }},
+		{"a namespace of the list can be deleted", func(t *testing.T) { narrow = w.losesNamespace(t, narrow) }},
+		{"a namespace can be added again", func(t *testing.T) { narrow = w.getsNamespaceBack(t, narrow) }},
+		{"exactly what is granted in namespaces is used", func(t *testing.T) { w.usesWhatIsGrantedInNamespaces(t, narrow) }},
 		{"uninstalling too early loses nothing", func(t *testing.T) { w.survivesUninstalling(t, controller) }},
 	} {
 		if !t.Run(step.name, step.do) {
@@ -144,19 +147,38 @@ func (w *world) upgrades(t *testing.T) {
 
 // usesWhatIsGranted has the controller do all that it can do.
 func (w *world) usesWhatIsGranted(t *testing.T, r *running) {
-	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "unrelated"}}
+	granted := w.permissions(t, release)
+	w.usesAll(t, r, granted, disturbed{
+		namespace: "platform", gateway: "shared", class: "cloudflare-tunnel",
+		set:   types.NamespacedName{Namespace: "team-b", Name: "team-b-late"},
+		route: types.NamespacedName{Namespace: "platform", Name: "home"}, service: "home",
+	})
+	checkSecrets(t, w.requests(t, r.user), namespace+"/cloudflare", "platform/certificate", "platform/shared-tunnel-token", "platform/gone-tunnel-token")
+}
+
+// disturbed is what is changed again and again, until the controller has done
+// all that it can do.
+type disturbed struct {
+	namespace, gateway, class string
+	set, route                types.NamespacedName
+	service                   string // that the route refers to
+}
+
+func (w *world) usesAll(t *testing.T, r *running, granted []permission, d disturbed) {
+	t.Helper()
+	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "unrelated"}}
 	certificate := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "certificate"}, Type: corev1.SecretTypeTLS,
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: []byte("none"), corev1.TLSPrivateKeyKey: []byte("none")},
 	}
-	w.create(t, unrelated, certificate, grpcRoute())
+	w.create(t, unrelated, certificate, d.grpcRoute())
 	// It gets its token back, which is an update.
-	change(t, w, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared-tunnel-token"}}, func(s *corev1.Secret) {
+	change(t, w, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: d.gateway + "-tunnel-token"}}, func(s *corev1.Secret) {
 		s.Data = map[string][]byte{"token": []byte("broken")}
 	})
 	// One more Gateway goes, with all that runs its connectors.
-	gone := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "gone"}, Spec: gatewayv1.GatewaySpec{
-		GatewayClassName: "cloudflare-tunnel",
+	gone := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "gone"}, Spec: gatewayv1.GatewaySpec{
+		GatewayClassName: gatewayv1.ObjectName(d.class),
 		Listeners: []gatewayv1.Listener{{
 			Name: "web", Hostname: ptr.To[gatewayv1.Hostname]("gone.example.com"), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
 		}, {
@@ -167,30 +189,26 @@ func (w *world) usesWhatIsGranted(t *testing.T, r *running) {
 	w.create(t, gone)
 	eventually(t, "the other Gateway", w.programmed(t, gone))
 	eventually(t, "its connectors", func() error {
-		return w.kube.Get(t.Context(), types.NamespacedName{Namespace: "platform", Name: "gone-cloudflare-tunnel"}, &appsv1.Deployment{})
+		return w.kube.Get(t.Context(), types.NamespacedName{Namespace: d.namespace, Name: "gone-" + d.class}, &appsv1.Deployment{})
 	})
 	if err := w.kube.Delete(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the other Gateway to go", func() error { return w.isGone(t, gone) })
-
-	granted := w.permissions(t, release)
-	w.disturbUntil(t, func() error { return unused(granted, w.requests(t, r.user)) })
-	requests := w.requests(t, r.user)
-	checkNoneRefused(t, requests)
-	checkSecrets(t, requests, namespace+"/cloudflare", "platform/certificate", "platform/shared-tunnel-token", "platform/gone-tunnel-token")
+	w.disturbUntil(t, d, func() error { return unused(granted, w.requests(t, r.user)) })
+	checkNoneRefused(t, w.requests(t, r.user))
 }
 
-func grpcRoute() *gatewayv1.GRPCRoute {
-	return &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{
-		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "shared"}}},
+func (d disturbed) grpcRoute() *gatewayv1.GRPCRoute {
+	return &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(d.gateway)}}},
 	}}
 }
 
 // disturbUntil changes objects faster than their statuses can be written, so
 // that the controller has to read them anew, and breaks and mends a route, which
 // is told by the same event again and again.
-func (w *world) disturbUntil(t *testing.T, done func() error) {
+func (w *world) disturbUntil(t *testing.T, d disturbed, done func() error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
@@ -199,15 +217,15 @@ func (w *world) disturbUntil(t *testing.T, done func() error) {
 		}
 		for round := range 2 {
 			host := gatewayv1.Hostname(fmt.Sprintf("x%d.example.com", round))
-			service := gatewayv1.ObjectName([]string{"missing", "home"}[round])
-			change(t, w, &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "home"}}, func(r *gatewayv1.HTTPRoute) {
+			service := gatewayv1.ObjectName([]string{"missing", d.service}[round])
+			change(t, w, &gatewayv1.HTTPRoute{ObjectMeta: named(d.route)}, func(r *gatewayv1.HTTPRoute) {
 				r.Spec.Rules[0].BackendRefs[0].Name = service
 			})
-			change(t, w, &gatewayv1.GRPCRoute{ObjectMeta: grpcRoute().ObjectMeta}, func(r *gatewayv1.GRPCRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{host} })
-			change(t, w, &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "team-b-late"}}, func(s *gatewayv1.ListenerSet) {
+			change(t, w, &gatewayv1.GRPCRoute{ObjectMeta: d.grpcRoute().ObjectMeta}, func(r *gatewayv1.GRPCRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{host} })
+			change(t, w, &gatewayv1.ListenerSet{ObjectMeta: named(d.set)}, func(s *gatewayv1.ListenerSet) {
 				s.Spec.Listeners[0].Hostname = &host
 			})
-			w.annotateManyTimes(t)
+			w.annotateManyTimes(t, d)
 		}
 		return false, nil
 	})
@@ -216,12 +234,15 @@ func (w *world) disturbUntil(t *testing.T, done func() error) {
 	}
 }
 
-func (w *world) annotateManyTimes(t *testing.T) {
+func named(name types.NamespacedName) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
+}
+
+func (w *world) annotateManyTimes(t *testing.T, d disturbed) {
 	for n := range 100 {
 		for _, object := range []client.Object{
-			&gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "home"}},
-			&gatewayv1.GRPCRoute{ObjectMeta: grpcRoute().ObjectMeta},
-			&gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "team-b-late"}},
+			&gatewayv1.HTTPRoute{ObjectMeta: named(d.route)}, &gatewayv1.GRPCRoute{ObjectMeta: d.grpcRoute().ObjectMeta},
+			&gatewayv1.ListenerSet{ObjectMeta: named(d.set)},
 		} {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/n":%q}}}`, strconv.Itoa(n))
 			if err := w.kube.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
@@ -229,81 +250,6 @@ func (w *world) annotateManyTimes(t *testing.T) {
 			}
 		}
 	}
-}
-
-// keepsToNamespaces installs a second release, for two namespaces, whose token is in
-// a third.
-func (w *world) keepsToNamespaces(t *testing.T) {
-	for _, name := range []string{"narrow", "narrow-a", "narrow-b", "vault", "outside"} {
-		w.create(t, namespaceCalled(name))
-	}
-	w.create(t, tokenSecret("vault"))
-	w.helm(t, "install", "narrow", chartDir, "--namespace", "narrow", "--set", w.values()+
-		",cloudflare.existingSecret=vault/cloudflare,controller.namespaces={narrow-a,narrow-b},controller.clusterID=narrow"+
-		",controller.name=tunnelgateway.dev/narrow,gatewayClass.name=narrow,crds.install=false,fullnameOverride=narrow")
-	r := w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
-	inside, outside := narrowGateway("narrow-a"), narrowGateway("outside")
-	service := func(namespace, name string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	}
-	w.create(t, outside, inside, service("narrow-b", "web"), service("outside", "web"),
-		narrowRoute("narrow-b", "web.example.com", "narrow-b"), narrowRoute("outside", "unseen.example.com", "outside"),
-		narrowRoute("narrow-a", "broken.example.com", "outside"))
-	eventually(t, "the Gateway of one of the namespaces", w.programmed(t, inside))
-	for host, want := range map[string]string{
-		"web.example.com": "web.narrow-b",
-		// What is elsewhere does not exist: the Service, and the route.
-		"broken.example.com": "500", "unseen.example.com": "404",
-	} {
-		eventually(t, "the answer of "+host, func() error {
-			if got := w.ask("narrow-narrow-a-narrow", host); got != want {
-				return fmt.Errorf("%s answers, and not %s", got, want)
-			}
-			return nil
-		})
-	}
-	eventually(t, "the credentials to be kept", func() error {
-		if len(get(t, w, tokenSecret("vault")).Finalizers) == 0 {
-			return errors.New("the Secret has no finalizer")
-		}
-		return nil
-	})
-	if conditions := get(t, w, outside).Status.Conditions; len(conditions) == 0 || conditions[0].Status != metav1.ConditionUnknown {
-		t.Errorf("the Gateway elsewhere has a status: %v", conditions)
-	}
-	requests := w.requests(t, r.user)
-	checkNoneRefused(t, requests)
-	for _, request := range requests {
-		if request.Namespace == "outside" {
-			t.Errorf("asked for elsewhere: %s", request)
-		}
-	}
-	if err := w.kube.Delete(t.Context(), inside); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the Gateway to go", func() error { return w.isGone(t, inside) })
-	checkNoneRefused(t, w.requests(t, r.user))
-}
-
-func narrowGateway(namespace string) *gatewayv1.Gateway {
-	return &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "narrow"}, Spec: gatewayv1.GatewaySpec{
-		GatewayClassName: "narrow",
-		Listeners: []gatewayv1.Listener{{
-			Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType,
-			AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
-		}},
-	}}
-}
-
-// narrowRoute refers to the Service web of a namespace.
-func narrowRoute(namespace string, host gatewayv1.Hostname, backend gatewayv1.Namespace) *gatewayv1.HTTPRoute {
-	return &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}, Spec: gatewayv1.HTTPRouteSpec{
-		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "narrow", Namespace: ptr.To[gatewayv1.Namespace]("narrow-a")}}},
-		Hostnames:       []gatewayv1.Hostname{host},
-		Rules: []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
-			BackendObjectReference: gatewayv1.BackendObjectReference{Name: "web", Namespace: &backend, Port: ptr.To[int32](80)},
-		}}}}},
-	}}
 }
 
 // survivesUninstalling uninstalls while there are Gateways, looks what is left,

@@ -75,6 +75,21 @@ func expand(namespace string, rules []rbacv1.PolicyRule) []permission {
 	return all
 }
 
+// inOneOf has it count for all of the namespaces when a permission is used in one
+// of them.
+func inOneOf(granted []permission, namespaces ...string) []permission {
+	var all []permission
+	for _, p := range granted {
+		if slices.Contains(namespaces, p.namespace) {
+			p.namespace = ""
+		}
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // requests returns what the controller has asked the API server so far.
 func (w *world) requests(t *testing.T, user string) []cluster.Request {
 	t.Helper()

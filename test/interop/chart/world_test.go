@@ -21,6 +21,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -50,6 +52,7 @@ type world struct {
 	api        string
 	program    string
 	dir        string
+	runs       int // of the controller
 }
 
 func newWorld(t *testing.T) *world {
@@ -230,40 +233,76 @@ type running struct {
 	user    string
 	log     string
 	command *exec.Cmd
+	exited  chan struct{}
 }
 
-// run starts what the Deployment's pod would.
+// run starts what the Deployment's pod would. A list before the watch, rather
+// than one inside of it, shows in the audit log what is asked for.
 func (w *world) run(t *testing.T, pod corev1.PodSpec, namespace string) *running {
+	t.Helper()
+	return w.runAt(t, pod, namespace, w.control.Config, "KUBE_FEATURE_WatchListClient=false")
+}
+
+// runAt starts it with another way to the API server and more in its
+// environment.
+func (w *world) runAt(t *testing.T, pod corev1.PodSpec, namespace string, server *rest.Config, environment ...string) *running {
 	t.Helper()
 	kubeconfig := filepath.Join(w.dir, "identity-"+namespace)
 	user, err := cluster.Identity(t.Context(), w.control.Config, namespace, pod.ServiceAccountName, kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{user: user, log: filepath.Join(w.dir, "log-"+namespace)}
-	out, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err := pointTo(kubeconfig, server); err != nil {
+		t.Fatal(err)
+	}
+	w.runs++
+	r := &running{user: user, log: filepath.Join(w.dir, fmt.Sprintf("log-%s-%d", namespace, w.runs)), exited: make(chan struct{})}
+	out, err := os.Create(r.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Further flags win: the machine's ports may be taken.
 	arguments := append(pod.Containers[0].Args, "--kubeconfig="+kubeconfig, "--metrics-address=127.0.0.1:0", "--health-address=0")
 	r.command = exec.Command(w.program, arguments...)
-	// A list before the watch, rather than one inside of it, shows in the audit
-	// log what is asked for.
-	r.command.Env = append(os.Environ(), "KUBE_FEATURE_WatchListClient=false")
+	r.command.Env = append(os.Environ(), environment...)
 	r.command.Stdout, r.command.Stderr = out, out
 	if err := r.command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		_ = r.command.Wait()
+		close(r.exited)
+	}()
 	w.whole.Cleanup(func() {
 		r.stop()
 		_ = out.Close()
 		if w.whole.Failed() {
-			text, _ := os.ReadFile(r.log)
-			w.whole.Logf("the controller's log:\n%s", tail(string(text), 60))
+			w.whole.Logf("the controller's log %s:\n%s", r.log, tail(r.said(w.whole), 60))
 		}
 	})
 	return r
+}
+
+// pointTo has the kubeconfig lead to another server.
+func pointTo(kubeconfig string, server *rest.Config) error {
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		return err
+	}
+	for _, known := range config.Clusters {
+		known.Server, known.CertificateAuthorityData = server.Host, server.CAData
+	}
+	return clientcmd.WriteToFile(*config, kubeconfig)
+}
+
+// said is what the controller has logged.
+func (r *running) said(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(r.log)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
 }
 
 func tail(text string, lines int) string {
@@ -273,8 +312,22 @@ func tail(text string, lines int) string {
 
 // stop ends the controller, if it runs.
 func (r *running) stop() {
-	if r.command.ProcessState == nil {
-		_ = r.command.Process.Signal(syscall.SIGTERM)
-		_ = r.command.Wait()
+	_ = r.command.Process.Signal(syscall.SIGTERM)
+	<-r.exited
+}
+
+// ends waits until the controller ends by itself, in order.
+func (r *running) ends(t *testing.T) {
+	t.Helper()
+	eventually(t, "the controller to end", func() error {
+		select {
+		case <-r.exited:
+			return nil
+		default:
+			return errors.New("it runs")
+		}
+	})
+	if code := r.command.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("it ended with status %d", code)
 	}
 }

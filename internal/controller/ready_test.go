@@ -1,0 +1,41 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// informer is one of which only it matters whether it has read everything.
+type informer struct {
+	cache.Informer
+	synced bool
+}
+
+func (i *informer) HasSynced() bool { return i.synced }
+
+func TestReadiness(t *testing.T) {
+	services, routes := schema.GroupResource{Resource: "services"}, schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "httproutes"}
+	read, unread := &informer{synced: true}, &informer{}
+	r := &Readiness{informers: map[schema.GroupResource]cache.Informer{services: unread, routes: read}}
+	if err := r.check(routes)(nil); err != nil {
+		t.Error(err)
+	}
+	if err := r.check(services)(nil); err == nil || r.Synced() {
+		t.Errorf("got %v and %v before Services are read, want an error and false", err, r.Synced())
+	}
+	r.note(errors.New("connection refused"))
+	r.note(fmt.Errorf("failed to list: %w", apierrors.NewForbidden(services, "", errors.New("not granted"))))
+	if err := r.check(services)(nil); err == nil || !strings.Contains(err.Error(), "services is forbidden") {
+		t.Errorf("got %v, want what the API server says", err)
+	}
+	unread.synced = true
+	if err := r.check(services)(nil); err != nil || !r.Synced() {
+		t.Errorf("got %v and %v after all is read, want neither an error nor false", err, r.Synced())
+	}
+}

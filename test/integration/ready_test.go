@@ -1,0 +1,68 @@
+package integration
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+)
+
+var _ = Describe("whether the controller is ready", func() {
+	const rbacAPI = "rbac.authorization.k8s.io/v1"
+
+	It("waits for what it may not read, and says what that is", func() {
+		w := newWorld()
+		role := fresh(thing(rbacAPI, "ClusterRole", "", cluster.ControllerNamespace))
+		rules, _, err := unstructured.NestedSlice(role.Object, "rules")
+		Expect(err).NotTo(HaveOccurred())
+		fewer := thing(rbacAPI, "ClusterRole", "", w.namespace)
+		fewer.Object["rules"] = slices.DeleteFunc(slices.Clone(rules), func(rule any) bool {
+			return slices.Contains(rule.(map[string]any)["resources"].([]any), any("services"))
+		})
+		Expect(fewer.Object["rules"]).To(HaveLen(len(rules) - 1))
+		binding := thing(rbacAPI, "ClusterRoleBinding", "", w.namespace)
+		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": w.namespace}
+		binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": w.namespace, "name": "fewer"}}
+		w.create(fewer, binding, &corev1.ServiceAccount{ObjectMeta: w.meta("fewer")})
+		admin, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		config := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+		_, err = cluster.Identity(context.Background(), admin, w.namespace, "fewer", config)
+		Expect(err).NotTo(HaveOccurred())
+
+		address := freeAddress()
+		w.start("--kubeconfig="+config, "--health-address="+address)
+		reason := func() string { _, body := fetch(address, "/readyz/watch-services"); return body }
+		Eventually(reason).Should(ContainSubstring(`cannot list resource "services"`))
+		Eventually(func() int { return answer("http://" + address + "/readyz/watch-httproutes") }).Should(Equal(http.StatusOK))
+		status, body := fetch(address, "/readyz")
+		Expect(status).To(Equal(http.StatusInternalServerError))
+		Expect(body).To(And(ContainSubstring("[-]watch-services failed"), ContainSubstring("[+]watch-gateways ok")))
+		Expect(answer("http://" + address + "/healthz")).To(Equal(http.StatusOK))
+
+		By("being granted it")
+		change(thing(rbacAPI, "ClusterRole", "", w.namespace), func(u *unstructured.Unstructured) { u.Object["rules"] = rules })
+		Eventually(func() int { return answer("http://" + address + "/readyz") }).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
+	})
+
+	It("does not depend on whether it leads", func() {
+		w := newWorld()
+		w.launchReplica()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		address, metrics := freeAddress(), freeAddress()
+		w.launchReplica("--health-address="+address, "--metrics-address="+metrics)
+		Eventually(func() int { return answer("http://" + address + "/readyz") }).Should(Equal(http.StatusOK))
+		Expect(value(metrics, "leader_election_master_status")()).To(BeZero())
+	})
+})
