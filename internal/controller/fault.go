@@ -112,17 +112,24 @@ func explain(err error) string {
 	}
 }
 
-// errorKinds says how errors show in the metrics.
+// ofProvider says how the results of calls show in the metrics as errors; those
+// that are not in it are told from the errors.
+var ofProvider = map[metrics.Result]metrics.ErrorKind{
+	metrics.ResultUnauthorized: metrics.ErrorUnauthorized,
+	metrics.ResultRateLimited:  metrics.ErrorRateLimited,
+	metrics.ResultDeferred:     metrics.ErrorRateLimited,
+	metrics.ResultUnavailable:  metrics.ErrorUnavailable,
+	metrics.ResultInvalid:      metrics.ErrorInvalid,
+	metrics.ResultConnected:    metrics.ErrorConnected,
+	metrics.ResultNotFound:     metrics.ErrorNotFound,
+}
+
+// errorKinds says how our own errors show in the metrics.
 var errorKinds = []struct {
 	kind metrics.ErrorKind
 	is   func(error) bool
 }{
-	{metrics.ErrorUnauthorized, func(err error) bool { return errors.Is(err, provider.ErrUnauthorized) }},
-	{metrics.ErrorRateLimited, isA[*provider.RateLimitedError]},
-	{metrics.ErrorUnavailable, isA[*provider.UnavailableError]},
-	{metrics.ErrorInvalid, isA[*provider.InvalidError]},
-	{metrics.ErrorConnected, func(err error) bool { return errors.Is(err, provider.ErrConnected) }},
-	{metrics.ErrorNotFound, func(err error) bool { return errors.Is(err, provider.ErrNotFound) || isA[*missingError](err) }},
+	{metrics.ErrorNotFound, isA[*missingError]},
 	{metrics.ErrorCredentials, isA[*credentialsError]},
 	{metrics.ErrorDriftFight, isA[*contestedError]},
 	{metrics.ErrorForeignDocument, isA[*foreignError]},
@@ -141,6 +148,9 @@ func isA[E error](err error) bool {
 }
 
 func errorKind(err error) metrics.ErrorKind {
+	if kind, ok := ofProvider[metrics.ResultOf(err)]; ok {
+		return kind
+	}
 	for _, known := range errorKinds {
 		if known.is(err) {
 			return known.kind

@@ -8,18 +8,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
+// Result is what came of a call of the provider.
+type Result string
+
 // The results of calls.
 const (
-	resultSuccess      = "success"
-	resultNotFound     = "not_found"
-	resultUnauthorized = "unauthorized"
-	resultRateLimited  = "rate_limited"
-	resultDeferred     = "deferred"
-	resultUnavailable  = "unavailable"
-	resultInvalid      = "invalid"
-	resultConnected    = "connected"
-	resultCanceled     = "canceled"
-	resultError        = "error"
+	ResultSuccess      Result = "success"
+	ResultNotFound     Result = "not_found"
+	ResultUnauthorized Result = "unauthorized"
+	ResultRateLimited  Result = "rate_limited"
+	ResultDeferred     Result = "deferred"
+	ResultUnavailable  Result = "unavailable"
+	ResultInvalid      Result = "invalid"
+	ResultConnected    Result = "connected"
+	ResultCanceled     Result = "canceled"
+	ResultError        Result = "error"
 )
 
 // Where calls wait for the budget.
@@ -105,7 +108,7 @@ func (m *Metrics) call(ctx context.Context, operation Operation, method func(con
 	began := time.Now()
 	err := method(ctx)
 	m.callDuration.WithLabelValues(string(operation)).Observe(time.Since(began).Seconds())
-	m.calls.WithLabelValues(string(operation), result(err)).Inc()
+	m.calls.WithLabelValues(string(operation), string(ResultOf(err))).Inc()
 	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok && limited.Budget {
 		m.budgetWait.WithLabelValues(priority, waitQueue).Observe(limited.RetryAfter.Seconds())
 	}
@@ -118,37 +121,39 @@ func priorityName(p provider.Priority) string {
 	return labelPriority.Values[min(max(int(p), 0), len(labelPriority.Values)-1)].Name
 }
 
-// results says how an error of a provider shows.
-var results = []struct {
-	name string
-	is   func(error) bool
-}{
-	{resultSuccess, func(err error) bool { return err == nil }},
-	{resultDeferred, func(err error) bool {
-		limited, ok := errors.AsType[*provider.RateLimitedError](err)
-		return ok && limited.Budget
-	}},
-	{resultRateLimited, as[*provider.RateLimitedError]},
-	{resultUnavailable, as[*provider.UnavailableError]},
-	{resultInvalid, as[*provider.InvalidError]},
-	{resultNotFound, func(err error) bool { return errors.Is(err, provider.ErrNotFound) }},
-	{resultUnauthorized, func(err error) bool { return errors.Is(err, provider.ErrUnauthorized) }},
-	{resultConnected, func(err error) bool { return errors.Is(err, provider.ErrConnected) }},
-	{resultCanceled, func(err error) bool {
-		return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	}},
-}
-
-func result(err error) string {
-	for _, r := range results {
-		if r.is(err) {
-			return r.name
+// ResultOf tells from the error of a call what came of it; [ResultError] is any
+// error that is not one of the provider's own.
+func ResultOf(err error) Result {
+	_, unavailable := errors.AsType[*provider.UnavailableError](err)
+	_, invalid := errors.AsType[*provider.InvalidError](err)
+	limit, limited := errors.AsType[*provider.RateLimitedError](err)
+	switch {
+	case err == nil:
+		return ResultSuccess
+	case limited && limit.Budget:
+		return ResultDeferred
+	case limited:
+		return ResultRateLimited
+	case unavailable:
+		return ResultUnavailable
+	case invalid:
+		return ResultInvalid
+	}
+	for _, known := range sentinels {
+		if errors.Is(err, known.err) {
+			return known.result
 		}
 	}
-	return resultError
+	return ResultError
 }
 
-func as[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
+var sentinels = []struct {
+	err    error
+	result Result
+}{
+	{provider.ErrNotFound, ResultNotFound},
+	{provider.ErrUnauthorized, ResultUnauthorized},
+	{provider.ErrConnected, ResultConnected},
+	{context.Canceled, ResultCanceled},
+	{context.DeadlineExceeded, ResultCanceled},
 }

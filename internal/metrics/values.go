@@ -99,16 +99,16 @@ var (
 		{string(DeleteTunnel), "delete a tunnel"},
 	}}
 	labelResult = Label{Name: "result", Help: "what came of it", Values: []Value{
-		{resultSuccess, "it was done"},
-		{resultNotFound, "there is no such tunnel, which can be the answer that was hoped for"},
-		{resultUnauthorized, "the API refuses the token"},
-		{resultRateLimited, "the API answered 429, or calls are held back after it did"},
-		{resultDeferred, "the token's own budget of requests is spent: nothing was sent, and the call comes back at its turn"},
-		{resultUnavailable, "no connection, no answer in time, or a status of 500 and above"},
-		{resultInvalid, "the API, or the connector, would reject the document"},
-		{resultConnected, "the tunnel still has running connectors"},
-		{resultCanceled, "the controller ended, or gave the call up"},
-		{resultError, "anything else that the API declined"},
+		{string(ResultSuccess), "it was done"},
+		{string(ResultNotFound), "there is no such tunnel, which can be the answer that was hoped for"},
+		{string(ResultUnauthorized), "the API refuses the token"},
+		{string(ResultRateLimited), "the API answered 429, or calls are held back after it did"},
+		{string(ResultDeferred), "the token's own budget of requests is spent: nothing was sent, and the call comes back at its turn"},
+		{string(ResultUnavailable), "no connection, no answer in time, or a status of 500 and above"},
+		{string(ResultInvalid), "the API, or the connector, would reject the document"},
+		{string(ResultConnected), "the tunnel still has running connectors"},
+		{string(ResultCanceled), "the controller ended, or gave the call up"},
+		{string(ResultError), "anything else that the API declined"},
 	}}
 	labelPriority = Label{Name: "priority", Help: "what the calls are for, in the order in which they get the budget", Values: []Value{
 		{"change", "something that somebody changed and waits for"},
