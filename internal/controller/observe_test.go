@@ -211,6 +211,18 @@ func (o *observed) annotate(g *gatewayv1.Gateway, key, value string) {
 	}
 }
 
+// route attaches a route without backends: the document has a rule for it.
+func (o *observed) route(hostname gatewayv1.Hostname) {
+	o.t.Helper()
+	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: string(hostname)}}
+	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "shared"}}
+	route.Spec.Hostnames = []gatewayv1.Hostname{hostname}
+	route.Spec.Rules = []gatewayv1.HTTPRouteRule{{}}
+	if err := o.client.Create(o.t.Context(), route); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
 // A Gateway that is not ours, and a ListenerSet that does not exist, have no
 // series.
 func TestOthersHaveNoSeries(t *testing.T) {

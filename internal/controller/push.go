@@ -156,6 +156,7 @@ func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 		return err
 	}
 	if t.remote.document.Hash() == wanted {
+		t.edits.standing = false // whoever changed it has taken that back
 		if t.record.Knows(wanted) {
 			return nil
 		}

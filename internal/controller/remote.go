@@ -107,6 +107,9 @@ func (ts *tunnels) read(ctx context.Context, t *tunnel) error {
 	if !arrived && now.Before(r.settled) {
 		r.sooner(r.settled.Add(time.Second))
 	}
+	if t.edits.recent(now) {
+		r.sooner(now.Add(suspicion))
+	}
 	return nil
 }
 
