@@ -31,9 +31,7 @@ import (
 
 // observer is one that nobody looks at.
 func (l *life) observer() *observer {
-	return &observer{
-		metrics: metrics.New(prometheus.NewRegistry()), changes: newChanges(l.now), tracer: noop.NewTracerProvider().Tracer(""), now: l.now,
-	}
+	return newObserver(metrics.New(prometheus.NewRegistry()), noop.NewTracerProvider().Tracer(""), l.now)
 }
 
 // observed is a process whose metrics and spans are looked at.
@@ -61,8 +59,7 @@ func observe(t *testing.T) *observed {
 		t.Fatal(err)
 	}
 	o.reconciler = o.process()
-	o.reconciler.observer.metrics = metrics.New(o.registry)
-	o.reconciler.observer.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.spans)).Tracer("")
+	o.reconciler.observer = newObserver(metrics.New(o.registry), sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.spans)).Tracer(""), o.now)
 	return o
 }
 
@@ -330,7 +327,7 @@ func TestSpans(t *testing.T) {
 
 	o.spans.Reset()
 	o.remove()
-	o.wantSpans("reconcile", "load", "build", "let go")
+	o.wantSpans("reconcile", "load", "build", "let go", "report")
 }
 
 // The error is in the span that it happened in.

@@ -85,7 +85,7 @@ func (t *tunnel) readPriority(want string) provider.Priority {
 	switch {
 	case t.remote.known:
 		return provider.PriorityDrift
-	case t.record.Hash == want && t.unanswered != want:
+	case t.hasRecorded(want):
 		return provider.PriorityStart
 	default:
 		return provider.PriorityChange

@@ -11,7 +11,7 @@ import (
 
 // Gateway is how a Gateway stands after a pass, as its statuses say.
 type Gateway struct {
-	Programmed bool
+	Programmed, Paused bool
 	// Rules of the document that its tunnel holds; nil when that is not known.
 	Rules        *int
 	Listeners    map[ListenerState]int
@@ -35,6 +35,8 @@ var states = []struct {
 }{
 	{gauge("gateway_programmed", "1 or 0", "Whether the Gateway's condition Programmed is true."),
 		func(g Gateway, give give) { give(truth(g.Programmed)) }},
+	{gauge("gateway_paused", "1 or 0", "Whether the Gateway is paused by its annotation tunnelgateway.dev/paused."),
+		func(g Gateway, give give) { give(truth(g.Paused)) }},
 	{gauge("rules", "rules", "Ingress rules of the configuration that the Gateway's tunnel holds, as it was last written or read."),
 		func(g Gateway, give give) {
 			if g.Rules != nil {
@@ -49,18 +51,21 @@ var states = []struct {
 		func(g Gateway, give give) { tally(give, labelRouteState, g.Routes) }},
 	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's condition tunnelgateway.dev/ConnectorsReady is true. Absent where the controller runs none."),
 		ofConnectors(func(c Connectors) float64 { return truth(c.Ready) })},
-	{gauge("connectors_wanted", "connectors", "Replicas that the Deployment of the Gateway's connectors asks for, at least 1 while there is none. Absent where the controller runs none."),
+	{gauge("connectors_wanted", "connectors", "Replicas that the Deployment of the Gateway's connectors asks for; while there is none, 1 if it should be there and else 0. Absent where the controller runs none."),
 		ofConnectors(func(c Connectors) float64 { return float64(c.Wanted) })},
 	{gauge("connectors_available", "connectors", "Connectors of the Gateway that are connected to Cloudflare's edge. Absent where the controller runs none."),
 		ofConnectors(func(c Connectors) float64 { return float64(c.Available) })},
 }
 
+var oldestChange = gauge("oldest_change_timestamp_seconds", "seconds",
+	"When the controller saw the oldest change that is still to be pushed, in seconds since 1970. Absent while there is none, and for what waits for a person.")
+
 func gauges() []Metric {
-	all := make([]Metric, len(states))
+	all := make([]Metric, len(states), len(states)+1)
 	for i := range states {
 		all[i] = states[i].Metric
 	}
-	return all
+	return append(all, oldestChange)
 }
 
 // give takes a value of a gauge, and that of the gauge's own label.
@@ -94,6 +99,8 @@ type standing struct {
 	// gateways are those that have series, and how they stand; nil until that is
 	// known.
 	gateways map[types.NamespacedName]*Gateway
+	// waits are the times of the oldest changes that are still to be pushed.
+	waits map[types.NamespacedName]time.Time
 }
 
 // Describe is documented at [prometheus.Collector].
@@ -101,13 +108,17 @@ func (s *standing) Describe(all chan<- *prometheus.Desc) {
 	for _, state := range states {
 		all <- state.desc()
 	}
+	all <- oldestChange.desc()
 }
 
 // Collect is documented at [prometheus.Collector].
 func (s *standing) Collect(all chan<- prometheus.Metric) {
 	s.mu.Lock()
-	gateways := maps.Clone(s.gateways)
+	gateways, waits := maps.Clone(s.gateways), maps.Clone(s.waits)
 	s.mu.Unlock()
+	for name, since := range waits {
+		all <- prometheus.MustNewConstMetric(oldestChange.desc(), prometheus.GaugeValue, float64(since.UnixMilli())/1000, name.Namespace, name.Name)
+	}
 	for _, state := range states {
 		desc := state.desc()
 		for name, g := range gateways {
@@ -134,6 +145,26 @@ func (m *Metrics) Stands(name types.NamespacedName, g Gateway) {
 		g.Rules = last.Rules
 	}
 	m.stands.gateways[name] = &g
+}
+
+// Unknown records that it is not known any more how the Gateway stands. What was
+// counted of it stays.
+func (m *Metrics) Unknown(name types.NamespacedName) {
+	m.stands.mu.Lock()
+	defer m.stands.mu.Unlock()
+	if _, known := m.stands.gateways[name]; known {
+		m.stands.gateways[name] = nil
+	}
+}
+
+// Waits records when the oldest change of the Gateway was seen that is still to be
+// pushed; the zero time when there is none.
+func (m *Metrics) Waits(name types.NamespacedName, since time.Time) {
+	m.stands.mu.Lock()
+	defer m.stands.mu.Unlock()
+	if m.stands.waits[name] = since; since.IsZero() {
+		delete(m.stands.waits, name)
+	}
 }
 
 // Pushed records a document of so many bytes that was written to the Gateway's
@@ -176,6 +207,7 @@ func (m *Metrics) Forget(name types.NamespacedName) {
 	m.stands.mu.Lock()
 	_, known := m.stands.gateways[name]
 	delete(m.stands.gateways, name)
+	delete(m.stands.waits, name)
 	m.stands.mu.Unlock()
 	if !known {
 		return

@@ -8,6 +8,8 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -122,7 +124,7 @@ type counted struct {
 
 // New registers the metrics. It panics when they are registered already.
 func New(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{stands: &standing{gateways: map[types.NamespacedName]*Gateway{}}}
+	m := &Metrics{stands: &standing{gateways: map[types.NamespacedName]*Gateway{}, waits: map[types.NamespacedName]time.Time{}}}
 	m.calls, m.callDuration, m.budgetWait = m.counter(registry, providerCalls), m.histogram(registry, callDuration), m.histogram(registry, budgetWait)
 	m.changeToPush = m.histogram(registry, changeToPush)
 	m.pushes, m.pushedBytes = m.counter(registry, pushes), m.counter(registry, pushedBytes)

@@ -23,7 +23,7 @@ var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
 func record(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
 	m.Stands(name, metrics.Gateway{
-		Programmed: true, Rules: &n,
+		Programmed: true, Paused: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
 		ListenerSets: map[metrics.SetState]int{metrics.SetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
@@ -35,6 +35,7 @@ func record(m *metrics.Metrics, name types.NamespacedName) {
 	m.Repaired(name)
 	m.Fought(name)
 	m.Failed(name, metrics.ErrorUnavailable)
+	m.Waits(name, time.Unix(1500, 0))
 }
 
 func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
@@ -175,6 +176,8 @@ func TestGateway(t *testing.T) {
 	of := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
 		"tunnel_gateway_gateway_programmed" + of + "}":                                                      1,
+		"tunnel_gateway_gateway_paused" + of + "}":                                                          1,
+		"tunnel_gateway_oldest_change_timestamp_seconds" + of + "}":                                         1500,
 		"tunnel_gateway_rules" + of + "}":                                                                   3,
 		"tunnel_gateway_listeners" + of + ",state=programmed}":                                              2,
 		"tunnel_gateway_listeners" + of + ",state=conflicted}":                                              1,
