@@ -124,7 +124,7 @@ func options(c *config.Config, clusterID string, recorded *metrics.Metrics, trac
 			if err != nil {
 				return nil, err
 			}
-			return recorded.Meter(p), nil
+			return recorded.Meter(p, id), nil
 		},
 		Workers:           c.Gateway.Workers,
 		DriftInterval:     c.Gateway.DriftInterval,

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -122,6 +122,7 @@ var ofProvider = map[metrics.Result]metrics.ErrorKind{
 	metrics.ResultInvalid:      metrics.ErrorInvalid,
 	metrics.ResultConnected:    metrics.ErrorConnected,
 	metrics.ResultNotFound:     metrics.ErrorNotFound,
+	metrics.ResultLocal:        metrics.ErrorLocal,
 }
 
 // errorKinds says how our own errors show in the metrics.
@@ -130,6 +131,7 @@ var errorKinds = []struct {
 	is   func(error) bool
 }{
 	{metrics.ErrorNotFound, isA[*missingError]},
+	{metrics.ErrorLocal, isA[*localError]},
 	{metrics.ErrorCredentials, isA[*credentialsError]},
 	{metrics.ErrorDriftFight, isA[*contestedError]},
 	{metrics.ErrorForeignDocument, isA[*foreignError]},
@@ -139,7 +141,9 @@ var errorKinds = []struct {
 	{metrics.ErrorObjectTaken, func(err error) bool { return isA[*secretTakenError](err) || isA[*objectTakenError](err) }},
 	{metrics.ErrorHeld, isA[*heldError]},
 	{metrics.ErrorDeletion, func(err error) bool { return isA[*policyError](err) || isA[*pausedError](err) }},
-	{metrics.ErrorKubernetes, func(err error) bool { return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown }},
+	// Whatever keeps Cloudflare from being reached is a [provider.UnavailableError],
+	// so that any other URL is one of the API server.
+	{metrics.ErrorKubernetes, func(err error) bool { return isA[*apierrors.StatusError](err) || isA[*url.Error](err) }},
 }
 
 func isA[E error](err error) bool {

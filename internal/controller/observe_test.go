@@ -3,9 +3,14 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	goToken "go/token"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -232,6 +237,7 @@ func TestOthersHaveNoSeries(t *testing.T) {
 }
 
 func TestErrorKinds(t *testing.T) {
+	seen := map[string]bool{}
 	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "gateways"}, "shared")
 	for kind, all := range map[metrics.ErrorKind][]error{
 		metrics.ErrorUnauthorized:    {provider.ErrUnauthorized},
@@ -240,6 +246,7 @@ func TestErrorKinds(t *testing.T) {
 		metrics.ErrorInvalid:         {&provider.InvalidError{}},
 		metrics.ErrorNotFound:        {provider.ErrNotFound, &missingError{}},
 		metrics.ErrorConnected:       {provider.ErrConnected},
+		metrics.ErrorLocal:           {&localError{}, provider.ErrLocallyManaged},
 		metrics.ErrorCredentials:     {&credentialsError{}},
 		metrics.ErrorDriftFight:      {&contestedError{}},
 		metrics.ErrorForeignDocument: {&foreignError{}},
@@ -247,15 +254,40 @@ func TestErrorKinds(t *testing.T) {
 		metrics.ErrorObjectTaken:     {&secretTakenError{}, &objectTakenError{}},
 		metrics.ErrorHeld:            {&heldError{}},
 		metrics.ErrorDeletion:        {&policyError{}, &pausedError{}},
-		metrics.ErrorKubernetes:      {missing},
+		metrics.ErrorKubernetes:      {missing, &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}},
 		metrics.ErrorOther:           {errors.New("anything else")},
 	} {
 		for _, err := range all {
 			if got := errorKind(fmt.Errorf("doing something: %w", err)); got != kind {
 				t.Errorf("%T is of the kind %s, want %s", err, got, kind)
 			}
+			seen[fmt.Sprintf("%T", err)] = true
 		}
 	}
+	for _, name := range errorsForPersons(t) {
+		if !seen["*controller."+name] {
+			t.Errorf("%s is in no kind here", name)
+		}
+	}
+}
+
+// errorsForPersons returns the names of the types that are a personError.
+func errorsForPersons(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(goToken.NewFileSet(), "fault.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, declaration := range file.Decls {
+		if f, ok := declaration.(*ast.FuncDecl); ok && f.Name.Name == "askPerson" {
+			names = append(names, f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("none are found")
+	}
+	return names
 }
 
 func condition[T ~string](kind T, status bool) metav1.Condition {

@@ -229,7 +229,7 @@ func (m *Metrics) know(name types.NamespacedName) {
 		return
 	}
 	for _, c := range m.counted {
-		if c.ofGateway() {
+		if c.of(labelNamespace) {
 			c.beginAll(name.Namespace, name.Name)
 		}
 	}

@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
 var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
-// record says something of everything.
+// record says something of everything, but for calls of a provider.
 func record(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
 	m.Stands(name, metrics.Gateway{
@@ -78,7 +79,9 @@ func labelText(metric *dto.Metric) string {
 // Names follow Prometheus' own rules, and what is exported is what is defined.
 func TestNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	record(metrics.New(registry), shared)
+	m := metrics.New(registry)
+	record(m, shared)
+	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
@@ -151,7 +154,9 @@ func TestLabels(t *testing.T) {
 // Every value that is exported has its explanation in the definition.
 func TestValuesAreDefined(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	record(metrics.New(registry), shared)
+	m := metrics.New(registry)
+	record(m, shared)
+	m.Meter(fake.New(), "west")
 	for _, family := range gather(t, registry) {
 		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })
 		for _, metric := range family.GetMetric() {
@@ -247,12 +252,13 @@ func TestCountersBeginAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.Stands(shared, metrics.Gateway{})
+	m.Meter(fake.New(), "west")
 	all := seriesOf(t, registry)
 	for _, want := range []string{
 		"tunnel_gateway_drift_fights_total{gateway=shared,gateway_namespace=platform}",
 		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,kind=unauthorized}",
-		"tunnel_gateway_provider_calls_total{operation=write_configuration,result=rate_limited}",
-		"tunnel_gateway_rate_budget_wait_seconds{priority=change,wait=queue}",
+		"tunnel_gateway_provider_calls_total{account=west,operation=write_configuration,result=rate_limited}",
+		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=change,wait=queue}",
 	} {
 		if !slices.Contains(all, want) {
 			t.Errorf("there is no %s", want)
