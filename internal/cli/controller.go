@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -81,7 +80,6 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Info("traces are not sent", "cause", err.Error()) }))
 	kube, err := restConfig(c.Kubernetes)
 	if err != nil {
 		return err
@@ -97,7 +95,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	tracer, flush, err := tracing.Start(ctx, c.Serving.TracingEndpoint, version)
+	tracer, flush, err := tracing.Start(ctx, logger, c.Serving.TracingEndpoint, version)
 	if err != nil {
 		return err
 	}

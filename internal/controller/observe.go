@@ -224,3 +224,13 @@ func pushError(push gateway.Push, failures []error) error {
 	}
 	return nil
 }
+
+// pushed says how far a push came, which need not be an error, and when it goes on.
+func pushed(push gateway.Push, again time.Duration) []attribute.KeyValue {
+	state := map[gateway.PushState]string{
+		gateway.PushOutstanding: "outstanding", gateway.PushFailed: "failed", gateway.PushSucceeded: "succeeded",
+	}[push.State]
+	return []attribute.KeyValue{
+		attribute.String("push.state", state), attribute.String("push.message", push.Message), attribute.String("push.again", again.String()),
+	}
+}

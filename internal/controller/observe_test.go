@@ -374,6 +374,24 @@ func TestSpansOfAFailure(t *testing.T) {
 	}
 }
 
+// A push that is put off did not fail, and did not succeed either.
+func TestSpanOfAPushThatIsPutOff(t *testing.T) {
+	o := observe(t)
+	o.cloud.Fail(fakeprovider.OpConfigure, limited(time.Minute))
+	o.pass()
+	for _, span := range o.spans.GetSpans() {
+		attributes := attributesOf(span)
+		if span.Name == "push" && (attributes["push.state"] != "outstanding" || attributes["push.again"] != "1m0s" ||
+			!strings.Contains(attributes["push.message"], "admits no more requests")) {
+			t.Errorf("the push has %v", attributes)
+		}
+	}
+	o.wantSpans("reconcile", "load", "build", "push", "report")
+	if failed := o.failedSpans(); len(failed) > 0 {
+		t.Errorf("errors of spans: %v", failed)
+	}
+}
+
 func attributesOf(span tracetest.SpanStub) map[string]string {
 	attributes := map[string]string{}
 	for _, a := range span.Attributes {

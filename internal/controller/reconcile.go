@@ -174,8 +174,8 @@ func (r *reconciler) push(
 		}
 		o = <-done
 	}
-	end(pushError(o.push, t.happened.failures), attribute.String("tunnel.id", string(t.record.Tunnel)),
-		attribute.Int("tunnel.pushes", len(t.happened.pushed)))
+	end(pushError(o.push, t.happened.failures), append(pushed(o.push, o.again), attribute.String("tunnel.id", string(t.record.Tunnel)),
+		attribute.Int("tunnel.pushes", len(t.happened.pushed)))...)
 	return o.push, o.again
 }
 
