@@ -22,7 +22,8 @@ FUZZTIME ?= 3s
 # Every single result, for whoever wants to count them.
 export TEST_RESULTS ?= bin/test-results.json
 # Modules of their own, whose dependencies are none of the product's business.
-MODULES := $(patsubst %/go.mod,%,$(sort $(shell find test -name go.mod)))
+# The build of the image has none.
+MODULES := $(patsubst %/go.mod,%,$(sort $(if $(wildcard test),$(shell find test -name go.mod))))
 # Those of them with code of ours: the others only name programs and versions.
 CODE_MODULES := $(foreach module,$(MODULES),$(if $(wildcard $(module)/*.go),$(module)))
 # Those that test the controller beside programs that users have.
@@ -112,10 +113,12 @@ lint: tools ## Check formatting and the house rules
 	done
 
 .PHONY: verify
-verify: lint ## Check all that lint checks, generated files, go.mod files, dead code and vulnerabilities
+verify: lint ## Check all that lint checks, generated files, documentation, go.mod files, dead code and vulnerabilities
 	@.ci/check-generated
 	@echo "==> checking that go.mod and go.sum are tidy"
 	@for module in . $(MODULES); do go mod tidy -C $$module -diff; done
+	@echo "==> checking the links and commands of the documentation"
+	@go test -C test/docs -count 1 ./...
 	@.ci/check-dead-code
 	@.ci/check-vulnerabilities
 

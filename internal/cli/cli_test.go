@@ -10,12 +10,12 @@ func TestHelp(t *testing.T) {
 		arguments []string
 		want      []string
 	}{
-		"of the program": {[]string{"--help"}, []string{"controller", "plan", "version"}},
+		"of the program": {[]string{"--help"}, []string{"controller", "plan", "version", "completion"}},
 		"of controller": {[]string{"controller", "--help"}, []string{
 			"Each flag can be given in the environment", "\nCloudflare:\n", "\nGateways:\n", "\nKubernetes:\n", "\nEndpoints and log:\n",
 			"--cloudflare-api-token", "[CLOUDFLARE_API_TOKEN]", "--cluster-id", "[TUNNEL_GATEWAY_CLUSTER_ID]", "--leader-election",
 		}},
-		"of plan": {[]string{"plan", "--help"}, []string{"--filename", "--output", "--cluster-domain", "--strict", "--namespace", "Exit status"}},
+		"of plan": {[]string{"plan", "--help"}, []string{"--filename", "--output", "--cluster-domain", "--strict", "--namespace", "--context", "--kubeconfig", "--gateway", "--diff", "--color", "Cloudflare Tunnel: Read", "[CLOUDFLARE_API_TOKEN]", "Exit status", "\n  tunnel-gateway plan -f gateway.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := wantStdout(t, "", test.arguments...)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/pprof" // #nosec G108 -- what it registers by itself is not served
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -18,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +28,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tracing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -66,9 +65,11 @@ in brackets; a flag goes before its variable.`,
 		cmd.Flags().AddFlagSet(group.Flags)
 	}
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprint(cmd.OutOrStderr(), config.Usage("tunnel-gateway controller [flags]", groups))
+		_, err := fmt.Fprint(cmd.OutOrStderr(), config.Usage(cmd.UseLine(), groups))
 		return err
 	})
+	complete(cmd, "log-level", cobra.FixedCompletions(config.LogLevels, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "log-format", cobra.FixedCompletions(config.LogFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -80,7 +81,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	kube, err := restConfig(c.Kubernetes)
+	kube, err := restConfig(clientConfig(c.Kubernetes.Kubeconfig, ""), c.Kubernetes.QPS, c.Kubernetes.Burst)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func options(c *config.Config, clusterID string, recorded *metrics.Metrics, trac
 		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
 		ClusterDomain:  c.Gateway.ClusterDomain,
 		ClusterID:      clusterID,
-		Account:        account(c.Cloudflare),
+		Account:        defaultCredentials(c.Cloudflare),
 		Open: func(id, token string) (provider.Provider, error) {
 			p, err := cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL})
 			if err != nil {
@@ -140,12 +141,12 @@ func endTraces(logger logr.Logger, flush func() error) {
 	}
 }
 
-// account says where tunnels are by default. A validated configuration has one source
-// of the API token.
-func account(c config.Cloudflare) controller.Account {
+// defaultCredentials say where tunnels are by default. A validated
+// configuration has one source of the API token.
+func defaultCredentials(c config.Cloudflare) credentials.Default {
 	namespace, name, _ := strings.Cut(c.APITokenSecret, "/")
-	return controller.Account{
-		ID: c.AccountID, Token: string(c.APIToken), TokenSecret: types.NamespacedName{Namespace: namespace, Name: name},
+	return credentials.Default{
+		Account: c.AccountID, Token: string(c.APIToken), Secret: types.NamespacedName{Namespace: namespace, Name: name},
 	}
 }
 
@@ -161,7 +162,7 @@ func newManager(kube *rest.Config, c *config.Config, logger logr.Logger) (manage
 		HealthProbeBindAddress:        c.Serving.HealthAddress,
 		// Secrets are read one by one and not cached.
 		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		NewCache: controller.NewCache(c.Kubernetes.Namespaces, account(c.Cloudflare).TokenSecret),
+		NewCache: controller.NewCache(c.Kubernetes.Namespaces, defaultCredentials(c.Cloudflare).Secret),
 	})
 	if err != nil {
 		return nil, err
@@ -185,24 +186,6 @@ func metricsOptions(s config.Serving) metricsserver.Options {
 		}
 	}
 	return o
-}
-
-func restConfig(k config.Kubernetes) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	switch files := filepath.SplitList(k.Kubeconfig); len(files) {
-	case 0:
-	case 1:
-		rules.ExplicitPath = files[0] // one that is missing is an error
-	default:
-		rules.Precedence = files
-	}
-	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server (see --kubeconfig): %w", err)
-	}
-	c.QPS, c.Burst = k.QPS, k.Burst
-	c.UserAgent = "tunnel-gateway/" + version
-	return c, nil
 }
 
 // clusterID returns what the names of this cluster's tunnels begin with.

@@ -2,114 +2,210 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 type planOptions struct {
 	paths         []string
 	namespace     string
+	kubeconfig    string
+	context       string
+	gateway       string
 	output        string
 	why           string
 	strict        bool
 	clusterDomain string
 	controller    string
+	diff          diffOptions
 }
 
-func planCommand() *cobra.Command {
+func planCommand(program string) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
-		Use:   "plan -f FILE|DIR|- ...",
-		Short: "Show what the controller would do with manifests, without a cluster",
-		Long: `Reads manifests and shows the effective hostname table of each Gateway, the
-ingress rules of its tunnel and the status of every object, as they are when
-the push succeeds. Kinds that are not read are skipped and counted. Of a
-directory its own files are read, not those of its subdirectories.
+		Use:   "plan",
+		Short: "Show what the controller would do, with a cluster, with manifests, or with both",
+		Long: `Shows the effective hostname table of each Gateway, the ingress rules of its
+tunnel and the status of every object, as they are when the push succeeds.
+Nothing is written anywhere.
 
-Without a GatewayClass among the manifests, Gateways of the class ` + config.DefaultClassName + `
-are planned.
+  plan                         of what the cluster holds
+  plan -f FILE                 of manifests; no cluster is read
+  plan -f FILE --context NAME  of what the cluster would hold if the manifests
+                               were applied; the same with --kubeconfig
 
-Exit status: 0; 1 when a manifest is not valid; 2 with --strict when a
-condition is not in its good state.`,
-		Example: `  tunnel-gateway plan -f gateway.yaml -f teams/
-  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,endpointslices,namespaces,secrets,tunnelconfigurations -A -o yaml | tunnel-gateway plan -f - -o json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+The cluster is the one that kubectl would use. Of manifests, kinds that are not
+read are skipped and counted, and of a directory its own files are read, not
+those of its subdirectories. Without a cluster and without a GatewayClass among
+the manifests, Gateways of the class ` + config.DefaultClassName + ` are planned.
+
+With --diff the documents are compared with those that the tunnels hold at
+Cloudflare now. A token with the permission Cloudflare Tunnel: Read will do. A
+flag that has a variable in brackets can be given in the environment instead.
+
+Exit status: 0; 1 when something cannot be read or a manifest is not valid; 2
+with --strict when a condition is not in its good state; 3 with --diff when a
+push would change a tunnel.`,
+		Example: strings.ReplaceAll(`  PROGRAM plan
+  PROGRAM plan --context production --gateway platform/shared
+  PROGRAM plan -f gateway.yaml -f teams/
+  PROGRAM plan -f teams/ --context production
+  PROGRAM plan -f teams/ --context production --diff
+  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,endpointslices,namespaces,secrets,tunnelconfigurations -A -o yaml | PROGRAM plan -f - -o json`, "PROGRAM", program),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory of manifests, or - for standard input; may be repeated")
-	f.StringVar(&o.namespace, "namespace", "default", "`namespace` of objects that name none")
-	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, yaml or json")
+	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests that name none (default that of the context where a cluster is read, or else default)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server (default that of $KUBECONFIG, then ~/.kube/config, then the cluster that this runs in)")
+	f.StringVar(&o.context, "context", "", "`name` of the context in the kubeconfig (default the current one)")
+	f.StringVar(&o.gateway, "gateway", "", "show one Gateway only, by its `namespace/name`")
+	f.StringVarP(&o.output, "output", "o", "table", "`format`: "+strings.Join(planFormats, ", "))
 	f.StringVar(&o.why, "why", "", "show instead what becomes of a `request`, HOST[/PATH]: its listeners, its rule, and what that beats")
 	f.BoolVar(&o.strict, "strict", false, "end with status 2 when a condition is not in its good state")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "`name` of the controller in GatewayClasses")
-	_ = cmd.MarkFlagRequired("filename") // fails only for a flag that does not exist
+	o.diff.addFlags(f)
+	complete(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "context", o.completeContexts)
+	complete(cmd, "gateway", o.completeGateways)
+	cmd.MarkFlagsMutuallyExclusive("why", "diff")
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // fails only for a flag that does not exist
 	return cmd
 }
 
 func (o *planOptions) run(cmd *cobra.Command) error {
-	write, err := planWriter(o.output)
-	request, badRequest := o.request()
-	if err := errors.Join(err, badRequest, o.validate()); err != nil {
+	show, err := o.printer(cmd.OutOrStdout())
+	if err := errors.Join(err, o.validate(), o.diff.complete()); err != nil {
 		return err
 	}
 	// The program ends in a moment, and time is dearer to it than memory.
 	debug.SetGCPercent(400)
-	controller := gatewayv1.GatewayController(o.controller)
-	files, err := state.FromFiles(o.paths, manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin()}, controller, config.DefaultClassName)
+	line := progress.New(cmd.ErrOrStderr())
+	source, err := o.read(cmd, line)
 	if err != nil {
 		return err
 	}
-	made, err := plan.Make(cmd.Context(), files, gateway.Options{ControllerName: controller, ClusterDomain: o.clusterDomain}, time.Now())
+	made, err := o.make(cmd.Context(), source, line)
 	if err != nil {
 		return err
+	}
+	var unread error
+	if o.diff.wanted {
+		unread = o.diff.compare(cmd.Context(), made, source, line)
 	}
 	// Printed as a whole or not at all.
 	var out bytes.Buffer
-	var shown printable = made
-	if request != nil {
-		shown = made.Why(*request)
-	}
-	if err := write(&out, shown); err != nil {
+	if err := show(&out, made); err != nil {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
-	for _, skipped := range files.Skipped {
-		fmt.Fprintf(cmd.ErrOrStderr(), "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
-	}
+	warn(cmd.ErrOrStderr(), source)
 	if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
-	if o.strict && !made.Good() {
+	return o.verdict(made, unread)
+}
+
+// verdict is what the exit status says of a plan that was printed.
+func (o *planOptions) verdict(made *plan.Plan, unread error) error {
+	switch {
+	case unread != nil:
+		return unread
+	case o.strict && !made.Good():
 		return errNotGood
+	case made.Different():
+		return errDifferent
 	}
 	return nil
 }
 
-// request returns what --why asks for, or nil when it asks for nothing.
-func (o *planOptions) request() (*gateway.Request, error) {
-	if o.why == "" {
-		return nil, nil //nolint:nilnil // neither is there
+// live reports whether a cluster is read.
+func (o *planOptions) live() bool { return len(o.paths) == 0 || o.kubeconfig != "" || o.context != "" }
+
+// read reads what there is to plan.
+func (o *planOptions) read(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
+	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin()}
+	if !o.live() {
+		return state.FromFiles(o.paths, manifests, gatewayv1.GatewayController(o.controller), config.DefaultClassName)
 	}
-	request, err := gateway.ParseRequest(o.why)
+	cluster, err := o.cluster(line.Step)
+	if errors.Is(err, errNoCluster) {
+		return nil, fmt.Errorf("%w; or plan manifests alone, with --filename", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("--why %w", err)
+		return nil, err
 	}
-	return &request, nil
+	if o.namespace == "" {
+		if manifests.Namespace, _, err = clientConfig(o.kubeconfig, o.context).Namespace(); err != nil {
+			return nil, fmt.Errorf("reading the namespace of the context: %w", err)
+		}
+	}
+	done := line.Step("looking which CRDs the cluster has")
+	err = controller.CheckCRDs(cmd.Context(), cluster.Live)
+	done()
+	// Few people may look at CRDs. A kind that is missing shows all the same.
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	return state.FromCluster(cmd.Context(), cluster, o.paths, manifests)
+}
+
+// cluster returns the cluster of the flags.
+func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
+	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 200, 400)
+	if err != nil {
+		return state.Cluster{}, err
+	}
+	c.WarningHandler = rest.NoWarnings{} // about versions of kinds: nothing that a user could change
+	live, err := state.Connect(c)
+	if err != nil {
+		return state.Cluster{}, err
+	}
+	return state.Cluster{Live: live, ControllerName: gatewayv1.GatewayController(o.controller), Step: step}, nil
+}
+
+// make makes the plan, of one Gateway where the flags say so.
+func (o *planOptions) make(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
+	defer line.Step("building the plan")()
+	decisions := gateway.Options{ControllerName: gatewayv1.GatewayController(o.controller), ClusterDomain: o.clusterDomain}
+	made, err := plan.Make(ctx, source, decisions, time.Now())
+	if err != nil || o.gateway == "" {
+		return made, err
+	}
+	namespace, name, _ := strings.Cut(o.gateway, "/")
+	return made, made.Only(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// warn says what the plan leaves open.
+func warn(w io.Writer, source *state.Source) {
+	for _, skipped := range source.Skipped {
+		fmt.Fprintf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
+	}
+	for _, secret := range source.Certificates.Forbidden() {
+		fmt.Fprintf(w, "warning: the permission to get the Secret %s is missing, so its certificate is taken for valid\n", secret)
+	}
 }
 
 // validate returns all that is wrong with the flags, by name.
@@ -122,34 +218,15 @@ func (o *planOptions) validate() error {
 	}
 	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
 	check("controller-name", config.CheckControllerName(o.controller))
-	check("namespace", config.CheckNamespace(o.namespace))
-	return errors.Join(errs...)
-}
-
-// printable is what plan prints.
-type printable interface{ WriteTable(w io.Writer) error }
-
-// planWriter returns how something is printed in a format.
-func planWriter(format string) (func(io.Writer, printable) error, error) {
-	switch format {
-	case "table":
-		return func(w io.Writer, p printable) error { return p.WriteTable(w) }, nil
-	case "json":
-		return func(w io.Writer, p printable) error {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			encoder.SetEscapeHTML(false)
-			return encoder.Encode(p)
-		}, nil
-	case "yaml":
-		return func(w io.Writer, p printable) error {
-			text, err := yaml.Marshal(p)
-			if err == nil {
-				_, err = w.Write(text)
-			}
-			return err
-		}, nil
+	switch {
+	case o.namespace == "":
+	case len(o.paths) == 0:
+		check("namespace", errors.New("is for the manifests of --filename, of which there are none; all namespaces of the cluster are read"))
 	default:
-		return nil, fmt.Errorf("--output %q is none of table, yaml, json", format)
+		check("namespace", config.CheckNamespace(o.namespace))
 	}
+	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "") {
+		check("gateway", fmt.Errorf("%q is not of the form namespace/name", o.gateway))
+	}
+	return errors.Join(errs...)
 }

@@ -31,7 +31,7 @@ type outcome struct {
 func run(t *testing.T, stdin string, arguments ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	status := cli.Run(t.Context(), arguments, cli.Streams{In: strings.NewReader(stdin), Out: &stdout, Err: &stderr})
+	status := cli.Run(t.Context(), append([]string{"bin/tunnel-gateway"}, arguments...), cli.Streams{In: strings.NewReader(stdin), Out: &stdout, Err: &stderr})
 	return outcome{status, stdout.String(), stderr.String()}
 }
 
@@ -207,8 +207,32 @@ func TestPlanStrict(t *testing.T) {
 	}
 }
 
+// withoutCluster hides the clusters of whoever runs the tests.
+func withoutCluster(t *testing.T) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+}
+
+// Manifests alone are planned without a look at any cluster.
+func TestPlanOfManifestsReadsNoKubeconfig(t *testing.T) {
+	t.Setenv("KUBECONFIG", write(t, filepath.Join(t.TempDir(), "broken"), "{"))
+	wantStdout(t, gatewayManifest, "plan", "-f", "-")
+}
+
+func TestPlanOfOneGateway(t *testing.T) {
+	other := strings.NewReplacer("name: shared", "name: other", "a.example.com", "b.example.com").Replace(gatewayManifest)
+	all := strings.Join([]string{gatewayManifest, other, routeManifest, serviceManifest}, "---\n")
+	got := wantStdout(t, all, "plan", "-f", "-", "-o", "json", "--gateway", "default/shared")
+	want := wantStdout(t, strings.Join([]string{gatewayManifest, routeManifest, serviceManifest}, "---\n"), "plan", "-f", "-", "-o", "json")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the plan differs from one without the other Gateway (-want +got):\n%s", diff)
+	}
+}
+
 // Nothing is half-printed on an error, and the error says what and where.
 func TestPlanErrors(t *testing.T) {
+	withoutCluster(t)
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
 	if err := os.Mkdir(empty, 0o750); err != nil {
@@ -220,15 +244,21 @@ func TestPlanErrors(t *testing.T) {
 		arguments []string
 		want      []string
 	}{
-		"no manifests":        {arguments: nil, want: []string{"filename"}},
-		"no such file":        {arguments: []string{"-f", "no-such-file.yaml"}, want: []string{"no-such-file.yaml"}},
-		"an empty directory":  {arguments: []string{"-f", empty}, want: []string{empty}},
-		"an unknown format":   {arguments: []string{"-f", samples, "-o", "xml"}, want: []string{"--output", `"xml"`, "table, yaml, json"}},
-		"an unknown flag":     {arguments: []string{"-f", samples, "--colour"}, want: []string{"--colour"}},
-		"an argument":         {arguments: []string{samples}, want: []string{samples}},
-		"not YAML":            {stdin: gatewayManifest + "---\n{", arguments: []string{"-f", "-"}, want: []string{"stdin", "document 2"}},
-		"an unknown field":    {arguments: []string{"-f", broken}, want: []string{broken, "document 2", "spec.listeners[0].colour"}},
-		"a value not allowed": {stdin: strings.Replace(gatewayManifest, "port: 80", "port: 0", 1), arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners[0].port"}},
+		"no manifests and no cluster": {arguments: nil, want: []string{"--kubeconfig", "--filename"}},
+		"no such kubeconfig":          {arguments: []string{"--kubeconfig", "no-such-kubeconfig"}, want: []string{"no-such-kubeconfig"}},
+		"no such context":             {arguments: []string{"-f", samples, "--context", "production"}, want: []string{`"production"`, "--kubeconfig"}},
+		"a namespace of no manifests": {arguments: []string{"--namespace", "team"}, want: []string{"--namespace", "--filename"}},
+		"not the name of a Gateway":   {arguments: []string{"-f", samples, "--gateway", "shared"}, want: []string{"--gateway", `"shared"`, "namespace/name"}},
+		"half the name of a Gateway":  {arguments: []string{"-f", samples, "--gateway", "platform/"}, want: []string{"--gateway", "namespace/name"}},
+		"no such Gateway":             {arguments: []string{"-f", samples, "--gateway", "platform/none"}, want: []string{"platform/none", "does not exist", "platform/shared"}},
+		"no such file":                {arguments: []string{"-f", "no-such-file.yaml"}, want: []string{"no-such-file.yaml"}},
+		"an empty directory":          {arguments: []string{"-f", empty}, want: []string{empty}},
+		"an unknown format":           {arguments: []string{"-f", samples, "-o", "xml"}, want: []string{"--output", `"xml"`, "table, yaml, json"}},
+		"an unknown flag":             {arguments: []string{"-f", samples, "--colour"}, want: []string{"--colour"}},
+		"an argument":                 {arguments: []string{samples}, want: []string{samples}},
+		"not YAML":                    {stdin: gatewayManifest + "---\n{", arguments: []string{"-f", "-"}, want: []string{"stdin", "document 2"}},
+		"an unknown field":            {arguments: []string{"-f", broken}, want: []string{broken, "document 2", "spec.listeners[0].colour"}},
+		"a value not allowed":         {stdin: strings.Replace(gatewayManifest, "port: 80", "port: 0", 1), arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners[0].port"}},
 		"a broken rule of the API": {stdin: strings.Replace(gatewayManifest, "[{name: a,", "[{name: b, hostname: a.example.com, port: 80, protocol: HTTP}, {name: a,", 1),
 			arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners"}},
 		"the same object twice": {stdin: gatewayManifest + "---\n" + gatewayManifest, arguments: []string{"-f", "-"}, want: []string{"document 2", "Gateway default/shared"}},
@@ -260,7 +290,7 @@ func (errWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 func TestPlanSaysThatItCouldNotPrint(t *testing.T) {
 	var stderr bytes.Buffer
-	status := cli.Run(t.Context(), []string{"plan", "-f", samples}, cli.Streams{In: strings.NewReader(""), Out: errWriter{}, Err: &stderr})
+	status := cli.Run(t.Context(), []string{"tunnel-gateway", "plan", "-f", samples}, cli.Streams{In: strings.NewReader(""), Out: errWriter{}, Err: &stderr})
 	if status != 1 || !strings.Contains(stderr.String(), "printing the plan") {
 		t.Errorf("status %d, stderr %q", status, stderr.String())
 	}

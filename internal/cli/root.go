@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -19,10 +21,15 @@ const (
 	// exitNotGood: plan --strict found a condition that is not in its good
 	// state.
 	exitNotGood = 2
+	// exitDifferent: plan --diff found that a push would change a tunnel.
+	exitDifferent = 3
 )
 
 // errNotGood makes plan --strict end with exitNotGood.
 var errNotGood = errors.New("a condition is not in its good state")
+
+// errDifferent makes plan --diff end with exitDifferent.
+var errDifferent = errors.New("a push would change a tunnel")
 
 // Streams are where a command reads from and writes to.
 type Streams struct {
@@ -30,17 +37,20 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Run carries out the command that the arguments name, and returns the exit
-// status.
+// Run carries out the command that args name, which are those of the process
+// with the program's own name first, and returns the exit status.
 func Run(ctx context.Context, args []string, s Streams) int {
+	name := filepath.Base(args[0])
+	program := called(name)
 	root := &cobra.Command{
-		Use:           "tunnel-gateway",
+		Use:           name,
 		Short:         "Gateway API for Cloudflare Tunnel: teams add their own hostnames to a shared Gateway",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: program},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(controllerCommand(), planCommand(), versionCommand())
-	root.SetArgs(args)
+	root.AddCommand(controllerCommand(), planCommand(program), versionCommand())
+	root.SetArgs(args[1:])
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -50,8 +60,19 @@ func Run(ctx context.Context, args []string, s Streams) int {
 		return exitOK
 	case errors.Is(err, errNotGood):
 		return exitNotGood
+	case errors.Is(err, errDifferent):
+		return exitDifferent
 	default:
-		fmt.Fprintf(s.Err, "tunnel-gateway: %v\n", err)
+		fmt.Fprintf(s.Err, "%s: %v\n", program, err)
 		return exitFailure
 	}
+}
+
+// called returns how people call the program: by the name of its file, unless
+// kubectl runs it as a plugin.
+func called(name string) string {
+	if plugin, ok := strings.CutPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-"); ok {
+		return "kubectl " + plugin
+	}
+	return name
 }

@@ -115,6 +115,16 @@ func (c *Cloudflare) validate() error {
 	if c.AccountID == "" && c.HasDefault() {
 		errs = append(errs, required("cloudflare-account-id", "the account that the API token is for"))
 	}
+	if c.HasDefault() && c.APIToken == "" && c.APITokenSecret == "" {
+		errs = append(errs, required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit; or name the Secret that has it, with --cloudflare-api-token-secret"))
+	}
+	return errors.Join(append(errs, c.CheckForm())...)
+}
+
+// CheckForm returns what is wrong with those settings that are given; it asks
+// for none.
+func (c *Cloudflare) CheckForm() error {
+	var errs []error
 	if c.AccountID != "" && !word.MatchString(c.AccountID) {
 		errs = append(errs, invalid("cloudflare-account-id", fmt.Sprintf("has characters that no account ID has: %q", c.AccountID)))
 	}
@@ -137,13 +147,9 @@ func (c *Cloudflare) HasDefault() bool {
 	return c.AccountID != "" || c.APIToken != "" || c.APITokenSecret != ""
 }
 
-// checkTokenSource wants exactly one of two, where there is an account at all.
+// checkTokenSource wants at most one of two.
 func (c *Cloudflare) checkTokenSource() error {
 	switch {
-	case !c.HasDefault():
-		return nil
-	case c.APIToken == "" && c.APITokenSecret == "":
-		return required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit; or name the Secret that has it, with --cloudflare-api-token-secret")
 	case c.APIToken != "" && c.APITokenSecret != "":
 		return invalid("cloudflare-api-token-secret", "cannot be given together with --cloudflare-api-token (or "+EnvName("cloudflare-api-token")+")")
 	case c.APITokenSecret == "":

@@ -18,22 +18,24 @@ type Group struct {
 // Flags returns the flags that set c, with their defaults.
 func (c *Config) Flags() []Group {
 	return []Group{
-		{"Cloudflare", c.Cloudflare.flags()},
+		c.Cloudflare.Flags("Edit"),
 		{"Gateways", c.Gateway.flags()},
 		{"Kubernetes", c.Kubernetes.flags()},
 		{"Endpoints and log", c.Serving.flags()},
 	}
 }
 
-func (c *Cloudflare) flags() *pflag.FlagSet {
+// Flags returns the flags that set c. permission is what the API token has to
+// have of "Cloudflare Tunnel": Edit, or Read where nothing is written.
+func (c *Cloudflare) Flags(permission string) Group {
 	f := pflag.NewFlagSet("cloudflare", pflag.ContinueOnError)
 	f.StringVar(&c.AccountID, "cloudflare-account-id", "", "`ID` of the account that owns the tunnels, unless the TunnelConfiguration of a class names one")
 	f.Var((*secretValue)(&c.APIToken), "cloudflare-api-token",
-		"`token` with the permission Cloudflare Tunnel: Edit of the account (this or the next, if there is an account ID); prefer the environment, where other users of the machine do not see it")
+		"`token` with the permission Cloudflare Tunnel: "+permission+" of the account (this or the next, if there is an account ID); prefer the environment, where other users of the machine do not see it")
 	f.StringVar(&c.APITokenSecret, "cloudflare-api-token-secret", "",
 		"`namespace/name` of a Secret that has the token under the key token; a new token is used at once, and the Secret is kept from deletion while a tunnel needs it")
 	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", "`URL` of the API with its version, for a proxy or a simulator (default Cloudflare's own)")
-	return f
+	return Group{"Cloudflare", f}
 }
 
 func (g *Gateway) flags() *pflag.FlagSet {

@@ -2,40 +2,18 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"errors"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
-
-// Account is the Cloudflare account in which tunnels are, and the API token for
-// it, unless the TunnelConfiguration of a class names others.
-type Account struct {
-	ID string
-	// Token is the API token, unless TokenSecret says where to find it.
-	Token string
-	// TokenSecret names the Secret that holds the API token under the key
-	// [TokenKey]. A new token there is used at once.
-	TokenSecret types.NamespacedName
-}
-
-// tokenSource is where an account and its API token come from.
-type tokenSource struct {
-	account string
-	token   string // when it is in no Secret
-	secret  types.NamespacedName
-	key     string
-}
 
 // account is a Cloudflare account that can be worked on.
 type account struct {
@@ -45,13 +23,13 @@ type account struct {
 
 // accounts opens the accounts of Gateways, and again when a token has changed.
 type accounts struct {
-	flags    Account
+	flags    credentials.Default
 	open     func(account, token string) (provider.Provider, error)
 	metadata client.Reader
 	live     client.Reader
 
 	mu     sync.Mutex
-	opened map[tokenSource]*opened
+	opened map[credentials.Source]*opened
 	uses   int
 	// secrets are those that were asked for a token.
 	secrets map[types.NamespacedName]bool
@@ -72,22 +50,6 @@ type opened struct {
 	used    int // when, as a count: the latest is the one to trust
 }
 
-// sourceOf returns where the account of a Gateway comes from. Settings that are
-// not known are those of a class without any.
-func (a *accounts) sourceOf(settings *gateway.Settings) tokenSource {
-	from := tokenSource{account: a.flags.ID, token: a.flags.Token, secret: a.flags.TokenSecret, key: TokenKey}
-	if settings == nil || settings.Spec.Account == nil {
-		return from
-	}
-	own := settings.Spec.Account
-	from.account = ptr.Deref(own.AccountID, from.account)
-	if ref := own.APITokenSecretRef; ref != nil {
-		from.token, from.key = "", ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey)
-		from.secret = types.NamespacedName{Namespace: settings.AccountNamespace, Name: ref.Name}
-	}
-	return from
-}
-
 // recorded returns an account that was opened, for a Gateway whose settings are
 // not known any more.
 func (a *accounts) recorded(id string) (account, bool) {
@@ -101,9 +63,9 @@ func (a *accounts) recorded(id string) (account, bool) {
 
 // of returns the account of a Gateway, with the token as it is now.
 func (a *accounts) of(ctx context.Context, settings *gateway.Settings) (account, error) {
-	from := a.sourceOf(settings)
-	if from.account == "" || from.token == "" && from.secret.Name == "" {
-		return account{}, &credentialsError{why: "there is none, or no account ID; give them to the controller as flags, or in spec.account of the GatewayClass's TunnelConfiguration"}
+	from := a.flags.Of(settings)
+	if from.Account == "" || !from.HasToken() {
+		return account{}, &credentialsError{credentials.TokenError{Why: "there is none, or no account ID; give them to the controller as flags, or in spec.account of the GatewayClass's TunnelConfiguration"}}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,25 +73,28 @@ func (a *accounts) of(ctx context.Context, settings *gateway.Settings) (account,
 	if a.uses++; known != nil {
 		known.used = a.uses
 	}
-	if from.secret.Name != "" {
+	if from.Secret.Name != "" {
 		return a.fromSecret(ctx, from, known)
 	}
 	if known != nil {
 		return known.account, nil
 	}
-	return a.renew(from, from.token, "")
+	return a.renew(from, from.Token, "")
 }
 
 // fromSecret returns the account with the token that the Secret has now.
-func (a *accounts) fromSecret(ctx context.Context, from tokenSource, known *opened) (account, error) {
-	a.secrets[from.secret] = true
-	cached := secretMetadata(from.secret)
-	err := a.metadata.Get(ctx, from.secret, cached)
+func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, known *opened) (account, error) {
+	a.secrets[from.Secret] = true
+	cached := secretMetadata(from.Secret)
+	err := a.metadata.Get(ctx, from.Secret, cached)
 	if err == nil && known != nil && cached.ResourceVersion == known.version {
 		return known.account, nil
 	}
-	token, version, err := a.read(ctx, from)
+	token, version, err := from.ReadToken(ctx, a.live)
+	unusable, ok := errors.AsType[*credentials.TokenError](err)
 	switch {
+	case ok:
+		return account{}, &credentialsError{*unusable}
 	case err != nil:
 		return account{}, err
 	case known != nil && token == known.token:
@@ -139,30 +104,13 @@ func (a *accounts) fromSecret(ctx context.Context, from tokenSource, known *open
 	return a.renew(from, token, version)
 }
 
-// read returns the token that the Secret holds, and the Secret's version.
-func (a *accounts) read(ctx context.Context, from tokenSource) (token, version string, err error) {
-	var secret corev1.Secret
-	err = a.live.Get(ctx, from.secret, &secret)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", "", &credentialsError{secret: from.secret, why: "it does not exist"}
-	case err != nil:
-		return "", "", fmt.Errorf("reading Secret %s with the API token: %w", from.secret, err)
-	}
-	token = strings.TrimSpace(string(secret.Data[from.key]))
-	if token == "" {
-		return "", "", &credentialsError{secret: from.secret, why: fmt.Sprintf("it has no key %q", from.key)}
-	}
-	return token, secret.ResourceVersion, nil
-}
-
 // renew opens the account with a token.
-func (a *accounts) renew(from tokenSource, token, version string) (account, error) {
-	p, err := a.open(from.account, token)
+func (a *accounts) renew(from credentials.Source, token, version string) (account, error) {
+	p, err := a.open(from.Account, token)
 	if err != nil {
-		return account{}, &credentialsError{secret: from.secret, why: err.Error()}
+		return account{}, &credentialsError{credentials.TokenError{Secret: from.Secret, Why: err.Error()}}
 	}
-	now := &opened{used: a.uses, token: token, version: version, account: account{id: from.account, provider: p}}
+	now := &opened{used: a.uses, token: token, version: version, account: account{id: from.Account, provider: p}}
 	a.opened[from] = now
 	return now.account, nil
 }
@@ -191,14 +139,4 @@ func secretMetadata(name types.NamespacedName) *metav1.PartialObjectMetadata {
 }
 
 // credentialsError: there is no API token to work with.
-type credentialsError struct {
-	secret types.NamespacedName
-	why    string
-}
-
-func (e *credentialsError) Error() string {
-	if e.secret.Name == "" {
-		return "the API token cannot be used: " + e.why
-	}
-	return fmt.Sprintf("the API token cannot be taken from Secret %s: %s", e.secret, e.why)
-}
+type credentialsError struct{ credentials.TokenError }

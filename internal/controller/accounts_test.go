@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
@@ -20,9 +21,9 @@ func TestCredentialsFromASecret(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "cloudflare"}}
 	c := fake.NewClientBuilder().WithScheme(manifest.Scheme()).Build()
 	var all []string
-	credentials := &accounts{
-		flags:    Account{ID: "account", TokenSecret: types.NamespacedName{Namespace: "platform", Name: "cloudflare"}},
-		metadata: c, live: c, opened: map[tokenSource]*opened{}, secrets: map[types.NamespacedName]bool{},
+	known := &accounts{
+		flags:    credentials.Default{Account: "account", Secret: types.NamespacedName{Namespace: "platform", Name: "cloudflare"}},
+		metadata: c, live: c, opened: map[credentials.Source]*opened{}, secrets: map[types.NamespacedName]bool{},
 		open: func(account, token string) (provider.Provider, error) {
 			all = append(all, account+" "+token)
 			if token == "bad token" {
@@ -40,14 +41,14 @@ func TestCredentialsFromASecret(t *testing.T) {
 	}
 	wantError := func(want string) {
 		t.Helper()
-		_, err := credentials.of(t.Context(), nil)
+		_, err := known.of(t.Context(), nil)
 		if _, ok := errors.AsType[*credentialsError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a credentialsError that says %q", err, want)
 		}
 	}
 	wantOpened := func(want string) account {
 		t.Helper()
-		p, err := credentials.of(t.Context(), nil)
+		p, err := known.of(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -39,7 +40,7 @@ type Options struct {
 	ClusterID string
 	// Account is where the tunnels are, unless the settings of a class say
 	// otherwise.
-	Account Account
+	Account credentials.Default
 	// Open returns the provider for an account and a token.
 	Open func(account, token string) (provider.Provider, error)
 	// Workers is how many Gateways are worked on at once.
@@ -152,7 +153,7 @@ func newTunnels(m manager.Manager, o Options, recorder events.EventRecorder) *tu
 		client: m.GetClient(),
 		live:   m.GetAPIReader(),
 		accounts: &accounts{
-			flags: o.Account, open: o.Open, metadata: m.GetClient(), live: m.GetAPIReader(), opened: map[tokenSource]*opened{},
+			flags: o.Account, open: o.Open, metadata: m.GetClient(), live: m.GetAPIReader(), opened: map[credentials.Source]*opened{},
 			secrets: map[types.NamespacedName]bool{},
 		},
 		connectors:     &connectors{client: m.GetClient(), live: m.GetAPIReader(), applied: map[state.Key]string{}},

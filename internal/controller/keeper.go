@@ -48,9 +48,9 @@ func setupKeepers(m manager.Manager, controllerName gatewayv1.GatewayController,
 		empty: func(name types.NamespacedName) client.Object { return secretMetadata(name) },
 		of: func(c *v1alpha1.TunnelConfiguration) types.NamespacedName {
 			if c == nil {
-				return a.sourceOf(nil).secret
+				return a.flags.Of(nil).Secret
 			}
-			return a.sourceOf(&gateway.Settings{Spec: c.Spec, AccountNamespace: c.Namespace}).secret
+			return a.flags.Of(&gateway.Settings{Spec: c.Spec, AccountNamespace: c.Namespace}).Secret
 		},
 	}
 	err := builder.ControllerManagedBy(m).Named("credentials").

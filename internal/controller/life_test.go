@@ -17,6 +17,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -60,8 +61,8 @@ func (l *life) restart(c client.Client) {
 	l.tunnels = &tunnels{
 		client: c, live: c, events: l.events,
 		accounts: &accounts{
-			flags: Account{ID: fakeprovider.AccountID, Token: "token"}, open: open, metadata: c, live: c,
-			opened: map[tokenSource]*opened{}, secrets: map[types.NamespacedName]bool{},
+			flags: credentials.Default{Account: fakeprovider.AccountID, Token: "token"}, open: open, metadata: c, live: c,
+			opened: map[credentials.Source]*opened{}, secrets: map[types.NamespacedName]bool{},
 		},
 		connectors:     &connectors{client: c, live: c, applied: map[state.Key]string{}},
 		controllerName: ourName, clusterID: "west", driftInterval: 10 * time.Minute,

@@ -208,7 +208,7 @@ func TestRecordIsTakenOffOnRequest(t *testing.T) {
 	if l.tunnelID() == "" {
 		t.Fatal("a record that somebody took off by mistake is not put back")
 	}
-	l.accounts.flags.ID = "another"
+	l.accounts.flags.Account = "another"
 	if push, _ := l.pass("b.example.com"); !strings.Contains(push.Message, "take the annotation") {
 		t.Fatalf("the push is %+v", push)
 	}

@@ -101,7 +101,7 @@ type decision struct {
 }
 
 // decide builds every Gateway of ours among the files, in their order.
-func decide(t *testing.T, files *state.Files) []decision {
+func decide(t *testing.T, files *state.Source) []decision {
 	t.Helper()
 	loader := state.Loader{
 		Reader: files, ControllerName: decisions.ControllerName, Certificates: state.DirectCertificates{Reader: files},

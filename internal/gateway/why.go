@@ -157,8 +157,6 @@ func (e entrant) because(t *Trail, winner entrant, ended bool) string {
 	switch {
 	case a.group != b.group:
 		return fmt.Sprintf("its listener's hostname, %s, is wider than %s", nameHostname(b.group), nameHostname(a.group))
-	case b.hostname.written == "" && a.hostname.written != "":
-		return "its route names no hostname, and the other one does"
 	case a.hostname.written != b.hostname.written:
 		return fmt.Sprintf("the route's hostname, %s, is wider than %s", nameHostname(b.hostname.written), nameHostname(a.hostname.written))
 	case a.match.method != b.match.method:

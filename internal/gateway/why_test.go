@@ -53,29 +53,25 @@ func wantHolders(t *testing.T, o *oracle, trail *gateway.Trail) {
 // a route that the request meets.
 func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 	t.Helper()
-	rules, request := result.Rules, trail.Request
 	beaten := map[int]bool{}
 	for _, b := range trail.Beaten {
 		if b.Because == "" || b.Place >= 0 && (b.Place <= trail.Answer || beaten[b.Place]) {
-			t.Errorf("%s: rule %d is beaten by rule %d, because %q", request, b.Place, trail.Answer, b.Because)
+			t.Errorf("%s: rule %d is beaten by rule %d, because %q", trail.Request, b.Place, trail.Answer, b.Because)
 		}
 		if (b.Place < 0) != (b.HiddenBy >= 0) {
-			t.Errorf("%s: rule %d is hidden by rule %d", request, b.Place, b.HiddenBy)
+			t.Errorf("%s: rule %d is hidden by rule %d", trail.Request, b.Place, b.HiddenBy)
 		}
 		beaten[b.Place] = true
 	}
-	for place := range rules {
-		rule := &rules[place]
-		if place <= trail.Answer || rule.Route == nil || beaten[place] {
-			continue
-		}
-		only := gateway.Result{Rules: []gateway.Rule{*rule, {}}}
-		if only.Why(request).Answer == 0 {
-			t.Errorf("%s: rule %d, %s %s, could answer too and is not named", request, place, rule.Hostname, rule.Path)
+	for place := trail.Answer + 1; place < len(result.Rules); place++ {
+		rule := result.Rules[place]
+		only := gateway.Result{Rules: []gateway.Rule{rule, {}}}
+		if meets := only.Why(trail.Request).Answer == 0; meets && rule.Route != nil && !beaten[place] {
+			t.Errorf("%s: rule %d, %s %s, could answer too and is not named", trail.Request, place, rule.Hostname, rule.Path)
 		}
 	}
-	if (rules[trail.Answer].Route != nil) != (len(trail.Through) > 0) {
-		t.Errorf("%s: the route of rule %d attached by %d listeners", request, trail.Answer, len(trail.Through))
+	if ofRoute := result.Rules[trail.Answer].Route != nil; ofRoute != (len(trail.Through) > 0) {
+		t.Errorf("%s: the route of rule %d attached by %d listeners", trail.Request, trail.Answer, len(trail.Through))
 	}
 }
 

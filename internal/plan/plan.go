@@ -1,6 +1,7 @@
-// Package plan shows what the controller would do with a set of manifests if
-// its pushes succeed: the same loading and the same decisions, without a
-// cluster and without a tunnel. How it is printed stands in table.go.
+// Package plan shows what the controller would do with manifests, or with what
+// a cluster holds, if its pushes succeed: the same loading and the same
+// decisions, without a tunnel and without a write. How it is printed stands in
+// table.go.
 package plan
 
 import (
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -25,6 +27,11 @@ import (
 type Plan struct {
 	Gateways []Gateway `json:"gateways"`
 	Statuses []Status  `json:"statuses"`
+
+	// left says why the controller does not serve a Gateway that exists.
+	left map[types.NamespacedName]string
+	// ending are the Gateways of ours that are being deleted.
+	ending []types.NamespacedName
 }
 
 // Gateway is the effective hostname table of one Gateway, and the document for
@@ -37,9 +44,15 @@ type Gateway struct {
 	// Config is what is sent to the API, or nil when the Gateway is not
 	// accepted: then nothing is.
 	Config *provider.Configuration `json:"config"`
+	// Diff is what [Plan.Compare] found out; nil before, and when that failed.
+	Diff *Diff `json:"diff,omitempty"`
 
-	result *gateway.Result
-	shared string // which hostnames other Gateways serve too
+	result     *gateway.Result
+	record     state.Record
+	marks      map[string]string // the annotations
+	controller gatewayv1.GatewayController
+	shared     string                 // which hostnames other Gateways serve too
+	about      map[gateway.Owner]bool // whose statuses the decision is part of
 }
 
 // Listener is a row of the table; those of ListenerSets that are not allowed
@@ -81,24 +94,25 @@ type Status struct {
 	conditions [][]metav1.Condition // ours
 }
 
-// Make decides about every Gateway of ours among the objects.
-func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.Time) (*Plan, error) {
-	loader := state.Loader{
-		Reader: files, ControllerName: o.ControllerName, Certificates: state.DirectCertificates{Reader: files},
-	}
-	statuses, err := newStatuses(ctx, files, o.ControllerName)
+// Make decides about every Gateway of ours in the source. It reads no other
+// clock than now.
+func Make(ctx context.Context, source *state.Source, o gateway.Options, now time.Time) (*Plan, error) {
+	loader := state.Loader{Reader: source, ControllerName: o.ControllerName, Certificates: source.Certificates}
+	statuses, err := newStatuses(ctx, source, o.ControllerName)
 	if err != nil {
 		return nil, err
 	}
+	plan := &Plan{left: map[types.NamespacedName]string{}}
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
-	for _, key := range keysOf(files.Objects, o.ControllerName) {
+	for _, key := range keysOf(source.Objects, o.ControllerName) {
 		loaded, err := loader.Load(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if !loaded.Ours {
-			if !loaded.Classless {
+		if why := leaves(loaded); why != "" {
+			plan.leave(loaded, key, why)
+			if why != classless {
 				statuses.addAttached(withdrawn(key, loaded))
 			}
 			continue
@@ -106,25 +120,59 @@ func Make(ctx context.Context, files *state.Files, o gateway.Options, now time.T
 		loaded.Snapshot.Now = now
 		result := gateway.Build(loaded.Snapshot, o)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
-		decisions = append(decisions, decision{key, result, loaded.Record.Tunnel})
+		decisions = append(decisions, decision{key, result, loaded})
 	}
-	plan := &Plan{Gateways: make([]Gateway, len(decisions))}
+	plan.Gateways = make([]Gateway, len(decisions))
 	for i, d := range decisions {
 		report := d.result.Report(gateway.Outcome{
-			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
+			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.loaded.Record.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
 		})
-		statuses.add(d.key, report)
-		plan.Gateways[i] = newGateway(d.key, d.result, report)
+		g := newGateway(d.key, d.result, report)
+		g.about = statuses.add(d.key, report)
+		g.record, g.marks, g.controller = d.loaded.Record, d.loaded.Gateway.Annotations, o.ControllerName
+		plan.Gateways[i] = g
 	}
 	plan.Statuses = statuses.sorted()
 	return plan, nil
+}
+
+// leave notes why a Gateway is not served, where there is one.
+func (p *Plan) leave(loaded *state.Loaded, key state.Key, why string) {
+	if loaded.Gateway == nil {
+		return
+	}
+	p.left[key.NamespacedName] = why
+	if loaded.Ours {
+		p.ending = append(p.ending, key.NamespacedName)
+	}
+}
+
+// classless is why a Gateway is left as it is: its class may be back in a
+// moment. From all others that are not served our word is taken back.
+const classless = "is of a class that does not exist"
+
+// leaves returns why the controller does not serve a Gateway, or nothing where
+// it does.
+func leaves(loaded *state.Loaded) string {
+	switch {
+	case loaded.Gateway == nil:
+		return "does not exist"
+	case !loaded.Gateway.DeletionTimestamp.IsZero():
+		return "is being deleted"
+	case loaded.Classless:
+		return classless
+	case !loaded.Ours:
+		return "is of a class of another controller"
+	default:
+		return ""
+	}
 }
 
 // decision is what was decided about a Gateway, before all of them are known.
 type decision struct {
 	key    state.Key
 	result *gateway.Result
-	tunnel provider.TunnelID
+	loaded *state.Loaded
 }
 
 // keysOf returns the Gateways, and the parents that entries of ours name
@@ -155,7 +203,9 @@ func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []s
 // Gateway that is not ours are left alone: nobody can tell who spoke about them.
 func withdrawn(key state.Key, loaded *state.Loaded) gateway.Report {
 	report := gateway.Withdraw(key, loaded.Snapshot)
-	report.ListenerSets = nil
+	if !loaded.Ours {
+		report.ListenerSets = nil
+	}
 	return report
 }
 

@@ -26,7 +26,7 @@ var (
 )
 
 // read reads manifests from files, or from text for the path "-".
-func read(t *testing.T, text string, paths ...string) *state.Files {
+func read(t *testing.T, text string, paths ...string) *state.Source {
 	t.Helper()
 	files, err := state.FromFiles(paths, manifest.Options{Stdin: strings.NewReader(text)}, decisions.ControllerName, config.DefaultClassName)
 	if err != nil {
@@ -41,7 +41,7 @@ func planOf(t *testing.T, manifests ...string) *plan.Plan {
 	return makePlan(t, read(t, strings.Join(manifests, "\n---\n"), "-"), now)
 }
 
-func makePlan(t *testing.T, files *state.Files, now time.Time) *plan.Plan {
+func makePlan(t *testing.T, files *state.Source, now time.Time) *plan.Plan {
 	t.Helper()
 	made, err := plan.Make(t.Context(), files, decisions, now)
 	if err != nil {

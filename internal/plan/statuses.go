@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,9 +34,9 @@ const (
 	apiVersion       = "gateway.networking.k8s.io/v1"
 )
 
-func newStatuses(ctx context.Context, files *state.Files, controller gatewayv1.GatewayController) (*statuses, error) {
+func newStatuses(ctx context.Context, source *state.Source, controller gatewayv1.GatewayController) (*statuses, error) {
 	s := &statuses{controller: controller, objects: map[gateway.Owner]client.Object{}, said: map[gateway.Owner]bool{}}
-	for _, object := range files.Objects {
+	for _, object := range source.Objects {
 		id := gateway.Owner{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch object.(type) {
 		case *gatewayv1.Gateway:
@@ -55,7 +56,7 @@ func newStatuses(ctx context.Context, files *state.Files, controller gatewayv1.G
 	}
 	for id, object := range s.objects {
 		if class, ok := object.(*gatewayv1.GatewayClass); ok {
-			if err := s.class(ctx, files, id, class); err != nil {
+			if err := s.class(ctx, source, id, class); err != nil {
 				return nil, err
 			}
 		}
@@ -65,11 +66,11 @@ func newStatuses(ctx context.Context, files *state.Files, controller gatewayv1.G
 
 // class speaks about a class of ours, as in a cluster with the Gateway API
 // that this program is built with.
-func (s *statuses) class(ctx context.Context, files *state.Files, id gateway.Owner, class *gatewayv1.GatewayClass) error {
+func (s *statuses) class(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass) error {
 	if class.Spec.ControllerName != s.controller {
 		return nil
 	}
-	configuration, err := state.ClassConfiguration(ctx, files, class)
+	configuration, err := state.ClassConfiguration(ctx, source, class)
 	if err != nil {
 		return err
 	}
@@ -83,29 +84,34 @@ func (s *statuses) class(ctx context.Context, files *state.Files, id gateway.Own
 	return nil
 }
 
-// add merges the report about one Gateway.
-func (s *statuses) add(key gateway.Owner, report gateway.Report) {
+// add merges the report about one Gateway, and returns whom it is about.
+func (s *statuses) add(key gateway.Owner, report gateway.Report) map[gateway.Owner]bool {
 	g := s.objects[key].(*gatewayv1.Gateway)
 	g.Status, _ = status.MergeGateway(g.Status, report.Gateway, notYet)
-	s.said[key] = true
-	s.addAttached(report)
+	about := s.addAttached(report)
+	about[key], s.said[key] = true, true
+	return about
 }
 
-// addAttached merges what is said about ListenerSets and routes.
-func (s *statuses) addAttached(report gateway.Report) {
+// addAttached merges what is said about ListenerSets and routes, and returns
+// whom it is about.
+func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
+	about := map[gateway.Owner]bool{}
 	for _, wanted := range report.ListenerSets {
 		id := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: wanted.NamespacedName}
 		set := s.objects[id].(*gatewayv1.ListenerSet)
 		set.Status, _ = status.MergeListenerSet(set.Status, wanted.Status, notYet)
-		s.said[id] = true
+		about[id] = true
 	}
 	for _, wanted := range report.Routes {
 		id := gateway.Owner{Kind: wanted.Kind, NamespacedName: wanted.NamespacedName}
 		spec, current, _ := gateway.CommonRoute(s.objects[id])
 		current.Parents, _ = status.MergeRoute(
 			current.Parents, spec.ParentRefs, wanted, report.Owners, s.controller, notYet)
-		s.said[id] = true
+		about[id] = true
 	}
+	maps.Copy(s.said, about)
+	return about
 }
 
 // sorted returns the statuses by kind, namespace and name.

@@ -16,7 +16,7 @@ import (
 func (p *Plan) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	if len(p.Gateways) == 0 {
-		fmt.Fprintln(out, "No Gateway of ours among the manifests.")
+		fmt.Fprintln(out, "There is no Gateway of ours.")
 	}
 	for i := range p.Gateways {
 		if i > 0 {

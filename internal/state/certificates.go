@@ -3,8 +3,10 @@ package state
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +34,50 @@ func (c DirectCertificates) Look(ctx context.Context, name types.NamespacedName)
 	}
 	return gateway.InspectCertificate(secret), true, nil
 }
+
+// PermittedCertificates reads each Secret once, and takes one that may not be
+// read for a valid certificate that never expires: whoever plans has often
+// fewer permissions than the controller, which will say what is wrong with it.
+type PermittedCertificates struct {
+	direct    DirectCertificates
+	seen      map[types.NamespacedName]lookup
+	forbidden []types.NamespacedName
+}
+
+// lookup is the answer to Look.
+type lookup struct {
+	certificate gateway.Certificate
+	exists      bool
+}
+
+// farFuture is when what nobody could look at expires.
+var farFuture = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// NewPermittedCertificates returns one that reads with r.
+func NewPermittedCertificates(r client.Reader) *PermittedCertificates {
+	return &PermittedCertificates{direct: DirectCertificates{Reader: r}, seen: map[types.NamespacedName]lookup{}}
+}
+
+// Look implements Certificates.
+func (c *PermittedCertificates) Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
+	if known, ok := c.seen[name]; ok {
+		return known.certificate, known.exists, nil
+	}
+	certificate, exists, err := c.direct.Look(ctx, name)
+	switch {
+	case apierrors.IsForbidden(err):
+		c.forbidden = append(c.forbidden, name)
+		certificate, exists = gateway.Certificate{NotAfter: farFuture}, true
+	case err != nil:
+		return gateway.Certificate{}, false, err
+	}
+	c.seen[name] = lookup{certificate, exists}
+	return certificate, exists, nil
+}
+
+// Forbidden returns the Secrets that could not be looked at, in the order in
+// which that was tried.
+func (c *PermittedCertificates) Forbidden() []types.NamespacedName { return c.forbidden }
 
 // RememberedCertificates keeps the verdict on a Secret until its metadata says
 // that it changed. Metadata comes from a cache that holds no data of Secrets;

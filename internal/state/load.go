@@ -1,6 +1,6 @@
-// Package state fills a gateway.Snapshot, from the API server's cache or from
-// files. It only reads, and it decides nothing but which objects belong to
-// which Gateway.
+// Package state fills a gateway.Snapshot, from the API server's cache, from
+// files, from a cluster that is read once, or from the latter two together. It
+// only reads, and it decides nothing but which objects belong to which Gateway.
 package state
 
 import (

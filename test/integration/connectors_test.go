@@ -2,6 +2,7 @@ package integration
 
 import (
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -9,6 +10,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 var _ = Describe("connectors", func() {
@@ -61,6 +64,23 @@ var _ = Describe("connectors", func() {
 		Expect(connectorsReady(g)()).To(Equal("False Unavailable"), "it has not waited")
 		w.runPods()
 		Eventually(connectorsReady(g)).Should(Equal("True Ready"))
+	})
+
+	It("do not take over what is not theirs, and come when it has gone", slow, func(ctx SpecContext) {
+		w := newWorld()
+		theirs := named(w, &corev1.ServiceAccount{})
+		w.create(theirs)
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(g)
+		Eventually(connectorsReady(g)).Should(Equal("False Failed"))
+		Expect(meta.FindStatusCondition(fresh(g).Status.Conditions, gateway.TypeConnectorsReady).Message).To(
+			ContainSubstring("exists and does not belong to the Gateway; delete or rename it"))
+		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning ConnectorsFailed"))
+		Expect(fresh(theirs).OwnerReferences).To(BeEmpty())
+
+		w.delete(theirs) // which nobody watches
+		Eventually(connectorsReady(g)).WithTimeout(2 * time.Minute).Should(Equal("False Unavailable"))
 	})
 
 	It("carry the labels and annotations of spec.infrastructure on every object and every pod", func() {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
@@ -38,8 +40,18 @@ func TestCRDsThatWillNotDo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, build(t, dir), "controller", "--kubeconfig="+config,
-		"--leader-election=false", "--metrics-address=0", "--health-address=0")
+	program := build(t, dir)
+	for _, arguments := range [][]string{
+		{"controller", "--leader-election=false", "--metrics-address=0", "--health-address=0"}, {"plan"},
+	} {
+		saysWhichCRDs(t, exec.CommandContext(ctx, program, append(arguments, "--kubeconfig="+config)...))
+	}
+	saysWhichKinds(ctx, t, control.Config, program, config)
+}
+
+// saysWhichCRDs wants the command to end with all that is wrong with the CRDs.
+func saysWhichCRDs(t *testing.T, command *exec.Cmd) {
+	t.Helper()
 	command.Env = append(os.Environ(), "CLOUDFLARE_ACCOUNT_ID=", "CLOUDFLARE_API_TOKEN=")
 	out, err := command.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
@@ -55,6 +67,33 @@ func TestCRDsThatWillNotDo(t *testing.T) {
 	}
 	if lines := strings.Count(string(out), "\n"); lines > 2 || strings.Contains(string(out), "goroutine") {
 		t.Errorf("it says more than two lines:\n%s", out)
+	}
+}
+
+// saysWhichKinds wants a plan to end with the kinds that are missing, for
+// somebody who may not look at CRDs.
+func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, program, config string) {
+	t.Helper()
+	kube, err := client.New(admin, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := makeViewer(ctx, kube, "customresourcedefinitions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := impersonate(config, user, path); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(ctx, program, "plan", "--kubeconfig="+path).CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
+		t.Errorf("plan ended with %v, want status 1", err)
+	}
+	for _, want := range []string{"the CRD listenersets.gateway.networking.k8s.io is missing", "the CRD tunnelconfigurations.tunnelgateway.dev is missing"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("plan does not say %q:\n%s", want, out)
+		}
 	}
 }
 

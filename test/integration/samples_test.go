@@ -7,9 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
-	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -29,20 +26,31 @@ func (w *world) sample(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(samples, file))
 	Expect(err).NotTo(HaveOccurred())
-	var objects []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(object)
-		if errors.Is(err, io.EOF) {
-			return objects
-		}
-		Expect(err).NotTo(HaveOccurred(), file)
+	objects, err := decode(bytes.NewReader(text))
+	Expect(err).NotTo(HaveOccurred(), file)
+	for _, object := range objects {
 		switch object.GetKind() {
 		case "GatewayClass":
 			object.SetName(w.class)
 			Expect(unstructured.SetNestedField(object.Object, w.controller, "spec", "controllerName")).To(Succeed())
 		case "Gateway":
 			Expect(unstructured.SetNestedField(object.Object, w.class, "spec", "gatewayClassName")).To(Succeed())
+		}
+	}
+	return objects
+}
+
+// decode returns the objects of manifests as they are.
+func decode(manifests io.Reader) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(manifests, 4096); ; {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 		objects = append(objects, object)
 	}
@@ -72,51 +80,4 @@ func as(user, group string) client.Client {
 	c, err := client.New(config, client.Options{Scheme: kube.Scheme(), Mapper: kube.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	return c
-}
-
-// What a guide shows of a manifest stands in a file of its samples, line by
-// line, and it leads to every file.
-func TestGuidesShowTheirSamples(t *testing.T) {
-	shown := regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
-	for _, guide := range []string{"multi-tenancy", "migration-from-cloudflared"} {
-		text, err := os.ReadFile(filepath.Join("../../docs/guides", guide+".md"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var files strings.Builder
-		for _, path := range sampleFiles(t, guide) {
-			if !strings.Contains(string(text), "("+path+")") { // both folders are as deep
-				t.Errorf("%s does not lead to %s", guide, path)
-			}
-			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files.Write(content)
-		}
-		blocks := shown.FindAllStringSubmatch(string(text), -1)
-		if len(blocks) == 0 {
-			t.Errorf("%s shows nothing", guide)
-		}
-		for _, block := range blocks {
-			lines := strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n")
-			if !strings.Contains("\n"+files.String(), lines) {
-				t.Errorf("%s shows what is in no file:\n%s", guide, lines)
-			}
-		}
-	}
-}
-
-// sampleFiles returns the files of a folder of samples and of those in it.
-func sampleFiles(t *testing.T, folder string) []string {
-	t.Helper()
-	var files []string
-	for _, pattern := range []string{"*.y*ml", "*/*.y*ml"} {
-		found, err := filepath.Glob(filepath.Join(samples, folder, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, found...)
-	}
-	return files
 }

@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
@@ -49,6 +51,7 @@ var (
 )
 
 func TestIntegration(t *testing.T) {
+	ctrllog.SetLogger(logr.Discard()) // of the clients here; the controller is a process of its own
 	if kubeconfig == "" {
 		runParts(t)
 		return

@@ -1,14 +1,25 @@
 {{/* What no schema of single values can say. */}}
 {{- define "tunnel-gateway.check" -}}
-{{- $byEnvironment := false -}}
+{{- $environment := dict -}}
 {{- range .Values.controller.extraEnv -}}
-{{- if eq .name "CLOUDFLARE_API_TOKEN" }}{{ $byEnvironment = true }}{{ end -}}
+{{- $_ := set $environment .name true -}}
+{{- if hasPrefix "TUNNEL_GATEWAY_LEADER_ELECTION" .name -}}
+{{- fail (printf "%s in controller.extraEnv: the replicas need a leader, and its role names the Lease" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.controller.extraArgs -}}
+{{- if hasPrefix "--leader-election" . -}}
+{{- fail (printf "%s in controller.extraArgs: the replicas need a leader, and its role names the Lease" .) -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.cloudflare -}}
-{{- if and .existingSecret (not .accountID) -}}
+{{- if and .existingSecret $environment.CLOUDFLARE_API_TOKEN -}}
+{{- fail "cloudflare.existingSecret and CLOUDFLARE_API_TOKEN in controller.extraEnv: there can be one API token by default" -}}
+{{- end -}}
+{{- if and .existingSecret (not .accountID) (not $environment.CLOUDFLARE_ACCOUNT_ID) -}}
 {{- fail "cloudflare.accountID is missing: the account that the token in cloudflare.existingSecret is for" -}}
 {{- end -}}
-{{- if and .accountID (not .existingSecret) (not $byEnvironment) -}}
+{{- if and .accountID (not .existingSecret) (not $environment.CLOUDFLARE_API_TOKEN) -}}
 {{- fail "cloudflare.existingSecret is missing: the Secret with the API token for cloudflare.accountID" -}}
 {{- end -}}
 {{- end -}}

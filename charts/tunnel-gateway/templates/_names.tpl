@@ -1,21 +1,32 @@
-{{/* The name of most objects. */}}
+{{/*
+The name of most objects. At most 53 characters, so that "-dashboard" and what is
+shorter can follow in the 63 of a Service; and a Service has no dot, and begins
+with a letter.
+*/}}
 {{- define "tunnel-gateway.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride -}}
 {{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- $release := .Release.Name | replace "." "-" -}}
+{{- if regexMatch "^[0-9]" $release -}}
+{{- $release = printf "%s-%s" $name $release -}}
+{{- else if not (contains $name $release) -}}
+{{- $release = printf "%s-%s" $release $name -}}
+{{- end -}}
+{{- regexReplaceAll "-+$" ($release | trunc 53) "" -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The Lease by which one of the replicas leads. */}}
+{{- define "tunnel-gateway.lease" -}}
+{{ include "tunnel-gateway.fullname" . }}.tunnelgateway.dev
 {{- end -}}
 
 {{/* What tells the pods from others; it can never be changed. */}}
 {{- define "tunnel-gateway.selector" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "tunnel-gateway.labels" -}}
@@ -50,4 +61,31 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- define "tunnel-gateway.configurationName" -}}
 {{- default .Values.gatewayClass.name .Values.tunnelConfiguration.name -}}
+{{- end -}}
+
+{{/*
+What tells Go's collector of the memory limit, so that it works harder before the
+kernel ends the process. Mebibytes that are taken for megabytes leave 5 % for what
+is not Go's. Nothing where there is no limit, or extraEnv has one.
+*/}}
+{{- define "tunnel-gateway.memoryEnv" -}}
+{{- $own := false -}}
+{{- range .Values.controller.extraEnv }}{{ if eq .name "GOMEMLIMIT" }}{{ $own = true }}{{ end }}{{ end -}}
+{{- if and (dig "limits" "memory" "" (default dict .Values.resources)) (not $own) -}}
+- name: MEMORY_LIMIT_MI
+  valueFrom:
+    resourceFieldRef:
+      containerName: controller
+      resource: limits.memory
+      divisor: 1Mi
+- name: GOMEMLIMIT
+  value: $(MEMORY_LIMIT_MI)000000
+{{- end -}}
+{{- end -}}
+
+{{/* The port of Cloudflare's API, or of what stands for it. */}}
+{{- define "tunnel-gateway.apiPort" -}}
+{{- $url := .Values.cloudflare.baseURL -}}
+{{- $port := regexReplaceAll "^https?://[^/]*?(:([0-9]+))?(/.*)?$" (default "" $url) "${2}" -}}
+{{- $port | default (ternary 80 443 (hasPrefix "http://" (default "" $url))) -}}
 {{- end -}}

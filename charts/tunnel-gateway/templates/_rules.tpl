@@ -93,7 +93,7 @@ a "patch" of an object a finalizer or an annotation.
   verbs: [create]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  resourceNames: [tunnel-gateway.tunnelgateway.dev]
+  resourceNames: [{{ include "tunnel-gateway.lease" . | quote }}]
   verbs: [get, update]
 - apiGroups: [""]
   resources: [events]

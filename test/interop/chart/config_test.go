@@ -32,13 +32,13 @@ func (o object) id() string {
 	return fmt.Sprintf("%s %s/%s", o["kind"], namespace, o.metadata()["name"])
 }
 
-// objects parses manifests.
+// objects parses manifests. A key that is there twice is an error.
 func objects(t *testing.T, manifests string) []object {
 	t.Helper()
 	var all []object
 	for document := range strings.SplitSeq("\n"+manifests, "\n---") {
 		var o object
-		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(document), &o); err != nil {
 			t.Fatalf("%v in:\n%s", err, document)
 		}
 		if len(o) > 0 {

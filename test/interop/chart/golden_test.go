@@ -85,6 +85,39 @@ func TestRefusals(t *testing.T) {
 		"a collector without a port":      {[]string{"tracing.endpoint=http://collector"}, []string{"/tracing/endpoint"}},
 		"a collector without a protocol":  {[]string{"tracing.endpoint=collector:4317"}, []string{"/tracing/endpoint"}},
 		"a collector with a path":         {[]string{"tracing.endpoint=http://collector:4317/v1/traces"}, []string{"/tracing/endpoint"}},
+		"a collector past all ports":      {[]string{"tracing.endpoint=http://collector:99999"}, []string{"/tracing/endpoint"}},
+		"an API past all ports":           {[]string{"cloudflare.baseURL=https://api.example.com:70000/v4"}, []string{"/cloudflare/baseURL"}},
+		"an API with spaces":              {[]string{"cloudflare.baseURL=http://x: y"}, []string{"/cloudflare/baseURL"}},
+		"an API with a comment":           {[]string{"cloudflare.baseURL=http://x #y"}, []string{"/cloudflare/baseURL"}},
+		"disruption by a fruit":           {[]string{"podDisruptionBudget.maxUnavailable=banana"}, []string{"/podDisruptionBudget/maxUnavailable"}},
+		"disruption below zero":           {[]string{"podDisruptionBudget.maxUnavailable=-1"}, []string{"/podDisruptionBudget/maxUnavailable"}},
+		"disruption of more than all":     {[]string{"podDisruptionBudget.maxUnavailable=101%"}, []string{"/podDisruptionBudget/maxUnavailable"}},
+		"a cluster domain with a gap":     {[]string{"controller.clusterDomain=a..b"}, []string{"/controller/clusterDomain"}},
+		"a controller name with a gap":    {[]string{"controller.name=a..b/c"}, []string{"/controller/name"}},
+		"a Secret with a gap":             {[]string{"cloudflare.existingSecret=a..b"}, []string{"/cloudflare/existingSecret"}},
+		"a class with a gap":              {[]string{"gatewayClass.name=a..b"}, []string{"/gatewayClass/name"}},
+		"a class of too long a name":      {[]string{"gatewayClass.name=" + strings.Repeat("a", 254)}, []string{"/gatewayClass/name"}},
+		"a Secret of too long a name":     {[]string{"cloudflare.existingSecret=" + strings.Repeat("a", 254)}, []string{"/cloudflare/existingSecret"}},
+		"an account of too long a name":   {[]string{"serviceAccount.name=" + strings.Repeat("a", 254)}, []string{"/serviceAccount/name"}},
+		"settings of too long a name":     {[]string{"tunnelConfiguration.name=" + strings.Repeat("a", 254)}, []string{"/tunnelConfiguration/name"}},
+		"a priority that is no name":      {[]string{"priorityClassName=Very High"}, []string{"/priorityClassName"}},
+		"a name that is too long":         {[]string{"fullnameOverride=" + strings.Repeat("a", 54)}, []string{"/fullnameOverride"}},
+		"a name with a digit first":       {[]string{"fullnameOverride=1a"}, []string{"/fullnameOverride"}},
+		"half a name with a digit first":  {[]string{"nameOverride=1a"}, []string{"/nameOverride"}},
+		"a repository that is none":       {[]string{"image.repository=Reg/X Y"}, []string{"/image/repository"}},
+		"a repository with its tag":       {[]string{"image.repository=example.com/a:v1"}, []string{"/image/repository"}},
+		"a peer that is none":             {[]string{"networkPolicy.metricsFrom[0].foo=bar"}, []string{"/networkPolicy/metricsFrom/0", "foo"}},
+		"a collector that is no peer":     {[]string{"networkPolicy.tracingTo[0].foo=bar"}, []string{"/networkPolicy/tracingTo/0", "foo"}},
+		"egress that is none":             {[]string{"networkPolicy.extraEgress[0].from[0].foo=bar"}, []string{"/networkPolicy/extraEgress/0", "from"}},
+		"DNS past all ports":              {[]string{"networkPolicy.dnsPorts={70000}"}, []string{"/networkPolicy/dnsPorts/0"}},
+		"a label that selects the pods":   {[]string{`podLabels.app\.kubernetes\.io/name=x`}, []string{"/podLabels/app.kubernetes.io~1name"}},
+		"a label of the chart":            {[]string{`metrics.dashboard.labels.helm\.sh/chart=x`}, []string{"/metrics/dashboard/labels/helm.sh~1chart"}},
+		"an annotation of the chart":      {[]string{`podAnnotations.kubectl\.kubernetes\.io/default-container=x`}, []string{"/podAnnotations/kubectl.kubernetes.io~1default-container"}},
+		"a variable that is a number":     {[]string{"controller.extraEnv[0].name=A,controller.extraEnv[0].value=1"}, []string{"/controller/extraEnv/0/value"}},
+		"two tokens":                      {[]string{"cloudflare.accountID=a,cloudflare.existingSecret=b,controller.extraEnv[0].name=CLOUDFLARE_API_TOKEN"}, []string{"CLOUDFLARE_API_TOKEN in controller.extraEnv"}},
+		"a Lease of one's own":            {[]string{"controller.extraArgs={--leader-election-id=x}"}, []string{"--leader-election-id=x", "controller.extraArgs"}},
+		"no leader":                       {[]string{"controller.extraArgs={--leader-election=false}"}, []string{"--leader-election=false", "controller.extraArgs"}},
+		"no leader, by a variable":        {[]string{"controller.extraEnv[0].name=TUNNEL_GATEWAY_LEADER_ELECTION"}, []string{"TUNNEL_GATEWAY_LEADER_ELECTION", "controller.extraEnv"}},
 		"no account of its own":           {[]string{"serviceAccount.create=false"}, []string{"serviceAccount.name is needed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,5 +135,19 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Account and token may each come from the environment.
+func TestAccountsAreTaken(t *testing.T) {
+	for _, set := range []string{
+		"cloudflare.accountID=a,cloudflare.existingSecret=b",
+		"controller.extraEnv[0].name=CLOUDFLARE_ACCOUNT_ID,controller.extraEnv[1].name=CLOUDFLARE_API_TOKEN",
+		"cloudflare.existingSecret=b,controller.extraEnv[0].name=CLOUDFLARE_ACCOUNT_ID",
+		"cloudflare.accountID=a,controller.extraEnv[0].name=CLOUDFLARE_API_TOKEN",
+	} {
+		if out, err := helm(t, "template", release, chartDir, "--namespace", namespace, "--set", set); err != nil {
+			t.Errorf("%s: %s", set, out)
+		}
 	}
 }

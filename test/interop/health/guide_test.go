@@ -20,35 +20,6 @@ var kustomizeController = downloaded{
 	"github.com/fluxcd/kustomize-controller", "v1.10.1", "h1:IjTnrkIy0ULJoTNC2ZKuMb32vkqj7dJ6zt6UqbTFxKA=",
 }
 
-// TestGuideShowsTheSamples: every manifest of the guide is one of the files, to
-// the byte, or a document of one, and every file is in the guide or named there.
-func TestGuideShowsTheSamples(t *testing.T) {
-	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var files []string
-	for _, file := range sampleFiles(t) {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, string(content))
-		if name := strings.TrimPrefix(file, "../../../"); !strings.Contains(string(text), name) {
-			t.Errorf("the guide does not name %s", name)
-		}
-	}
-	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(shown) == 0 {
-		t.Error("the guide shows no manifest")
-	}
-	for _, block := range shown {
-		if !strings.Contains(strings.Join(files, "---\n"), block[1]) {
-			t.Errorf("the guide shows what is in no file:\n%s", block[1])
-		}
-	}
-}
-
 func sampleFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(samples, "deployment-tools", "*", "*.yaml"))

@@ -127,6 +127,10 @@ var scenes = map[string]struct {
 	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, happens: func(s *prometheusServer) {
 		s.Stands(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Wanted: 2}})
 	}},
+	"no replica leads": {want: []string{"TunnelGatewayDown"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.replicas[ours[0]] = 0
+	}},
 	"errors every minute": {want: []string{"TunnelGatewayReconcileErrors"}, happens: func(s *prometheusServer) {
 		s.well()
 		s.Failed(shared, metrics.ErrorUnauthorized)

@@ -39,8 +39,10 @@ type prometheusServer struct {
 	t        *testing.T
 	registry *prometheus.Registry
 	*metrics.Metrics
-	db  *tsdb.DB
-	now time.Time
+	// replicas are the pods of all controllers, and 1 for those that lead.
+	replicas map[replica]float64
+	db       *tsdb.DB
+	now      time.Time
 }
 
 func newServer(t *testing.T) *prometheusServer {
@@ -55,7 +57,7 @@ func newServer(t *testing.T) *prometheusServer {
 		}
 	})
 	registry := prometheus.NewRegistry()
-	return &prometheusServer{t: t, registry: registry, Metrics: metrics.New(registry), db: db, now: begin}
+	return &prometheusServer{t: t, registry: registry, Metrics: metrics.New(registry), replicas: map[replica]float64{ours[0]: 1, ours[1]: 0}, db: db, now: begin}
 }
 
 // minutes lets time pass, with something that happens before each scrape.
@@ -83,6 +85,7 @@ func (s *prometheusServer) scrape() {
 			}
 		}
 	}
+	s.addLeadership(appender)
 	if err := appender.Commit(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -109,7 +112,7 @@ func valuesOf(metric *dto.Metric) map[sample]float64 {
 
 func (s *prometheusServer) add(appender storage.Appender, name string, of sample, metric *dto.Metric, value float64) {
 	s.t.Helper()
-	pairs := map[string]string{model.MetricNameLabel: name + of.suffix, "namespace": "system", "pod": "tunnel-gateway-0", "job": "tunnel-gateway"}
+	pairs := map[string]string{model.MetricNameLabel: name + of.suffix, "namespace": ours[0].namespace, "pod": ours[0].pod, "job": "tunnel-gateway"}
 	for _, label := range metric.GetLabel() {
 		if _, taken := pairs[label.GetName()]; taken {
 			s.t.Fatalf("%s: Prometheus would rename the label %s", name, label.GetName())
@@ -257,7 +260,7 @@ func checkMatcher(t *testing.T, expression string, matcher *labels.Matcher, own 
 
 // find returns the metric that a series belongs to, and whether it is a bucket.
 func find(series string) (metrics.Metric, bool) {
-	for _, m := range metrics.All {
+	for _, m := range append(slices.Clone(metrics.All), leadership) {
 		suffix, ok := strings.CutPrefix(series, m.Name)
 		part := slices.Contains([]string{"_bucket", "_sum", "_count"}, suffix)
 		if ok && (m.Type == metrics.Histogram && part || m.Type != metrics.Histogram && suffix == "") {
@@ -273,7 +276,7 @@ func labelsOf(t *testing.T, series string) map[string]bool {
 	if m.Name == "" {
 		t.Errorf("there is no metric %s", series)
 	}
-	own := map[string]bool{}
+	own := map[string]bool{"namespace": true} // Prometheus adds that of the pod
 	for _, name := range m.LabelNames() {
 		own[name] = true
 	}

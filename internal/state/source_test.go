@@ -36,7 +36,7 @@ spec: {controllerName: ` + controller + `}
 }
 
 // fromStdin reads manifests from standard input.
-func fromStdin(t *testing.T, manifests string) *state.Files {
+func fromStdin(t *testing.T, manifests string) *state.Source {
 	t.Helper()
 	options := manifest.Options{Namespace: "chosen", Stdin: strings.NewReader(manifests)}
 	files, err := state.FromFiles([]string{"-"}, options, controllerName, "cloudflare-tunnel")

@@ -11,19 +11,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// Files is what a set of manifests holds, read as if it were a cluster.
-type Files struct {
-	*Memory
-	// Objects are those of the manifests, in the order of reading.
+// Source is what a plan is made of: manifests, a cluster, or manifests that are
+// laid over one.
+type Source struct {
+	// Reader knows the [Indexes].
+	client.Reader
+	// Objects are all that there are, but for Secrets and EndpointSlices that only
+	// the cluster has, and what was added to complete manifests. Those of manifests
+	// alone are in the order of reading.
 	Objects []client.Object
+	// Certificates looks at Secrets through the Reader.
+	Certificates *PermittedCertificates
 	// Skipped counts the documents of kinds that are not read.
 	Skipped []manifest.Skipped
 }
 
-// FromFiles reads manifests from files, directories or, for "-", from
-// o.Stdin. className is the class whose Gateways are ours when the manifests
+func newSource(r client.Reader, objects []client.Object, skipped []manifest.Skipped) *Source {
+	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: skipped}
+}
+
+// FromFiles reads manifests, and no cluster, from files, directories or, for
+// "-", from o.Stdin. className is the class whose Gateways are ours when the manifests
 // have no GatewayClass at all.
-func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayController, className string) (*Files, error) {
+func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayController, className string) (*Source, error) {
 	set, err := manifest.Read(paths, o)
 	if err != nil {
 		return nil, err
@@ -43,7 +53,7 @@ func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayC
 	if err != nil {
 		return nil, err
 	}
-	return &Files{Memory: memory, Objects: set.Objects, Skipped: set.Skipped}, nil
+	return newSource(memory, set.Objects, set.Skipped), nil
 }
 
 // missingNamespaces returns the namespaces that the objects are in and that

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
+)
+
+// diffOptions are those of plan --diff.
+type diffOptions struct {
+	wanted     bool
+	color      string
+	cloudflare config.Cloudflare
+	group      config.Group
+}
+
+var colorModes = []string{"auto", "always", "never"}
+
+func (o *diffOptions) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&o.wanted, "diff", false, "compare with what the tunnels hold at Cloudflare, and end with status 3 when a push would change one")
+	f.StringVar(&o.color, "color", "auto", "`when` the output of --diff has colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set")
+	o.group = o.cloudflare.Flags("Read")
+	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of a Secret, in the cluster or among the manifests, that has the token under the key token"
+	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
+	f.AddFlagSet(o.group.Flags)
+}
+
+// complete reads the environment and returns all that is wrong with the
+// settings. Without --diff nothing is asked of them.
+func (o *diffOptions) complete() error {
+	if !o.wanted {
+		return nil
+	}
+	var errs []error
+	if !slices.Contains(colorModes, o.color) {
+		errs = append(errs, fmt.Errorf("--color %q is none of auto, always, never", o.color))
+	}
+	errs = append(errs, config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckForm())
+	return errors.Join(errs...)
+}
+
+// compare reads the tunnels. Secrets with API tokens are taken from where the
+// plan comes from.
+func (o *diffOptions) compare(ctx context.Context, made *plan.Plan, objects client.Reader, line *progress.Line) error {
+	defer line.Step("reading the tunnels at Cloudflare")()
+	return made.Compare(ctx, o.accounts(objects))
+}
+
+// accounts opens each account once.
+func (o *diffOptions) accounts(objects client.Reader) plan.OpenAccount {
+	opened := map[credentials.Source]provider.Provider{}
+	return func(ctx context.Context, settings *gateway.Settings) (string, provider.Provider, error) {
+		from := defaultCredentials(o.cloudflare).Of(settings)
+		if known := opened[from]; known != nil {
+			return from.Account, known, nil
+		}
+		p, err := o.open(ctx, from, objects)
+		if err == nil {
+			opened[from] = p
+		}
+		return from.Account, p, err
+	}
+}
+
+func (o *diffOptions) open(ctx context.Context, from credentials.Source, objects client.Reader) (provider.Provider, error) {
+	if err := checkComplete(from); err != nil {
+		return nil, err
+	}
+	token := from.Token
+	if from.Secret.Name != "" {
+		var err error
+		if token, _, err = from.ReadToken(ctx, objects); err != nil {
+			return nil, err
+		}
+	}
+	p, err := cloudflare.New(cloudflare.Options{AccountID: from.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
+	if err != nil {
+		return nil, &credentials.TokenError{Secret: from.Secret, Why: err.Error()}
+	}
+	return p, nil
+}
+
+// checkComplete returns which flags are missing to read a Gateway's tunnel.
+func checkComplete(from credentials.Source) error {
+	var missing []string
+	ask := func(flag string) { missing = append(missing, fmt.Sprintf("--%s (or %s)", flag, config.EnvName(flag))) }
+	if from.Account == "" {
+		ask("cloudflare-account-id")
+	}
+	if !from.HasToken() {
+		ask("cloudflare-api-token")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("its tunnel cannot be read without %s, or spec.account in the TunnelConfiguration of its GatewayClass", strings.Join(missing, " and "))
+}
+
+// writer prints the differences for people on stdout.
+func (o *diffOptions) writer(stdout io.Writer) func(io.Writer, *plan.Plan) error {
+	colour := o.colours(stdout)
+	return func(w io.Writer, p *plan.Plan) error { return p.WriteDiff(w, colour) }
+}
+
+// colours reports whether what is written to w has them.
+func (o *diffOptions) colours(w io.Writer) bool {
+	if o.color != "auto" {
+		return o.color == "always"
+	}
+	file, ok := w.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}

@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// Only leaves one Gateway in the plan, and the statuses that its decision is
+// part of: those of itself, its ListenerSets and the routes at them, each as a
+// whole. Where the Gateway is not in the plan, the error says why and names
+// those that are.
+//
+// All Gateways have been decided about, because a hostname that two of them
+// serve is said of both.
+func (p *Plan) Only(name types.NamespacedName) error {
+	i := slices.IndexFunc(p.Gateways, func(g Gateway) bool { return g.Namespace == name.Namespace && g.Name == name.Name })
+	if i < 0 {
+		return p.unknown(name)
+	}
+	p.Gateways, p.ending = p.Gateways[i:i+1], nil
+	p.Statuses = slices.DeleteFunc(p.Statuses, func(s Status) bool {
+		owner := gateway.Owner{Kind: s.Kind, NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
+		return !p.Gateways[0].about[owner]
+	})
+	return nil
+}
+
+// unknown says why a Gateway is not in the plan.
+func (p *Plan) unknown(name types.NamespacedName) error {
+	why, exists := p.left[name]
+	if !exists {
+		why = "does not exist"
+	}
+	if len(p.Gateways) == 0 {
+		return fmt.Errorf("the Gateway %s %s, and there is no other of ours", name, why)
+	}
+	names := make([]string, len(p.Gateways))
+	for i, g := range p.Gateways {
+		names[i] = g.Namespace + "/" + g.Name
+	}
+	return fmt.Errorf("the Gateway %s %s; there are %s", name, why, strings.Join(names, ", "))
+}

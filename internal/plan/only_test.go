@@ -1,0 +1,127 @@
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Gateway with a hostname and a route to it.
+func gatewayWith(name, hostname string) string {
+	return strings.NewReplacer("NAME", name, "HOSTNAME", hostname).Replace(`
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: NAME, namespace: platform}
+spec: {gatewayClassName: cloudflare-tunnel, allowedListeners: {namespaces: {from: Same}}, listeners: [{name: a, hostname: HOSTNAME, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: set-NAME, namespace: platform}
+spec: {parentRef: {name: NAME}, listeners: [{name: a, hostname: set.HOSTNAME, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: route-NAME, namespace: platform}
+spec: {parentRefs: [{name: NAME}], rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+`)
+}
+
+const servedByAll = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: cloudflare-tunnel}
+spec: {controllerName: tunnelgateway.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: other}
+spec: {controllerName: example.com/other}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: platform}, spec: {ports: [{port: 80}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: route-of-both, namespace: platform}
+spec: {parentRefs: [{name: one}, {name: two}], rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+`
+
+func TestOnlyLeavesOneGateway(t *testing.T) {
+	p := planOf(t, servedByAll, gatewayWith("one", "example.com"), gatewayWith("two", "example.com"))
+	all := len(p.Statuses)
+	if err := p.Only(types.NamespacedName{Namespace: "platform", Name: "two"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Gateways) != 1 || p.Gateways[0].Name != "two" {
+		t.Errorf("Gateways %+v, want one", p.Gateways)
+	}
+	var about []string
+	for _, s := range p.Statuses {
+		about = append(about, s.Kind+" "+s.Name)
+	}
+	want := []string{"Gateway two", "HTTPRoute route-of-both", "HTTPRoute route-two", "ListenerSet set-two"}
+	if diff := cmp.Diff(want, about); diff != "" || all != 8 {
+		t.Errorf("of %d statuses, want 8, these differ (-want +got):\n%s", all, diff)
+	}
+	// The other one still counts.
+	if text := printed(t, p); !strings.Contains(text, "Gateway platform/one") {
+		t.Errorf("nothing says that the other one serves the same hostname:\n%s", text)
+	}
+}
+
+func TestOnlySaysWhyThereIsNone(t *testing.T) {
+	variant := func(name, old, now string) string {
+		return strings.Replace(gatewayWith(name, name+".example.com"), old, now, 1)
+	}
+	p := planOf(t, servedByAll, gatewayWith("one", "example.com"), gatewayWith("two", "example.org"),
+		variant("foreign", "cloudflare-tunnel", "other"), variant("classless", "cloudflare-tunnel", "gone"),
+		variant("deleted", "{name: deleted", `{deletionTimestamp: "2026-01-01T00:00:00Z", name: deleted`))
+	for name, why := range map[string]string{
+		"none":      "does not exist",
+		"foreign":   "is of a class of another controller",
+		"classless": "is of a class that does not exist",
+		"deleted":   "is being deleted",
+	} {
+		err := p.Only(types.NamespacedName{Namespace: "platform", Name: name})
+		want := fmt.Sprintf("the Gateway platform/%s %s; there are platform/one, platform/two", name, why)
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := planOf(t, servedByAll).Only(types.NamespacedName{Namespace: "a", Name: "b"}); err == nil || !strings.Contains(err.Error(), "no other of ours") {
+		t.Errorf("without any Gateway: %v", err)
+	}
+}
+
+// What the controller does at the end of a Gateway.
+func TestGatewayThatIsBeingDeletedIsLetGo(t *testing.T) {
+	served := gatewayWith("one", "example.com")
+	entry := `
+status:
+  parents:
+  - parentRef: {name: one}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+---
+`
+	deleted := strings.Replace(strings.TrimSuffix(served, "---\n")+strings.TrimPrefix(entry, "\n"),
+		"{name: one,", `{deletionTimestamp: "2026-01-01T00:00:00Z", name: one,`, 1)
+	p := planOf(t, servedByAll, deleted)
+	if len(p.Gateways) != 0 {
+		t.Errorf("it is served: %+v", p.Gateways)
+	}
+	statuses := map[string]string{}
+	for _, s := range p.Statuses {
+		statuses[s.Kind] = fmt.Sprintf("%+v", s.Status)
+	}
+	if got, ok := statuses["HTTPRoute"]; !ok || strings.Contains(got, "tunnelgateway.dev") {
+		t.Errorf("the route says %q, want nothing of ours", got)
+	}
+	if got := statuses["ListenerSet"]; !strings.Contains(got, "Waiting for controller") {
+		t.Errorf("the set says %q, want that nobody serves it", got)
+	}
+}

@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// unified returns how writing want changes a tunnel that holds have, as the
+// unified diff of both documents in YAML: "" exactly when both have the same
+// [provider.Configuration.Hash]. from and to name the two.
+//
+// What a document holds beside the modelled part is handed back with every
+// write, so it stands in both.
+func unified(have, want provider.Configuration, from, to string) (string, error) {
+	if have.Hash() == want.Hash() {
+		return "", nil
+	}
+	want.Unmodelled = have.Unmodelled
+	haveText, err := render(have)
+	if err != nil {
+		return "", err
+	}
+	wantText, err := render(want)
+	if err != nil {
+		return "", err
+	}
+	_, unified, _ := strings.Cut(string(diff.Diff(from, haveText, to, wantText)), "\n") // after the line "diff from to"
+	return unified, nil
+}
+
+// render returns the whole document as YAML, its keys sorted. One without a field
+// is empty: it is what a new tunnel holds.
+func render(c provider.Configuration) ([]byte, error) {
+	modelled, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("rendering a document: %w", err)
+	}
+	document := maps.Clone(c.Unmodelled)
+	if err := json.Unmarshal(modelled, &document); err != nil { // adds to the map
+		return nil, fmt.Errorf("rendering a document: %w", err)
+	}
+	if len(c.Ingress) == 0 {
+		delete(document, "ingress")
+	}
+	if len(document) == 0 {
+		return nil, nil
+	}
+	text, err := yaml.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("rendering a document: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,84 @@
+package progress
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// told returns what is written while a step takes as long.
+func told(t *testing.T, width int, name string, took time.Duration) string {
+	t.Helper()
+	var out bytes.Buffer
+	synctest.Test(t, func(*testing.T) {
+		line := &Line{w: &out, width: func() int { return width }}
+		done := line.Step(name)
+		<-time.After(took)
+		done()
+	})
+	return out.String()
+}
+
+const erased = "\r\x1b[K"
+
+func TestStep(t *testing.T) {
+	for name, test := range map[string]struct {
+		width int
+		took  time.Duration
+		want  string
+	}{
+		"nothing of a fast step":            {80, 999 * time.Millisecond, ""},
+		"a slow step and its seconds":       {80, 2500 * time.Millisecond, "\rreading, 1 s\x1b[K\rreading, 2 s\x1b[K" + erased},
+		"no more than fits":                 {8, 1500 * time.Millisecond, "\rreading\x1b[K" + erased},
+		"nothing of a fast step in a file":  {0, 999 * time.Millisecond, ""},
+		"a line of a slow step in a file":   {0, 1500 * time.Millisecond, "reading ...\n"},
+		"one line of a slow step in a file": {0, time.Minute, "reading ...\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := told(t, test.width, "reading", test.took); got != test.want {
+				t.Errorf("wrote %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Of letters, not of bytes, there are as many as columns.
+func TestStepCutsBetweenLetters(t *testing.T) {
+	if got := told(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+func TestStepsFollowOneAnother(t *testing.T) {
+	var out bytes.Buffer
+	synctest.Test(t, func(*testing.T) {
+		line := &Line{w: &out, width: func() int { return 80 }}
+		for _, name := range []string{"reading", "building"} {
+			done := line.Step(name)
+			<-time.After(1500 * time.Millisecond)
+			done()
+		}
+	})
+	if want := "\rreading, 1 s\x1b[K" + erased + "\rbuilding, 1 s\x1b[K" + erased; out.String() != want {
+		t.Errorf("wrote %q, want %q", out.String(), want)
+	}
+}
+
+// What is no terminal gets no control characters.
+func TestNewKnowsATerminal(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if width := New(file).width(); width != 0 {
+		t.Errorf("a file is %d columns wide, want 0", width)
+	}
+	if width := New(&bytes.Buffer{}).width(); width != 0 {
+		t.Errorf("a buffer is %d columns wide, want 0", width)
+	}
+}

@@ -1,0 +1,228 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+)
+
+// Cluster is a cluster that is read once, and never written to.
+type Cluster struct {
+	// Live reads from the API server itself what [manifest.Scheme] knows, and the
+	// metadata of CRDs.
+	Live           client.Reader
+	ControllerName gatewayv1.GatewayController
+	// Step is told what is read, and calls what it returned at the end.
+	Step func(name string) (done func())
+}
+
+// Connect returns a reader for a Cluster. It makes no request: what a cluster
+// serves is not asked for, since that request could not be ended by a context.
+func Connect(c *rest.Config) (client.Reader, error) {
+	scheme := manifest.Scheme()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range listedKinds {
+		gvk, err := apiutil.GVKForObject(kind.list, scheme)
+		if err != nil {
+			return nil, err
+		}
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+		plural, _, _ := strings.Cut(kind.resource, ".")
+		resource := gvk.GroupVersion().WithResource(plural)
+		mapper.AddSpecific(gvk, resource, resource, kind.scope)
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
+	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
+	live, err := client.New(c, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	return live, nil
+}
+
+// listedKind is a kind of which every object is read.
+type listedKind struct {
+	name string // as people say it
+	// resource is what permissions are for, with its group.
+	resource string
+	scope    meta.RESTScope
+	list     client.ObjectList
+}
+
+var (
+	gatewayClasses = listedKind{"GatewayClasses", "gatewayclasses." + gatewayv1.GroupName, meta.RESTScopeRoot, &gatewayv1.GatewayClassList{}}
+	gateways       = listedKind{"Gateways", "gateways." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.GatewayList{}}
+)
+
+// listedKinds are all that a Loader reads but Secrets and EndpointSlices, of
+// which it needs few.
+var listedKinds = []listedKind{
+	gatewayClasses,
+	gateways,
+	{"ListenerSets", "listenersets." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.ListenerSetList{}},
+	{"HTTPRoutes", "httproutes." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.HTTPRouteList{}},
+	{"GRPCRoutes", "grpcroutes." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.GRPCRouteList{}},
+	{"ReferenceGrants", "referencegrants." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1beta1.ReferenceGrantList{}},
+	{"TunnelConfigurations", "tunnelconfigurations." + v1alpha1.GroupName, meta.RESTScopeNamespace, &v1alpha1.TunnelConfigurationList{}},
+	{"Namespaces", "namespaces", meta.RESTScopeRoot, &corev1.NamespaceList{}},
+	{"Services", "services", meta.RESTScopeNamespace, &corev1.ServiceList{}},
+}
+
+// FromCluster reads what a plan of the cluster needs. The manifests of the
+// paths, of which there may be none, are laid over it as if they had been
+// applied: see [overlay]. Secrets and EndpointSlices are read from the cluster
+// when they are looked up.
+//
+// The error of manifests is that of [manifest.Read]; of kinds that are missing
+// or that may not be read, all are named.
+func FromCluster(ctx context.Context, c Cluster, paths []string, o manifest.Options) (*Source, error) {
+	set, err := manifest.Read(paths, o)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := c.listAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	objects := overlay(listed, set.Objects)
+	memory, err := NewMemory(append(slices.Clone(objects), missingNamespaces(objects)...), Indexes(c.ControllerName))
+	if err != nil {
+		return nil, err
+	}
+	return newSource(&liveReader{Memory: memory, live: c.Live}, objects, set.Skipped), nil
+}
+
+// GatewayNames returns the Gateways of our classes.
+func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, error) {
+	classes, err := c.list(ctx, gatewayClasses)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.list(ctx, gateways)
+	if err != nil {
+		return nil, err
+	}
+	ours := map[string]bool{}
+	for _, class := range classes {
+		ours[class.GetName()] = class.(*gatewayv1.GatewayClass).Spec.ControllerName == c.ControllerName
+	}
+	var names []types.NamespacedName
+	for _, object := range all {
+		if ours[string(object.(*gatewayv1.Gateway).Spec.GatewayClassName)] {
+			names = append(names, client.ObjectKeyFromObject(object))
+		}
+	}
+	return names, nil
+}
+
+// listAll reads every kind, also after one that cannot be read: who asks for
+// permissions wants to ask once.
+func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
+	var all []client.Object
+	var errs []error
+	for _, kind := range listedKinds {
+		found, err := c.list(ctx, kind)
+		switch {
+		case err == nil:
+			all = append(all, found...)
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+			errs = append(errs, err)
+		default:
+			return nil, err
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// list reads every object of a kind, page by page.
+func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, error) {
+	defer c.Step("reading " + kind.name + " of the cluster")()
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		page := kind.list.DeepCopyObject().(client.ObjectList)
+		return page, c.Live.List(ctx, page, &client.ListOptions{Limit: o.Limit, Continue: o.Continue})
+	})
+	list, _, err := pages.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, kind.explain(err)
+	}
+	var found []client.Object
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		found = append(found, o.(client.Object))
+		return nil
+	})
+	return found, err
+}
+
+// explain says what to do about an error. What the API server says of a
+// permission names the user too.
+func (k listedKind) explain(err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the permission to list %s in all namespaces is missing: %w", k.resource, err)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", k.name, k.resource, err)
+	default:
+		return fmt.Errorf("reading %s of the cluster: %w", k.name, err)
+	}
+}
+
+// liveReader has in memory what was listed and what came from manifests, and
+// asks the API server for Secrets and EndpointSlices.
+type liveReader struct {
+	*Memory
+	live client.Reader
+}
+
+// Get implements client.Reader.
+func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	err := r.Memory.Get(ctx, key, into, opts...)
+	if _, secret := into.(*corev1.Secret); secret && apierrors.IsNotFound(err) {
+		return r.live.Get(ctx, key, into, opts...)
+	}
+	return err
+}
+
+// List implements client.Reader, for EndpointSlices with labels that an API
+// server can select by.
+func (r *liveReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	selected, ok := into.(*discoveryv1.EndpointSliceList)
+	if !ok {
+		return r.Memory.List(ctx, into, opts...)
+	}
+	var found discoveryv1.EndpointSliceList
+	if err := r.live.List(ctx, &found, opts...); err != nil {
+		return err
+	}
+	if err := r.Memory.List(ctx, selected, opts...); err != nil {
+		return err
+	}
+	for i := range found.Items {
+		// One that came from a manifest, with whatever labels, replaces it.
+		err := r.Memory.Get(ctx, client.ObjectKeyFromObject(&found.Items[i]), &discoveryv1.EndpointSlice{})
+		if apierrors.IsNotFound(err) {
+			selected.Items = append(selected.Items, found.Items[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	helm "helm.sh/helm/v4/pkg/cmd"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
+)
+
+// programs are those that pages tell people to type. Each looks at the words
+// after its name, as far as that can be done without running it; of the others
+// only the name is known.
+var programs = map[string]func([]string) error{
+	"make":                   checkMake,
+	"kubectl":                checkKubectl,
+	"helm":                   checkHelm,
+	"tunnel-gateway":         checkOwn,
+	"bin/tunnel-gateway":     checkOwn,
+	"kubectl-tunnel_gateway": checkOwn,
+	"go":                     checkPaths,
+	"git":                    checkPaths,
+	"install":                checkPaths,
+	"kustomize":              checkPaths,
+	"sed":                    checkPaths,
+	"cat":                    nil,
+	"cd":                     nil,
+	"chmod":                  nil,
+	"curl":                   nil,
+	"cut":                    nil,
+	"docker":                 nil,
+	"echo":                   nil,
+	"export":                 nil,
+	"grep":                   nil,
+	"jq":                     nil,
+	"kind":                   nil,
+	"printf":                 nil,
+}
+
+// placeholder is what a reader fills in.
+var placeholder = regexp.MustCompile(`<[a-z][a-zA-Z_' -]*>`)
+
+// Commands are the simple commands of a shell block, as words. Functions that
+// the block declares are added to those that are known, and their calls left out.
+func Commands(block string, functions map[string]bool) ([][]string, error) {
+	file, err := syntax.NewParser().Parse(strings.NewReader(placeholder.ReplaceAllString(block, "PLACEHOLDER")), "")
+	if err != nil {
+		return nil, err
+	}
+	var all [][]string
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.FuncDecl:
+			functions[n.Name.Value] = true
+		case *syntax.DeclClause:
+			all = append(all, []string{n.Variant.Value})
+		case *syntax.CallExpr:
+			if words := wordsOf(n); len(words) > 0 && !functions[words[0]] {
+				all = append(all, words)
+			}
+		}
+		return true
+	})
+	return all, nil
+}
+
+func wordsOf(call *syntax.CallExpr) []string {
+	words := make([]string, len(call.Args))
+	for i, arg := range call.Args {
+		words[i] = word(arg.Parts)
+	}
+	return words
+}
+
+// word is an argument as the program would get it; what the shell expands stays
+// as it is written.
+func word(parts []syntax.WordPart) string {
+	var out bytes.Buffer
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *syntax.SglQuoted:
+			out.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			out.WriteString(word(p.Parts))
+		default:
+			_ = syntax.NewPrinter().Print(&out, part) // to memory
+		}
+	}
+	return out.String()
+}
+
+// Check says what is wrong with a command, as far as that can be known without
+// running it.
+func Check(words []string) error {
+	if len(words) > 1 && words[0] == "kubectl" && words[1] == "tunnel_gateway" {
+		words = append([]string{"kubectl-tunnel_gateway"}, words[2:]...)
+	}
+	check, known := programs[words[0]]
+	switch {
+	case !known:
+		return fmt.Errorf("%s is no program that a page should expect", words[0])
+	case check == nil:
+		return nil
+	}
+	if err := check(words[1:]); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(words, " "), err)
+	}
+	return nil
+}
+
+// ours are the folders of the repository.
+var ours = []string{"api", "charts", "cmd", "config", "docs", "internal", "provider", "test", ".ci"}
+
+// checkPaths finds everything that looks like a path of the repository.
+func checkPaths(words []string) error {
+	var errs []error
+	for _, w := range words {
+		w = strings.TrimSuffix(strings.TrimPrefix(w, "./"), "/...")
+		if first, _, _ := strings.Cut(w, "/"); !slices.Contains(ours, first) {
+			continue
+		}
+		if found, err := filepath.Glob(filepath.Join(root, w)); err != nil || len(found) == 0 {
+			errs = append(errs, fmt.Errorf("there is no %s", w))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkMake(words []string) error {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		return err
+	}
+	for _, w := range words {
+		name, _, variable := strings.Cut(w, "=")
+		pattern := `(?m)^` + regexp.QuoteMeta(name) + `:`
+		if variable {
+			pattern = `\b` + regexp.QuoteMeta(name) + `\b`
+		}
+		if !regexp.MustCompile(pattern).Match(makefile) {
+			return fmt.Errorf("the Makefile has no %s", name)
+		}
+	}
+	return nil
+}
+
+func checkKubectl(words []string) error {
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	return errors.Join(parse(kubectl.NewKubectlCommand(kubectl.KubectlOptions{IOStreams: streams}), words), checkPaths(words))
+}
+
+func checkHelm(words []string) error {
+	command, err := helm.NewRootCmd(&bytes.Buffer{}, nil, func(bool) {})
+	if err != nil {
+		return err
+	}
+	return errors.Join(parse(command, words), checkPaths(words), checkValues(words))
+}
+
+// parse finds the command of a program, and lets it read its flags.
+func parse(program *cobra.Command, words []string) error {
+	command, rest, err := program.Find(words)
+	if err != nil {
+		return err
+	}
+	if command == program {
+		return fmt.Errorf("%s has no such command", program.Name())
+	}
+	return command.ParseFlags(rest)
+}
+
+// checkValues: the chart has each value that is set.
+func checkValues(words []string) error {
+	if !slices.Contains(words, "charts/tunnel-gateway") {
+		return nil
+	}
+	values, err := os.ReadFile(filepath.Join(root, "charts", "tunnel-gateway", "README.md"))
+	if err != nil {
+		return err
+	}
+	for i, w := range words[:len(words)-1] {
+		name, _, _ := strings.Cut(words[i+1], "=")
+		if (w == "--set" || w == "--set-string") && !bytes.Contains(values, []byte("`"+name+"`")) {
+			return fmt.Errorf("the chart has no value %s", name)
+		}
+	}
+	return nil
+}
+
+// checkOwn lets the program itself read the flags, which it does before it
+// prints its help. What plan is asked about files of the repository it answers.
+func checkOwn(words []string) error {
+	asked := slices.Clone(words)
+	ofFiles := len(words) > 0 && words[0] == "plan" && !slices.Contains(words, "--diff")
+	for i, w := range words {
+		if first, _, _ := strings.Cut(w, "/"); slices.Contains(ours, first) {
+			asked[i] = filepath.Join(root, w)
+		}
+		if i > 0 && words[i-1] == "-f" {
+			ofFiles = ofFiles && asked[i] != w
+		}
+	}
+	if !ofFiles || !slices.Contains(words, "-f") || slices.Contains(words, "--context") || slices.Contains(words, "--kubeconfig") {
+		asked = append(asked, "--help")
+	}
+	var said bytes.Buffer
+	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said}
+	if cli.Run(context.Background(), append([]string{"tunnel-gateway"}, asked...), streams) == 1 {
+		return errors.New(strings.TrimSpace(said.String()))
+	}
+	return checkPaths(words)
+}

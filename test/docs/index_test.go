@@ -1,0 +1,30 @@
+package docs
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The index leads to every page.
+func TestIndexHasEveryPage(t *testing.T) {
+	index := page(t, "README.md")
+	folder := filepath.Join(root, "docs")
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil || name == "README.md" {
+			return err
+		}
+		if !strings.Contains(index, "]("+name+")") {
+			t.Errorf("the index does not lead to %s", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,131 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+// root is the repository's, seen from here.
+var root = filepath.Join("..", "..")
+
+// Page is a Markdown file of the repository.
+type Page struct {
+	// Path is relative to the repository.
+	Path   string
+	source []byte
+	tree   ast.Node
+}
+
+// Pages reads all Markdown files that are committed, or about to be, but for
+// those of which others are made.
+func Pages() ([]*Page, error) {
+	listed, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z",
+		"*.md", ":!*head.md").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the Markdown files: %w", err)
+	}
+	var pages []*Page
+	for path := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
+		page, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, page)
+	}
+	return pages, nil
+}
+
+func read(path string) (*Page, error) {
+	source, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		return nil, err
+	}
+	parser := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
+	return &Page{Path: path, source: source, tree: parser.Parse(text.NewReader(source))}, nil
+}
+
+// each calls see for every node of the kind.
+func (p *Page) each(kind ast.NodeKind, see func(ast.Node)) {
+	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // see returns no error
+		if entering && n.Kind() == kind {
+			see(n)
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// Links are the destinations of links and images.
+func (p *Page) Links() []string {
+	var links []string
+	p.each(ast.KindLink, func(n ast.Node) { links = append(links, string(n.(*ast.Link).Destination)) })
+	p.each(ast.KindImage, func(n ast.Node) { links = append(links, string(n.(*ast.Image).Destination)) })
+	return links
+}
+
+// Blocks are the fenced code blocks of a language.
+func (p *Page) Blocks(language string) []string {
+	var blocks []string
+	p.each(ast.KindFencedCodeBlock, func(n ast.Node) {
+		if block := n.(*ast.FencedCodeBlock); string(block.Language(p.source)) == language {
+			blocks = append(blocks, string(block.Lines().Value(p.source)))
+		}
+	})
+	return blocks
+}
+
+// Anchors are the fragments that links can lead to: of each heading, as GitHub
+// makes them, and those that are written as HTML.
+func (p *Page) Anchors() map[string]bool {
+	anchors, seen := map[string]bool{}, map[string]int{}
+	p.each(ast.KindHeading, func(n ast.Node) {
+		anchor := slug(p.plain(n))
+		if before := seen[anchor]; before > 0 {
+			anchors[fmt.Sprintf("%s-%d", anchor, before)] = true
+		} else {
+			anchors[anchor] = true
+		}
+		seen[anchor]++
+	})
+	p.each(ast.KindRawHTML, func(n ast.Node) {
+		_, rest, found := strings.Cut(string(n.(*ast.RawHTML).Segments.Value(p.source)), `id="`)
+		if id, _, closed := strings.Cut(rest, `"`); found && closed {
+			anchors[id] = true
+		}
+	})
+	return anchors
+}
+
+// plain is the text of a node without its markup.
+func (p *Page) plain(n ast.Node) string {
+	var out strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no error is returned
+		if leaf, ok := n.(*ast.Text); ok && entering {
+			out.Write(leaf.Value(p.source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return out.String()
+}
+
+// slug is the anchor that GitHub gives a heading.
+func slug(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		default:
+			return -1
+		}
+	}, heading)
+}

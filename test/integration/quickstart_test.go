@@ -1,0 +1,50 @@
+package integration
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// The spec follows docs/quickstart.md, with its files.
+var _ = Describe("the quick start", func() {
+	It("serves the first team, and the second one when it asks for a hostname that is free", func() {
+		const quickstart = "quickstart/"
+		w := newWorld()
+		w.start()
+		get := func(host string) string {
+			id, ok := w.edge.TunnelID(w.namespace + "-infra-shared")
+			if !ok {
+				return "no tunnel"
+			}
+			return w.getFrom(id, host, "/")
+		}
+		shared := &gatewayv1.Gateway{ObjectMeta: inNamespace("infra", "shared")}
+		shop := &gatewayv1.ListenerSet{ObjectMeta: inNamespace("shop", "shop")}
+		wiki := &gatewayv1.ListenerSet{ObjectMeta: inNamespace("wiki", "wiki")}
+
+		w.apply(kube, quickstart+"00-infra.yaml")
+		DeferCleanup(w.deleteAndWait, &gatewayv1.Gateway{ObjectMeta: inNamespace("infra", "shared")})
+		Eventually(programmed(shared)).Should(Equal("True Programmed"))
+		id, _ := w.edge.TunnelID(w.namespace + "-infra-shared")
+		Expect(fresh(shared).Status.Addresses[0].Value).To(Equal(id + ".cfargotunnel.com"))
+
+		w.apply(kube, quickstart+"10-shop.yaml")
+		Eventually(setSays(shop, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		Eventually(get).WithArguments("shop.example.com").Should(Equal("shop"))
+
+		w.apply(kube, quickstart+"20-wiki.yaml")
+		Eventually(setSays(wiki, gatewayv1.ListenerSetConditionAccepted)).Should(Equal("False ListenersNotValid"))
+		Expect(entryOf(wiki, gatewayv1.ListenerEntryConditionConflicted)()).To(And(
+			HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "HostnameConflict"), HaveField("Message", Not(ContainSubstring("shop/")))))
+		Expect(get("shop.example.com")).To(Equal("shop"))
+
+		change(wiki, func(s *gatewayv1.ListenerSet) {
+			s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("wiki.example.com"))
+		})
+		Eventually(setSays(wiki, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		Eventually(get).WithArguments("wiki.example.com").Should(Equal("wiki"))
+		Expect(get("shop.example.com")).To(Equal("shop"))
+	})
+})
