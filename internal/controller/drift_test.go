@@ -65,7 +65,7 @@ func TestChangeThatWasTakenBack(t *testing.T) {
 	o.cloud.SetDocument(o.tunnelID(), ours)
 	o.clock = o.clock.Add(time.Hour)
 	o.pass()
-	o.route("a.example.com")
+	o.route()
 	o.clock = o.clock.Add(time.Hour)
 	o.pass()
 	o.want("after a change of our own", map[string]float64{"drift_repairs_total": 0, "pushes_total": 2})

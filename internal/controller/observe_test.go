@@ -197,28 +197,29 @@ func TestChangeToPushCountsFailures(t *testing.T) {
 func TestChangeToPushLeavesPausesOut(t *testing.T) {
 	o := observe(t)
 	g := o.loaded().Gateway
-	o.annotate(g, state.PausedAnnotation, "true")
+	o.pause(g, "true")
 	o.pass(time.Second)
-	o.annotate(o.loaded().Gateway, state.PausedAnnotation, "false")
+	o.pause(o.loaded().Gateway, "false")
 	o.clock = o.clock.Add(time.Hour)
 	o.pass(time.Second)
 	o.want("after the pause", map[string]float64{"change_to_push_seconds": 1, "pushes_total": 1})
 }
 
-func (o *observed) annotate(g *gatewayv1.Gateway, key, value string) {
+// pause gives the Gateway the annotation for it.
+func (o *observed) pause(g *gatewayv1.Gateway, value string) {
 	o.t.Helper()
-	metav1.SetMetaDataAnnotation(&g.ObjectMeta, key, value)
+	metav1.SetMetaDataAnnotation(&g.ObjectMeta, state.PausedAnnotation, value)
 	if err := o.client.Update(o.t.Context(), g); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
 // route attaches a route without backends: the document has a rule for it.
-func (o *observed) route(hostname gatewayv1.Hostname) {
+func (o *observed) route() {
 	o.t.Helper()
-	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: string(hostname)}}
+	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "web"}}
 	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "shared"}}
-	route.Spec.Hostnames = []gatewayv1.Hostname{hostname}
+	route.Spec.Hostnames = []gatewayv1.Hostname{"a.example.com"}
 	route.Spec.Rules = []gatewayv1.HTTPRouteRule{{}}
 	if err := o.client.Create(o.t.Context(), route); err != nil {
 		o.t.Fatal(err)
@@ -343,7 +344,7 @@ func TestStates(t *testing.T) {
 func TestSpans(t *testing.T) {
 	o := observe(t)
 	o.pass()
-	o.wantSpans("reconcile", "load", "build", "push", "report")
+	o.wantSpans("load", "build", "push", "report")
 	for _, span := range o.spans.GetSpans() {
 		attributes := attributesOf(span)
 		if attributes["k8s.namespace.name"] != "platform" || attributes["gateway.name"] != "shared" {
@@ -359,7 +360,7 @@ func TestSpans(t *testing.T) {
 
 	o.spans.Reset()
 	o.remove()
-	o.wantSpans("reconcile", "load", "build", "let go", "report")
+	o.wantSpans("load", "build", "let go", "report")
 }
 
 // The error is in the span that it happened in.
@@ -367,7 +368,7 @@ func TestSpansOfAFailure(t *testing.T) {
 	o := observe(t)
 	o.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: errors.New("reset")})
 	o.pass()
-	o.wantSpans("reconcile", "load", "build", "push", "report")
+	o.wantSpans("load", "build", "push", "report")
 	failed := o.failedSpans()
 	if len(failed) != 1 || !strings.Contains(failed["push"], "reset") {
 		t.Errorf("errors of spans: %v", failed)
@@ -386,7 +387,7 @@ func TestSpanOfAPushThatIsPutOff(t *testing.T) {
 			t.Errorf("the push has %v", attributes)
 		}
 	}
-	o.wantSpans("reconcile", "load", "build", "push", "report")
+	o.wantSpans("load", "build", "push", "report")
 	if failed := o.failedSpans(); len(failed) > 0 {
 		t.Errorf("errors of spans: %v", failed)
 	}
@@ -413,11 +414,11 @@ func (o *observed) failedSpans() map[string]string {
 
 // wantSpans looks at the first pass since the last reset: the spans after the
 // first are its children.
-func (o *observed) wantSpans(parent string, children ...string) {
+func (o *observed) wantSpans(children ...string) {
 	o.t.Helper()
 	var root tracetest.SpanStub
 	for _, span := range o.spans.GetSpans() {
-		if span.Name == parent {
+		if span.Name == "reconcile" {
 			root = span
 			break
 		}
@@ -429,6 +430,6 @@ func (o *observed) wantSpans(parent string, children ...string) {
 		}
 	}
 	if diff := cmp.Diff(children, got); diff != "" {
-		o.t.Errorf("the children of %s (-want +got):\n%s", parent, diff)
+		o.t.Errorf("the children of the pass (-want +got):\n%s", diff)
 	}
 }

@@ -20,14 +20,14 @@ import (
 
 var errReset = &provider.UnavailableError{Err: errors.New("reset")}
 
-// runsConnectors has the controller run the connectors.
-func (o *observed) runsConnectors() {
+// set changes the settings.
+func (o *observed) set(change func(*v1alpha1.TunnelConfigurationSpec)) {
 	o.t.Helper()
 	settings := &v1alpha1.TunnelConfiguration{}
 	if err := o.client.Get(o.t.Context(), state.GatewayKey("platform", "settings").NamespacedName, settings); err != nil {
 		o.t.Fatal(err)
 	}
-	settings.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(true)}
+	change(&settings.Spec)
 	if err := o.client.Update(o.t.Context(), settings); err != nil {
 		o.t.Fatal(err)
 	}
@@ -51,14 +51,24 @@ func TestConnectorsWanted(t *testing.T) {
 		want    float64
 	}{
 		"serving, and the Deployment cannot be made": {func(o *observed) { o.pass() }, 1},
-		"new and paused":       {func(o *observed) { o.annotate(o.loaded().Gateway, state.PausedAnnotation, "true") }, 0},
+		"new and paused":       {func(o *observed) { o.pause(o.loaded().Gateway, "true") }, 0},
 		"new and unauthorized": {func(o *observed) { o.cloud.Fail(fakeprovider.OpEnsureTunnel, provider.ErrUnauthorized) }, 0},
 		"new and not accepted": {func(o *observed) {
 			o.change(func(g *gatewayv1.Gateway) { g.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}} })
 		}, 0},
+		"new, at a tunnel that is to be left as it is": {func(o *observed) {
+			made, err := o.cloud.EnsureTunnel(o.t.Context(), provider.TunnelSpec{Name: "theirs"})
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			o.cloud.SetDocument(made.ID, wants("theirs.example.com"))
+			o.set(func(s *v1alpha1.TunnelConfigurationSpec) {
+				s.Tunnel = &v1alpha1.Tunnel{Existing: &v1alpha1.ExistingTunnel{ID: string(made.ID)}}
+			})
+		}, 0},
 		"paused without its Deployment": {func(o *observed) {
 			o.pass()
-			o.annotate(o.loaded().Gateway, state.PausedAnnotation, "true")
+			o.pause(o.loaded().Gateway, "true")
 		}, 0},
 		"being deleted": {func(o *observed) {
 			o.pass()
@@ -71,7 +81,7 @@ func TestConnectorsWanted(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := observe(t)
-			o.runsConnectors()
+			o.set(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(true) })
 			test.happens(o)
 			o.clock = o.clock.Add(time.Second)
 			o.pass()
@@ -84,7 +94,7 @@ func TestPaused(t *testing.T) {
 	o := observe(t)
 	o.pass()
 	o.want("before", map[string]float64{"gateway_paused": 0})
-	o.annotate(o.loaded().Gateway, state.PausedAnnotation, "true")
+	o.pause(o.loaded().Gateway, "true")
 	o.pass(time.Second)
 	o.want("after", map[string]float64{"gateway_paused": 1})
 }
@@ -128,7 +138,7 @@ func TestOldestChange(t *testing.T) {
 	o := observe(t)
 	o.pass(time.Second)
 	o.want("when all is pushed", map[string]float64{"oldest_change_timestamp_seconds": -1})
-	o.route("a.example.com")
+	o.route()
 	noticed := float64(o.clock.Unix())
 	for range 10 {
 		o.cloud.Fail(fakeprovider.OpConfigure, errReset)
@@ -170,7 +180,7 @@ func TestStartIsNoChange(t *testing.T) {
 	o.pass(time.Second)
 	o.want("while the API is away", map[string]float64{"oldest_change_timestamp_seconds": -1})
 	o.clock = o.clock.Add(time.Hour)
-	o.route("a.example.com")
+	o.route()
 	o.pass(time.Second)
 	o.want("after a change", map[string]float64{"change_to_push_seconds": 1, "pushes_total": 2})
 }
@@ -195,7 +205,7 @@ func TestChangeThatWaitsForAPerson(t *testing.T) {
 		o.pass()
 		o.clock = o.clock.Add(2 * time.Minute)
 	}
-	o.route("a.example.com")
+	o.route()
 	o.pass(time.Hour)
 	o.want("in a fight", map[string]float64{
 		"drift_fights_total": 1, "oldest_change_timestamp_seconds": -1, "change_to_push_seconds": 0,
@@ -210,7 +220,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 		return errors.New("refused")
 	}
 	o.writer.Client = interceptor.NewClient(o.client.(client.WithWatch), interceptor.Funcs{SubResourceUpdate: refuse})
-	o.route("a.example.com")
+	o.route()
 	o.clock = o.clock.Add(time.Second)
 	if _, err := o.Reconcile(t.Context(), o.key); err == nil {
 		t.Fatal("the pass succeeded")
