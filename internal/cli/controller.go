@@ -13,7 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -85,7 +84,6 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Info("traces are not sent", "cause", err.Error()) }))
 	kube, err := restConfig(clientConfig(c.Kubernetes.Kubeconfig, ""), c.Kubernetes.QPS, c.Kubernetes.Burst)
 	if err != nil {
 		return err
@@ -111,7 +109,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	tracer, flush, err := tracing.Start(ctx, c.Serving.TracingEndpoint, version)
+	tracer, flush, err := tracing.Start(ctx, logger, c.Serving.TracingEndpoint, version)
 	if err != nil {
 		return err
 	}
@@ -160,7 +158,7 @@ func options(c *config.Config, clusterID string, recorded *metrics.Metrics, trac
 			if err != nil {
 				return nil, err
 			}
-			return recorded.Meter(p), nil
+			return recorded.Meter(p, id), nil
 		},
 		Workers:           c.Gateway.Workers,
 		DriftInterval:     c.Gateway.DriftInterval,

@@ -70,13 +70,23 @@ func (ts *tunnels) stickToHTTP2(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 	return nil
 }
 
+// hasToConnect reports whether the Gateway's connectors should be running: there
+// is a document of ours to serve, and nobody asked us to keep away or to let go.
+func (ts *tunnels) hasToConnect(t *tunnel, g *gatewayv1.Gateway) bool {
+	return ts.ownTunnel(t) != "" && t.record.Hash != "" && !paused(g) && g.DeletionTimestamp.IsZero()
+}
+
 // connectorsReady says how ready the Gateway's connectors are.
 func (ts *tunnels) connectorsReady(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, settings *gateway.Settings) (*gateway.Readiness, error) {
 	wanted := false
 	if settings != nil {
 		wanted = settings.Spec.Connector == nil || ptr.Deref(settings.Spec.Connector.Enabled, true)
 	}
-	ready, err := ts.connectors.ready(ctx, g, wanted)
+	missing := int32(0)
+	if ts.hasToConnect(t, g) {
+		missing = 1
+	}
+	ready, err := ts.connectors.ready(ctx, g, wanted, missing)
 	if err != nil || t.connectors.cause == "" {
 		return ready, err
 	}

@@ -218,8 +218,9 @@ func (c *connectors) deleteObject(ctx context.Context, g *gatewayv1.Gateway, obj
 	return nil
 }
 
-// ready says how ready the Gateway's connectors are; nil when it has none.
-func (c *connectors) ready(ctx context.Context, g *gatewayv1.Gateway, wanted bool) (*gateway.Readiness, error) {
+// ready says how ready the Gateway's connectors are; nil when it has none and
+// none are wanted. While there is no Deployment, so many are missing.
+func (c *connectors) ready(ctx context.Context, g *gatewayv1.Gateway, wanted bool, missing int32) (*gateway.Readiness, error) {
 	deployment := &appsv1.Deployment{}
 	err := c.client.Get(ctx, objectKey(g), deployment)
 	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(deployment, g) {
@@ -232,7 +233,7 @@ func (c *connectors) ready(ctx context.Context, g *gatewayv1.Gateway, wanted boo
 		return nil, fmt.Errorf("reading Deployment %s: %w", objectKey(g), err)
 	}
 	status, reason, message := connector.Ready(deployment)
-	ready := &gateway.Readiness{Status: status, Reason: reason, Message: message, Wanted: 1}
+	ready := &gateway.Readiness{Status: status, Reason: reason, Message: message, Wanted: missing}
 	if deployment != nil {
 		ready.Wanted, ready.Available = ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status.AvailableReplicas
 	}

@@ -147,7 +147,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, ts *tunn
 		},
 		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain},
 		writer:    writer,
-		observer:  &observer{metrics: o.Metrics, changes: newChanges(time.Now), tracer: o.Tracer, now: time.Now},
+		observer:  newObserver(o.Metrics, o.Tracer, time.Now),
 		now:       time.Now,
 		tunnels:   ts,
 	}

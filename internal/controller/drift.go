@@ -18,8 +18,9 @@ const (
 	// mostEdits by somebody else within editWindow are one writer too many.
 	mostEdits  = 3
 	editWindow = 10 * time.Minute
-	// suspicion is how soon a document is read again that was put right:
-	// whoever changed it may do so again.
+	// suspicion is how often a document is read for an editWindow after it was put
+	// right: whoever changed it may do so again, and three within the window are
+	// to be seen as three.
 	suspicion = time.Minute
 )
 
@@ -40,6 +41,11 @@ func (e *edits) add(version provider.Version, now time.Time) {
 }
 
 func (e *edits) tooMany() bool { return len(e.times) >= mostEdits }
+
+// recent reports whether there was one so lately that the next may count with it.
+func (e *edits) recent(now time.Time) bool {
+	return len(e.times) > 0 && now.Sub(e.times[len(e.times)-1]) < editWindow
+}
 
 // mayReplace decides about the document that the tunnel holds when it is not
 // the wanted one, and returns the record for replacing it. What somebody else

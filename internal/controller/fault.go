@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -112,17 +112,26 @@ func explain(err error) string {
 	}
 }
 
-// errorKinds says how errors show in the metrics.
+// ofProvider says how the results of calls show in the metrics as errors; those
+// that are not in it are told from the errors.
+var ofProvider = map[metrics.Result]metrics.ErrorKind{
+	metrics.ResultUnauthorized: metrics.ErrorUnauthorized,
+	metrics.ResultRateLimited:  metrics.ErrorRateLimited,
+	metrics.ResultDeferred:     metrics.ErrorRateLimited,
+	metrics.ResultUnavailable:  metrics.ErrorUnavailable,
+	metrics.ResultInvalid:      metrics.ErrorInvalid,
+	metrics.ResultConnected:    metrics.ErrorConnected,
+	metrics.ResultNotFound:     metrics.ErrorNotFound,
+	metrics.ResultLocal:        metrics.ErrorLocal,
+}
+
+// errorKinds says how our own errors show in the metrics.
 var errorKinds = []struct {
 	kind metrics.ErrorKind
 	is   func(error) bool
 }{
-	{metrics.ErrorUnauthorized, func(err error) bool { return errors.Is(err, provider.ErrUnauthorized) }},
-	{metrics.ErrorRateLimited, isA[*provider.RateLimitedError]},
-	{metrics.ErrorUnavailable, isA[*provider.UnavailableError]},
-	{metrics.ErrorInvalid, isA[*provider.InvalidError]},
-	{metrics.ErrorConnected, func(err error) bool { return errors.Is(err, provider.ErrConnected) }},
-	{metrics.ErrorNotFound, func(err error) bool { return errors.Is(err, provider.ErrNotFound) || isA[*missingError](err) }},
+	{metrics.ErrorNotFound, isA[*missingError]},
+	{metrics.ErrorLocal, isA[*localError]},
 	{metrics.ErrorCredentials, isA[*credentialsError]},
 	{metrics.ErrorDriftFight, isA[*contestedError]},
 	{metrics.ErrorForeignDocument, isA[*foreignError]},
@@ -132,7 +141,9 @@ var errorKinds = []struct {
 	{metrics.ErrorObjectTaken, func(err error) bool { return isA[*secretTakenError](err) || isA[*objectTakenError](err) }},
 	{metrics.ErrorHeld, isA[*heldError]},
 	{metrics.ErrorDeletion, func(err error) bool { return isA[*policyError](err) || isA[*pausedError](err) }},
-	{metrics.ErrorKubernetes, func(err error) bool { return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown }},
+	// Whatever keeps Cloudflare from being reached is a [provider.UnavailableError],
+	// so that any other URL is one of the API server.
+	{metrics.ErrorKubernetes, func(err error) bool { return isA[*apierrors.StatusError](err) || isA[*url.Error](err) }},
 }
 
 func isA[E error](err error) bool {
@@ -141,6 +152,9 @@ func isA[E error](err error) bool {
 }
 
 func errorKind(err error) metrics.ErrorKind {
+	if kind, ok := ofProvider[metrics.ResultOf(err)]; ok {
+		return kind
+	}
 	for _, known := range errorKinds {
 		if known.is(err) {
 			return known.kind

@@ -29,8 +29,12 @@ type pass struct {
 	outcome gateway.Outcome
 	// paused: what changed is not to be pushed.
 	paused bool
+	// document is the hash of the wanted one; empty when there is none.
+	document string
 	// gone: the key's Gateway is not ours, or does not exist.
 	gone bool
+	// unknown: nothing can be said of how the Gateway stands.
+	unknown bool
 }
 
 // happened is what was done to a tunnel since it was last recorded.
@@ -49,35 +53,50 @@ type observer struct {
 	now     func() time.Time
 }
 
+func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time) *observer {
+	return &observer{metrics: m, changes: newChanges(now, m.Waits), tracer: tracer, now: now}
+}
+
 // passed records a pass over a Gateway; since is the first change that it looked
 // at, or zero.
 func (o *observer) passed(key state.Key, p *pass, since time.Time, err error) {
 	if key.Kind != gateway.KindGateway {
+		o.changes.ended(key, false)
 		return
 	}
-	pushed := o.recordHappened(key, p.tunnel)
+	h := o.recordHappened(key, p.tunnel)
 	if err != nil {
 		o.metrics.Failed(key.NamespacedName, metrics.ErrorKubernetes)
 	}
+	// A repair is somebody else's doing: whatever changed beside it is not what it
+	// carried out.
+	if len(h.pushed) > 0 && !h.repaired && !since.IsZero() {
+		o.metrics.CarriedOut(o.now().Sub(since))
+	}
+	o.changes.ended(key, len(h.pushed) == 0 && (err != nil || p.owes()))
 	switch {
 	case p.gone && err == nil:
 		o.metrics.Forget(key.NamespacedName)
-		return
-	case pushed && !since.IsZero():
-		o.metrics.CarriedOut(o.now().Sub(since))
-	case err != nil, p.report != nil && !p.paused && p.outcome.Push.State != gateway.PushSucceeded && programmable(p.report):
-		o.changes.putBack(key, since)
-	}
-	if p.report != nil {
+	case p.unknown:
+		o.metrics.Unknown(key.NamespacedName)
+	case p.report != nil:
 		o.metrics.Stands(key.NamespacedName, stands(p))
 	}
 }
 
-// recordHappened records what was done to the tunnel, and reports whether a
-// document was written.
-func (o *observer) recordHappened(key state.Key, t *tunnel) bool {
+// owes reports whether what changed is still to be pushed, and is not waiting for
+// a person. Much of what is noticed changes no document: the first look at all
+// objects after a start, or the statuses that we write ourselves.
+func (p *pass) owes() bool {
+	return p.report != nil && !p.paused && p.outcome.Push.State != gateway.PushSucceeded &&
+		holds(p.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) &&
+		!p.tunnel.fault.needsPerson && !p.tunnel.hasRecorded(p.document)
+}
+
+// recordHappened records what was done to the tunnel, and returns it.
+func (o *observer) recordHappened(key state.Key, t *tunnel) happened {
 	if t == nil {
-		return false
+		return happened{}
 	}
 	h := t.happened
 	t.happened = happened{}
@@ -93,19 +112,14 @@ func (o *observer) recordHappened(key state.Key, t *tunnel) bool {
 	for _, failure := range h.failures {
 		o.metrics.Failed(key.NamespacedName, errorKind(failure))
 	}
-	return len(h.pushed) > 0
-}
-
-// programmable reports whether there is something to push for the Gateway.
-func programmable(report *gateway.Report) bool {
-	return holds(report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted)
+	return h
 }
 
 // stands says how the Gateway stands by what was reported.
 func stands(p *pass) metrics.Gateway {
 	g := metrics.Gateway{
-		Programmed: holds(p.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed),
-		Listeners:  map[metrics.ListenerState]int{}, ListenerSets: map[metrics.SetState]int{}, Routes: map[metrics.RouteState]int{},
+		Programmed: holds(p.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: p.paused,
+		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.SetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
 	if p.tunnel != nil && p.tunnel.remote.known {
 		n := len(p.tunnel.remote.document.Ingress)
@@ -209,4 +223,14 @@ func pushError(push gateway.Push, failures []error) error {
 		return errors.New(push.Message)
 	}
 	return nil
+}
+
+// pushed says how far a push came, which need not be an error, and when it goes on.
+func pushed(push gateway.Push, again time.Duration) []attribute.KeyValue {
+	state := map[gateway.PushState]string{
+		gateway.PushOutstanding: "outstanding", gateway.PushFailed: "failed", gateway.PushSucceeded: "succeeded",
+	}[push.State]
+	return []attribute.KeyValue{
+		attribute.String("push.state", state), attribute.String("push.message", push.Message), attribute.String("push.again", again.String()),
+	}
 }

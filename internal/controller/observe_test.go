@@ -3,9 +3,14 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	goToken "go/token"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,9 +36,7 @@ import (
 
 // observer is one that nobody looks at.
 func (l *life) observer() *observer {
-	return &observer{
-		metrics: metrics.New(prometheus.NewRegistry()), changes: newChanges(l.now), tracer: noop.NewTracerProvider().Tracer(""), now: l.now,
-	}
+	return newObserver(metrics.New(prometheus.NewRegistry()), noop.NewTracerProvider().Tracer(""), l.now)
 }
 
 // observed is a process whose metrics and spans are looked at.
@@ -61,8 +64,7 @@ func observe(t *testing.T) *observed {
 		t.Fatal(err)
 	}
 	o.reconciler = o.process()
-	o.reconciler.observer.metrics = metrics.New(o.registry)
-	o.reconciler.observer.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.spans)).Tracer("")
+	o.reconciler.observer = newObserver(metrics.New(o.registry), sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.spans)).Tracer(""), o.now)
 	return o
 }
 
@@ -195,18 +197,31 @@ func TestChangeToPushCountsFailures(t *testing.T) {
 func TestChangeToPushLeavesPausesOut(t *testing.T) {
 	o := observe(t)
 	g := o.loaded().Gateway
-	o.annotate(g, state.PausedAnnotation, "true")
+	o.pause(g, "true")
 	o.pass(time.Second)
-	o.annotate(o.loaded().Gateway, state.PausedAnnotation, "false")
+	o.pause(o.loaded().Gateway, "false")
 	o.clock = o.clock.Add(time.Hour)
 	o.pass(time.Second)
 	o.want("after the pause", map[string]float64{"change_to_push_seconds": 1, "pushes_total": 1})
 }
 
-func (o *observed) annotate(g *gatewayv1.Gateway, key, value string) {
+// pause gives the Gateway the annotation for it.
+func (o *observed) pause(g *gatewayv1.Gateway, value string) {
 	o.t.Helper()
-	metav1.SetMetaDataAnnotation(&g.ObjectMeta, key, value)
+	metav1.SetMetaDataAnnotation(&g.ObjectMeta, state.PausedAnnotation, value)
 	if err := o.client.Update(o.t.Context(), g); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// route attaches a route without backends: the document has a rule for it.
+func (o *observed) route() {
+	o.t.Helper()
+	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "web"}}
+	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "shared"}}
+	route.Spec.Hostnames = []gatewayv1.Hostname{"a.example.com"}
+	route.Spec.Rules = []gatewayv1.HTTPRouteRule{{}}
+	if err := o.client.Create(o.t.Context(), route); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -223,6 +238,7 @@ func TestOthersHaveNoSeries(t *testing.T) {
 }
 
 func TestErrorKinds(t *testing.T) {
+	seen := map[string]bool{}
 	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "gateways"}, "shared")
 	for kind, all := range map[metrics.ErrorKind][]error{
 		metrics.ErrorUnauthorized:    {provider.ErrUnauthorized},
@@ -231,6 +247,7 @@ func TestErrorKinds(t *testing.T) {
 		metrics.ErrorInvalid:         {&provider.InvalidError{}},
 		metrics.ErrorNotFound:        {provider.ErrNotFound, &missingError{}},
 		metrics.ErrorConnected:       {provider.ErrConnected},
+		metrics.ErrorLocal:           {&localError{}, provider.ErrLocallyManaged},
 		metrics.ErrorCredentials:     {&credentialsError{}},
 		metrics.ErrorDriftFight:      {&contestedError{}},
 		metrics.ErrorForeignDocument: {&foreignError{}},
@@ -238,15 +255,40 @@ func TestErrorKinds(t *testing.T) {
 		metrics.ErrorObjectTaken:     {&secretTakenError{}, &objectTakenError{}},
 		metrics.ErrorHeld:            {&heldError{}},
 		metrics.ErrorDeletion:        {&policyError{}, &pausedError{}},
-		metrics.ErrorKubernetes:      {missing},
+		metrics.ErrorKubernetes:      {missing, &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}},
 		metrics.ErrorOther:           {errors.New("anything else")},
 	} {
 		for _, err := range all {
 			if got := errorKind(fmt.Errorf("doing something: %w", err)); got != kind {
 				t.Errorf("%T is of the kind %s, want %s", err, got, kind)
 			}
+			seen[fmt.Sprintf("%T", err)] = true
 		}
 	}
+	for _, name := range errorsForPersons(t) {
+		if !seen["*controller."+name] {
+			t.Errorf("%s is in no kind here", name)
+		}
+	}
+}
+
+// errorsForPersons returns the names of the types that are a personError.
+func errorsForPersons(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(goToken.NewFileSet(), "fault.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, declaration := range file.Decls {
+		if f, ok := declaration.(*ast.FuncDecl); ok && f.Name.Name == "askPerson" {
+			names = append(names, f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("none are found")
+	}
+	return names
 }
 
 func condition[T ~string](kind T, status bool) metav1.Condition {
@@ -302,7 +344,7 @@ func TestStates(t *testing.T) {
 func TestSpans(t *testing.T) {
 	o := observe(t)
 	o.pass()
-	o.wantSpans("reconcile", "load", "build", "push", "report")
+	o.wantSpans("load", "build", "push", "report")
 	for _, span := range o.spans.GetSpans() {
 		attributes := attributesOf(span)
 		if attributes["k8s.namespace.name"] != "platform" || attributes["gateway.name"] != "shared" {
@@ -318,7 +360,7 @@ func TestSpans(t *testing.T) {
 
 	o.spans.Reset()
 	o.remove()
-	o.wantSpans("reconcile", "load", "build", "let go")
+	o.wantSpans("load", "build", "let go", "report")
 }
 
 // The error is in the span that it happened in.
@@ -326,9 +368,27 @@ func TestSpansOfAFailure(t *testing.T) {
 	o := observe(t)
 	o.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: errors.New("reset")})
 	o.pass()
-	o.wantSpans("reconcile", "load", "build", "push", "report")
+	o.wantSpans("load", "build", "push", "report")
 	failed := o.failedSpans()
 	if len(failed) != 1 || !strings.Contains(failed["push"], "reset") {
+		t.Errorf("errors of spans: %v", failed)
+	}
+}
+
+// A push that is put off did not fail, and did not succeed either.
+func TestSpanOfAPushThatIsPutOff(t *testing.T) {
+	o := observe(t)
+	o.cloud.Fail(fakeprovider.OpConfigure, limited(time.Minute))
+	o.pass()
+	for _, span := range o.spans.GetSpans() {
+		attributes := attributesOf(span)
+		if span.Name == "push" && (attributes["push.state"] != "outstanding" || attributes["push.again"] != "1m0s" ||
+			!strings.Contains(attributes["push.message"], "admits no more requests")) {
+			t.Errorf("the push has %v", attributes)
+		}
+	}
+	o.wantSpans("load", "build", "push", "report")
+	if failed := o.failedSpans(); len(failed) > 0 {
 		t.Errorf("errors of spans: %v", failed)
 	}
 }
@@ -354,11 +414,11 @@ func (o *observed) failedSpans() map[string]string {
 
 // wantSpans looks at the first pass since the last reset: the spans after the
 // first are its children.
-func (o *observed) wantSpans(parent string, children ...string) {
+func (o *observed) wantSpans(children ...string) {
 	o.t.Helper()
 	var root tracetest.SpanStub
 	for _, span := range o.spans.GetSpans() {
-		if span.Name == parent {
+		if span.Name == "reconcile" {
 			root = span
 			break
 		}
@@ -370,6 +430,6 @@ func (o *observed) wantSpans(parent string, children ...string) {
 		}
 	}
 	if diff := cmp.Diff(children, got); diff != "" {
-		o.t.Errorf("the children of %s (-want +got):\n%s", parent, diff)
+		o.t.Errorf("the children of the pass (-want +got):\n%s", diff)
 	}
 }

@@ -87,6 +87,12 @@ func (ts *tunnels) applied(ctx context.Context, t *tunnel, g *gatewayv1.Gateway,
 	return t.unfinished(document, message), wait
 }
 
+// hasRecorded reports whether the document was written, as far as the record
+// tells and this process knows.
+func (t *tunnel) hasRecorded(document string) bool {
+	return t.record.Hash == document && t.unanswered != document
+}
+
 // outcomeKept is what it means for a tunnel that a push is not carried out.
 const outcomeKept = "The tunnel keeps its last configuration."
 
@@ -96,7 +102,7 @@ func (t *tunnel) unfinished(document, why string) gateway.Push {
 	switch {
 	case t.inEffect == document:
 		return gateway.Push{State: gateway.PushSucceeded}
-	case why == "", t.record.Hash == document && t.unanswered != document && !t.fault.needsPerson:
+	case why == "", t.hasRecorded(document) && !t.fault.needsPerson:
 		// It only waits for its turn; or an earlier process wrote it, as far as
 		// the record tells.
 		return gateway.Push{State: gateway.PushOutstanding, Message: why}
@@ -156,6 +162,7 @@ func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gatewa
 		return err
 	}
 	if t.remote.document.Hash() == wanted {
+		t.edits.standing = false // whoever changed it has taken that back
 		if t.record.Knows(wanted) {
 			return nil
 		}

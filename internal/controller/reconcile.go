@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -64,6 +63,7 @@ func (r *reconciler) pass(ctx context.Context, key state.Key, p *pass) (time.Dur
 	case loaded.Gateway != nil && loaded.Classless && !deleting:
 		// A class that is missing may be back in a moment, so nothing is let go.
 		r.overlaps.gone(key.NamespacedName)
+		p.unknown = true
 		return 0, nil
 	default:
 		return r.release(ctx, key, loaded, p)
@@ -93,10 +93,18 @@ func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loa
 
 // report writes what there is to say about a Gateway of ours, and notes it.
 func (r *reconciler) report(ctx context.Context, key state.Key, result *gateway.Result, o gateway.Outcome, p *pass) error {
-	ctx, end := r.observer.span(ctx, "report", key)
 	report := result.Report(o)
+	if err := r.write(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
+		return err
+	}
 	p.report, p.outcome = &report, o
-	err := r.writer.Write(ctx, key.NamespacedName, report)
+	return nil
+}
+
+// write writes statuses.
+func (r *reconciler) write(ctx context.Context, key state.Key, statuses func(context.Context) error) error {
+	ctx, end := r.observer.span(ctx, "report", key)
+	err := statuses(ctx)
 	end(err)
 	return err
 }
@@ -113,6 +121,9 @@ func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loa
 	connectors, err := r.tunnels.connectorsReady(ctx, t, loaded.Gateway, result.Settings)
 	if err != nil {
 		return 0, err
+	}
+	if want := result.Configuration(); want != nil {
+		p.document = want.Hash()
 	}
 	push, again := r.push(ctx, t, loaded, result, gateway.Outcome{Shared: shared, Connectors: connectors})
 	if ctx.Err() != nil {
@@ -139,7 +150,8 @@ func (r *reconciler) push(
 		return gateway.Push{State: gateway.PushOutstanding}, 0
 	}
 	meanwhile.Tunnel = r.tunnels.ownTunnel(t)
-	ctx, end := r.observer.span(ctx, "push", loadedKey(loaded.Gateway))
+	key := loadedKey(loaded.Gateway)
+	ctx, end := r.observer.span(ctx, "push", key)
 	type outcome struct {
 		push  gateway.Push
 		again time.Duration
@@ -156,13 +168,14 @@ func (r *reconciler) push(
 	select {
 	case o = <-done:
 	case <-slow.C:
-		if err := r.writer.Write(ctx, client.ObjectKeyFromObject(loaded.Gateway), result.Report(meanwhile)); err != nil {
+		report := result.Report(meanwhile)
+		if err := r.write(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
 			log.FromContext(ctx).Error(err, "statuses were not written while a push is under way")
 		}
 		o = <-done
 	}
-	end(pushError(o.push, t.happened.failures), attribute.String("tunnel.id", string(t.record.Tunnel)),
-		attribute.Int("tunnel.pushes", len(t.happened.pushed)))
+	end(pushError(o.push, t.happened.failures), append(pushed(o.push, o.again), attribute.String("tunnel.id", string(t.record.Tunnel)),
+		attribute.Int("tunnel.pushes", len(t.happened.pushed)))...)
 	return o.push, o.again
 }
 
@@ -181,7 +194,7 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 			// Without our finalizer nobody can tell who spoke about the sets.
 			report.ListenerSets = nil
 		}
-		return 0, r.writer.WriteAttached(ctx, report)
+		return 0, r.withdraw(ctx, key, report)
 	}
 	t := r.tunnels.of(loaded)
 	p.tunnel = t
@@ -195,7 +208,7 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 	if problem, again := r.letGo(ctx, key, t, loaded.Gateway, settings); problem != "" {
 		return again, r.reportHeld(ctx, key, result, loaded.Gateway, problem, p)
 	}
-	if err := r.writer.WriteAttached(ctx, report); err != nil {
+	if err := r.withdraw(ctx, key, report); err != nil {
 		return 0, err
 	}
 	if err := r.tunnels.unclaim(ctx, loaded.Gateway); err != nil {
@@ -204,6 +217,11 @@ func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.L
 	r.tunnels.leave(key, t)
 	p.gone = true
 	return 0, nil
+}
+
+// withdraw takes back what was said about what is attached to the Gateway.
+func (r *reconciler) withdraw(ctx context.Context, key state.Key, report gateway.Report) error {
+	return r.write(ctx, key, func(ctx context.Context) error { return r.writer.WriteAttached(ctx, report) })
 }
 
 // letGo gives back what the Gateway has. It returns why that is not done yet, or
@@ -232,6 +250,7 @@ func (r *reconciler) reportHeld(
 	ctx context.Context, key state.Key, result *gateway.Result, g *gatewayv1.Gateway, problem string, p *pass,
 ) error {
 	if result == nil {
+		p.unknown = true
 		return nil
 	}
 	connectors, err := r.tunnels.connectorsReady(ctx, p.tunnel, g, result.Settings)

@@ -85,7 +85,7 @@ func (t *tunnel) readPriority(want string) provider.Priority {
 	switch {
 	case t.remote.known:
 		return provider.PriorityDrift
-	case t.record.Hash == want && t.unanswered != want:
+	case t.hasRecorded(want):
 		return provider.PriorityStart
 	default:
 		return provider.PriorityChange
@@ -106,6 +106,9 @@ func (ts *tunnels) read(ctx context.Context, t *tunnel) error {
 	arrived := len(r.late) == 0 || len(r.late) == 1 && r.wrote(document.Hash())
 	if !arrived && now.Before(r.settled) {
 		r.sooner(r.settled.Add(time.Second))
+	}
+	if t.edits.recent(now) {
+		r.sooner(now.Add(suspicion))
 	}
 	return nil
 }

@@ -88,8 +88,8 @@ const TypeConnectorsReady = "tunnelgateway.dev/ConnectorsReady"
 type Readiness struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Wanted is how many connectors there should be, at least 1 when nobody has
-	// said so yet, and Available how many of them are connected to the edge.
+	// Wanted is how many connectors there should be, at least 1 while those that
+	// should be there are not, and Available how many are connected to the edge.
 	Wanted, Available int32
 }
 

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,7 +11,7 @@ import (
 
 // Gateway is how a Gateway stands after a pass, as its statuses say.
 type Gateway struct {
-	Programmed bool
+	Programmed, Paused bool
 	// Rules of the document that its tunnel holds; nil when that is not known.
 	Rules        *int
 	Listeners    map[ListenerState]int
@@ -25,25 +27,143 @@ type Connectors struct {
 	Wanted, Available int
 }
 
-// Stands records how the Gateway stands.
+// states are the gauges of a Gateway, in the order of their documentation. Each
+// gives a value, or one for every value of its own label.
+var states = []struct {
+	Metric
+	of func(Gateway, give)
+}{
+	{gauge("gateway_programmed", "1 or 0", "Whether the Gateway's condition Programmed is true."),
+		func(g Gateway, give give) { give(truth(g.Programmed)) }},
+	{gauge("gateway_paused", "1 or 0", "Whether the Gateway is paused by its annotation tunnelgateway.dev/paused."),
+		func(g Gateway, give give) { give(truth(g.Paused)) }},
+	{gauge("rules", "rules", "Ingress rules of the configuration that the Gateway's tunnel holds, as it was last written or read."),
+		func(g Gateway, give give) {
+			if g.Rules != nil {
+				give(float64(*g.Rules))
+			}
+		}},
+	{gauge("listeners", "listeners", "Listeners of the Gateway and of the ListenerSets that point to it.", labelListenerState),
+		func(g Gateway, give give) { tally(give, labelListenerState, g.Listeners) }},
+	{gauge("listener_sets", "ListenerSets", "ListenerSets that point to the Gateway.", labelSetState),
+		func(g Gateway, give give) { tally(give, labelSetState, g.ListenerSets) }},
+	{gauge("routes", "routes", "HTTPRoutes and GRPCRoutes that point to the Gateway or to its ListenerSets.", labelRouteState),
+		func(g Gateway, give give) { tally(give, labelRouteState, g.Routes) }},
+	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's condition tunnelgateway.dev/ConnectorsReady is true. Absent where the controller runs none."),
+		ofConnectors(func(c Connectors) float64 { return truth(c.Ready) })},
+	{gauge("connectors_wanted", "connectors", "Replicas that the Deployment of the Gateway's connectors asks for; while there is none, 1 if it should be there and else 0. Absent where the controller runs none."),
+		ofConnectors(func(c Connectors) float64 { return float64(c.Wanted) })},
+	{gauge("connectors_available", "connectors", "Connectors of the Gateway that are connected to Cloudflare's edge. Absent where the controller runs none."),
+		ofConnectors(func(c Connectors) float64 { return float64(c.Available) })},
+}
+
+var oldestChange = gauge("oldest_change_timestamp_seconds", "seconds",
+	"When the controller saw the oldest change that is still to be pushed, in seconds since 1970. Absent while there is none, and for what waits for a person.")
+
+func gauges() []Metric {
+	all := make([]Metric, len(states), len(states)+1)
+	for i := range states {
+		all[i] = states[i].Metric
+	}
+	return append(all, oldestChange)
+}
+
+// give takes a value of a gauge, and that of the gauge's own label.
+type give func(value float64, label ...string)
+
+// tally gives a value for every state, zeros too.
+func tally[S ~string](give give, states Label, counts map[S]int) {
+	for _, state := range states.Values {
+		give(float64(counts[S(state.Name)]), state.Name)
+	}
+}
+
+func ofConnectors(value func(Connectors) float64) func(Gateway, give) {
+	return func(g Gateway, give give) {
+		if g.Connectors != nil {
+			give(value(*g.Connectors))
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// standing gives the gauges when they are asked for.
+type standing struct {
+	mu sync.Mutex
+	// gateways are those that have series, and how they stand; nil until that is
+	// known.
+	gateways map[types.NamespacedName]*Gateway
+	// waits are the times of the oldest changes that are still to be pushed.
+	waits map[types.NamespacedName]time.Time
+}
+
+// Describe is documented at [prometheus.Collector].
+func (s *standing) Describe(all chan<- *prometheus.Desc) {
+	for _, state := range states {
+		all <- state.desc()
+	}
+	all <- oldestChange.desc()
+}
+
+// Collect is documented at [prometheus.Collector].
+func (s *standing) Collect(all chan<- prometheus.Metric) {
+	s.mu.Lock()
+	gateways, waits := maps.Clone(s.gateways), maps.Clone(s.waits)
+	s.mu.Unlock()
+	for name, since := range waits {
+		all <- prometheus.MustNewConstMetric(oldestChange.desc(), prometheus.GaugeValue, float64(since.UnixMilli())/1000, name.Namespace, name.Name)
+	}
+	for _, state := range states {
+		desc := state.desc()
+		for name, g := range gateways {
+			if g != nil {
+				state.of(*g, func(value float64, label ...string) {
+					all <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{name.Namespace, name.Name}, label...)...)
+				})
+			}
+		}
+	}
+}
+
+func (m Metric) desc() *prometheus.Desc {
+	return prometheus.NewDesc(m.Name, m.Help, m.LabelNames(), nil)
+}
+
+// Stands records how the Gateway stands. Rules that are not known are those that
+// were known last.
 func (m *Metrics) Stands(name types.NamespacedName, g Gateway) {
 	m.know(name)
-	set(m.programmed, name, truth(g.Programmed))
-	if g.Rules != nil {
-		set(m.rules, name, float64(*g.Rules))
+	m.stands.mu.Lock()
+	defer m.stands.mu.Unlock()
+	if last := m.stands.gateways[name]; last != nil && g.Rules == nil {
+		g.Rules = last.Rules
 	}
-	tally(m.listeners, name, labelListenerState, g.Listeners)
-	tally(m.listenerSets, name, labelSetState, g.ListenerSets)
-	tally(m.routes, name, labelRouteState, g.Routes)
-	gauges := []*prometheus.GaugeVec{m.connectors.ready, m.connectors.wanted, m.connectors.available}
-	if g.Connectors == nil {
-		for _, gauge := range gauges {
-			gauge.DeleteLabelValues(name.Namespace, name.Name)
-		}
-		return
+	m.stands.gateways[name] = &g
+}
+
+// Unknown records that it is not known any more how the Gateway stands. What was
+// counted of it stays.
+func (m *Metrics) Unknown(name types.NamespacedName) {
+	m.stands.mu.Lock()
+	defer m.stands.mu.Unlock()
+	if _, known := m.stands.gateways[name]; known {
+		m.stands.gateways[name] = nil
 	}
-	for i, value := range []float64{truth(g.Connectors.Ready), float64(g.Connectors.Wanted), float64(g.Connectors.Available)} {
-		set(gauges[i], name, value)
+}
+
+// Waits records when the oldest change of the Gateway was seen that is still to be
+// pushed; the zero time when there is none.
+func (m *Metrics) Waits(name types.NamespacedName, since time.Time) {
+	m.stands.mu.Lock()
+	defer m.stands.mu.Unlock()
+	if m.stands.waits[name] = since; since.IsZero() {
+		delete(m.stands.waits, name)
 	}
 }
 
@@ -57,7 +177,9 @@ func (m *Metrics) Pushed(name types.NamespacedName, bytes int) {
 
 // CarriedOut records how long it took from a change to the push that carried it
 // out.
-func (m *Metrics) CarriedOut(took time.Duration) { m.changeToPush.Observe(took.Seconds()) }
+func (m *Metrics) CarriedOut(took time.Duration) {
+	m.changeToPush.WithLabelValues().Observe(took.Seconds())
+}
 
 // Repaired records that somebody else's change of the tunnel's document was put
 // right.
@@ -82,50 +204,33 @@ func (m *Metrics) Failed(name types.NamespacedName, kind ErrorKind) {
 // Forget takes away the series of a Gateway that is gone. For one that has none
 // it costs nothing.
 func (m *Metrics) Forget(name types.NamespacedName) {
-	m.mu.Lock()
-	known := m.known[name]
-	delete(m.known, name)
-	m.mu.Unlock()
+	m.stands.mu.Lock()
+	_, known := m.stands.gateways[name]
+	delete(m.stands.gateways, name)
+	delete(m.stands.waits, name)
+	m.stands.mu.Unlock()
 	if !known {
 		return
 	}
-	for _, s := range m.ofGateways {
-		s.DeletePartialMatch(prometheus.Labels{labelNamespace.Name: name.Namespace, labelGateway.Name: name.Name})
+	for _, c := range m.counted {
+		c.forget(prometheus.Labels{labelNamespace.Name: name.Namespace, labelGateway.Name: name.Name})
 	}
 }
 
-// know begins the counters of a Gateway at zero: only then the first event shows
-// as a rise.
+// know begins the counters of a Gateway at zero.
 func (m *Metrics) know(name types.NamespacedName) {
-	m.mu.Lock()
-	known := m.known[name]
-	m.known[name] = true
-	m.mu.Unlock()
+	m.stands.mu.Lock()
+	_, known := m.stands.gateways[name]
+	if !known {
+		m.stands.gateways[name] = nil
+	}
+	m.stands.mu.Unlock()
 	if known {
 		return
 	}
-	for _, counter := range []*prometheus.CounterVec{m.pushes, m.pushedBytes, m.driftRepairs, m.driftFights} {
-		counter.WithLabelValues(name.Namespace, name.Name)
+	for _, c := range m.counted {
+		if c.of(labelNamespace) {
+			c.beginAll(name.Namespace, name.Name)
+		}
 	}
-	for _, kind := range labelErrorKind.Values {
-		m.errors.WithLabelValues(name.Namespace, name.Name, kind.Name)
-	}
-}
-
-func set(gauge *prometheus.GaugeVec, name types.NamespacedName, value float64) {
-	gauge.WithLabelValues(name.Namespace, name.Name).Set(value)
-}
-
-// tally sets every state of the label, so that none keeps what was there before.
-func tally[S ~string](gauge *prometheus.GaugeVec, name types.NamespacedName, states Label, counts map[S]int) {
-	for _, state := range states.Values {
-		gauge.WithLabelValues(name.Namespace, name.Name, state.Name).Set(float64(counts[S(state.Name)]))
-	}
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -8,7 +8,7 @@
 package metrics
 
 import (
-	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,170 +47,118 @@ func (m Metric) LabelNames() []string {
 	return names
 }
 
-func (m Metric) counter() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.LabelNames())
+// of reports whether there are series for each of those that the label names.
+func (m Metric) of(first Label) bool { return len(m.Labels) > 0 && m.Labels[0].Name == first.Name }
+
+// prefix begins every name.
+const prefix = "tunnel_gateway_"
+
+func counter(name, unit, help string, labels ...Label) Metric {
+	return Metric{Name: prefix + name, Type: Counter, Unit: unit, Labels: labels, Help: help}
 }
 
-func (m Metric) gauge() *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.Name, Help: m.Help}, m.LabelNames())
+func histogram(name, help string, buckets []float64, labels ...Label) Metric {
+	return Metric{Name: prefix + name, Type: Histogram, Unit: "seconds", Labels: labels, Help: help, Buckets: buckets}
 }
 
-func (m Metric) histogram() *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}, m.LabelNames())
+// gatewayCounter defines a counter of a Gateway, with labels besides its name.
+func gatewayCounter(name, unit, help string, labels ...Label) Metric {
+	return counter(name, unit, help, append([]Label{labelNamespace, labelGateway}, labels...)...)
 }
 
-var ofGateway = []Label{labelNamespace, labelGateway}
+// gauge defines a gauge of a Gateway, with labels besides its name.
+func gauge(name, unit, help string, labels ...Label) Metric {
+	m := gatewayCounter(name, unit, help, labels...)
+	m.Type = Gauge
+	return m
+}
 
-// by adds a label to those of the Gateway.
-func by(label Label) []Label { return []Label{labelNamespace, labelGateway, label} }
-
-// The definitions.
+// The definitions of what is counted. Cloudflare blocks a user for five minutes, and
+// what waited for that is below 330 seconds; [states] has those of the gauges.
 var (
-	providerCalls = Metric{
-		Name: "tunnel_gateway_provider_calls_total", Type: Counter, Unit: "calls", Labels: []Label{labelOperation, labelResult},
-		Help: "Calls of the provider; each takes one request to Cloudflare's API or a few, retries included.",
-	}
-	callDuration = Metric{
-		Name: "tunnel_gateway_provider_call_duration_seconds", Type: Histogram, Unit: "seconds", Labels: []Label{labelOperation},
-		Help:    "How long calls of the provider took, with their waits and retries and whatever came of them.",
-		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
-	}
-	budgetWait = Metric{
-		Name: "tunnel_gateway_rate_budget_wait_seconds", Type: Histogram, Unit: "seconds", Labels: []Label{labelPriority, labelWait},
-		Help:    "Waits for a share of the API token's budget of requests.",
-		Buckets: []float64{0.1, 0.5, 1, 2, 5, 15, 60, 300, 900},
-	}
-	changeToPush = Metric{
-		Name: "tunnel_gateway_change_to_push_seconds", Type: Histogram, Unit: "seconds",
-		Help:    "Time from the first change of an object that the controller saw to the end of the push that carried it out, failed attempts and waits included.",
-		Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
-	}
-	pushes = Metric{
-		Name: "tunnel_gateway_pushes_total", Type: Counter, Unit: "documents", Labels: ofGateway,
-		Help: "Configurations that were written to the Gateway's tunnel. Every one makes its connectors drop their connections to the backends.",
-	}
-	pushedBytes = Metric{
-		Name: "tunnel_gateway_pushed_bytes_total", Type: Counter, Unit: "bytes", Labels: ofGateway,
-		Help: "Size, as JSON, of the configurations that were written to the Gateway's tunnel, without fields that are not the controller's.",
-	}
-	driftRepairs = Metric{
-		Name: "tunnel_gateway_drift_repairs_total", Type: Counter, Unit: "repairs", Labels: ofGateway,
-		Help: "Changes of the tunnel's configuration by somebody else that were put right.",
-	}
-	driftFights = Metric{
-		Name: "tunnel_gateway_drift_fights_total", Type: Counter, Unit: "fights", Labels: ofGateway,
-		Help: "How often the controller stopped writing because somebody else kept changing the tunnel's configuration.",
-	}
-	reconcileErrors = Metric{
-		Name: "tunnel_gateway_reconcile_errors_total", Type: Counter, Unit: "errors", Labels: by(labelErrorKind),
-		Help: "What passes over the Gateway failed at. A fault that only a person can mend is counted at every pass.",
-	}
-	programmed = Metric{
-		Name: "tunnel_gateway_gateway_programmed", Type: Gauge, Unit: "1 or 0", Labels: ofGateway,
-		Help: "Whether the Gateway's condition Programmed is true.",
-	}
-	rules = Metric{
-		Name: "tunnel_gateway_rules", Type: Gauge, Unit: "rules", Labels: ofGateway,
-		Help: "Ingress rules of the configuration that the Gateway's tunnel holds, as it was last written or read.",
-	}
-	listeners = Metric{
-		Name: "tunnel_gateway_listeners", Type: Gauge, Unit: "listeners", Labels: by(labelListenerState),
-		Help: "Listeners of the Gateway and of the ListenerSets that point to it.",
-	}
-	listenerSets = Metric{
-		Name: "tunnel_gateway_listener_sets", Type: Gauge, Unit: "ListenerSets", Labels: by(labelSetState),
-		Help: "ListenerSets that point to the Gateway.",
-	}
-	routes = Metric{
-		Name: "tunnel_gateway_routes", Type: Gauge, Unit: "routes", Labels: by(labelRouteState),
-		Help: "HTTPRoutes and GRPCRoutes that point to the Gateway or to its ListenerSets.",
-	}
-	connectorsWanted = Metric{
-		Name: "tunnel_gateway_connectors_wanted", Type: Gauge, Unit: "connectors", Labels: ofGateway,
-		Help: "Replicas that the Deployment of the Gateway's connectors asks for, at least 1 while there is none. Absent where the controller runs none.",
-	}
-	connectorsAvailable = Metric{
-		Name: "tunnel_gateway_connectors_available", Type: Gauge, Unit: "connectors", Labels: ofGateway,
-		Help: "Connectors of the Gateway that are connected to Cloudflare's edge. Absent where the controller runs none.",
-	}
-	connectorsReady = Metric{
-		Name: "tunnel_gateway_connectors_ready", Type: Gauge, Unit: "1 or 0", Labels: ofGateway,
-		Help: "Whether the Gateway's condition tunnelgateway.dev/ConnectorsReady is true. Absent where the controller runs none.",
-	}
+	providerCalls = counter("provider_calls_total", "calls",
+		"Calls of the provider; each takes one request to Cloudflare's API or a few, retries included.",
+		labelAccount, labelOperation, labelResult)
+	callDuration = histogram("provider_call_duration_seconds",
+		"How long calls of the provider took, with their waits and retries and whatever came of them. Without those that were turned away: rate_limited and deferred.",
+		[]float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}, labelAccount, labelOperation)
+	budgetWait = histogram("rate_budget_wait_seconds",
+		"Waits for a share of the API token's budget of requests.",
+		[]float64{0.1, 0.5, 1, 2, 5, 15, 60, 120, 330, 900}, labelAccount, labelPriority, labelWait)
+	changeToPush = histogram("change_to_push_seconds",
+		"Time from the first change of an object that the controller saw to the end of the push that carried it out, failed attempts and waits included.",
+		[]float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 330, 600, 1800, 3600})
+	pushes = gatewayCounter("pushes_total", "documents",
+		"Configurations that were written to the Gateway's tunnel. Every one makes its connectors drop their connections to the backends.")
+	pushedBytes = gatewayCounter("pushed_bytes_total", "bytes",
+		"Size, as JSON, of the configurations that were written to the Gateway's tunnel, without fields that are not the controller's.")
+	driftRepairs = gatewayCounter("drift_repairs_total", "repairs",
+		"Changes of the tunnel's configuration by somebody else that were put right.")
+	driftFights = gatewayCounter("drift_fights_total", "fights",
+		"How often the controller stopped writing because somebody else kept changing the tunnel's configuration.")
+	reconcileErrors = gatewayCounter("reconcile_errors_total", "errors",
+		"What passes over the Gateway failed at. A fault that only a person can mend is counted at every pass.", labelErrorKind)
 )
 
 // All are the metrics, in the order of their documentation.
-var All = []Metric{
-	programmed, rules, listeners, listenerSets, routes,
-	changeToPush, pushes, pushedBytes, driftRepairs, driftFights, reconcileErrors,
-	connectorsReady, connectorsWanted, connectorsAvailable,
-	providerCalls, callDuration, budgetWait,
-}
+var All = append(gauges(),
+	changeToPush, pushes, pushedBytes, driftRepairs, driftFights, reconcileErrors, providerCalls, callDuration, budgetWait)
 
 // Metrics records. It may be used from several goroutines at once, but what is
 // said of one Gateway has to be said by one after the other.
 type Metrics struct {
-	calls                             *prometheus.CounterVec
-	callDuration, budgetWait          *prometheus.HistogramVec
-	changeToPush                      prometheus.Observer
-	pushes, pushedBytes               *prometheus.CounterVec
-	driftRepairs, driftFights, errors *prometheus.CounterVec
-	programmed, rules                 *prometheus.GaugeVec
-	listeners, listenerSets, routes   *prometheus.GaugeVec
-	connectors                        connectorGauges
+	calls                                  *prometheus.CounterVec
+	callDuration, budgetWait, changeToPush *prometheus.HistogramVec
+	pushes, pushedBytes                    *prometheus.CounterVec
+	driftRepairs, driftFights, errors      *prometheus.CounterVec
 
-	ofGateways []series
-
-	mu sync.Mutex
-	// known are the Gateways that have series.
-	known map[types.NamespacedName]bool
+	counted []counted
+	stands  *standing
 }
 
-type connectorGauges struct{ ready, wanted, available *prometheus.GaugeVec }
-
-// series are those of one metric.
-type series interface {
-	prometheus.Collector
-	DeletePartialMatch(prometheus.Labels) int
+// counted are the series of a metric that is not a gauge.
+type counted struct {
+	Metric
+	begin  func(values ...string)
+	forget func(prometheus.Labels) int
 }
 
 // New registers the metrics. It panics when they are registered already.
 func New(registry prometheus.Registerer) *Metrics {
-	sinceChange := changeToPush.histogram()
-	m := &Metrics{
-		calls: providerCalls.counter(), callDuration: callDuration.histogram(), budgetWait: budgetWait.histogram(),
-		changeToPush: sinceChange.WithLabelValues(),
-		pushes:       pushes.counter(), pushedBytes: pushedBytes.counter(),
-		driftRepairs: driftRepairs.counter(), driftFights: driftFights.counter(), errors: reconcileErrors.counter(),
-		programmed: programmed.gauge(), rules: rules.gauge(),
-		listeners: listeners.gauge(), listenerSets: listenerSets.gauge(), routes: routes.gauge(),
-		connectors: connectorGauges{ready: connectorsReady.gauge(), wanted: connectorsWanted.gauge(), available: connectorsAvailable.gauge()},
-		known:      map[types.NamespacedName]bool{},
-	}
-	m.ofGateways = []series{
-		m.pushes, m.pushedBytes, m.driftRepairs, m.driftFights, m.errors, m.programmed, m.rules,
-		m.listeners, m.listenerSets, m.routes, m.connectors.ready, m.connectors.wanted, m.connectors.available,
-	}
-	registry.MustRegister(m.calls, m.callDuration, m.budgetWait, sinceChange)
-	for _, s := range m.ofGateways {
-		registry.MustRegister(s)
-	}
-	m.begin()
+	m := &Metrics{stands: &standing{gateways: map[types.NamespacedName]*Gateway{}, waits: map[types.NamespacedName]time.Time{}}}
+	m.calls, m.callDuration, m.budgetWait = m.counter(registry, providerCalls), m.histogram(registry, callDuration), m.histogram(registry, budgetWait)
+	m.changeToPush = m.histogram(registry, changeToPush)
+	m.pushes, m.pushedBytes = m.counter(registry, pushes), m.counter(registry, pushedBytes)
+	m.driftRepairs, m.driftFights = m.counter(registry, driftRepairs), m.counter(registry, driftFights)
+	m.errors = m.counter(registry, reconcileErrors)
+	registry.MustRegister(m.stands)
+	m.changeToPush.WithLabelValues()
 	return m
 }
 
-// begin makes the series that do not depend on a Gateway: what is counted for
-// the first time is seen as a rise only if there was a zero before.
-func (m *Metrics) begin() {
-	for _, operation := range labelOperation.Values {
-		m.callDuration.WithLabelValues(operation.Name)
-		for _, result := range labelResult.Values {
-			m.calls.WithLabelValues(operation.Name, result.Name)
-		}
+func (m *Metrics) counter(registry prometheus.Registerer, d Metric) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.LabelNames())
+	registry.MustRegister(v)
+	m.counted = append(m.counted, counted{d, func(values ...string) { v.WithLabelValues(values...) }, v.DeletePartialMatch})
+	return v
+}
+
+func (m *Metrics) histogram(registry prometheus.Registerer, d Metric) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: d.Name, Help: d.Help, Buckets: d.Buckets}, d.LabelNames())
+	registry.MustRegister(v)
+	m.counted = append(m.counted, counted{d, func(values ...string) { v.WithLabelValues(values...) }, v.DeletePartialMatch})
+	return v
+}
+
+// beginAll makes the series whose first labels have the values, with all that
+// the others can have: what is counted for the first time is seen as a rise only
+// if there was a zero before.
+func (c counted) beginAll(values ...string) {
+	if len(values) == len(c.Labels) {
+		c.begin(values...)
+		return
 	}
-	for _, priority := range labelPriority.Values {
-		for _, wait := range labelWait.Values {
-			m.budgetWait.WithLabelValues(priority.Name, wait.Name)
-		}
+	for _, next := range c.Labels[len(values)].Values {
+		c.beginAll(append(values[:len(values):len(values)], next.Name)...)
 	}
 }

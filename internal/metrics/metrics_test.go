@@ -15,15 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
 var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
-// record says something of everything.
+// record says something of everything, but for calls of a provider.
 func record(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
 	m.Stands(name, metrics.Gateway{
-		Programmed: true, Rules: &n,
+		Programmed: true, Paused: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
 		ListenerSets: map[metrics.SetState]int{metrics.SetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
@@ -35,6 +36,7 @@ func record(m *metrics.Metrics, name types.NamespacedName) {
 	m.Repaired(name)
 	m.Fought(name)
 	m.Failed(name, metrics.ErrorUnavailable)
+	m.Waits(name, time.Unix(1500, 0))
 }
 
 func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
@@ -77,7 +79,9 @@ func labelText(metric *dto.Metric) string {
 // Names follow Prometheus' own rules, and what is exported is what is defined.
 func TestNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	record(metrics.New(registry), shared)
+	m := metrics.New(registry)
+	record(m, shared)
+	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
@@ -150,7 +154,9 @@ func TestLabels(t *testing.T) {
 // Every value that is exported has its explanation in the definition.
 func TestValuesAreDefined(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	record(metrics.New(registry), shared)
+	m := metrics.New(registry)
+	record(m, shared)
+	m.Meter(fake.New(), "west")
 	for _, family := range gather(t, registry) {
 		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })
 		for _, metric := range family.GetMetric() {
@@ -175,6 +181,8 @@ func TestGateway(t *testing.T) {
 	of := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
 		"tunnel_gateway_gateway_programmed" + of + "}":                                                      1,
+		"tunnel_gateway_gateway_paused" + of + "}":                                                          1,
+		"tunnel_gateway_oldest_change_timestamp_seconds" + of + "}":                                         1500,
 		"tunnel_gateway_rules" + of + "}":                                                                   3,
 		"tunnel_gateway_listeners" + of + ",state=programmed}":                                              2,
 		"tunnel_gateway_listeners" + of + ",state=conflicted}":                                              1,
@@ -244,12 +252,13 @@ func TestCountersBeginAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.Stands(shared, metrics.Gateway{})
+	m.Meter(fake.New(), "west")
 	all := seriesOf(t, registry)
 	for _, want := range []string{
 		"tunnel_gateway_drift_fights_total{gateway=shared,gateway_namespace=platform}",
 		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,kind=unauthorized}",
-		"tunnel_gateway_provider_calls_total{operation=write_configuration,result=rate_limited}",
-		"tunnel_gateway_rate_budget_wait_seconds{priority=change,wait=queue}",
+		"tunnel_gateway_provider_calls_total{account=west,operation=write_configuration,result=rate_limited}",
+		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=change,wait=queue}",
 	} {
 		if !slices.Contains(all, want) {
 			t.Errorf("there is no %s", want)

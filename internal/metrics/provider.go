@@ -8,18 +8,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
+// Result is what came of a call of the provider.
+type Result string
+
 // The results of calls.
 const (
-	resultSuccess      = "success"
-	resultNotFound     = "not_found"
-	resultUnauthorized = "unauthorized"
-	resultRateLimited  = "rate_limited"
-	resultDeferred     = "deferred"
-	resultUnavailable  = "unavailable"
-	resultInvalid      = "invalid"
-	resultConnected    = "connected"
-	resultCanceled     = "canceled"
-	resultError        = "error"
+	ResultSuccess      Result = "success"
+	ResultNotFound     Result = "not_found"
+	ResultUnauthorized Result = "unauthorized"
+	ResultRateLimited  Result = "rate_limited"
+	ResultDeferred     Result = "deferred"
+	ResultUnavailable  Result = "unavailable"
+	ResultInvalid      Result = "invalid"
+	ResultConnected    Result = "connected"
+	ResultLocal        Result = "locally_managed"
+	ResultCanceled     Result = "canceled"
+	ResultError        Result = "error"
 )
 
 // Where calls wait for the budget.
@@ -28,18 +32,27 @@ const (
 	waitQueue = "queue"
 )
 
-// Meter returns a provider that does what p does, and records every call.
-func (m *Metrics) Meter(p provider.Provider) provider.Provider { return &metered{p: p, m: m} }
+// Meter returns a provider that does what p does, and records every call as one
+// of the account of that ID.
+func (m *Metrics) Meter(p provider.Provider, accountID string) provider.Provider {
+	for _, c := range m.counted {
+		if c.of(labelAccount) {
+			c.beginAll(accountID)
+		}
+	}
+	return &metered{p: p, m: m, account: accountID}
+}
 
 // metered is a provider whose calls are recorded.
 type metered struct {
-	p provider.Provider
-	m *Metrics
+	p       provider.Provider
+	m       *Metrics
+	account string
 }
 
 // FindTunnel is documented at [provider.Provider].
 func (p *metered) FindTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
-	err = p.m.call(ctx, FindTunnel, func(ctx context.Context) error {
+	err = p.call(ctx, FindTunnel, func(ctx context.Context) error {
 		t, err = p.p.FindTunnel(ctx, name)
 		return err
 	})
@@ -48,7 +61,7 @@ func (p *metered) FindTunnel(ctx context.Context, name string) (t provider.Tunne
 
 // Tunnels is documented at [provider.Provider].
 func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error) {
-	err = p.m.call(ctx, ListTunnels, func(ctx context.Context) error {
+	err = p.call(ctx, ListTunnels, func(ctx context.Context) error {
 		all, err = p.p.Tunnels(ctx)
 		return err
 	})
@@ -57,7 +70,7 @@ func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error
 
 // EnsureTunnel is documented at [provider.Provider].
 func (p *metered) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (t provider.Tunnel, err error) {
-	err = p.m.call(ctx, EnsureTunnel, func(ctx context.Context) error {
+	err = p.call(ctx, EnsureTunnel, func(ctx context.Context) error {
 		t, err = p.p.EnsureTunnel(ctx, want)
 		return err
 	})
@@ -66,7 +79,7 @@ func (p *metered) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (t
 
 // Configuration is documented at [provider.Provider].
 func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c provider.Configuration, v provider.Version, err error) {
-	err = p.m.call(ctx, ReadDocument, func(ctx context.Context) error {
+	err = p.call(ctx, ReadDocument, func(ctx context.Context) error {
 		c, v, err = p.p.Configuration(ctx, id)
 		return err
 	})
@@ -75,7 +88,7 @@ func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c pr
 
 // Configure is documented at [provider.Provider].
 func (p *metered) Configure(ctx context.Context, id provider.TunnelID, c provider.Configuration) (v provider.Version, err error) {
-	err = p.m.call(ctx, WriteDocument, func(ctx context.Context) error {
+	err = p.call(ctx, WriteDocument, func(ctx context.Context) error {
 		v, err = p.p.Configure(ctx, id, c)
 		return err
 	})
@@ -84,7 +97,7 @@ func (p *metered) Configure(ctx context.Context, id provider.TunnelID, c provide
 
 // Token is documented at [provider.Provider].
 func (p *metered) Token(ctx context.Context, id provider.TunnelID) (t provider.Token, err error) {
-	err = p.m.call(ctx, ReadToken, func(ctx context.Context) error {
+	err = p.call(ctx, ReadToken, func(ctx context.Context) error {
 		t, err = p.p.Token(ctx, id)
 		return err
 	})
@@ -93,21 +106,25 @@ func (p *metered) Token(ctx context.Context, id provider.TunnelID) (t provider.T
 
 // DeleteTunnel is documented at [provider.Provider].
 func (p *metered) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
-	return p.m.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.p.DeleteTunnel(ctx, id) })
+	return p.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.p.DeleteTunnel(ctx, id) })
 }
 
-// call makes a call and records it.
-func (m *Metrics) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
-	priority := priorityName(provider.PriorityOf(ctx))
+// call makes a call and records it. One that was turned away has no duration: it
+// took none, or that of a 429.
+func (p *metered) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
+	m, priority := p.m, priorityName(provider.PriorityOf(ctx))
 	ctx = provider.WithWaits(ctx, func(wait time.Duration) {
-		m.budgetWait.WithLabelValues(priority, waitCall).Observe(wait.Seconds())
+		m.budgetWait.WithLabelValues(p.account, priority, waitCall).Observe(wait.Seconds())
 	})
 	began := time.Now()
 	err := method(ctx)
-	m.callDuration.WithLabelValues(string(operation)).Observe(time.Since(began).Seconds())
-	m.calls.WithLabelValues(string(operation), result(err)).Inc()
-	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok && limited.Budget {
-		m.budgetWait.WithLabelValues(priority, waitQueue).Observe(limited.RetryAfter.Seconds())
+	took := time.Since(began)
+	m.calls.WithLabelValues(p.account, string(operation), string(ResultOf(err))).Inc()
+	limit, limited := errors.AsType[*provider.RateLimitedError](err)
+	if !limited {
+		m.callDuration.WithLabelValues(p.account, string(operation)).Observe(took.Seconds())
+	} else if limit.Budget {
+		m.budgetWait.WithLabelValues(p.account, priority, waitQueue).Observe(limit.RetryAfter.Seconds())
 	}
 	return err
 }
@@ -118,37 +135,40 @@ func priorityName(p provider.Priority) string {
 	return labelPriority.Values[min(max(int(p), 0), len(labelPriority.Values)-1)].Name
 }
 
-// results says how an error of a provider shows.
-var results = []struct {
-	name string
-	is   func(error) bool
-}{
-	{resultSuccess, func(err error) bool { return err == nil }},
-	{resultDeferred, func(err error) bool {
-		limited, ok := errors.AsType[*provider.RateLimitedError](err)
-		return ok && limited.Budget
-	}},
-	{resultRateLimited, as[*provider.RateLimitedError]},
-	{resultUnavailable, as[*provider.UnavailableError]},
-	{resultInvalid, as[*provider.InvalidError]},
-	{resultNotFound, func(err error) bool { return errors.Is(err, provider.ErrNotFound) }},
-	{resultUnauthorized, func(err error) bool { return errors.Is(err, provider.ErrUnauthorized) }},
-	{resultConnected, func(err error) bool { return errors.Is(err, provider.ErrConnected) }},
-	{resultCanceled, func(err error) bool {
-		return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	}},
-}
-
-func result(err error) string {
-	for _, r := range results {
-		if r.is(err) {
-			return r.name
+// ResultOf tells from the error of a call what came of it; [ResultError] is any
+// error that is not one of the provider's own.
+func ResultOf(err error) Result {
+	_, unavailable := errors.AsType[*provider.UnavailableError](err)
+	_, invalid := errors.AsType[*provider.InvalidError](err)
+	limit, limited := errors.AsType[*provider.RateLimitedError](err)
+	switch {
+	case err == nil:
+		return ResultSuccess
+	case limited && limit.Budget:
+		return ResultDeferred
+	case limited:
+		return ResultRateLimited
+	case unavailable:
+		return ResultUnavailable
+	case invalid:
+		return ResultInvalid
+	}
+	for _, known := range sentinels {
+		if errors.Is(err, known.err) {
+			return known.result
 		}
 	}
-	return resultError
+	return ResultError
 }
 
-func as[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
+var sentinels = []struct {
+	err    error
+	result Result
+}{
+	{provider.ErrNotFound, ResultNotFound},
+	{provider.ErrUnauthorized, ResultUnauthorized},
+	{provider.ErrConnected, ResultConnected},
+	{provider.ErrLocallyManaged, ResultLocal},
+	{context.Canceled, ResultCanceled},
+	{context.DeadlineExceeded, ResultCanceled},
 }

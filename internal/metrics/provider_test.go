@@ -23,7 +23,7 @@ func TestMeteredProviderKeepsTheContract(t *testing.T) {
 	providertest.Run(t, func(*testing.T) providertest.Fixture {
 		p := fake.New()
 		return providertest.Fixture{
-			Provider:  metrics.New(prometheus.NewRegistry()).Meter(p),
+			Provider:  metrics.New(prometheus.NewRegistry()).Meter(p, fake.AccountID),
 			AccountID: fake.AccountID, SetDocument: p.SetDocument, SetConnected: p.SetConnected, SetLocal: p.SetLocal,
 		}
 	})
@@ -64,28 +64,34 @@ func TestCalls(t *testing.T) {
 	}
 	for _, method := range methods {
 		for result, err := range map[string]error{
-			"not_found":    fmt.Errorf("look: %w", provider.ErrNotFound),
-			"unauthorized": fmt.Errorf("look: %w", provider.ErrUnauthorized),
-			"connected":    provider.ErrConnected,
-			"invalid":      fmt.Errorf("write: %w", &provider.InvalidError{Rule: -1}),
-			"rate_limited": &provider.RateLimitedError{RetryAfter: time.Second},
-			"deferred":     &provider.RateLimitedError{RetryAfter: time.Second, Budget: true},
-			"unavailable":  &provider.UnavailableError{Err: errors.New("reset")},
-			"canceled":     fmt.Errorf("write: %w", context.Canceled),
-			"error":        errors.New("something else"),
+			"not_found":       fmt.Errorf("look: %w", provider.ErrNotFound),
+			"unauthorized":    fmt.Errorf("look: %w", provider.ErrUnauthorized),
+			"connected":       provider.ErrConnected,
+			"locally_managed": fmt.Errorf("write: %w", provider.ErrLocallyManaged),
+			"invalid":         fmt.Errorf("write: %w", &provider.InvalidError{Rule: -1}),
+			"rate_limited":    &provider.RateLimitedError{RetryAfter: time.Second},
+			"deferred":        &provider.RateLimitedError{RetryAfter: time.Second, Budget: true},
+			"unavailable":     &provider.UnavailableError{Err: errors.New("reset")},
+			"canceled":        fmt.Errorf("write: %w", context.Canceled),
+			"error":           errors.New("something else"),
 		} {
 			t.Run(method.name+" "+result, func(t *testing.T) {
 				registry := prometheus.NewRegistry()
 				cloud := fake.New()
 				cloud.Fail(method.op, err)
-				if got := method.call(t.Context(), metrics.New(registry).Meter(cloud)); !errors.Is(got, err) {
+				if got := method.call(t.Context(), metrics.New(registry).Meter(cloud, "west")); !errors.Is(got, err) {
 					t.Errorf("it returned %v, want %v", got, err)
 				}
 				values := samples(t, registry)
-				if got := values["tunnel_gateway_provider_calls_total{operation="+method.name+",result="+result+"}"]; got != 1 {
+				if got := values["tunnel_gateway_provider_calls_total{account=west,operation="+method.name+",result="+result+"}"]; got != 1 {
 					t.Errorf("calls: %v, all: %v", got, values)
 				}
-				if got := values["tunnel_gateway_provider_call_duration_seconds{operation="+method.name+"} count"]; got != 1 {
+				// A call that was turned away says nothing about how long one takes.
+				want := 1.0
+				if result == "rate_limited" || result == "deferred" {
+					want = 0
+				}
+				if got := values["tunnel_gateway_provider_call_duration_seconds{account=west,operation="+method.name+"} count"]; got != want {
 					t.Errorf("durations: %v, all: %v", got, values)
 				}
 			})
@@ -111,10 +117,10 @@ func TestBudgetWaits(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	ctx := t.Context()
-	_, _ = m.Meter(&waiting{waits: []time.Duration{time.Second, 2 * time.Second}}).Tunnels(ctx)
-	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}}).Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
+	_, _ = m.Meter(&waiting{waits: []time.Duration{time.Second, 2 * time.Second}}, "west").Tunnels(ctx)
+	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
 	// A 429 is no wait for the budget.
-	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Hour}}).Tunnels(provider.WithPriority(ctx, provider.PriorityStart))
+	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Hour}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityStart))
 	got := samples(t, registry)
 	for name := range got {
 		if !strings.HasPrefix(name, "tunnel_gateway_rate_budget") {
@@ -122,10 +128,10 @@ func TestBudgetWaits(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"tunnel_gateway_rate_budget_wait_seconds{priority=change,wait=call} count": 2,
-		"tunnel_gateway_rate_budget_wait_seconds{priority=change,wait=call} sum":   3,
-		"tunnel_gateway_rate_budget_wait_seconds{priority=drift,wait=queue} count": 1,
-		"tunnel_gateway_rate_budget_wait_seconds{priority=drift,wait=queue} sum":   60,
+		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=change,wait=call} count": 2,
+		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=change,wait=call} sum":   3,
+		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=drift,wait=queue} count": 1,
+		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=drift,wait=queue} sum":   60,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -139,8 +145,8 @@ func TestEveryPriorityHasAName(t *testing.T) {
 	} {
 		registry := prometheus.NewRegistry()
 		err := &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}
-		_, _ = metrics.New(registry).Meter(&waiting{err: err}).Tunnels(provider.WithPriority(t.Context(), priority))
-		if got := samples(t, registry)["tunnel_gateway_rate_budget_wait_seconds{priority="+name+",wait=queue} count"]; got != 1 {
+		_, _ = metrics.New(registry).Meter(&waiting{err: err}, "west").Tunnels(provider.WithPriority(t.Context(), priority))
+		if got := samples(t, registry)["tunnel_gateway_rate_budget_wait_seconds{account=west,priority="+name+",wait=queue} count"]; got != 1 {
 			t.Errorf("%s: %v", name, samples(t, registry))
 		}
 	}

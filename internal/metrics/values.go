@@ -26,6 +26,7 @@ const (
 	ErrorInvalid         ErrorKind = "invalid_document"
 	ErrorNotFound        ErrorKind = "not_found"
 	ErrorConnected       ErrorKind = "connected"
+	ErrorLocal           ErrorKind = "locally_managed"
 	ErrorCredentials     ErrorKind = "credentials"
 	ErrorDriftFight      ErrorKind = "drift_fight"
 	ErrorForeignDocument ErrorKind = "foreign_document"
@@ -89,6 +90,9 @@ var (
 	labelNamespace = Label{Name: "gateway_namespace", Help: "the namespace of the Gateway"}
 	labelGateway   = Label{Name: "gateway", Help: "the name of the Gateway"}
 
+	// An account is known by its ID: each has the budget of its token, and blocks of
+	// its own.
+	labelAccount   = Label{Name: "account", Help: "the ID of the Cloudflare account"}
 	labelOperation = Label{Name: "operation", Help: "what the provider was asked for", Values: []Value{
 		{string(FindTunnel), "look up a tunnel by its name"},
 		{string(ListTunnels), "list all tunnels of an account"},
@@ -99,16 +103,17 @@ var (
 		{string(DeleteTunnel), "delete a tunnel"},
 	}}
 	labelResult = Label{Name: "result", Help: "what came of it", Values: []Value{
-		{resultSuccess, "it was done"},
-		{resultNotFound, "there is no such tunnel, which can be the answer that was hoped for"},
-		{resultUnauthorized, "the API refuses the token"},
-		{resultRateLimited, "the API answered 429, or calls are held back after it did"},
-		{resultDeferred, "the token's own budget of requests is spent: nothing was sent, and the call comes back at its turn"},
-		{resultUnavailable, "no connection, no answer in time, or a status of 500 and above"},
-		{resultInvalid, "the API, or the connector, would reject the document"},
-		{resultConnected, "the tunnel still has running connectors"},
-		{resultCanceled, "the controller ended, or gave the call up"},
-		{resultError, "anything else that the API declined"},
+		{string(ResultSuccess), "it was done"},
+		{string(ResultNotFound), "there is no such tunnel, which can be the answer that was hoped for"},
+		{string(ResultUnauthorized), "the API refuses the token"},
+		{string(ResultRateLimited), "the API answered 429, or calls are held back after it did"},
+		{string(ResultDeferred), "the token's own budget of requests is spent: nothing was sent, and the call comes back at its turn"},
+		{string(ResultUnavailable), "no connection, no answer in time, or a status of 500 and above"},
+		{string(ResultInvalid), "the API, or the connector, would reject the document"},
+		{string(ResultConnected), "the tunnel still has running connectors"},
+		{string(ResultLocal), "the tunnel takes its configuration from a file"},
+		{string(ResultCanceled), "the controller ended, or gave the call up"},
+		{string(ResultError), "anything else that the API declined"},
 	}}
 	labelPriority = Label{Name: "priority", Help: "what the calls are for, in the order in which they get the budget", Values: []Value{
 		{"change", "something that somebody changed and waits for"},
@@ -146,6 +151,7 @@ var (
 		{string(ErrorInvalid), "the document is refused"},
 		{string(ErrorNotFound), "a tunnel that should be there is not"},
 		{string(ErrorConnected), "a tunnel cannot be deleted because connectors still run"},
+		{string(ErrorLocal), "the tunnel takes its configuration from a file, so it is left alone"},
 		{string(ErrorCredentials), "there is no usable API token, or no account"},
 		{string(ErrorDriftFight), "somebody else keeps changing the configuration, so it is not written any more"},
 		{string(ErrorForeignDocument), "an adopted tunnel holds a configuration that nobody has permitted to replace"},

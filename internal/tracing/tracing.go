@@ -5,9 +5,13 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -25,11 +29,14 @@ const flushTime = 3 * time.Second
 // Start returns a tracer whose spans go to the collector at the endpoint,
 // "http://host:port" or, with TLS, "https://host:port"; and a function that sends
 // the last of them. Without an endpoint the tracer does nothing. It does not wait
-// for the collector: spans that it does not take are lost.
-func Start(ctx context.Context, endpoint, version string) (trace.Tracer, func() error, error) {
+// for the collector: spans that it does not take are lost, which is logged now and
+// then. With an endpoint, it takes over OpenTelemetry's own log.
+func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (trace.Tracer, func() error, error) {
 	if endpoint == "" {
 		return noop.NewTracerProvider().Tracer(Scope), func() error { return nil }, nil
 	}
+	otel.SetLogger(logger)
+	otel.SetErrorHandler(&failures{logger: logger, now: time.Now})
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint))
 	if err != nil {
 		return nil, nil, fmt.Errorf("preparing to send traces to %s: %w", endpoint, err)
@@ -39,7 +46,7 @@ func Start(ctx context.Context, endpoint, version string) (trace.Tracer, func() 
 	described, err := resource.New(ctx, resource.WithAttributes(
 		attribute.String("service.name", "tunnel-gateway"), attribute.String("service.version", version),
 	), resource.WithFromEnv(), resource.WithTelemetrySDK())
-	if err != nil {
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) { // the SDK tells of that by itself
 		return nil, nil, fmt.Errorf("describing this process for traces: %w", err)
 	}
 	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described))
@@ -49,4 +56,30 @@ func Start(ctx context.Context, endpoint, version string) (trace.Tracer, func() 
 		return spans.Shutdown(ctx)
 	}
 	return spans.Tracer(Scope), end, nil
+}
+
+// quiet is how long a failure keeps others out of the log: while a collector is
+// away, there is one every few seconds.
+const quiet = 10 * time.Minute
+
+// failures logs what OpenTelemetry fails at in the background.
+type failures struct {
+	logger logr.Logger
+	now    func() time.Time
+
+	mu    sync.Mutex
+	until time.Time // others are kept out of the log
+	kept  int       // so many were
+}
+
+// Handle is documented at [otel.ErrorHandler].
+func (f *failures) Handle(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := f.now(); now.Before(f.until) {
+		f.kept++
+	} else {
+		f.logger.Info("traces are not sent as they should be", "cause", err.Error(), "notLoggedBefore", f.kept)
+		f.until, f.kept = now.Add(quiet), 0
+	}
 }

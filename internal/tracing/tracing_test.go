@@ -1,15 +1,21 @@
 package tracing_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"go.opentelemetry.io/otel"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tracing"
 )
 
 // Without an endpoint nothing is recorded.
 func TestOff(t *testing.T) {
-	tracer, end, err := tracing.Start(t.Context(), "", "v1")
+	tracer, end, err := tracing.Start(t.Context(), logr.Discard(), "", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +32,7 @@ func TestOff(t *testing.T) {
 // A collector that is away holds up neither the start nor, for long, the end.
 func TestCollectorAway(t *testing.T) {
 	before := time.Now()
-	tracer, end, err := tracing.Start(t.Context(), "http://127.0.0.1:1", "v1")
+	tracer, end, err := tracing.Start(t.Context(), logr.Discard(), "http://127.0.0.1:1", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,5 +46,46 @@ func TestCollectorAway(t *testing.T) {
 	}
 	if took := time.Since(before); took > 10*time.Second {
 		t.Errorf("it took %s", took)
+	}
+}
+
+// kept is a logger whose lines are kept.
+func kept() (logr.Logger, *[]string) {
+	var lines []string
+	return funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), &lines
+}
+
+// Tracing is an extra: what somebody else's tool writes into the environment does
+// not keep the controller from starting, and is told.
+func TestMalformedAttributes(t *testing.T) {
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team")
+	logger, lines := kept()
+	tracer, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if tracer == nil || len(*lines) != 1 || !strings.Contains((*lines)[0], "team") {
+		t.Errorf("logged: %q", *lines)
+	}
+}
+
+// A collector that stays away does not fill the log.
+func TestFailuresAreLoggedOnce(t *testing.T) {
+	logger, lines := kept()
+	_, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		otel.Handle(errors.New("nobody listens"))
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if len(*lines) != 1 || !strings.Contains((*lines)[0], "nobody listens") {
+		t.Errorf("logged: %q", *lines)
 	}
 }

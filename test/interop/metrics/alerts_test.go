@@ -90,8 +90,23 @@ var scenes = map[string]struct {
 	"all is well": {happens: func(s *prometheusServer) {
 		s.well()
 		s.Pushed(shared, 100)
-		s.Repaired(shared)
+		s.Waits(shared, s.now.Add(-time.Second))
 		s.call(nil)
+	}},
+	"an edit that is put right": {happens: func(s *prometheusServer) {
+		s.well()
+		if s.now.Minute() == 20 {
+			s.Repaired(shared)
+		}
+	}},
+	"somebody else writes every quarter of an hour": {want: []string{"TunnelGatewayDriftRepairs"}, happens: func(s *prometheusServer) {
+		s.well()
+		if s.now.Minute()%15 == 0 {
+			s.Repaired(shared)
+		}
+	}},
+	"paused": {happens: func(s *prometheusServer) {
+		s.Stands(shared, metrics.Gateway{Paused: true, Connectors: &metrics.Connectors{}})
 	}},
 	"drift reads wait for their turn": {happens: func(s *prometheusServer) {
 		s.well()
@@ -112,13 +127,20 @@ var scenes = map[string]struct {
 	"not programmed": {want: []string{"TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
 		s.Stands(shared, metrics.Gateway{})
 	}},
-	"changes wait for the budget": {want: []string{"TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
-		s.well()
-		s.callFor(provider.PriorityChange, &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
-	}},
-	"Cloudflare answers 429": {want: []string{"TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
+	"changes wait five minutes each": {happens: func(s *prometheusServer) {
 		s.well()
 		s.call(&provider.RateLimitedError{RetryAfter: time.Minute})
+		s.Waits(shared, s.now.Add(-time.Duration(s.now.Minute()%5)*time.Minute))
+	}},
+	"a change waits": {want: []string{"TunnelGatewayChangesLate"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.Waits(shared, begin.Add(10*time.Minute))
+	}},
+	"a change waited": {happens: func(s *prometheusServer) {
+		s.well()
+		if s.Waits(shared, begin); s.now.Minute() > 30 {
+			s.Waits(shared, time.Time{})
+		}
 	}},
 	"writing has stopped": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
 		s.Stands(shared, metrics.Gateway{})

@@ -2,10 +2,14 @@ package metrics
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 )
@@ -124,6 +128,64 @@ func TestDashboardQueries(t *testing.T) {
 	for _, m := range metrics.All {
 		if !used[m.Name] {
 			t.Errorf("no panel shows %s", m.Name)
+		}
+	}
+}
+
+// After another replica has taken over, what the first one exported stays for a
+// while. Nothing is drawn twice then.
+func TestHandOver(t *testing.T) {
+	s := newServer(t)
+	s.minutes(20, s.everything)
+	before := s.gauges(t)
+	s.minutes(1, func() {
+		s.everything()
+		s.Metrics = s.second
+		s.everything()
+	})
+	if after := s.gauges(t); !maps.EqualFunc(before, after, slices.Equal) {
+		t.Errorf("before: %v, after: %v", before, after)
+	}
+}
+
+// gauges are what the panels draw that show how things stand.
+func (s *prometheusServer) gauges(t *testing.T) map[string][]string {
+	t.Helper()
+	drawn := map[string][]string{}
+	for _, p := range load(t).Panels {
+		for _, target := range p.Targets {
+			if strings.Contains(target.Expr, "rate(") || strings.Contains(target.Expr, "increase(") {
+				continue
+			}
+			for _, sample := range s.query(inserted.Replace(target.Expr)) {
+				drawn[p.Title+" "+target.RefID] = append(drawn[p.Title+" "+target.RefID], fmt.Sprint(sample.Metric, sample.F))
+			}
+		}
+	}
+	return drawn
+}
+
+// A controller that is away is not taken for one whose Gateways are all well.
+func TestNothingIsScraped(t *testing.T) {
+	s := newServer(t)
+	s.minutes(20, s.everything)
+	s.now = s.now.Add(20 * time.Minute)
+	for name, drawn := range s.gauges(t) {
+		t.Errorf("%s draws %v", name, drawn)
+	}
+}
+
+// The time from a change to its push is drawn when there are few.
+func TestFewPushes(t *testing.T) {
+	s := newServer(t)
+	s.minutes(5, func() {})
+	s.CarriedOut(time.Second)
+	s.minutes(30, func() {})
+	for _, p := range load(t).Panels {
+		for _, target := range p.Targets {
+			if strings.Contains(target.Expr, "change_to_push") && !finite(s.query(inserted.Replace(target.Expr))) {
+				t.Errorf("panel %q draws nothing: %s", p.Title, target.Expr)
+			}
 		}
 	}
 }

@@ -36,9 +36,14 @@ var (
 
 // prometheusServer scrapes a registry and answers queries.
 type prometheusServer struct {
-	t        *testing.T
-	registry *prometheus.Registry
+	t *testing.T
+	// registries are those of the pods of a release, by their order; the first is
+	// that of the one that leads, and records.
+	registries [2]*prometheus.Registry
 	*metrics.Metrics
+	// second records what the other pod exports: nothing of Gateways, but just after
+	// it led.
+	second *metrics.Metrics
 	// replicas are the pods of all controllers, and 1 for those that lead.
 	replicas map[replica]float64
 	db       *tsdb.DB
@@ -56,8 +61,8 @@ func newServer(t *testing.T) *prometheusServer {
 			t.Error(err)
 		}
 	})
-	registry := prometheus.NewRegistry()
-	return &prometheusServer{t: t, registry: registry, Metrics: metrics.New(registry), replicas: map[replica]float64{ours[0]: 1, ours[1]: 0}, db: db, now: begin}
+	registries := [2]*prometheus.Registry{prometheus.NewRegistry(), prometheus.NewRegistry()}
+	return &prometheusServer{t: t, registries: registries, Metrics: metrics.New(registries[0]), second: metrics.New(registries[1]), replicas: map[replica]float64{ours[0]: 1, ours[1]: 0}, db: db, now: begin}
 }
 
 // minutes lets time pass, with something that happens before each scrape.
@@ -73,21 +78,29 @@ func (s *prometheusServer) minutes(n int, happens func()) {
 // scrape stores the metrics as Prometheus does, with the labels of a pod.
 func (s *prometheusServer) scrape() {
 	s.t.Helper()
-	families, err := s.registry.Gather()
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	appender := s.db.Appender(s.t.Context())
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			for suffix, value := range valuesOf(metric) {
-				s.add(appender, family.GetName(), suffix, metric, value)
-			}
-		}
+	for i, registry := range s.registries {
+		s.addPod(appender, ours[i], registry)
 	}
 	s.addLeadership(appender)
 	if err := appender.Commit(); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// addPod stores what a pod exports.
+func (s *prometheusServer) addPod(appender storage.Appender, pod replica, registry *prometheus.Registry) {
+	s.t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for suffix, value := range valuesOf(metric) {
+				s.add(appender, pod, family.GetName(), suffix, metric, value)
+			}
+		}
 	}
 }
 
@@ -110,9 +123,9 @@ func valuesOf(metric *dto.Metric) map[sample]float64 {
 	return values
 }
 
-func (s *prometheusServer) add(appender storage.Appender, name string, of sample, metric *dto.Metric, value float64) {
+func (s *prometheusServer) add(appender storage.Appender, pod replica, name string, of sample, metric *dto.Metric, value float64) {
 	s.t.Helper()
-	pairs := map[string]string{model.MetricNameLabel: name + of.suffix, "namespace": ours[0].namespace, "pod": ours[0].pod, "job": "tunnel-gateway"}
+	pairs := map[string]string{model.MetricNameLabel: name + of.suffix, "namespace": pod.namespace, "pod": pod.pod, "job": "tunnel-gateway"}
 	for _, label := range metric.GetLabel() {
 		if _, taken := pairs[label.GetName()]; taken {
 			s.t.Fatalf("%s: Prometheus would rename the label %s", name, label.GetName())
@@ -153,9 +166,10 @@ func (s *prometheusServer) everything() {
 	s.t.Helper()
 	n := 3
 	s.Stands(shared, metrics.Gateway{
-		Programmed: true, Rules: &n, Listeners: map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2},
+		Programmed: true, Paused: true, Rules: &n, Listeners: map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2},
 		Connectors: &metrics.Connectors{Ready: true, Wanted: 2, Available: 2},
 	})
+	s.Waits(shared, s.now)
 	s.Pushed(shared, 1000)
 	s.CarriedOut(time.Second)
 	s.Repaired(shared)
@@ -172,7 +186,7 @@ func (s *prometheusServer) call(err error) { s.callFor(provider.PriorityChange, 
 func (s *prometheusServer) callFor(priority provider.Priority, err error) {
 	cloud := fake.New()
 	cloud.Fail(fake.OpTunnels, err)
-	_, _ = s.Meter(cloud).Tunnels(provider.WithPriority(s.t.Context(), priority))
+	_, _ = s.Meter(cloud, "west").Tunnels(provider.WithPriority(s.t.Context(), priority))
 }
 
 // checkNames parses the expression, and wants everything in it to be exported.
