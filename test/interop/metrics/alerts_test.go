@@ -136,6 +136,16 @@ var scenes = map[string]struct {
 		s.well()
 		s.Waits(shared, begin.Add(10*time.Minute))
 	}},
+	"a change waits for the API's limit": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.call(&provider.RateLimitedError{RetryAfter: time.Minute})
+		s.Waits(shared, begin.Add(10*time.Minute))
+	}},
+	"a change waits for the budget": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.call(&provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
+		s.Waits(shared, begin.Add(10*time.Minute))
+	}},
 	"a change waited": {happens: func(s *prometheusServer) {
 		s.well()
 		if s.Waits(shared, begin); s.now.Minute() > 30 {
