@@ -203,23 +203,35 @@ func checkValues(words []string) error {
 // checkOwn lets the program itself read the flags, which it does before it
 // prints its help. What plan is asked about files of the repository it answers.
 func checkOwn(words []string) error {
-	asked := slices.Clone(words)
-	ofFiles := len(words) > 0 && words[0] == "plan" && !slices.Contains(words, "--diff")
-	for i, w := range words {
+	asked := append([]string{"tunnel-gateway"}, words...)
+	for i, w := range asked {
 		if first, _, _ := strings.Cut(w, "/"); slices.Contains(ours, first) {
 			asked[i] = filepath.Join(root, w)
 		}
-		if i > 0 && words[i-1] == "-f" {
-			ofFiles = ofFiles && asked[i] != w
-		}
 	}
-	if !ofFiles || !slices.Contains(words, "-f") || slices.Contains(words, "--context") || slices.Contains(words, "--kubeconfig") {
+	if !aboutFiles(words) {
 		asked = append(asked, "--help")
 	}
 	var said bytes.Buffer
 	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said}
-	if cli.Run(context.Background(), append([]string{"tunnel-gateway"}, asked...), streams) == 1 {
+	if cli.Run(context.Background(), asked, streams) == 1 {
 		return errors.New(strings.TrimSpace(said.String()))
 	}
 	return checkPaths(words)
+}
+
+// aboutFiles reports whether the words ask plan about files of the repository,
+// and about nothing else.
+func aboutFiles(words []string) bool {
+	if len(words) == 0 || words[0] != "plan" || !slices.Contains(words, "-f") {
+		return false
+	}
+	elsewhere := []string{"--context", "--kubeconfig", "--diff"}
+	for i, w := range words[1:] {
+		first, _, _ := strings.Cut(w, "/")
+		if slices.Contains(elsewhere, w) || words[i] == "-f" && !slices.Contains(ours, first) {
+			return false
+		}
+	}
+	return true
 }

@@ -14,15 +14,14 @@ import (
 // sources are the files of which pages show parts, by their paths.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
-	files := map[string]string{}
-	for _, folder := range []string{"config", "charts/tunnel-gateway/files", ".github"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+	files, repository := map[string]string{}, os.DirFS(root)
+	for _, folder := range []string{"config", "charts/tunnel-gateway/files"} {
+		err := fs.WalkDir(repository, folder, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml" {
 				return err
 			}
-			text, err := os.ReadFile(path)
-			name, _ := filepath.Rel(root, path) // it was found from there
-			files[name] = string(text)
+			text, err := fs.ReadFile(repository, path)
+			files[path] = string(text)
 			return err
 		})
 		if err != nil {
