@@ -20,6 +20,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 func randomSuffix() string { return rand.String(6) }
@@ -38,8 +39,8 @@ type world struct {
 	controller string // name
 	class      string
 	namespace  string
-	process    *process   // what start started
-	launched   []*process // all there ever were
+	process    *product.Process   // what start started
+	launched   []*product.Process // all there ever were
 }
 
 // newWorld makes one in which no controller runs yet.

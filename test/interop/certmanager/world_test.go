@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 // putConfiguration is the path of a push as the simulator counts it.
@@ -40,12 +42,13 @@ func startWorld(id, controller string) *world {
 	GinkgoHelper()
 	w := &world{id: id, controller: controller, edge: simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceAt)})}
 	api := httptest.NewServer(w.edge.API())
-	p := run(gatewayProgram, []string{
-		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL=" + api.URL + "/client/v4",
-	}, "controller", "--kubeconfig="+kubeconfig, "--controller-name="+controller, "--cluster-id="+id,
-		"--leader-election=false", "--metrics-address=0", "--health-address=0")
+	p, err := product.Start(product.Options{
+		Binary: gatewayProgram, Kubeconfig: kubeconfig, ClusterID: id, Cloudflare: api.URL + "/client/v4",
+		Flags: []string{"--controller-name=" + controller}, Output: GinkgoWriter,
+	})
+	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
-		p.end()
+		Expect(p.Stop()).To(Succeed())
 		api.CloseClientConnections()
 		api.Close()
 		w.edge.Close()
