@@ -19,7 +19,7 @@ const asStarter = "RUN_AS_STARTER"
 
 func TestMain(m *testing.M) {
 	if program := os.Getenv(asStarter); program != "" {
-		command := exec.Command(program)
+		command := exec.Command(program) // #nosec G702 -- named by this very program
 		command.Stdout = os.Stdout
 		if _, err := product.Run(command); err != nil {
 			fmt.Println(err)
@@ -47,7 +47,7 @@ func run(t *testing.T, text string) *product.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close()
+	defer output.Close() //nolint:errcheck // it was only read
 	command := exec.Command(script(t, text))
 	command.Stdout = input
 	p, err := product.Run(command)
@@ -137,7 +137,7 @@ func TestProgramDiesWithItsStarter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close()
+	defer output.Close()                //nolint:errcheck // it was only read
 	starter := exec.Command(os.Args[0]) // #nosec G702 -- this very program
 	starter.Env = append(os.Environ(), asStarter+"="+script(t, ready+untilItEnds))
 	starter.Stdout = input
