@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +28,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -82,9 +82,8 @@ func newWorld(t *testing.T) *world {
 	}
 	w.startEdge(t)
 	w.program = filepath.Join(w.dir, "tunnel-gateway")
-	build := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-o", w.program, "./cmd/tunnel-gateway")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the controller: %v\n%s", err, out)
+	if err := product.Build(t.Context(), w.program); err != nil {
+		t.Fatal(err)
 	}
 	return w
 }
@@ -227,9 +226,10 @@ func eventually(t *testing.T, what string, check func() error) {
 // running is a controller that runs as the chart's Deployment says, with its
 // ServiceAccount's permissions.
 type running struct {
+	whole   *testing.T
 	user    string
 	log     string
-	command *exec.Cmd
+	process *product.Process
 }
 
 // run starts what the Deployment's pod would.
@@ -240,19 +240,19 @@ func (w *world) run(t *testing.T, pod corev1.PodSpec, namespace string) *running
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{user: user, log: filepath.Join(w.dir, "log-"+namespace)}
+	r := &running{whole: w.whole, user: user, log: filepath.Join(w.dir, "log-"+namespace)}
 	out, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Further flags win: the machine's ports may be taken.
 	arguments := append(pod.Containers[0].Args, "--kubeconfig="+kubeconfig, "--metrics-address=127.0.0.1:0", "--health-address=0")
-	r.command = exec.Command(w.program, arguments...)
+	command := exec.Command(w.program, arguments...)
 	// A list before the watch, rather than one inside of it, shows in the audit
 	// log what is asked for.
-	r.command.Env = append(os.Environ(), "KUBE_FEATURE_WatchListClient=false")
-	r.command.Stdout, r.command.Stderr = out, out
-	if err := r.command.Start(); err != nil {
+	command.Env = append(os.Environ(), "KUBE_FEATURE_WatchListClient=false")
+	command.Stdout, command.Stderr = out, out
+	if r.process, err = product.Run(command); err != nil {
 		t.Fatal(err)
 	}
 	w.whole.Cleanup(func() {
@@ -273,8 +273,7 @@ func tail(text string, lines int) string {
 
 // stop ends the controller, if it runs.
 func (r *running) stop() {
-	if r.command.ProcessState == nil {
-		_ = r.command.Process.Signal(syscall.SIGTERM)
-		_ = r.command.Wait()
+	if err := r.process.Stop(); err != nil {
+		r.whole.Error(err)
 	}
 }
