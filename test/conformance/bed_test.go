@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,8 +23,8 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -34,11 +33,10 @@ const (
 	className      = "cloudflare-tunnel"
 )
 
-// programs are what runs beside the control plane, by the name of their binary.
+// programs are what runs on the node, by the name of their binary.
 var programs = map[string]struct{ module, pkg string }{
-	"tunnel-gateway": {root, root + "/cmd/tunnel-gateway"},
-	"connector":      {root, root + "/test/edge/connector"},
-	"echo-basic":     {root + "/test/conformance", "sigs.k8s.io/gateway-api/conformance/echo-basic"},
+	"connector":  {root, root + "/test/edge/connector"},
+	"echo-basic": {root + "/test/conformance", "sigs.k8s.io/gateway-api/conformance/echo-basic"},
 }
 
 // bed is everything that the suite runs against.
@@ -87,7 +85,7 @@ func startBed(t *testing.T, controllerLog string) *bed {
 		ObjectMeta: metav1.ObjectMeta{Name: className},
 		Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName},
 	}))
-	b.startController(t, filepath.Join(binaries, "tunnel-gateway"), serve(t, b.cloudflare.API()), controllerLog)
+	b.startController(t, serve(t, b.cloudflare.API()), controllerLog)
 	waitForClass(t, kube)
 	return b
 }
@@ -180,34 +178,24 @@ func edgeCertificate(t *testing.T) *tls.Config {
 }
 
 // startController runs the controller as a user would.
-func (b *bed) startController(t *testing.T, program, api, log string) {
+func (b *bed) startController(t *testing.T, api, log string) {
+	program := filepath.Join(t.TempDir(), "tunnel-gateway")
+	must(t, product.Build(t.Context(), program))
 	out, err := os.Create(log) // #nosec G703 -- named by this very program
 	must(t, err)
-	tied, err := tether.New("controller")
-	stop(t, err, func() error { return tied.Cut() })
-	program, err = tied.Tie(program)
+	defer out.Close() //nolint:errcheck // the controller writes to it
+	controller, err := product.Start(product.Options{
+		Binary: program, Kubeconfig: b.kubeconfig, ClusterID: "conformance", Cloudflare: api + "/client/v4", Output: out,
+	})
 	must(t, err)
-	command := exec.Command(program, "controller", "--kubeconfig="+b.kubeconfig,
-		"--cluster-id=conformance", "--leader-election=false", "--metrics-address=0", "--health-address=0")
-	command.Env = append(os.Environ(),
-		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL="+api+"/client/v4")
-	command.Stdout, command.Stderr = out, out
-	must(t, command.Start())
-	exited := make(chan error, 1)
-	go func() { exited <- command.Wait() }()
 	t.Cleanup(func() {
-		defer out.Close() //nolint:errcheck // a log
 		select {
-		case err := <-exited:
-			t.Errorf("the controller has ended by itself: %v; its log is %s", err, log)
-			return
+		case <-controller.Exited():
+			t.Errorf("the controller has ended by itself (%v); its log is %s", controller.Stop(), log)
 		default:
-		}
-		must(t, command.Process.Signal(syscall.SIGTERM))
-		hang := time.AfterFunc(20*time.Second, func() { _ = command.Process.Kill() })
-		defer hang.Stop()
-		if err := <-exited; err != nil {
-			t.Errorf("the controller ended with %v; its log is %s", err, log)
+			if err := controller.Stop(); err != nil {
+				t.Errorf("ending the controller: %v; its log is %s", err, log)
+			}
 		}
 	})
 }
@@ -222,8 +210,7 @@ func serve(t *testing.T, handler http.Handler) string {
 	return "http://" + l.Addr().String()
 }
 
-// build builds a command with the dependencies of a module: the controller is
-// tested with its own.
+// build builds a command with the dependencies of a module.
 func build(t *testing.T, out, module, pkg string) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	must(t, err)

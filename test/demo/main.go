@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -23,6 +22,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -93,18 +93,18 @@ func run(ctx context.Context, o options) error {
 	if _, err := cluster.ControllerIdentity(ctx, control.Config, o.rbac, identity); err != nil {
 		return err
 	}
-	stopController, exited, err := startController(ctx, o.controller, identity, api, filepath.Join(dir, "controller.log"))
+	controller, err := startController(o.controller, identity, api, filepath.Join(dir, "controller.log"))
 	if err != nil {
 		return err
 	}
-	defer stopController()
+	defer controller.Stop() //nolint:errcheck // the demo is over; there is nobody left to tell
 
 	say("applying %s", o.samples)
 	c, err := client.New(control.Config, client.Options{Scheme: manifest.Scheme()})
 	if err != nil {
 		return err
 	}
-	return show(ctx, c, o, kubeconfig, filepath.Join(dir, "controller.log"), exited)
+	return show(ctx, c, o, kubeconfig, filepath.Join(dir, "controller.log"), controller.Exited())
 }
 
 // show applies the samples, waits for them to be served, and tries them.
@@ -166,39 +166,25 @@ func startEdge(front net.Listener, backends *backends) (*simulator.Server, strin
 	return edge, "http://" + listener.Addr().String() + "/client/v4", nil
 }
 
-// startController runs the binary as a user would, and returns how to stop it
-// and when it has ended.
-func startController(ctx context.Context, binary, kubeconfig, api, log string) (func(), <-chan struct{}, error) {
+// startController runs the binary as a user would.
+func startController(binary, kubeconfig, api, log string) (*product.Process, error) {
 	out, err := os.Create(log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	// Ctrl-C reaches the controller too, and it ends by itself; the kill is for
-	// one that does not.
-	command := exec.CommandContext(context.WithoutCancel(ctx), binary, "controller",
-		"--cluster-id=demo", "--leader-election-namespace="+cluster.ControllerNamespace,
-		"--metrics-address=0", "--health-address=0", "--log-format=console")
-	command.Env = append(os.Environ(),
-		"KUBECONFIG="+kubeconfig,
-		"CLOUDFLARE_ACCOUNT_ID="+accountID,
-		"CLOUDFLARE_API_TOKEN="+apiToken,
-		"CLOUDFLARE_BASE_URL="+api)
-	command.Stdout, command.Stderr = out, out
-	if err := command.Start(); err != nil {
-		return nil, nil, fmt.Errorf("starting the controller (make build makes it): %w", err)
+	defer out.Close() //nolint:errcheck // the controller writes to it
+	controller, err := product.Start(product.Options{
+		Binary: binary, Kubeconfig: kubeconfig, ClusterID: "demo",
+		Cloudflare: api, AccountID: accountID, Token: apiToken,
+		Flags: []string{
+			"--leader-election=true", "--leader-election-namespace=" + cluster.ControllerNamespace, "--log-format=console",
+		},
+		Output: out,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting the controller (make build makes it): %w", err)
 	}
-	exited := make(chan struct{})
-	go func() {
-		_ = command.Wait()
-		_ = out.Close()
-		close(exited)
-	}()
-	return func() {
-		_ = command.Process.Signal(syscall.SIGTERM)
-		hang := time.AfterFunc(10*time.Second, func() { _ = command.Process.Kill() })
-		defer hang.Stop()
-		<-exited
-	}, exited, nil
+	return controller, nil
 }
 
 // keep moves a file out of the directory that is removed at the end.

@@ -7,12 +7,13 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 var _ = Describe("a crash", slow, func() {
 	// Round by round the controller is killed at a later call of every phase,
 	// until no phase has that many.
-	DescribeTable("leaves nothing wrong behind, whichever call of the API it meets", func(at func(*process) simulator.Fault) {
+	DescribeTable("leaves nothing wrong behind, whichever call of the API it meets", func(at func(*product.Process) simulator.Fault) {
 		undisturbed()
 		l := newLife()
 		l.start()
@@ -27,13 +28,13 @@ var _ = Describe("a crash", slow, func() {
 		))
 	}, moments)
 
-	DescribeTable("leaves no tunnel behind when its Gateway is deleted before the controller is back", func(at func(*process) simulator.Fault) {
+	DescribeTable("leaves no tunnel behind when its Gateway is deleted before the controller is back", func(at func(*product.Process) simulator.Fault) {
 		l := newLife()
 		l.start()
 		for call := range 3 { // find, create, configure
 			l.killAt(call, at)
 			l.addGateway()
-			Eventually(l.process.exited).Should(BeClosed(), "crash at call %d", call)
+			Eventually(l.process.Exited()).Should(BeClosed(), "crash at call %d", call)
 			l.deleteGateway()
 			l.start()
 			soon(l.gone, fmt.Sprintf("crash at call %d", call))
@@ -43,16 +44,16 @@ var _ = Describe("a crash", slow, func() {
 
 // moments are those of a crash around a call.
 var moments = []TableEntry{
-	Entry("just before it is carried out", func(p *process) simulator.Fault {
-		return simulator.Fault{Drop: simulator.DropBeforeWrite, Before: func(simulator.Request) { p.kill() }}
+	Entry("just before it is carried out", func(p *product.Process) simulator.Fault {
+		return simulator.Fault{Drop: simulator.DropBeforeWrite, Before: func(simulator.Request) { p.Kill() }}
 	}),
-	Entry("just after it was carried out", func(p *process) simulator.Fault {
-		return simulator.Fault{Drop: simulator.DropAfterWrite, After: func(simulator.Request) { p.kill() }}
+	Entry("just after it was carried out", func(p *product.Process) simulator.Fault {
+		return simulator.Fault{Drop: simulator.DropAfterWrite, After: func(simulator.Request) { p.Kill() }}
 	}),
 }
 
 // killAt kills the process that runs at the call of that number from now on.
-func (l *life) killAt(call int, at func(*process) simulator.Fault) {
+func (l *life) killAt(call int, at func(*product.Process) simulator.Fault) {
 	fault := at(l.process)
 	fault.Skip, fault.Times = call, 1
 	l.edge.Inject(fault)
@@ -60,11 +61,11 @@ func (l *life) killAt(call int, at func(*process) simulator.Fault) {
 
 // crashRound goes through all phases and counts in which of them there was a
 // call of that number to crash at. It reports whether there was any.
-func (l *life) crashRound(call int, at func(*process) simulator.Fault, crashes map[string]int) bool {
+func (l *life) crashRound(call int, at func(*product.Process) simulator.Fault, crashes map[string]int) bool {
 	GinkgoHelper()
 	met := false
 	for _, p := range l.phases() {
-		crashed := l.process.exited
+		crashed := l.process.Exited()
 		l.killAt(call, at)
 		p.act()
 		soon(func(g Gomega) {

@@ -3,19 +3,19 @@ package integration
 import (
 	"net/http"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 var _ = Describe("the hand-over to another leader", func() {
 	var (
 		l      *life
-		leader *process
+		leader *product.Process
 	)
 	BeforeEach(func() {
 		undisturbed()
@@ -34,7 +34,7 @@ var _ = Describe("the hand-over to another leader", func() {
 		before := l.edge.Count(http.MethodPut, configurations)
 		l.addRoute()
 		Eventually(l.edge.Count).WithArguments(http.MethodPut, configurations).Should(Equal(before + 1))
-		leader.end(syscall.SIGTERM)
+		Expect(leader.Stop()).To(Succeed())
 	}
 
 	It("carries out a push that ended with the leader", func() {

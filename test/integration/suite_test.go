@@ -20,6 +20,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 // What a part of the suite is told by its environment.
@@ -132,16 +133,11 @@ func report(t *testing.T, part, out string, err error) {
 	t.Errorf("part %q: %v\n%s", part, err, "  "+strings.ReplaceAll(out, "\n", "\n  "))
 }
 
-// build builds the controller, with the race detector if this has it.
+// build builds the controller in the directory, and returns its path.
 func build(t *testing.T, dir string) string {
 	path := filepath.Join(dir, "tunnel-gateway")
-	arguments := []string{"build", "-o", path}
-	if raceDetector {
-		arguments = append(arguments, "-race")
-	}
-	command := exec.CommandContext(t.Context(), "go", append(arguments, "github.com/tunnel-gateway/tunnel-gateway/cmd/tunnel-gateway")...)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("building the controller: %v\n%s", err, out)
+	if err := product.Build(t.Context(), path); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

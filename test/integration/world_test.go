@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 func randomSuffix() string { return rand.String(6) }
@@ -39,8 +39,8 @@ type world struct {
 	controller string // name
 	class      string
 	namespace  string
-	process    *process   // what start started
-	launched   []*process // all there ever were
+	process    *product.Process   // what start started
+	launched   []*product.Process // all there ever were
 }
 
 // newWorld makes one in which no controller runs yet.
@@ -48,7 +48,7 @@ func newWorld() *world {
 	connectorKinds()
 	id := unique("w")
 	w := &world{controller: "tunnelgateway.dev/" + id, class: id, namespace: id}
-	w.edge = simulator.New(simulator.Options{Dial: dialBackend})
+	w.edge = simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceAt)})
 	server := httptest.NewServer(w.edge.API())
 	w.api = server.URL + "/client/v4"
 	DeferCleanup(func() {
@@ -199,35 +199,11 @@ func (w *world) get(gateway, host, path string) string {
 	return w.getFrom(id, host, path)
 }
 
-// dialBackend reaches a backend that answers with the Service's name.
-func dialBackend(ctx context.Context, _, address string) (net.Conn, error) {
-	client, server := net.Pipe()
+// serviceAt returns which Service is meant by an address.
+func serviceAt(address string) string {
 	service, _, _ := strings.Cut(address, ".")
-	go func() {
-		listener := &onePipe{conn: server, done: make(chan struct{})}
-		_ = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, service) })) // #nosec G114 -- a test
-	}()
-	return client, ctx.Err()
+	return service
 }
-
-// onePipe is a listener that accepts one connection.
-type onePipe struct {
-	conn net.Conn
-	done chan struct{}
-}
-
-func (l *onePipe) Accept() (net.Conn, error) {
-	if l.conn == nil {
-		<-l.done
-		return nil, net.ErrClosed
-	}
-	conn := l.conn
-	l.conn = nil
-	return conn, nil
-}
-
-func (l *onePipe) Close() error   { return nil }
-func (l *onePipe) Addr() net.Addr { return &net.UnixAddr{} }
 
 // getFrom is get for a tunnel by its id.
 func (w *world) getFrom(id, host, path string) string {

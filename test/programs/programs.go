@@ -65,16 +65,28 @@ func (s Set) Build(ctx context.Context, progress io.Writer) (string, error) {
 	return b.dir, nil
 }
 
-func (s Set) build(ctx context.Context, progress io.Writer) (*build, error) {
+// Root returns the directory of the repository.
+//
+// The working directory must be inside the repository, or in a module that
+// requires it.
+func Root(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", modulePath).Output()
 	if err != nil {
-		return nil, fmt.Errorf("finding the repository from the working directory: %w", withStderr(err))
+		return "", fmt.Errorf("finding the repository from the working directory: %w", withStderr(err))
+	}
+	return strings.TrimSpace(string(root)), nil
+}
+
+func (s Set) build(ctx context.Context, progress io.Writer) (*build, error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return nil, err
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return nil, fmt.Errorf("finding the user's cache directory: %w", err)
 	}
-	moduleDir := filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(s.Module))
+	moduleDir := filepath.Join(root, filepath.FromSlash(s.Module))
 	goMod, err := os.ReadFile(filepath.Join(moduleDir, "go.mod"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the versions: %w", err)

@@ -242,3 +242,15 @@ func TestPushDropsWarmConnections(t *testing.T) {
 		t.Errorf("connections to the origin (-want +got):\n%s", diff)
 	}
 }
+
+func TestNamedOrigins(t *testing.T) {
+	s, id, address := newTunnel(t, simulator.Options{Dial: simulator.NamedOrigins(strings.ToUpper)})
+	s.SetDocument(id, json.RawMessage(`{"ingress":[{"hostname":"a","service":"http://one"},{"service":"http://other:81"}]}`))
+	for range 2 { // on the same connections
+		for host, want := range map[string]string{"a": "ONE:80", "b": "OTHER:81"} {
+			if status, body := get(t, address, host, "/"); status != http.StatusOK || body != want {
+				t.Errorf("%s: %d %q, want %q", host, status, body, want)
+			}
+		}
+	}
+}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -42,8 +43,8 @@ var (
 
 	gatewayProgram     string // this controller
 	certManagerProgram string
-	certManagerConfig  string   // file
-	certManager        *process // nil while it is stopped
+	certManagerConfig  string           // file
+	certManager        *product.Process // nil while it is stopped
 )
 
 func TestCertManager(t *testing.T) {
@@ -55,8 +56,9 @@ func TestCertManager(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	dir := GinkgoT().TempDir()
-	gatewayProgram = build(ctx, repository, "./cmd/tunnel-gateway", filepath.Join(dir, "tunnel-gateway"))
-	certManagerProgram = build(ctx, controllersModule, ".", filepath.Join(dir, "cert-manager"))
+	gatewayProgram = filepath.Join(dir, "tunnel-gateway")
+	Expect(product.Build(ctx, gatewayProgram)).To(Succeed())
+	certManagerProgram = buildCertManager(ctx, dir)
 	startControlPlane(ctx, dir)
 	Expect(kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: issuerNamespace}})).To(Succeed())
 	certManagerConfig = filepath.Join(dir, "cert-manager.yaml")
@@ -65,11 +67,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(stopCertManager)
 }, NodeTimeout(30*time.Minute))
 
-// build builds a program in the directory of its module.
-func build(ctx context.Context, module, pkg, path string) string {
+func buildCertManager(ctx context.Context, dir string) string {
 	GinkgoHelper()
-	command := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
-	command.Dir = module
+	path := filepath.Join(dir, "cert-manager")
+	command := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	command.Dir = controllersModule
 	out, err := command.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	return path

@@ -1,18 +1,18 @@
 package certmanager
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 // putConfiguration is the path of a push as the simulator counts it.
@@ -40,14 +40,15 @@ func sampleWorld() *world {
 
 func startWorld(id, controller string) *world {
 	GinkgoHelper()
-	w := &world{id: id, controller: controller, edge: simulator.New(simulator.Options{Dial: dialBackend})}
+	w := &world{id: id, controller: controller, edge: simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceAt)})}
 	api := httptest.NewServer(w.edge.API())
-	p := run(gatewayProgram, []string{
-		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL=" + api.URL + "/client/v4",
-	}, "controller", "--kubeconfig="+kubeconfig, "--controller-name="+controller, "--cluster-id="+id,
-		"--leader-election=false", "--metrics-address=0", "--health-address=0")
+	p, err := product.Start(product.Options{
+		Binary: gatewayProgram, Kubeconfig: kubeconfig, ClusterID: id, Cloudflare: api.URL + "/client/v4",
+		Flags: []string{"--controller-name=" + controller}, Output: GinkgoWriter,
+	})
+	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
-		p.end()
+		Expect(p.Stop()).To(Succeed())
 		api.CloseClientConnections()
 		api.Close()
 		w.edge.Close()
@@ -76,32 +77,7 @@ func (w *world) get(gateway, host, path string) string {
 	return recorder.Body.String()
 }
 
-// dialBackend reaches a backend that answers with the name and the namespace of
-// the Service.
-func dialBackend(ctx context.Context, _, address string) (net.Conn, error) {
-	service := strings.Join(strings.SplitN(address, ".", 3)[:2], ".")
-	near, far := net.Pipe()
-	answer := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, service) }
-	server := &http.Server{Handler: http.HandlerFunc(answer)} // #nosec G112 -- a test
-	go func() { _ = server.Serve(&onePipe{conn: far, closed: make(chan struct{})}) }()
-	return near, ctx.Err()
+// serviceAt returns which Service is meant by an address, as service.namespace.
+func serviceAt(address string) string {
+	return strings.Join(strings.SplitN(address, ".", 3)[:2], ".")
 }
-
-// onePipe is a listener that accepts one connection.
-type onePipe struct {
-	conn   net.Conn
-	closed chan struct{}
-}
-
-func (l *onePipe) Accept() (net.Conn, error) {
-	if l.conn == nil {
-		<-l.closed
-		return nil, net.ErrClosed
-	}
-	conn := l.conn
-	l.conn = nil
-	return conn, nil
-}
-
-func (l *onePipe) Close() error   { return nil }
-func (l *onePipe) Addr() net.Addr { return &net.UnixAddr{} }

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +30,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -85,9 +85,8 @@ func newWorld(t *testing.T) *world {
 	}
 	w.startEdge(t)
 	w.program = filepath.Join(w.dir, "tunnel-gateway")
-	build := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-o", w.program, "./cmd/tunnel-gateway")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the controller: %v\n%s", err, out)
+	if err := product.Build(t.Context(), w.program); err != nil {
+		t.Fatal(err)
 	}
 	return w
 }
@@ -230,10 +229,10 @@ func eventually(t *testing.T, what string, check func() error) {
 // running is a controller that runs as the chart's Deployment says, with its
 // ServiceAccount's permissions.
 type running struct {
+	whole   *testing.T
 	user    string
 	log     string
-	command *exec.Cmd
-	exited  chan struct{}
+	process *product.Process
 }
 
 // run starts what the Deployment's pod would. A list before the watch, rather
@@ -256,23 +255,19 @@ func (w *world) runAt(t *testing.T, pod corev1.PodSpec, namespace string, server
 		t.Fatal(err)
 	}
 	w.runs++
-	r := &running{user: user, log: filepath.Join(w.dir, fmt.Sprintf("log-%s-%d", namespace, w.runs)), exited: make(chan struct{})}
+	r := &running{whole: w.whole, user: user, log: filepath.Join(w.dir, fmt.Sprintf("log-%s-%d", namespace, w.runs))}
 	out, err := os.Create(r.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Further flags win: the machine's ports may be taken.
 	arguments := append(pod.Containers[0].Args, "--kubeconfig="+kubeconfig, "--metrics-address=127.0.0.1:0", "--health-address=0")
-	r.command = exec.Command(w.program, arguments...)
-	r.command.Env = append(os.Environ(), environment...)
-	r.command.Stdout, r.command.Stderr = out, out
-	if err := r.command.Start(); err != nil {
+	command := exec.Command(w.program, arguments...)
+	command.Env = append(os.Environ(), environment...)
+	command.Stdout, command.Stderr = out, out
+	if r.process, err = product.Run(command); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		_ = r.command.Wait()
-		close(r.exited)
-	}()
 	w.whole.Cleanup(func() {
 		r.stop()
 		_ = out.Close()
@@ -312,8 +307,9 @@ func tail(text string, lines int) string {
 
 // stop ends the controller, if it runs.
 func (r *running) stop() {
-	_ = r.command.Process.Signal(syscall.SIGTERM)
-	<-r.exited
+	if err := r.process.Stop(); err != nil {
+		r.whole.Error(err)
+	}
 }
 
 // ends waits until the controller ends by itself, in order.
@@ -321,13 +317,11 @@ func (r *running) ends(t *testing.T) {
 	t.Helper()
 	eventually(t, "the controller to end", func() error {
 		select {
-		case <-r.exited:
+		case <-r.process.Exited():
 			return nil
 		default:
 			return errors.New("it runs")
 		}
 	})
-	if code := r.command.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("it ended with status %d", code)
-	}
+	r.stop()
 }

@@ -10,7 +10,7 @@ import (
 var _ = Describe("external-dns as it runs in a cluster", func() {
 	It("follows events: records come and go with routes, ListenerSets and Gateways", func() {
 		w := newWorld()
-		run(binary, w.arguments(), w.environment())
+		w.run()
 		records := func() []string { return w.zones.list("!TXT") }
 
 		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway) +

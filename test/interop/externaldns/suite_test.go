@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +25,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -61,7 +60,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	binary, err = Binary(ctx, os.Stderr)
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
-	program := buildController(ctx, dir)
+	program := filepath.Join(dir, "tunnel-gateway")
+	Expect(product.Build(ctx, program)).To(Succeed())
 	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(control.Stop)
@@ -84,45 +84,18 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubeconfig = connectAs(ctx, programName)
 }, NodeTimeout(13*time.Minute))
 
-func buildController(ctx context.Context, dir string) string {
-	path := filepath.Join(dir, "tunnel-gateway")
-	command := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/tunnel-gateway")
-	command.Dir = root // the product's own requirements, not those of the tests
-	out, err := command.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "building the controller: %s", out)
-	return path
-}
-
 // startController runs the controller as the README does, against the
 // simulator in Cloudflare's place.
 func startController(program, kubeconfig string) {
+	GinkgoHelper()
 	edge = simulator.New(simulator.Options{})
 	server := httptest.NewServer(edge.API())
 	DeferCleanup(server.Close)
-	run(program, []string{
-		"controller", "--kubeconfig=" + kubeconfig, "--cluster-id=" + clusterID,
-		"--leader-election=false", "--metrics-address=0", "--health-address=0",
-	}, []string{
-		"CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL=" + server.URL + "/client/v4",
+	p, err := product.Start(product.Options{
+		Binary: program, Kubeconfig: kubeconfig, ClusterID: clusterID, Cloudflare: server.URL + "/client/v4", Output: GinkgoWriter,
 	})
-}
-
-// run starts a program that is ended after the spec, or the suite.
-func run(program string, arguments, environment []string) {
-	GinkgoHelper()
-	command := exec.Command(program, arguments...)
-	command.Env = append(os.Environ(), environment...)
-	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
-	Expect(command.Start()).To(Succeed())
-	exited := make(chan struct{})
-	go func() {
-		_ = command.Wait()
-		close(exited)
-	}()
-	DeferCleanup(func() {
-		_ = command.Process.Signal(syscall.SIGTERM)
-		Eventually(exited, 20*time.Second).Should(BeClosed())
-	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(p.Stop)
 }
 
 // connectAs writes a kubeconfig with the rights of a ServiceAccount in the

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 // world is a zone at Cloudflare or several, and two namespaces that serve its
@@ -144,17 +146,30 @@ func (w *world) annotate(kind, name, key, value string) {
 	Expect(kube.Patch(context.Background(), w.object(kind, name), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// sync lets external-dns make the zone right, once. It is run with the
-// arguments of the sample's Deployment, but for the zones; an argument that
-// begins with "!" is taken away. What it logs is returned.
+// run runs external-dns until the spec ends.
+func (w *world) run() {
+	GinkgoHelper()
+	p, err := product.Run(w.command(GinkgoWriter))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(p.Stop)
+}
+
+// sync lets external-dns make the zone right, once. What it logs is returned.
 func (w *world) sync(changes ...string) (string, error) {
 	GinkgoHelper()
 	var log bytes.Buffer
-	command := exec.Command(binary, w.arguments(append(changes, "--once")...)...)
-	command.Env = append(os.Environ(), w.environment()...)
-	command.Stdout, command.Stderr = io.MultiWriter(&log, GinkgoWriter), io.MultiWriter(&log, GinkgoWriter)
-	err := command.Run()
+	err := w.command(io.MultiWriter(&log, GinkgoWriter), append(changes, "--once")...).Run()
 	return log.String(), err
+}
+
+// command is external-dns with the arguments of the sample's Deployment, but for
+// the zones; an argument that begins with "!" is taken away.
+func (w *world) command(log io.Writer, changes ...string) *exec.Cmd {
+	GinkgoHelper()
+	command := exec.Command(binary, w.arguments(changes...)...)
+	command.Env = append(os.Environ(), "CF_API_TOKEN="+dnsToken, "CLOUDFLARE_BASE_URL="+w.api)
+	command.Stdout, command.Stderr = log, log
+	return command
 }
 
 func (w *world) arguments(changes ...string) []string {
@@ -173,8 +188,4 @@ func (w *world) arguments(changes ...string) []string {
 		}
 	}
 	return append(arguments, "--kubeconfig="+w.kubeconfig, "--metrics-address=127.0.0.1:0")
-}
-
-func (w *world) environment() []string {
-	return []string{"CF_API_TOKEN=" + dnsToken, "CLOUDFLARE_BASE_URL=" + w.api}
 }

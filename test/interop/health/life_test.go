@@ -3,10 +3,8 @@ package health
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -40,8 +38,8 @@ func TestHealthComesWithTheFirstPushAndStays(t *testing.T) {
 		{"a team comes and goes", (*world).comeAndGo},
 		{"a certificate is renewed", (*world).renewCertificate},
 		{"somebody else edits the tunnel", (*world).editBehindItsBack},
-		{"the controller is rolled out", restart(syscall.SIGTERM)},
-		{"the controller is killed", restart(syscall.SIGKILL)},
+		{"the controller is rolled out", restart((*world).stop)},
+		{"the controller is killed", restart((*world).kill)},
 		{"the controller starts while Cloudflare limits it", (*world).restartLimited},
 	} {
 		start := time.Now()
@@ -249,9 +247,9 @@ func (w *world) editBehindItsBack() {
 }
 
 // restart ends the controller, changes a route meanwhile, and starts it again.
-func restart(signal os.Signal) func(*world) {
+func restart(end func(*world)) func(*world) {
 	return func(w *world) {
-		w.end(signal)
+		end(w)
 		path := unique()
 		w.setPath(path)
 		w.start()

@@ -13,10 +13,7 @@ import (
 	"io"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -30,10 +27,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
-	module  = "github.com/tunnel-gateway/tunnel-gateway"
 	samples = "../../../config/samples"
 	guide   = "../../../docs/guides/deployment-tools.md"
 )
@@ -65,8 +62,8 @@ func testAll(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
 	controllerBinary = filepath.Join(dir, "tunnel-gateway")
-	if err := buildController(controllerBinary); err != nil {
-		fmt.Fprintln(os.Stderr, "building the controller:", err)
+	if err := product.Build(context.Background(), controllerBinary); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	if _, err := cluster.Binaries(context.Background(), os.Stderr); err != nil { // what is built now counts for no test's time
@@ -74,18 +71,6 @@ func testAll(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
-}
-
-// buildController builds the controller with the dependencies of its own
-// module, not with the ones that this module needs.
-func buildController(path string) error {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return err
-	}
-	build := exec.Command("go", "build", "-o", path, "./cmd/tunnel-gateway")
-	build.Dir, build.Stderr = strings.TrimSpace(string(root)), os.Stderr
-	return build.Run()
 }
 
 // world is a control plane and a Cloudflare of its own, the judges, and what
@@ -99,8 +84,7 @@ type world struct {
 	api        string
 	history    *history
 	judges     map[string]judge
-	controller *exec.Cmd // that runs now, or nil
-	exited     chan struct{}
+	controller *product.Process // that runs now, or nil
 }
 
 // newWorld makes one in which no controller runs yet. Tests mostly wait, so they
@@ -147,31 +131,27 @@ func (w *world) start() {
 	w.t.Helper()
 	output, err := os.OpenFile(filepath.Join(w.t.ArtifactDir(), "controller.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	w.g.Expect(err).NotTo(HaveOccurred())
-	command := exec.Command(controllerBinary, "controller", "--kubeconfig="+w.kubeconfig, "--cluster-id=health",
-		"--leader-election=false", "--metrics-address=0", "--health-address=0", "--drift-interval="+driftInterval.String())
-	command.Env = append(os.Environ(), "CLOUDFLARE_ACCOUNT_ID=account", "CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL="+w.api)
-	command.Stdout, command.Stderr = output, output
-	w.g.Expect(command.Start()).To(Succeed())
-	exited := make(chan struct{})
-	go func() {
-		_ = command.Wait()
-		_ = output.Close()
-		close(exited)
-	}()
-	w.controller, w.exited = command, exited
+	defer output.Close() //nolint:errcheck // the controller writes to it
+	w.controller, err = product.Start(product.Options{
+		Binary: controllerBinary, Kubeconfig: w.kubeconfig, ClusterID: "health", Cloudflare: w.api,
+		Flags: []string{"--drift-interval=" + driftInterval.String()}, Output: output,
+	})
+	w.g.Expect(err).NotTo(HaveOccurred())
 }
 
 // stop ends the controller as a rollout would, if one runs.
-func (w *world) stop() { w.end(syscall.SIGTERM) }
-
-// end sends the controller a signal, if one runs, and waits for its end.
-func (w *world) end(signal os.Signal) {
+func (w *world) stop() {
 	w.t.Helper()
 	if w.controller == nil {
 		return
 	}
-	_ = w.controller.Process.Signal(signal)
-	w.g.Eventually(w.exited).Should(BeClosed())
+	w.g.Expect(w.controller.Stop()).To(Succeed())
+	w.controller = nil
+}
+
+// kill ends the controller that runs on the spot.
+func (w *world) kill() {
+	w.controller.Kill()
 	w.controller = nil
 }
 

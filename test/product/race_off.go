@@ -1,5 +1,5 @@
 //go:build !race
 
-package integration
+package product
 
 const raceDetector = false

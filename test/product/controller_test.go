@@ -1,0 +1,37 @@
+package product_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/product"
+)
+
+// TestStart: further flags come last, where they win, and what the tests'
+// environment says of Cloudflare does not count.
+func TestStart(t *testing.T) {
+	t.Setenv("CLOUDFLARE_API_TOKEN", "a real one")
+	binary := script(t, `printf '%s\n' "$@" "$CLOUDFLARE_ACCOUNT_ID $CLOUDFLARE_API_TOKEN $CLOUDFLARE_BASE_URL"`)
+	var output bytes.Buffer
+	p, err := product.Start(product.Options{
+		Binary: binary, Kubeconfig: "file", ClusterID: "c", Cloudflare: "http://cloudflare/client/v4", AccountID: "another",
+		Flags: []string{"--health-address=:1"}, Output: &output,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.Exited()
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"controller", "--kubeconfig=file", "--cluster-id=c", "--leader-election=false", "--metrics-address=0", "--health-address=0",
+		"--health-address=:1", "another token http://cloudflare/client/v4", "",
+	}
+	if diff := cmp.Diff(want, strings.Split(output.String(), "\n")); diff != "" {
+		t.Errorf("the command line and the environment (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package product
+
+// The controller has the race detector when what runs it has.
+const raceDetector = true
