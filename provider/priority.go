@@ -28,8 +28,12 @@ const (
 
 type priorityKey struct{}
 
-// WithPriority returns a context whose calls have the priority.
+// WithPriority returns a context whose calls have the priority. A [Turn] of
+// another one is not theirs.
 func WithPriority(ctx context.Context, p Priority) context.Context {
+	if PriorityOf(ctx) != p {
+		ctx = context.WithValue(ctx, turnKey{}, (*Turn)(nil))
+	}
 	return context.WithValue(ctx, priorityKey{}, p)
 }
 

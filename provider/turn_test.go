@@ -1,26 +1,49 @@
 package provider_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
+func wantNext(t *testing.T, ctx context.Context, taken, shared bool) {
+	t.Helper()
+	if gotTaken, gotShared := provider.TurnOf(ctx).Next(); gotTaken != taken || gotShared != shared {
+		t.Errorf("the turn has come: %t, for a request of its share: %t; want %t, %t", gotTaken, gotShared, taken, shared)
+	}
+}
+
 func TestTurn(t *testing.T) {
 	nobodys := provider.TurnOf(t.Context())
 	nobodys.Take()
-	if nobodys.Taken() {
-		t.Error("calls without a turn have had it")
+	wantNext(t, t.Context(), false, false)
+	if nobodys.Share() != 1 {
+		t.Errorf("a call without a turn takes %d requests", nobodys.Share())
 	}
-	ctx := provider.WithTurn(t.Context())
-	if provider.TurnOf(ctx).Taken() {
-		t.Error("a turn has come that was not taken")
+
+	ctx := provider.WithTurn(t.Context(), 3)
+	wantNext(t, ctx, false, false)
+	within := provider.WithTurn(ctx, 7)
+	if share := provider.TurnOf(within).Share(); share != 3 {
+		t.Errorf("a turn within a turn is another one, of %d requests", share)
 	}
-	provider.TurnOf(provider.WithTurn(ctx)).Take()
-	if !provider.TurnOf(ctx).Taken() {
-		t.Error("a turn within a turn is another one")
+	provider.TurnOf(within).Take()
+	wantNext(t, ctx, true, true)
+	wantNext(t, ctx, true, true)
+	wantNext(t, ctx, true, false)
+	wantNext(t, provider.WithTurn(t.Context(), 3), false, false)
+}
+
+// A turn is of one priority: what has had it as a change is not let in as
+// something else.
+func TestTurnIsOfOnePriority(t *testing.T) {
+	ctx := provider.WithTurn(t.Context(), 1)
+	provider.TurnOf(ctx).Take()
+	if provider.TurnOf(provider.WithPriority(ctx, provider.PriorityDrift)) != nil {
+		t.Error("the turn of a change is one of drift, too")
 	}
-	if provider.TurnOf(provider.WithTurn(t.Context())).Taken() {
-		t.Error("two turns are one")
+	if provider.TurnOf(provider.WithPriority(ctx, provider.PriorityChange)) == nil {
+		t.Error("the turn ends although the priority stays")
 	}
 }

@@ -32,7 +32,7 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, s
 	if wait := max(t.fault.wait(ts.now(), ""), t.turn.wait(ts.now(), "")); wait > 0 && t.policy(g) != state.DeletionRetain {
 		return cmp.Or(t.fault.message, messageKept), wait
 	}
-	err := ts.giveBack(provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion)), t, g)
+	err := ts.giveBack(provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion), deletionRequests), t, g)
 	if err == nil {
 		return "", 0
 	}
@@ -47,6 +47,10 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, s
 		outcome: messageKept, event: "DeletionFailed", action: "Delete", log: "the tunnel is not deleted",
 	})
 }
+
+// deletionRequests is how many requests a deletion takes as a rule: it looks for
+// the tunnel, looks for its connections, and deletes it.
+const deletionRequests = 3
 
 var messageKept = fmt.Sprintf("The Gateway is kept until its tunnel is deleted; its annotation %s: %s lets it go at once and leaves the tunnel.",
 	state.DeletionPolicyAnnotation, state.DeletionRetain)

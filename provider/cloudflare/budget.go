@@ -115,13 +115,10 @@ func (b *budget) turn(ctx context.Context, now, latest time.Time) (time.Time, er
 	held := b.heldUntil.After(now)
 	turn := b.heldUntil
 	if !held {
-		shared := provider.TurnOf(ctx)
-		if shared.Taken() || !b.ready(p).After(now) {
-			b.spend(p, now)
-			shared.Take()
+		if b.admit(provider.TurnOf(ctx), p, now) {
 			return now, nil
 		}
-		turn = b.promise(p, now)
+		turn = b.promise(p, provider.TurnOf(ctx).Share(), now)
 	}
 	switch {
 	case terms.patient && !turn.After(latest):
@@ -132,15 +129,32 @@ func (b *budget) turn(ctx context.Context, now, latest time.Time) (time.Time, er
 	return turn, &provider.RateLimitedError{RetryAfter: turn.Sub(now), Budget: true}
 }
 
-// ready returns since when, or from when on, the budget has a request for the
-// priority beyond its reserve.
-func (b *budget) ready(p provider.Priority) time.Time {
-	spare := time.Duration(requestBurst - byPriority[p].reserve - 1)
+// admit lets a request in when its turn has come, now or before. Then it spends
+// what the turn is expected to take, so that those whose requests are still under
+// way leave the reserve alone.
+func (b *budget) admit(turn *provider.Turn, p provider.Priority, now time.Time) bool {
+	switch taken, shared := turn.Next(); {
+	case shared:
+	case taken:
+		b.spend(p, 1, now)
+	case b.ready(p, turn.Share()).After(now):
+		return false
+	default:
+		b.spend(p, turn.Share(), now)
+		turn.Take()
+	}
+	return true
+}
+
+// ready returns since when, or from when on, the budget has so many requests for
+// the priority beyond its reserve.
+func (b *budget) ready(p provider.Priority, requests int) time.Time {
+	spare := time.Duration(requestBurst - byPriority[p].reserve - requests)
 	return later(b.fullAt.Add(-spare*requestInterval), b.queues[p].spaced)
 }
 
-func (b *budget) spend(p provider.Priority, now time.Time) {
-	b.fullAt = later(b.fullAt, now).Add(requestInterval)
+func (b *budget) spend(p provider.Priority, requests int, now time.Time) {
+	b.fullAt = later(b.fullAt, now).Add(time.Duration(requests) * requestInterval)
 	// One that comes a little after its slot does not push back the next slot,
 	// which is promised already.
 	own, spacing := &b.queues[p], byPriority[p].spacing
@@ -151,11 +165,11 @@ func (b *budget) spend(p provider.Priority, now time.Time) {
 	}
 }
 
-// promise returns the next free slot for a request that is not ready: after
+// promise returns the next free slot for a turn that is not ready: after
 // those promised to its own priority, and when the budget has got its reserve
 // back after those promised to earlier ones.
-func (b *budget) promise(p provider.Priority, now time.Time) time.Time {
-	slot := b.ready(p)
+func (b *budget) promise(p provider.Priority, requests int, now time.Time) time.Time {
+	slot := b.ready(p, requests)
 	for earlier := range p {
 		if promised := b.queues[earlier].promised; promised.After(now) {
 			missing := time.Duration(byPriority[p].reserve - byPriority[earlier].reserve + 1)
@@ -163,7 +177,7 @@ func (b *budget) promise(p provider.Priority, now time.Time) time.Time {
 		}
 	}
 	own := &b.queues[p]
-	own.promised = later(slot, own.promised.Add(max(requestInterval, byPriority[p].spacing)))
+	own.promised = later(slot, own.promised.Add(max(time.Duration(requests)*requestInterval, byPriority[p].spacing)))
 	return own.promised
 }
 

@@ -28,7 +28,7 @@ func TestManyThingsOfSeveralRequests(t *testing.T) {
 			return p.DeleteTunnel(provider.WithPriority(ctx, provider.PriorityDeletion), someID)
 		}},
 		"searches with a deletion each": {3, func(ctx context.Context, p *Provider, i int) error {
-			ctx = provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion))
+			ctx = provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion), 3)
 			if _, err := p.FindTunnel(ctx, fmt.Sprint("tunnel-", i)); !errors.Is(err, provider.ErrNotFound) {
 				return err
 			}
@@ -62,6 +62,46 @@ func TestManyThingsOfSeveralRequests(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// However many deletions are under way at once, and however long their requests
+// take, a change finds its reserve.
+func TestChangesAmongDeletions(t *testing.T) {
+	const latency, jobs = 200 * time.Millisecond, 100
+	for _, workers := range []int{4, 32} {
+		t.Run(fmt.Sprintf("by %d workers", workers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: answering(func(r *http.Request) (*http.Response, error) {
+					pass(latency)
+					if r.URL.Query().Has("per_page") {
+						return jsonResponse(http.StatusOK, `{"success":true,"result":[]}`), nil
+					}
+					return jsonResponse(http.StatusOK, `{"success":true,"result":{"id":"`+string(someID)+`","name":"a","config":{"ingress":[]},"version":1}}`), nil
+				})})
+				var deletions sync.WaitGroup
+				deletions.Go(func() {
+					work(t, workers, jobs, func(i int) error {
+						ctx := provider.WithTurn(provider.WithPriority(t.Context(), provider.PriorityDeletion), 3)
+						if _, err := p.FindTunnel(ctx, fmt.Sprint("tunnel-", i)); !errors.Is(err, provider.ErrNotFound) {
+							return err
+						}
+						return p.DeleteTunnel(ctx, someID)
+					})
+				})
+				for range 30 {
+					pass(time.Second)
+					asked := time.Now()
+					if _, _, err := p.Configuration(t.Context(), someID); err != nil {
+						t.Errorf("a change is turned away: %v", err)
+					}
+					if waited := time.Since(asked) - latency; waited > 0 {
+						t.Errorf("a change waits for %s", waited)
+					}
+				}
+				deletions.Wait()
+			})
+		})
 	}
 }
 
