@@ -94,7 +94,7 @@ func (e *edge) tunnel(t *testing.T, account, name, document string) {
 }
 
 // manifests are those of the file with the tunnels that there are, and with the
-// Gateways of these names, or with all.
+// Gateways of these names and what refers to them, or with all.
 func (e *edge) manifests(t *testing.T, gateways ...string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/diff.in.yaml")
@@ -104,7 +104,8 @@ func (e *edge) manifests(t *testing.T, gateways ...string) string {
 	var documents []string
 	for _, document := range strings.Split(e.names().Replace(string(text)), "---\n") {
 		name := gatewayName.FindStringSubmatch(document)
-		if name == nil || len(gateways) == 0 || slices.Contains(gateways, name[1]) {
+		orphan := strings.Contains(document, "parentRefs:") && !slices.ContainsFunc(gateways, func(name string) bool { return strings.Contains(document, "name: "+name+"}") })
+		if len(gateways) == 0 || name != nil && slices.Contains(gateways, name[1]) || name == nil && !orphan {
 			documents = append(documents, document)
 		}
 	}

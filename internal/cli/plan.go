@@ -122,6 +122,7 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
 	warn(cmd.ErrOrStderr(), source)
+	o.warnOf(cmd.ErrOrStderr(), made)
 	if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
@@ -205,6 +206,14 @@ func warn(w io.Writer, source *state.Source) {
 	}
 	for _, secret := range source.Certificates.Forbidden() {
 		fmt.Fprintf(w, "warning: the permission to get the Secret %s is missing, so its certificate is taken for valid\n", secret)
+	}
+}
+
+// warnOf says what the table of the plan says and another output does not.
+func (o *planOptions) warnOf(w io.Writer, made *plan.Plan) {
+	table := o.output == "table" && o.why == "" && !o.diff.wanted
+	if stray := made.Stray(); stray != "" && !table {
+		fmt.Fprintln(w, "warning: "+stray)
 	}
 }
 

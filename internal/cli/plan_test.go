@@ -322,3 +322,28 @@ func TestPlanWhy(t *testing.T) {
 		t.Errorf("a wildcard: status %d, %s", got.status, got.err)
 	}
 }
+
+// A team's files alone have no Gateway, which is nothing to be green about.
+func TestPlanOfATeamAlone(t *testing.T) {
+	const stray = "1 HTTPRoute refers to parents that are not among the manifests (Gateway default/shared): add --context to lay them over a cluster.\n"
+	for name, test := range map[string]struct {
+		flags       []string
+		stdout, err string
+		status      int
+	}{
+		"table":         {nil, "There is no Gateway of ours.\n" + stray, "", 0},
+		"table, strict": {[]string{"--strict"}, "There is no Gateway of ours.\n" + stray, "", 2},
+		"yaml":          {[]string{"-o", "yaml"}, "gateways: []\nstatuses: []\n", "warning: " + stray, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := outcome{test.status, test.stdout, test.err}
+			got := run(t, routeManifest, append([]string{"plan", "-f", "-"}, test.flags...)...)
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := run(t, "", "plan", "-f", "-", "--strict"); got.status != 2 {
+		t.Errorf("of nothing, the status is %d, want 2", got.status)
+	}
+}

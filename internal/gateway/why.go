@@ -34,6 +34,19 @@ type Trail struct {
 	// Absent are routes that mean the request, and that are not in effect for
 	// it, oldest first.
 	Absent []Absent
+	// Elsewhere are routes that attached at the holders and answer other requests
+	// than this one, oldest first; of a request that a route answers there are
+	// none.
+	Elsewhere []Elsewhere
+}
+
+// Elsewhere is a route that the request misses.
+type Elsewhere struct {
+	Route *Route
+	// Hostnames are those that the route names, when none is the request's.
+	Hostnames []string
+	// Paths are the expressions that its matches ask for, when its hostname is.
+	Paths []string
 }
 
 // Beaten is a match that the request meets and that does not answer it.
@@ -78,6 +91,9 @@ func (r *Result) Why(request Request) *Trail {
 	}
 	for _, route := range r.Routes {
 		t.Absent = append(t.Absent, route.absences(t)...)
+	}
+	if t.Answer >= 0 && r.Rules[t.Answer].Route == nil {
+		t.findElsewhere(r)
 	}
 	return t
 }
@@ -202,11 +218,44 @@ func nameHostname(hostname string) string {
 	return fmt.Sprintf("%q", hostname)
 }
 
+// findElsewhere says of a request that no route answers what its listeners have
+// routes for.
+func (t *Trail) findElsewhere(r *Result) {
+	for _, route := range r.Routes {
+		attached := slices.ContainsFunc(t.Holders, func(l *Listener) bool { return slices.Contains(l.routes, route) })
+		if attached && !slices.ContainsFunc(t.Absent, func(a Absent) bool { return a.Route == route }) {
+			t.Elsewhere = append(t.Elsewhere, route.elsewhere(t.Request))
+		}
+	}
+}
+
+// elsewhere returns what the route asks for.
+func (r *Route) elsewhere(request Request) Elsewhere {
+	e := Elsewhere{Route: r}
+	if !r.names(request) {
+		for _, hostname := range r.Hostnames {
+			e.Hostnames = append(e.Hostnames, string(hostname))
+		}
+		return e
+	}
+	for _, m := range r.matches {
+		if !slices.Contains(e.Paths, m.path.expression) {
+			e.Paths = append(e.Paths, m.path.expression)
+		}
+	}
+	return e
+}
+
+// names reports whether the route's hostnames cover the request's.
+func (r *Route) names(request Request) bool {
+	return len(r.Hostnames) == 0 || slices.ContainsFunc(r.Hostnames, func(h gatewayv1.Hostname) bool { return request.on(string(h)) })
+}
+
 // absences returns where and why the route has no part in the request although
 // it means its host.
 func (r *Route) absences(t *Trail) []Absent {
 	var all []Absent
-	if len(r.Hostnames) > 0 && !slices.ContainsFunc(r.Hostnames, func(h gatewayv1.Hostname) bool { return t.Request.on(string(h)) }) {
+	if !r.names(t.Request) {
 		return nil
 	}
 	for _, parent := range r.Parents {

@@ -32,6 +32,7 @@ func TestTrails(t *testing.T) {
 				t.Fatalf("%s: rule %d answers, want %d", request, trail.Answer, index)
 			}
 			wantBeaten(t, result, trail)
+			wantElsewhere(t, result, trail)
 		}
 	})
 }
@@ -45,6 +46,39 @@ func wantHolders(t *testing.T, o *oracle, trail *gateway.Trail) {
 	for _, l := range trail.Holders {
 		if l.Hostname() != hostname || !slices.Contains(trail.Listeners, l) {
 			t.Errorf("%s belongs to the listener of %q, want %q", trail.Request, l.Hostname(), hostname)
+		}
+	}
+}
+
+// wantElsewhere: of a request that no route answers, each route at its listeners
+// is named, with what it asks for and the request is not.
+func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
+	t.Helper()
+	if result.Rules[trail.Answer].Route != nil {
+		if len(trail.Elsewhere) > 0 {
+			t.Errorf("%s: a route answers, and %d others are named", trail.Request, len(trail.Elsewhere))
+		}
+		return
+	}
+	for _, route := range result.Routes {
+		attached := slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool {
+			return slices.ContainsFunc(p.Listeners, func(l *gateway.Listener) bool { return slices.Contains(trail.Holders, l) })
+		})
+		absent := slices.ContainsFunc(trail.Absent, func(a gateway.Absent) bool { return a.Route == route })
+		elsewhere := slices.ContainsFunc(trail.Elsewhere, func(e gateway.Elsewhere) bool { return e.Route == route })
+		if attached && !absent && !elsewhere || elsewhere && (absent || !attached) {
+			t.Errorf("%s: %s attached: %t, absent: %t, elsewhere: %t", trail.Request, route.NamespacedName, attached, absent, elsewhere)
+		}
+	}
+	for _, e := range trail.Elsewhere {
+		if (len(e.Hostnames) > 0) == (len(e.Paths) > 0) {
+			t.Errorf("%s: %s asks for hostnames %q and paths %q", trail.Request, e.Route.NamespacedName, e.Hostnames, e.Paths)
+		}
+		for _, path := range e.Paths {
+			only := gateway.Result{Rules: []gateway.Rule{{Path: path}, {}}}
+			if only.Why(trail.Request).Answer == 0 {
+				t.Errorf("%s: %s asks for %q, which it is", trail.Request, e.Route.NamespacedName, path)
+			}
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (p *Plan) Only(name types.NamespacedName) error {
 	if i < 0 {
 		return p.unknown(name)
 	}
-	p.Gateways, p.ending = p.Gateways[i:i+1], nil
+	p.Gateways, p.ending, p.strays = p.Gateways[i:i+1], nil, strays{}
 	p.Statuses = slices.DeleteFunc(p.Statuses, func(s Status) bool {
 		owner := gateway.Owner{Kind: s.Kind, NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
 		return !p.Gateways[0].about[owner]

@@ -32,6 +32,7 @@ type Plan struct {
 	left map[types.NamespacedName]string
 	// ending are the Gateways of ours that are being deleted.
 	ending []types.NamespacedName
+	strays strays
 }
 
 // Gateway is the effective hostname table of one Gateway, and the document for
@@ -102,7 +103,7 @@ func Make(ctx context.Context, source *state.Source, o gateway.Options, now time
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{left: map[types.NamespacedName]string{}}
+	plan := &Plan{left: map[types.NamespacedName]string{}, strays: findStrays(source)}
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
 	for _, key := range keysOf(source.Objects, o.ControllerName) {
@@ -279,8 +280,13 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 	return listener
 }
 
-// Good reports whether every condition of ours is in its good state.
+// Good reports whether every condition of ours is in its good state, and
+// something was planned: without a Gateway of ours, and of manifests alone for
+// parents that are not among them, there are no conditions that could tell.
 func (p *Plan) Good() bool {
+	if len(p.Gateways) == 0 || p.strays.alone && len(p.strays.parents) > 0 {
+		return false
+	}
 	for _, status := range p.Statuses {
 		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstBad(c) != nil }) {
 			return false

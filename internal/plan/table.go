@@ -16,13 +16,16 @@ import (
 func (p *Plan) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	if len(p.Gateways) == 0 {
-		fmt.Fprintln(out, "There is no Gateway of ours.")
+		fmt.Fprintln(out, p.none())
 	}
 	for i := range p.Gateways {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
 		p.Gateways[i].write(out)
+	}
+	if stray := p.Stray(); stray != "" {
+		fmt.Fprintln(out, stray)
 	}
 	return out.Flush()
 }

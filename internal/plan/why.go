@@ -30,6 +30,9 @@ type Trail struct {
 	Beaten []Beaten `json:"beaten"`
 	// Absent are routes that mean the request and are not in effect for it.
 	Absent []Absent `json:"absent"`
+	// Elsewhere are routes at the request's listeners that answer other requests;
+	// none where a route answers.
+	Elsewhere []Elsewhere `json:"elsewhere"`
 
 	rejected *gateway.Problem
 }
@@ -94,6 +97,13 @@ type Absent struct {
 	Message string `json:"message"`
 }
 
+// Elsewhere is a route that asks for other hostnames, or for other paths.
+type Elsewhere struct {
+	Route     Owner    `json:"route"`
+	Hostnames []string `json:"hostnames"`
+	Paths     []string `json:"paths"`
+}
+
 // Why explains what becomes of a request.
 func (p *Plan) Why(request gateway.Request) *Explanation {
 	e := &Explanation{Request: request, Trails: []Trail{}}
@@ -109,7 +119,7 @@ func (p *Plan) Why(request gateway.Request) *Explanation {
 func (g *Gateway) trail(found *gateway.Trail) Trail {
 	t := Trail{
 		Namespace: g.Namespace, Name: g.Name, rejected: g.result.Rejected,
-		Listeners: make([]Claim, len(found.Listeners)), Beaten: []Beaten{}, Absent: []Absent{},
+		Listeners: make([]Claim, len(found.Listeners)), Beaten: []Beaten{}, Absent: []Absent{}, Elsewhere: []Elsewhere{},
 	}
 	for i, l := range found.Listeners {
 		row := g.Listeners[slices.Index(g.result.Listeners, l)]
@@ -127,6 +137,11 @@ func (g *Gateway) trail(found *gateway.Trail) Trail {
 	for i := range found.Beaten {
 		b := &found.Beaten[i]
 		t.Beaten = append(t.Beaten, Beaten{Rule: newRule(&b.Rule, b.Place), HiddenBy: number(b.HiddenBy), Because: b.Because})
+	}
+	for _, e := range found.Elsewhere {
+		t.Elsewhere = append(t.Elsewhere, Elsewhere{
+			Route: ownerOf(e.Route), Hostnames: append([]string{}, e.Hostnames...), Paths: append([]string{}, e.Paths...),
+		})
 	}
 	for _, a := range found.Absent {
 		t.Absent = append(t.Absent, Absent{Route: ownerOf(a.Route), At: newOwner(a.At), Reason: a.Reason, Message: a.Message})
@@ -207,6 +222,26 @@ func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 			fmt.Fprintln(out, "Not in effect for it:")
 		}
 		fmt.Fprintf(out, "  %s at %s: %s: %s\n", a.Route, a.At, a.Reason, a.Message)
+	}
+	t.writeElsewhere(out)
+}
+
+// writeElsewhere names a few routes: a listener for a wildcard may have hundreds.
+func (t *Trail) writeElsewhere(out io.Writer) {
+	const few = 10
+	for i, e := range t.Elsewhere {
+		switch {
+		case i == 0:
+			fmt.Fprintln(out, "At its listeners, for other requests:")
+		case i == few:
+			fmt.Fprintf(out, "  and %d more\n", len(t.Elsewhere)-few)
+			return
+		}
+		if len(e.Hostnames) > 0 {
+			fmt.Fprintf(out, "  %s: its hostnames: %s\n", e.Route, some(e.Hostnames))
+		} else {
+			fmt.Fprintf(out, "  %s: its paths: %s\n", e.Route, some(e.Paths))
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ var asked = []string{
 	"shop.example.com/named",    // a route that names the hostname goes first
 	"shop.example.com/cart/1",   // a prefix, and matches that are left out
 	"shop.example.com/",         // nothing of the hostname's own; a wider listener does not get it
+	"other.shops.example.net",   // a wildcard, and a route for another of its hostnames
 	"x.example.com",             // a wildcard
 	"a.example.com",             // a wildcard's listener, and a route that names the host
 	"tls.example.com/cart",      // a listener that is not in effect
@@ -72,11 +73,15 @@ func TestWhyAsJSON(t *testing.T) {
 		`{"request":{"host":"shop.example.com","path":"/cart"},"trails":[{"namespace":"infra","name":"shared","listeners":[`,
 		`"belongs":true`, `"number":2,"hostname":"shop.example.com","path":"^/cart$"`, `"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"rule":0,"match":0`,
 		`"through":[{"owner":{"kind":"ListenerSet","namespace":"team","name":"shop"},"listener":"shop"}]`, `"hiddenBy":2,"because":"its route is younger"`,
-		`"number":null`, `"reason":"HostnameConflict"`,
+		`"number":null`, `"reason":"HostnameConflict"`, `"elsewhere":[]`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("it does not have %s:\n%s", want, text)
 		}
+	}
+	missed, _ := json.Marshal(made.Why(gateway.Request{Host: "shop.example.com", Path: "/"}))
+	if want := `"elsewhere":[{"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"hostnames":[],"paths":["^/cart$",`; !strings.Contains(string(missed), want) {
+		t.Errorf("it does not have %s:\n%s", want, missed)
 	}
 	nobody, _ := json.Marshal(made.Why(gateway.Request{Host: "nobody.test", Path: "/"}))
 	if want := `{"request":{"host":"nobody.test","path":"/"},"trails":[]}`; string(nobody) != want {

@@ -19,7 +19,8 @@ const (
 // WriteDiff prints what [Plan.Compare] found, for people.
 func (p *Plan) WriteDiff(w io.Writer, colour bool) error {
 	if len(p.Gateways) == 0 && len(p.ending) == 0 {
-		return p.WriteTable(w)
+		_, err := fmt.Fprintln(w, p.none())
+		return err
 	}
 	out := bufio.NewWriter(w)
 	for i := range p.Gateways {

@@ -110,7 +110,9 @@ func FromCluster(ctx context.Context, c Cluster, paths []string, o manifest.Opti
 	if err != nil {
 		return nil, err
 	}
-	return newSource(&liveReader{Memory: memory, live: c.Live}, objects, set.Skipped), nil
+	source := newSource(&liveReader{Memory: memory, live: c.Live}, objects, set.Skipped)
+	source.Live = true
+	return source, nil
 }
 
 // GatewayNames returns the Gateways of our classes.

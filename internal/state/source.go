@@ -24,6 +24,8 @@ type Source struct {
 	Certificates *PermittedCertificates
 	// Skipped counts the documents of kinds that are not read.
 	Skipped []manifest.Skipped
+	// Live is whether a cluster was read.
+	Live bool
 }
 
 func newSource(r client.Reader, objects []client.Object, skipped []manifest.Skipped) *Source {

@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// strays are ListenerSets and routes of which no parent exists: nobody speaks
+// about them, and so no status of the plan tells.
+type strays struct {
+	// count is how many there are of each kind.
+	count map[string]int
+	// parents are those that do not exist.
+	parents map[gateway.Owner]bool
+	// alone is whether manifests were planned without a cluster, which may have
+	// the parents.
+	alone bool
+}
+
+func findStrays(source *state.Source) strays {
+	found := strays{count: map[string]int{}, parents: map[gateway.Owner]bool{}, alone: !source.Live}
+	exists, leadsTo := parentsOf(source.Objects)
+	for _, object := range source.Objects {
+		kind, missing := refersTo(object)
+		for i, parent := range missing {
+			missing[i] = cmp.Or(leadsTo[parent], parent)
+		}
+		if len(missing) == 0 || slices.ContainsFunc(missing, func(parent gateway.Owner) bool { return exists[parent] }) {
+			continue
+		}
+		found.count[kind]++
+		for _, parent := range missing {
+			found.parents[parent] = true
+		}
+	}
+	return found
+}
+
+// parentsOf returns the Gateways and ListenerSets that exist, and the Gateway of
+// each ListenerSet that has one as its parent.
+func parentsOf(objects []client.Object) (exists map[gateway.Owner]bool, leadsTo map[gateway.Owner]gateway.Owner) {
+	exists, leadsTo = map[gateway.Owner]bool{}, map[gateway.Owner]gateway.Owner{}
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *gatewayv1.Gateway:
+			exists[state.GatewayKey(o.Namespace, o.Name)] = true
+		case *gatewayv1.ListenerSet:
+			self := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(o)}
+			exists[self] = true
+			if parent, ok := state.ParentGateway(o); ok {
+				leadsTo[self] = parent
+			}
+		}
+	}
+	return exists, leadsTo
+}
+
+// refersTo returns the parents that the spec of a ListenerSet or a route names,
+// and the object's kind: the API server leaves it out of what is listed.
+func refersTo(object client.Object) (string, []gateway.Owner) {
+	switch o := object.(type) {
+	case *gatewayv1.ListenerSet:
+		if parent, ok := state.ParentGateway(o); ok {
+			return gateway.KindListenerSet, []gateway.Owner{parent}
+		}
+	case *gatewayv1.HTTPRoute:
+		return gateway.KindHTTPRoute, state.RouteParents(o, noController)
+	case *gatewayv1.GRPCRoute:
+		return gateway.KindGRPCRoute, state.RouteParents(o, noController)
+	}
+	return "", nil
+}
+
+// noController has written no entry of a status.
+const noController = ""
+
+// Stray says which objects nobody speaks about because their parents do not
+// exist, in one sentence; empty when there are none.
+func (p *Plan) Stray() string {
+	if len(p.strays.parents) == 0 {
+		return ""
+	}
+	var counts []string
+	total := 0
+	for _, kind := range []string{gateway.KindListenerSet, gateway.KindHTTPRoute, gateway.KindGRPCRoute} {
+		if n := p.strays.count[kind]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, plural(kind, n)))
+			total += n
+		}
+	}
+	refer := "refer"
+	if total == 1 {
+		refer = "refers"
+	}
+	where, advice := "do not exist", ""
+	if p.strays.alone {
+		where, advice = "are not among the manifests", ": add --context to lay them over a cluster"
+	}
+	var names []string
+	for parent := range p.strays.parents {
+		names = append(names, parent.String())
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%s %s to parents that %s (%s)%s.", strings.Join(counts, " and "), refer, where, some(names), advice)
+}
+
+func plural(kind string, n int) string {
+	if n == 1 {
+		return kind
+	}
+	return kind + "s"
+}
+
+// some lists a few of many names.
+func some(names []string) string {
+	const few = 3
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// none says that there is no Gateway of ours, and why those that there are do
+// not count.
+func (p *Plan) none() string {
+	text := "There is no Gateway of ours."
+	var left []string
+	for name, why := range p.left {
+		left = append(left, fmt.Sprintf("%s %s", name, why))
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		text += fmt.Sprintf(" Of those that there are: %s.", some(left))
+	}
+	return text
+}
