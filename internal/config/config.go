@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+//go:generate go run ../../test/flagtable
+
 // Config are the controller's settings.
 type Config struct {
 	Cloudflare Cloudflare
