@@ -39,6 +39,7 @@ func (r *Rule) IngressRule() provider.IngressRule {
 type answer struct {
 	service     string
 	unsupported []string // what it asks to be done and a tunnel cannot do
+	broken      *Problem // with the first backend that would get traffic
 }
 
 // answer returns what the route's rule of that number answers, and which of its
@@ -54,7 +55,7 @@ func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
 	a := answer{service: serviceError, unsupported: unsupportedActions(rule)}
 	var problems []*Problem
 	var serving origin
-	served, broken := 0, false
+	served := 0
 	for i, backend := range rule.BackendRefs {
 		found, problem := r.origin(backend.BackendObjectReference, route)
 		if problem != nil {
@@ -63,10 +64,10 @@ func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
 		if weight(backend) != 0 {
 			serving = found
 			served++
-			broken = broken || problem != nil
+			a.broken = cmp.Or(a.broken, problem)
 		}
 	}
-	if broken || served == 0 {
+	if a.broken != nil || served == 0 {
 		return a, problems
 	}
 	if route.Kind == KindGRPCRoute && serving.scheme != "https" {

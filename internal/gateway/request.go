@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -19,19 +21,26 @@ type Request struct {
 
 // ParseRequest reads HOST, HOST/PATH or a whole URL.
 func ParseRequest(text string) (Request, error) {
-	rest := strings.TrimPrefix(strings.TrimPrefix(text, "https://"), "http://")
-	u, err := url.Parse("//" + rest)
-	if err != nil {
-		return Request{}, fmt.Errorf("%q is no hostname with a path: %w", text, err)
+	if !strings.Contains(text, "://") || strings.Contains(strings.SplitN(text, "://", 2)[0], "/") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return Request{}, fmt.Errorf("is no HOST, HOST/PATH or URL: %w", errors.Unwrap(err)) // which does not repeat it
+	case u.User != nil:
+		return Request{}, errors.New("has a user name, which no request has by the time a tunnel sees it")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return Request{}, fmt.Errorf("has the scheme %q, and tunnels serve http and https", u.Scheme)
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if host == "" {
+		return Request{}, errors.New("has no hostname; write HOST or HOST/PATH")
+	}
 	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
-		return Request{}, fmt.Errorf("%q: %q is no hostname that a request can have: %s", text, host, strings.Join(errs, "; "))
+		return Request{}, fmt.Errorf("asks for %q, which is no hostname that a request can have", host)
 	}
-	if u.Path == "" {
-		u.Path = "/"
-	}
-	return Request{Host: host, Path: u.Path}, nil
+	return Request{Host: host, Path: cmp.Or(u.Path, "/")}, nil
 }
 
 func (r Request) String() string { return r.Host + r.Path }

@@ -132,7 +132,7 @@ func cut[T any](buffer []T, since int) []T { return buffer[since:len(buffer):len
 func (r *Route) noteUnresolved(problems []*Problem) {
 	for _, problem := range problems {
 		if r.Unresolved == nil {
-			r.Unresolved = problem
+			r.Unresolved = new(*problem) // the rule's own stays as it is
 		} else {
 			r.Unresolved.Message += " " + problem.Message
 		}

@@ -26,7 +26,8 @@ type Trail struct {
 	// Broken says why that rule answers with an error in the place of a backend;
 	// nil when it does not.
 	Broken *Problem
-	// Through are the holders by which the route of that rule attached.
+	// Through are the holders by which the route of that rule attached, but for
+	// those that are not in effect.
 	Through []*Listener
 	// Beaten are the matches of attached routes that the request meets too, the
 	// next one first.
@@ -85,12 +86,14 @@ func (r *Result) Why(request Request) *Trail {
 		return orderOf(a.Hostname()).compare(orderOf(b.Hostname()))
 	})
 	t.Holders = holders(t.Listeners)
+	met := t.entrants()
 	if r.Rejected == nil {
 		t.Answer = slices.IndexFunc(r.Rules, func(rule Rule) bool { return request.on(rule.Hostname) && request.at(rule.Path) })
-		t.compete(r)
+		t.compete(r, met)
 	}
 	for _, route := range r.Routes {
-		t.Absent = append(t.Absent, route.absences(t)...)
+		takesPart := slices.ContainsFunc(met, func(e entrant) bool { return e.route == route && e.group == t.Holders[0].Hostname() })
+		t.Absent = append(t.Absent, route.absences(t, takesPart)...)
 	}
 	if t.Answer >= 0 && r.Rules[t.Answer].Route == nil {
 		t.findElsewhere(r)
@@ -109,23 +112,27 @@ func holders(covering []*Listener) []*Listener {
 	})
 }
 
-// compete finds the candidates for the request among all that the table serves,
-// in the order of the document.
-func (t *Trail) compete(r *Result) {
+// entrants returns the candidates for the request among all that the table
+// serves, in the order of the document.
+func (t *Trail) entrants() []entrant {
 	var met []entrant
-	groups := hostnameGroups(t.Listeners)
-	for _, g := range sortedGroups(groups) {
+	for _, g := range sortedGroups(hostnameGroups(t.Listeners)) {
 		for _, c := range g.appendCandidates(nil) {
 			if next := (entrant{g.hostname, c}); next.meets(t.Request) && !slices.ContainsFunc(met, next.same) {
 				met = append(met, next)
 			}
 		}
 	}
+	return met
+}
+
+// compete says of each candidate what came of it.
+func (t *Trail) compete(r *Result, met []entrant) {
 	answer := &r.Rules[t.Answer]
 	t.Broken = answer.broken()
 	for _, e := range met {
 		if e.is(answer) {
-			t.Through = slices.DeleteFunc(slices.Clone(t.Holders), func(l *Listener) bool { return !slices.Contains(l.routes, answer.Route) })
+			t.Through = slices.DeleteFunc(slices.Clone(t.Holders), func(l *Listener) bool { return !l.Serves() || !slices.Contains(l.routes, answer.Route) })
 			continue
 		}
 		b := Beaten{
@@ -147,10 +154,11 @@ func (r *Rule) broken() *Problem {
 	case len(r.Route.answers[r.Number].unsupported) > 0:
 		return &Problem{string(gatewayv1.RouteReasonUnsupportedValue), fmt.Sprintf(
 			"Rule %d asks for what a tunnel cannot do: %s.", r.Number, strings.Join(r.Route.answers[r.Number].unsupported, ", "))}
-	case !slices.ContainsFunc(r.Route.Rules[r.Number].BackendRefs, func(b gatewayv1.HTTPBackendRef) bool { return weight(b) != 0 }):
-		return &Problem{string(gatewayv1.RouteReasonBackendNotFound), fmt.Sprintf("Rule %d has no backend of a weight above 0.", r.Number)}
+	case r.Route.answers[r.Number].broken != nil:
+		p := r.Route.answers[r.Number].broken
+		return &Problem{p.Reason, fmt.Sprintf("Rule %d: %s.", r.Number, p.Message)}
 	default:
-		return r.Route.Unresolved
+		return &Problem{string(gatewayv1.RouteReasonBackendNotFound), fmt.Sprintf("Rule %d has no backend of a weight above 0.", r.Number)}
 	}
 }
 
@@ -238,9 +246,11 @@ func (r *Route) elsewhere(request Request) Elsewhere {
 		}
 		return e
 	}
-	for _, m := range r.matches {
-		if !slices.Contains(e.Paths, m.path.expression) {
-			e.Paths = append(e.Paths, m.path.expression)
+	for i := range r.Rules {
+		for _, match := range matchesOf(&r.Rules[i]) {
+			if path, err := newPathMatch(match.Path); err == nil && !slices.Contains(e.Paths, path.expression) {
+				e.Paths = append(e.Paths, path.expression)
+			}
 		}
 	}
 	return e
@@ -252,14 +262,22 @@ func (r *Route) names(request Request) bool {
 }
 
 // absences returns where and why the route has no part in the request although
-// it means its host.
-func (r *Route) absences(t *Trail) []Absent {
-	var all []Absent
-	if !r.names(t.Request) {
+// it means it. Of one that takes part only those matches are told that do not.
+func (r *Route) absences(t *Trail, takesPart bool) []Absent {
+	if !r.names(t.Request) || !r.means(t.Request) {
 		return nil
 	}
-	for _, parent := range r.Parents {
-		for _, problem := range r.problemsAt(parent, t) {
+	var all []Absent
+	for i := range r.Parents {
+		parent := &r.Parents[i]
+		var problems []Problem
+		if !takesPart {
+			problems = r.problemsAt(parent, t)
+		}
+		if slices.ContainsFunc(parent.Listeners, func(l *Listener) bool { return slices.Contains(t.Holders, l) }) {
+			problems = append(problems, r.leftOut(t.Request)...)
+		}
+		for _, problem := range problems {
 			if next := (Absent{Route: r, At: parent.Owner, Problem: problem}); !slices.Contains(all, next) {
 				all = append(all, next)
 			}
@@ -269,45 +287,51 @@ func (r *Route) absences(t *Trail) []Absent {
 }
 
 // problemsAt returns why the route has no part in the request by one parent: it
-// is not accepted there, it has another hostname there, its listeners are not in
-// effect, or what it asks for cannot be told apart.
-func (r *Route) problemsAt(parent Parent, t *Trail) []Problem {
-	covering := slices.DeleteFunc(slices.Clone(t.Listeners), func(l *Listener) bool {
-		return l.Owner != parent.Owner || !selects(parent.Ref, l)
-	})
-	switch {
-	case len(r.Hostnames) == 0 && len(covering) == 0:
-		return nil
-	case parent.Rejected != nil:
-		return []Problem{*parent.Rejected}
-	case len(covering) == 0:
-		return []Problem{{string(gatewayv1.RouteReasonNoMatchingListenerHostname), "It attached by another hostname; no listener there takes this one."}}
+// is not accepted there, it has another hostname there, or its listeners are not
+// in effect. A listener with a wider hostname than that which is held has no part
+// either, whatever attaches to it.
+func (r *Route) problemsAt(parent *Parent, t *Trail) []Problem {
+	if p := parent.Rejected; p != nil && p.Reason != string(gatewayv1.RouteReasonUnsupportedValue) {
+		return []Problem{*p}
 	}
 	var problems []Problem
-	for _, l := range covering {
+	covered := false
+	for _, l := range t.Listeners {
+		if l.Owner != parent.Owner || !selects(parent.Ref, l) {
+			continue
+		}
+		covered = true
+		if len(t.Holders) > 0 && orderOf(t.Holders[0].Hostname()).compare(orderOf(l.Hostname())) < 0 {
+			continue
+		}
 		switch p := cmp.Or(l.Rejected, l.Unresolved); {
 		case !slices.Contains(parent.Listeners, l):
-			problems = append(problems, *r.rejectedAt(r.stepAt(l, parent.Ref), &parent, []*Listener{l}))
-		case p != nil && r.takes(t.Request):
+			problems = append(problems, *r.rejectedAt(r.stepAt(l, parent.Ref), parent, []*Listener{l}))
+		case p != nil:
 			problems = append(problems, Problem{p.Reason, fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
 		}
 	}
-	return append(problems, r.inexpressible(t.Request)...)
+	if !covered && len(r.Hostnames) > 0 {
+		return []Problem{{string(gatewayv1.RouteReasonNoMatchingListenerHostname), "It attached by another hostname; no listener there takes this one."}}
+	}
+	return problems
 }
 
-// takes reports whether one of the route's matches means the request's path.
-func (r *Route) takes(request Request) bool {
-	return slices.ContainsFunc(r.matches, func(m ruleMatch) bool { return request.at(m.path.expression) })
+// means reports whether one of the route's matches means the request's path, or
+// may mean it, because a tunnel cannot express it.
+func (r *Route) means(request Request) bool {
+	return slices.ContainsFunc(r.matches, func(m ruleMatch) bool { return request.at(m.path.expression) }) || len(r.leftOut(request)) > 0
 }
 
-// inexpressible returns the matches that mean the request's path and are left
-// out, because they ask for more than the path.
-func (r *Route) inexpressible(request Request) []Problem {
+// leftOut returns the matches that mean the request's path, or may mean it, and
+// are not in the document: they ask for more than the path, or for a path that a
+// tunnel cannot express.
+func (r *Route) leftOut(request Request) []Problem {
 	var problems []Problem
 	for i := range r.Rules {
 		for j, match := range matchesOf(&r.Rules[i]) {
-			path, fields := expressMatch(match)
-			if len(fields) > 0 && request.at(path.expression) {
+			path, err := newPathMatch(match.Path)
+			if _, fields := expressMatch(match); len(fields) > 0 && (err != nil || request.at(path.expression)) {
 				problems = append(problems, Problem{string(gatewayv1.RouteReasonUnsupportedValue),
 					fmt.Sprintf("Rule %d leaves match %d out, which a tunnel cannot tell apart: %s.", i, j, strings.Join(fields, ", "))})
 			}

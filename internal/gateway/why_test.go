@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -83,8 +84,7 @@ func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 	}
 }
 
-// wantBeaten: what is beaten comes after the answer, and is every other rule of
-// a route that the request meets.
+// wantBeaten: what is beaten comes after the answer.
 func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 	t.Helper()
 	beaten := map[int]bool{}
@@ -97,6 +97,13 @@ func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 		}
 		beaten[b.Place] = true
 	}
+	wantNamed(t, result, trail, beaten)
+	wantAnswer(t, result, trail)
+}
+
+// wantNamed: every other rule of a route that the request meets is named.
+func wantNamed(t *testing.T, result *gateway.Result, trail *gateway.Trail, beaten map[int]bool) {
+	t.Helper()
 	for place := trail.Answer + 1; place < len(result.Rules); place++ {
 		rule := result.Rules[place]
 		only := gateway.Result{Rules: []gateway.Rule{rule, {}}}
@@ -104,8 +111,23 @@ func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 			t.Errorf("%s: rule %d, %s %s, could answer too and is not named", trail.Request, place, rule.Hostname, rule.Path)
 		}
 	}
+}
+
+// wantAnswer: what is said of the answer is so, and its route is not absent.
+func wantAnswer(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
+	t.Helper()
 	if fails := result.Rules[trail.Answer].Service == answerError; fails != (trail.Broken != nil) {
 		t.Errorf("%s: the answer fails: %t, and why: %v", trail.Request, fails, trail.Broken)
+	}
+	for _, l := range trail.Through {
+		if !l.Serves() || !slices.Contains(trail.Holders, l) {
+			t.Errorf("%s: the answer came through listener %s, which has no part in it", trail.Request, l.Spec.Name)
+		}
+	}
+	for _, a := range trail.Absent {
+		if a.Route == result.Rules[trail.Answer].Route && !strings.Contains(a.Message, " leaves match ") {
+			t.Errorf("%s: the route that answers is absent: %s", trail.Request, a.Message)
+		}
 	}
 	if ofRoute := result.Rules[trail.Answer].Route != nil; ofRoute != (len(trail.Through) > 0) {
 		t.Errorf("%s: the route of rule %d attached by %d listeners", trail.Request, trail.Answer, len(trail.Through))
@@ -119,15 +141,16 @@ func TestParseRequest(t *testing.T) {
 		"shop.example.com:8443/cart?item=1#top":  {Host: "shop.example.com", Path: "/cart"},
 		"https://shop.example.com/a%20b":         {Host: "shop.example.com", Path: "/a b"},
 		"shop.example.com/hello.Greeter/SayHi":   {Host: "shop.example.com", Path: "/hello.Greeter/SayHi"},
+		"HTTPS://shop.example.com/cart":          {Host: "shop.example.com", Path: "/cart"},
 		"shop.example.com/to?url=https://a.test": {Host: "shop.example.com", Path: "/to"},
 	} {
 		if got, err := gateway.ParseRequest(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "/cart", "*.example.com", "shop_1.example.com", "https://", "shop.example.com/%zz"} {
-		if got, err := gateway.ParseRequest(text); err == nil {
-			t.Errorf("%q is taken for %v", text, got)
+	for _, text := range []string{"", "/cart", "ftp://shop.example.com", "wss://shop.example.com", "https://me:secret@shop.example.com", "me:secret@shop", "*.example.com", "shop_1.example.com", "https://", "shop.example.com/%zz"} {
+		if got, err := gateway.ParseRequest(text); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q is taken for %v, %v", text, got, err)
 		}
 	}
 }

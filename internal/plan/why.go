@@ -34,7 +34,14 @@ type Trail struct {
 	// none where a route answers.
 	Elsewhere []Elsewhere `json:"elsewhere"`
 
-	rejected *gateway.Problem
+	// Rejected says why the Gateway is not accepted, or is nil when it is.
+	Rejected *Rejection `json:"rejected,omitempty"`
+}
+
+// Rejection is why a Gateway is not accepted.
+type Rejection struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
 }
 
 // Claim is a listener for the request's host.
@@ -118,8 +125,11 @@ func (p *Plan) Why(request gateway.Request) *Explanation {
 
 func (g *Gateway) trail(found *gateway.Trail) Trail {
 	t := Trail{
-		Namespace: g.Namespace, Name: g.Name, rejected: g.result.Rejected,
+		Namespace: g.Namespace, Name: g.Name,
 		Listeners: make([]Claim, len(found.Listeners)), Beaten: []Beaten{}, Absent: []Absent{}, Elsewhere: []Elsewhere{},
+	}
+	if p := g.result.Rejected; p != nil {
+		t.Rejected = &Rejection{p.Reason, p.Message}
 	}
 	for i, l := range found.Listeners {
 		row := g.Listeners[slices.Index(g.result.Listeners, l)]
@@ -181,7 +191,7 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	switch n := len(e.Trails); n {
 	case 0:
-		fmt.Fprintf(out, "%s: no Gateway of ours has a listener for this hostname.\n", e.Request)
+		fmt.Fprintf(out, "%s: no Gateway of this plan has a listener for this hostname.\n", e.Request)
 	case 1:
 	default:
 		fmt.Fprintf(out, "%d Gateways have a listener for %s; DNS decides to which tunnel its requests go.\n\n", n, e.Request.Host)
@@ -197,8 +207,8 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 
 func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 	fmt.Fprintf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
-	if t.rejected != nil {
-		fmt.Fprintf(out, "Not accepted, so the tunnel keeps what it has: %s: %s\n", t.rejected.Reason, t.rejected.Message)
+	if t.Rejected != nil {
+		fmt.Fprintf(out, "Not accepted, so the tunnel keeps what it has: %s: %s\n", t.Rejected.Reason, t.Rejected.Message)
 	}
 	fmt.Fprintln(out, "Listeners for the hostname, the most specific first; > has the request:")
 	fmt.Fprintln(out, "\tHOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE")
