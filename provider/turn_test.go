@@ -7,7 +7,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func wantNext(t *testing.T, ctx context.Context, taken, shared bool) {
+func wantNext(ctx context.Context, t *testing.T, taken, shared bool) {
 	t.Helper()
 	if gotTaken, gotShared := provider.TurnOf(ctx).Next(); gotTaken != taken || gotShared != shared {
 		t.Errorf("the turn has come: %t, for a request of its share: %t; want %t, %t", gotTaken, gotShared, taken, shared)
@@ -17,22 +17,22 @@ func wantNext(t *testing.T, ctx context.Context, taken, shared bool) {
 func TestTurn(t *testing.T) {
 	nobodys := provider.TurnOf(t.Context())
 	nobodys.Take()
-	wantNext(t, t.Context(), false, false)
+	wantNext(t.Context(), t, false, false)
 	if nobodys.Share() != 1 {
 		t.Errorf("a call without a turn takes %d requests", nobodys.Share())
 	}
 
 	ctx := provider.WithTurn(t.Context(), 3)
-	wantNext(t, ctx, false, false)
+	wantNext(ctx, t, false, false)
 	within := provider.WithTurn(ctx, 7)
 	if share := provider.TurnOf(within).Share(); share != 3 {
 		t.Errorf("a turn within a turn is another one, of %d requests", share)
 	}
 	provider.TurnOf(within).Take()
-	wantNext(t, ctx, true, true)
-	wantNext(t, ctx, true, true)
-	wantNext(t, ctx, true, false)
-	wantNext(t, provider.WithTurn(t.Context(), 3), false, false)
+	wantNext(ctx, t, true, true)
+	wantNext(ctx, t, true, true)
+	wantNext(ctx, t, true, false)
+	wantNext(provider.WithTurn(t.Context(), 3), t, false, false)
 }
 
 // A turn is of one priority: what has had it as a change is not let in as

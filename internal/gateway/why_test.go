@@ -71,6 +71,12 @@ func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 			t.Errorf("%s: %s attached: %t, absent: %t, elsewhere: %t", trail.Request, route.NamespacedName, attached, absent, elsewhere)
 		}
 	}
+	wantMissed(t, trail)
+}
+
+// wantMissed: of what is named, the request has the hostname or the path not.
+func wantMissed(t *testing.T, trail *gateway.Trail) {
+	t.Helper()
 	for _, e := range trail.Elsewhere {
 		if (len(e.Hostnames) > 0) == (len(e.Paths) > 0) {
 			t.Errorf("%s: %s asks for hostnames %q and paths %q", trail.Request, e.Route.NamespacedName, e.Hostnames, e.Paths)

@@ -171,6 +171,9 @@ func run(arguments ...string) outcome {
 	return runAs(binary, arguments...)
 }
 
+// progressLine is what a slow machine makes the program say besides.
+var progressLine = regexp.MustCompile(`(?m)^(looking|reading|building) .* \.\.\.\n`)
+
 // runAs runs the program under another name, which says how it is called.
 func runAs(path string, arguments ...string) outcome {
 	GinkgoHelper()
@@ -181,7 +184,7 @@ func runAs(path string, arguments ...string) outcome {
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		Expect(err).NotTo(HaveOccurred())
 	}
-	return outcome{stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
+	return outcome{stdout.String(), progressLine.ReplaceAllString(stderr.String(), ""), command.ProcessState.ExitCode()}
 }
 
 func (w *world) write(name, text string) string {
