@@ -25,8 +25,11 @@ func ParseRequest(text string) (Request, error) {
 		return Request{}, fmt.Errorf("%q is no hostname with a path: %w", text, err)
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
-		return Request{}, fmt.Errorf("%q: %q is no hostname that a request can have: %s", text, host, strings.Join(errs, "; "))
+	if host == "" {
+		return Request{}, fmt.Errorf("%q has no hostname; write HOST/PATH", text)
+	}
+	if len(validation.IsDNS1123Subdomain(host)) > 0 {
+		return Request{}, fmt.Errorf("%q: %q is no hostname that a request can have", text, host)
 	}
 	if u.Path == "" {
 		u.Path = "/"

@@ -426,3 +426,36 @@ func TestStray(t *testing.T) {
 		t.Errorf("with a cluster it says %q, want %q", got, want)
 	}
 }
+
+// Of a paused Gateway nothing is in effect but what was pushed before.
+func TestPausedAndDeleted(t *testing.T) {
+	paused := compared("new.example.com", annotation(state.PausedAnnotation, "true"))
+	const note = "Gateway infra/g: paused: nothing is pushed before the annotation tunnelgateway.dev/paused is taken off\n"
+	made := planOf(t, paused)
+	for name, got := range map[string]string{"table": printed(t, made), "why": why(t, made, "new.example.com")} {
+		if !strings.Contains(got, note) || name == "table" && (strings.Contains(got, "is in effect") || made.Good()) {
+			t.Errorf("%s says of a paused Gateway:\n%s", name, got)
+		}
+	}
+	record := state.Record{Controller: ourName, Tunnel: "t", Hash: made.Gateways[0].Config.Hash()}
+	before := planOf(t, compared("new.example.com", annotation(state.PausedAnnotation, "true")+annotation(state.RecordAnnotation, record.String())))
+	if got := printed(t, before); !strings.Contains(got, "is in effect. The Gateway is paused by its annotation") || !before.Good() {
+		t.Errorf("of a Gateway that was paused after its push:\n%s", got)
+	}
+	const ending = "Gateway infra/g: nothing is pushed: it is being deleted\n"
+	deleted := planOf(t, strings.Replace(compared("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1))
+	for name, got := range map[string]string{"table": printed(t, deleted), "why": why(t, deleted, "new.example.com")} {
+		if !strings.Contains(got, ending) {
+			t.Errorf("%s says of a Gateway that is being deleted:\n%s", name, got)
+		}
+	}
+}
+
+func why(t *testing.T, p *plan.Plan, host string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := p.Why(gateway.Request{Host: host, Path: "/"}).WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
