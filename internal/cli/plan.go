@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -77,13 +75,7 @@ push would change a tunnel.`,
   kustomize build . | PROGRAM plan -f - --strict`, "PROGRAM", program),
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := o.run(cmd)
-			if err != nil && cmd.Context().Err() != nil {
-				return errInterrupted
-			}
-			return err
-		},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory of manifests, or - for standard input; may be repeated")
@@ -106,7 +98,19 @@ push would change a tunnel.`,
 	return cmd
 }
 
+// errInterrupted is what a signal ends a plan with.
+var errInterrupted = errors.New("interrupted")
+
+// run makes the plan and prints it. Whatever fails after a signal failed by it.
 func (o *planOptions) run(cmd *cobra.Command) error {
+	err := o.carryOut(cmd)
+	if err != nil && cmd.Context().Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+func (o *planOptions) carryOut(cmd *cobra.Command) error {
 	show, err := o.printer(cmd.OutOrStdout())
 	if err := errors.Join(err, o.validate(cmd.Flags().Changed), o.diff.complete()); err != nil {
 		return err
@@ -260,59 +264,4 @@ func (o *planOptions) warnOf(w io.Writer, made *plan.Plan) {
 	if o.diff.wanted && o.output == "table" {
 		made.WriteProblems(w)
 	}
-}
-
-var errInterrupted = errors.New("interrupted")
-
-var errEmpty = errors.New("is empty")
-
-// noArguments refuses arguments, which are most often manifests.
-func noArguments(_ *cobra.Command, arguments []string) error {
-	if len(arguments) > 0 {
-		return fmt.Errorf("plan takes no arguments, such as %q; manifests are named with -f", arguments[0])
-	}
-	return nil
-}
-
-// explainFlag says what there is in the place of the flags that everybody knows
-// from kubectl.
-func explainFlag(_ *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && slices.Contains([]string{"n", "A", "all-namespaces"}, unknown.GetSpecifiedName()) {
-		return fmt.Errorf("%w; all namespaces are read, see --gateway", err)
-	}
-	return err
-}
-
-// validate returns all that is wrong with the flags, by name; given is whether
-// one was.
-func (o *planOptions) validate(given func(flag string) bool) error {
-	var errs []error
-	check := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
-		}
-	}
-	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
-	check("controller-name", config.CheckControllerName(o.controller))
-	if given("why") && o.why == "" {
-		check("why", errEmpty)
-	}
-	if o.why != "" && o.diff.wanted {
-		check("why", errors.New("and --diff cannot be given together"))
-	}
-	if slices.Contains(o.paths, "") {
-		check("filename", errEmpty)
-	}
-	switch {
-	case o.namespace == "":
-	case len(o.paths) == 0:
-		check("namespace", errors.New("is for the manifests of --filename, of which there are none; all namespaces of the cluster are read"))
-	default:
-		check("namespace", config.CheckNamespace(o.namespace))
-	}
-	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "") {
-		check("gateway", fmt.Errorf("%q is not of the form namespace/name", o.gateway))
-	}
-	return errors.Join(errs...)
 }

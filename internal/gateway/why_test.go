@@ -70,6 +70,11 @@ func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 			t.Errorf("%s: %s attached: %t, absent: %t, elsewhere: %t", trail.Request, route.NamespacedName, attached, absent, elsewhere)
 		}
 	}
+	wantOtherRequests(t, trail)
+}
+
+func wantOtherRequests(t *testing.T, trail *gateway.Trail) {
+	t.Helper()
 	for _, e := range trail.Elsewhere {
 		if (len(e.Hostnames) > 0) == (len(e.Paths) > 0) {
 			t.Errorf("%s: %s asks for hostnames %q and paths %q", trail.Request, e.Route.NamespacedName, e.Hostnames, e.Paths)
@@ -104,6 +109,13 @@ func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 			t.Errorf("%s: rule %d, %s %s, could answer too and is not named", trail.Request, place, rule.Hostname, rule.Path)
 		}
 	}
+	wantAnswer(t, result, trail)
+}
+
+// wantAnswer: an error has its reason, and a route the listeners that it attached
+// by.
+func wantAnswer(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
+	t.Helper()
 	if fails := result.Rules[trail.Answer].Service == answerError; fails != (trail.Broken != nil) {
 		t.Errorf("%s: the answer fails: %t, and why: %v", trail.Request, fails, trail.Broken)
 	}

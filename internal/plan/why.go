@@ -242,10 +242,10 @@ func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 func (t *Trail) writeElsewhere(out io.Writer) {
 	const few = 10
 	for i, e := range t.Elsewhere {
-		switch {
-		case i == 0:
+		switch i {
+		case 0:
 			fmt.Fprintln(out, "At its listeners, for other requests:")
-		case i == few:
+		case few:
 			fmt.Fprintf(out, "  and %d more\n", len(t.Elsewhere)-few)
 			return
 		}
