@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // completionTime is how long a shell waits for the cluster when somebody
@@ -17,6 +18,14 @@ const completionTime = 2 * time.Second
 // an error would stand in the middle of somebody's command line.
 func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails only for a flag that does not exist
+}
+
+// unquoteUsages takes the quotes off that mark the name of a flag's value: help
+// leaves them out, and a shell that is told of the flag does not.
+func unquoteUsages(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { _, flag.Usage = pflag.UnquoteUsage(flag) })
+	}
 }
 
 // completeContexts names the contexts of the kubeconfig.

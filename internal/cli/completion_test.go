@@ -121,3 +121,11 @@ func TestNameOfThePlugin(t *testing.T) {
 		}
 	}
 }
+
+// The quotes that mark a value's name in the help are nothing for a shell.
+func TestCompletionOfFlags(t *testing.T) {
+	withoutCluster(t)
+	if got := values(t, "plan", "--"); strings.Contains(got, "`") || !strings.Contains(got, "--gateway\tshow one Gateway only, by its namespace/name\n") {
+		t.Errorf("a shell is told\n%s", got)
+	}
+}

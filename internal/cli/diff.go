@@ -37,6 +37,8 @@ func (o *diffOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.color, "color", "auto", "`when` the output of --diff has colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set")
 	o.group = o.cloudflare.Flags("Read")
 	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of a Secret, in the cluster or among the manifests, that has the token under the key token"
+	token := o.group.Flags.Lookup("cloudflare-api-token")
+	token.Usage = strings.Replace(token.Usage, "this or the next,", "this or --cloudflare-api-token-secret,", 1)
 	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
 	f.AddFlagSet(o.group.Flags)
 }

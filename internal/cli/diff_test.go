@@ -217,6 +217,7 @@ func TestDiffExitStatus(t *testing.T) {
 		return strings.Replace(manifests, `"account":"ours","tunnel":"`+e.ids["same"], `"account":"theirs","tunnel":"`+e.ids["same"], 1)
 	}
 	const why = `tunnel-gateway: Gateway platform/same: its tunnel is in account "theirs", as the annotation tunnelgateway.dev/tunnel says, and its settings ask for account ours` + "\n"
+	const listener = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.\n"
 	for name, test := range map[string]struct {
 		manifests string
 		flags     []string
@@ -228,10 +229,10 @@ func TestDiffExitStatus(t *testing.T) {
 		"a difference":                     {both, nil, 3, ""},
 		"a difference, strict":             {both, []string{"--strict"}, 3, ""},
 		"a difference alone":               {changed, nil, 3, ""},
-		"a difference and a bad condition": {bad, nil, 3, ""},
-		"the same, strict":                 {bad, []string{"--strict"}, 2, ""},
+		"a difference and a bad condition": {bad, nil, 3, listener},
+		"the same, strict":                 {bad, []string{"--strict"}, 2, listener},
 		"one that cannot be read":          {breaking(both), nil, 1, why},
-		"one that cannot be read, strict":  {breaking(bad), []string{"--strict"}, 1, why},
+		"one that cannot be read, strict":  {breaking(bad), []string{"--strict"}, 1, listener + why},
 		"one that cannot be read, as JSON": {breaking(both), []string{"-o", "json"}, 1, why},
 		"of one Gateway":                   {both, []string{"--gateway", "platform/same"}, 0, ""},
 	} {

@@ -63,15 +63,17 @@ Cloudflare now. A token with the permission Cloudflare Tunnel: Read will do. A
 flag that has a variable in brackets can be given in the environment instead.
 
 Exit status: 0; 1 when something cannot be read or a manifest is not valid; 2
-with --strict when a condition is not in its good state; 3 with --diff when a
+with --strict when a condition is not in its good state, or nobody speaks about
+an object because its Gateway is not there; 3 with --diff when a
 push would change a tunnel.`,
 		Example: strings.ReplaceAll(`  PROGRAM plan
   PROGRAM plan --context production --gateway platform/shared
   PROGRAM plan -f gateway.yaml -f teams/
   PROGRAM plan -f teams/ --context production
   PROGRAM plan -f teams/ --context production --diff
-  kubectl get gatewayclasses,gateways,listenersets,httproutes,grpcroutes,referencegrants,services,endpointslices,namespaces,secrets,tunnelconfigurations -A -o yaml | PROGRAM plan -f - -o json`, "PROGRAM", program),
-		Args:              cobra.NoArgs,
+  PROGRAM plan --why shop.example.com/cart
+  kustomize build . | PROGRAM plan -f - --strict`, "PROGRAM", program),
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -91,14 +93,26 @@ push would change a tunnel.`,
 	complete(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "context", o.completeContexts)
 	complete(cmd, "gateway", o.completeGateways)
-	cmd.MarkFlagsMutuallyExclusive("why", "diff")
+	cmd.SetFlagErrorFunc(explainFlag)
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // fails only for a flag that does not exist
 	return cmd
 }
 
+// errInterrupted is what a signal ends a plan with.
+var errInterrupted = errors.New("interrupted")
+
+// run makes the plan and prints it. Whatever fails after a signal failed by it.
 func (o *planOptions) run(cmd *cobra.Command) error {
+	err := o.carryOut(cmd)
+	if err != nil && cmd.Context().Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+func (o *planOptions) carryOut(cmd *cobra.Command) error {
 	show, err := o.printer(cmd.OutOrStdout())
-	if err := errors.Join(err, o.validate(), o.diff.complete()); err != nil {
+	if err := errors.Join(err, o.validate(cmd.Flags().Changed), o.diff.complete()); err != nil {
 		return err
 	}
 	// The program ends in a moment, and time is dearer to it than memory.
@@ -149,7 +163,9 @@ func (o *planOptions) live() bool { return len(o.paths) == 0 || o.kubeconfig != 
 func (o *planOptions) read(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
 	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin()}
 	if !o.live() {
-		return state.FromFiles(o.paths, manifests, gatewayv1.GatewayController(o.controller), config.DefaultClassName)
+		return reading(cmd.Context(), line, func() (*state.Source, error) {
+			return state.FromFiles(o.paths, manifests, gatewayv1.GatewayController(o.controller), config.DefaultClassName)
+		})
 	}
 	cluster, err := o.cluster(line.Step)
 	if errors.Is(err, errNoCluster) {
@@ -163,6 +179,10 @@ func (o *planOptions) read(cmd *cobra.Command, line *progress.Line) (*state.Sour
 			return nil, fmt.Errorf("reading the namespace of the context: %w", err)
 		}
 	}
+	set, err := reading(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
+	if err != nil {
+		return nil, err
+	}
 	done := line.Step("looking which CRDs the cluster has")
 	err = controller.CheckCRDs(cmd.Context(), cluster.Live)
 	done()
@@ -170,7 +190,30 @@ func (o *planOptions) read(cmd *cobra.Command, line *progress.Line) (*state.Sour
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	return state.FromCluster(cmd.Context(), cluster, o.paths, manifests)
+	return state.FromCluster(cmd.Context(), cluster, set)
+}
+
+// reading returns what do makes of manifests, unless the context ends first. A
+// read from a pipe cannot be broken off, so do is left behind then; the program
+// ends.
+func reading[T any](ctx context.Context, line *progress.Line, do func() (T, error)) (T, error) {
+	defer line.Step("reading the manifests")()
+	type result struct {
+		made T
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		made, err := do()
+		read <- result{made, err}
+	}()
+	select {
+	case r := <-read:
+		return r.made, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 // cluster returns the cluster of the flags.
@@ -204,6 +247,9 @@ func warn(w io.Writer, source *state.Source) {
 	for _, skipped := range source.Skipped {
 		fmt.Fprintf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
 	}
+	if len(source.Folders) > 0 {
+		fmt.Fprintf(w, "skipped subdirectories: %s\n", strings.Join(source.Folders, ", "))
+	}
 	for _, secret := range source.Certificates.Forbidden() {
 		fmt.Fprintf(w, "warning: the permission to get the Secret %s is missing, so its certificate is taken for valid\n", secret)
 	}
@@ -215,27 +261,7 @@ func (o *planOptions) warnOf(w io.Writer, made *plan.Plan) {
 	if stray := made.Stray(); stray != "" && !table {
 		fmt.Fprintln(w, "warning: "+stray)
 	}
-}
-
-// validate returns all that is wrong with the flags, by name.
-func (o *planOptions) validate() error {
-	var errs []error
-	check := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
-		}
+	if o.diff.wanted && o.output == "table" {
+		made.WriteProblems(w)
 	}
-	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
-	check("controller-name", config.CheckControllerName(o.controller))
-	switch {
-	case o.namespace == "":
-	case len(o.paths) == 0:
-		check("namespace", errors.New("is for the manifests of --filename, of which there are none; all namespaces of the cluster are read"))
-	default:
-		check("namespace", config.CheckNamespace(o.namespace))
-	}
-	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "") {
-		check("gateway", fmt.Errorf("%q is not of the form namespace/name", o.gateway))
-	}
-	return errors.Join(errs...)
 }

@@ -50,6 +50,9 @@ func Run(ctx context.Context, args []string, s Streams) int {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(controllerCommand(), planCommand(program), versionCommand())
+	if len(args) > 1 && strings.HasPrefix(args[1], cobra.ShellCompRequestCmd) {
+		unquoteUsages(root)
+	}
 	root.SetArgs(args[1:])
 	root.SetIn(s.In)
 	root.SetOut(s.Out)

@@ -21,10 +21,11 @@ type Request struct {
 
 // ParseRequest reads HOST, HOST/PATH or a whole URL.
 func ParseRequest(text string) (Request, error) {
-	if !strings.Contains(text, "://") || strings.Contains(strings.SplitN(text, "://", 2)[0], "/") {
-		text = "https://" + text
+	whole := text
+	if scheme, _, ok := strings.Cut(text, "://"); !ok || strings.Contains(scheme, "/") {
+		whole = "https://" + text
 	}
-	u, err := url.Parse(text)
+	u, err := url.Parse(whole)
 	switch {
 	case err != nil:
 		return Request{}, fmt.Errorf("is no HOST, HOST/PATH or URL: %w", errors.Unwrap(err)) // which does not repeat it
@@ -35,7 +36,7 @@ func ParseRequest(text string) (Request, error) {
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if host == "" {
-		return Request{}, errors.New("has no hostname; write HOST or HOST/PATH")
+		return Request{}, fmt.Errorf("%q has no hostname; write HOST/PATH", text)
 	}
 	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
 		return Request{}, fmt.Errorf("asks for %q, which is no hostname that a request can have", host)

@@ -128,6 +128,14 @@ func (d document) yamlErrors() []error {
 	return []error{err}
 }
 
+// explain says of a text that cannot be parsed what it looks like.
+func (d document) explain(errs []error) []error {
+	if bytes.Contains(d.text, []byte("{{")) {
+		errs = append(errs, errors.New("the document looks like a template; render it first"))
+	}
+	return errs
+}
+
 // decodeObject decodes one value: nil for an empty document.
 func decodeObject(value json.RawMessage) (map[string]any, []error) {
 	var decoded any

@@ -28,6 +28,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,8 @@ type Set struct {
 	Objects []client.Object
 	// Skipped counts the documents of other kinds, sorted by group and kind.
 	Skipped []Skipped
+	// Folders are the subdirectories that were not read, as paths.
+	Folders []string
 }
 
 // Skipped counts the documents of one kind that is not read.
@@ -109,6 +112,9 @@ func (r *reader) directory(dir string) {
 	}
 	found := false
 	for _, entry := range entries {
+		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			r.folders = append(r.folders, filepath.Join(dir, entry.Name()))
+		}
 		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
 			continue
 		}
@@ -143,7 +149,7 @@ func (r *reader) content(name string, data []byte, err error) {
 func (r *reader) result() (*Set, error) {
 	r.judgeAll()
 	var errs Errors
-	set := &Set{}
+	set := &Set{Folders: r.folders}
 	for _, e := range r.found {
 		for _, err := range e.errs {
 			errs = append(errs, &Error{Place: e.at, Object: e.name, Err: err})

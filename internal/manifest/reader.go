@@ -26,6 +26,7 @@ type reader struct {
 	found   []*entry
 	skipped map[schema.GroupKind]int
 	places  map[identity]Place
+	folders []string
 }
 
 // entry is an object that is still to be judged, or what is wrong with a place,
@@ -79,7 +80,7 @@ func (r *reader) file(name string, data []byte) {
 		values, errs := document.values()
 		if len(errs) > 0 {
 			at.Document++
-			r.fail(at, "", errs...)
+			r.fail(at, "", document.explain(errs)...)
 			continue
 		}
 		for _, value := range values {

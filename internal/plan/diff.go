@@ -92,12 +92,31 @@ func (g *Gateway) compare(ctx context.Context, open OpenAccount) (*Diff, error) 
 
 // notPushed says why the Gateway has no document to push, or "".
 func (g *Gateway) notPushed() string {
-	holder := g.record.Controller
-	switch {
-	case g.Config == nil:
+	if g.Config == nil {
 		return fmt.Sprintf("not accepted: %s: %s", g.result.Rejected.Reason, g.result.Rejected.Message)
-	case holder != "" && holder != g.controller:
-		return fmt.Sprintf("controller %s holds the Gateway", holder)
+	}
+	return g.heldBy()
+}
+
+// heldBy says which other controller holds the Gateway, or "".
+func (g *Gateway) heldBy() string {
+	holder := g.record.Controller
+	if holder == "" || holder == g.controller {
+		return ""
+	}
+	return fmt.Sprintf("controller %s holds the Gateway", holder)
+}
+
+// stopped says why nothing is pushed whatever the tunnel holds, or "".
+func (g *Gateway) stopped() string {
+	by := g.heldBy()
+	switch {
+	case by != "":
+		return "nothing is pushed: " + by
+	case g.marks[state.PausedAnnotation] == "true":
+		return fmt.Sprintf("paused: nothing is pushed before the annotation %s is taken off", state.PausedAnnotation)
+	case g.record.Contested:
+		return fmt.Sprintf("nothing is pushed: somebody else kept changing the tunnel; see the annotation %s", state.PausedAnnotation)
 	}
 	return ""
 }
@@ -106,11 +125,10 @@ func (g *Gateway) notPushed() string {
 func (g *Gateway) heldBack(have *held) string {
 	known := have.version == 0 || g.record.Knows(have.document.Hash())
 	foreign := g.record.Origin == state.OriginAdopted || g.record.Tunnel == "" && g.existing() != ""
+	stopped := g.stopped()
 	switch {
-	case g.marks[state.PausedAnnotation] == "true":
-		return fmt.Sprintf("paused: nothing is pushed before the annotation %s is taken off", state.PausedAnnotation)
-	case g.record.Contested:
-		return fmt.Sprintf("nothing is pushed: somebody else kept changing the tunnel; see the annotation %s", state.PausedAnnotation)
+	case stopped != "":
+		return stopped
 	case foreign && !known && !g.record.MayReplace() && g.marks[state.TakeoverAnnotation] != "true":
 		return fmt.Sprintf("nothing is pushed before the annotation %s permits it: the tunnel holds a configuration that the controller did not write", state.TakeoverAnnotation)
 	}

@@ -126,7 +126,7 @@ func Make(ctx context.Context, source *state.Source, o gateway.Options, now time
 	plan.Gateways = make([]Gateway, len(decisions))
 	for i, d := range decisions {
 		report := d.result.Report(gateway.Outcome{
-			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.loaded.Record.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
+			Push: d.push(), Tunnel: d.loaded.Record.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
 		})
 		g := newGateway(d.key, d.result, report)
 		g.about = statuses.add(d.key, report)
@@ -175,6 +175,23 @@ type decision struct {
 	result *gateway.Result
 	loaded *state.Loaded
 }
+
+// push is how the attempt ends: well, unless the Gateway is paused. What the
+// controller pushed before that is in effect.
+func (d *decision) push() gateway.Push {
+	document := d.result.Configuration()
+	switch {
+	case d.loaded.Gateway.Annotations[state.PausedAnnotation] != "true" || document == nil:
+		return gateway.Push{State: gateway.PushSucceeded}
+	case d.loaded.Record.Hash == document.Hash():
+		return gateway.Push{State: gateway.PushSucceeded, Message: messagePaused}
+	default:
+		return gateway.Push{State: gateway.PushFailed, Message: messagePaused}
+	}
+}
+
+// messagePaused is what the controller says of it.
+const messagePaused = "The Gateway is paused by its annotation " + state.PausedAnnotation + ": changes are computed, and not pushed."
 
 // keysOf returns the Gateways, and the parents that entries of ours name
 // although they do not exist.

@@ -393,36 +393,3 @@ status:
 		})
 	}
 }
-
-// A team's files alone have nobody who speaks about them.
-func TestStray(t *testing.T) {
-	const more = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: more, namespace: team}\n" +
-		"spec: {parentRefs: [{kind: ListenerSet, name: none}, {name: a}, {name: b}, {name: c}, {kind: Service, group: '', name: mesh}]}\n"
-	for name, test := range map[string]struct {
-		manifests []string
-		want      string
-		good      bool
-	}{
-		"a team alone":            {[]string{teams}, "There is no Gateway of ours.\n2 ListenerSets and 1 HTTPRoute refer to parents that are not among the manifests (Gateway infra/shared): add --context to lay them over a cluster.\n", false},
-		"a route more":            {[]string{more}, "There is no Gateway of ours.\n1 HTTPRoute refers to parents that are not among the manifests (Gateway team/a, Gateway team/b, Gateway team/c and 1 more): add --context to lay them over a cluster.\n", false},
-		"nothing":                 {nil, "There is no Gateway of ours.\n", false},
-		"another's Gateway":       {[]string{strings.Replace(shared, "cloudflare-tunnel", "internal", 1), teams}, "There is no Gateway of ours. Of those that there are: infra/shared is of a class that does not exist.\n", false},
-		"a Gateway beside it":     {[]string{shared, more}, "HTTPRoute refers to parents that are not among the manifests", false},
-		"a Gateway, nothing else": {[]string{shared}, "Gateway infra/shared", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			made := planOf(t, append(test.manifests, "{apiVersion: v1, kind: Namespace, metadata: {name: infra}}")...)
-			if got := printed(t, made); !strings.Contains(got, test.want) {
-				t.Errorf("it prints %q, want %q", got, test.want)
-			}
-			if got := made.Good(); got != test.good {
-				t.Errorf("Good = %t, want %t", got, test.good)
-			}
-		})
-	}
-	source := read(t, teams, "-")
-	source.Live = true
-	if got, want := makePlan(t, source, now).Stray(), "2 ListenerSets and 1 HTTPRoute refer to parents that do not exist (Gateway infra/shared)."; got != want {
-		t.Errorf("with a cluster it says %q, want %q", got, want)
-	}
-}

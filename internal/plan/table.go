@@ -15,7 +15,7 @@ import (
 // WriteTable prints the plan for people.
 func (p *Plan) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	if len(p.Gateways) == 0 {
+	if len(p.Gateways) == 0 && len(p.ending) == 0 {
 		fmt.Fprintln(out, p.none())
 	}
 	for i := range p.Gateways {
@@ -24,6 +24,7 @@ func (p *Plan) WriteTable(w io.Writer) error {
 		}
 		p.Gateways[i].write(out)
 	}
+	writeEnding(out, p.ending)
 	if stray := p.Stray(); stray != "" {
 		fmt.Fprintln(out, stray)
 	}
@@ -38,6 +39,9 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 		}
 	}
 	fmt.Fprintf(out, "Gateway %s/%s: %d ListenerSets attached, %d not allowed\n", g.Namespace, g.Name, g.AttachedListenerSets, refused)
+	if why := g.stopped(); why != "" {
+		fmt.Fprintf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, why)
+	}
 	if g.result.Rejected != nil {
 		fmt.Fprintf(out, "Not accepted, so nothing is pushed: %s: %s\n", g.result.Rejected.Reason, g.result.Rejected.Message)
 	}
@@ -73,9 +77,17 @@ func (g *Gateway) writeRules(out *tabwriter.Writer) {
 	flush(out)
 }
 
+// WriteProblems prints what is not as its author meant it, which the table ends
+// with.
+func (p *Plan) WriteProblems(w io.Writer) {
+	for i := range p.Gateways {
+		p.Gateways[i].writeProblems(w)
+	}
+}
+
 // writeProblems explains each hostname, listener, set and route that is not as its
 // author meant it.
-func (g *Gateway) writeProblems(out *tabwriter.Writer) {
+func (g *Gateway) writeProblems(out io.Writer) {
 	if g.shared != "" {
 		fmt.Fprintf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, g.shared)
 	}

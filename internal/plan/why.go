@@ -6,6 +6,8 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -14,6 +16,8 @@ import (
 type Explanation struct {
 	Request gateway.Request `json:"request"`
 	Trails  []Trail         `json:"trails"`
+
+	ending []types.NamespacedName
 }
 
 // Trail is the way of a request through one Gateway.
@@ -36,6 +40,9 @@ type Trail struct {
 
 	// Rejected says why the Gateway is not accepted, or is nil when it is.
 	Rejected *Rejection `json:"rejected,omitempty"`
+	// Stopped says why nothing is pushed, so that the tunnel keeps what it has;
+	// empty when nothing keeps the controller from it.
+	Stopped string `json:"stopped,omitempty"`
 }
 
 // Rejection is why a Gateway is not accepted.
@@ -113,7 +120,7 @@ type Elsewhere struct {
 
 // Why explains what becomes of a request.
 func (p *Plan) Why(request gateway.Request) *Explanation {
-	e := &Explanation{Request: request, Trails: []Trail{}}
+	e := &Explanation{Request: request, Trails: []Trail{}, ending: p.ending}
 	for i := range p.Gateways {
 		found := p.Gateways[i].result.Why(request)
 		if len(found.Listeners) > 0 {
@@ -125,7 +132,7 @@ func (p *Plan) Why(request gateway.Request) *Explanation {
 
 func (g *Gateway) trail(found *gateway.Trail) Trail {
 	t := Trail{
-		Namespace: g.Namespace, Name: g.Name,
+		Namespace: g.Namespace, Name: g.Name, Stopped: g.stopped(),
 		Listeners: make([]Claim, len(found.Listeners)), Beaten: []Beaten{}, Absent: []Absent{}, Elsewhere: []Elsewhere{},
 	}
 	if p := g.result.Rejected; p != nil {
@@ -202,11 +209,15 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 		}
 		e.Trails[i].write(out, e.Request)
 	}
+	writeEnding(out, e.ending)
 	return out.Flush()
 }
 
 func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 	fmt.Fprintf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
+	if t.Stopped != "" {
+		fmt.Fprintf(out, "Gateway %s/%s: %s\n", t.Namespace, t.Name, t.Stopped)
+	}
 	if t.Rejected != nil {
 		fmt.Fprintf(out, "Not accepted, so the tunnel keeps what it has: %s: %s\n", t.Rejected.Reason, t.Rejected.Message)
 	}

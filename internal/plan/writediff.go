@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Escape sequences of a terminal that knows colours.
@@ -26,10 +28,14 @@ func (p *Plan) WriteDiff(w io.Writer, colour bool) error {
 	for i := range p.Gateways {
 		p.Gateways[i].writeDiff(out, colour)
 	}
-	for _, name := range p.ending {
+	writeEnding(out, p.ending)
+	return out.Flush()
+}
+
+func writeEnding(out io.Writer, ending []types.NamespacedName) {
+	for _, name := range ending {
 		fmt.Fprintf(out, "Gateway %s: nothing is pushed: it is being deleted\n", name)
 	}
-	return out.Flush()
 }
 
 func (g *Gateway) writeDiff(out io.Writer, colour bool) {

@@ -1,9 +1,11 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -89,18 +91,12 @@ var listedKinds = []listedKind{
 	{"Services", "services", meta.RESTScopeNamespace, &corev1.ServiceList{}},
 }
 
-// FromCluster reads what a plan of the cluster needs. The manifests of the
-// paths, of which there may be none, are laid over it as if they had been
-// applied: see [overlay]. Secrets and EndpointSlices are read from the cluster
-// when they are looked up.
+// FromCluster reads what a plan of the cluster needs. The manifests, of which
+// there may be none, are laid over it as if they had been applied: see [overlay].
+// Secrets and EndpointSlices are read from the cluster when they are looked up.
 //
-// The error of manifests is that of [manifest.Read]; of kinds that are missing
-// or that may not be read, all are named.
-func FromCluster(ctx context.Context, c Cluster, paths []string, o manifest.Options) (*Source, error) {
-	set, err := manifest.Read(paths, o)
-	if err != nil {
-		return nil, err
-	}
+// Of kinds that are missing or that may not be read, the error names all.
+func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, error) {
 	listed, err := c.listAll(ctx)
 	if err != nil {
 		return nil, err
@@ -110,7 +106,7 @@ func FromCluster(ctx context.Context, c Cluster, paths []string, o manifest.Opti
 	if err != nil {
 		return nil, err
 	}
-	source := newSource(&liveReader{Memory: memory, live: c.Live}, objects, set.Skipped)
+	source := newSource(&liveReader{Memory: memory, live: c.Live}, objects, set)
 	source.Live = true
 	return source, nil
 }
@@ -143,18 +139,37 @@ func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, erro
 func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	var errs []error
+	var forbidden []string
+	user := ""
 	for _, kind := range listedKinds {
 		found, err := c.list(ctx, kind)
 		switch {
 		case err == nil:
 			all = append(all, found...)
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err):
+			forbidden = append(forbidden, kind.resource)
+			user = cmp.Or(user, userOf(err))
+		case apierrors.IsNotFound(err):
 			errs = append(errs, err)
 		default:
 			return nil, err
 		}
 	}
+	if len(forbidden) > 0 {
+		errs = append(errs, fmt.Errorf("%s may not list: %s; docs/plan.md has the role", user, strings.Join(forbidden, ", ")))
+	}
 	return all, errors.Join(errs...)
+}
+
+// forbiddenUser is how an API server names whom it refuses.
+var forbiddenUser = regexp.MustCompile(`User "[^"]*"`)
+
+// userOf names whom an API server refuses.
+func userOf(err error) string {
+	if user := forbiddenUser.FindString(err.Error()); user != "" {
+		return "u" + user[1:]
+	}
+	return "the user of the kubeconfig"
 }
 
 // list reads every object of a kind, page by page.
@@ -176,12 +191,9 @@ func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, er
 	return found, err
 }
 
-// explain says what to do about an error. What the API server says of a
-// permission names the user too.
+// explain says what to do about an error.
 func (k listedKind) explain(err error) error {
 	switch {
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the permission to list %s in all namespaces is missing: %w", k.resource, err)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", k.name, k.resource, err)
 	default:

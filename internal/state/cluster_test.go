@@ -102,11 +102,11 @@ func asCluster(live client.Reader) state.Cluster {
 // none.
 func laidOver(t *testing.T, live client.Reader, manifests string) *state.Source {
 	t.Helper()
-	var paths []string
-	if manifests != "" {
-		paths = []string{"-"}
+	set, err := manifest.Parse("in.yaml", []byte(manifests), manifest.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	source, err := state.FromCluster(t.Context(), asCluster(live), paths, manifest.Options{Stdin: strings.NewReader(manifests)})
+	source, err := state.FromCluster(t.Context(), asCluster(live), set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestFromClusterAsksOncePerKind(t *testing.T) {
 	c.Step = func(name string) func() {
 		return func() { steps = append(steps, name) }
 	}
-	if _, err := state.FromCluster(t.Context(), c, nil, manifest.Options{}); err != nil {
+	if _, err := state.FromCluster(t.Context(), c, &manifest.Set{}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -187,13 +187,12 @@ func TestFromClusterNamesAllThatItMayNotRead(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := state.FromCluster(t.Context(), asCluster(server), nil, manifest.Options{})
+	_, err := state.FromCluster(t.Context(), asCluster(server), &manifest.Set{})
 	if err == nil {
 		t.Fatal("it gave no error")
 	}
 	for _, want := range []string{
-		"the permission to list httproutes.gateway.networking.k8s.io in all namespaces is missing", `"jane"`,
-		"the permission to list services in all namespaces is missing",
+		`user "jane" may not list: httproutes.gateway.networking.k8s.io, services; docs/plan.md has the role`,
 		"the CRD listenersets.gateway.networking.k8s.io is missing",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -205,18 +204,9 @@ func TestFromClusterNamesAllThatItMayNotRead(t *testing.T) {
 func TestFromClusterEndsAtAnyOtherError(t *testing.T) {
 	server := serving(t, cluster)
 	server.refuse = func(client.ObjectKey, any) error { return errRead }
-	_, err := state.FromCluster(t.Context(), asCluster(server), nil, manifest.Options{})
+	_, err := state.FromCluster(t.Context(), asCluster(server), &manifest.Set{})
 	if !errors.Is(err, errRead) || len(server.lists) != 1 || !strings.Contains(err.Error(), "GatewayClasses") {
 		t.Errorf("%v after %q, want the first one's", err, server.lists)
-	}
-}
-
-// A manifest that is not valid is told before the cluster is asked.
-func TestFromClusterReadsManifestsFirst(t *testing.T) {
-	server := serving(t, cluster)
-	_, err := state.FromCluster(t.Context(), asCluster(server), []string{"no-such-file.yaml"}, manifest.Options{})
-	if err == nil || !strings.Contains(err.Error(), "no-such-file.yaml") || len(server.lists) != 0 {
-		t.Errorf("%v, and it listed %q", err, server.lists)
 	}
 }
 
@@ -359,7 +349,7 @@ func TestConnectKnowsTheKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.FromCluster(t.Context(), asCluster(live), nil, manifest.Options{}); err == nil {
+	if _, err := state.FromCluster(t.Context(), asCluster(live), &manifest.Set{}); err == nil {
 		t.Error("nothing is missing")
 	}
 	for _, into := range []client.Object{&corev1.Secret{}, &discoveryv1.EndpointSlice{}} {

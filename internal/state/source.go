@@ -24,12 +24,14 @@ type Source struct {
 	Certificates *PermittedCertificates
 	// Skipped counts the documents of kinds that are not read.
 	Skipped []manifest.Skipped
+	// Folders are the subdirectories of the manifests' that were not read.
+	Folders []string
 	// Live is whether a cluster was read.
 	Live bool
 }
 
-func newSource(r client.Reader, objects []client.Object, skipped []manifest.Skipped) *Source {
-	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: skipped}
+func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Source {
+	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: set.Skipped, Folders: set.Folders}
 }
 
 // FromFiles reads manifests, and no cluster, from files, directories or, for
@@ -55,7 +57,7 @@ func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayC
 	if err != nil {
 		return nil, err
 	}
-	return newSource(memory, set.Objects, set.Skipped), nil
+	return newSource(memory, set.Objects, set), nil
 }
 
 // missingNamespaces returns the namespaces that the objects are in and that

@@ -104,17 +104,24 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, c, o, kubeconfig, filepath.Join(dir, "controller.log"), controller.Exited())
+	return show(ctx, c, o, places{kubeconfig, api, filepath.Join(dir, "controller.log")}, controller.Exited())
+}
+
+// places are what a user of the demo needs to look further.
+type places struct {
+	kubeconfig string // a file
+	api        string // the URL of the simulator's API
+	log        string // the controller's, a file
 }
 
 // show applies the samples, waits for them to be served, and tries them.
-func show(ctx context.Context, c client.Client, o options, kubeconfig, log string, exited <-chan struct{}) error {
+func show(ctx context.Context, c client.Client, o options, at places, exited <-chan struct{}) error {
 	if err := apply(ctx, c, o.samples); err != nil {
 		return err
 	}
 	address := "http://127.0.0.1:" + o.port
 	if err := tryOut(ctx, c, address); err != nil {
-		return fmt.Errorf("%w; the controller's log is %s", err, keep(log))
+		return fmt.Errorf("%w; the controller's log is %s", err, keep(at.log))
 	}
 	if o.once {
 		return nil
@@ -127,15 +134,17 @@ The tunnel is served on %[1]s until you press Ctrl-C. Try, in another terminal:
   kubectl get gateways,listenersets,httproutes -A
   kubectl edit httproute -n team-a web
   kubectl delete listenerset -n team-a team-a   # team B inherits the hostname
+  export CLOUDFLARE_BASE_URL=%[4]s CLOUDFLARE_ACCOUNT_ID=%[5]s CLOUDFLARE_API_TOKEN=%[6]s
+  bin/tunnel-gateway plan --diff                # what a push would change in the simulator
 
 The controller's log is %[3]s.
-`, address, kubeconfig, log)
+`, address, at.kubeconfig, at.log, at.api, accountID, apiToken)
 	select {
 	case <-ctx.Done():
 		say("stopping")
 		return nil
 	case <-exited:
-		return fmt.Errorf("the controller has ended; its log is %s", keep(log))
+		return fmt.Errorf("the controller has ended; its log is %s", keep(at.log))
 	}
 }
 

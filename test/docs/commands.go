@@ -34,6 +34,7 @@ var programs = map[string]func([]string) error{
 	"go":                     checkPaths,
 	"git":                    checkPaths,
 	"install":                checkPaths,
+	"mkdir":                  nil,
 	"kustomize":              checkPaths,
 	"sed":                    checkPaths,
 	"cat":                    nil,

@@ -70,6 +70,10 @@ func TestQuickStartInstallsTheCRDsOfThisVersion(t *testing.T) {
 // output.
 var printed = regexp.MustCompile("(?ms)^```sh\n([^`]*?)^```\n\n```text\n(.*?)^```$")
 
+// session finds a call of plan with samples and what is shown as its output in
+// one block.
+var session = regexp.MustCompile("(?ms)^```console\n\\$ (tunnel-gateway plan -f config/samples[^\n]*)\n(.*?)^```$")
+
 // What stands below a call of plan is what it prints.
 func TestPlansPrintWhatIsShown(t *testing.T) {
 	t.Chdir(root)
@@ -83,7 +87,7 @@ func TestPlansPrintWhatIsShown(t *testing.T) {
 			with = append(with, filepath.Base(path))
 		}
 	}
-	for _, name := range []string{"concepts.md", "quickstart.md", "troubleshooting.md"} {
+	for _, name := range []string{"concepts.md", "plan.md", "quickstart.md", "troubleshooting.md"} {
 		if !slices.Contains(with, name) {
 			t.Errorf("%s shows no output", name)
 		}
@@ -98,15 +102,20 @@ func comparePrinted(t *testing.T, path string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := printed.FindAllStringSubmatch(string(text), -1)
-	for _, block := range blocks {
-		lines := strings.Split(strings.TrimSpace(block[1]), "\n")
-		command := lines[len(lines)-1]
-		if diff := cmp.Diff(run(t, command), block[2]); diff != "" {
+	compare := func(command, shown string) {
+		if diff := cmp.Diff(run(t, command), shown); diff != "" {
 			t.Errorf("%s: %s (-prints +shown):\n%s", path, command, diff)
 		}
 	}
-	return len(blocks)
+	blocks, sessions := printed.FindAllStringSubmatch(string(text), -1), session.FindAllStringSubmatch(string(text), -1)
+	for _, block := range blocks {
+		lines := strings.Split(strings.TrimSpace(block[1]), "\n")
+		compare(lines[len(lines)-1], block[2])
+	}
+	for _, block := range sessions {
+		compare("bin/"+block[1], block[2])
+	}
+	return len(blocks) + len(sessions)
 }
 
 // run returns what bin/tunnel-gateway prints.
