@@ -166,10 +166,10 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	switch n := len(e.Trails); n {
 	case 0:
-		fmt.Fprintf(out, "%s: no Gateway of ours has a listener for this hostname.\n", e.Request)
+		printf(out, "%s: no Gateway of ours has a listener for this hostname.\n", e.Request)
 	case 1:
 	default:
-		fmt.Fprintf(out, "%d Gateways have a listener for %s; DNS decides to which tunnel its requests go.\n\n", n, e.Request.Host)
+		printf(out, "%d Gateways have a listener for %s; DNS decides to which tunnel its requests go.\n\n", n, e.Request.Host)
 	}
 	for i := range e.Trails {
 		if i > 0 {
@@ -181,9 +181,9 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 }
 
 func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
-	fmt.Fprintf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
+	printf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
 	if t.rejected != nil {
-		fmt.Fprintf(out, "Not accepted, so the tunnel keeps what it has: %s: %s\n", t.rejected.Reason, t.rejected.Message)
+		printf(out, "Not accepted, so the tunnel keeps what it has: %s: %s\n", t.rejected.Reason, t.rejected.Message)
 	}
 	fmt.Fprintln(out, "Listeners for the hostname, the most specific first; > has the request:")
 	fmt.Fprintln(out, "\tHOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE")
@@ -196,9 +196,9 @@ func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 		if i == 0 {
 			fmt.Fprintln(out, "Before others that the request meets:")
 		}
-		fmt.Fprintf(out, "  %s: %s", b.describe(), b.Because)
+		printf(out, "  %s: %s", b.describe(), b.Because)
 		if b.HiddenBy != nil {
-			fmt.Fprintf(out, "; no request reaches it, because rule %d takes all that it could", *b.HiddenBy)
+			printf(out, "; no request reaches it, because rule %d takes all that it could", *b.HiddenBy)
 		}
 		fmt.Fprintln(out)
 	}
@@ -206,7 +206,7 @@ func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 		if i == 0 {
 			fmt.Fprintln(out, "Not in effect for it:")
 		}
-		fmt.Fprintf(out, "  %s at %s: %s: %s\n", a.Route, a.At, a.Reason, a.Message)
+		printf(out, "  %s at %s: %s: %s\n", a.Route, a.At, a.Reason, a.Message)
 	}
 }
 
@@ -218,24 +218,24 @@ func (c *Claim) write(out *tabwriter.Writer) {
 	if c.Message != "" {
 		state += ": " + c.Message
 	}
-	fmt.Fprintf(out, "%s\t%s\t%d %s\t%s\t%s\t%s\n", mark, anyIfEmpty(c.Hostname), c.Port, c.Protocol, c.Owner, c.Name, state)
+	printf(out, "%s\t%s\t%d %s\t%s\t%s\t%s\n", mark, anyIfEmpty(c.Hostname), c.Port, c.Protocol, c.Owner, c.Name, state)
 }
 
 func (t *Trail) writeAnswer(out *tabwriter.Writer) {
 	switch a := t.Answer; {
 	case a == nil:
 	case a.Route != nil:
-		fmt.Fprintf(out, "Answered by %s -> %s\n", a.describe(), a.Service)
+		printf(out, "Answered by %s -> %s\n", a.describe(), a.Service)
 		if a.Broken != "" {
-			fmt.Fprintf(out, "  %s\n", a.Broken)
+			printf(out, "  %s\n", a.Broken)
 		}
 		for _, through := range a.Through {
-			fmt.Fprintf(out, "  attached by %s\n", through)
+			printf(out, "  attached by %s\n", through)
 		}
 	case a.Hostname != "":
-		fmt.Fprintf(out, "Answered by rule %d -> %s: nothing in effect for %s has this path\n", *a.Number, a.Service, a.Hostname)
+		printf(out, "Answered by rule %d -> %s: nothing in effect for %s has this path\n", *a.Number, a.Service, a.Hostname)
 	default:
-		fmt.Fprintf(out, "Answered by rule %d -> %s: nothing else matches\n", *a.Number, a.Service)
+		printf(out, "Answered by rule %d -> %s: nothing else matches\n", *a.Number, a.Service)
 	}
 }
 
