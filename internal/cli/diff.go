@@ -64,19 +64,21 @@ func (o *diffOptions) compare(ctx context.Context, made *plan.Plan, objects clie
 	return made.Compare(ctx, o.accounts(objects))
 }
 
-// accounts opens each account once.
+// accounts opens each account once, also one that cannot be opened.
 func (o *diffOptions) accounts(objects client.Reader) plan.OpenAccount {
-	opened := map[credentials.Source]provider.Provider{}
+	type answer struct {
+		provider provider.Provider
+		err      error
+	}
+	opened := map[credentials.Source]answer{}
 	return func(ctx context.Context, settings *gateway.Settings) (string, provider.Provider, error) {
 		from := defaultCredentials(o.cloudflare).Of(settings)
-		if known := opened[from]; known != nil {
-			return from.Account, known, nil
+		known, ok := opened[from]
+		if !ok {
+			known.provider, known.err = o.open(ctx, from, objects)
+			opened[from] = known
 		}
-		p, err := o.open(ctx, from, objects)
-		if err == nil {
-			opened[from] = p
-		}
-		return from.Account, p, err
+		return from.Account, known.provider, known.err
 	}
 }
 

@@ -76,7 +76,7 @@ func (g *Gateway) compare(ctx context.Context, open OpenAccount) (*Diff, error) 
 	if err != nil {
 		return nil, err
 	}
-	text, err := unified(have.document, *g.Config, have.header(), fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name))
+	text, err := unified(have.document, *g.Config, have.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (h *held) header() string {
 	if h.missing != "" {
 		return "new tunnel"
 	}
-	return fmt.Sprintf("tunnel %s (version %d)", h.id, h.version)
+	return escape(fmt.Sprintf("tunnel %s (version %d)", h.id, h.version))
 }
 
 // existing is the tunnel that the settings say to adopt, or "".

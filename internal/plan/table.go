@@ -16,7 +16,7 @@ import (
 func (p *Plan) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	if len(p.Gateways) == 0 && len(p.ending) == 0 {
-		fmt.Fprintln(out, p.none())
+		printf(out, "%s\n", p.none())
 	}
 	for i := range p.Gateways {
 		if i > 0 {
@@ -26,7 +26,7 @@ func (p *Plan) WriteTable(w io.Writer) error {
 	}
 	writeEnding(out, p.ending)
 	if stray := p.Stray(); stray != "" {
-		fmt.Fprintln(out, stray)
+		printf(out, "%s\n", stray)
 	}
 	return out.Flush()
 }
@@ -38,12 +38,12 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 			refused++
 		}
 	}
-	fmt.Fprintf(out, "Gateway %s/%s: %d ListenerSets attached, %d not allowed\n", g.Namespace, g.Name, g.AttachedListenerSets, refused)
+	printf(out, "Gateway %s/%s: %d ListenerSets attached, %d not allowed\n", g.Namespace, g.Name, g.AttachedListenerSets, refused)
 	if why := g.stopped(); why != "" {
-		fmt.Fprintf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, why)
+		printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, why)
 	}
 	if g.result.Rejected != nil {
-		fmt.Fprintf(out, "Not accepted, so nothing is pushed: %s: %s\n", g.result.Rejected.Reason, g.result.Rejected.Message)
+		printf(out, "Not accepted, so nothing is pushed: %s: %s\n", g.result.Rejected.Reason, g.result.Rejected.Message)
 	}
 	g.writeListeners(out)
 	if g.Config != nil {
@@ -55,7 +55,7 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 func (g *Gateway) writeListeners(out *tabwriter.Writer) {
 	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES")
 	for _, l := range g.Listeners {
-		fmt.Fprintf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", anyIfEmpty(l.Hostname), l.Port, l.Protocol,
+		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", anyIfEmpty(l.Hostname), l.Port, l.Protocol,
 			l.Owner, l.Name, l.state(), l.AttachedRoutes)
 	}
 	flush(out)
@@ -72,7 +72,7 @@ func (g *Gateway) writeRules(out *tabwriter.Writer) {
 		} else if rule.Hostname != "" {
 			from = "end of the hostname"
 		}
-		fmt.Fprintf(out, "  %d\t%s\t%s\t%s\t%s\n", i, anyIfEmpty(rule.Hostname), anyIfEmpty(rule.Path), rule.Service, from)
+		printf(out, "  %d\t%s\t%s\t%s\t%s\n", i, anyIfEmpty(rule.Hostname), anyIfEmpty(rule.Path), rule.Service, from)
 	}
 	flush(out)
 }
@@ -89,17 +89,17 @@ func (p *Plan) WriteProblems(w io.Writer) {
 // author meant it.
 func (g *Gateway) writeProblems(out io.Writer) {
 	if g.shared != "" {
-		fmt.Fprintf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, g.shared)
+		printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, g.shared)
 	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
-			fmt.Fprintf(out, "%s: %s: %s\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
+			printf(out, "%s: %s: %s\n", set.Owner, set.NotAllowed.Reason, set.NotAllowed.Message)
 		}
 	}
 	for _, l := range g.result.Listeners {
 		for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
 			if problem != nil && problem.Reason != string(gatewayv1.ListenerEntryReasonInvalid) {
-				fmt.Fprintf(out, "%s listener %s: %s: %s\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
+				printf(out, "%s listener %s: %s: %s\n", l.Owner, l.Spec.Name, problem.Reason, problem.Message)
 			}
 		}
 	}
@@ -112,14 +112,14 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	name := fmt.Sprintf("%s %s", route.Kind, route.NamespacedName)
 	for _, parent := range route.Parents {
 		if parent.Rejected != nil {
-			fmt.Fprintf(out, "%s at %s: %s: %s\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
+			printf(out, "%s at %s: %s: %s\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
 		}
 	}
 	for _, dropped := range route.Dropped {
-		fmt.Fprintf(out, "%s: Dropped Rule %d: %s\n", name, dropped.Rule, strings.Join(dropped.Fields, ", "))
+		printf(out, "%s: Dropped Rule %d: %s\n", name, dropped.Rule, strings.Join(dropped.Fields, ", "))
 	}
 	if route.Unresolved != nil {
-		fmt.Fprintf(out, "%s: %s: %s\n", name, route.Unresolved.Reason, route.Unresolved.Message)
+		printf(out, "%s: %s: %s\n", name, route.Unresolved.Reason, route.Unresolved.Message)
 	}
 }
 

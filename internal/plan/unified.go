@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
@@ -52,9 +54,26 @@ func render(c provider.Configuration) ([]byte, error) {
 	if len(document) == 0 {
 		return nil, nil
 	}
-	text, err := yaml.Marshal(document)
+	whole, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("rendering a document: %w", err)
+	}
+	text, err := yaml.JSONToYAML(escapeJSON(whole))
 	if err != nil {
 		return nil, fmt.Errorf("rendering a document: %w", err)
 	}
 	return text, nil
+}
+
+// escapeJSON escapes what JSON lets stand in a string and a reader of YAML refuses.
+func escapeJSON(text []byte) []byte {
+	var escaped []byte
+	for _, r := range string(text) {
+		if r >= 0x7f && r <= 0xffff && !strconv.IsPrint(r) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
+		}
+	}
+	return escaped
 }

@@ -198,10 +198,10 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	switch n := len(e.Trails); n {
 	case 0:
-		fmt.Fprintf(out, "%s: no Gateway of this plan has a listener for this hostname.\n", e.Request)
+		printf(out, "%s: no Gateway of this plan has a listener for this hostname.\n", e.Request)
 	case 1:
 	default:
-		fmt.Fprintf(out, "%d Gateways have a listener for %s; DNS decides to which tunnel its requests go.\n\n", n, e.Request.Host)
+		printf(out, "%d Gateways have a listener for %s; DNS decides to which tunnel its requests go.\n\n", n, e.Request.Host)
 	}
 	for i := range e.Trails {
 		if i > 0 {
@@ -214,12 +214,12 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 }
 
 func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
-	fmt.Fprintf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
+	printf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
 	if t.Stopped != "" {
-		fmt.Fprintf(out, "Gateway %s/%s: %s\n", t.Namespace, t.Name, t.Stopped)
+		printf(out, "Gateway %s/%s: %s\n", t.Namespace, t.Name, t.Stopped)
 	}
 	if t.Rejected != nil {
-		fmt.Fprintf(out, "Not accepted, so the tunnel keeps what it has: %s: %s\n", t.Rejected.Reason, t.Rejected.Message)
+		printf(out, "Not accepted, so the tunnel keeps what it has: %s: %s\n", t.Rejected.Reason, t.Rejected.Message)
 	}
 	fmt.Fprintln(out, "Listeners for the hostname, the most specific first; > has the request:")
 	fmt.Fprintln(out, "\tHOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE")
@@ -232,9 +232,9 @@ func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 		if i == 0 {
 			fmt.Fprintln(out, "Before others that the request meets:")
 		}
-		fmt.Fprintf(out, "  %s: %s", b.describe(), b.Because)
+		printf(out, "  %s: %s", b.describe(), b.Because)
 		if b.HiddenBy != nil {
-			fmt.Fprintf(out, "; no request reaches it, because rule %d takes all that it could", *b.HiddenBy)
+			printf(out, "; no request reaches it, because rule %d takes all that it could", *b.HiddenBy)
 		}
 		fmt.Fprintln(out)
 	}
@@ -242,7 +242,7 @@ func (t *Trail) write(out *tabwriter.Writer, request gateway.Request) {
 		if i == 0 {
 			fmt.Fprintln(out, "Not in effect for it:")
 		}
-		fmt.Fprintf(out, "  %s at %s: %s: %s\n", a.Route, a.At, a.Reason, a.Message)
+		printf(out, "  %s at %s: %s: %s\n", a.Route, a.At, a.Reason, a.Message)
 	}
 	t.writeElsewhere(out)
 }
@@ -255,13 +255,13 @@ func (t *Trail) writeElsewhere(out io.Writer) {
 		case 0:
 			fmt.Fprintln(out, "At its listeners, for other requests:")
 		case few:
-			fmt.Fprintf(out, "  and %d more\n", len(t.Elsewhere)-few)
+			printf(out, "  and %d more\n", len(t.Elsewhere)-few)
 			return
 		}
 		if len(e.Hostnames) > 0 {
-			fmt.Fprintf(out, "  %s: its hostnames: %s\n", e.Route, some(e.Hostnames))
+			printf(out, "  %s: its hostnames: %s\n", e.Route, some(e.Hostnames))
 		} else {
-			fmt.Fprintf(out, "  %s: its paths: %s\n", e.Route, some(e.Paths))
+			printf(out, "  %s: its paths: %s\n", e.Route, some(e.Paths))
 		}
 	}
 }
@@ -274,24 +274,24 @@ func (c *Claim) write(out *tabwriter.Writer) {
 	if c.Message != "" {
 		state += ": " + c.Message
 	}
-	fmt.Fprintf(out, "%s\t%s\t%d %s\t%s\t%s\t%s\n", mark, anyIfEmpty(c.Hostname), c.Port, c.Protocol, c.Owner, c.Name, state)
+	printf(out, "%s\t%s\t%d %s\t%s\t%s\t%s\n", mark, anyIfEmpty(c.Hostname), c.Port, c.Protocol, c.Owner, c.Name, state)
 }
 
 func (t *Trail) writeAnswer(out *tabwriter.Writer) {
 	switch a := t.Answer; {
 	case a == nil:
 	case a.Route != nil:
-		fmt.Fprintf(out, "Answered by %s -> %s\n", a.describe(), a.Service)
+		printf(out, "Answered by %s -> %s\n", a.describe(), a.Service)
 		if a.Broken != "" {
-			fmt.Fprintf(out, "  %s\n", a.Broken)
+			printf(out, "  %s\n", a.Broken)
 		}
 		for _, through := range a.Through {
-			fmt.Fprintf(out, "  attached by %s\n", through)
+			printf(out, "  attached by %s\n", through)
 		}
 	case a.Hostname != "":
-		fmt.Fprintf(out, "Answered by rule %d -> %s: nothing in effect for %s has this path\n", *a.Number, a.Service, a.Hostname)
+		printf(out, "Answered by rule %d -> %s: nothing in effect for %s has this path\n", *a.Number, a.Service, a.Hostname)
 	default:
-		fmt.Fprintf(out, "Answered by rule %d -> %s: nothing else matches\n", *a.Number, a.Service)
+		printf(out, "Answered by rule %d -> %s: nothing else matches\n", *a.Number, a.Service)
 	}
 }
 

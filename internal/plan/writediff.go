@@ -34,12 +34,12 @@ func (p *Plan) WriteDiff(w io.Writer, colour bool) error {
 
 func writeEnding(out io.Writer, ending []types.NamespacedName) {
 	for _, name := range ending {
-		fmt.Fprintf(out, "Gateway %s: nothing is pushed: it is being deleted\n", name)
+		printf(out, "Gateway %s: nothing is pushed: it is being deleted\n", name)
 	}
 }
 
 func (g *Gateway) writeDiff(out io.Writer, colour bool) {
-	say := func(what string) { fmt.Fprintf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, what) }
+	say := func(what string) { printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, what) }
 	if g.Diff == nil {
 		say("not compared")
 		return
@@ -49,9 +49,9 @@ func (g *Gateway) writeDiff(out io.Writer, colour bool) {
 	}
 	switch {
 	case g.Diff.Different && colour:
-		writeColoured(out, g.Diff.Unified)
+		writeColoured(out, escapeLines(g.Diff.Unified))
 	case g.Diff.Different:
-		fmt.Fprint(out, g.Diff.Unified)
+		fmt.Fprint(out, escapeLines(g.Diff.Unified))
 	case !g.Diff.nothing:
 		say("no difference")
 	}

@@ -71,8 +71,10 @@ func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.
 	if store == nil {
 		return meta.SetList(into, nil)
 	}
-	found := store.List()
-	if options.FieldSelector != nil {
+	var found []any
+	if options.FieldSelector == nil {
+		found = store.List()
+	} else {
 		field := options.FieldSelector.Requirements()[0]
 		var err error
 		if found, err = store.ByIndex(field.Field, field.Value); err != nil {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // overlay returns what the cluster would hold after the changes, objects from
@@ -26,6 +28,7 @@ func overlay(cluster, changes []client.Object) []client.Object {
 	for i, object := range cluster {
 		place[identity{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}] = i
 	}
+	taken := tunnelsOf(cluster)
 	all := cluster
 	for _, change := range changes {
 		if i, exists := place[identity{reflect.TypeOf(change), client.ObjectKeyFromObject(change)}]; exists {
@@ -34,6 +37,7 @@ func overlay(cluster, changes []client.Object) []client.Object {
 			continue
 		}
 		begin(change)
+		dropCopiedRecord(change, taken)
 		all = append(all, change)
 	}
 	return all
@@ -76,6 +80,31 @@ func begin(change client.Object) {
 	change.SetDeletionTimestamp(nil)
 	change.SetGeneration(1)
 	setStatus(change, nil)
+}
+
+// tunnelsOf returns the tunnels that the records of Gateways name.
+func tunnelsOf(objects []client.Object) map[provider.TunnelID]bool {
+	tunnels := map[provider.TunnelID]bool{}
+	for _, object := range objects {
+		if g, ok := object.(*gatewayv1.Gateway); ok {
+			record, _ := ReadRecord(g) // one that does not parse is no record
+			tunnels[record.Tunnel] = true
+		}
+	}
+	delete(tunnels, "")
+	return tunnels
+}
+
+// dropCopiedRecord takes the record from a new Gateway that names another's
+// tunnel, as the controller does: it was copied with the original.
+func dropCopiedRecord(change client.Object, taken map[provider.TunnelID]bool) {
+	g, ok := change.(*gatewayv1.Gateway)
+	if !ok {
+		return
+	}
+	if record, _ := ReadRecord(g); taken[record.Tunnel] {
+		delete(g.Annotations, RecordAnnotation)
+	}
 }
 
 // part returns the spec or the status of an object, or nil where its kind has

@@ -136,6 +136,25 @@ func TestOverlayKeepsTheRecord(t *testing.T) {
 	}
 }
 
+// A copy of a Gateway does not get the original's tunnel; one that is moved to
+// another cluster keeps its own.
+func TestOverlayDropsACopiedRecord(t *testing.T) {
+	named := func(name, tunnel string) string {
+		return strings.Replace(gatewayManifest, "{name: g}", `{name: `+name+`, namespace: default, annotations: {a: b, tunnelgateway.dev/tunnel: '{"tunnel":"`+tunnel+`"}'}}`, 1)
+	}
+	for tunnel, want := range map[string]map[string]string{
+		"ours":  {"a": "b"},
+		"moved": {"a": "b", state.RecordAnnotation: `{"tunnel":"moved"}`},
+	} {
+		t.Run(tunnel, func(t *testing.T) {
+			source := laidOver(t, serving(t, named("g", "ours")), named("copy", tunnel))
+			if diff := cmp.Diff(want, getFrom(t, source, "default", "copy", &gatewayv1.Gateway{}).Annotations); diff != "" {
+				t.Errorf("annotations differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A namespace that applying would need is there, as with manifests alone; a
 // class is not.
 func TestOverlayAddsMissingNamespacesOnly(t *testing.T) {
