@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,12 +119,12 @@ func (ts *tunnels) pause(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, d
 		record.Contested = false
 		if err := ts.writeRecord(ctx, t, g, record); err != nil {
 			log.FromContext(ctx).Error(err, "the pause is not recorded", "again", lastRetry.String())
-			return t.unfinished(document, messagePaused), lastRetry
+			return t.unfinished(document, state.MessagePaused), lastRetry
 		}
 	}
 	wait := ts.look(ctx, t, document)
-	push := t.unfinished(document, messagePaused)
-	push.Message = messagePaused
+	push := t.unfinished(document, state.MessagePaused)
+	push.Message = state.MessagePaused
 	return push, wait
 }
 
@@ -146,8 +145,6 @@ func (ts *tunnels) look(ctx context.Context, t *tunnel, document string) time.Du
 	}
 	return ts.untilRead(t)
 }
-
-var messagePaused = fmt.Sprintf("The Gateway is paused by its annotation %s: changes are computed, and not pushed.", state.PausedAnnotation)
 
 // configure writes the document unless the tunnel has it already.
 func (ts *tunnels) configure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, want provider.Configuration) error {

@@ -184,14 +184,11 @@ func (d *decision) push() gateway.Push {
 	case d.loaded.Gateway.Annotations[state.PausedAnnotation] != "true" || document == nil:
 		return gateway.Push{State: gateway.PushSucceeded}
 	case d.loaded.Record.Hash == document.Hash():
-		return gateway.Push{State: gateway.PushSucceeded, Message: messagePaused}
+		return gateway.Push{State: gateway.PushSucceeded, Message: state.MessagePaused}
 	default:
-		return gateway.Push{State: gateway.PushFailed, Message: messagePaused}
+		return gateway.Push{State: gateway.PushFailed, Message: state.MessagePaused}
 	}
 }
-
-// messagePaused is what the controller says of it.
-const messagePaused = "The Gateway is paused by its annotation " + state.PausedAnnotation + ": changes are computed, and not pushed."
 
 // keysOf returns the Gateways, and the parents that entries of ours name
 // although they do not exist.

@@ -27,6 +27,9 @@ const (
 	Finalizer = "tunnelgateway.dev/tunnel"
 )
 
+// MessagePaused says of a Gateway that nothing is pushed.
+const MessagePaused = "The Gateway is paused by its annotation " + PausedAnnotation + ": changes are computed, and not pushed."
+
 // DeletionPolicy is what becomes of a tunnel when its Gateway is let go.
 type DeletionPolicy string
 
