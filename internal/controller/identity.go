@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -31,23 +30,7 @@ func (ts *tunnels) name(g *gatewayv1.Gateway) string {
 
 // tunnelName is the name, unless the settings give another one.
 func (ts *tunnels) tunnelName(t *tunnel, g *gatewayv1.Gateway) string {
-	return cmp.Or(t.givenName(), ts.name(g))
-}
-
-// givenName is the tunnel's name that the settings give, or "".
-func (t *tunnel) givenName() string {
-	if t.settings == nil || t.settings.Spec.Tunnel == nil {
-		return ""
-	}
-	return ptr.Deref(t.settings.Spec.Tunnel.Name, "")
-}
-
-// existing is the tunnel that the settings say to adopt, or "".
-func (t *tunnel) existing() provider.TunnelID {
-	if t.settings == nil || t.settings.Spec.Tunnel == nil || t.settings.Spec.Tunnel.Existing == nil {
-		return ""
-	}
-	return provider.TunnelID(t.settings.Spec.Tunnel.Existing.ID)
+	return cmp.Or(t.settings.TunnelName(), ts.name(g))
 }
 
 // ensure finds, adopts or creates the Gateway's tunnel, and records it before
@@ -56,7 +39,7 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 	if err := ts.claim(ctx, t, g); err != nil {
 		return err
 	}
-	switch existing := t.existing(); {
+	switch existing := t.settings.ExistingTunnel(); {
 	case t.record.Tunnel != "":
 		return ts.keep(ctx, t, g)
 	case existing != "":
@@ -69,7 +52,7 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 	if err != nil {
 		return err
 	}
-	if t.givenName() != "" {
+	if t.settings.TunnelName() != "" {
 		if err := ts.checkFree(ctx, g, found.ID); err != nil {
 			return err
 		}
@@ -84,7 +67,7 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 	}
 	t.proven = found.Name
 	record := t.emptyRecord(ts.controllerName)
-	record.Tunnel, record.Origin, record.Name = found.ID, state.OriginCreated, t.givenName()
+	record.Tunnel, record.Origin, record.Name = found.ID, state.OriginCreated, t.settings.TunnelName()
 	return ts.writeRecord(ctx, t, g, record)
 }
 
@@ -128,7 +111,7 @@ func (ts *tunnels) keep(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 		return &accountError{recorded: t.record.Account, configured: t.account.id}
 	}
 	if !t.isWanted() {
-		return &otherTunnelError{tunnel: t.record.Tunnel, wanted: cmp.Or(string(t.existing()), ts.tunnelName(t, g))}
+		return &otherTunnelError{tunnel: t.record.Tunnel, wanted: cmp.Or(string(t.settings.ExistingTunnel()), ts.tunnelName(t, g))}
 	}
 	if record := t.record; record.Policy != t.wantedPolicy() {
 		record.Policy = t.wantedPolicy()
@@ -142,7 +125,7 @@ func (ts *tunnels) keep(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 	}
 	err = ts.prove(ctx, t, g)
 	_, stranger := errors.AsType[*strangerError](err)
-	sameRight := t.record.Origin == state.OriginAdopted || t.givenName() != "" || ts.name(other) == ts.name(g)
+	sameRight := t.record.Origin == state.OriginAdopted || t.settings.TunnelName() != "" || ts.name(other) == ts.name(g)
 	switch {
 	case stranger, err == nil && sameRight && older(other, g):
 		ts.event(g, corev1.EventTypeWarning, "TunnelTaken", "Create", fmt.Sprintf(
@@ -155,7 +138,7 @@ func (ts *tunnels) keep(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) er
 // isWanted reports whether the recorded tunnel is the one that the settings ask
 // for: an adopted one is named by them.
 func (t *tunnel) isWanted() bool {
-	if existing := t.existing(); existing != "" {
+	if existing := t.settings.ExistingTunnel(); existing != "" {
 		return existing == t.record.Tunnel
 	}
 	return t.record.Origin != state.OriginAdopted
@@ -206,7 +189,7 @@ func (ts *tunnels) prove(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) e
 // one: namespace and name are joined, so "team-a/web" and "team/a-web" are the
 // same.
 func (ts *tunnels) checkName(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) error {
-	if t.givenName() != "" {
+	if t.settings.TunnelName() != "" {
 		return nil // whose it is shows when it is found
 	}
 	var others gatewayv1.GatewayList

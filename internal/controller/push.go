@@ -51,7 +51,7 @@ func (ts *tunnels) bring(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, w
 	case errors.Is(err, provider.ErrLocallyManaged):
 		// Before anything is written, it is read whether that has been mended.
 		t.local, t.remote.known, t.inEffect = true, false, ""
-		existing := t.existing()
+		existing := t.settings.ExistingTunnel()
 		return &localError{tunnel: cmp.Or(string(t.record.Tunnel), string(existing), ts.tunnelName(t, g)), existing: existing != ""}
 	}
 	return err

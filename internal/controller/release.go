@@ -141,7 +141,7 @@ func (ts *tunnels) toDelete(ctx context.Context, t *tunnel, g *gatewayv1.Gateway
 	switch {
 	case err != nil || own == "" || own == recorded:
 		return own, err
-	case t.givenName() != "":
+	case t.settings.TunnelName() != "":
 		return "", nil
 	}
 	err = ts.checkName(ctx, t, g)
@@ -159,7 +159,7 @@ func (ts *tunnels) unlessAnothers(ctx context.Context, t *tunnel, g *gatewayv1.G
 	if err != nil {
 		return "", err
 	}
-	known := t.record.Origin != state.OriginAdopted || t.existing() == recorded || t.settings == nil && t.recorded
+	known := t.record.Origin != state.OriginAdopted || t.settings.ExistingTunnel() == recorded || t.settings == nil && t.recorded
 	if other == nil && known {
 		return recorded, nil
 	}

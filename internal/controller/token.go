@@ -120,7 +120,7 @@ func (ts *tunnels) readToken(ctx context.Context, g *gatewayv1.Gateway) (*corev1
 // whatever its record says.
 func (ts *tunnels) askToken(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) (provider.Token, error) {
 	if !t.isWanted() {
-		return "", &otherTunnelError{tunnel: t.record.Tunnel, wanted: cmp.Or(string(t.existing()), ts.tunnelName(t, g))}
+		return "", &otherTunnelError{tunnel: t.record.Tunnel, wanted: cmp.Or(string(t.settings.ExistingTunnel()), ts.tunnelName(t, g))}
 	}
 	if err := ts.prove(ctx, t, g); err != nil {
 		return "", err

@@ -5,9 +5,11 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // KindTunnelConfiguration is the one kind of parameters.
@@ -23,6 +25,24 @@ type Settings struct {
 	// AccountNamespace is where spec.account.apiTokenSecretRef lies: the
 	// namespace of the class's TunnelConfiguration; empty without an account.
 	AccountNamespace string
+}
+
+// ExistingTunnel is the tunnel that is to be adopted, or "". There may be no
+// settings.
+func (s *Settings) ExistingTunnel() provider.TunnelID {
+	if s == nil || s.Spec.Tunnel == nil || s.Spec.Tunnel.Existing == nil {
+		return ""
+	}
+	return provider.TunnelID(s.Spec.Tunnel.Existing.ID)
+}
+
+// TunnelName is the name that the tunnel is given, or "" for the one that the
+// controller makes. There may be no settings.
+func (s *Settings) TunnelName() string {
+	if s == nil || s.Spec.Tunnel == nil {
+		return ""
+	}
+	return ptr.Deref(s.Spec.Tunnel.Name, "")
 }
 
 // ClassParameters returns the TunnelConfiguration that the class's

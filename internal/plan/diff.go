@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
@@ -124,7 +123,7 @@ func (g *Gateway) stopped() string {
 // heldBack says why a difference stays until somebody does something, or "".
 func (g *Gateway) heldBack(have *held) string {
 	known := have.version == 0 || g.record.Knows(have.document.Hash())
-	foreign := g.record.Origin == state.OriginAdopted || g.record.Tunnel == "" && g.existing() != ""
+	foreign := g.record.Origin == state.OriginAdopted || g.record.Tunnel == "" && g.result.Settings.ExistingTunnel() != ""
 	stopped := g.stopped()
 	switch {
 	case stopped != "":
@@ -151,28 +150,10 @@ func (h *held) header() string {
 	return escape(fmt.Sprintf("tunnel %s (version %d)", h.id, h.version))
 }
 
-// existing is the tunnel that the settings say to adopt, or "".
-func (g *Gateway) existing() provider.TunnelID {
-	t := g.result.Settings.Spec.Tunnel
-	if t == nil || t.Existing == nil {
-		return ""
-	}
-	return provider.TunnelID(t.Existing.ID)
-}
-
-// givenName is the tunnel's name that the settings give, or "".
-func (g *Gateway) givenName() string {
-	t := g.result.Settings.Spec.Tunnel
-	if t == nil {
-		return ""
-	}
-	return ptr.Deref(t.Name, "")
-}
-
 // read reads the Gateway's tunnel: the one of its record, or else the one that
 // the settings name.
 func (g *Gateway) read(ctx context.Context, open OpenAccount) (*held, error) {
-	existing, name := g.existing(), g.givenName()
+	existing, name := g.result.Settings.ExistingTunnel(), g.result.Settings.TunnelName()
 	if g.record.Tunnel == "" && existing == "" && name == "" {
 		return &held{missing: fmt.Sprintf("new tunnel: the Gateway has no record of one (annotation %s)", state.RecordAnnotation)}, nil
 	}
@@ -203,7 +184,7 @@ func (g *Gateway) read(ctx context.Context, open OpenAccount) (*held, error) {
 // readRecorded reads the tunnel of the record, unless the controller would
 // refuse to go on with it.
 func (g *Gateway) readRecorded(ctx context.Context, p provider.Provider, account string) (*held, error) {
-	id, existing := g.record.Tunnel, g.existing()
+	id, existing := g.record.Tunnel, g.result.Settings.ExistingTunnel()
 	adopted := g.record.Origin == state.OriginAdopted
 	switch {
 	case g.record.Account != account:

@@ -50,7 +50,7 @@ var _ = Describe("the documentation", func() {
 		}
 		applied := 0
 		for source, text := range whole {
-			for _, object := range manifestsIn(text) {
+			for _, object := range manifestsIn(text, source) {
 				if w.dryRun(ctx, object, source) {
 					applied++
 				}
@@ -75,12 +75,16 @@ func texts(folder, extension string) map[string]string {
 	return files
 }
 
-// manifestsIn returns the objects of a text. Settings of Helm are none.
-func manifestsIn(text string) []*unstructured.Unstructured {
+// manifestsIn returns the objects of a text. What has neither a kind nor a
+// version is none: settings of Helm, or a workflow.
+func manifestsIn(text, source string) []*unstructured.Unstructured {
+	GinkgoHelper()
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err == nil && object.GetKind() != "" && object.GetAPIVersion() != "" {
+		Expect(yaml.Unmarshal([]byte(document), &object.Object)).To(Succeed(), source)
+		Expect(object.GetKind() == "").To(Equal(object.GetAPIVersion() == ""), "%s: half an object:\n%s", source, document)
+		if object.GetKind() != "" {
 			objects = append(objects, object)
 		}
 	}
