@@ -83,10 +83,12 @@ func manifestsIn(text, source string) []*unstructured.Unstructured {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(document), &object.Object)).To(Succeed(), source)
-		Expect(object.GetKind() == "").To(Equal(object.GetAPIVersion() == ""), "%s: half an object:\n%s", source, document)
-		if object.GetKind() != "" {
-			objects = append(objects, object)
+		if object.GetKind() == "" && object.GetAPIVersion() == "" {
+			continue
 		}
+		Expect(object.GetKind()).NotTo(BeEmpty(), "%s: half an object:\n%s", source, document)
+		Expect(object.GetAPIVersion()).NotTo(BeEmpty(), "%s: half an object:\n%s", source, document)
+		objects = append(objects, object)
 	}
 	return objects
 }
