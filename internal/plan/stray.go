@@ -83,9 +83,11 @@ func refersTo(object client.Object) (string, []gateway.Owner) {
 const noController = ""
 
 // Stray says which objects nobody speaks about because their parents do not
-// exist, in one sentence; empty when there are none.
+// exist, in one sentence; empty when there are none. A cluster may well hold some
+// that are none of the reader's business, so of one that has Gateways of ours
+// nothing is said.
 func (p *Plan) Stray() string {
-	if len(p.strays.parents) == 0 {
+	if len(p.strays.parents) == 0 || !p.strays.alone && len(p.Gateways) > 0 {
 		return ""
 	}
 	var counts []string

@@ -19,7 +19,7 @@ import (
 // is taken off.
 const hold = "example.com/hold"
 
-var _ = Describe("the end of connectors", func() {
+var _ = Describe("the end of connectors", lifecycle, func() {
 	DescribeTable("comes before that of the tunnel, and nothing is left", func(ctx SpecContext, c *v1alpha1.Connector) {
 		w := newWorld()
 		w.start()

@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-var _ = Describe("somebody else", func() {
+var _ = Describe("somebody else", lifecycle, func() {
 	It("is put right with an event that names the difference, and not fought with", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--drift-interval=10s")
@@ -79,7 +79,7 @@ var _ = Describe("somebody else", func() {
 	})
 })
 
-var _ = Describe("letting go", func() {
+var _ = Describe("letting go", lifecycle, func() {
 	It("leaves tunnel and document when it shall retain them", func() {
 		w := newWorld()
 		w.start()

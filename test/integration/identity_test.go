@@ -17,7 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-var _ = Describe("whose a tunnel is", func() {
+var _ = Describe("whose a tunnel is", lifecycle, func() {
 	It("finds the tunnel again after the cluster was built anew", func(ctx SpecContext) {
 		w := newWorld()
 		id := w.foreignTunnel("shared") // of the Gateway's name

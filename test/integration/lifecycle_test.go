@@ -18,7 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a tunnel's life", func() {
+var _ = Describe("a tunnel's life", lifecycle, func() {
 	It("writes nothing after a restart when nothing changed", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a Gateway that comes back", func() {
+var _ = Describe("a Gateway that comes back", lifecycle, func() {
 	It("gets one new tunnel each time, with all that still hangs on it", func() {
 		undisturbed()
 		l := newLife()

@@ -34,13 +34,17 @@ const (
 // much else at the same time.
 const soonEnough = 4 * time.Second
 
-// slow is the label of specs that mostly wait.
-var slow = Label("slow")
+var (
+	// slow is the label of specs that mostly wait.
+	slow = Label("slow")
+	// lifecycle is that of specs about how tunnels and connectors come and go.
+	lifecycle = Label("lifecycle")
+)
 
 // parts are label filters: each part of the suite is a process of its own, with
 // a control plane of its own, since most specs wait most of the time. What is
-// counted in one is not disturbed by the other.
-var parts = []string{"slow", "!slow"}
+// counted in one is not disturbed by the others.
+var parts = []string{"slow", "lifecycle && !slow", "!lifecycle && !slow"}
 
 var (
 	kube       client.WithWatch

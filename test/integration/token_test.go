@@ -16,7 +16,7 @@ import (
 
 const tokens = "/accounts/*/cfd_tunnel/*/token"
 
-var _ = Describe("tokens", func() {
+var _ = Describe("tokens", lifecycle, func() {
 	It("keeps the tunnel's token in a Secret of the Gateway", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--inventory-interval=10s")
