@@ -76,12 +76,15 @@ func webService(namespace string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
+// narrowRole is the name of the second release's Roles outside its namespace.
+const narrowRole = "narrow.narrow"
+
 // keptRole returns an error unless Role and RoleBinding of the second release
 // are there, and kept or not, as wanted.
 func (w *world) keptRole(t *testing.T, namespace string, wanted bool) error {
 	for _, object := range []client.Object{
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "narrow"}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "narrow"}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: narrowRole}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: narrowRole}},
 	} {
 		if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
@@ -105,7 +108,7 @@ func (w *world) losesNamespace(t *testing.T, r *running) *running {
 		t.Fatal(err)
 	}
 	eventually(t, "the namespace to wait for the Gateway only", func() error {
-		if get(t, w, lost).DeletionTimestamp == nil || get(t, w, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "narrow-b", Name: "narrow"}}).DeletionTimestamp == nil {
+		if get(t, w, lost).DeletionTimestamp == nil || get(t, w, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "narrow-b", Name: narrowRole}}).DeletionTimestamp == nil {
 			return errors.New("it is not being deleted")
 		}
 		return w.isGone(t, webService("narrow-b"))
