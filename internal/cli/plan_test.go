@@ -56,21 +56,7 @@ func wantStdout(t *testing.T, stdin string, arguments ...string) string {
 func TestPlanGolden(t *testing.T) {
 	for file, format := range map[string]string{"samples.golden.json": "json", "samples.golden.txt": "table"} {
 		t.Run(format, func(t *testing.T) {
-			path := filepath.Join("testdata", file)
-			got := wantStdout(t, "", "plan", "-f", samples, "-o", format)
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v; go test ./internal/cli -update writes it", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s differs (-want +got); go test ./internal/cli -update rewrites it:\n%s", path, diff)
-			}
+			wantGolden(t, filepath.Join("testdata", file), wantStdout(t, "", "plan", "-f", samples, "-o", format))
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -167,10 +168,8 @@ func (g *Gateway) trail(found *gateway.Trail) Trail {
 }
 
 func messageOf(l *gateway.Listener) string {
-	for _, problem := range []*gateway.Problem{l.Rejected, l.Unresolved} {
-		if problem != nil {
-			return problem.Message
-		}
+	if p := cmp.Or(l.Rejected, l.Unresolved); p != nil {
+		return p.Message
 	}
 	return ""
 }
