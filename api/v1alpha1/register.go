@@ -26,7 +26,7 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &TunnelConfiguration{}, &TunnelConfigurationList{})
+	scheme.AddKnownTypes(GroupVersion, &TunnelConfiguration{}, &TunnelConfigurationList{}, &Tunnel{}, &TunnelList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

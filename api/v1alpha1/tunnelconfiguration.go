@@ -67,7 +67,7 @@ type TunnelConfigurationSpec struct {
 	// at both levels.
 	//
 	// +optional
-	Tunnel *Tunnel `json:"tunnel,omitempty"`
+	Tunnel *TunnelSettings `json:"tunnel,omitempty"`
 
 	// Connector says how cloudflared is run. Counts at both levels, but for
 	// image.
@@ -154,10 +154,10 @@ type SecretKeyReference struct {
 // DefaultSecretKey is what an unset [SecretKeyReference.Key] means.
 const DefaultSecretKey = "token"
 
-// Tunnel says which tunnel serves a Gateway.
+// TunnelSettings say which tunnel serves a Gateway.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.name) && has(self.existing))",message="tunnel has both name and existing: set name for a tunnel that the controller makes, or existing for one made elsewhere, not both"
-type Tunnel struct {
+type TunnelSettings struct {
 	// Name is the name of the tunnel that the controller makes, as the Cloudflare
 	// dashboard shows it: 1 to 96 characters. Default: <cluster ID>-<namespace of
 	// the Gateway>-<name of the Gateway>, shortened with a hash where it is too

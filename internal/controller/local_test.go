@@ -30,7 +30,7 @@ func (l *life) localTunnel(name string) provider.TunnelID {
 }
 
 // ask makes the settings ask for a tunnel.
-func (l *life) ask(tunnel v1alpha1.Tunnel) { l.settings.Spec.Tunnel = &tunnel }
+func (l *life) ask(tunnel v1alpha1.TunnelSettings) { l.settings.Spec.Tunnel = &tunnel }
 
 // untouched fails the test when the tunnel was written, given away or deleted.
 func (l *life) untouched(id provider.TunnelID) {
@@ -55,12 +55,12 @@ var waysToALocalTunnel = map[string]struct {
 }{
 	"named in existing": {func(l *life) provider.TunnelID {
 		id := l.localTunnel("elsewhere")
-		l.ask(v1alpha1.Tunnel{Existing: &v1alpha1.ExistingTunnel{ID: string(id)}})
+		l.ask(v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: string(id)}})
 		return id
 	}, "name another one in tunnel.existing.id"},
 	"named in existing, to be deleted with the Gateway": {func(l *life) provider.TunnelID {
 		id := l.localTunnel("elsewhere")
-		l.ask(v1alpha1.Tunnel{
+		l.ask(v1alpha1.TunnelSettings{
 			Existing: &v1alpha1.ExistingTunnel{ID: string(id)}, DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyDelete),
 		})
 		return id
@@ -69,12 +69,12 @@ var waysToALocalTunnel = map[string]struct {
 		return l.localTunnel("west-platform-shared")
 	}, "rename it"},
 	"of a given name": {func(l *life) provider.TunnelID {
-		l.ask(v1alpha1.Tunnel{Name: ptr.To("mine")})
+		l.ask(v1alpha1.TunnelSettings{Name: ptr.To("mine")})
 		return l.localTunnel("mine")
 	}, "rename it"},
 	"named in a record": {func(l *life) provider.TunnelID {
 		id := l.localTunnel("elsewhere")
-		l.ask(v1alpha1.Tunnel{
+		l.ask(v1alpha1.TunnelSettings{
 			Existing: &v1alpha1.ExistingTunnel{ID: string(id)}, DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyDelete),
 		})
 		record := state.Record{

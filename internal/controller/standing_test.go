@@ -63,7 +63,7 @@ func TestConnectorsWanted(t *testing.T) {
 			}
 			o.cloud.SetDocument(made.ID, wants("theirs.example.com"))
 			o.set(func(s *v1alpha1.TunnelConfigurationSpec) {
-				s.Tunnel = &v1alpha1.Tunnel{Existing: &v1alpha1.ExistingTunnel{ID: string(made.ID)}}
+				s.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: string(made.ID)}}
 			})
 		}, 0},
 		"paused without its Deployment": {func(o *observed) {

@@ -50,8 +50,8 @@ func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunnel
 	}
 }
 
-func mergeTunnels(first, second *v1alpha1.Tunnel) v1alpha1.Tunnel {
-	merged := v1alpha1.Tunnel{
+func mergeTunnels(first, second *v1alpha1.TunnelSettings) v1alpha1.TunnelSettings {
+	merged := v1alpha1.TunnelSettings{
 		Name:           cmp.Or(first.Name, second.Name),
 		Existing:       cmp.Or(first.Existing, second.Existing),
 		DeletionPolicy: cmp.Or(first.DeletionPolicy, second.DeletionPolicy),

@@ -264,14 +264,14 @@ func TestMerge(t *testing.T) {
 			connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}}),
 		},
 		"a name takes an existing tunnel away": {
-			spec{Tunnel: &v1alpha1.Tunnel{Name: new("a")}},
-			spec{Tunnel: &v1alpha1.Tunnel{Existing: &v1alpha1.ExistingTunnel{ID: "b"}, DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
-			spec{Tunnel: &v1alpha1.Tunnel{Name: new("a"), DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
+			spec{Tunnel: &v1alpha1.TunnelSettings{Name: new("a")}},
+			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "b"}, DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
+			spec{Tunnel: &v1alpha1.TunnelSettings{Name: new("a"), DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
 		},
 		"an existing tunnel takes a name away": {
-			spec{Tunnel: &v1alpha1.Tunnel{Existing: &v1alpha1.ExistingTunnel{ID: "b"}}},
-			spec{Tunnel: &v1alpha1.Tunnel{Name: new("a")}},
-			spec{Tunnel: &v1alpha1.Tunnel{Existing: &v1alpha1.ExistingTunnel{ID: "b"}}},
+			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "b"}}},
+			spec{Tunnel: &v1alpha1.TunnelSettings{Name: new("a")}},
+			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "b"}}},
 		},
 		"matching the SNI takes HTTP/2 away": {
 			origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true)}), origin(v1alpha1.OriginRequest{HTTP2Origin: new(true)}),

@@ -85,7 +85,7 @@ func TestInvalidSettings(t *testing.T) {
 		spec  specOf
 		field string // "" when it is valid
 	}{
-		"a tunnel of two kinds":     {specOf{Tunnel: &v1alpha1.Tunnel{Name: new("a"), Existing: &v1alpha1.ExistingTunnel{ID: "b"}}}, "spec.tunnel "},
+		"a tunnel of two kinds":     {specOf{Tunnel: &v1alpha1.TunnelSettings{Name: new("a"), Existing: &v1alpha1.ExistingTunnel{ID: "b"}}}, "spec.tunnel "},
 		"a number that is scaled":   {connector(v1alpha1.Connector{Replicas: new(int32(2)), Autoscaling: &v1alpha1.Autoscaling{}}), "spec.connector "},
 		"more at least than most":   {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: new(int32(2))}}), "autoscaling"},
 		"more than a tunnel takes":  {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(26))}}), "autoscaling"},

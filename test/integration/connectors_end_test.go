@@ -54,7 +54,7 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 		g := w.gateway("shared", "a.example.com")
 		referToOwn(g)
 		settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{
-			Tunnel: &v1alpha1.Tunnel{DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyRetain)},
+			Tunnel: &v1alpha1.TunnelSettings{DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyRetain)},
 		})
 		w.create(settings, w.service("web"), g, w.route("web", "web", toGateway("shared")))
 		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))

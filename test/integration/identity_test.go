@@ -119,7 +119,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 	})
 
 	DescribeTable("leaves a locally managed tunnel alone, and says what to do",
-		func(ctx SpecContext, choose func(id string) *v1alpha1.Tunnel, says string) {
+		func(ctx SpecContext, choose func(id string) *v1alpha1.TunnelSettings, says string) {
 			w := newWorld()
 			w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"local"}`, w.tunnelName("shared")))
 			id := w.tunnel("shared")
@@ -150,12 +150,12 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 			Eventually(programmed(again)).Should(Equal("True Programmed"))
 			Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
 		},
-		Entry("that the settings name", func(id string) *v1alpha1.Tunnel {
-			return &v1alpha1.Tunnel{
+		Entry("that the settings name", func(id string) *v1alpha1.TunnelSettings {
+			return &v1alpha1.TunnelSettings{
 				Existing: &v1alpha1.ExistingTunnel{ID: id}, DeletionPolicy: pointer(v1alpha1.DeletionPolicyDelete),
 			}
 		}, "name another one in tunnel.existing.id"),
-		Entry("that has the Gateway's name", func(string) *v1alpha1.Tunnel { return nil }, "rename it at Cloudflare"),
+		Entry("that has the Gateway's name", func(string) *v1alpha1.TunnelSettings { return nil }, "rename it at Cloudflare"),
 	)
 
 	It("makes a new tunnel when somebody deleted it, and says so", func(ctx SpecContext) {

@@ -279,7 +279,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		w.edge.SetDocument(id, foreign)
 		w.start()
 		settings := &v1alpha1.TunnelConfiguration{ObjectMeta: w.meta("own"), Spec: v1alpha1.TunnelConfigurationSpec{
-			Tunnel: &v1alpha1.Tunnel{Existing: &v1alpha1.ExistingTunnel{ID: id}},
+			Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id}},
 		}}
 		g := w.gateway("shared", "a.example.com")
 		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{

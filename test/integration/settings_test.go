@@ -167,7 +167,7 @@ var _ = Describe("settings", func() {
 		Entry("replicas and autoscaling", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
 			Replicas: ptr.To[int32](2), Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](3)},
 		}}, "connector has both replicas and autoscaling: set replicas for a fixed number, or autoscaling, not both"),
-		Entry("a name and an existing tunnel", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.Tunnel{
+		Entry("a name and an existing tunnel", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{
 			Name: ptr.To("mine"), Existing: &v1alpha1.ExistingTunnel{ID: "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415"},
 		}}, "tunnel has both name and existing: set name for a tunnel that the controller makes, or existing for one made elsewhere, not both"),
 		Entry("access without a team", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{

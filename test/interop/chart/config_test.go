@@ -174,27 +174,32 @@ func byID(t *testing.T, all []object) map[string]object {
 	return ids
 }
 
-// The chart cannot reach out of its folder, so it has a copy.
-func TestChartHasTheCRD(t *testing.T) {
-	const file = "tunnelgateway.dev_tunnelconfigurations.yaml"
-	want, err := os.ReadFile(filepath.Join(configDir, "crd", file))
-	if err != nil {
-		t.Fatal(err)
+// The chart cannot reach out of its folder, so it has copies.
+func TestChartHasTheCRDs(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(configDir, "crd", "tunnelgateway.dev_*.yaml"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%d CustomResourceDefinitions in config/crd, want 2 (%v)", len(files), err)
 	}
-	got, err := os.ReadFile(filepath.Join(chartDir, "files", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Error("the chart's copy of the CRD is not that of config/crd; make generate copies it")
-	}
-	var source object
-	if err := yaml.Unmarshal(want, &source); err != nil {
-		t.Fatal(err)
-	}
-	rendered := byID(t, defaults(t))[source.id()]
-	if diff := cmp.Diff(source, rendered); diff != "" {
-		t.Errorf("the chart renders another CRD (-config +chart):\n%s", diff)
+	rendered := byID(t, defaults(t))
+	for _, path := range files {
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(chartDir, "files", filepath.Base(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(want, got) {
+			t.Errorf("the chart's copy of %s differs from config/crd; make generate copies it", filepath.Base(path))
+		}
+		var source object
+		if err := yaml.Unmarshal(want, &source); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(source, rendered[source.id()]); diff != "" {
+			t.Errorf("the chart renders another CRD than %s (-config +chart):\n%s", filepath.Base(path), diff)
+		}
 	}
 }
 
