@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -50,6 +52,9 @@ type Request struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
 	// Code is the status of the answer.
 	Code int32
+	// Terminating is whether the request was refused because its namespace is
+	// being deleted: nobody may create objects there, whatever their permissions.
+	Terminating bool
 	// Answer is the kind of object that a list of Secrets was answered with; of
 	// other requests it is not known.
 	Answer string
@@ -99,6 +104,7 @@ func requestOf(e *auditv1.Event) Request {
 	}
 	if e.ResponseStatus != nil {
 		r.Code = e.ResponseStatus.Code
+		r.Terminating = isTerminating(e.ResponseStatus)
 	}
 	if e.ResponseObject != nil {
 		var answer metav1.TypeMeta
@@ -106,4 +112,10 @@ func requestOf(e *auditv1.Event) Request {
 		r.Answer = answer.Kind
 	}
 	return r
+}
+
+func isTerminating(status *metav1.Status) bool {
+	return status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == corev1.NamespaceTerminatingCause
+	})
 }

@@ -42,13 +42,6 @@ func newLife() *life {
 	return l
 }
 
-// hostRoute returns a route of the Gateway for a hostname of its own.
-func (l *life) hostRoute(name string) *gatewayv1.HTTPRoute {
-	route := l.route(name, "web", toGateway("shared"))
-	route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(name + ".example.com")}
-	return route
-}
-
 // addGateway makes the Gateway, anew if there was one.
 func (l *life) addGateway() {
 	GinkgoHelper()

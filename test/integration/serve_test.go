@@ -147,9 +147,16 @@ var _ = Describe("serving", func() {
 // must not have written meanwhile is for the caller to compare.
 func (w *world) settle(ctx context.Context) {
 	GinkgoHelper()
+	still(func() string { return w.versions(ctx) })
+}
+
+// still waits until the text that the function returns has stayed the same for
+// two seconds.
+func still(text func() string) {
+	GinkgoHelper()
 	last, since := "", time.Now()
 	Eventually(func() time.Duration {
-		if now := w.versions(ctx); now != last {
+		if now := text(); now != last {
 			last, since = now, time.Now()
 		}
 		return time.Since(since)

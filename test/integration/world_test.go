@@ -154,10 +154,14 @@ func toSet(name string) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: gatewayv1.ObjectName(name)}
 }
 
-// tunnelName returns the name of the Gateway's tunnel; the cluster ID is that
-// of the namespace.
-func (w *world) tunnelName(gateway string) string {
-	return w.namespace + "-" + w.namespace + "-" + gateway
+// tunnelName returns the name of the tunnel of a Gateway in the world's
+// namespace.
+func (w *world) tunnelName(gateway string) string { return w.tunnelNameIn(w.namespace, gateway) }
+
+// tunnelNameIn returns the name of the tunnel of a Gateway in any namespace. The
+// cluster ID is the name of the world's namespace.
+func (w *world) tunnelNameIn(namespace, gateway string) string {
+	return w.namespace + "-" + namespace + "-" + gateway
 }
 
 // tunnel returns the id of the Gateway's live tunnel, or "".

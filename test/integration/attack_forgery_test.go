@@ -1,0 +1,325 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// pausedAnnotation pauses a Gateway when its value is "true".
+const pausedAnnotation = "tunnelgateway.dev/paused"
+
+// The settings of an attacker's Gateway.
+const (
+	validSettings   = "valid"
+	invalidSettings = "invalid"
+	pausedSettings  = "paused"
+)
+
+// forgery is one attack: the annotation in which the controller keeps what it
+// owns, forged on the attacker's Gateway, names the tunnel of a victim's.
+type forgery struct {
+	index int
+	// origin is where the tunnel comes from, as the forged record says.
+	origin string
+	// other: the victim's tunnel is in another account than the attacker's
+	// GatewayClass uses.
+	other    bool
+	settings string
+	// deleted: the attacker deletes the Gateway afterwards.
+	deleted bool
+	// down: the attack happens before a start of the controller.
+	down bool
+
+	victim, attacker *gatewayv1.Gateway
+	// before is what the simulator stored for the victim's tunnel before the
+	// attack.
+	before stored
+}
+
+// allForgeries returns every combination.
+func allForgeries() []*forgery {
+	var all []*forgery
+	for _, origin := range []string{"created", "adopted"} {
+		for _, other := range []bool{false, true} {
+			for _, settings := range []string{validSettings, invalidSettings, pausedSettings} {
+				for _, deleted := range []bool{false, true} {
+					for _, down := range []bool{false, true} {
+						all = append(all, &forgery{
+							index: len(all), origin: origin, other: other, settings: settings, deleted: deleted, down: down,
+						})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// String describes the attack.
+func (f *forgery) String() string {
+	account, fate, moment := "own account", "kept", "while the controller runs"
+	if f.other {
+		account = "other account"
+	}
+	if f.deleted {
+		fate = "deleted"
+	}
+	if f.down {
+		moment = "before it starts again"
+	}
+	return strings.Join([]string{f.origin, account, f.settings, fate, moment}, ", ")
+}
+
+// lane is what the attacks have in common that share their GatewayClasses. Each
+// class has an API token of its own, because the controller limits the requests
+// of a token.
+func (f *forgery) lane() string {
+	if f.other {
+		return "other-" + f.settings
+	}
+	return "own-" + f.settings
+}
+
+func (f *forgery) hostname() string { return fmt.Sprintf("victim-%02d.example.com", f.index) }
+
+// record is the forged record. It claims everything that can help the attacker:
+// the name of the victim's tunnel, its deletion, and permission to replace its
+// configuration.
+func (f *forgery) record(w *world) string {
+	return fmt.Sprintf(`{"controller":%q,"account":%q,"tunnel":%q,"name":%q,"origin":%q,"policy":"Delete","takenOver":true}`,
+		w.controller, w.victimAccount(f), f.before.tunnel, w.tunnelName(f.victim.Name), f.origin)
+}
+
+// victimAccount is the account of the victim's tunnel.
+func (w *world) victimAccount(f *forgery) string { return f.lane() }
+
+// attackerAccount is the account of the attacker's GatewayClass.
+func (w *world) attackerAccount(f *forgery) string {
+	if f.other {
+		return "attackers-of-" + f.lane()
+	}
+	return w.victimAccount(f)
+}
+
+func (w *world) victimClass(f *forgery) string   { return w.namespace + "-victims-" + f.lane() }
+func (w *world) attackerClass(f *forgery) string { return w.namespace + "-attackers-" + f.lane() }
+
+// siege is a world in which attackers, in a namespace of their own, attack
+// victims in the world's namespace.
+type siege struct {
+	*world
+	forgeries []*forgery
+	attackers string // namespace
+}
+
+// newSiege creates the classes, and the attackers' Gateways with a class that
+// does not exist yet. They are older than the victims' Gateways, and their
+// namespace sorts before the victims' where both are created in the same second:
+// of two Gateways that claim a tunnel the older one wins.
+func newSiege(forgeries []*forgery) *siege {
+	GinkgoHelper()
+	s := &siege{world: newWorld(), forgeries: forgeries}
+	s.attackers = s.namespace + "-attackers"
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.attackers}})
+	lanes := map[string]bool{}
+	for _, f := range forgeries {
+		f.attacker = s.gateway(fmt.Sprintf("attacker-%02d", f.index), fmt.Sprintf("attacker-%02d.example.com", f.index))
+		f.attacker.Namespace, f.attacker.Spec.GatewayClassName = s.attackers, "none-yet"
+		s.create(f.attacker)
+		if !lanes[f.lane()] {
+			lanes[f.lane()] = true
+			s.createAccountClass(s.victimClass(f), s.victimAccount(f))
+			s.createAccountClass(s.attackerClass(f), s.attackerAccount(f))
+		}
+	}
+	return s
+}
+
+// createAccountClass creates a GatewayClass of the world's controller that uses
+// the account, with an API token of its own and without connectors.
+func (w *world) createAccountClass(name, account string) {
+	GinkgoHelper()
+	w.create(
+		&corev1.Secret{ObjectMeta: w.meta(name), Data: map[string][]byte{"token": []byte(name)}},
+		w.settings(name, v1alpha1.TunnelConfigurationSpec{
+			Account:   &v1alpha1.Account{AccountID: &account, APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: name}},
+			Connector: &v1alpha1.Connector{Enabled: ptr.To(false)},
+		}),
+		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: gatewayv1.GatewayClassSpec{
+			ControllerName: gatewayv1.GatewayController(w.controller),
+			ParametersRef: &gatewayv1.ParametersReference{
+				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: name, Namespace: ptr.To(gatewayv1.Namespace(w.namespace)),
+			},
+		}},
+	)
+}
+
+// serveVictims creates the victims' Gateways and waits until they are served.
+func (s *siege) serveVictims(ctx context.Context) {
+	GinkgoHelper()
+	s.create(s.service("web"))
+	for _, f := range s.forgeries {
+		f.victim = s.gateway(fmt.Sprintf("victim-%02d", f.index), f.hostname())
+		f.victim.Spec.GatewayClassName = gatewayv1.ObjectName(s.victimClass(f))
+		s.create(f.victim, s.route(f.victim.Name, "web", toGateway(f.victim.Name)))
+	}
+	for _, f := range s.forgeries {
+		Eventually(s.get).WithArguments(f.victim.Name, f.hostname(), "/").Should(Equal("web"))
+		Eventually(programmed(f.victim)).Should(Equal("True Programmed"))
+	}
+	s.quiet(ctx)
+	for _, f := range s.forgeries {
+		f.before = s.stored(s.tunnel(f.victim.Name))
+	}
+}
+
+// attack carries out the attacks and waits until the controller has reacted.
+func (s *siege) attack(ctx context.Context, forgeries []*forgery) {
+	GinkgoHelper()
+	s.forge(forgeries)
+	s.reacted(forgeries)
+	s.deleteForged(forgeries)
+	s.reacted(forgeries)
+	s.quiet(ctx)
+}
+
+// attackWhileDown carries out the attacks while the controller is down, starts
+// it, and waits until it has reacted.
+func (s *siege) attackWhileDown(ctx context.Context, forgeries []*forgery) {
+	GinkgoHelper()
+	s.stop()
+	s.forge(forgeries)
+	s.deleteForged(forgeries)
+	s.edge.ResetRequests()
+	s.start()
+	s.reacted(forgeries)
+	// The controller knows the victims' accounts when it has read their tunnels,
+	// perhaps only after it first looked at the attackers' Gateways.
+	Eventually(s.edge.Count).WithArguments("GET", configurations).Should(BeNumerically(">=", len(s.forgeries)))
+	for _, f := range forgeries {
+		s.edit(f.attacker, func(g *gatewayv1.Gateway) { metav1.SetMetaDataAnnotation(&g.ObjectMeta, "example.com/look", "again") })
+	}
+	s.quiet(ctx)
+}
+
+// forge plants the forged records.
+func (s *siege) forge(forgeries []*forgery) {
+	GinkgoHelper()
+	for _, f := range forgeries {
+		s.createAttackerSettings(f)
+		s.edit(f.attacker, func(g *gatewayv1.Gateway) {
+			g.Annotations = map[string]string{
+				"tunnelgateway.dev/tunnel": f.record(s.world), "tunnelgateway.dev/takeover": "true", "tunnelgateway.dev/deletion-policy": "Delete",
+			}
+			if f.settings == pausedSettings {
+				g.Annotations[pausedAnnotation] = "true"
+			}
+			controllerutil.AddFinalizer(g, "tunnelgateway.dev/tunnel")
+			g.Spec.GatewayClassName = gatewayv1.ObjectName(s.attackerClass(f))
+			g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
+				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: f.attacker.Name,
+			}}
+		})
+	}
+}
+
+// createAttackerSettings creates the TunnelConfiguration of the attacker's
+// Gateway, unless the Gateway shall refer to a missing one. Where the forged
+// record says that the tunnel was adopted, the settings say so too.
+func (s *siege) createAttackerSettings(f *forgery) {
+	GinkgoHelper()
+	if f.settings == invalidSettings {
+		return
+	}
+	settings := s.settings(f.attacker.Name, v1alpha1.TunnelConfigurationSpec{})
+	settings.Namespace = s.attackers
+	if f.origin == "adopted" {
+		settings.Spec.Tunnel = &v1alpha1.Tunnel{
+			Existing: &v1alpha1.ExistingTunnel{ID: f.before.tunnel}, DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyDelete),
+		}
+	}
+	s.create(settings)
+}
+
+// deleteForged deletes the Gateways of the attacks that end so. A paused Gateway
+// is deleted before its pause ends.
+func (s *siege) deleteForged(forgeries []*forgery) {
+	GinkgoHelper()
+	for _, f := range forgeries {
+		if !f.deleted {
+			continue
+		}
+		s.delete(f.attacker)
+		s.edit(f.attacker, func(g *gatewayv1.Gateway) { delete(g.Annotations, pausedAnnotation) })
+	}
+}
+
+// edit changes the Gateway, unless it is gone.
+func (s *siege) edit(g *gatewayv1.Gateway, how func(*gatewayv1.Gateway)) {
+	GinkgoHelper()
+	Eventually(func() error { return client.IgnoreNotFound(changeAs(kube, g, how)) }).Should(Succeed())
+}
+
+// reacted waits until the status of every attacker's Gateway is about its
+// current generation, which a deletion increments too, or the Gateway is gone.
+func (s *siege) reacted(forgeries []*forgery) {
+	GinkgoHelper()
+	for _, f := range forgeries {
+		Eventually(func(g Gomega) {
+			if s.isGone(f.attacker) {
+				return
+			}
+			conditions := current(f.attacker.Status.Conditions, f.attacker, "Accepted", "Programmed")
+			g.Expect(conditions).To(HaveEach(Or(Equal("True"), HavePrefix("False"))))
+		}).Should(Succeed(), f.String())
+	}
+}
+
+// quiet waits until the controller has neither written the status of a Gateway
+// nor called the API of Cloudflare for two seconds.
+func (s *siege) quiet(ctx context.Context) {
+	GinkgoHelper()
+	victims, attackers := s.world, *s.world
+	attackers.namespace = s.attackers
+	still(func() string {
+		return fmt.Sprint(victims.versions(ctx), attackers.versions(ctx), s.edge.Count("", ""))
+	})
+}
+
+// damage returns what the attack did to its victim.
+func (s *siege) damage(f *forgery) []string {
+	GinkgoHelper()
+	var damage []string
+	if !s.isLive(f.before.tunnel) {
+		damage = append(damage, "the tunnel was deleted")
+	}
+	if now := s.stored(f.before.tunnel); now != f.before {
+		damage = append(damage, fmt.Sprintf("version %d of the configuration was replaced by version %d: %s", f.before.version, now.version, now.configuration))
+	}
+	if answer := s.getFrom(f.before.tunnel, f.hostname(), "/"); answer != "web" {
+		damage = append(damage, fmt.Sprintf("%s answers %q", f.hostname(), answer))
+	}
+	var secrets corev1.SecretList
+	Expect(kube.List(context.Background(), &secrets, client.InNamespace(s.attackers))).To(Succeed())
+	for _, secret := range secrets.Items {
+		for key, value := range secret.Data {
+			if _, tunnel, err := provider.Token(value).Credentials(); err == nil && string(tunnel) == f.before.tunnel {
+				damage = append(damage, fmt.Sprintf("Secret %s/%s has the tunnel's token, under the key %s", secret.Namespace, secret.Name, key))
+			}
+		}
+	}
+	return damage
+}

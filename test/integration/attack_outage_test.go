@@ -1,0 +1,79 @@
+package integration
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// waitsForCloudflare is why Gateways and namespaces cannot be deleted while
+// Cloudflare is down.
+const waitsForCloudflare = "the finalizer on a Gateway stays until its tunnel is deleted at Cloudflare"
+
+var _ = Describe("a deletion while Cloudflare is down", lifecycle, func() {
+	It("of a Gateway is completed at once", func() {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
+		tunnel := w.served(g).tunnel
+		w.edge.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+		w.delete(g)
+		expectedToFail(waitsForCloudflare, func() {
+			Eventually(w.isGone, soonEnough).WithArguments(g).Should(BeTrue())
+		})
+
+		By("deleting the tunnel when Cloudflare is back")
+		Expect(w.isLive(tunnel)).To(BeTrue())
+		w.edge.ClearFaults()
+		Eventually(w.isLive).WithArguments(tunnel).Should(BeFalse())
+		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
+	})
+
+	It("of a Gateway's namespace is completed in seconds", func(ctx SpecContext) {
+		w := newWorld()
+		w.start()
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-team"}}
+		g, service := w.gateway("shared", "a.example.com"), w.service("web")
+		route := w.route("web", "web", toGateway("shared"))
+		g.Namespace, service.Namespace, route.Namespace = namespace.Name, namespace.Name, namespace.Name
+		w.create(namespace, g, service, route)
+		tunnel := w.served(g).tunnel
+		w.edge.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+		w.delete(namespace)
+		expectedToFail(waitsForCloudflare, func() {
+			// The namespace controller takes five seconds.
+			Eventually(namespaceIsGone, 20*time.Second).WithArguments(ctx, namespace).Should(BeTrue())
+		})
+
+		By("deleting the tunnel when Cloudflare is back")
+		Expect(w.isLive(tunnel)).To(BeTrue())
+		w.edge.ClearFaults()
+		Eventually(w.isLive).WithArguments(tunnel).Should(BeFalse())
+		Eventually(w.isGone, time.Minute).WithArguments(namespace).Should(BeTrue())
+	})
+})
+
+// namespaceIsGone reports whether the namespace is gone, and stops the wait when
+// a finalizer of the controller keeps it.
+func namespaceIsGone(ctx context.Context, namespace *corev1.Namespace) (bool, error) {
+	err := kube.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	for _, c := range namespace.Status.Conditions {
+		if c.Type == corev1.NamespaceFinalizersRemaining && c.Status == corev1.ConditionTrue && strings.Contains(c.Message, "tunnelgateway.dev/") {
+			return false, StopTrying(c.Message)
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,222 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// apiProxy forwards a controller's requests to the API server, and can answer
+// some of them in its place.
+type apiProxy struct {
+	server     *httptest.Server
+	kubeconfig string // path
+
+	mu    sync.Mutex
+	fault *apiFault // nil forwards everything
+	reads int       // requests to read Gateways that the fault has answered
+}
+
+// apiFault is how the proxy answers in the place of the API server.
+type apiFault struct {
+	// concerns reports whether the fault answers requests for the path.
+	concerns func(path string) bool
+	answer   http.HandlerFunc
+	// hidden removes Gateways from discovery.
+	hidden bool
+}
+
+// newAPIProxy starts a proxy, and writes a kubeconfig with which the controller
+// has its usual identity and connects to the proxy.
+func newAPIProxy() *apiProxy {
+	GinkgoHelper()
+	direct, err := clientcmd.BuildConfigFromFlags("", identity)
+	Expect(err).NotTo(HaveOccurred())
+	target, err := url.Parse(direct.Host)
+	Expect(err).NotTo(HaveOccurred())
+	// The requests carry the identity themselves.
+	transport, err := rest.TransportFor(&rest.Config{Host: direct.Host, TLSClientConfig: rest.TLSClientConfig{CAData: direct.CAData}})
+	Expect(err).NotTo(HaveOccurred())
+	p := &apiProxy{}
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Del("Accept-Encoding") // so that ModifyResponse can read the response
+		},
+		Transport:      transport,
+		FlushInterval:  -1, // for watches
+		ModifyResponse: p.hideGateways,
+		ErrorLog:       log.New(GinkgoWriter, "", 0),
+	}
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer := p.faultFor(r); answer != nil {
+			answer(w, r)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	p.server.Config.ErrorLog = forward.ErrorLog
+	p.server.StartTLS()
+	DeferCleanup(func() {
+		p.server.CloseClientConnections()
+		p.server.Close()
+	})
+	p.writeKubeconfig()
+	return p
+}
+
+func (p *apiProxy) writeKubeconfig() {
+	GinkgoHelper()
+	config, err := clientcmd.LoadFromFile(identity)
+	Expect(err).NotTo(HaveOccurred())
+	for _, c := range config.Clusters {
+		c.Server = p.server.URL
+		c.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+	}
+	p.kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(*config, p.kubeconfig)).To(Succeed())
+}
+
+// inject begins a fault. It cuts all connections, so that the controller's
+// watches have to begin again.
+func (p *apiProxy) inject(fault *apiFault) {
+	p.setFault(fault)
+	p.server.CloseClientConnections()
+}
+
+// clear ends the fault.
+func (p *apiProxy) clear() { p.setFault(nil) }
+
+func (p *apiProxy) setFault(fault *apiFault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.reads = fault, 0
+}
+
+// failedReads counts the requests to read Gateways that the current fault has
+// answered.
+func (p *apiProxy) failedReads() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reads
+}
+
+// faultFor returns the answer of the fault, or nil to forward the request.
+func (p *apiProxy) faultFor(r *http.Request) http.HandlerFunc {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fault == nil || !p.fault.concerns(r.URL.Path) {
+		return nil
+	}
+	if r.Method == http.MethodGet && ofGateways(r.URL.Path) {
+		p.reads++
+	}
+	return p.fault.answer
+}
+
+// hideGateways removes Gateways from discovery while the fault says so.
+func (p *apiProxy) hideGateways(response *http.Response) error {
+	p.mu.Lock()
+	hidden := p.fault != nil && p.fault.hidden
+	p.mu.Unlock()
+	path := response.Request.URL.Path
+	isDiscovery, _ := regexp.MatchString("^/apis(/"+regexp.QuoteMeta(gatewayv1.GroupName)+"/[^/]+)?$", path)
+	if !hidden || !isDiscovery || response.StatusCode != http.StatusOK {
+		return nil
+	}
+	var document any
+	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
+		return fmt.Errorf("reading the discovery document %s: %w", path, err)
+	}
+	text, err := json.Marshal(withoutGateways(document))
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	response.Header.Set("Content-Length", fmt.Sprint(len(text)))
+	return nil
+}
+
+// withoutGateways returns a discovery document, aggregated or of one version,
+// without the resource and its status.
+func withoutGateways(document any) any {
+	switch d := document.(type) {
+	case []any:
+		d = slices.DeleteFunc(d, func(element any) bool {
+			resource, _ := element.(map[string]any)
+			return resource["resource"] == "gateways" || resource["name"] == "gateways" || resource["name"] == "gateways/status"
+		})
+		for i := range d {
+			d[i] = withoutGateways(d[i])
+		}
+		return d
+	case map[string]any:
+		for key := range d {
+			d[key] = withoutGateways(d[key])
+		}
+	}
+	return document
+}
+
+// ofGateways reports whether the path is that of Gateways, of one Gateway, or of
+// its status.
+func ofGateways(path string) bool {
+	rest, ok := strings.CutPrefix(path, "/apis/"+gatewayv1.GroupName+"/")
+	parts := strings.Split(rest, "/") // the version comes first
+	if len(parts) > 3 && parts[1] == "namespaces" {
+		parts = parts[2:]
+	}
+	return ok && len(parts) > 1 && parts[1] == "gateways"
+}
+
+// ofAnything is for a fault that concerns every request.
+func ofAnything(string) bool { return true }
+
+// forbidden answers as the API server does when the controller lacks the
+// permission.
+func forbidden(w http.ResponseWriter, r *http.Request) {
+	writeStatus(w, metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf("forbidden: cannot %s path %q", r.Method, r.URL.Path),
+	})
+}
+
+// notServed answers as the API server does for a resource that it does not
+// serve.
+func notServed(w http.ResponseWriter, _ *http.Request) {
+	writeStatus(w, metav1.Status{
+		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the server could not find the requested resource",
+		Details: &metav1.StatusDetails{Group: gatewayv1.GroupName, Kind: "gateways"},
+	})
+}
+
+func writeStatus(w http.ResponseWriter, status metav1.Status) {
+	status.TypeMeta, status.Status = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, metav1.StatusFailure
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) // a client that is gone needs no answer
+}
+
+// noSuchPage answers as a load balancer without a backend does.
+func noSuchPage(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
