@@ -8,23 +8,29 @@ import (
 
 // Errors that callers tell apart with errors.Is.
 var (
-	// ErrNotFound: the tunnel does not exist, or was deleted.
+	// ErrNotFound means that the tunnel does not exist, or was deleted.
 	ErrNotFound = errors.New("tunnel not found")
-	// ErrUnauthorized: the API refuses the token, or the token lacks a
-	// permission. Trying again helps only after somebody mends it.
-	ErrUnauthorized = errors.New("the API token was refused")
-	// ErrLocallyManaged: the tunnel's connectors take their configuration from a
-	// file and ignore the one that the API holds. It is somebody else's, until
-	// that person migrates it. (The API's config_src, or source, is "local".)
+	// ErrUnauthorized means that the API refuses the token, or that the token
+	// lacks a permission. A retry helps only after a person has changed that.
+	ErrUnauthorized = errors.New("the Cloudflare API refused the API token")
+	// ErrLocallyManaged means that the tunnel's connectors take their
+	// configuration from a file and ignore the one that the API holds. (The API's
+	// config_src, or source, is "local".)
 	ErrLocallyManaged = errors.New("the tunnel is locally managed")
-	// ErrConnected: the tunnel cannot be deleted while connectors run.
-	ErrConnected = errors.New("the tunnel still has running connectors")
+	// ErrNameExists means that a live tunnel of the account has the name.
+	ErrNameExists = errors.New("a tunnel with this name already exists")
+	// ErrConnected means that the tunnel cannot be deleted while Cloudflare lists
+	// connections of it. (The API's code 1022.)
+	ErrConnected = errors.New("the tunnel has connections")
+	// ErrRoutes means that the tunnel cannot be deleted while private network
+	// routes point to it. (The API's code 1023.)
+	ErrRoutes = errors.New("the tunnel has private network routes")
 )
 
-// InvalidError is a document or a request that the API or the connector
-// rejects. Sending the same again gives the same answer.
+// InvalidError is a configuration that the API or the connector rejects. Sending
+// the same one again gives the same answer.
 type InvalidError struct {
-	// Rule is the index of the offending rule, or -1 when it is not one rule.
+	// Rule is the index of the invalid rule, or -1 when it is not one rule.
 	Rule int
 	// Message says what is wrong.
 	Message string
@@ -37,28 +43,27 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("invalid configuration: ingress rule %d: %s", e.Rule, e.Message)
 }
 
-// RateLimitedError says that no call may be made for a while: the API
-// answered 429, or the token's own budget is spent.
+// RateLimitedError means that no call may be made for a while: the API answered
+// 429, or the API token's own budget of requests is used up.
 type RateLimitedError struct {
 	// RetryAfter is how long to wait from now.
 	RetryAfter time.Duration
-	// Budget is true when the token's own budget is spent: the API has refused
-	// nothing, and it is only a matter of waiting for one's turn. It is false
-	// for a 429 of the API and while calls are held back after one.
+	// Budget is true when the API token's own budget of requests is used up: the
+	// API has refused nothing. It is false for a 429 of the API, and while calls
+	// are held back after one.
 	Budget bool
 }
 
 func (e *RateLimitedError) Error() string {
 	if e.Budget {
-		return fmt.Sprintf("waiting for a turn in the budget of API requests: try again in %s",
-			e.RetryAfter.Round(time.Second))
+		return fmt.Sprintf("budget of Cloudflare API requests used up; retry in %s", e.RetryAfter.Round(time.Second))
 	}
-	return fmt.Sprintf("rate limited by the API: try again in %s", e.RetryAfter.Round(time.Second))
+	return fmt.Sprintf("Cloudflare API rate limit reached; retry in %s", e.RetryAfter.Round(time.Second))
 }
 
 // UnavailableError is a failure that may pass by itself: no connection, an
-// answer that broke off, a status of 500 and above. Whether a write was
-// applied is not known.
+// answer that broke off, a status of 500 and above. Whether a change was applied
+// is not known.
 type UnavailableError struct {
 	// Err is what happened.
 	Err error
@@ -66,20 +71,20 @@ type UnavailableError struct {
 	RetryAfter time.Duration
 }
 
-func (e *UnavailableError) Error() string { return "the API is unavailable: " + e.Err.Error() }
+func (e *UnavailableError) Error() string { return "Cloudflare API unavailable: " + e.Err.Error() }
 
 // Unwrap returns what happened.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// IsTransient reports whether trying again later may help although nobody
-// changes anything.
+// IsTransient reports whether the same call may succeed later although nothing is
+// changed in between.
 func IsTransient(err error) bool {
 	var limited *RateLimitedError
 	var unavailable *UnavailableError
 	return errors.As(err, &limited) || errors.As(err, &unavailable)
 }
 
-// RetryAfter returns the wait that err asks for, and whether it asks for one.
+// RetryAfter returns how long err asks to wait, and whether it asks for a wait.
 func RetryAfter(err error) (time.Duration, bool) {
 	var limited *RateLimitedError
 	if errors.As(err, &limited) {

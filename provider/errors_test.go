@@ -21,7 +21,9 @@ func TestErrorClasses(t *testing.T) {
 		"invalid":                    {&InvalidError{Rule: 1, Message: "bad"}, false, 0, false},
 		"not found":                  {ErrNotFound, false, 0, false},
 		"unauthorized":               {ErrUnauthorized, false, 0, false},
-		"still connected":            {ErrConnected, false, 0, false},
+		"name exists":                {ErrNameExists, false, 0, false},
+		"connected":                  {ErrConnected, false, 0, false},
+		"routes":                     {ErrRoutes, false, 0, false},
 		"not an error of the API":    {errors.New("other"), false, 0, false},
 		"no error":                   {nil, false, 0, false},
 		"rate limited, second layer": {&UnavailableError{Err: &RateLimitedError{RetryAfter: time.Minute}}, true, time.Minute, true},
@@ -45,12 +47,12 @@ func TestErrorClasses(t *testing.T) {
 
 func TestErrorMessages(t *testing.T) {
 	tests := map[string]error{
-		"invalid configuration: no":                                         &InvalidError{Rule: -1, Message: "no"},
-		"invalid configuration: ingress rule 0: no":                         &InvalidError{Rule: 0, Message: "no"},
-		"rate limited by the API: try again in 30s":                         &RateLimitedError{RetryAfter: 30*time.Second - time.Millisecond},
-		"waiting for a turn in the budget of API requests: try again in 2s": &RateLimitedError{RetryAfter: 2 * time.Second, Budget: true},
-		"the API is unavailable: unexpected EOF":                            &UnavailableError{Err: io.ErrUnexpectedEOF},
-		"ensure tunnel: the API is unavailable: connection reset":           fmt.Errorf("ensure tunnel: %w", &UnavailableError{Err: errors.New("connection reset")}),
+		"invalid configuration: no":                                   &InvalidError{Rule: -1, Message: "no"},
+		"invalid configuration: ingress rule 0: no":                   &InvalidError{Rule: 0, Message: "no"},
+		"Cloudflare API rate limit reached; retry in 30s":             &RateLimitedError{RetryAfter: 30*time.Second - time.Millisecond},
+		"budget of Cloudflare API requests used up; retry in 2s":      &RateLimitedError{RetryAfter: 2 * time.Second, Budget: true},
+		"Cloudflare API unavailable: unexpected EOF":                  &UnavailableError{Err: io.ErrUnexpectedEOF},
+		"create tunnel: Cloudflare API unavailable: connection reset": fmt.Errorf("create tunnel: %w", &UnavailableError{Err: errors.New("connection reset")}),
 	}
 	for want, err := range tests {
 		if got := err.Error(); got != want {

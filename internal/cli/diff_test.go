@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
@@ -85,7 +84,7 @@ func (e *edge) tunnel(t *testing.T, account, name, document string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tunnel, err := p.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: name})
+	tunnel, err := p.CreateTunnel(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +339,7 @@ func TestDiffDoesNotShowTheToken(t *testing.T) {
 	want.WriteString("tunnel-gateway: ")
 	for _, name := range []string{"changed", "same", "theirs"} {
 		account := map[bool]string{true: "theirs", false: "ours"}[name == "theirs"]
-		fmt.Fprintf(&want, "Gateway platform/%s: read the configuration of tunnel %q: the API token was refused: "+
+		fmt.Fprintf(&want, "Gateway platform/%s: read the configuration of tunnel %q: the Cloudflare API refused the API token: "+
 			"GET /client/v4/accounts/%s/cfd_tunnel/%s/configurations: 403 Forbidden: refused [redacted] (code 10000); "+
 			"the API token needs the permission Cloudflare Tunnel: Read of the account\n", name, e.ids[name], account, e.ids[name])
 	}

@@ -48,7 +48,7 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 	if err := ts.checkName(ctx, t, g); err != nil {
 		return err
 	}
-	found, err := t.account.provider.EnsureTunnel(ctx, provider.TunnelSpec{Name: ts.tunnelName(t, g)})
+	found, isNew, err := findOrCreate(ctx, t.account.provider, ts.tunnelName(t, g))
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 			return err
 		}
 	}
-	if found.Created {
+	if isNew {
 		t.remote = created(ts.now(), ts.nextRead())
 		ts.event(g, corev1.EventTypeNormal, "TunnelCreated", "Create", fmt.Sprintf("Created tunnel %s (%s).", found.Name, found.ID))
 	} else {
@@ -69,6 +69,30 @@ func (ts *tunnels) ensure(ctx context.Context, t *tunnel, g *gatewayv1.Gateway) 
 	record := t.emptyRecord(ts.controllerName)
 	record.Tunnel, record.Origin, record.Name = found.ID, state.OriginCreated, t.settings.TunnelName()
 	return ts.writeRecord(ctx, t, g, record)
+}
+
+// findOrCreate returns the live tunnel of the name, and whether this call created
+// it. After a create whose answer was lost it looks again: the name was free just
+// before.
+func findOrCreate(ctx context.Context, p provider.Provider, name string) (t provider.Tunnel, created bool, err error) {
+	ctx = provider.WithTurn(ctx, 2)
+	t, err = p.FindTunnel(ctx, name)
+	if errors.Is(err, provider.ErrNotFound) {
+		created = true
+		t, err = p.CreateTunnel(ctx, name)
+		_, lost := errors.AsType[*provider.UnavailableError](err)
+		if lost || errors.Is(err, provider.ErrNameExists) {
+			found, findErr := p.FindTunnel(ctx, name)
+			if findErr != nil {
+				return provider.Tunnel{}, false, err
+			}
+			t, created, err = found, lost, nil
+		}
+	}
+	if err == nil && t.Local {
+		err = provider.ErrLocallyManaged
+	}
+	return t, created, err
 }
 
 // emptyRecord is one without a tunnel.

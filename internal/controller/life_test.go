@@ -145,7 +145,7 @@ func (l *life) told() []string {
 func TestLifeOfATunnel(t *testing.T) {
 	l := newLife(t)
 	l.must("a.example.com")
-	l.wantCalls(fakeprovider.OpEnsureTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
+	l.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
 	l.must("a.example.com")
 	l.wantCalls()
 	l.must("b.example.com")
@@ -382,7 +382,7 @@ func TestInventory(t *testing.T) {
 	}
 	l.calls()
 	l.must("a.example.com")
-	l.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpEnsureTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
+	l.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
 }
 
 // The record is what a person reads with kubectl.

@@ -20,7 +20,7 @@ import (
 // localTunnel makes a locally managed tunnel of that name, and forgets the call.
 func (l *life) localTunnel(name string) provider.TunnelID {
 	l.t.Helper()
-	made, err := l.cloud.EnsureTunnel(l.t.Context(), provider.TunnelSpec{Name: name})
+	made, err := l.cloud.CreateTunnel(l.t.Context(), name)
 	if err != nil {
 		l.t.Fatal(err)
 	}

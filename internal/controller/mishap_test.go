@@ -90,12 +90,33 @@ func TestLostTunnel(t *testing.T) {
 	}
 }
 
+// A deletion removes the connections of connectors that are gone, and is refused
+// for one that is connected.
+func TestDeletionWithConnections(t *testing.T) {
+	l := newLife(t)
+	l.must("a.example.com")
+	l.cloud.SetConnected(l.tunnelID(), true)
+	if problem, _ := l.release(); !strings.Contains(problem, "has connections") {
+		t.Errorf("with a connector: %q", problem)
+	}
+	l.cloud.Crash(l.tunnelID())
+	l.clock = l.clock.Add(time.Hour)
+	if problem, _ := l.release(); problem != "" {
+		t.Errorf("with a stale connection: %q", problem)
+	}
+	if got := len(l.cloud.LiveTunnels()); got != 0 {
+		t.Errorf("%d live tunnels", got)
+	}
+}
+
 // Running connectors do not show that their token was replaced; it is asked
 // for now and then.
 func TestRotatedTokenOfAHealthyTunnel(t *testing.T) {
 	l := newLife(t)
 	l.must("a.example.com")
-	l.cloud.RotateToken(l.tunnelID())
+	if err := l.cloud.RotateToken(t.Context(), l.tunnelID()); err != nil {
+		t.Fatal(err)
+	}
 	want, err := l.cloud.Token(t.Context(), l.tunnelID())
 	if err != nil {
 		t.Fatal(err)

@@ -48,8 +48,8 @@ func (ts *tunnels) letGo(ctx context.Context, t *tunnel, g *gatewayv1.Gateway, s
 	})
 }
 
-// deletionRequests is how many requests a deletion takes as a rule: it looks for
-// the tunnel, looks for its connections, and deletes it.
+// deletionRequests is how many requests a deletion usually takes: it looks for
+// the tunnel by its name, reads it, and deletes it.
 const deletionRequests = 3
 
 var messageKept = fmt.Sprintf("The Gateway is kept until its tunnel is deleted; its annotation %s: %s lets it go at once and leaves the tunnel.",
@@ -116,7 +116,7 @@ func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 	// From here on nobody knows whether it is there, should the class come back.
 	t.unknown()
 	t.deleted = id
-	err = t.account.provider.DeleteTunnel(ctx, id)
+	err = deleteTunnel(ctx, t.account.provider, id)
 	if errors.Is(err, provider.ErrLocallyManaged) {
 		ts.event(g, corev1.EventTypeWarning, "TunnelKept", "Delete", fmt.Sprintf("Tunnel %s is locally managed and is left as it is.", id))
 		return nil
@@ -126,6 +126,40 @@ func (ts *tunnels) deleteTunnel(ctx context.Context, t *tunnel, g *gatewayv1.Gat
 	}
 	log.FromContext(ctx).Info("deleted the tunnel", "tunnel", id)
 	return nil
+}
+
+// deleteTunnel deletes a tunnel with its stale connections. A locally managed
+// tunnel is not touched.
+func deleteTunnel(ctx context.Context, p provider.Provider, id provider.TunnelID) error {
+	t, err := p.Tunnel(ctx, id)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case t.Local:
+		return provider.ErrLocallyManaged
+	}
+	refused := p.DeleteTunnel(ctx, id)
+	if !errors.Is(refused, provider.ErrConnected) {
+		return refused
+	}
+	connectors, err := p.Connections(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, connector := range connectors {
+		if connector.Connected {
+			return refused
+		}
+		if err := p.Disconnect(ctx, id, connector.ID); err != nil {
+			return err
+		}
+	}
+	if len(connectors) == 0 {
+		return refused
+	}
+	return p.DeleteTunnel(ctx, id)
 }
 
 // toDelete returns the Gateway's tunnel when it still has one of the names that

@@ -52,12 +52,12 @@ func TestConnectorsWanted(t *testing.T) {
 	}{
 		"serving, and the Deployment cannot be made": {func(o *observed) { o.pass() }, 1},
 		"new and paused":       {func(o *observed) { o.pause(o.loaded().Gateway, "true") }, 0},
-		"new and unauthorized": {func(o *observed) { o.cloud.Fail(fakeprovider.OpEnsureTunnel, provider.ErrUnauthorized) }, 0},
+		"new and unauthorized": {func(o *observed) { o.cloud.Fail(fakeprovider.OpCreateTunnel, provider.ErrUnauthorized) }, 0},
 		"new and not accepted": {func(o *observed) {
 			o.change(func(g *gatewayv1.Gateway) { g.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}} })
 		}, 0},
 		"new, at a tunnel that is to be left as it is": {func(o *observed) {
-			made, err := o.cloud.EnsureTunnel(o.t.Context(), provider.TunnelSpec{Name: "theirs"})
+			made, err := o.cloud.CreateTunnel(o.t.Context(), "theirs")
 			if err != nil {
 				o.t.Fatal(err)
 			}

@@ -75,7 +75,7 @@ func TestLookThatTheAPILimits(t *testing.T) {
 }
 
 func TestFirstPushThatTheAPILimits(t *testing.T) {
-	for name, op := range map[string]fakeprovider.Op{"the tunnel": fakeprovider.OpEnsureTunnel, "the document": fakeprovider.OpConfigure} {
+	for name, op := range map[string]fakeprovider.Op{"the tunnel": fakeprovider.OpCreateTunnel, "the document": fakeprovider.OpConfigure} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)
 			l.cloud.Fail(op, limited(7*time.Second))

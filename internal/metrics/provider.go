@@ -20,7 +20,9 @@ const (
 	ResultDeferred     Result = "deferred"
 	ResultUnavailable  Result = "unavailable"
 	ResultInvalid      Result = "invalid"
+	ResultNameExists   Result = "name_exists"
 	ResultConnected    Result = "connected"
+	ResultRoutes       Result = "routes"
 	ResultLocal        Result = "locally_managed"
 	ResultCanceled     Result = "canceled"
 	ResultError        Result = "error"
@@ -59,6 +61,15 @@ func (p *metered) FindTunnel(ctx context.Context, name string) (t provider.Tunne
 	return t, err
 }
 
+// Tunnel is documented at [provider.Provider].
+func (p *metered) Tunnel(ctx context.Context, id provider.TunnelID) (t provider.Tunnel, err error) {
+	err = p.call(ctx, ReadTunnel, func(ctx context.Context) error {
+		t, err = p.p.Tunnel(ctx, id)
+		return err
+	})
+	return t, err
+}
+
 // Tunnels is documented at [provider.Provider].
 func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error) {
 	err = p.call(ctx, ListTunnels, func(ctx context.Context) error {
@@ -68,10 +79,10 @@ func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error
 	return all, err
 }
 
-// EnsureTunnel is documented at [provider.Provider].
-func (p *metered) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (t provider.Tunnel, err error) {
-	err = p.call(ctx, EnsureTunnel, func(ctx context.Context) error {
-		t, err = p.p.EnsureTunnel(ctx, want)
+// CreateTunnel is documented at [provider.Provider].
+func (p *metered) CreateTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
+	err = p.call(ctx, CreateTunnel, func(ctx context.Context) error {
+		t, err = p.p.CreateTunnel(ctx, name)
 		return err
 	})
 	return t, err
@@ -102,6 +113,25 @@ func (p *metered) Token(ctx context.Context, id provider.TunnelID) (t provider.T
 		return err
 	})
 	return t, err
+}
+
+// RotateToken is documented at [provider.Provider].
+func (p *metered) RotateToken(ctx context.Context, id provider.TunnelID) error {
+	return p.call(ctx, RotateToken, func(ctx context.Context) error { return p.p.RotateToken(ctx, id) })
+}
+
+// Connections is documented at [provider.Provider].
+func (p *metered) Connections(ctx context.Context, id provider.TunnelID) (all []provider.Connector, err error) {
+	err = p.call(ctx, ListConnections, func(ctx context.Context) error {
+		all, err = p.p.Connections(ctx, id)
+		return err
+	})
+	return all, err
+}
+
+// Disconnect is documented at [provider.Provider].
+func (p *metered) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
+	return p.call(ctx, Disconnect, func(ctx context.Context) error { return p.p.Disconnect(ctx, id, connector) })
 }
 
 // DeleteTunnel is documented at [provider.Provider].
@@ -167,7 +197,9 @@ var sentinels = []struct {
 }{
 	{provider.ErrNotFound, ResultNotFound},
 	{provider.ErrUnauthorized, ResultUnauthorized},
+	{provider.ErrNameExists, ResultNameExists},
 	{provider.ErrConnected, ResultConnected},
+	{provider.ErrRoutes, ResultRoutes},
 	{provider.ErrLocallyManaged, ResultLocal},
 	{context.Canceled, ResultCanceled},
 	{context.DeadlineExceeded, ResultCanceled},

@@ -24,7 +24,7 @@ func TestMeteredProviderKeepsTheContract(t *testing.T) {
 		p := fake.New()
 		return providertest.Fixture{
 			Provider:  metrics.New(prometheus.NewRegistry()).Meter(p, fake.AccountID),
-			AccountID: fake.AccountID, SetDocument: p.SetDocument, SetConnected: p.SetConnected, SetLocal: p.SetLocal,
+			AccountID: fake.AccountID, Cloud: p,
 		}
 	})
 }
@@ -44,8 +44,12 @@ func TestCalls(t *testing.T) {
 			_, err := p.Tunnels(ctx)
 			return err
 		}},
-		{fake.OpEnsureTunnel, "ensure_tunnel", func(ctx context.Context, p provider.Provider) error {
-			_, err := p.EnsureTunnel(ctx, provider.TunnelSpec{Name: "west"})
+		{fake.OpTunnel, "read_tunnel", func(ctx context.Context, p provider.Provider) error {
+			_, err := p.Tunnel(ctx, "id")
+			return err
+		}},
+		{fake.OpCreateTunnel, "create_tunnel", func(ctx context.Context, p provider.Provider) error {
+			_, err := p.CreateTunnel(ctx, "west")
 			return err
 		}},
 		{fake.OpConfiguration, "read_configuration", func(ctx context.Context, p provider.Provider) error {
@@ -60,13 +64,21 @@ func TestCalls(t *testing.T) {
 			_, err := p.Token(ctx, "id")
 			return err
 		}},
+		{fake.OpRotateToken, "rotate_token", func(ctx context.Context, p provider.Provider) error { return p.RotateToken(ctx, "id") }},
+		{fake.OpConnections, "list_connections", func(ctx context.Context, p provider.Provider) error {
+			_, err := p.Connections(ctx, "id")
+			return err
+		}},
+		{fake.OpDisconnect, "disconnect", func(ctx context.Context, p provider.Provider) error { return p.Disconnect(ctx, "id", "connector") }},
 		{fake.OpDeleteTunnel, "delete_tunnel", func(ctx context.Context, p provider.Provider) error { return p.DeleteTunnel(ctx, "id") }},
 	}
 	for _, method := range methods {
 		for result, err := range map[string]error{
 			"not_found":       fmt.Errorf("look: %w", provider.ErrNotFound),
 			"unauthorized":    fmt.Errorf("look: %w", provider.ErrUnauthorized),
+			"name_exists":     fmt.Errorf("create: %w", provider.ErrNameExists),
 			"connected":       provider.ErrConnected,
+			"routes":          provider.ErrRoutes,
 			"locally_managed": fmt.Errorf("write: %w", provider.ErrLocallyManaged),
 			"invalid":         fmt.Errorf("write: %w", &provider.InvalidError{Rule: -1}),
 			"rate_limited":    &provider.RateLimitedError{RetryAfter: time.Second},

@@ -5,13 +5,17 @@ type Operation string
 
 // The operations.
 const (
-	FindTunnel    Operation = "find_tunnel"
-	ListTunnels   Operation = "list_tunnels"
-	EnsureTunnel  Operation = "ensure_tunnel"
-	ReadDocument  Operation = "read_configuration"
-	WriteDocument Operation = "write_configuration"
-	ReadToken     Operation = "read_token"
-	DeleteTunnel  Operation = "delete_tunnel"
+	FindTunnel      Operation = "find_tunnel"
+	ReadTunnel      Operation = "read_tunnel"
+	ListTunnels     Operation = "list_tunnels"
+	CreateTunnel    Operation = "create_tunnel"
+	ReadDocument    Operation = "read_configuration"
+	WriteDocument   Operation = "write_configuration"
+	ReadToken       Operation = "read_token"
+	RotateToken     Operation = "rotate_token"
+	ListConnections Operation = "list_connections"
+	Disconnect      Operation = "disconnect"
+	DeleteTunnel    Operation = "delete_tunnel"
 )
 
 // ErrorKind says what a pass over a Gateway, or a part of it, failed at.
@@ -95,11 +99,15 @@ var (
 	labelAccount   = Label{Name: "account", Help: "the ID of the Cloudflare account"}
 	labelOperation = Label{Name: "operation", Help: "what the provider was asked for", Values: []Value{
 		{string(FindTunnel), "look up a tunnel by its name"},
+		{string(ReadTunnel), "look up a tunnel by its ID"},
 		{string(ListTunnels), "list all tunnels of an account"},
-		{string(EnsureTunnel), "find a tunnel or create it"},
+		{string(CreateTunnel), "create a tunnel"},
 		{string(ReadDocument), "read a tunnel's configuration"},
 		{string(WriteDocument), "replace a tunnel's configuration: a push"},
 		{string(ReadToken), "read the token with which connectors run"},
+		{string(RotateToken), "replace that token"},
+		{string(ListConnections), "list the connectors of a tunnel"},
+		{string(Disconnect), "remove the connections of one connector"},
 		{string(DeleteTunnel), "delete a tunnel"},
 	}}
 	labelResult = Label{Name: "result", Help: "what came of it", Values: []Value{
@@ -110,7 +118,9 @@ var (
 		{string(ResultDeferred), "the token's own budget of requests is spent: nothing was sent, and the call comes back at its turn"},
 		{string(ResultUnavailable), "no connection, no answer in time, or a status of 500 and above"},
 		{string(ResultInvalid), "the API, or the connector, would reject the document"},
-		{string(ResultConnected), "the tunnel still has running connectors"},
+		{string(ResultNameExists), "a tunnel of that name exists"},
+		{string(ResultConnected), "the tunnel cannot be deleted because it has connections"},
+		{string(ResultRoutes), "the tunnel cannot be deleted because it has private network routes"},
 		{string(ResultLocal), "the tunnel takes its configuration from a file"},
 		{string(ResultCanceled), "the controller ended, or gave the call up"},
 		{string(ResultError), "anything else that the API declined"},

@@ -28,7 +28,7 @@ type cloud struct {
 func newCloud(t *testing.T) *cloud {
 	t.Helper()
 	c := &cloud{Provider: fake.New()}
-	tunnel, err := c.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "known"})
+	tunnel, err := c.CreateTunnel(t.Context(), "known")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestCompare(t *testing.T) {
 // What the controller would not go on with is no difference that a push makes.
 func TestCompareFails(t *testing.T) {
 	c := newCloud(t)
-	local, err := c.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "local"})
+	local, err := c.CreateTunnel(t.Context(), "local")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,27 +9,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
-
-// emptyFirstList answers the first request with an empty list.
-type emptyFirstList struct {
-	next  http.RoundTripper
-	asked atomic.Bool
-}
-
-func (l *emptyFirstList) RoundTrip(req *http.Request) (*http.Response, error) {
-	if l.asked.Swap(true) {
-		return l.next.RoundTrip(req)
-	}
-	return jsonResponse(http.StatusOK, `{"success":true,"result":[]}`), nil
-}
 
 // answering is a transport that gives the same answer to every request.
 type answering func(*http.Request) (*http.Response, error)
@@ -143,14 +130,19 @@ func TestUnexpectedAnswers(t *testing.T) {
 			wantUnavailable(t, readErr, 0)
 			_, writeErr := p.Configure(t.Context(), someID, document("a"))
 			wantUnavailable(t, writeErr, 0)
-			_, ensureErr := p.EnsureTunnel(t.Context(), spec)
-			wantUnavailable(t, ensureErr, 0)
-			_, findErr := p.FindTunnel(t.Context(), spec.Name)
+			_, createErr := p.CreateTunnel(t.Context(), name)
+			wantUnavailable(t, createErr, 0)
+			_, findErr := p.FindTunnel(t.Context(), name)
 			wantUnavailable(t, findErr, 0)
+			_, getErr := p.Tunnel(t.Context(), someID)
+			wantUnavailable(t, getErr, 0)
 			_, listErr := p.Tunnels(t.Context())
 			wantUnavailable(t, listErr, 0)
 			_, tokenErr := p.Token(t.Context(), someID)
 			wantUnavailable(t, tokenErr, 0)
+			wantUnavailable(t, p.RotateToken(t.Context(), someID), 0)
+			_, connectionsErr := p.Connections(t.Context(), someID)
+			wantUnavailable(t, connectionsErr, 0)
 		})
 	}
 }
@@ -178,11 +170,75 @@ func TestSourceOfTheConfiguration(t *testing.T) {
 			if !local && version != 3 {
 				t.Errorf("version = %d, want 3", version)
 			}
-			listed := providerAnswering(t, fmt.Sprintf(`{"success":true,"result":[{"id":"1","name":"edge","config_src":%s}]}`, source))
-			if _, err := listed.EnsureTunnel(t.Context(), spec); errors.Is(err, provider.ErrLocallyManaged) != local || err != nil && !local {
-				t.Errorf("EnsureTunnel: got %v, locally managed %t", err, local)
+			answer := fmt.Sprintf(`{"id":"1","name":"edge","config_src":%s}`, source)
+			wantLocal(t, "FindTunnel", local)(providerAnswering(t, `{"success":true,"result":[`+answer+`]}`).FindTunnel(t.Context(), name))
+			wantLocal(t, "Tunnel", local)(providerAnswering(t, `{"success":true,"result":`+answer+`}`).Tunnel(t.Context(), "1"))
+			wantLocal(t, "CreateTunnel", local)(providerAnswering(t, `{"success":true,"result":`+answer+`}`).CreateTunnel(t.Context(), name))
+		})
+	}
+}
+
+func wantLocal(t *testing.T, method string, want bool) func(provider.Tunnel, error) {
+	return func(tunnel provider.Tunnel, err error) {
+		t.Helper()
+		if err != nil || tunnel.Local != want {
+			t.Errorf("%s: got %+v, %v, want local %t", method, tunnel, err, want)
+		}
+	}
+}
+
+func TestConnectionsThatArePendingReconnect(t *testing.T) {
+	for conns, connected := range map[string]bool{
+		`[]`:   false,
+		`null`: false,
+		`[{"is_pending_reconnect":true},{"is_pending_reconnect":true}]`:  false,
+		`[{"is_pending_reconnect":true},{"is_pending_reconnect":false}]`: true,
+		`[{"is_pending_reconnect":true},{}]`:                             true,
+	} {
+		t.Run(conns, func(t *testing.T) {
+			p := providerAnswering(t, `{"success":true,"result":[
+				{"id":"1","run_at":"2026-01-02T03:04:05.678Z","config_version":7,"conns":`+conns+`},{"id":"2"}]}`)
+			got, err := p.Connections(t.Context(), someID)
+			want := []provider.Connector{
+				{ID: "1", Connected: connected, ConnectedAt: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC), ConfigVersion: 7},
+				{ID: "2"},
+			}
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("error %v, connectors differ (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// A connector that could not be disconnected must not be taken for one that is
+// not there.
+func TestConnectorsThatCannotBeRead(t *testing.T) {
+	for _, result := range []string{`[{"run_at":"2026-01-02T03:04:05Z"}]`, `{}`, `"connectors"`, `[{"id":"1","run_at":"yesterday"}]`} {
+		got, err := providerAnswering(t, `{"success":true,"result":`+result+`}`).Connections(t.Context(), someID)
+		if wantUnavailable(t, err, 0); got != nil {
+			t.Errorf("%s: connectors %+v", result, got)
+		}
+	}
+}
+
+// Without an ID, the request would disconnect all connectors.
+func TestDisconnectNamesTheConnector(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		if err := e.Provider.Disconnect(t.Context(), id, ""); err == nil {
+			t.Error("an empty ID is no error")
+		}
+		e.wantCount(t, "", "", 0)
+	})
+	var query string
+	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
+		Transport: answering(func(req *http.Request) (*http.Response, error) {
+			query = req.URL.RawQuery
+			return jsonResponse(http.StatusNotFound, `{"success":false,"errors":[{"code":1003,"message":"not found"}]}`), nil
+		}),
+	})
+	if err := p.Disconnect(t.Context(), someID, "1&client_id="); err != nil || query != "client_id=1%26client_id%3D" {
+		t.Errorf("query %q, error %v", query, err)
 	}
 }
 
@@ -203,6 +259,18 @@ func TestTunnelIDsStayInTheirPlace(t *testing.T) {
 		if _, err := p.Token(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("%q: got %v, want ErrNotFound", id, err)
 		}
+		if _, err := p.Tunnel(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("%q: got %v, want ErrNotFound", id, err)
+		}
+		if err := p.RotateToken(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("%q: got %v, want ErrNotFound", id, err)
+		}
+		if _, err := p.Connections(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("%q: got %v, want ErrNotFound", id, err)
+		}
+		if err := p.Disconnect(t.Context(), id, "connector"); err != nil {
+			t.Errorf("%q: got %v", id, err)
+		}
 		if err := p.DeleteTunnel(t.Context(), id); err != nil {
 			t.Errorf("%q: got %v", id, err)
 		}
@@ -222,7 +290,7 @@ func TestNameIsSoughtThroughPages(t *testing.T) {
 				`{"success":true,"result":[%s],"result_info":{"per_page":2}}`, pages[req.URL.Query().Get("page")])), nil
 		}),
 	})
-	tunnel, err := p.EnsureTunnel(t.Context(), spec)
+	tunnel, err := p.FindTunnel(t.Context(), name)
 	if want := (provider.Tunnel{ID: "4", Name: "edge"}); err != nil || tunnel != want {
 		t.Errorf("got %+v and %v, want %+v", tunnel, err, want)
 	}

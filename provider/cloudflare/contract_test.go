@@ -20,19 +20,47 @@ func TestContract(t *testing.T) {
 		return providertest.Fixture{
 			Provider:  newProvider(t, Options{AccountID: account, APIToken: token, BaseURL: server.URL + "/client/v4"}),
 			AccountID: account,
-			SetDocument: func(id provider.TunnelID, c provider.Configuration) {
-				edge.SetDocument(string(id), wireForm(t, c))
-			},
-			SetConnected: func(id provider.TunnelID, connected bool) {
-				replicas := 0
-				if connected {
-					replicas = 2
-				}
-				edge.Connect(string(id), replicas)
-			},
-			SetLocal: func(id provider.TunnelID, local bool) { edge.SetLocal(string(id), local) },
+			Cloud:     cloud{t, edge},
 		}
 	})
+}
+
+// cloud is the simulator in the types of the provider.
+type cloud struct {
+	t    *testing.T
+	edge *simulator.Server
+}
+
+func (c cloud) SetDocument(id provider.TunnelID, document provider.Configuration) {
+	c.edge.SetDocument(string(id), wireForm(c.t, document))
+}
+
+func (c cloud) SetConnected(id provider.TunnelID, connected bool) {
+	replicas := 0
+	if connected {
+		replicas = 2
+	}
+	c.edge.Connect(string(id), replicas)
+}
+
+func (c cloud) SetLocal(id provider.TunnelID, local bool)   { c.edge.SetLocal(string(id), local) }
+func (c cloud) SetRoutes(id provider.TunnelID, routes bool) { c.edge.SetRoutes(string(id), routes) }
+
+func (c cloud) StartConnector(token provider.Token) (provider.ConnectorID, error) {
+	connector, err := c.edge.StartConnector(string(token))
+	return provider.ConnectorID(connector), err
+}
+
+func (c cloud) StopConnector(id provider.TunnelID, connector provider.ConnectorID) {
+	c.edge.StopConnector(string(id), string(connector))
+}
+
+func (c cloud) Crash(id provider.TunnelID, connectors ...provider.ConnectorID) {
+	var named []string
+	for _, connector := range connectors {
+		named = append(named, string(connector))
+	}
+	c.edge.Crash(string(id), named...)
 }
 
 func wireForm(t *testing.T, c provider.Configuration) json.RawMessage {

@@ -15,27 +15,30 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// What takes several requests, in one method or in several with one turn, ends
-// too when much of it is under way: whoever has had its turn is not turned away
-// half-way, to begin again from the start.
+// Calls that share one turn end although many of them are under way: after their
+// turn has come, none is turned away half-way, to begin again from the start.
 func TestManyThingsOfSeveralRequests(t *testing.T) {
 	const size = 100
 	for name, test := range map[string]struct {
 		requests int
 		call     func(context.Context, *Provider, int) error
 	}{
-		"deletions": {2, func(ctx context.Context, p *Provider, _ int) error {
+		"deletions": {1, func(ctx context.Context, p *Provider, _ int) error {
 			return p.DeleteTunnel(provider.WithPriority(ctx, provider.PriorityDeletion), someID)
 		}},
-		"searches with a deletion each": {3, func(ctx context.Context, p *Provider, i int) error {
-			ctx = provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion), 3)
+		"searches with a deletion each": {2, func(ctx context.Context, p *Provider, i int) error {
+			ctx = provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion), 2)
 			if _, err := p.FindTunnel(ctx, fmt.Sprint("tunnel-", i)); !errors.Is(err, provider.ErrNotFound) {
 				return err
 			}
 			return p.DeleteTunnel(ctx, someID)
 		}},
 		"creations": {2, func(ctx context.Context, p *Provider, i int) error {
-			_, err := p.EnsureTunnel(ctx, provider.TunnelSpec{Name: fmt.Sprint("tunnel-", i)})
+			ctx = provider.WithTurn(ctx, 2)
+			if _, err := p.FindTunnel(ctx, fmt.Sprint("tunnel-", i)); !errors.Is(err, provider.ErrNotFound) {
+				return err
+			}
+			_, err := p.CreateTunnel(ctx, fmt.Sprint("tunnel-", i))
 			return err
 		}},
 	} {

@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// name is the name of the tunnel in most tests.
+	name    = "edge"
 	account = "023e105f4ecef8ad9ca31a8372d0c353"
 	baseURL = "http://api.test/client/v4"
 )
@@ -51,7 +53,7 @@ func (e *edge) newProvider(t *testing.T, token string) *Provider {
 // newTunnel makes a tunnel and forgets the requests that it took.
 func (e *edge) newTunnel(t *testing.T) provider.TunnelID {
 	t.Helper()
-	tunnel, err := e.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "edge"})
+	tunnel, err := e.CreateTunnel(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,10 @@ import (
 
 // Error codes of the API.
 const (
-	codeNameExists = 1013 // a live tunnel has the wanted name
+	codeNameExists = 1013 // a live tunnel has the name
 	codeConnected  = 1022 // the tunnel has connections
-	codeNoRoute    = 7003 // the path leads nowhere: not the tunnel is missing
+	codeRouted     = 1023 // the tunnel has private network routes
+	codeNoRoute    = 7003 // the API has no such path, which says nothing about the tunnel
 )
 
 // refusal is an answer by which the API declines a request. It has the words

@@ -19,13 +19,13 @@ const (
 	mostRetries = 100
 )
 
-// repetition says what may be done about a request whose outcome is unknown.
+// repetition says whether a request may be sent again.
 type repetition bool
 
 const (
-	// idempotent requests may be sent again.
+	// idempotent requests may be sent again when they fail.
 	idempotent repetition = true
-	// once is for requests that must not be applied twice.
+	// once is for requests that are sent once, whatever the answer.
 	once repetition = false
 )
 
@@ -105,7 +105,7 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 // checkRetry decides about a further attempt and the pause before it.
 func (x *exchange) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	again, _ := retryablehttp.DefaultRetryPolicy(ctx, resp, err)
-	if !again || !x.mayRepeat(ctx, resp, err) {
+	if !again || !x.mayRepeat(ctx, err) {
 		return false, nil // what came of this attempt is the answer
 	}
 	x.pause = max(retryAfter(resp),
@@ -113,16 +113,13 @@ func (x *exchange) checkRetry(ctx context.Context, resp *http.Response, err erro
 	return time.Now().Add(x.pause).Before(x.latest), nil
 }
 
-// mayRepeat tells whether another attempt can do no harm and some good.
-func (x *exchange) mayRepeat(ctx context.Context, resp *http.Response, err error) bool {
+// mayRepeat reports whether another attempt is harmless and useful.
+func (x *exchange) mayRepeat(ctx context.Context, err error) bool {
 	if _, terms := termsOf(ctx); !terms.patient {
 		return false
 	}
-	if _, limited := errors.AsType[*provider.RateLimitedError](err); limited {
-		return false
-	}
-	// A request that was one too many is certain not to have been applied.
-	return x.repeat == idempotent || err == nil && resp.StatusCode == http.StatusTooManyRequests
+	_, limited := errors.AsType[*provider.RateLimitedError](err)
+	return x.repeat == idempotent && !limited
 }
 
 // unstatedLimit is how long to stay away after a 429 that does not say.

@@ -50,77 +50,92 @@ func wantUnavailable(t *testing.T, err error, retryAfter time.Duration) {
 	}
 }
 
-var spec = provider.TunnelSpec{Name: "edge"}
-
 func TestCreateWhoseAnswerIsLost(t *testing.T) {
 	inEdge(t, func(t *testing.T, e *edge) {
 		e.Inject(simulator.Fault{Method: http.MethodPost, Drop: simulator.DropAfterWrite, Times: 1})
-		tunnel, err := e.EnsureTunnel(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.CreateTunnel(t.Context(), name)
+		wantUnavailable(t, err, 0)
 		tunnels := e.Server.Tunnels()
-		if len(tunnels) != 1 || tunnels[0].ID != string(tunnel.ID) || !tunnel.Created {
-			t.Errorf("got %+v, and the account has %+v", tunnel, tunnels)
+		if len(tunnels) != 1 || tunnels[0].ConfigSrc != "cloudflare" {
+			t.Errorf("the account has %+v", tunnels)
 		}
-		if tunnels[0].ConfigSrc != "cloudflare" {
-			t.Errorf("config_src = %q", tunnels[0].ConfigSrc)
+		e.wantCount(t, "", "", 1)
+		if found, err := e.FindTunnel(t.Context(), name); err != nil || found.ID != provider.TunnelID(tunnels[0].ID) {
+			t.Errorf("found %+v, %v", found, err)
 		}
-		e.wantCount(t, http.MethodPost, tunnelsPath, 1)
 	})
 }
 
-func TestCreateThatIsNotRepeated(t *testing.T) {
+// A tunnel may appear after its creation has failed, and after a look for it.
+func TestCreateThatArrivesLate(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		e.Inject(simulator.Fault{Method: http.MethodPost, Drop: simulator.DropThenWrite, Latency: time.Minute, Times: 1})
+		_, err := e.CreateTunnel(t.Context(), name)
+		wantUnavailable(t, err, 0)
+		if _, err := e.FindTunnel(t.Context(), name); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
+		}
+		pass(time.Minute + time.Second)
+		_, err = e.CreateTunnel(t.Context(), name)
+		if !errors.Is(err, provider.ErrNameExists) {
+			t.Errorf("got %v, want ErrNameExists", err)
+		}
+	})
+}
+
+func TestCreateIsNotRepeated(t *testing.T) {
 	faults := map[string]simulator.Fault{
 		"dropped before": {Drop: simulator.DropBeforeWrite},
 		"unavailable":    {Status: http.StatusServiceUnavailable},
 		"bad gateway":    {Status: http.StatusBadGateway, Body: "<html>"},
 		"not JSON":       {Body: "<html>"},
 	}
-	for name, fault := range faults {
-		t.Run(name, func(t *testing.T) {
+	for what, fault := range faults {
+		t.Run(what, func(t *testing.T) {
 			inEdge(t, func(t *testing.T, e *edge) {
 				fault.Method, fault.Times = http.MethodPost, 1
 				e.Inject(fault)
-				_, err := e.EnsureTunnel(t.Context(), spec)
+				_, err := e.CreateTunnel(t.Context(), name)
 				wantUnavailable(t, err, 0)
-				e.wantCount(t, http.MethodPost, tunnelsPath, 1)
-				e.wantCount(t, http.MethodGet, tunnelsPath, 2)
+				e.wantCount(t, "", "", 1)
 				e.newTunnel(t)
 			})
 		})
 	}
-}
-
-func TestCreateIsRepeatedAfterALimit(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
-		e.Inject(simulator.Fault{
-			Method: http.MethodPost, Status: http.StatusTooManyRequests, RetryAfter: time.Second, Times: 1,
+	t.Run("limited", func(t *testing.T) {
+		inEdge(t, func(t *testing.T, e *edge) {
+			e.Inject(simulator.Fault{
+				Method: http.MethodPost, Status: http.StatusTooManyRequests, RetryAfter: time.Second, Times: 1,
+			})
+			_, err := e.CreateTunnel(t.Context(), name)
+			wantLimited(t, err, time.Second)
+			e.wantCount(t, "", "", 1)
 		})
-		start := time.Now()
-		if _, err := e.EnsureTunnel(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-		wantElapsed(t, start, time.Second)
-		e.wantCount(t, http.MethodPost, tunnelsPath, 2)
 	})
 }
 
-func TestCreateOfATakenName(t *testing.T) {
+// The secret of a rotation whose answer was lost is sent again, so that the token
+// that is read after a success is the one of the last request.
+func TestRotationWhoseAnswerIsLost(t *testing.T) {
 	inEdge(t, func(t *testing.T, e *edge) {
-		e.newTunnel(t)
-		// The first look misses the tunnel, as if it had been made just after.
-		late := newProvider(t, Options{
-			AccountID: account, APIToken: e.token, BaseURL: baseURL,
-			Transport: &emptyFirstList{next: e.transport},
-		})
-		tunnel, err := late.EnsureTunnel(t.Context(), spec)
-		if err != nil || tunnel.Created || tunnel.Name != "edge" {
-			t.Errorf("got %+v and %v, want the tunnel that is there", tunnel, err)
+		id := e.newTunnel(t)
+		var tokens []provider.Token
+		read := func(simulator.Request) {
+			token, err := e.Token(t.Context(), id)
+			if err != nil {
+				t.Error(err)
+			}
+			tokens = append(tokens, token)
 		}
-		if got := len(e.Server.Tunnels()); got != 1 {
-			t.Errorf("%d tunnels, want 1", got)
+		e.Inject(simulator.Fault{Method: http.MethodPatch, Before: read, After: read, Drop: simulator.DropAfterWrite, Times: 1})
+		e.Inject(simulator.Fault{Method: http.MethodPatch, After: read, Times: 1})
+		if err := e.Provider.RotateToken(t.Context(), id); err != nil {
+			t.Fatal(err)
 		}
+		if string(tokens[0]) == string(tokens[1]) || string(tokens[1]) != string(tokens[2]) {
+			t.Error("the second request did not have the secret of the first")
+		}
+		e.wantCount(t, http.MethodPatch, "", 2)
 	})
 }
 
@@ -138,7 +153,7 @@ func TestLimitBeyondPatience(t *testing.T) {
 		pass(10 * time.Second)
 		_, _, err = other.Configuration(t.Context(), id)
 		wantLimited(t, err, 20*time.Second)
-		_, err = e.EnsureTunnel(t.Context(), spec)
+		_, err = e.CreateTunnel(t.Context(), name)
 		wantLimited(t, err, 20*time.Second)
 		if got := len(e.Requests()); got != 1 {
 			t.Errorf("%d requests during the limit, want 1", got)
@@ -231,16 +246,32 @@ func TestDroppedWrite(t *testing.T) {
 func TestDroppedDeletion(t *testing.T) {
 	inEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
-		e.Connect(string(id), 1)
-		e.Crash(string(id))
-		e.Inject(simulator.Fault{Method: http.MethodDelete, Path: "/accounts/*/cfd_tunnel/*",
-			Drop: simulator.DropAfterWrite, Times: 1})
+		e.Inject(simulator.Fault{Method: http.MethodDelete, Drop: simulator.DropAfterWrite, Times: 1})
 		if err := e.DeleteTunnel(t.Context(), id); err != nil {
 			t.Error(err)
 		}
 		if !e.Server.Tunnels()[0].Deleted {
 			t.Error("the tunnel is still there")
 		}
+		e.wantCount(t, "", "", 2)
+	})
+}
+
+// A deletion is one request, and removes no connections.
+func TestDeletionIsOneRequest(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Connect(string(id), 1)
+		e.Crash(string(id))
+		if err := e.DeleteTunnel(t.Context(), id); !errors.Is(err, provider.ErrConnected) {
+			t.Errorf("got %v, want ErrConnected", err)
+		}
+		e.wantCount(t, "", "", 1)
+		pass(time.Hour) // by then Cloudflare has forgotten the connector
+		if err := e.DeleteTunnel(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		e.wantCount(t, "", "", 2)
 	})
 }
 

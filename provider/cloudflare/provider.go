@@ -1,13 +1,12 @@
-// Package cloudflare is the provider that works on real tunnels, by the
+// Package cloudflare is the provider that works on real tunnels through the
 // Cloudflare API.
 //
-// The typed client of cloudflare-go builds requests and reads answers. What is
-// written here is what it leaves open: one budget of requests for every API
-// token, retries that end soon, creation that is never repeated blindly, the
-// parts of a document that the client does not model, and errors that callers
-// can tell apart and that never show the token.
+// The typed client of cloudflare-go builds requests and reads answers. This
+// package adds a budget of requests for every API token, retries that end soon,
+// creation that is never repeated, the fields that the client does not model, and
+// errors that callers can tell apart and that never show the token.
 //
-// What should be in a document, and when to write it, is decided elsewhere.
+// Other packages decide which calls to make.
 package cloudflare
 
 import (
@@ -82,7 +81,7 @@ func (p *Provider) Format(s fmt.State, _ rune) {
 
 var errNoAnswer = errors.New("no answer within " + provider.CallTimeout.String())
 
-// run gives a method its time, and its error the words for what was being done.
+// run limits the time of a method, and wraps its error with the action.
 func run(ctx context.Context, action string, method func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, provider.CallTimeout, errNoAnswer)
 	defer cancel()

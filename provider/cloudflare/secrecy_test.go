@@ -93,14 +93,20 @@ func TestErrorsHideTheToken(t *testing.T) {
 
 func everyError(t *testing.T, p *Provider) map[string]error {
 	t.Helper()
-	_, ensureErr := p.EnsureTunnel(t.Context(), spec)
+	_, findErr := p.FindTunnel(t.Context(), name)
+	_, getErr := p.Tunnel(t.Context(), someID)
+	_, createErr := p.CreateTunnel(t.Context(), name)
 	_, _, readErr := p.Configuration(t.Context(), someID)
 	_, writeErr := p.Configure(t.Context(), someID, document("a"))
 	_, listErr := p.Tunnels(t.Context())
 	_, tokenErr := p.Token(t.Context(), someID)
+	_, connectionsErr := p.Connections(t.Context(), someID)
 	return map[string]error{
-		"EnsureTunnel": ensureErr, "Configuration": readErr, "Configure": writeErr,
-		"Tunnels": listErr, "Token": tokenErr,
+		"FindTunnel": findErr, "Tunnel": getErr, "Tunnels": listErr, "CreateTunnel": createErr,
+		"Configuration": readErr, "Configure": writeErr,
+		"Token": tokenErr, "RotateToken": p.RotateToken(t.Context(), someID),
+		"Connections": connectionsErr, "Disconnect": p.Disconnect(t.Context(), someID, "connector"),
+		"DeleteTunnel": p.DeleteTunnel(t.Context(), someID),
 	}
 }
 

@@ -20,10 +20,51 @@ func (p *Provider) FindTunnel(ctx context.Context, name string) (tunnel provider
 		if err == nil && found == nil {
 			err = provider.ErrNotFound
 		}
-		tunnel = asTunnel(found, false)
+		tunnel = asTunnel(found)
 		return err
 	})
 	return tunnel, err
+}
+
+// Tunnel is documented at [provider.Provider].
+func (p *Provider) Tunnel(ctx context.Context, id provider.TunnelID) (tunnel provider.Tunnel, err error) {
+	err = run(ctx, fmt.Sprintf("read tunnel %q", id), func(ctx context.Context) error {
+		tunnel, err = p.get(ctx, id)
+		return err
+	})
+	return tunnel, err
+}
+
+func (p *Provider) get(ctx context.Context, id provider.TunnelID) (provider.Tunnel, error) {
+	if err := checkID(id); err != nil {
+		return provider.Tunnel{}, err
+	}
+	var params zero_trust.TunnelCloudflaredGetParams
+	params.AccountID.Value = p.accountID
+	var tunnel *shared.CloudflareTunnel
+	err := p.call(ctx, idempotent, func(options ...option.RequestOption) (err error) {
+		tunnel, err = p.tunnels.Get(ctx, string(id), params, options...)
+		return err
+	})
+	if err == nil {
+		err = checkLive(tunnel)
+	}
+	if err != nil {
+		return provider.Tunnel{}, err
+	}
+	return asTunnel(tunnel), nil
+}
+
+// checkLive returns what is wrong with the tunnel that the API answered. The API
+// answers deleted tunnels too, with the time of their deletion.
+func checkLive(tunnel *shared.CloudflareTunnel) error {
+	switch {
+	case tunnel.ID == "":
+		return unexpected("no tunnel ID")
+	case !tunnel.DeletedAt.IsZero():
+		return provider.ErrNotFound
+	}
+	return nil
 }
 
 // Tunnels is documented at [provider.Provider].
@@ -33,7 +74,7 @@ func (p *Provider) Tunnels(ctx context.Context) (tunnels []provider.Tunnel, err 
 		return p.each(ctx, "", func(t shared.CloudflareTunnel) bool {
 			if !seen[t.ID] {
 				seen[t.ID] = true
-				tunnels = append(tunnels, asTunnel(&t, false))
+				tunnels = append(tunnels, asTunnel(&t))
 			}
 			return true
 		})
@@ -44,59 +85,47 @@ func (p *Provider) Tunnels(ctx context.Context) (tunnels []provider.Tunnel, err 
 	return tunnels, nil
 }
 
-// EnsureTunnel is documented at [provider.Provider].
-//
-// When the answer to a create is lost and the tunnel is there afterwards, it
-// counts as created by this call: its name was free just before.
-func (p *Provider) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (tunnel provider.Tunnel, err error) {
-	err = run(ctx, fmt.Sprintf("ensure tunnel %q", want.Name), func(ctx context.Context) error {
-		tunnel, err = p.ensure(ctx, want.Name)
+// CreateTunnel is documented at [provider.Provider].
+func (p *Provider) CreateTunnel(ctx context.Context, name string) (tunnel provider.Tunnel, err error) {
+	err = run(ctx, fmt.Sprintf("create tunnel %q", name), func(ctx context.Context) error {
+		tunnel, err = p.create(ctx, name)
 		return err
 	})
-	if err != nil {
-		return provider.Tunnel{}, err
-	}
-	return tunnel, nil
+	return tunnel, err
 }
 
-func (p *Provider) ensure(ctx context.Context, name string) (provider.Tunnel, error) {
-	found, err := p.find(ctx, name)
-	if err != nil {
+func (p *Provider) create(ctx context.Context, name string) (provider.Tunnel, error) {
+	var params zero_trust.TunnelCloudflaredNewParams
+	params.AccountID.Value = p.accountID
+	params.Name.Value, params.Name.Present = name, true
+	// The connector ignores the remote configuration of any other source.
+	params.ConfigSrc.Value = zero_trust.TunnelCloudflaredNewParamsConfigSrcCloudflare
+	params.ConfigSrc.Present = true
+	var created *shared.CloudflareTunnel
+	err := p.call(ctx, once, func(options ...option.RequestOption) (err error) {
+		created, err = p.tunnels.New(ctx, params, options...)
+		return err
+	})
+	switch {
+	case isRefusal(err, codeNameExists):
+		return provider.Tunnel{}, fmt.Errorf("%w: %w", provider.ErrNameExists, err)
+	case err != nil:
 		return provider.Tunnel{}, err
+	case created.ID == "":
+		return provider.Tunnel{}, unexpected("no tunnel ID")
 	}
-	if found != nil {
-		return asTunnel(found, false), checkRemote(found)
-	}
-	created, err := p.create(ctx, name)
-	if err == nil {
-		return asTunnel(created, true), nil
-	}
-	_, outcomeUnknown := errors.AsType[*provider.UnavailableError](err)
-	if !outcomeUnknown && !isRefusal(err, codeNameExists) {
-		return provider.Tunnel{}, err
-	}
-	found, lookErr := p.find(ctx, name)
-	if lookErr != nil || found == nil {
-		return provider.Tunnel{}, err
-	}
-	return asTunnel(found, outcomeUnknown), checkRemote(found)
+	return asTunnel(created), nil
 }
 
-// checkRemote returns ErrLocallyManaged for a tunnel that is; a source that is
-// not told is taken for Cloudflare.
-func checkRemote(t *shared.CloudflareTunnel) error {
-	if t.ConfigSrc == shared.CloudflareTunnelConfigSrcLocal {
-		return provider.ErrLocallyManaged
-	}
-	return nil
-}
-
-func asTunnel(t *shared.CloudflareTunnel, created bool) provider.Tunnel {
+// asTunnel returns the zero tunnel for nil. A source that the API does not tell
+// is taken for remote management.
+func asTunnel(t *shared.CloudflareTunnel) provider.Tunnel {
 	if t == nil {
 		return provider.Tunnel{}
 	}
 	return provider.Tunnel{
-		ID: provider.TunnelID(t.ID), Name: t.Name, Created: created, Status: provider.TunnelStatus(t.Status),
+		ID: provider.TunnelID(t.ID), Name: t.Name, Status: provider.TunnelStatus(t.Status),
+		Local: t.ConfigSrc == shared.CloudflareTunnelConfigSrcLocal,
 	}
 }
 
@@ -116,9 +145,8 @@ func (p *Provider) find(ctx context.Context, name string) (found *shared.Cloudfl
 }
 
 // each calls visit for the live tunnels of that name, or for all when it is
-// empty, page by page until visit returns false. The API takes a name for the
-// same in other case, and a tunnel may come again when others are made
-// meanwhile.
+// empty, page by page until visit returns false. The API ignores the case of a
+// name, and repeats a tunnel when others are created meanwhile.
 func (p *Provider) each(ctx context.Context, name string, visit func(shared.CloudflareTunnel) bool) error {
 	// The client's own paging would leave ctx behind after the first page.
 	for number := 1; ; number++ {
@@ -158,54 +186,6 @@ func (p *Provider) list(
 	return page, err
 }
 
-func (p *Provider) create(ctx context.Context, name string) (created *shared.CloudflareTunnel, err error) {
-	var params zero_trust.TunnelCloudflaredNewParams
-	params.AccountID.Value = p.accountID
-	params.Name.Value, params.Name.Present = name, true
-	// The connector ignores the remote configuration of any other source.
-	params.ConfigSrc.Value = zero_trust.TunnelCloudflaredNewParamsConfigSrcCloudflare
-	params.ConfigSrc.Present = true
-	err = p.call(ctx, once, func(options ...option.RequestOption) error {
-		created, err = p.tunnels.New(ctx, params, options...)
-		return err
-	})
-	if err == nil && created.ID == "" {
-		return nil, unexpected("no tunnel ID")
-	}
-	return created, err
-}
-
-// Token is documented at [provider.Provider].
-func (p *Provider) Token(ctx context.Context, id provider.TunnelID) (token provider.Token, err error) {
-	err = run(ctx, fmt.Sprintf("read the token of tunnel %q", id), func(ctx context.Context) error {
-		token, err = p.token(ctx, id)
-		return err
-	})
-	return token, err
-}
-
-func (p *Provider) token(ctx context.Context, id provider.TunnelID) (provider.Token, error) {
-	if err := checkID(id); err != nil {
-		return "", err
-	}
-	var params zero_trust.TunnelCloudflaredTokenGetParams
-	params.AccountID.Value = p.accountID
-	var answer *string
-	err := p.call(ctx, idempotent, func(options ...option.RequestOption) (err error) {
-		answer, err = p.tunnels.Token.Get(ctx, string(id), params, options...)
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	token := provider.Token(*answer)
-	// The client makes a string of any JSON.
-	if _, _, err := token.Credentials(); err != nil {
-		return "", unexpected("no token")
-	}
-	return token, nil
-}
-
 // DeleteTunnel is documented at [provider.Provider].
 func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
 	return run(ctx, fmt.Sprintf("delete tunnel %q", id), func(ctx context.Context) error {
@@ -215,30 +195,17 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 			return nil
 		case isRefusal(err, codeConnected):
 			return fmt.Errorf("%w: %w", provider.ErrConnected, err)
+		case isRefusal(err, codeRouted):
+			return fmt.Errorf("%w: %w", provider.ErrRoutes, err)
 		}
 		return err
 	})
 }
 
-// remove deletes a live tunnel; one that is gone is ErrNotFound, and one that is
-// locally managed is not touched. Connections are
-// cleaned up only when they are in the way: that ends those of running
-// connectors too.
 func (p *Provider) remove(ctx context.Context, id provider.TunnelID) error {
-	if err := p.checkDeletable(ctx, id); err != nil {
+	if err := checkID(id); err != nil {
 		return err
 	}
-	err := p.drop(ctx, id)
-	if !isRefusal(err, codeConnected) {
-		return err
-	}
-	if err := p.cleanUpConnections(ctx, id); err != nil {
-		return err
-	}
-	return p.drop(ctx, id)
-}
-
-func (p *Provider) drop(ctx context.Context, id provider.TunnelID) error {
 	var params zero_trust.TunnelCloudflaredDeleteParams
 	params.AccountID.Value = p.accountID
 	return p.call(ctx, idempotent, func(options ...option.RequestOption) error {
@@ -247,39 +214,7 @@ func (p *Provider) drop(ctx context.Context, id provider.TunnelID) error {
 	})
 }
 
-// checkDeletable returns ErrNotFound for a tunnel that is gone, and
-// ErrLocallyManaged for one that is. The API goes on to answer for deleted ones,
-// with the time of their deletion.
-func (p *Provider) checkDeletable(ctx context.Context, id provider.TunnelID) error {
-	if err := checkID(id); err != nil {
-		return err
-	}
-	var params zero_trust.TunnelCloudflaredGetParams
-	params.AccountID.Value = p.accountID
-	var tunnel *shared.CloudflareTunnel
-	err := p.call(ctx, idempotent, func(options ...option.RequestOption) (err error) {
-		tunnel, err = p.tunnels.Get(ctx, string(id), params, options...)
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case !tunnel.DeletedAt.IsZero():
-		return provider.ErrNotFound
-	}
-	return checkRemote(tunnel)
-}
-
-func (p *Provider) cleanUpConnections(ctx context.Context, id provider.TunnelID) error {
-	var params zero_trust.TunnelCloudflaredConnectionDeleteParams
-	params.AccountID.Value = p.accountID
-	return p.call(ctx, idempotent, func(options ...option.RequestOption) error {
-		_, err := p.tunnels.Connections.Delete(ctx, string(id), params, options...)
-		return err
-	})
-}
-
-// checkID refuses what would make another path of the API's URL.
+// checkID refuses an ID that would change the path of the API's URL.
 func checkID(id provider.TunnelID) error {
 	if !isPathSegment(string(id)) {
 		return fmt.Errorf("%w: %q is no tunnel ID", provider.ErrNotFound, id)

@@ -1,9 +1,9 @@
-// Package fake is a provider in memory, for the tests of whoever uses one. It
-// behaves as the real provider does towards a healthy API, records the calls
-// and fails when it is told to.
+// Package fake is a provider in memory, for the tests of packages that use a
+// provider. It behaves as the real provider does towards a healthy API, records
+// the calls and fails when a test says so. Connectors are entries in a list.
 //
-// It answers, it does not serve: requests to a tunnel belong to the simulator
-// in test/edge. What both providers must do is written down in providertest.
+// It serves no requests to a tunnel: the simulator in test/edge does. Package
+// providertest holds the contract of both providers.
 package fake
 
 import (
@@ -11,9 +11,11 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -24,28 +26,32 @@ const AccountID = "00000000000000000000000000000000"
 // Provider keeps tunnels in memory. It may be used from several goroutines at
 // once.
 type Provider struct {
-	mu      sync.Mutex
-	tunnels []*tunnel // in the order of creation, the deleted ones too
-	faults  map[Op][]fault
-	calls   []Call
+	mu         sync.Mutex
+	tunnels    []*tunnel // in the order of creation, the deleted ones too
+	connectors int       // how many were started
+	faults     map[Op][]fault
+	calls      []Call
+	now        func() time.Time
 }
 
 var _ provider.Provider = (*Provider)(nil)
 
 type tunnel struct {
-	id        provider.TunnelID
-	name      string
-	document  provider.Configuration
-	version   provider.Version
-	status    provider.TunnelStatus
-	rotations int
-	deleted   bool
-	local     bool // its connectors ignore the document
+	id         provider.TunnelID
+	name       string
+	document   provider.Configuration
+	version    provider.Version
+	secret     int // raised by every rotation
+	connectors []*connector
+	ran        bool // it had a connector once
+	deleted    bool
+	local      bool
+	routes     bool
 }
 
 // New returns a provider without tunnels.
 func New() *Provider {
-	return &Provider{faults: map[Op][]fault{}}
+	return &Provider{faults: map[Op][]fault{}, now: time.Now}
 }
 
 // FindTunnel is documented at [provider.Provider].
@@ -66,6 +72,11 @@ func (p *Provider) FindTunnel(ctx context.Context, name string) (provider.Tunnel
 	return result, nil
 }
 
+// Tunnel is documented at [provider.Provider].
+func (p *Provider) Tunnel(ctx context.Context, id provider.TunnelID) (provider.Tunnel, error) {
+	return onTunnel(ctx, p, Call{Op: OpTunnel, Tunnel: id}, func(t *tunnel) provider.Tunnel { return t.tunnel() })
+}
+
 // Tunnels is documented at [provider.Provider].
 func (p *Provider) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
 	var result []provider.Tunnel
@@ -79,22 +90,19 @@ func (p *Provider) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
 	return result, nil
 }
 
-// EnsureTunnel is documented at [provider.Provider].
-func (p *Provider) EnsureTunnel(ctx context.Context, want provider.TunnelSpec) (provider.Tunnel, error) {
+// CreateTunnel is documented at [provider.Provider].
+func (p *Provider) CreateTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
 	var result provider.Tunnel
-	call := Call{Op: OpEnsureTunnel, Name: want.Name}
-	err := p.carryOut(ctx, call, func(call *Call) error {
-		t := p.named(want.Name)
-		created := t == nil
-		if created {
-			id := fmt.Sprintf("00000000-0000-4000-8000-%012d", len(p.tunnels)+1)
-			t = &tunnel{id: provider.TunnelID(id), name: want.Name, status: provider.TunnelInactive}
-			p.tunnels = append(p.tunnels, t)
+	err := p.carryOut(ctx, Call{Op: OpCreateTunnel, Name: name}, func(call *Call) error {
+		if p.named(name) != nil {
+			return provider.ErrNameExists
 		}
-		result = t.tunnel()
-		result.Created = created
+		id := fmt.Sprintf("00000000-0000-4000-8000-%012d", len(p.tunnels)+1)
+		t := &tunnel{id: provider.TunnelID(id), name: name}
+		p.tunnels = append(p.tunnels, t)
 		call.Tunnel = t.id
-		return t.checkRemote()
+		result = t.tunnel()
+		return nil
 	})
 	if err != nil {
 		return provider.Tunnel{}, err
@@ -151,41 +159,72 @@ func (p *Provider) Configure(
 
 // Token is documented at [provider.Provider].
 func (p *Provider) Token(ctx context.Context, id provider.TunnelID) (provider.Token, error) {
-	var result provider.Token
-	err := p.carryOut(ctx, Call{Op: OpToken, Tunnel: id}, func(*Call) error {
-		t, err := p.live(id)
-		if err != nil {
-			return err
+	return onTunnel(ctx, p, Call{Op: OpToken, Tunnel: id}, (*tunnel).token)
+}
+
+// RotateToken is documented at [provider.Provider].
+func (p *Provider) RotateToken(ctx context.Context, id provider.TunnelID) error {
+	_, err := onTunnel(ctx, p, Call{Op: OpRotateToken, Tunnel: id}, func(t *tunnel) int {
+		t.secret++
+		return t.secret
+	})
+	return err
+}
+
+// Connections is documented at [provider.Provider].
+func (p *Provider) Connections(ctx context.Context, id provider.TunnelID) ([]provider.Connector, error) {
+	return onTunnel(ctx, p, Call{Op: OpConnections, Tunnel: id}, (*tunnel).connections)
+}
+
+// Disconnect is documented at [provider.Provider].
+func (p *Provider) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
+	call := Call{Op: OpDisconnect, Tunnel: id, Connector: connector}
+	return p.carryOut(ctx, call, func(*Call) error {
+		if connector == "" {
+			return errors.New("the connector ID is empty")
 		}
-		result = t.token()
+		if t, err := p.live(id); err == nil {
+			t.disconnect(connector, p.now())
+		}
 		return nil
 	})
-	if err != nil {
-		return "", err
-	}
-	return result, nil
 }
 
 // DeleteTunnel is documented at [provider.Provider].
 func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
 	return p.carryOut(ctx, Call{Op: OpDeleteTunnel, Tunnel: id}, func(*Call) error {
 		t, err := p.live(id)
-		if err != nil {
-			return nil // it is gone, which is what was asked for
-		}
-		if err := t.checkRemote(); err != nil {
-			return err
-		}
-		if t.status == provider.TunnelHealthy {
+		switch {
+		case err != nil:
+			return nil // it is gone already
+		case len(t.connectors) > 0:
 			return provider.ErrConnected
+		case t.routes:
+			return provider.ErrRoutes
 		}
 		t.deleted = true
 		return nil
 	})
 }
 
-// carryOut does what every method has in common: the context, the faults, the
-// record and the words around an error. The provider is locked during do.
+// onTunnel carries out a call that needs a live tunnel, and returns its result.
+func onTunnel[R any](ctx context.Context, p *Provider, call Call, do func(*tunnel) R) (result R, err error) {
+	var none R
+	err = p.carryOut(ctx, call, func(*Call) error {
+		t, err := p.live(call.Tunnel)
+		if err == nil {
+			result = do(t)
+		}
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return result, nil
+}
+
+// carryOut does what all methods have in common: it checks the context, applies
+// faults, records the call and wraps its error. The provider is locked during do.
 func (p *Provider) carryOut(ctx context.Context, call Call, do func(*Call) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +280,7 @@ func (p *Provider) allLive() []provider.Tunnel {
 }
 
 func (t *tunnel) tunnel() provider.Tunnel {
-	return provider.Tunnel{ID: t.id, Name: t.name, Status: t.status}
+	return provider.Tunnel{ID: t.id, Name: t.name, Status: t.status(), Local: t.local}
 }
 
 // checkRemote returns ErrLocallyManaged for a tunnel that is.
@@ -252,9 +291,9 @@ func (t *tunnel) checkRemote() error {
 	return nil
 }
 
-// token is in the form of a real one; its secret counts the rotations.
+// token has the form of a real token; its secret counts the rotations.
 func (t *tunnel) token() provider.Token {
-	key := fmt.Appendf(nil, "key %d of %s", t.rotations+1, t.id)
+	key := fmt.Appendf(nil, "key %d of %s", t.secret+1, t.id)
 	credentials, _ := json.Marshal(map[string]any{"a": AccountID, "t": t.id, "s": key}) // strings and bytes marshal
 	return provider.Token(base64.StdEncoding.EncodeToString(credentials))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -16,10 +17,7 @@ import (
 func TestContract(t *testing.T) {
 	providertest.Run(t, func(*testing.T) providertest.Fixture {
 		p := fake.New()
-		return providertest.Fixture{
-			Provider: p, AccountID: fake.AccountID,
-			SetDocument: p.SetDocument, SetConnected: p.SetConnected, SetLocal: p.SetLocal,
-		}
+		return providertest.Fixture{Provider: p, AccountID: fake.AccountID, Cloud: p}
 	})
 }
 
@@ -37,7 +35,7 @@ func document(host string) provider.Configuration {
 func newTunnel(t *testing.T) (*fake.Provider, provider.TunnelID) {
 	t.Helper()
 	p := fake.New()
-	tunnel, err := p.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "edge"})
+	tunnel, err := p.CreateTunnel(t.Context(), "edge")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +59,7 @@ func TestFail(t *testing.T) {
 func TestFailAfter(t *testing.T) {
 	p, id := newTunnel(t)
 	p.FailAfter(fake.OpConfigure, errFirst)
-	p.FailAfter(fake.OpEnsureTunnel, errFirst)
+	p.FailAfter(fake.OpCreateTunnel, errFirst)
 
 	if _, err := p.Configure(t.Context(), id, document("a")); !errors.Is(err, errFirst) {
 		t.Errorf("got %v, want %v", err, errFirst)
@@ -69,7 +67,7 @@ func TestFailAfter(t *testing.T) {
 	if got, version := p.Document(id); version != 1 || got.Hash() != document("a").Hash() {
 		t.Errorf("version %d, document %+v: the write was not applied", version, got)
 	}
-	if _, err := p.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "other"}); !errors.Is(err, errFirst) {
+	if _, err := p.CreateTunnel(t.Context(), "other"); !errors.Is(err, errFirst) {
 		t.Errorf("got %v, want %v", err, errFirst)
 	}
 	if got := len(p.LiveTunnels()); got != 2 {
@@ -84,16 +82,24 @@ func TestCalls(t *testing.T) {
 	_, _ = p.Configure(t.Context(), id, document("b"))
 	_, _, _ = p.Configuration(t.Context(), id)
 	_, _ = p.Tunnels(provider.WithPriority(t.Context(), provider.PriorityDrift))
+	_, _ = p.Tunnel(t.Context(), id)
 	_, _ = p.Token(t.Context(), id)
+	_ = p.RotateToken(t.Context(), id)
+	_, _ = p.Connections(t.Context(), id)
+	_ = p.Disconnect(t.Context(), id, "connector")
 	_ = p.DeleteTunnel(provider.WithPriority(t.Context(), provider.PriorityDeletion), id)
 
 	want := []fake.Call{
-		{Op: fake.OpEnsureTunnel, Name: "edge", Tunnel: id},
+		{Op: fake.OpCreateTunnel, Name: "edge", Tunnel: id},
 		{Op: fake.OpConfigure, Tunnel: id, Configuration: document("a"), Err: errFirst},
 		{Op: fake.OpConfigure, Tunnel: id, Configuration: document("b"), Version: 1},
 		{Op: fake.OpConfiguration, Tunnel: id, Configuration: document("b"), Version: 1},
 		{Op: fake.OpTunnels, Priority: provider.PriorityDrift},
+		{Op: fake.OpTunnel, Tunnel: id},
 		{Op: fake.OpToken, Tunnel: id},
+		{Op: fake.OpRotateToken, Tunnel: id},
+		{Op: fake.OpConnections, Tunnel: id},
+		{Op: fake.OpDisconnect, Tunnel: id, Connector: "connector"},
 		{Op: fake.OpDeleteTunnel, Tunnel: id, Priority: provider.PriorityDeletion},
 	}
 	if diff := cmp.Diff(want, p.Calls(), cmpopts.EquateErrors()); diff != "" {
@@ -108,19 +114,20 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-func TestRotateToken(t *testing.T) {
+func TestClock(t *testing.T) {
 	p, id := newTunnel(t)
-	old, err := p.Token(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.RotateToken(id)
-	rotated, err := p.Token(t.Context(), id)
-	if err != nil || rotated == old {
-		t.Errorf("error %v, another token: %t", err, rotated != old)
-	}
-	if _, of, err := rotated.Credentials(); err != nil || of != id {
-		t.Errorf("the new token is for %q, error %v", of, err)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p.SetClock(func() time.Time { return at })
+	p.SetConnected(id, true)
+	for range 2 {
+		connectors, err := p.Connections(t.Context(), id)
+		if err != nil || len(connectors) != 1 || !connectors[0].ConnectedAt.Equal(at) {
+			t.Fatalf("connectors %+v, %v, want one that connected at %s", connectors, err, at)
+		}
+		at = at.Add(time.Minute)
+		if err := p.Disconnect(t.Context(), id, connectors[0].ID); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

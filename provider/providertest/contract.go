@@ -1,8 +1,8 @@
-// Package providertest holds the contract that every [provider.Provider] must
-// keep, as one suite of tests that each implementation runs against itself.
+// Package providertest holds the contract of [provider.Provider] as one suite of
+// tests, which every implementation runs against itself.
 //
-// A test belongs here when it must hold for all of them; how one of them talks
-// to its API is tested next to it.
+// A test belongs here when it must hold for all implementations. How an
+// implementation talks to its API is tested next to it.
 package providertest
 
 import (
@@ -17,21 +17,39 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Fixture is a provider without tunnels, and the hands of everybody else on
-// the account that it works on.
+// Fixture is a provider whose account has no tunnels.
 type Fixture struct {
 	Provider provider.Provider
 	// AccountID is the account of the tunnels.
 	AccountID string
-	// SetDocument replaces the document of a tunnel behind the provider's back.
-	SetDocument func(provider.TunnelID, provider.Configuration)
-	// SetConnected starts or stops a connector of the tunnel.
-	SetConnected func(id provider.TunnelID, connected bool)
-	// SetLocal makes the tunnel locally managed, or migrates it back.
-	SetLocal func(id provider.TunnelID, local bool)
+	Cloud     Cloud
 }
 
-// Run tests the contract. It asks for a new fixture for every part of it.
+// Cloud is what happens at Cloudflare without the provider: connectors, and what
+// people do in the dashboard.
+type Cloud interface {
+	// SetDocument replaces the configuration of a tunnel.
+	SetDocument(provider.TunnelID, provider.Configuration)
+	// SetLocal makes the tunnel locally managed, or migrates it to remote
+	// management.
+	SetLocal(id provider.TunnelID, local bool)
+	// SetRoutes adds private network routes to the tunnel, or removes them.
+	SetRoutes(id provider.TunnelID, routes bool)
+	// SetConnected starts connectors of the tunnel, or stops all that run in good
+	// order.
+	SetConnected(id provider.TunnelID, connected bool)
+	// StartConnector starts a connector with a token, or returns an error when
+	// Cloudflare refuses the token. The connector reconnects at once when it is
+	// disconnected and its token is still valid.
+	StartConnector(provider.Token) (provider.ConnectorID, error)
+	// StopConnector stops a connector in good order.
+	StopConnector(provider.TunnelID, provider.ConnectorID)
+	// Crash ends connectors without a farewell, all of the tunnel when none is
+	// named. They do not reconnect.
+	Crash(provider.TunnelID, ...provider.ConnectorID)
+}
+
+// Run tests the contract, with a new fixture for each part of it.
 func Run(t *testing.T, newFixture func(*testing.T) Fixture) {
 	for name, test := range contract {
 		t.Run(name, func(t *testing.T) { test(t, newFixture(t)) })
@@ -39,40 +57,50 @@ func Run(t *testing.T, newFixture func(*testing.T) Fixture) {
 }
 
 var contract = map[string]func(*testing.T, Fixture){
-	"ensure creates once":               ensureCreatesOnce,
-	"find tells a live tunnel":          findTellsLive,
-	"all live tunnels are listed":       listsLive,
-	"a listed tunnel has its status":    listsStatus,
-	"a token is for its tunnel":         tokenIsForTunnel,
-	"names are told apart by case":      ensureMindsCase,
-	"a name is free after deletion":     ensureAfterDelete,
-	"a new tunnel is not configured":    newTunnelIsEmpty,
-	"a document comes back as written":  configureRoundTrip,
-	"fields not modelled are kept":      unmodelledRoundTrip,
-	"a document is replaced whole":      configureReplaces,
-	"every write raises the version":    versionsCount,
-	"others' writes are seen":           foreignEdit,
-	"a bad document changes nothing":    invalidDocument,
-	"an unknown tunnel is not found":    unknownTunnel,
-	"a deleted tunnel is not found":     deletedTunnel,
-	"deletion may be repeated":          deleteTwice,
-	"a connected tunnel is not deleted": deleteConnected,
-	"a local tunnel is refused":         localIsRefused,
-	"a cancelled call says so":          cancelled,
-	"calls may be concurrent":           concurrent,
+	"create makes a tunnel":                  createMakesATunnel,
+	"a name is taken once":                   nameIsTaken,
+	"names differ by case":                   namesDifferByCase,
+	"a name is free after deletion":          createAfterDelete,
+	"find tells a live tunnel":               findTellsLive,
+	"a tunnel is read by its ID":             readsByID,
+	"all live tunnels are listed":            listsLive,
+	"a listed tunnel has its status":         listsStatus,
+	"a token is for its tunnel":              tokenIsForTunnel,
+	"a new tunnel is not configured":         newTunnelIsEmpty,
+	"a configuration comes back as written":  configureRoundTrip,
+	"fields not modelled are kept":           unmodelledRoundTrip,
+	"a configuration is replaced as a whole": configureReplaces,
+	"every write raises the version":         versionsCount,
+	"external changes are seen":              externalChange,
+	"a bad configuration changes nothing":    invalidConfiguration,
+	"an unknown tunnel is not found":         unknownTunnel,
+	"a deleted tunnel is not found":          deletedTunnel,
+	"deletion may be repeated":               deleteTwice,
+	"a tunnel with routes is not deleted":    deleteRouted,
+	"a local tunnel says so":                 localTunnel,
+	"a canceled call says so":                canceled,
+	"calls may be concurrent":                concurrent,
+
+	"a connected tunnel is not deleted":             deleteConnected,
+	"a tunnel with stale connections stays":         deleteStale,
+	"connectors are listed":                         listsConnectors,
+	"a crashed connector is listed as disconnected": listsCrashed,
+	"a stale connector is removed":                  disconnectStale,
+	"a connected connector reconnects":              disconnectConnected,
+	"one connector is disconnected at a time":       disconnectOne,
+	"rotation replaces the token":                   rotationReplacesToken,
+	"rotation keeps connections":                    rotationKeepsConnections,
+	"a rotated connector does not reconnect":        disconnectRotated,
 }
 
-// missing is a well-formed id that no tunnel has.
+// missing is a well-formed ID that no tunnel has.
 const missing provider.TunnelID = "ffffffff-ffff-4fff-bfff-ffffffffffff"
 
-func ensure(t *testing.T, f Fixture, name string) provider.Tunnel {
+func create(t *testing.T, f Fixture, name string) provider.Tunnel {
 	t.Helper()
-	tunnel, err := f.Provider.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: name})
+	tunnel, err := f.Provider.CreateTunnel(t.Context(), name)
 	if err != nil {
-		t.Fatalf("EnsureTunnel(%q): %v", name, err)
-	}
-	if tunnel.ID == "" || tunnel.Name != name {
-		t.Fatalf("EnsureTunnel(%q) = %+v", name, tunnel)
+		t.Fatalf("CreateTunnel(%q): %v", name, err)
 	}
 	return tunnel
 }
@@ -151,14 +179,25 @@ func full() provider.Configuration {
 
 func wantNotFound(t *testing.T, f Fixture, id provider.TunnelID) {
 	t.Helper()
-	if _, _, err := f.Provider.Configuration(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
-		t.Errorf("Configuration: got %v, want ErrNotFound", err)
+	ctx, p := t.Context(), f.Provider
+	_, readErr := p.Tunnel(ctx, id)
+	_, _, configurationErr := p.Configuration(ctx, id)
+	_, configureErr := p.Configure(ctx, id, serving("a.example.com"))
+	token, tokenErr := p.Token(ctx, id)
+	_, connectionsErr := p.Connections(ctx, id)
+	for method, err := range map[string]error{
+		"Tunnel": readErr, "Configuration": configurationErr, "Configure": configureErr, "Token": tokenErr,
+		"RotateToken": p.RotateToken(ctx, id), "Connections": connectionsErr,
+	} {
+		if !errors.Is(err, provider.ErrNotFound) || provider.IsTransient(err) {
+			t.Errorf("%s: got %v, want ErrNotFound", method, err)
+		}
 	}
-	if _, err := f.Provider.Configure(t.Context(), id, serving("a.example.com")); !errors.Is(err, provider.ErrNotFound) {
-		t.Errorf("Configure: got %v, want ErrNotFound", err)
+	if token != "" {
+		t.Error("Token returned a token")
 	}
-	if token, err := f.Provider.Token(t.Context(), id); !errors.Is(err, provider.ErrNotFound) || token != "" {
-		t.Errorf("Token: got %v, want ErrNotFound", err)
+	if err := p.Disconnect(ctx, id, absent); err != nil {
+		t.Errorf("Disconnect: %v", err)
 	}
 	deleteTunnel(t, f, id)
 }
@@ -166,18 +205,24 @@ func wantNotFound(t *testing.T, f Fixture, id provider.TunnelID) {
 // allMethods calls every method once and returns the errors by method.
 func allMethods(ctx context.Context, p provider.Provider, id provider.TunnelID) map[string]error {
 	_, findErr := p.FindTunnel(ctx, "another")
+	_, readErr := p.Tunnel(ctx, id)
 	_, listErr := p.Tunnels(ctx)
-	_, ensureErr := p.EnsureTunnel(ctx, provider.TunnelSpec{Name: "another"})
-	_, _, readErr := p.Configuration(ctx, id)
-	_, writeErr := p.Configure(ctx, id, serving("a.example.com"))
+	_, createErr := p.CreateTunnel(ctx, "another")
+	_, _, configurationErr := p.Configuration(ctx, id)
+	_, configureErr := p.Configure(ctx, id, serving("a.example.com"))
 	_, tokenErr := p.Token(ctx, id)
+	_, connectionsErr := p.Connections(ctx, id)
 	return map[string]error{
 		"FindTunnel":    findErr,
+		"Tunnel":        readErr,
 		"Tunnels":       listErr,
-		"EnsureTunnel":  ensureErr,
-		"Configuration": readErr,
-		"Configure":     writeErr,
+		"CreateTunnel":  createErr,
+		"Configuration": configurationErr,
+		"Configure":     configureErr,
 		"Token":         tokenErr,
+		"RotateToken":   p.RotateToken(ctx, id),
+		"Connections":   connectionsErr,
+		"Disconnect":    p.Disconnect(ctx, id, absent),
 		"DeleteTunnel":  p.DeleteTunnel(ctx, id),
 	}
 }

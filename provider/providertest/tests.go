@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -13,39 +14,89 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func ensureCreatesOnce(t *testing.T, f Fixture) {
-	first, again, other := ensure(t, f, "edge"), ensure(t, f, "edge"), ensure(t, f, "edge-2")
-	if !first.Created || again.Created || !other.Created {
-		t.Errorf("Created = %t, %t, %t, want true, false, true", first.Created, again.Created, other.Created)
+func createMakesATunnel(t *testing.T, f Fixture) {
+	got := create(t, f, "edge")
+	want := provider.Tunnel{ID: got.ID, Name: "edge", Status: provider.TunnelInactive}
+	if diff := cmp.Diff(want, got); diff != "" || got.ID == "" {
+		t.Errorf("tunnel without an ID, or (-want +got):\n%s", diff)
 	}
-	if first.ID != again.ID {
-		t.Errorf("the same name has tunnels %s and %s", first.ID, again.ID)
+	if other := create(t, f, "edge-2"); other.ID == got.ID {
+		t.Errorf("two names share tunnel %s", other.ID)
 	}
-	if first.ID == other.ID {
-		t.Errorf("two names share tunnel %s", first.ID)
+}
+
+func nameIsTaken(t *testing.T, f Fixture) {
+	id := create(t, f, "edge").ID
+	got, err := f.Provider.CreateTunnel(t.Context(), "edge")
+	if !errors.Is(err, provider.ErrNameExists) || provider.IsTransient(err) || got != (provider.Tunnel{}) {
+		t.Errorf("got %+v and %v, want ErrNameExists", got, err)
 	}
+	if tunnels := list(t, f); len(tunnels) != 1 || tunnels[id].Name != "edge" {
+		t.Errorf("the account has tunnels %+v", tunnels)
+	}
+}
+
+func namesDifferByCase(t *testing.T, f Fixture) {
+	lower, upper := create(t, f, "edge"), create(t, f, "EDGE")
+	for _, want := range []provider.Tunnel{lower, upper} {
+		if found, err := f.Provider.FindTunnel(t.Context(), want.Name); err != nil || found.ID != want.ID {
+			t.Errorf("FindTunnel(%q) = %+v, %v, want tunnel %s", want.Name, found, err, want.ID)
+		}
+	}
+}
+
+func createAfterDelete(t *testing.T, f Fixture) {
+	old := create(t, f, "edge")
+	configure(t, f, old.ID, serving("a.example.com"))
+	deleteTunnel(t, f, old.ID)
+	next := create(t, f, "edge")
+	if next.ID == old.ID {
+		t.Errorf("tunnel %s exists again", old.ID)
+	}
+	wantDocument(t, f, next.ID, provider.Configuration{}, 0)
+	wantNotFound(t, f, old.ID)
 }
 
 func findTellsLive(t *testing.T, f Fixture) {
 	if _, err := f.Provider.FindTunnel(t.Context(), "edge"); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("before creation: error %v, want ErrNotFound", err)
 	}
-	made := ensure(t, f, "edge")
-	found, err := f.Provider.FindTunnel(t.Context(), "edge")
-	if err != nil || found.ID != made.ID || found.Created {
-		t.Errorf("got %+v, %v, want tunnel %s", found, err, made.ID)
+	created := create(t, f, "edge")
+	if found, err := f.Provider.FindTunnel(t.Context(), "edge"); err != nil || found != created {
+		t.Errorf("got %+v, %v, want %+v", found, err, created)
 	}
-	deleteTunnel(t, f, made.ID)
+	deleteTunnel(t, f, created.ID)
 	if _, err := f.Provider.FindTunnel(t.Context(), "edge"); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("after deletion: error %v, want ErrNotFound", err)
 	}
+}
+
+func readsByID(t *testing.T, f Fixture) {
+	create(t, f, "other")
+	created := create(t, f, "edge")
+	if got := read(t, f, created.ID); got != created {
+		t.Errorf("got %+v, want %+v", got, created)
+	}
+	f.Cloud.SetConnected(created.ID, true)
+	if got := read(t, f, created.ID); got.Status != provider.TunnelHealthy {
+		t.Errorf("with connectors: status %q", got.Status)
+	}
+}
+
+func read(t *testing.T, f Fixture, id provider.TunnelID) provider.Tunnel {
+	t.Helper()
+	tunnel, err := f.Provider.Tunnel(t.Context(), id)
+	if err != nil {
+		t.Fatalf("Tunnel: %v", err)
+	}
+	return tunnel
 }
 
 func listsLive(t *testing.T, f Fixture) {
 	if got := list(t, f); len(got) != 0 {
 		t.Errorf("an empty account has %+v", got)
 	}
-	first, gone, last := ensure(t, f, "edge"), ensure(t, f, "gone"), ensure(t, f, "edge-2")
+	first, gone, last := create(t, f, "edge"), create(t, f, "gone"), create(t, f, "edge-2")
 	deleteTunnel(t, f, gone.ID)
 	want := map[provider.TunnelID]provider.Tunnel{
 		first.ID: {ID: first.ID, Name: "edge", Status: provider.TunnelInactive},
@@ -57,14 +108,14 @@ func listsLive(t *testing.T, f Fixture) {
 }
 
 func listsStatus(t *testing.T, f Fixture) {
-	id := ensure(t, f, "edge").ID
-	other := ensure(t, f, "other").ID
-	f.SetConnected(id, false)
+	id := create(t, f, "edge").ID
+	other := create(t, f, "other").ID
+	f.Cloud.SetConnected(id, false)
 	for _, step := range []struct {
 		connected bool
 		want      provider.TunnelStatus
 	}{{false, provider.TunnelInactive}, {true, provider.TunnelHealthy}, {false, provider.TunnelDown}} {
-		f.SetConnected(id, step.connected)
+		f.Cloud.SetConnected(id, step.connected)
 		tunnels := list(t, f)
 		if got := tunnels[id].Status; got != step.want {
 			t.Errorf("connected %t: status %q, want %q", step.connected, got, step.want)
@@ -94,8 +145,8 @@ func list(t *testing.T, f Fixture) map[provider.TunnelID]provider.Tunnel {
 
 func tokenIsForTunnel(t *testing.T, f Fixture) {
 	tokens := map[provider.Token]bool{}
-	for _, name := range []string{"edge", "other", "edge"} {
-		id := ensure(t, f, name).ID
+	ids := []provider.TunnelID{create(t, f, "edge").ID, create(t, f, "other").ID}
+	for _, id := range append(ids, ids[0]) {
 		token, err := f.Provider.Token(t.Context(), id)
 		if err != nil {
 			t.Fatalf("Token: %v", err)
@@ -111,38 +162,19 @@ func tokenIsForTunnel(t *testing.T, f Fixture) {
 	}
 }
 
-func ensureMindsCase(t *testing.T, f Fixture) {
-	lower, upper := ensure(t, f, "edge"), ensure(t, f, "EDGE")
-	if lower.ID == upper.ID || !upper.Created {
-		t.Errorf("names that differ in case share tunnel %s", lower.ID)
-	}
-}
-
-func ensureAfterDelete(t *testing.T, f Fixture) {
-	old := ensure(t, f, "edge")
-	configure(t, f, old.ID, serving("a.example.com"))
-	deleteTunnel(t, f, old.ID)
-	next := ensure(t, f, "edge")
-	if !next.Created || next.ID == old.ID {
-		t.Errorf("got %+v after deleting %s, want a new tunnel", next, old.ID)
-	}
-	wantDocument(t, f, next.ID, provider.Configuration{}, 0)
-	wantNotFound(t, f, old.ID)
-}
-
 func newTunnelIsEmpty(t *testing.T, f Fixture) {
-	wantDocument(t, f, ensure(t, f, "edge").ID, provider.Configuration{}, 0)
+	wantDocument(t, f, create(t, f, "edge").ID, provider.Configuration{}, 0)
 }
 
 func configureRoundTrip(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
+	tunnel := create(t, f, "edge")
 	version := configure(t, f, tunnel.ID, full())
 	wantDocument(t, f, tunnel.ID, full(), version)
 }
 
 func unmodelledRoundTrip(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
-	f.SetDocument(tunnel.ID, full())
+	tunnel := create(t, f, "edge")
+	f.Cloud.SetDocument(tunnel.ID, full())
 	read, _, err := f.Provider.Configuration(t.Context(), tunnel.ID)
 	if err != nil {
 		t.Fatalf("Configuration: %v", err)
@@ -167,7 +199,7 @@ func unmodelledRoundTrip(t *testing.T, f Fixture) {
 }
 
 func configureReplaces(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
+	tunnel := create(t, f, "edge")
 	configure(t, f, tunnel.ID, full())
 	version := configure(t, f, tunnel.ID, serving("b.example.com"))
 	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version)
@@ -176,7 +208,7 @@ func configureReplaces(t *testing.T, f Fixture) {
 }
 
 func versionsCount(t *testing.T, f Fixture) {
-	tunnel, other := ensure(t, f, "edge"), ensure(t, f, "other")
+	tunnel, other := create(t, f, "edge"), create(t, f, "other")
 	for want := provider.Version(1); want <= 3; want++ {
 		if got := configure(t, f, tunnel.ID, serving("a.example.com")); got != want {
 			t.Errorf("write %d has version %d", want, got)
@@ -185,18 +217,18 @@ func versionsCount(t *testing.T, f Fixture) {
 	wantDocument(t, f, other.ID, provider.Configuration{}, 0)
 }
 
-func foreignEdit(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
+func externalChange(t *testing.T, f Fixture) {
+	tunnel := create(t, f, "edge")
 	version := configure(t, f, tunnel.ID, serving("a.example.com"))
-	f.SetDocument(tunnel.ID, serving("b.example.com"))
+	f.Cloud.SetDocument(tunnel.ID, serving("b.example.com"))
 	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version+1)
 	if got := configure(t, f, tunnel.ID, serving("a.example.com")); got != version+2 {
 		t.Errorf("version = %d, want %d", got, version+2)
 	}
 }
 
-func invalidDocument(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
+func invalidConfiguration(t *testing.T, f Fixture) {
+	tunnel := create(t, f, "edge")
 	version := configure(t, f, tunnel.ID, serving("a.example.com"))
 	bad := serving("a.example.com")
 	bad.Ingress[0].Service += "/"
@@ -206,7 +238,7 @@ func invalidDocument(t *testing.T, f Fixture) {
 		t.Errorf("got %v, want an InvalidError for rule 0", err)
 	}
 	if provider.IsTransient(err) {
-		t.Error("a bad document is transient")
+		t.Error("a bad configuration is transient")
 	}
 	wantDocument(t, f, tunnel.ID, serving("a.example.com"), version)
 }
@@ -214,64 +246,68 @@ func invalidDocument(t *testing.T, f Fixture) {
 func unknownTunnel(t *testing.T, f Fixture) { wantNotFound(t, f, missing) }
 
 func deletedTunnel(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
+	tunnel := create(t, f, "edge")
 	configure(t, f, tunnel.ID, serving("a.example.com"))
 	deleteTunnel(t, f, tunnel.ID)
 	wantNotFound(t, f, tunnel.ID)
 }
 
 func deleteTwice(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
+	tunnel := create(t, f, "edge")
 	deleteTunnel(t, f, tunnel.ID)
 	deleteTunnel(t, f, tunnel.ID)
 }
 
-func deleteConnected(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
-	configure(t, f, tunnel.ID, serving("a.example.com"))
-	f.SetConnected(tunnel.ID, true)
-	if err := f.Provider.DeleteTunnel(t.Context(), tunnel.ID); !errors.Is(err, provider.ErrConnected) {
-		t.Errorf("got %v, want ErrConnected", err)
+func deleteRouted(t *testing.T, f Fixture) {
+	tunnel := create(t, f, "edge")
+	f.Cloud.SetRoutes(tunnel.ID, true)
+	err := f.Provider.DeleteTunnel(t.Context(), tunnel.ID)
+	if !errors.Is(err, provider.ErrRoutes) || provider.IsTransient(err) {
+		t.Errorf("got %v, want ErrRoutes", err)
 	}
-	wantDocument(t, f, tunnel.ID, serving("a.example.com"), 1)
-	f.SetConnected(tunnel.ID, false)
+	if got := read(t, f, tunnel.ID); got != tunnel {
+		t.Errorf("afterwards it is %+v, want %+v", got, tunnel)
+	}
+	f.Cloud.SetRoutes(tunnel.ID, false)
 	deleteTunnel(t, f, tunnel.ID)
 	wantNotFound(t, f, tunnel.ID)
 }
 
-// localIsRefused: nothing of a locally managed tunnel is taken for the caller's,
-// and it is not deleted. After its migration it is one like any other.
-func localIsRefused(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
-	f.SetLocal(tunnel.ID, true)
-	got, ensureErr := f.Provider.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "edge"})
-	if got != (provider.Tunnel{}) {
-		t.Errorf("EnsureTunnel = %+v", got)
-	}
-	_, _, readErr := f.Provider.Configuration(t.Context(), tunnel.ID)
-	_, writeErr := f.Provider.Configure(t.Context(), tunnel.ID, serving("a.example.com"))
-	for method, err := range map[string]error{
-		"EnsureTunnel": ensureErr, "Configuration": readErr, "Configure": writeErr,
-		"DeleteTunnel": f.Provider.DeleteTunnel(t.Context(), tunnel.ID),
-	} {
-		if !errors.Is(err, provider.ErrLocallyManaged) || provider.IsTransient(err) {
-			t.Errorf("%s: got %v, want ErrLocallyManaged", method, err)
+// localTunnel: every call that returns the tunnel tells that it is locally
+// managed, and its configuration is refused until its migration. Deletion is not
+// refused: the caller has read the tunnel.
+func localTunnel(t *testing.T, f Fixture) {
+	id := create(t, f, "edge").ID
+	for _, local := range []bool{true, false} {
+		f.Cloud.SetLocal(id, local)
+		found, err := f.Provider.FindTunnel(t.Context(), "edge")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for method, tunnel := range map[string]provider.Tunnel{
+			"FindTunnel": found, "Tunnel": read(t, f, id), "Tunnels": list(t, f)[id],
+		} {
+			if tunnel.Local != local || tunnel.ID != id {
+				t.Errorf("local %t: %s returned %+v", local, method, tunnel)
+			}
+		}
+		_, _, readErr := f.Provider.Configuration(t.Context(), id)
+		_, writeErr := f.Provider.Configure(t.Context(), id, serving("a.example.com"))
+		for method, err := range map[string]error{"Configuration": readErr, "Configure": writeErr} {
+			if errors.Is(err, provider.ErrLocallyManaged) != local || err != nil && !local || provider.IsTransient(err) {
+				t.Errorf("local %t: %s returned error %v", local, method, err)
+			}
 		}
 	}
-	if found, err := f.Provider.FindTunnel(t.Context(), "edge"); err != nil || found.ID != tunnel.ID {
-		t.Errorf("afterwards FindTunnel = %+v, %v", found, err)
-	}
-	f.SetLocal(tunnel.ID, false)
-	if again := ensure(t, f, "edge"); again.ID != tunnel.ID {
-		t.Errorf("after the migration it is tunnel %s, want %s", again.ID, tunnel.ID)
-	}
-	version := configure(t, f, tunnel.ID, serving("b.example.com"))
-	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version)
-	deleteTunnel(t, f, tunnel.ID)
+	version := configure(t, f, id, serving("b.example.com"))
+	wantDocument(t, f, id, serving("b.example.com"), version)
+	f.Cloud.SetLocal(id, true)
+	deleteTunnel(t, f, id)
+	wantNotFound(t, f, id)
 }
 
-func cancelled(t *testing.T, f Fixture) {
-	tunnel := ensure(t, f, "edge")
+func canceled(t *testing.T, f Fixture) {
+	tunnel := create(t, f, "edge")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for method, err := range allMethods(ctx, f.Provider, tunnel.ID) {
@@ -284,28 +320,31 @@ func cancelled(t *testing.T, f Fixture) {
 
 func concurrent(t *testing.T, f Fixture) {
 	const writers = 4
-	ids := make([]provider.TunnelID, writers)
-	var wg sync.WaitGroup
+	created := make([]provider.TunnelID, writers)
+	var creating, writing sync.WaitGroup
 	for i := range writers {
-		wg.Go(func() {
-			tunnel, err := f.Provider.EnsureTunnel(t.Context(), provider.TunnelSpec{Name: "edge"})
-			if err != nil {
-				t.Errorf("EnsureTunnel: %v", err)
-				return
+		creating.Go(func() {
+			tunnel, err := f.Provider.CreateTunnel(t.Context(), "edge")
+			if err != nil && !errors.Is(err, provider.ErrNameExists) {
+				t.Errorf("CreateTunnel: %v", err)
 			}
-			ids[i] = tunnel.ID
-			if _, err := f.Provider.Configure(t.Context(), tunnel.ID, serving(fmt.Sprintf("h%d.example.com", i))); err != nil {
+			created[i] = tunnel.ID
+		})
+	}
+	creating.Wait()
+	created = slices.DeleteFunc(created, func(id provider.TunnelID) bool { return id == "" })
+	if len(created) != 1 {
+		t.Fatalf("%d calls created the tunnel: %v", len(created), created)
+	}
+	for i := range writers {
+		writing.Go(func() {
+			if _, err := f.Provider.Configure(t.Context(), created[0], serving(fmt.Sprintf("h%d.example.com", i))); err != nil {
 				t.Errorf("Configure: %v", err)
 			}
 		})
 	}
-	wg.Wait()
-	for _, id := range ids {
-		if id != ids[0] {
-			t.Fatalf("one name has several tunnels: %v", ids)
-		}
-	}
-	_, version, err := f.Provider.Configuration(t.Context(), ids[0])
+	writing.Wait()
+	_, version, err := f.Provider.Configuration(t.Context(), created[0])
 	if err != nil || version != writers {
 		t.Errorf("Configuration has version %d and error %v, want version %d", version, err, writers)
 	}

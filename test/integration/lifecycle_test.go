@@ -154,7 +154,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		id := w.tunnel("shared")
 		w.edge.Connect(id, 1)
 		w.delete(g)
-		Eventually(gatewayMessage(g)).Should(ContainSubstring("running connectors"))
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("has connections"))
 		w.edge.Disconnect(id)
 		Eventually(func() string { return w.tunnel("shared") }).Should(BeEmpty())
 	})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
 	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+	if err := tether.WriteProgram(path, []byte("#!/bin/sh\n"+text)); err != nil {
 		t.Fatal(err)
 	}
 	return path

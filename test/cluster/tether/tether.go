@@ -72,7 +72,17 @@ func (t *Tether) Tie(path string) (string, error) {
 		return "", err
 	}
 	tied := filepath.Join(dir, name)
-	return tied, os.WriteFile(tied, script, 0o700)
+	return tied, WriteProgram(tied, script)
+}
+
+// WriteProgram writes an executable file that can be run as soon as the function
+// has returned. [os.WriteFile] does not guarantee that: a process that another
+// goroutine forks meanwhile inherits the open file, and running the file fails
+// with ETXTBSY until that process executes its own program (golang.org/issue/22315).
+func WriteProgram(path string, content []byte) error {
+	syscall.ForkLock.RLock() // a fork takes the write lock
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, content, 0o700) // #nosec G306 -- the owner runs it
 }
 
 // Cut ends what still runs and removes the directory.

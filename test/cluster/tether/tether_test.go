@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -34,11 +35,46 @@ func TestTetherEndsPrograms(t *testing.T) {
 	}
 }
 
+// TestTiedProgramIsNotBusy runs tied programs while other goroutines fork.
+func TestTiedProgramIsNotBusy(t *testing.T) {
+	const tiers, ties = 8, 40
+	program, err := exec.LookPath("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tied, err := tether.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tied.Cut() })
+	var tying sync.Mutex // Tie is not called twice at the same time
+	var group sync.WaitGroup
+	for range tiers {
+		group.Go(func() {
+			for range ties {
+				tying.Lock()
+				path, err := tied.Tie(program)
+				tying.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				// With --help, the shell that watches this process is not started.
+				if err := exec.Command(path, "--help").Run(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
 // start runs a program that says its arguments and then sleeps.
 func start(t *testing.T, tied *tether.Tether, says string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sleeper")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\necho \"$@\"\nexec sleep 600\n"), 0o700); err != nil {
+	if err := tether.WriteProgram(path, []byte("#!/bin/sh\necho \"$@\"\nexec sleep 600\n")); err != nil {
 		t.Fatal(err)
 	}
 	path, err := tied.Tie(path)

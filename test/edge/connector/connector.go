@@ -48,7 +48,7 @@ func (c *connector) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		connected, err := c.hold(ctx)
 		if ctx.Err() != nil {
-			if err != nil {
+			if connected && err != nil {
 				log.Printf("no farewell: %v", err)
 			}
 			break

@@ -217,7 +217,9 @@ func TestConnectors(t *testing.T) {
 
 	one.end(t)
 	c.wantReplicas(t, second)
-	c.cleanUp(t)
+	c.cleanUp(t) // cuts it off, and it comes back
+	other.says(t, "ended the connection")
+	other.says(t, "connected as")
 	if status := c.delete(t); status != http.StatusBadRequest {
 		t.Errorf("the tunnel's deletion with a connector: %d, want 400", status)
 	}

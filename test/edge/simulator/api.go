@@ -17,6 +17,7 @@ const (
 	codeTunnelNotFound   = 1003
 	codeNameExists       = 1013
 	codeConnected        = 1022
+	codeRouted           = 1023
 	codeBadConfiguration = 1056
 	codeNoRoute          = 7003
 	codeAuthentication   = 10000
@@ -73,6 +74,7 @@ func (s *Server) routes() http.Handler {
 		"POST " + tunnels:                                  s.authorized(s.createTunnel),
 		"GET " + tunnels:                                   s.authorized(s.listTunnels),
 		"GET " + tunnel:                                    s.authorized(s.onAnyTunnel(s.getTunnel)),
+		"PATCH " + tunnel:                                  s.authorized(s.onTunnel(s.editTunnel)),
 		"DELETE " + tunnel:                                 s.authorized(s.onTunnel(s.deleteTunnel)),
 		"GET " + tunnel + "/configurations":                s.authorized(s.onTunnel(s.getConfiguration)),
 		"PUT " + tunnel + "/configurations":                s.authorized(s.onTunnel(s.putConfiguration)),
@@ -88,7 +90,7 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// handler records the request, lets the faults have their way, and answers.
+// handler records the request, applies a fault, and answers.
 func (s *Server) handler(call endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, basePath)
@@ -97,6 +99,11 @@ func (s *Server) handler(call endpoint) http.Handler {
 		// The body is read before any wait: only then does the context end
 		// when the client gives up.
 		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if err == nil && fault.Drop == DropThenWrite {
+			go s.arriveLate(r, *request, fault, call)
+			panic(http.ErrAbortHandler)
+		}
 		if err != nil || !fault.admit(r.Context(), *request) {
 			panic(http.ErrAbortHandler)
 		}
@@ -105,7 +112,6 @@ func (s *Server) handler(call endpoint) http.Handler {
 			fault.write(w)
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
 		result := call(r)
 		fault.done(*request)
 		if fault.Drop == DropAfterWrite {
@@ -114,6 +120,15 @@ func (s *Server) handler(call endpoint) http.Handler {
 		s.setStatus(request, result.status)
 		result.write(w)
 	})
+}
+
+// arriveLate carries out a request whose connection was dropped, when the fault
+// lets it arrive, unless the server is closed before.
+func (s *Server) arriveLate(r *http.Request, request Request, fault Fault, call endpoint) {
+	if fault.Drop = DropNone; fault.admit(s.life, request) {
+		call(r)
+		fault.done(request)
+	}
 }
 
 func (a answer) write(w http.ResponseWriter) {

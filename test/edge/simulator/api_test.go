@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -294,7 +295,6 @@ func TestConnectors(t *testing.T) {
 	if got, err := c.get(ctx, id); err != nil || got.Status != "healthy" {
 		t.Errorf("status %v, %v, want healthy", got, err)
 	}
-	c.cleanUp(t, id)
 	_, err := c.delete(ctx, id)
 	wantError(t, err, http.StatusBadRequest, 1022)
 
@@ -344,6 +344,101 @@ func TestRotatedToken(t *testing.T) {
 	}
 	if after := c.connectors(t, id); len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID {
 		t.Errorf("connectors %v, want %v", after, before)
+	}
+}
+
+// A connector that runs is back at once when the API disconnects it: it shows in
+// the time since which it is connected.
+func TestConnectorsReconnect(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	s.Connect(id, 2)
+	before := c.connectors(t, id)
+	c.disconnect(t, id, before[0].ID)
+	after := c.connectors(t, id)
+	if len(after) != 2 || !after[0].RunAt.After(before[0].RunAt) || !after[1].RunAt.Equal(before[1].RunAt) {
+		t.Errorf("connectors %+v, before %+v, want that the first has reconnected", after, before)
+	}
+	if opened := after[0].Conns[0].OpenedAt; !opened.Equal(after[0].RunAt) {
+		t.Errorf("its connections were opened at %s", opened)
+	}
+	c.cleanUp(t, id)
+	if last := c.connectors(t, id); !last[0].RunAt.After(after[0].RunAt) || !last[1].RunAt.After(after[1].RunAt) {
+		t.Errorf("connectors %+v, before %+v, want that both have reconnected", last, after)
+	}
+	_, err := c.delete(t.Context(), id)
+	wantError(t, err, http.StatusBadRequest, 1022)
+
+	s.RotateToken(id)
+	c.cleanUp(t, id)
+	if got := c.connectors(t, id); len(got) != 0 {
+		t.Errorf("connectors %+v are back with the old secret", got)
+	}
+}
+
+func TestStartAndStopConnectors(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	old := c.tunnelToken(t, id)
+	one, err := s.StartConnector(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.RotateToken(id)
+	if _, err := s.StartConnector(old); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("with the old token: %v", err)
+	}
+	other, err := s.StartConnector(c.tunnelToken(t, id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.wantReplicas(t, id, one, other)
+	s.StopConnector(id, one)
+	c.wantReplicas(t, id, other)
+	s.Crash(id, one, other)
+	if got := c.pending(t, id); !slices.Equal(got, []bool{true}) {
+		t.Errorf("pending reconnect: %v", got)
+	}
+	s.Disconnect(id) // is too late for a farewell
+	c.wantReplicas(t, id, other)
+}
+
+func TestEdit(t *testing.T) {
+	_, c := newAPI(t, simulator.Options{})
+	ctx := t.Context()
+	c.create(t, "two")
+	id := c.create(t, "one").ID
+	token := c.tunnelToken(t, id)
+	wantError(t, c.tryEdit(ctx, id, `{"name":"two"}`), http.StatusConflict, 1013)
+	wantError(t, c.tryEdit(ctx, id, `{"name":"three","tunnel_secret":"c2hvcnQ="}`), http.StatusBadRequest, 1001)
+	wantError(t, c.tryEdit(ctx, id, `{`), http.StatusBadRequest, 1001)
+	wantError(t, c.tryEdit(ctx, "unknown", `{}`), http.StatusNotFound, 1003)
+	c.edit(t, id, `{"name":"one"}`)
+	if got, err := c.get(ctx, id); err != nil || got.Name != "one" || c.tunnelToken(t, id) != token {
+		t.Errorf("refused edits have changed the tunnel: %+v, %v", got, err)
+	}
+
+	secret := newSecret()
+	c.edit(t, id, `{"name":"three","tunnel_secret":"`+secret+`"}`)
+	content, err := base64.StdEncoding.DecodeString(c.tunnelToken(t, id))
+	if err != nil || !strings.Contains(string(content), secret) {
+		t.Errorf("the token does not have the new secret, error %v", err)
+	}
+	if got, err := c.get(ctx, id); err != nil || got.Name != "three" {
+		t.Errorf("the tunnel is %+v, %v", got, err)
+	}
+	c.create(t, "one")
+}
+
+func TestRoutesRefuseDeletion(t *testing.T) {
+	s, c := newAPI(t, simulator.Options{})
+	id := c.create(t, "one").ID
+	s.SetRoutes(id, true)
+	_, err := c.delete(t.Context(), id)
+	wantError(t, err, http.StatusBadRequest, 1023)
+	s.SetRoutes(id, false)
+	if _, err := c.delete(t.Context(), id); err != nil {
+		t.Errorf("delete without routes: %v", err)
 	}
 }
 

@@ -2,6 +2,8 @@ package simulator_test
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -136,11 +138,63 @@ func (c client) connectors(t *testing.T, id string) []zero_trust.Client {
 	return page.Result
 }
 
+// pending returns of every listed connector whether its connections are pending
+// a reconnect, which the client does not model.
+func (c client) pending(t *testing.T, id string) []bool {
+	t.Helper()
+	all := []bool{}
+	for _, connector := range c.connectors(t, id) {
+		for i, conn := range connector.Conns {
+			raw := conn.JSON.ExtraFields["is_pending_reconnect"].Raw()
+			if pending := raw == "true"; i == 0 {
+				all = append(all, pending)
+			} else if pending != all[len(all)-1] || raw == "" {
+				t.Errorf("connections of one connector differ: %s", connector.JSON.RawJSON())
+			}
+		}
+	}
+	return all
+}
+
+// edit changes a tunnel by a body that is sent as it is.
+func (c client) edit(t *testing.T, id, body string) {
+	t.Helper()
+	if err := c.tryEdit(t.Context(), id, body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c client) tryEdit(ctx context.Context, id, body string) error {
+	_, err := c.ZeroTrust.Tunnels.Cloudflared.Edit(ctx, id,
+		zero_trust.TunnelCloudflaredEditParams{AccountID: cloudflare.F(account)},
+		option.WithRequestBody("application/json", []byte(body)))
+	return err
+}
+
+// newSecret returns a secret that is long enough for a tunnel.
+func newSecret() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret)
+	return base64.StdEncoding.EncodeToString(secret)
+}
+
+// cleanUp deletes the connections of all connectors.
 func (c client) cleanUp(t *testing.T, id string) {
 	t.Helper()
-	_, err := c.ZeroTrust.Tunnels.Cloudflared.Connections.Delete(t.Context(), id,
-		zero_trust.TunnelCloudflaredConnectionDeleteParams{AccountID: cloudflare.F(account)})
-	if err != nil {
+	c.deleteConnections(t, id, zero_trust.TunnelCloudflaredConnectionDeleteParams{AccountID: cloudflare.F(account)})
+}
+
+// disconnect deletes the connections of one connector.
+func (c client) disconnect(t *testing.T, id, connector string) {
+	t.Helper()
+	c.deleteConnections(t, id, zero_trust.TunnelCloudflaredConnectionDeleteParams{
+		AccountID: cloudflare.F(account), ClientID: cloudflare.F(connector),
+	})
+}
+
+func (c client) deleteConnections(t *testing.T, id string, params zero_trust.TunnelCloudflaredConnectionDeleteParams) {
+	t.Helper()
+	if _, err := c.ZeroTrust.Tunnels.Cloudflared.Connections.Delete(t.Context(), id, params); err != nil {
 		t.Fatal(err)
 	}
 }

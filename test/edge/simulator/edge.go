@@ -46,9 +46,10 @@ type refusal struct {
 // until the request ends.
 //
 // The request's body stays open and empty. Its end is the connector's farewell,
-// and the end of the answer says that the replica is gone. A connection that
-// breaks takes its replica away too, a little later. The edge itself ends the
-// answer to cut a connector off.
+// and the end of the answer says that the replica is gone. The replica of a
+// connection that breaks stays listed with is_pending_reconnect, see
+// [Options.PendingReconnect]. The edge itself ends the answer to cut a connector
+// off, for instance when the API disconnects it.
 //
 // Refused are, with a text: what is no token (401), a secret that is not the
 // tunnel's, or not any more (403), a tunnel that does not exist, or no longer
@@ -75,26 +76,47 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, refused.text, refused.status)
 		return
 	}
-	defer leave()
-	if connection.Flush() == nil {
-		_, _ = io.Copy(io.Discard, r.Body) // every end of it is the connector's
+	w.Header().Set("Connection", "close") // a connection that was cut off carries no other request
+	err := connection.Flush()
+	if err == nil {
+		_, err = io.Copy(io.Discard, r.Body) // the end of it is the farewell
 	}
+	leave(err == nil)
 }
 
 // attach adds the replica of a connector with such a header, and returns what
-// takes it away again. Nil means that the connector is refused.
-func (s *Server) attach(header http.Header, cut func()) (leave func(), refused refusal) {
+// ends it, with a farewell or without. Nil means that the connector is refused.
+func (s *Server) attach(header http.Header, cut func()) (leave func(farewell bool), refused refusal) {
 	token, _ := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
-	c, ok := readToken(token)
-	if !ok {
-		return nil, refusal{http.StatusUnauthorized, "not the token of a tunnel"}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, refused := s.admit(token)
+	if t == nil {
+		return nil, refused
 	}
 	id, err := uuid.Parse(header.Get("Connector-Id"))
 	if err != nil {
 		return nil, refusal{http.StatusBadRequest, "Connector-Id must be a UUID"}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	mine := t.attach(id.String(), cut)
+	return func(farewell bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if farewell {
+			t.drop(func(r *replica) bool { return r == mine && !r.lost() })
+		} else {
+			mine.lose() // without effect when it was dropped
+		}
+	}, refusal{}
+}
+
+// admit returns the tunnel that a connector with the token may connect to, or nil
+// and why it is refused. The server is locked.
+func (s *Server) admit(token string) (*tunnel, refusal) {
+	c, ok := readToken(token)
+	if !ok {
+		return nil, refusal{http.StatusUnauthorized, "not the token of a tunnel"}
+	}
 	t := s.find(c.Tunnel)
 	switch {
 	case s.closed:
@@ -104,10 +126,5 @@ func (s *Server) attach(header http.Header, cut func()) (leave func(), refused r
 	case t.secret != c.Secret:
 		return nil, refusal{http.StatusForbidden, "not the secret of the tunnel"}
 	}
-	mine := t.attach(id.String(), cut)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		t.drop(func(r *replica) bool { return r == mine && !r.stale })
-	}, refusal{}
+	return t, refusal{}
 }

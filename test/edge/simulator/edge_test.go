@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -128,11 +129,30 @@ func TestConnectorsOfATunnel(t *testing.T) {
 	}
 }
 
+// A connection that breaks stays listed for a while, and is no farewell.
 func TestConnectorThatIsCutOff(t *testing.T) {
-	_, c, edge, id := newEdge(t)
-	mustConnect(t, edge, c.tunnelToken(t, id), uuid.NewString()).cut()
-	edge.Close() // waits until the connection has ended
-	c.wantReplicas(t, id)
+	for name, test := range map[string]struct {
+		window time.Duration
+		listed int
+	}{"at first": {0, 1}, "later": {time.Nanosecond, 0}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := newAPI(t, simulator.Options{PendingReconnect: test.window})
+			edge := httptest.NewServer(s.Edge())
+			id := c.create(t, "one").ID
+			mustConnect(t, edge, c.tunnelToken(t, id), uuid.NewString()).cut()
+			edge.Close() // waits until the connection has ended
+			c.wantStatus(t, id, "down")
+			if got := c.pending(t, id); len(got) != test.listed || slices.Contains(got, false) {
+				t.Errorf("pending reconnect: %v, want %d connectors that are", got, test.listed)
+			}
+			_, err := c.delete(t.Context(), id)
+			if test.listed == 0 && err != nil {
+				t.Errorf("delete without connections: %v", err)
+			} else if test.listed > 0 {
+				wantError(t, err, http.StatusBadRequest, 1022)
+			}
+		})
+	}
 }
 
 func TestRefusedConnectors(t *testing.T) {
@@ -182,24 +202,47 @@ func TestRefusedConnectors(t *testing.T) {
 	}
 }
 
-func TestConnectorsWithARotatedSecret(t *testing.T) {
-	s, c, edge, id := newEdge(t)
-	old, first, second := c.tunnelToken(t, id), uuid.NewString(), uuid.NewString()
-	one := mustConnect(t, edge, old, first)
-	c.cleanUp(t, id)
-	c.wantReplicas(t, id, first)
-
-	s.RotateToken(id)
-	c.wantReplicas(t, id, first)
-	if refused := connect(t, edge, old, second); refused.answer.StatusCode != http.StatusForbidden {
-		t.Errorf("a connector with the old token: %s, want 403", refused.answer.Status)
-	}
-	other := mustConnect(t, edge, c.tunnelToken(t, id), second)
-	c.cleanUp(t, id)
+// Deleting connections cuts connectors off that run; those of one connector
+// leave the others alone.
+func TestConnectorsThatTheAPIDisconnects(t *testing.T) {
+	_, c, edge, id := newEdge(t)
+	token, first, second := c.tunnelToken(t, id), uuid.NewString(), uuid.NewString()
+	one, other := mustConnect(t, edge, token, first), mustConnect(t, edge, token, second)
+	c.disconnect(t, id, first)
 	one.ended(t)
 	c.wantReplicas(t, id, second)
-	other.leave(t)
+	one = mustConnect(t, edge, token, first)
+	c.cleanUp(t, id)
+	one.ended(t)
+	other.ended(t)
 	c.wantReplicas(t, id)
+}
+
+func TestConnectorsWithARotatedSecret(t *testing.T) {
+	s, c, edge, id := newEdge(t)
+	for name, rotate := range map[string]func(){
+		"by the API":       func() { c.edit(t, id, `{"tunnel_secret":"`+newSecret()+`"}`) },
+		"in the dashboard": func() { s.RotateToken(id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, first, second := c.tunnelToken(t, id), uuid.NewString(), uuid.NewString()
+			one := mustConnect(t, edge, old, first)
+			rotate()
+			c.wantReplicas(t, id, first)
+			if refused := connect(t, edge, old, second); refused.answer.StatusCode != http.StatusForbidden {
+				t.Errorf("a connector with the old token: %s, want 403", refused.answer.Status)
+			}
+			other := mustConnect(t, edge, c.tunnelToken(t, id), second)
+			c.disconnect(t, id, first)
+			one.ended(t)
+			if refused := connect(t, edge, old, first); refused.answer.StatusCode != http.StatusForbidden {
+				t.Errorf("the connector that was disconnected: %s, want 403", refused.answer.Status)
+			}
+			c.wantReplicas(t, id, second)
+			other.leave(t)
+			c.wantReplicas(t, id)
+		})
+	}
 }
 
 func TestConnectorThatComesBack(t *testing.T) {
@@ -211,8 +254,10 @@ func TestConnectorThatComesBack(t *testing.T) {
 	c.wantReplicas(t, id, connector)
 
 	again := mustConnect(t, edge, token, connector)
-	c.cleanUp(t, id)
 	c.wantReplicas(t, id, connector)
+	if got := c.pending(t, id); got[0] {
+		t.Error("it is pending although it has reconnected")
+	}
 	third := mustConnect(t, edge, token, connector)
 	again.ended(t)
 	c.wantReplicas(t, id, connector)

@@ -29,7 +29,8 @@ type Fault struct {
 	Latency time.Duration
 	// Late carries the request out though the client gave up during Latency or
 	// Before: a write that arrives after whatever the client did next. A server
-	// that is closed waits for it.
+	// that is closed waits for it. See DropThenWrite for a client that does not
+	// have to wait.
 	Late bool
 	// Before is called after Latency, before the request is carried out, dropped
 	// or answered by the fault. After is called when it was carried out, before
@@ -44,8 +45,9 @@ type Fault struct {
 	// Body is sent as text/html, with Status or else 200, in place of the
 	// envelope and without carrying the request out.
 	Body string
-	// Drop closes the connection without an answer. Note that net/http's
-	// client repeats a GET on its own when a reused connection breaks.
+	// Drop closes the connection without an answer, whatever Status and Body say.
+	// Note that net/http's client repeats a GET on its own when a reused connection
+	// breaks.
 	Drop Drop
 }
 
@@ -57,6 +59,12 @@ const (
 	DropNone        Drop = iota // not at all
 	DropBeforeWrite             // before the request was carried out
 	DropAfterWrite              // after it was, before the answer
+	// DropThenWrite closes the connection at once and carries the request out
+	// afterwards, of whatever method: when Latency has passed and Before, which a
+	// test may let wait, has returned. It is how a create, a configuration or a
+	// deletion arrives late. After is called when it was carried out. Closing the
+	// [Server] forgets requests that have not arrived.
+	DropThenWrite
 )
 
 // Request is one request to the API.

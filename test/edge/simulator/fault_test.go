@@ -172,6 +172,7 @@ func TestMomentsOfAFault(t *testing.T) {
 		"dropped before":   {simulator.Fault{Drop: simulator.DropBeforeWrite}, []int{0}, nil},
 		"dropped after":    {simulator.Fault{Drop: simulator.DropAfterWrite}, []int{0}, []int{1}},
 		"answered instead": {simulator.Fault{Status: 500}, []int{0}, nil},
+		"dropped at once":  {simulator.Fault{Drop: simulator.DropThenWrite}, []int{0}, []int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulator.New(simulator.Options{})
@@ -185,7 +186,10 @@ func TestMomentsOfAFault(t *testing.T) {
 			test.fault.After = func(simulator.Request) { after = append(after, len(s.Tunnels())) }
 			test.fault.Times = 1
 			s.Inject(test.fault)
-			serve(t.Context(), s)
+			synctest.Test(t, func(t *testing.T) {
+				serve(t.Context(), s)
+				synctest.Wait()
+			})
 			if diff := cmp.Diff(test.before, before); diff != "" {
 				t.Errorf("before (-want +got):\n%s", diff)
 			}
@@ -207,6 +211,73 @@ func TestClientThatLeavesDuringBefore(t *testing.T) {
 			t.Errorf("late %t: %d tunnels, want %d", late, got, want)
 		}
 	}
+}
+
+// Whatever the method, a request whose connection was dropped arrives after what
+// the client did next.
+func TestRequestsThatArriveLate(t *testing.T) {
+	const configuration = `{"config":{"ingress":[{"service":"http_status:%s"}]}}`
+	for name, test := range map[string]struct {
+		method, path, body string
+		next               func(*testing.T, *simulator.Server, string)
+		arrived            func(*simulator.Server, string) bool
+	}{
+		"a create": {http.MethodPost, "", `{"name":"late"}`,
+			func(*testing.T, *simulator.Server, string) {},
+			func(s *simulator.Server, _ string) bool { _, ok := s.TunnelID("late"); return ok }},
+		"a configuration": {http.MethodPut, "/{id}/configurations", strings.Replace(configuration, "%s", "201", 1),
+			func(t *testing.T, s *simulator.Server, id string) {
+				call(t, s, http.MethodPut, "/"+id+"/configurations", strings.Replace(configuration, "%s", "202", 1))
+			},
+			func(s *simulator.Server, id string) bool {
+				document, version := s.Document(id)
+				return version == 2 && strings.Contains(string(document), "201")
+			}},
+		"a deletion": {http.MethodDelete, "/{id}", "",
+			func(*testing.T, *simulator.Server, string) {},
+			func(s *simulator.Server, _ string) bool { return s.Tunnels()[0].Deleted }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := simulator.New(simulator.Options{})
+				id := newTunnelID(t, s)
+				release := make(chan struct{})
+				s.Inject(simulator.Fault{
+					Times: 1, Drop: simulator.DropThenWrite, Latency: time.Minute, Before: func(simulator.Request) { <-release },
+				})
+				start := time.Now()
+				if !dropped(func() { call(t, s, test.method, strings.Replace(test.path, "{id}", id, 1), test.body) }) {
+					t.Error("the request was answered")
+				}
+				if took := time.Since(start); took != 0 {
+					t.Errorf("the connection was dropped after %s", took)
+				}
+				test.next(t, s, id)
+				time.Sleep(time.Hour)
+				if test.arrived(s, id) {
+					t.Error("the request arrived before the test let it")
+				}
+				close(release)
+				synctest.Wait()
+				if !test.arrived(s, id) {
+					t.Errorf("the request did not arrive: %+v", s.Tunnels())
+				}
+			})
+		})
+	}
+}
+
+func TestClosedServerForgetsLateRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulator.New(simulator.Options{})
+		s.Inject(simulator.Fault{Drop: simulator.DropThenWrite, Latency: time.Minute})
+		serve(t.Context(), s)
+		s.Close()
+		time.Sleep(time.Hour)
+		if got := s.Tunnels(); len(got) != 0 {
+			t.Errorf("tunnels %+v", got)
+		}
+	})
 }
 
 func TestSkippedRequests(t *testing.T) {
@@ -232,15 +303,23 @@ func TestMalformedPatternPanics(t *testing.T) {
 	simulator.New(simulator.Options{}).Inject(simulator.Fault{Path: "["})
 }
 
-// serve makes a request to create a tunnel, whether it is answered or aborted.
+// serve makes a request to create a tunnel, whether it is answered or dropped.
 func serve(ctx context.Context, s *simulator.Server) {
+	dropped(func() { s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx)) })
+}
+
+// dropped reports whether the server drops the connection of a request.
+func dropped(request func()) (aborted bool) {
 	defer func() {
-		aborted := recover()
-		if err, _ := aborted.(error); aborted != nil && !errors.Is(err, http.ErrAbortHandler) {
-			panic(aborted)
+		cause := recover()
+		err, _ := cause.(error)
+		aborted = errors.Is(err, http.ErrAbortHandler)
+		if cause != nil && !aborted {
+			panic(cause)
 		}
 	}()
-	s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx))
+	request()
+	return false
 }
 
 func createRequest(ctx context.Context) *http.Request {

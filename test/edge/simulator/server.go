@@ -15,8 +15,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // statusNoTunnel is Cloudflare's own status for a name without a tunnel.
@@ -36,7 +39,18 @@ type Options struct {
 	AcceptInvalid bool
 	// OnCreate is called with every new tunnel, before the API answers.
 	OnCreate func(Tunnel)
+	// ReconnectDelay is how long a connector of [Server.Connect] or
+	// [Server.StartConnector] is away after the API has disconnected it. It is not
+	// listed meanwhile. With 0 it is back at once; only the time since which it is
+	// connected shows that it was away.
+	ReconnectDelay time.Duration
+	// PendingReconnect is how long the API lists a connector that disappeared
+	// without a farewell, with is_pending_reconnect. 0 is three minutes.
+	PendingReconnect time.Duration
 }
+
+// defaultPendingReconnect is "several minutes" in the documentation of the API.
+const defaultPendingReconnect = 3 * time.Minute
 
 // Server is one Cloudflare: accounts, tunnels and their connectors. Its methods
 // may be called from several goroutines. Those that take the id of a tunnel
@@ -45,6 +59,8 @@ type Server struct {
 	options Options
 	api     http.Handler
 	serving sync.WaitGroup
+	life    context.Context // until the server is closed
+	end     context.CancelFunc
 
 	mu        sync.Mutex
 	token     string
@@ -61,7 +77,11 @@ func New(o Options) *Server {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
+	if o.PendingReconnect == 0 {
+		o.PendingReconnect = defaultPendingReconnect
+	}
 	s := &Server{options: o, token: o.Token}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.api = s.routes()
 	return s
 }
@@ -100,10 +120,12 @@ func (s *Server) Listen(id string, l net.Listener) {
 }
 
 // Close ends what Listen started, the connections to the origins and those of
-// connectors, none of which can come back.
+// connectors, none of which can come back, and forgets requests that would have
+// arrived late.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
+	s.end()
 	for _, server := range s.listeners {
 		_ = server.Close()
 	}
@@ -169,12 +191,20 @@ func (s *Server) SetToken(token string) {
 
 // RotateToken replaces the tunnel's secret, as its owner does in the dashboard:
 // the token that the API answers is another one from then on. Connectors that
-// run stay connected until their connections are cleaned up: the secret that
-// they have is refused when they come back.
+// run stay connected until the API disconnects them. The edge refuses the old
+// secret when they come back.
 func (s *Server) RotateToken(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).secret = newSecret()
+}
+
+// SetRoutes adds private network routes to a tunnel, or removes them. With
+// routes, it cannot be deleted.
+func (s *Server) SetRoutes(id string, routes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustFind(id).routed = routes
 }
 
 // SetLocal makes a tunnel locally managed, so that its connectors have no remote
@@ -186,28 +216,51 @@ func (s *Server) SetLocal(id string, local bool) {
 }
 
 // Connect sets the number of running connectors of a tunnel, beside those that
-// are connected to [Server.Edge]. While there are any of either, the tunnel
-// cannot be deleted: cleaning up its connections does not help, since a running
-// connector comes back, here at once and without a gap. The data path does not
-// need them.
+// are connected to [Server.Edge]. While the API lists any of either, the tunnel
+// cannot be deleted. A running connector that the API disconnects comes back by
+// itself, see [Options.ReconnectDelay]. The data path does not need connectors.
 func (s *Server) Connect(id string, replicas int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).connect(replicas)
 }
 
-// Disconnect stops, in good order, all connectors that Connect made.
+// StartConnector adds one running connector, as [Server.Connect] makes them, to
+// the tunnel of the token. It returns the connector's ID, or an error when
+// [Server.Edge] would refuse the token.
+func (s *Server) StartConnector(token string) (connector string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, refused := s.admit(token)
+	if t == nil {
+		return "", fmt.Errorf("refused with %d: %s", refused.status, refused.text)
+	}
+	return t.attach(uuid.NewString(), nil).id, nil
+}
+
+// StopConnector stops a connector in good order.
+func (s *Server) StopConnector(id, connector string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustFind(id).drop(func(r *replica) bool { return r.id == connector })
+}
+
+// Disconnect stops, in good order, all connectors that Connect or StartConnector
+// made.
 func (s *Server) Disconnect(id string) { s.Connect(id, 0) }
 
-// Crash ends all connectors of a tunnel without a farewell: their connections
-// stay listed, and stand in the way of deletion, until they are cleaned up. A
-// process that was connected to [Server.Edge] is cut off, and can come back.
-func (s *Server) Crash(id string) {
+// Crash ends connectors of a tunnel without a farewell, all of them when none is
+// named. The API goes on to list them, with is_pending_reconnect, for the time of
+// [Options.PendingReconnect] or until their connections are deleted; so long they
+// stand in the way of the tunnel's deletion. A process that was connected to
+// [Server.Edge] is cut off, and can come back.
+func (s *Server) Crash(id string, connectors ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, replica := range s.mustFind(id).replicas {
-		replica.stale = true
-		replica.end()
+		if len(connectors) == 0 || slices.Contains(connectors, replica.id) {
+			replica.lose()
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,23 +42,7 @@ type tunnel struct {
 	runningVersion int64
 	replicas       []*replica
 	ran            bool // had a replica once
-}
-
-// replica is one process of the connector, as the API lists it.
-type replica struct {
-	id        string
-	secret    string // that it connected with
-	startedAt time.Time
-	stale     bool   // gone without a farewell
-	cut       func() // ends its connection to the edge; nil when it has none
-}
-
-// end cuts the replica off, if it has a connection.
-func (r *replica) end() {
-	if r.cut != nil {
-		r.cut()
-		r.cut = nil
-	}
+	routed         bool // has private network routes
 }
 
 func newTunnel(account, name, configSrc, secret string) *tunnel {
@@ -119,50 +102,6 @@ func (t *tunnel) setLocal(local bool) {
 		t.running.retire()
 		t.running, t.runningVersion = idle, 0
 	}
-}
-
-// connect makes the running replicas without a connection as many as wanted.
-// Stale ones stay.
-func (t *tunnel) connect(wanted int) {
-	count := 0
-	t.drop(func(r *replica) bool {
-		if r.stale || r.cut != nil {
-			return false
-		}
-		count++
-		return count > wanted
-	})
-	for ; count < wanted; count++ {
-		t.attach(uuid.NewString(), nil)
-	}
-}
-
-// attach adds a replica, in place of an earlier one of that id.
-func (t *tunnel) attach(id string, cut func()) *replica {
-	t.drop(func(r *replica) bool { return r.id == id })
-	added := &replica{id: id, secret: t.secret, startedAt: time.Now().UTC(), cut: cut}
-	t.replicas = append(t.replicas, added)
-	t.ran = true
-	return added
-}
-
-// drop ends and forgets the replicas that are chosen.
-func (t *tunnel) drop(chosen func(*replica) bool) {
-	t.replicas = slices.DeleteFunc(t.replicas, func(r *replica) bool {
-		if !chosen(r) {
-			return false
-		}
-		r.end()
-		return true
-	})
-}
-
-// cleanUp drops the replicas, or the one of that id, that do not come back: the
-// stale ones, and those whose secret is not the tunnel's any more.
-func (t *tunnel) cleanUp(id string) {
-	t.drop(func(r *replica) bool {
-		return (r.stale || r.secret != t.secret) && (id == "" || r.id == id)
-	})
 }
 
 // token is what a connector is started with.

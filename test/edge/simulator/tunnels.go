@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -47,9 +48,9 @@ func (s *Server) createTunnel(r *http.Request) answer {
 	if body.ConfigSrc == "" {
 		body.ConfigSrc = locally
 	}
-	secret := base64.StdEncoding.EncodeToString(body.TunnelSecret)
-	if body.TunnelSecret == nil {
-		secret = newSecret()
+	secret := newSecret()
+	if body.TunnelSecret != nil {
+		secret = base64.StdEncoding.EncodeToString(body.TunnelSecret)
 	}
 	switch {
 	case body.Name == "":
@@ -57,7 +58,7 @@ func (s *Server) createTunnel(r *http.Request) answer {
 	case body.ConfigSrc != locally && body.ConfigSrc != remotely:
 		return failure(http.StatusBadRequest, codeBadRequest, "config_src must be local or cloudflare")
 	case body.TunnelSecret != nil && len(body.TunnelSecret) < secretLength:
-		return failure(http.StatusBadRequest, codeBadRequest, "tunnel_secret must have at least 32 bytes")
+		return shortSecret()
 	}
 	created := newTunnel(r.PathValue("account"), body.Name, body.ConfigSrc, secret)
 	summary := created.summary()
@@ -72,20 +73,62 @@ func (s *Server) createTunnel(r *http.Request) answer {
 func (s *Server) addTunnel(created *tunnel) (result answer, added bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.tunnels {
-		if t.account == created.account && t.name == created.name && !t.deleted() {
-			return failure(http.StatusConflict, codeNameExists, "You already have a tunnel with this name"), false
-		}
+	if s.isTaken(created.account, created.name) {
+		return nameExists(), false
 	}
 	s.tunnels = append(s.tunnels, created)
 	return success(created.view()), true
 }
 
+// isTaken reports whether a live tunnel of the account has the name.
+func (s *Server) isTaken(account, name string) bool {
+	return slices.ContainsFunc(s.tunnels, func(t *tunnel) bool {
+		return t.account == account && t.name == name && !t.deleted()
+	})
+}
+
+func nameExists() answer {
+	return failure(http.StatusConflict, codeNameExists, "You already have a tunnel with this name")
+}
+
+func shortSecret() answer {
+	return failure(http.StatusBadRequest, codeBadRequest, "tunnel_secret must have at least 32 bytes")
+}
+
+// editTunnel changes the name or the secret of a tunnel, or both. With another
+// secret, connectors stay connected, and the edge refuses the old one.
+func (s *Server) editTunnel(r *http.Request, t *tunnel) answer {
+	var body struct {
+		Name         string `json:"name"`
+		TunnelSecret []byte `json:"tunnel_secret"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return failure(http.StatusBadRequest, codeBadRequest, "Could not parse the body: "+err.Error())
+	}
+	rename := body.Name != "" && body.Name != t.name
+	switch {
+	case rename && s.isTaken(t.account, body.Name):
+		return nameExists()
+	case body.TunnelSecret != nil && len(body.TunnelSecret) < secretLength:
+		return shortSecret()
+	}
+	if rename {
+		t.name = body.Name
+	}
+	if body.TunnelSecret != nil {
+		t.secret = base64.StdEncoding.EncodeToString(body.TunnelSecret)
+	}
+	return success(t.view())
+}
+
 func (s *Server) getTunnel(_ *http.Request, t *tunnel) answer { return success(t.view()) }
 
 func (s *Server) deleteTunnel(_ *http.Request, t *tunnel) answer {
-	if len(t.replicas) > 0 {
+	if len(s.listed(t)) > 0 {
 		return failure(http.StatusBadRequest, codeConnected, "Cannot delete a tunnel that has active connections")
+	}
+	if t.routed {
+		return failure(http.StatusBadRequest, codeRouted, "Cannot delete a tunnel that has private network routes")
 	}
 	t.running.retire()
 	t.deletedAt = time.Now().UTC()
@@ -118,13 +161,13 @@ func (s *Server) getToken(_ *http.Request, t *tunnel) answer { return success(t.
 
 func (s *Server) listConnections(_ *http.Request, t *tunnel) answer {
 	views := []replicaView{}
-	for _, r := range t.replicas {
+	for _, r := range s.listed(t) {
 		views = append(views, r.view(t.runningVersion))
 	}
 	return success(views)
 }
 
 func (s *Server) deleteConnections(r *http.Request, t *tunnel) answer {
-	t.cleanUp(r.URL.Query().Get("client_id"))
+	s.disconnect(t, r.URL.Query().Get("client_id"))
 	return success(nil)
 }

@@ -3,6 +3,7 @@ package simulator
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,7 +45,7 @@ func (t *tunnel) view() tunnelView {
 
 func (t *tunnel) status() string {
 	switch {
-	case len(t.replicas) > 0:
+	case slices.ContainsFunc(t.replicas, (*replica).connected):
 		return "healthy"
 	case t.ran:
 		return "down"
@@ -95,6 +96,8 @@ type connView struct {
 	ColoName      string    `json:"colo_name"`
 	OpenedAt      time.Time `json:"opened_at"`
 	OriginIP      string    `json:"origin_ip"`
+	// IsPendingReconnect is true for a connection that has disconnected.
+	IsPendingReconnect bool `json:"is_pending_reconnect"`
 }
 
 const (
@@ -117,6 +120,7 @@ func (r *replica) view(configVersion int64) replicaView {
 		view.Conns = append(view.Conns, connView{
 			ID: id, UUID: id, ClientID: r.id, ClientVersion: connectorVersion,
 			ColoName: "dfw01", OpenedAt: r.startedAt, OriginIP: "192.0.2.1",
+			IsPendingReconnect: r.lost(),
 		})
 	}
 	return view
