@@ -1,0 +1,183 @@
+package tunnel
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// Status returns the status of the Tunnel object: the record as it is, with the
+// phase, the conditions and the other fields that are derived from the Facts. It
+// differs from the object's status only where something has changed.
+func Status(f Facts) v1alpha1.TunnelStatus {
+	s := *f.Object.Status.DeepCopy()
+	s.Gateway = f.Object.Spec.Gateway.Namespace + "/" + f.Object.Spec.Gateway.Name
+	s.Phase = phase(f)
+	switch {
+	case !f.Memory.MissingSince.Happened():
+		s.MissingSince = nil
+	case s.MissingSince == nil:
+		s.MissingSince = f.now()
+	}
+	if f.inEffect() {
+		s.Hostnames = ptr.To(countHostnames(f.Desired))
+	}
+	c := f.Connectors
+	s.Connectors = v1alpha1.ConnectorsStatus{Desired: c.Desired, Ready: c.Ready, Summary: fmt.Sprintf("%d/%d", c.Ready, c.Desired)}
+	for _, condition := range []*metav1.Condition{f.ready(s.Phase), f.credentialsValid(), f.configurationApplied(), f.connectorsReady()} {
+		if condition != nil {
+			condition.ObservedGeneration = f.Object.Generation
+			condition.LastTransitionTime = *f.now()
+			meta.SetStatusCondition(&s.Conditions, *condition)
+		}
+	}
+	return s
+}
+
+func countHostnames(d *Desired) int32 {
+	names := map[string]bool{}
+	for _, rule := range d.Configuration.Ingress {
+		if rule.Hostname != "" {
+			names[rule.Hostname] = true
+		}
+	}
+	return int32(len(names)) // #nosec G115 -- a configuration has far fewer
+}
+
+// phase derives the phase.
+func phase(f Facts) v1alpha1.TunnelPhase {
+	if f.unusable() != nil {
+		return v1alpha1.TunnelBlocked
+	}
+	switch f.life() {
+	case lifeServe:
+		return servingPhase(f)
+	case lifeReturned:
+		return v1alpha1.TunnelDeleting
+	case lifeRetire:
+		return retiringPhase(f)
+	default: // unknown and missing: nothing changes yet
+		return cmp.Or(f.Object.Status.Phase, v1alpha1.TunnelClaiming)
+	}
+}
+
+func servingPhase(f Facts) v1alpha1.TunnelPhase {
+	status := f.Object.Status
+	if status.Configuration.Hash != "" && f.claimProblem() == nil {
+		return v1alpha1.TunnelServing
+	}
+	if p := f.servingProblem(); p != nil && p.NeedsPerson {
+		return v1alpha1.TunnelBlocked
+	}
+	switch {
+	case f.adopts() && !f.Memory.Claimed:
+		return v1alpha1.TunnelClaiming
+	case status.TunnelID == "" || f.adopts() && f.Memory.Remote.Tunnel.Presence != Present:
+		return v1alpha1.TunnelLocating
+	default:
+		return v1alpha1.TunnelConfiguring
+	}
+}
+
+func retiringPhase(f Facts) v1alpha1.TunnelPhase {
+	step := retire(f)
+	switch {
+	case step.Problem != nil && step.Problem.NeedsPerson:
+		return v1alpha1.TunnelBlocked
+	case step.Action == None && f.retains():
+		return v1alpha1.TunnelRetained
+	case f.Object.Status.Deleting:
+		return v1alpha1.TunnelDeleting
+	default:
+		return v1alpha1.TunnelRetiring
+	}
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason Reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message}
+}
+
+// The reasons of conditions that report no problem.
+const (
+	reasonServing  Reason = "Serving"
+	reasonPending  Reason = "Pending"
+	reasonAccepted Reason = "Accepted"
+	reasonApplied  Reason = "Applied"
+	reasonRetained Reason = "Retained"
+)
+
+// ready is True when the tunnel is as desired. Otherwise its reason is that of
+// the first problem.
+func (f Facts) ready(phase v1alpha1.TunnelPhase) *metav1.Condition {
+	if o := Programmed(f); o.State == OutcomeFailed {
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, o.Reason, o.Message)
+	}
+	step := Decide(f)
+	switch {
+	case step.Problem != nil:
+		p := f.explain(step.Problem)
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, p.Reason, p.Message)
+	case phase == v1alpha1.TunnelRetained:
+		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, reasonRetained,
+			"The Gateway is gone and the tunnel is retained at Cloudflare, without connectors. Delete the Tunnel object when it is no longer needed.")
+	case f.life() != lifeServe:
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, reasonPending, "The tunnel is being deleted.")
+	case f.Connectors.Reason != "":
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, Reason(f.Connectors.Reason), f.Connectors.Message)
+	case f.inEffect():
+		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, reasonServing, "The tunnel serves its Gateway.")
+	case f.probablyInEffect():
+		return nil // it was reported before, and nothing is known to have changed
+	default:
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, reasonPending, "The configuration is not in effect yet.")
+	}
+}
+
+func (f Facts) credentialsValid() *metav1.Condition {
+	if p := f.credentialsProblem(); p != nil {
+		return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionFalse, p.Reason, p.Message)
+	}
+	for _, b := range f.Memory.Backoffs {
+		if b.Problem != nil && b.Problem.Reason == ReasonUnauthorized {
+			return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionFalse, ReasonUnauthorized, b.Problem.Message)
+		}
+	}
+	if f.Memory.InEffect == "" && f.Memory.Remote.Tunnel.Presence == PresenceUnknown {
+		return nil // Cloudflare was not asked yet
+	}
+	return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionTrue, reasonAccepted, "Cloudflare accepts the API token.")
+}
+
+func (f Facts) configurationApplied() *metav1.Condition {
+	if f.life() != lifeServe {
+		return nil
+	}
+	switch o := Programmed(f); {
+	case f.inEffect():
+		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionTrue, reasonApplied, "The desired configuration is in effect.")
+	case o.State == OutcomeFailed && o.Reason != ReasonSettingsNotApplied:
+		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, o.Reason, o.Message)
+	case f.Desired == nil || f.Desired.Configuration == nil || f.probablyInEffect():
+		return nil
+	default:
+		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, reasonPending, "The desired configuration is not in effect yet.")
+	}
+}
+
+func (f Facts) connectorsReady() *metav1.Condition {
+	if b := f.Memory.Backoffs[TrackConnectors]; b.Problem != nil {
+		return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionFalse, b.Problem.Reason, b.Problem.Message)
+	}
+	if f.Connectors.Reason != "" {
+		return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionFalse, Reason(f.Connectors.Reason), f.Connectors.Message)
+	}
+	if f.Connectors.Desired == 0 {
+		return nil
+	}
+	return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionTrue, "Ready", f.Connectors.Message)
+}
