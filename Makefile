@@ -90,7 +90,7 @@ control-plane: ## Build the control plane that tests and demo run against, once 
 .PHONY: golden
 golden: ## Write the golden files anew; read the diff before committing it
 	@echo "==> writing testdata/*.golden.*"
-	@go test ./internal/gateway ./internal/cli -run Golden -update
+	@go test ./internal/connector ./internal/gateway ./internal/cli -run Golden -update
 	@go test -C $(CHART) -run 'Golden|Config|README' -update
 
 .PHONY: generate

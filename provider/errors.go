@@ -23,7 +23,8 @@ var (
 	// connections of it. (The API's code 1022.)
 	ErrConnected = errors.New("the tunnel has connections")
 	// ErrRoutes means that the tunnel cannot be deleted while private network
-	// routes point to it. (The API's code 1023.)
+	// routes point to it. (The API's code 1023. It has been reported for tunnels
+	// whose configuration enables warp-routing, too.)
 	ErrRoutes = errors.New("the tunnel has private network routes")
 )
 

@@ -9,8 +9,12 @@ import (
 // Cloudflare's limit.
 const MaxReplicas = 25
 
+// DefaultReplicas is the number of connectors when [Connector.Replicas] and
+// [Connector.Autoscaling] are unset.
+const DefaultReplicas = 2
+
 // Connector says how cloudflared is run for a Gateway: a Deployment in the
-// Gateway's namespace.
+// controller's namespace.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="connector has both replicas and autoscaling: set replicas for a fixed number, or autoscaling, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.claims)",message="connector.resources has claims, which connectors cannot have: set limits and requests only"
@@ -110,6 +114,27 @@ type Connector struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?$'))",message="podLabels has a key that is not valid: a key is a name of up to 63 letters, digits, '-', '_' and '.', with a DNS subdomain and a slash before it where needed, as in example.com/team"
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('tunnelgateway.dev/') && !key.startsWith('gateway.networking.k8s.io/'))",message="podLabels has a key under tunnelgateway.dev/ or gateway.networking.k8s.io/, which the controller sets: take it out"
 	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
+
+	// AllowedMetadataPrefixes lists the prefixes of keys that labels and
+	// annotations of a Gateway's spec.infrastructure may have to reach the
+	// connectors, as in example.com for the key example.com/team. Prefixes that
+	// belong to Kubernetes or to this controller are refused. Default: none. Counts
+	// in the GatewayClass's object only.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !['tunnelgateway.dev', 'kubernetes.io', 'k8s.io', 'gateway.networking.k8s.io'].exists(r, p == r || p.endsWith('.' + r)))",message="allowedMetadataPrefixes has tunnelgateway.dev, kubernetes.io, k8s.io, gateway.networking.k8s.io or a subdomain of one of them: take it out"
+	AllowedMetadataPrefixes []string `json:"allowedMetadataPrefixes,omitempty"`
+
+	// TokenRotation is the interval at which the controller rotates the token of
+	// the tunnel. At least 24h. Default: no rotation.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) >= duration('24h')",message="must be at least 24h"
+	TokenRotation *Duration `json:"tokenRotation,omitempty"`
 
 	// GracePeriod is the time that a connector which is told to end gives the
 	// requests in flight. At most 3m, by cloudflared's limit. Default: 30s.

@@ -358,3 +358,7 @@ const (
 // RotateTokenAnnotation of a Tunnel asks for a rotation of its token, once for
 // each new value.
 const RotateTokenAnnotation = "tunnelgateway.dev/rotate-token"
+
+// PausedAnnotation of a Gateway stops every change at Cloudflare when its value
+// is "true". No other annotation on an object of a tenant has a meaning.
+const PausedAnnotation = "tunnelgateway.dev/paused"

@@ -14,7 +14,6 @@ import (
 // +kubebuilder:resource:categories=gateway-api
 // +kubebuilder:metadata:annotations="tunnelgateway.dev/bundle-version=v0.1.0"
 // +kubebuilder:printcolumn:name="Account",type=string,JSONPath=`.spec.account.accountID`,description="The Cloudflare account; empty means the controller's"
-// +kubebuilder:printcolumn:name="Tunnel",type=string,JSONPath=`.spec.tunnel.name`,description="The name of the tunnel; empty means that of the Gateway"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.connector.replicas`,description="How many connectors run; empty means two, or that they are autoscaled"
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mergingMode`,description="Whose value stands where the GatewayClass and the Gateway set one"
 // +kubebuilder:printcolumn:name="Existing",type=string,priority=1,JSONPath=`.spec.tunnel.existing.id`,description="The tunnel that is adopted"
@@ -55,35 +54,55 @@ type TunnelConfigurationSpec struct {
 	// +optional
 	MergingMode *MergingMode `json:"mergingMode,omitempty"`
 
-	// Account is the Cloudflare account that has the tunnels, and the token that
-	// opens it. Default: the account and the token that the controller was
-	// started with. Counts in the GatewayClass's object only: a Gateway's owner
-	// must not be able to choose another account.
+	// Account is the Cloudflare account that has the tunnels, and the API token
+	// for it. Default: the account and the token that the controller was started
+	// with. Counts in the GatewayClass's object only, and only when that is in the
+	// controller's namespace.
 	//
 	// +optional
 	Account *Account `json:"account,omitempty"`
 
-	// Tunnel says which tunnel serves a Gateway and what becomes of it. Counts
-	// at both levels.
+	// AllowedGatewayFields lists the fields that a Gateway's own
+	// TunnelConfiguration may set: originRequest, listenerConfigurations,
+	// tunnel.deletionPolicy, tunnel.existing, and connector.<field> for every field
+	// of connector but image and allowedMetadataPrefixes. Default: originRequest,
+	// listenerConfigurations, tunnel.deletionPolicy and connector.replicas. Counts
+	// in the GatewayClass's object only.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	AllowedGatewayFields []GatewayField `json:"allowedGatewayFields,omitzero"`
+
+	// Limits bound what the Gateways of a class may use. Counts in the
+	// GatewayClass's object only.
+	//
+	// +optional
+	Limits *Limits `json:"limits,omitempty"`
+
+	// Tunnel says which tunnel serves a Gateway and what happens to it. Counts at
+	// both levels; at the Gateway's as far as allowedGatewayFields permits.
 	//
 	// +optional
 	Tunnel *TunnelSettings `json:"tunnel,omitempty"`
 
-	// Connector says how cloudflared is run. Counts at both levels, but for
-	// image.
+	// Connector says how cloudflared is run. Counts at both levels; at the
+	// Gateway's as far as allowedGatewayFields permits.
 	//
 	// +optional
 	Connector *Connector `json:"connector,omitempty"`
 
 	// OriginRequest says how the connectors talk to the backends, for all rules
-	// of the tunnel. Counts at both levels.
+	// of the tunnel. Counts at both levels; at the Gateway's as far as
+	// allowedGatewayFields permits.
 	//
 	// +optional
 	OriginRequest *OriginRequest `json:"originRequest,omitempty"`
 
 	// ListenerConfigurations are settings for the routes that are attached to
 	// some of the listeners, keyed by protocolPort and hostname. Counts at both
-	// levels: entries of the same key are merged field by field.
+	// levels, at the Gateway's as far as allowedGatewayFields permits: entries of
+	// the same key are merged field by field.
 	//
 	// Where the listeners of one hostname on several ports disagree, the
 	// strictest access counts; else HTTPS comes before HTTP, then the lower port.
@@ -94,6 +113,48 @@ type TunnelConfigurationSpec struct {
 	// +listMapKey=hostname
 	// +kubebuilder:validation:MaxItems=256
 	ListenerConfigurations []ListenerConfiguration `json:"listenerConfigurations,omitempty"`
+}
+
+// GatewayField is the name of a field of a TunnelConfiguration.
+//
+// +kubebuilder:validation:Enum=originRequest;listenerConfigurations;tunnel.deletionPolicy;tunnel.existing;connector.enabled;connector.replicas;connector.autoscaling;connector.protocol;connector.logLevel;connector.resources;connector.nodeSelector;connector.tolerations;connector.affinity;connector.topologySpreadConstraints;connector.podAnnotations;connector.podLabels;connector.gracePeriod;connector.podDisruptionBudget;connector.tokenRotation
+type GatewayField string
+
+// Limits bound what the Gateways of a class may use.
+type Limits struct {
+	// TunnelsPerNamespace is the number of Tunnels that the Gateways of one
+	// namespace may have. Tunnels that retire, are retained or are blocked count.
+	// The youngest Gateways above it are not accepted. Default: 10.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	TunnelsPerNamespace *int32 `json:"tunnelsPerNamespace,omitempty"`
+
+	// ConnectorReplicas bounds the number of connectors that a Gateway's own
+	// TunnelConfiguration may ask for. It does not bound the class's own values.
+	//
+	// +optional
+	ConnectorReplicas *ReplicaBounds `json:"connectorReplicas,omitempty"`
+}
+
+// ReplicaBounds bounds a number of connectors.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.min) ? self.min : 1) <= (has(self.max) ? self.max : 4)",message="min is greater than max: lower min, which is 1 by default, or raise max, which is 4 by default"
+type ReplicaBounds struct {
+	// Min is the smallest number of connectors. Default: 1.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=25
+	Min *int32 `json:"min,omitempty"`
+
+	// Max is the greatest number of connectors. Default: 4.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=25
+	Max *int32 `json:"max,omitempty"`
 }
 
 // MergingMode says whose value stands where both levels set a field.
@@ -155,45 +216,42 @@ type SecretKeyReference struct {
 const DefaultSecretKey = "token"
 
 // TunnelSettings say which tunnel serves a Gateway.
-//
-// +kubebuilder:validation:XValidation:rule="!(has(self.name) && has(self.existing))",message="tunnel has both name and existing: set name for a tunnel that the controller makes, or existing for one made elsewhere, not both"
 type TunnelSettings struct {
-	// Name is the name of the tunnel that the controller makes, as the Cloudflare
-	// dashboard shows it: 1 to 96 characters. Default: <cluster ID>-<namespace of
-	// the Gateway>-<name of the Gateway>, shortened with a hash where it is too
-	// long. A tunnel that has the name already is taken for the Gateway's own. A
-	// tunnel serves one Gateway, so that a name in a GatewayClass's object suits a
-	// class with a single Gateway.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=96
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s\\\\p{C}]([^\\\\p{C}]*[^\\\\s\\\\p{C}])?$')",message="must be the name of a tunnel: 1 to 96 characters that neither begin nor end with white space, and no control characters"
-	Name *string `json:"name,omitempty"`
-
-	// Existing adopts a tunnel that was made elsewhere instead of making one. The
-	// configuration that it has is left alone until the Gateway's annotation
-	// tunnelgateway.dev/takeover: "true" permits to replace it.
+	// Existing adopts a tunnel that exists already instead of creating one. The
+	// controller does not replace the configuration that the tunnel has until
+	// takeover permits it.
 	//
 	// +optional
 	Existing *ExistingTunnel `json:"existing,omitempty"`
 
-	// DeletionPolicy says what becomes of the tunnel when its Gateway is deleted.
-	// Default: Delete for a tunnel that the controller made, Retain for an
-	// adopted one.
+	// DeletionPolicy says what happens to the tunnel when its Gateway is deleted.
+	// Default: Delete for a tunnel that the controller created, Retain for an
+	// adopted one. For an adopted tunnel, Delete counts in the GatewayClass's
+	// object only.
 	//
 	// +optional
 	DeletionPolicy *DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// ExistingTunnel names a tunnel that was made elsewhere.
+// ExistingTunnel names a tunnel that exists already.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.id) || has(self.takeover)",message="existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or leave existing out"
 type ExistingTunnel struct {
 	// ID is the tunnel's ID, a UUID in lower case, as the Cloudflare dashboard
-	// shows it.
+	// shows it. A Gateway's own TunnelConfiguration needs it.
 	//
-	// +required
+	// +optional
 	// +kubebuilder:validation:MaxLength=36
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="must be the ID of a tunnel: a UUID in lower case, as in 0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
-	ID string `json:"id"`
+	ID string `json:"id,omitempty"`
+
+	// Takeover permits the controller to replace a configuration of an adopted
+	// tunnel that the controller did not write. Without an id, it does so for the
+	// tunnels that the Gateways of the class name. Counts in the GatewayClass's
+	// object only. Default: false.
+	//
+	// +optional
+	Takeover *bool `json:"takeover,omitempty"`
 }
 
 // DeletionPolicy says what becomes of a tunnel when its Gateway is deleted.

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 // forbidden counts the Secrets that it refuses.
@@ -26,10 +25,10 @@ func (f *forbidden) Get(context.Context, client.ObjectKey, client.Object, ...cli
 
 func TestAnAccountIsAskedOnce(t *testing.T) {
 	objects := &forbidden{}
-	o := diffOptions{cloudflare: config.Cloudflare{AccountID: "a", APITokenSecret: "n/s"}}
+	o := diffOptions{wanted: true, cloudflare: config.Cloudflare{AccountID: "a", APITokenSecret: "n/s"}}
 	open := o.accounts(objects)
 	for range 2 {
-		if _, _, err := open(t.Context(), &gateway.Settings{}); err == nil {
+		if _, err := open(t.Context(), o.account().Of(nil)); err == nil {
 			t.Error("it opens")
 		}
 	}

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/pprof" // #nosec G108 -- what it registers by itself is not served
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -34,6 +38,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tracing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 )
@@ -56,10 +61,12 @@ in brackets; a flag goes before its variable.`,
 			if err := c.Validate(); err != nil {
 				return err
 			}
-			if _, inCluster := os.LookupEnv("KUBERNETES_SERVICE_HOST"); !inCluster {
-				if err := c.Kubernetes.ValidateOutsideCluster(); err != nil {
-					return err
-				}
+			namespace, err := podNamespace(podNamespaceFile)
+			if err != nil {
+				return err
+			}
+			if err := c.Complete(namespace); err != nil {
+				return err
 			}
 			return runController(cmd.Context(), &c)
 		},
@@ -74,6 +81,22 @@ in brackets; a flag goes before its variable.`,
 	complete(cmd, "log-level", cobra.FixedCompletions(config.LogLevels, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "log-format", cobra.FixedCompletions(config.LogFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// podNamespaceFile is where a pod finds its namespace.
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// podNamespace returns the namespace of the controller's pod, or "" outside a
+// cluster.
+func podNamespace(file string) (string, error) {
+	namespace, err := os.ReadFile(file) // #nosec G304 -- a fixed path, but in tests
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the namespace of the pod: %w", err)
+	}
+	return strings.TrimSpace(string(namespace)), nil
 }
 
 // runController runs until the context ends.
@@ -100,12 +123,20 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
+	secrets, err := controller.FindSecretNamespaces(ctx, live, logger, secretNamespaces(c.Kubernetes, namespaces.Served))
+	if err != nil {
+		return err
+	}
+	scope := controller.Scope{
+		Own: c.Kubernetes.ControllerNamespace, Namespaces: namespaces.Served,
+		AllSecrets: readsAllSecrets(c.Kubernetes), SecretNamespaces: secrets.Served,
+	}
 	readiness := &controller.Readiness{}
-	m, err := newManager(kube, c, namespaces, readiness, logger)
+	m, err := newManager(kube, c, scope, readiness, logger)
 	if err != nil {
 		return fmt.Errorf("preparing the controller: %w", err)
 	}
-	clusterID, err := clusterID(ctx, live, c.Gateway.ClusterID)
+	clusterUID, err := clusterUID(ctx, live)
 	if err != nil {
 		return err
 	}
@@ -114,31 +145,52 @@ func runController(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	defer endTraces(logger, flush)
-	o := options(c, clusterID, metrics.New(ctrlmetrics.Registry), tracer)
-	o.Roles = namespaces.Roles
+	o := options(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
+	o.Watches, o.ReadsCertificates = namespaces.Has, scope.ReadsCertificates
 	if err := errors.Join(controller.Setup(ctx, m, o), readiness.Setup(ctx, m)); err != nil {
 		return fmt.Errorf("preparing the controller: %w", err)
 	}
 	if !c.Cloudflare.HasDefault() {
 		logger.Info("there is no account by default: only Gateways are served whose GatewayClass refers to a TunnelConfiguration with spec.account")
 	}
-	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", clusterID)
-	return startUntilChanged(ctx, m, namespaces, readiness, logger)
+	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", o.ClusterID)
+	return startUntilChanged(ctx, m, readiness, logger, namespaces, secrets)
+}
+
+// readsAllSecrets reports whether certificates are checked in all namespaces.
+func readsAllSecrets(k config.Kubernetes) bool {
+	return k.ValidateCertificates && len(k.CertificateNamespaces) == 0 && len(k.Namespaces) == 0
+}
+
+// secretNamespaces returns in which of the namespaces certificates are checked,
+// unless they are checked in all. served are those of --namespaces that exist.
+func secretNamespaces(k config.Kubernetes, served []string) []string {
+	switch {
+	case !k.ValidateCertificates:
+		return nil
+	case len(k.CertificateNamespaces) == 0:
+		return served
+	case len(k.Namespaces) == 0:
+		return k.CertificateNamespaces
+	}
+	return slices.DeleteFunc(slices.Clone(k.CertificateNamespaces), func(namespace string) bool { return !slices.Contains(served, namespace) })
 }
 
 // startUntilChanged runs the manager until the context ends or the namespaces are
-// not those that it was made for. That is no error: the process ends in order,
-// and whoever runs it starts it again.
-func startUntilChanged(ctx context.Context, m manager.Manager, n *controller.Namespaces, r *controller.Readiness, logger logr.Logger) error {
+// not those that it was made for. That is no error: the process exits, and its pod
+// starts it again.
+func startUntilChanged(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...*controller.Namespaces) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// Not one of the manager's runnables: these wait for the cache, which a
 	// namespace may keep waiting for ever.
-	go func() {
-		if err := n.Watch(ctx, m.GetCache(), r.Synced); err != nil {
-			stop(err)
-		}
-	}()
+	for _, namespaces := range watched {
+		go func() {
+			if err := namespaces.Watch(ctx, m.GetCache(), r.Synced); err != nil {
+				stop(err)
+			}
+		}()
+	}
 	err := m.Start(ctx)
 	if cause := context.Cause(ctx); errors.Is(cause, controller.ErrNamespacesChanged) {
 		logger.Info("ending, to be started again", "cause", cause.Error())
@@ -147,11 +199,13 @@ func startUntilChanged(ctx context.Context, m manager.Manager, n *controller.Nam
 }
 
 // options are the reconcilers' part of the configuration.
-func options(c *config.Config, clusterID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
+func options(c *config.Config, clusterUID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
 	return controller.Options{
 		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
 		ClusterDomain:  c.Gateway.ClusterDomain,
-		ClusterID:      clusterID,
+		ClusterUID:     clusterUID,
+		ClusterID:      cmp.Or(c.Gateway.ClusterID, tunnel.DefaultClusterID(clusterUID, c.Gateway.ControllerName)),
+		Namespace:      c.Kubernetes.ControllerNamespace,
 		Account:        defaultCredentials(c.Cloudflare),
 		Open: func(id, token string) (provider.Provider, error) {
 			p, err := cloudflare.New(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL})
@@ -161,6 +215,7 @@ func options(c *config.Config, clusterID string, recorded *metrics.Metrics, trac
 			return recorded.Meter(p, id), nil
 		},
 		Workers:           c.Gateway.Workers,
+		RetirementDelay:   c.Gateway.RetirementDelay,
 		DriftInterval:     c.Gateway.DriftInterval,
 		InventoryInterval: c.Gateway.InventoryInterval,
 		Metrics:           recorded,
@@ -190,7 +245,7 @@ func defaultCredentials(c config.Cloudflare) credentials.Default {
 // given back and the last traces are sent.
 const gracePeriod = 20 * time.Second
 
-func newManager(kube *rest.Config, c *config.Config, n *controller.Namespaces, readiness *controller.Readiness, logger logr.Logger) (manager.Manager, error) {
+func newManager(kube *rest.Config, c *config.Config, scope controller.Scope, readiness *controller.Readiness, logger logr.Logger) (manager.Manager, error) {
 	m, err := ctrl.NewManager(kube, manager.Options{
 		Scheme:                        controller.Scheme(),
 		Logger:                        logger,
@@ -203,7 +258,7 @@ func newManager(kube *rest.Config, c *config.Config, n *controller.Namespaces, r
 		GracefulShutdownTimeout:       ptr.To(gracePeriod),
 		// Secrets are read one by one and not cached.
 		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		NewCache: controller.NewCache(n.Served, defaultCredentials(c.Cloudflare).Secret, readiness),
+		NewCache: controller.NewCache(scope, readiness),
 	})
 	if err != nil {
 		return nil, err
@@ -227,14 +282,12 @@ func metricsOptions(s config.Serving) metricsserver.Options {
 	return o
 }
 
-// clusterID returns what the names of this cluster's tunnels begin with.
-func clusterID(ctx context.Context, live client.Reader, configured string) (string, error) {
-	if configured != "" {
-		return configured, nil
-	}
+// clusterUID returns the UID of the namespace kube-system, which identifies the
+// cluster.
+func clusterUID(ctx context.Context, live client.Reader) (string, error) {
 	var namespace corev1.Namespace
-	if err := live.Get(ctx, client.ObjectKey{Name: "kube-system"}, &namespace); err != nil {
-		return "", fmt.Errorf("reading the UID of namespace kube-system, the default of --cluster-id: %w", err)
+	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &namespace); err != nil {
+		return "", fmt.Errorf("reading the UID of namespace kube-system, which identifies the cluster: %w", err)
 	}
 	return string(namespace.UID), nil
 }

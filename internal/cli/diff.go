@@ -15,7 +15,6 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -33,7 +32,7 @@ type diffOptions struct {
 var colorModes = []string{"auto", "always", "never"}
 
 func (o *diffOptions) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.wanted, "diff", false, "compare with what the tunnels hold at Cloudflare, and end with status 3 when a push would change one")
+	f.BoolVar(&o.wanted, "diff", false, "compare with the configurations that the tunnels have at Cloudflare, and end with status 3 when a push would change one")
 	f.StringVar(&o.color, "color", "auto", "`when` the output of --diff has colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set")
 	o.group = o.cloudflare.Flags("Read")
 	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of a Secret, in the cluster or among the manifests, that has the token under the key token"
@@ -44,7 +43,7 @@ func (o *diffOptions) addFlags(f *pflag.FlagSet) {
 }
 
 // complete reads the environment and returns all that is wrong with the
-// settings. Without --diff nothing is asked of them.
+// settings. Without --diff they are not looked at.
 func (o *diffOptions) complete() error {
 	if !o.wanted {
 		return nil
@@ -57,8 +56,16 @@ func (o *diffOptions) complete() error {
 	return errors.Join(errs...)
 }
 
-// compare reads the tunnels. Secrets with API tokens are taken from where the
-// plan comes from.
+// account returns the controller's account, which only --diff knows.
+func (o *diffOptions) account() credentials.Default {
+	if !o.wanted {
+		return credentials.Default{}
+	}
+	return defaultCredentials(o.cloudflare)
+}
+
+// compare reads the tunnels. Secrets with API tokens are read from the source of
+// the plan.
 func (o *diffOptions) compare(ctx context.Context, made *plan.Plan, objects client.Reader, line *progress.Line) error {
 	defer line.Step("reading the tunnels at Cloudflare")()
 	return made.Compare(ctx, o.accounts(objects))
@@ -71,14 +78,13 @@ func (o *diffOptions) accounts(objects client.Reader) plan.OpenAccount {
 		err      error
 	}
 	opened := map[credentials.Source]answer{}
-	return func(ctx context.Context, settings *gateway.Settings) (string, provider.Provider, error) {
-		from := defaultCredentials(o.cloudflare).Of(settings)
+	return func(ctx context.Context, from credentials.Source) (provider.Provider, error) {
 		known, ok := opened[from]
 		if !ok {
 			known.provider, known.err = o.open(ctx, from, objects)
 			opened[from] = known
 		}
-		return from.Account, known.provider, known.err
+		return known.provider, known.err
 	}
 }
 

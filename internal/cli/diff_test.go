@@ -103,7 +103,8 @@ func (e *edge) manifests(t *testing.T, gateways ...string) string {
 	var documents []string
 	for _, document := range strings.Split(e.names().Replace(string(text)), "---\n") {
 		name := gatewayName.FindStringSubmatch(document)
-		orphan := strings.Contains(document, "parentRefs:") && !slices.ContainsFunc(gateways, func(name string) bool { return strings.Contains(document, "name: "+name+"}") })
+		refers := strings.Contains(document, "parentRefs:") || strings.Contains(document, "kind: Tunnel\n")
+		orphan := refers && !slices.ContainsFunc(gateways, func(name string) bool { return strings.Contains(document, "name: "+name+"}") })
 		if len(gateways) == 0 || name != nil && slices.Contains(gateways, name[1]) || name == nil && !orphan {
 			documents = append(documents, document)
 		}
@@ -163,13 +164,13 @@ func TestDiffGolden(t *testing.T) {
 	e.wantStatus(t, got, 3, "")
 	wantGolden(t, "testdata/diff.golden.txt", e.anonymous(got.stdout))
 	for _, request := range e.Requests() {
-		if request.Method != http.MethodGet || !strings.HasSuffix(request.Path, "/configurations") {
+		if request.Method != http.MethodGet || !strings.HasSuffix(request.Path, "/configurations") && !strings.HasSuffix(request.Path, "/accounts/ours/cfd_tunnel") {
 			t.Errorf("it makes the request %s %s", request.Method, request.Path)
 		}
 	}
 	want := map[string]map[string]bool{"ours": {e.ours: true}, "theirs": {e.theirs: true}}
-	if diff := cmp.Diff(want, e.used); diff != "" || len(e.Requests()) != 3 {
-		t.Errorf("%d requests, want 3; the tokens differ (-want +got):\n%s", len(e.Requests()), diff)
+	if diff := cmp.Diff(want, e.used); diff != "" || len(e.Requests()) != 4 {
+		t.Errorf("%d requests, want 4; the tokens differ (-want +got):\n%s", len(e.Requests()), diff)
 	}
 }
 
@@ -213,9 +214,10 @@ func TestDiffExitStatus(t *testing.T) {
 	same, changed, both := e.manifests(t, "same"), e.manifests(t, "changed"), e.manifests(t, "same", "changed")
 	bad := strings.Replace(both, "- {name: a, hostname", "- {name: z, port: 81, protocol: TCP}\n  - {name: a, hostname", 1)
 	breaking := func(manifests string) string {
-		return strings.Replace(manifests, `"account":"ours","tunnel":"`+e.ids["same"], `"account":"theirs","tunnel":"`+e.ids["same"], 1)
+		return strings.Replace(manifests, "accountID: ours\n  name: prod.platform.same", "accountID: theirs\n  name: prod.platform.same", 1)
 	}
-	const why = `tunnel-gateway: Gateway platform/same: its tunnel is in account "theirs", as the annotation tunnelgateway.dev/tunnel says, and its settings ask for account ours` + "\n"
+	const why = "tunnel-gateway: Gateway platform/same: The setting account asks for another tunnel than Tunnel platform.same records. " +
+		"Restore the setting, or ask an administrator to delete the Tunnel object to switch.\n"
 	const listener = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.\n"
 	for name, test := range map[string]struct {
 		manifests string
@@ -223,17 +225,17 @@ func TestDiffExitStatus(t *testing.T) {
 		status    int
 		stderr    string
 	}{
-		"no difference":                    {same, nil, 0, ""},
-		"no difference, strict":            {same, []string{"--strict"}, 0, ""},
-		"a difference":                     {both, nil, 3, ""},
-		"a difference, strict":             {both, []string{"--strict"}, 3, ""},
-		"a difference alone":               {changed, nil, 3, ""},
-		"a difference and a bad condition": {bad, nil, 3, listener},
-		"the same, strict":                 {bad, []string{"--strict"}, 2, listener},
-		"one that cannot be read":          {breaking(both), nil, 1, why},
-		"one that cannot be read, strict":  {breaking(bad), []string{"--strict"}, 1, listener + why},
-		"one that cannot be read, as JSON": {breaking(both), []string{"-o", "json"}, 1, why},
-		"of one Gateway":                   {both, []string{"--gateway", "platform/same"}, 0, ""},
+		"no difference":                          {same, nil, 0, ""},
+		"no difference, strict":                  {same, []string{"--strict"}, 0, ""},
+		"a difference":                           {both, nil, 3, ""},
+		"a difference, strict":                   {both, []string{"--strict"}, 3, ""},
+		"a difference alone":                     {changed, nil, 3, ""},
+		"a difference and a bad condition":       {bad, nil, 3, listener},
+		"the same, strict":                       {bad, []string{"--strict"}, 2, listener},
+		"a tunnel that is not compared":          {breaking(both), nil, 1, why},
+		"a tunnel that is not compared, strict":  {breaking(bad), []string{"--strict"}, 1, listener + why},
+		"a tunnel that is not compared, as JSON": {breaking(both), []string{"-o", "json"}, 1, why},
+		"of one Gateway":                         {both, []string{"--gateway", "platform/same"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(t, test.manifests, append([]string{"plan", "-f", "-", "--diff"}, test.flags...)...)
@@ -245,7 +247,7 @@ func TestDiffExitStatus(t *testing.T) {
 	}
 }
 
-// Without --diff nothing is asked of Cloudflare, nor of the settings for it.
+// Without --diff, plan neither calls Cloudflare nor looks at the settings for it.
 func TestPlanWithoutDiffAsksNothing(t *testing.T) {
 	e := newEdge(t)
 	t.Setenv("CLOUDFLARE_BASE_URL", "nowhere")
@@ -322,7 +324,8 @@ func TestDiffCredentials(t *testing.T) {
 	}
 }
 
-// A new tunnel needs no credentials to compare with nothing.
+// Nothing is read for a Gateway without a Tunnel when the name of its tunnel is
+// not known.
 func TestDiffOfANewTunnelNeedsNoCredentials(t *testing.T) {
 	e := newEdge(t)
 	t.Setenv("CLOUDFLARE_ACCOUNT_ID", "")
@@ -330,23 +333,40 @@ func TestDiffOfANewTunnelNeedsNoCredentials(t *testing.T) {
 	e.wantStatus(t, run(t, e.manifests(t, "new"), "plan", "-f", "-", "--diff"), 3, "")
 }
 
-// Whatever the API repeats of the token, no one reads it.
+// With a cluster ID the tunnel of a Gateway is found by its name.
+func TestDiffClusterID(t *testing.T) {
+	e := newEdge(t)
+	e.tunnel(t, "ours", "prod.platform.new", `{"ingress":[{"service":"http_status:404"}]}`)
+	for id, want := range map[string]string{
+		"prod": "Gateway platform/new: Found tunnel prod.platform.new (" + e.ids["prod.platform.new"] + "), which gets the configuration of this Gateway.\n--- tunnel ",
+		"test": "Gateway platform/new: The tunnel does not exist yet. The controller creates it with the name test.platform.new.\n--- new tunnel\n",
+	} {
+		got := run(t, e.manifests(t, "new"), "plan", "-f", "-", "--diff", "--cluster-id", id)
+		e.wantStatus(t, got, 3, "")
+		if !strings.HasPrefix(got.stdout, want) {
+			t.Errorf("with the cluster ID %s it prints\n%s", id, got.stdout)
+		}
+	}
+}
+
+// An answer of the API that repeats the token is not shown as it is.
 func TestDiffDoesNotShowTheToken(t *testing.T) {
 	e := newEdge(t)
 	e.refusing = true
 	got := run(t, e.manifests(t), "plan", "-f", "-", "--diff")
 	var want strings.Builder
 	want.WriteString("tunnel-gateway: ")
-	for _, name := range []string{"changed", "same", "theirs"} {
+	for _, name := range []string{"changed", "new", "same", "theirs"} {
 		account := map[bool]string{true: "theirs", false: "ours"}[name == "theirs"]
-		fmt.Fprintf(&want, "Gateway platform/%s: read the configuration of tunnel %q: the Cloudflare API refused the API token: "+
-			"GET /client/v4/accounts/%s/cfd_tunnel/%s/configurations: 403 Forbidden: refused [redacted] (code 10000); "+
-			"the API token needs the permission Cloudflare Tunnel: Read of the account\n", name, e.ids[name], account, e.ids[name])
+		what, path := fmt.Sprintf("read the configuration of tunnel %q", e.ids[name]), "/"+e.ids[name]+"/configurations"
+		if name == "new" {
+			what, path = `find tunnel "prod.platform.new"`, ""
+		}
+		fmt.Fprintf(&want, "Gateway platform/%s: %s: the Cloudflare API refused the API token: "+
+			"GET /client/v4/accounts/%s/cfd_tunnel%s: 403 Forbidden: refused [redacted] (code 10000); "+
+			"the API token needs the permission Cloudflare Tunnel: Read of the account\n", name, what, account, path)
 	}
 	e.wantStatus(t, got, 1, want.String())
-	if !strings.Contains(got.stdout, "+- hostname: a.example.net") {
-		t.Errorf("the one that needs no token is not shown:\n%s", got.stdout)
-	}
 	e.wantStatus(t, run(t, "", "plan", "--help"), 0, "")
 }
 

@@ -36,6 +36,8 @@ type planOptions struct {
 	strict        bool
 	clusterDomain string
 	controller    string
+	system        string // the controller's namespace
+	clusterID     string
 	diff          diffOptions
 }
 
@@ -58,14 +60,15 @@ read are skipped and counted, and of a directory its own files are read, not
 those of its subdirectories. Without a cluster and without a GatewayClass among
 the manifests, Gateways of the class ` + config.DefaultClassName + ` are planned.
 
-With --diff the documents are compared with those that the tunnels hold at
-Cloudflare now. A token with the permission Cloudflare Tunnel: Read will do. A
-flag that has a variable in brackets can be given in the environment instead.
+With --diff, plan makes the decisions of the controller up to the first change
+at Cloudflare, and compares the configurations with those that the tunnels have
+now. A token with the permission Cloudflare Tunnel: Read is enough. A flag with a
+variable in brackets can be set in the environment instead.
 
-Exit status: 0; 1 when something cannot be read or a manifest is not valid; 2
-with --strict when a condition is not in its good state, or nobody speaks about
-an object because its Gateway is not there; 3 with --diff when a
-push would change a tunnel.`,
+Exit status: 0; 1 when something cannot be read or compared, or a manifest is not
+valid; 2 with --strict when a condition is not in its good state, or an object
+gets no status because its Gateway does not exist; 3 with --diff when a push
+would change a tunnel.`,
 		Example: strings.ReplaceAll(`  PROGRAM plan
   PROGRAM plan --context production --gateway platform/shared
   PROGRAM plan -f gateway.yaml -f teams/
@@ -88,6 +91,8 @@ push would change a tunnel.`,
 	f.BoolVar(&o.strict, "strict", false, "end with status 2 when a condition is not in its good state")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "`name` of the controller in GatewayClasses")
+	f.StringVar(&o.system, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and its Tunnels; an account that a GatewayClass refers to counts only there")
+	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation, with which the names of its tunnels begin (default the ID in its Tunnels, or the controller's default)")
 	o.diff.addFlags(f)
 	complete(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
@@ -227,14 +232,21 @@ func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
 	if err != nil {
 		return state.Cluster{}, err
 	}
-	return state.Cluster{Live: live, ControllerName: gatewayv1.GatewayController(o.controller), Step: step}, nil
+	return state.Cluster{
+		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.system, Step: step,
+	}, nil
 }
 
 // make makes the plan, of one Gateway where the flags say so.
 func (o *planOptions) make(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
 	defer line.Step("building the plan")()
-	decisions := gateway.Options{ControllerName: gatewayv1.GatewayController(o.controller), ClusterDomain: o.clusterDomain}
-	made, err := plan.Make(ctx, source, decisions, time.Now())
+	options := plan.Options{
+		Options: gateway.Options{
+			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.system, ClusterDomain: o.clusterDomain,
+		},
+		ClusterID: o.clusterID, Account: o.diff.account(),
+	}
+	made, err := plan.Make(ctx, source, options, time.Now())
 	if err != nil || o.gateway == "" {
 		return made, err
 	}
@@ -251,7 +263,7 @@ func warn(w io.Writer, source *state.Source) {
 		fmt.Fprintf(w, "skipped subdirectories: %s\n", strings.Join(source.Folders, ", "))
 	}
 	for _, secret := range source.Certificates.Forbidden() {
-		fmt.Fprintf(w, "warning: the permission to get the Secret %s is missing, so its certificate is taken for valid\n", secret)
+		fmt.Fprintf(w, "warning: the permission to get the Secret %s is missing, so its certificate is not checked\n", secret)
 	}
 }
 

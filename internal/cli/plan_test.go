@@ -98,6 +98,22 @@ metadata: {name: web}
 spec: {ports: [{port: 80}]}
 `
 
+// tunnelManifest is the Tunnel of the Gateway in another namespace than the
+// default.
+const tunnelManifest = `---
+apiVersion: tunnelgateway.dev/v1alpha1
+kind: Tunnel
+metadata: {name: default.shared, namespace: system}
+spec:
+  gateway: {namespace: default, name: shared}
+  controllerName: tunnelgateway.dev/controller
+  clusterUID: b1c5e9a4-5a0f-4a2e-9d4b-0f3f5a0c7c11
+  accountID: account
+  name: prod.default.shared
+  deletionPolicy: Delete
+status: {tunnelID: 11111111-1111-4111-8111-111111111111}
+`
+
 func write(t *testing.T, path, text string) string {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -155,8 +171,9 @@ func TestPlanFlags(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"--namespace":      {all, []string{"--namespace", "team"}, `"service": "http://web.team.svc.cluster.local:80"`},
-		"--cluster-domain": {all, []string{"--cluster-domain", "k8s.example"}, `"service": "http://web.default.svc.k8s.example:80"`},
+		"--namespace":            {all, []string{"--namespace", "team"}, `"service": "http://web.team.svc.cluster.local:80"`},
+		"--cluster-domain":       {all, []string{"--cluster-domain", "k8s.example"}, `"service": "http://web.default.svc.k8s.example:80"`},
+		"--controller-namespace": {all + tunnelManifest, []string{"--controller-namespace", "system"}, `"value": "11111111-1111-4111-8111-111111111111.cfargotunnel.com"`},
 		"--controller-name": {all + "---\n{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: cloudflare-tunnel}, spec: {controllerName: example.com/c}}",
 			[]string{"--controller-name", "example.com/c"}, `"controllerName": "example.com/c"`},
 	} {
@@ -252,7 +269,7 @@ func TestPlanErrors(t *testing.T) {
 		"a namespace of no manifests": {arguments: []string{"--namespace", "team"}, want: []string{"--namespace", "--filename"}},
 		"not the name of a Gateway":   {arguments: []string{"-f", samples, "--gateway", "shared"}, want: []string{"--gateway", `"shared"`, "namespace/name"}},
 		"half the name of a Gateway":  {arguments: []string{"-f", samples, "--gateway", "platform/"}, want: []string{"--gateway", "namespace/name"}},
-		"no such Gateway":             {arguments: []string{"-f", samples, "--gateway", "platform/none"}, want: []string{"platform/none", "does not exist", "platform/shared"}},
+		"no such Gateway":             {arguments: []string{"-f", samples, "--gateway", "platform/none"}, want: []string{"platform/none: not found", "platform/shared"}},
 		"no such file":                {arguments: []string{"-f", "no-such-file.yaml"}, want: []string{"no-such-file.yaml"}},
 		"an empty directory":          {arguments: []string{"-f", empty}, want: []string{empty}},
 		"an unknown format":           {arguments: []string{"-f", samples, "-o", "xml"}, want: []string{"--output", `"xml"`, "table, yaml, json"}},
@@ -270,11 +287,13 @@ func TestPlanErrors(t *testing.T) {
 		"a value not allowed":         {stdin: strings.Replace(gatewayManifest, "port: 80", "port: 0", 1), arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners[0].port"}},
 		"a broken rule of the API": {stdin: strings.Replace(gatewayManifest, "[{name: a,", "[{name: b, hostname: a.example.com, port: 80, protocol: HTTP}, {name: a,", 1),
 			arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners"}},
-		"the same object twice": {stdin: gatewayManifest + "---\n" + gatewayManifest, arguments: []string{"-f", "-"}, want: []string{"document 2", "Gateway default/shared"}},
-		"a bad cluster domain":  {arguments: []string{"-f", samples, "--cluster-domain", "cluster.local."}, want: []string{"--cluster-domain"}},
-		"no cluster domain":     {arguments: []string{"-f", samples, "--cluster-domain", ""}, want: []string{"--cluster-domain"}},
-		"a bad namespace":       {arguments: []string{"-f", samples, "--namespace", "Team A"}, want: []string{"--namespace"}},
-		"a bad controller name": {arguments: []string{"-f", samples, "--controller-name", "controller"}, want: []string{"--controller-name"}},
+		"the same object twice":      {stdin: gatewayManifest + "---\n" + gatewayManifest, arguments: []string{"-f", "-"}, want: []string{"document 2", "Gateway default/shared"}},
+		"a bad cluster domain":       {arguments: []string{"-f", samples, "--cluster-domain", "cluster.local."}, want: []string{"--cluster-domain"}},
+		"no cluster domain":          {arguments: []string{"-f", samples, "--cluster-domain", ""}, want: []string{"--cluster-domain"}},
+		"a bad namespace":            {arguments: []string{"-f", samples, "--namespace", "Team A"}, want: []string{"--namespace"}},
+		"a bad controller namespace": {arguments: []string{"-f", samples, "--controller-namespace", "a.b"}, want: []string{"--controller-namespace"}},
+		"a bad cluster ID":           {arguments: []string{"-f", samples, "--cluster-id", "a.b"}, want: []string{"--cluster-id"}},
+		"a bad controller name":      {arguments: []string{"-f", samples, "--controller-name", "controller"}, want: []string{"--controller-name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, strict := range []string{"--strict=false", "--strict"} {
@@ -340,8 +359,8 @@ func TestPlanOfATeamAlone(t *testing.T) {
 		stdout, err string
 		status      int
 	}{
-		"table":         {nil, "There is no Gateway of ours.\n" + stray, "", 0},
-		"table, strict": {[]string{"--strict"}, "There is no Gateway of ours.\n" + stray, "", 2},
+		"table":         {nil, "No Gateway uses this controller.\n" + stray, "", 0},
+		"table, strict": {[]string{"--strict"}, "No Gateway uses this controller.\n" + stray, "", 2},
 		"yaml":          {[]string{"-o", "yaml"}, "gateways: []\nstatuses: []\n", "warning: " + stray, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

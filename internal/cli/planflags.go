@@ -43,6 +43,8 @@ func (o *planOptions) validate(given func(flag string) bool) error {
 	}
 	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
 	check("controller-name", config.CheckControllerName(o.controller))
+	check("controller-namespace", config.CheckNamespace(o.system))
+	check("cluster-id", config.CheckClusterID(o.clusterID))
 	check("why", o.checkWhy(given("why")))
 	if slices.Contains(o.paths, "") {
 		check("filename", errEmpty)

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -29,8 +30,8 @@ type Config struct {
 // TunnelConfiguration of a class does.
 type Cloudflare struct {
 	AccountID string
-	// APIToken, or APITokenSecret: the "namespace/name" of the Secret that has
-	// it.
+	// APIToken, or APITokenSecret: the "namespace/name" of a Secret in the
+	// controller's namespace that has it.
 	APIToken       Secret
 	APITokenSecret string
 	// BaseURL of the API; Cloudflare's own when empty.
@@ -61,6 +62,8 @@ type Gateway struct {
 	// kube-system when empty.
 	ClusterID     string
 	ClusterDomain string
+	// RetirementDelay is how long a Gateway has to be gone until its tunnel retires.
+	RetirementDelay time.Duration
 	// DriftInterval is how often a tunnel's configuration is read back.
 	DriftInterval time.Duration
 	// InventoryInterval is how often the account's tunnels are listed.
@@ -75,11 +78,22 @@ type Kubernetes struct {
 	// QPS and Burst limit the requests to the API server.
 	QPS   float32
 	Burst int
+	// ControllerNamespace is the namespace of the controller's own objects. When
+	// it is empty, [Config.Complete] sets it.
+	ControllerNamespace string
 	// Namespaces are those that are worked in; all when empty.
 	Namespaces []string
+	// ValidateCertificates is whether the certificates that listeners refer to are
+	// read and checked.
+	ValidateCertificates bool
+	// CertificateNamespaces are the namespaces in which certificates are checked;
+	// when empty, all that are worked in.
+	CertificateNamespaces []string
 
-	LeaderElection          bool
-	LeaderElectionID        string
+	LeaderElection   bool
+	LeaderElectionID string
+	// LeaderElectionNamespace is the namespace of the Lease. When it is empty,
+	// [Config.Complete] sets it.
 	LeaderElectionNamespace string
 }
 
@@ -183,6 +197,14 @@ func CheckClusterDomain(domain string) error {
 	return nil
 }
 
+// CheckClusterID returns what is wrong with a cluster ID, which may be empty.
+func CheckClusterID(id string) error {
+	if id != "" && len(validation.IsDNS1123Label(id)) > 0 {
+		return errors.New("is not a DNS label of at most 63 characters")
+	}
+	return nil
+}
+
 // CheckNamespace returns what is wrong with the name of a namespace.
 func CheckNamespace(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
@@ -196,11 +218,14 @@ func (g *Gateway) validate() error {
 	if err := CheckControllerName(g.ControllerName); err != nil {
 		errs = append(errs, invalid("controller-name", err.Error()))
 	}
-	if g.ClusterID != "" && len(validation.IsDNS1123Label(g.ClusterID)) > 0 {
-		errs = append(errs, invalid("cluster-id", "is not a DNS label of at most 63 characters"))
+	if err := CheckClusterID(g.ClusterID); err != nil {
+		errs = append(errs, invalid("cluster-id", err.Error()))
 	}
 	if err := CheckClusterDomain(g.ClusterDomain); err != nil {
 		errs = append(errs, invalid("cluster-domain", err.Error()))
+	}
+	if g.RetirementDelay < 0 {
+		errs = append(errs, invalid("retirement-delay", "must not be negative"))
 	}
 	if g.DriftInterval < 10*time.Second {
 		errs = append(errs, invalid("drift-interval", "is under 10s"))
@@ -225,25 +250,73 @@ func (k *Kubernetes) validate() error {
 	if k.LeaderElection && len(validation.IsDNS1123Subdomain(k.LeaderElectionID)) > 0 {
 		errs = append(errs, invalid("leader-election-id", "is not the name of a Lease"))
 	}
-	for _, namespace := range k.Namespaces {
-		if err := CheckNamespace(namespace); err != nil {
-			errs = append(errs, invalid("namespaces", fmt.Sprintf("has %q, which %v", namespace, err)))
+	errs = append(errs, checkNamespaces("namespaces", k.Namespaces), k.checkCertificates())
+	for _, given := range []struct{ flag, namespace string }{
+		{"controller-namespace", k.ControllerNamespace}, {"leader-election-namespace", k.LeaderElectionNamespace},
+	} {
+		if given.namespace == "" {
+			continue
 		}
-	}
-	if k.LeaderElectionNamespace != "" {
-		if err := CheckNamespace(k.LeaderElectionNamespace); err != nil {
-			errs = append(errs, invalid("leader-election-namespace", err.Error()))
+		if err := CheckNamespace(given.namespace); err != nil {
+			errs = append(errs, invalid(given.flag, err.Error()))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ValidateOutsideCluster returns what is missing where no pod says its
-// namespace.
-func (k *Kubernetes) ValidateOutsideCluster() error {
-	if k.LeaderElection && k.LeaderElectionNamespace == "" {
-		return required("leader-election-namespace", "outside a cluster it has no default; or switch off --leader-election")
+func checkNamespaces(flag string, namespaces []string) error {
+	var errs []error
+	for _, namespace := range namespaces {
+		if err := CheckNamespace(namespace); err != nil {
+			errs = append(errs, invalid(flag, fmt.Sprintf("has %q, which %v", namespace, err)))
+		}
 	}
+	return errors.Join(errs...)
+}
+
+// checkCertificates returns what is wrong with the namespaces in which
+// certificates are checked.
+func (k *Kubernetes) checkCertificates() error {
+	const flag = "certificate-namespaces"
+	errs := []error{checkNamespaces(flag, k.CertificateNamespaces)}
+	if len(k.CertificateNamespaces) > 0 && !k.ValidateCertificates {
+		errs = append(errs, invalid(flag, "needs --validate-certificates"))
+	}
+	for _, namespace := range k.CertificateNamespaces {
+		if len(k.Namespaces) > 0 && !slices.Contains(k.Namespaces, namespace) {
+			errs = append(errs, invalid(flag, fmt.Sprintf("has %q, which is not in --namespaces", namespace)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Complete sets the namespaces that were not given, and checks that the Secret
+// with the API token is in the controller's namespace. podNamespace is the
+// namespace of the controller's pod, and empty outside a cluster: then the
+// namespace of the controller is required.
+func (c *Config) Complete(podNamespace string) error {
+	if err := c.Kubernetes.complete(podNamespace); err != nil {
+		return err
+	}
+	return c.Cloudflare.checkTokenNamespace(c.Kubernetes.ControllerNamespace)
+}
+
+// checkTokenNamespace returns an error if the Secret with the API token is in
+// another namespace than the controller, where it may not read Secrets.
+func (c *Cloudflare) checkTokenNamespace(controller string) error {
+	namespace, _, _ := strings.Cut(c.APITokenSecret, "/")
+	if c.APITokenSecret == "" || namespace == controller {
+		return nil
+	}
+	return invalid("cloudflare-api-token-secret", fmt.Sprintf("must name a Secret in the controller's namespace %q, got %q", controller, c.APITokenSecret))
+}
+
+func (k *Kubernetes) complete(podNamespace string) error {
+	k.ControllerNamespace = cmp.Or(k.ControllerNamespace, podNamespace)
+	if k.ControllerNamespace == "" {
+		return required("controller-namespace", "outside a cluster it has no default")
+	}
+	k.LeaderElectionNamespace = cmp.Or(k.LeaderElectionNamespace, k.ControllerNamespace)
 	return nil
 }
 

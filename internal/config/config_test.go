@@ -70,13 +70,17 @@ var other = map[string]string{
 	"controller-name":             "example.com/controller",
 	"cluster-id":                  "west",
 	"cluster-domain":              "k8s.example",
+	"retirement-delay":            "5m",
 	"drift-interval":              "1m",
 	"inventory-interval":          "2m",
 	"workers":                     "9",
 	"kubeconfig":                  "/kubeconfig",
 	"kube-api-qps":                "5.5",
 	"kube-api-burst":              "7",
+	"controller-namespace":        "gateways",
 	"namespaces":                  "team-a,team-b",
+	"validate-certificates":       "false",
+	"certificate-namespaces":      "team-a",
 	"leader-election":             "false",
 	"leader-election-id":          "lease",
 	"leader-election-namespace":   "system",
@@ -195,7 +199,9 @@ func TestValidateNamesTheFlag(t *testing.T) {
 		"kube-api-qps":              {"0", "-1", "NaN"},
 		"kube-api-burst":            {"0", "-1"},
 		"namespaces":                {"Team", "a,b/c", "a b", ",a"},
+		"certificate-namespaces":    {"Team", "a,b/c"},
 		"leader-election-id":        {"", "Lease", "a/b"},
+		"controller-namespace":      {"Not A Namespace", "a.b"},
 		"leader-election-namespace": {"Not A Namespace", "a.b"},
 		"metrics-address":           {"", "8080", "localhost", "localhost:", "localhost:99999", "localhost:8080:1"},
 		"health-address":            {"", "8081", "localhost:", ":-1"},
@@ -226,7 +232,7 @@ func TestValidateAccepts(t *testing.T) {
 		"--controller-name=example.com/a/b~c",
 		"--cluster-id=9d3c2a44-8d4a-4f2b-9d8e-3a0f4c4b6f11",
 		"--cluster-domain=k8s", "--drift-interval=10s", "--kube-api-qps=0.5",
-		"--namespaces=team-a", "--namespaces=team-a,team-b",
+		"--namespaces=team-a", "--namespaces=team-a,team-b", "--validate-certificates=false", "--certificate-namespaces=team-a,team-b",
 		"--metrics-address=0", "--health-address=[::1]:0", "--metrics-address=:http",
 		"--log-level=warn", "--log-format=console",
 		"--pprof", "--tracing-endpoint=http://collector.tracing.svc:4317", "--tracing-endpoint=https://[::1]:4317",
@@ -321,6 +327,74 @@ func TestSecretNeverPrints(t *testing.T) {
 		slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "value", value)
 		slog.New(slog.NewTextHandler(&log, nil)).Info("settings", "value", value)
 		wantHidden(t, fmt.Sprintf("log of %T", value), log.String())
+	}
+}
+
+func TestValidateCertificateNamespaces(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"--certificate-namespaces=a --validate-certificates=false": "needs --validate-certificates",
+		"--certificate-namespaces=a,b --namespaces=a":              `has "b", which is not in --namespaces`,
+		"--certificate-namespaces=a --namespaces=a,b":              "",
+	} {
+		c, err := settings(t, required, strings.Fields(arguments)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Validate(); (err == nil) != (want == "") || !strings.Contains(message(err), want) {
+			t.Errorf("%s: got %v, want %q", arguments, err, want)
+		}
+	}
+}
+
+// The namespaces default to that of the controller's pod. Outside a cluster the
+// namespace of the controller has to be given.
+func TestCompleteNamespaces(t *testing.T) {
+	for name, test := range map[string]struct {
+		arguments          []string
+		pod                string
+		controller, leader string
+		missing            string
+	}{
+		"in a pod":                      {nil, "gateways", "gateways", "gateways", ""},
+		"given":                         {[]string{"--controller-namespace=given"}, "gateways", "given", "given", ""},
+		"given outside a cluster":       {[]string{"--controller-namespace=given"}, "", "given", "given", ""},
+		"with a Lease elsewhere":        {[]string{"--leader-election-namespace=leases"}, "gateways", "gateways", "leases", ""},
+		"not given outside a cluster":   {nil, "", "", "", "--controller-namespace (or TUNNEL_GATEWAY_CONTROLLER_NAMESPACE) is missing: outside a cluster it has no default"},
+		"not given, without the leader": {[]string{"--leader-election=false"}, "", "", "", "--controller-namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := settings(t, nil, test.arguments...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.Complete(test.pod)
+			if test.missing != "" {
+				if !strings.Contains(message(err), test.missing) {
+					t.Errorf("the error is %v, want %q", err, test.missing)
+				}
+				return
+			}
+			if k := c.Kubernetes; err != nil || k.ControllerNamespace != test.controller || k.LeaderElectionNamespace != test.leader {
+				t.Errorf("the namespaces are %q and %q (%v), want %q and %q", k.ControllerNamespace, k.LeaderElectionNamespace, err, test.controller, test.leader)
+			}
+		})
+	}
+}
+
+// The controller reads API tokens in its own namespace only.
+func TestTokenSecretIsInTheControllersNamespace(t *testing.T) {
+	for secret, want := range map[string]string{
+		"gateways/cloudflare": "",
+		"vault/cloudflare": `--cloudflare-api-token-secret (or CLOUDFLARE_API_TOKEN_SECRET) ` +
+			`must name a Secret in the controller's namespace "gateways", got "vault/cloudflare"`,
+	} {
+		c, err := settings(t, nil, "--cloudflare-api-token=", "--cloudflare-api-token-secret="+secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := message(c.Complete("gateways")); got != want {
+			t.Errorf("%s: got %q, want %q", secret, got, want)
+		}
 	}
 }
 

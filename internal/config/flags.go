@@ -33,7 +33,7 @@ func (c *Cloudflare) Flags(permission string) Group {
 	f.Var((*secretValue)(&c.APIToken), "cloudflare-api-token",
 		"`token` with the permission Cloudflare Tunnel: "+permission+" of the account (this or the next, if there is an account ID); prefer the environment, where other users of the machine do not see it")
 	f.StringVar(&c.APITokenSecret, "cloudflare-api-token-secret", "",
-		"`namespace/name` of a Secret that has the token under the key token; a new token is used at once, and the Secret is kept from deletion while a tunnel needs it")
+		"`namespace/name` of a Secret in the controller's namespace that has the token under the key token; a new token is used at once")
 	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", "`URL` of the API with its version, for a proxy or a simulator (default Cloudflare's own)")
 	return Group{"Cloudflare", f}
 }
@@ -41,10 +41,11 @@ func (c *Cloudflare) Flags(permission string) Group {
 func (g *Gateway) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
 	f.StringVar(&g.ControllerName, "controller-name", DefaultControllerName, "`name` that GatewayClasses of this controller carry in spec.controllerName")
-	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` with which the name of every tunnel begins; give one, that no other cluster of the account has, to find the same tunnels again after the cluster was built anew (default the UID of the namespace kube-system, which does not survive that)")
+	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` of this installation, with which the name of every tunnel begins; set one that no other installation has, so that a rebuilt cluster finds its tunnels again (default a hash of the UID of the namespace kube-system and the controller name)")
 	f.StringVar(&g.ClusterDomain, "cluster-domain", DefaultClusterDomain, "DNS `domain` of the cluster")
-	f.DurationVar(&g.DriftInterval, "drift-interval", 10*time.Minute, "how often a tunnel's configuration is read back, to notice foreign edits")
-	f.DurationVar(&g.InventoryInterval, "inventory-interval", time.Hour, "how often all tunnels of the account are listed, to notice those that were deleted and tokens that were replaced")
+	f.DurationVar(&g.RetirementDelay, "retirement-delay", 30*time.Second, "how long a Gateway has to be gone until its tunnel is deleted; a Gateway that returns within this time keeps its address")
+	f.DurationVar(&g.DriftInterval, "drift-interval", 10*time.Minute, "how often the configuration of a tunnel is read, to notice external changes")
+	f.DurationVar(&g.InventoryInterval, "inventory-interval", time.Hour, "how often the tunnels of the account are listed, to notice tunnels that were deleted, tokens that were replaced and tunnels without a Tunnel object")
 	f.IntVar(&g.Workers, "workers", 4, "how many Gateways are worked on at once")
 	return f
 }
@@ -53,6 +54,9 @@ func (g *Gateway) flags() *pflag.FlagSet {
 const (
 	DefaultControllerName = "tunnelgateway.dev/controller"
 	DefaultClusterDomain  = "cluster.local"
+	// DefaultControllerNamespace is the namespace of the controller for plan,
+	// which has no pod. It is that of the installation guide.
+	DefaultControllerNamespace = "tunnel-gateway"
 	// DefaultClassName is the name that a GatewayClass of ours has by
 	// convention.
 	DefaultClassName = "cloudflare-tunnel"
@@ -63,10 +67,13 @@ func (k *Kubernetes) flags() *pflag.FlagSet {
 	f.StringVar(&k.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server (default ~/.kube/config, or else the cluster that the controller runs in)")
 	f.Float32Var(&k.QPS, "kube-api-qps", 100, "requests to the API server per second, on average")
 	f.IntVar(&k.Burst, "kube-api-burst", 200, "requests to the API server at once")
+	f.StringVar(&k.ControllerNamespace, "controller-namespace", "", "`namespace` of the controller's own objects; accounts and API tokens that GatewayClasses refer to have to be there (default that of the controller's pod; required outside a cluster)")
 	f.StringSliceVar(&k.Namespaces, "namespaces", nil, "`names` of the namespaces that are worked in, with commas between them; nothing in others is seen (default all)")
+	f.BoolVar(&k.ValidateCertificates, "validate-certificates", true, "read and check the certificates that listeners refer to, which needs permission to read Secrets; the conditions of listeners name certificates that are not checked")
+	f.StringSliceVar(&k.CertificateNamespaces, "certificate-namespaces", nil, "`names` of the namespaces in which certificates are read and checked, with commas between them (default all, or those of --namespaces)")
 	f.BoolVar(&k.LeaderElection, "leader-election", true, "let one of several replicas work at a time")
 	f.StringVar(&k.LeaderElectionID, "leader-election-id", "tunnel-gateway.tunnelgateway.dev", "`name` of the Lease")
-	f.StringVar(&k.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the Lease (default that of the controller's pod)")
+	f.StringVar(&k.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the Lease (default that of --controller-namespace)")
 	return f
 }
 

@@ -10,21 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// settings builds the connectors of a plain Gateway with these settings.
+// settings builds the objects of a Tunnel with these settings.
 func settings(t *testing.T, c v1alpha1.Connector) connector.Objects {
 	t.Helper()
-	in := inputOf(gatewayOf("web", "tunnel"))
+	in := inputOf("web")
 	in.Settings = c
 	return build(t, in)
 }
 
-// argument is what follows the flag in the connector's command line.
+// argument returns the value of a flag of cloudflared.
 func argument(t *testing.T, o connector.Objects, flag string) string {
 	t.Helper()
 	args := o.Deployment.Spec.Template.Spec.Containers[0].Args
@@ -47,11 +46,11 @@ func TestProtocol(t *testing.T) {
 		{"auto", ptr.To(v1alpha1.ProtocolAuto), false, "auto"},
 		{"auto, with gRPC", ptr.To(v1alpha1.ProtocolAuto), true, "http2"},
 		{"quic", ptr.To(v1alpha1.ProtocolQUIC), false, "quic"},
-		{"quic, with gRPC: it was asked for", ptr.To(v1alpha1.ProtocolQUIC), true, "quic"},
+		{"quic, with gRPC", ptr.To(v1alpha1.ProtocolQUIC), true, "quic"},
 		{"http2", ptr.To(v1alpha1.ProtocolHTTP2), false, "http2"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			in := inputOf(gatewayOf("web", "tunnel"))
+			in := inputOf("web")
 			in.Settings.Protocol, in.HTTP2 = c.set, c.http2
 			if got := argument(t, build(t, in), "--protocol"); got != c.want {
 				t.Errorf("--protocol %s, want %s", got, c.want)
@@ -78,7 +77,7 @@ func TestReplicas(t *testing.T) {
 				t.Errorf("replicas (-want +got):\n%s", diff)
 			}
 			if got, want := o.HorizontalPodAutoscaler != nil, c.want == nil; got != want {
-				t.Errorf("there is an autoscaler: %t, want %t", got, want)
+				t.Errorf("an autoscaler exists: %t, want %t", got, want)
 			}
 		})
 	}
@@ -92,14 +91,14 @@ func TestAutoscaling(t *testing.T) {
 	}{
 		{"defaults", v1alpha1.Autoscaling{}, 2, 25, 80},
 		{"all set", v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](3), MaxReplicas: ptr.To[int32](4), TargetCPUUtilizationPercentage: ptr.To[int32](50)}, 3, 4, 50},
-		{"at most one", v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](1)}, 1, 1, 80},
-		{"two levels that disagree", v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](9), MaxReplicas: ptr.To[int32](4)}, 4, 4, 80},
+		{"maximum below the default minimum", v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](1)}, 1, 1, 80},
+		{"minimum above the maximum", v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](9), MaxReplicas: ptr.To[int32](4)}, 4, 4, 80},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			spec := settings(t, v1alpha1.Connector{Autoscaling: &c.set}).HorizontalPodAutoscaler.Spec
 			got := []int32{*spec.MinReplicas, *spec.MaxReplicas, *spec.Metrics[0].Resource.Target.AverageUtilization}
 			if diff := cmp.Diff([]int32{c.least, c.most, c.cpu}, got); diff != "" {
-				t.Errorf("least, most, cpu (-want +got):\n%s", diff)
+				t.Errorf("minimum, maximum, CPU (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -122,14 +121,14 @@ func TestGracePeriod(t *testing.T) {
 				t.Errorf("--grace-period %s, want %s", got, c.argument)
 			}
 			if got := *o.Deployment.Spec.Template.Spec.TerminationGracePeriodSeconds; got != c.pod {
-				t.Errorf("the pod has %d s, want %d s", got, c.pod)
+				t.Errorf("terminationGracePeriodSeconds %d, want %d", got, c.pod)
 			}
 		})
 	}
-	in := inputOf(gatewayOf("web", "tunnel"))
+	in := inputOf("web")
 	in.Settings.GracePeriod = ptr.To[v1alpha1.Duration]("soon")
 	if o, err := connector.Build(in); err == nil || !strings.Contains(err.Error(), "gracePeriod") || o != (connector.Objects{}) {
-		t.Errorf("gracePeriod soon: %v, %v; want an error that names it, and no objects", o, err)
+		t.Errorf("gracePeriod soon: %v, %v; want an error with its name, and no objects", o, err)
 	}
 }
 
@@ -148,7 +147,7 @@ func TestPodDisruptionBudget(t *testing.T) {
 	}
 }
 
-// TestRollingUpdateStaysWithinTheLimit counts as the Deployment controller does.
+// TestRollingUpdateStaysWithinTheLimit rounds as the Deployment controller does.
 func TestRollingUpdateStaysWithinTheLimit(t *testing.T) {
 	update := settings(t, v1alpha1.Connector{}).Deployment.Spec.Strategy.RollingUpdate
 	for replicas := 1; replicas <= v1alpha1.MaxReplicas; replicas++ {
@@ -162,13 +161,14 @@ func TestRollingUpdateStaysWithinTheLimit(t *testing.T) {
 		}
 		full := replicas+surge > v1alpha1.MaxReplicas
 		if full != (missing > 0) {
-			t.Errorf("%d replicas: %d more and %d missing; one may be missing only where one more finds no room", replicas, surge, missing)
+			t.Errorf("%d replicas: surge %d and %d unavailable; one can be unavailable only if the surge exceeds the limit", replicas, surge, missing)
 		}
 	}
 }
 
-// TestWhatReplacesThePods: nothing but what a connector starts with.
-func TestWhatReplacesThePods(t *testing.T) {
+// TestOnlyNecessaryChangesReplaceThePods compares the pod templates before and
+// after a change.
+func TestOnlyNecessaryChangesReplaceThePods(t *testing.T) {
 	template := func(change func(*connector.Input)) any {
 		in := read(t, "testdata/everything.in.yaml")
 		change(&in)
@@ -176,40 +176,42 @@ func TestWhatReplacesThePods(t *testing.T) {
 	}
 	before := template(func(*connector.Input) {})
 	for what, change := range map[string]func(*connector.Input){
-		"routes attached": func(in *connector.Input) {
-			in.Gateway.Generation, in.Gateway.ResourceVersion = 9, "9"
-			in.Gateway.Status.Listeners = []gatewayv1.ListenerStatus{{Name: "a", AttachedRoutes: 3}}
+		"the Tunnel's status": func(in *connector.Input) {
+			in.Tunnel.Generation, in.Tunnel.ResourceVersion = 9, "9"
+			in.Tunnel.Status.Phase = v1alpha1.TunnelServing
 		},
-		"a listener": func(in *connector.Input) { in.Gateway.Spec.Listeners = []gatewayv1.Listener{{Name: "a"}} },
-		"an annotation of the Gateway itself": func(in *connector.Input) {
-			in.Gateway.Annotations = map[string]string{"a": "b"}
+		"the Tunnel's own metadata": func(in *connector.Input) {
+			in.Tunnel.Labels, in.Tunnel.Annotations = map[string]string{"a": "b"}, map[string]string{"a": "b"}
 		},
-		"replicas":             func(in *connector.Input) { in.Settings.Autoscaling = nil },
-		"no disruption budget": func(in *connector.Input) { in.Settings.PodDisruptionBudget = nil },
+		"the Tunnel's UID":             func(in *connector.Input) { in.Tunnel.UID = "2" },
+		"the Tunnel's deletion policy": func(in *connector.Input) { in.Tunnel.Spec.DeletionPolicy = "Retain" },
+		"replicas":                     func(in *connector.Input) { in.Settings.Autoscaling = nil },
+		"the disruption budget":        func(in *connector.Input) { in.Settings.PodDisruptionBudget = nil },
 	} {
 		if diff := cmp.Diff(before, template(change)); diff != "" {
-			t.Errorf("%s replaces the pods (-before +after):\n%s", what, diff)
+			t.Errorf("a change of %s replaces the pods (-before +after):\n%s", what, diff)
 		}
 	}
 	for what, change := range map[string]func(*connector.Input){
-		"token":    func(in *connector.Input) { in.TokenVersion = "2" },
-		"protocol": func(in *connector.Input) { in.HTTP2 = false },
-		"image":    func(in *connector.Input) { in.Settings.Image = nil },
+		"the token":    func(in *connector.Input) { in.TokenVersion = "2" },
+		"the protocol": func(in *connector.Input) { in.HTTP2 = false },
+		"the image":    func(in *connector.Input) { in.Settings.Image = nil },
 	} {
 		if cmp.Diff(before, template(change)) == "" {
-			t.Errorf("a change of the %s does not replace the pods", what)
+			t.Errorf("a change of %s does not replace the pods", what)
 		}
 	}
 }
 
 func TestHandover(t *testing.T) {
-	const us = "tunnel-gateway"
-	autoscaling := inputOf(gatewayOf("web", "tunnel"))
+	const manager = "tunnel-gateway"
+	autoscaling, fixed := inputOf("web"), inputOf("web")
 	autoscaling.Settings.Autoscaling = &v1alpha1.Autoscaling{}
+	name := *build(t, fixed).Deployment.Name
 	owned := func(manager string, operation metav1.ManagedFieldsOperationType, fields string, replicas int32) *appsv1.Deployment {
 		return &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "infra", Name: "web-tunnel", UID: "2",
+				Namespace: "tunnel-gateway", Name: name, UID: "2",
 				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(fields)}},
 			},
 			Spec: appsv1.DeploymentSpec{Replicas: &replicas},
@@ -222,20 +224,20 @@ func TestHandover(t *testing.T) {
 		d    *appsv1.Deployment
 		want bool
 	}{
-		{"ours", autoscaling, owned(us, metav1.ManagedFieldsOperationApply, replicas, 5), true},
-		{"no autoscaler", inputOf(gatewayOf("web", "tunnel")), owned(us, metav1.ManagedFieldsOperationApply, replicas, 5), false},
+		{"replicas of this manager", autoscaling, owned(manager, metav1.ManagedFieldsOperationApply, replicas, 5), true},
+		{"no autoscaler", fixed, owned(manager, metav1.ManagedFieldsOperationApply, replicas, 5), false},
 		{"no Deployment", autoscaling, nil, false},
-		{"the autoscaler's already", autoscaling, owned(us, metav1.ManagedFieldsOperationApply, others, 5), false},
-		{"another's", autoscaling, owned("kubectl", metav1.ManagedFieldsOperationApply, replicas, 5), false},
-		{"not applied", autoscaling, owned(us, metav1.ManagedFieldsOperationUpdate, replicas, 5), false},
-		{"zero would stay", autoscaling, owned(us, metav1.ManagedFieldsOperationApply, replicas, 0), false},
+		{"replicas without a manager", autoscaling, owned(manager, metav1.ManagedFieldsOperationApply, others, 5), false},
+		{"replicas of another manager", autoscaling, owned("kubectl", metav1.ManagedFieldsOperationApply, replicas, 5), false},
+		{"replicas of an update", autoscaling, owned(manager, metav1.ManagedFieldsOperationUpdate, replicas, 5), false},
+		{"zero replicas", autoscaling, owned(manager, metav1.ManagedFieldsOperationApply, replicas, 0), false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			got := connector.Handover(c.in, c.d, us)
+			got := connector.Handover(c.in, c.d, manager)
 			if (got != nil) != c.want {
-				t.Fatalf("Handover = %v, want one: %t", got, c.want)
+				t.Fatalf("Handover = %v, want a Deployment: %t", got, c.want)
 			}
-			if got != nil && (*got.Name != "web-tunnel" || *got.Namespace != "infra" || *got.UID != "2" || *got.Spec.Replicas != 5) {
+			if got != nil && (*got.Name != name || *got.Namespace != "tunnel-gateway" || *got.UID != "2" || *got.Spec.Replicas != 5) {
 				t.Errorf("Handover = %v", got)
 			}
 		})

@@ -8,69 +8,76 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// TokenVersionAnnotation is set on the pods: when the token's version changes,
-// the Deployment replaces them, once.
+// TokenVersionAnnotation is the annotation of a pod that holds the version of
+// the token that the pod started with.
 const TokenVersionAnnotation = "tunnelgateway.dev/token-version"
 
-// deployment is the Deployment of cloudflared. Its pods are a function of the
-// settings, spec.infrastructure, the token's version and the protocol, so that
-// nothing else replaces them.
+// deployment is the Deployment of cloudflared. Its pod template contains only
+// values whose change has to replace the pods.
 func deployment(in Input) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	pod, err := podSpec(in)
 	if err != nil {
 		return nil, err
 	}
-	template := corev1ac.PodTemplateSpec().
-		WithLabels(podLabels(in)).
-		WithAnnotations(podAnnotations(in)).
-		WithSpec(pod)
 	spec := appsv1ac.DeploymentSpec().
-		WithSelector(selector(in.Gateway)).
+		WithSelector(selector(in.Tunnel)).
 		WithRevisionHistoryLimit(2).
 		WithStrategy(appsv1ac.DeploymentStrategy().
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(rollingUpdate())).
-		WithTemplate(template)
+		WithTemplate(corev1ac.PodTemplateSpec().
+			WithLabels(podLabels(in)).
+			WithAnnotations(podAnnotations(in)).
+			WithSpec(pod))
 	if in.Settings.Autoscaling == nil {
-		spec.WithReplicas(ptr.Deref(in.Settings.Replicas, defaultReplicas))
+		spec.WithReplicas(desiredReplicas(in.Settings))
 	}
-	return appsv1ac.Deployment(Name(in.Gateway), in.Gateway.Namespace).
-		WithLabels(Labels(in.Gateway)).
-		WithAnnotations(annotations(in.Gateway)).
-		WithOwnerReferences(owner(in.Gateway)).
-		WithSpec(spec), nil
+	return owned(in, appsv1ac.Deployment(name(in.Tunnel), in.Tunnel.Namespace)).WithSpec(spec), nil
 }
 
-// rollingUpdate replaces connectors one by one, the new one first: each holds
-// long-lived connections of clients. A tunnel takes v1alpha1.MaxReplicas
-// connectors, so a new one beside as many waits until an old one is gone: 4 %,
-// rounded down, lets one go then, and none of fewer.
+// rollingUpdate replaces connectors one at a time and starts the new one first,
+// because clients have long-lived connections through the old one. A tunnel
+// accepts at most v1alpha1.MaxReplicas connectors. A Deployment of that many has
+// to stop an old one first: 4%, rounded down, is 1 of them, and 0 of fewer.
 func rollingUpdate() *appsv1ac.RollingUpdateDeploymentApplyConfiguration {
 	return appsv1ac.RollingUpdateDeployment().
 		WithMaxSurge(intstr.FromInt32(1)).
 		WithMaxUnavailable(intstr.FromString("4%"))
 }
 
-// podLabels are the labels of the pods: those that are asked for, those that
-// everything made for the Gateway has, and our own, later ones first.
+// podLabels are the labels of the pods. The labels of all objects replace those
+// of the settings.
 func podLabels(in Input) map[string]string {
-	labels := map[string]string{}
-	for name, value := range in.Settings.PodLabels {
-		labels[name] = string(value)
+	all := map[string]string{}
+	for key, value := range in.Settings.PodLabels {
+		all[key] = string(value)
 	}
-	maps.Copy(labels, Labels(in.Gateway))
-	return labels
+	maps.Copy(all, labels(in))
+	return all
 }
 
-// podAnnotations are the annotations of the pods, as podLabels are their labels.
+// podAnnotations are the annotations of the pods. The annotations of all objects
+// replace those of the settings.
 func podAnnotations(in Input) map[string]string {
 	all := map[string]string{}
-	for name, value := range in.Settings.PodAnnotations {
-		all[name] = string(value)
+	for key, value := range in.Settings.PodAnnotations {
+		all[key] = string(value)
 	}
-	maps.Copy(all, annotations(in.Gateway))
+	maps.Copy(all, in.Annotations)
 	all[TokenVersionAnnotation] = in.TokenVersion
 	return all
+}
+
+// desiredReplicas is the number of connectors that the settings ask for. With
+// autoscaling it is the lowest number.
+func desiredReplicas(settings v1alpha1.Connector) int32 {
+	if settings.Autoscaling != nil {
+		least, _ := bounds(*settings.Autoscaling)
+		return least
+	}
+	return ptr.Deref(settings.Replicas, defaultReplicas)
 }

@@ -8,40 +8,39 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// networkPolicy lets connectors reach what they need, and lets others reach
-// their metrics alone. Policies add up: who has a backend that is no pod of this
-// cluster's network allows it in a policy of their own for the same pods.
+// networkPolicy allows connections from connectors to Cloudflare and to
+// backends, and connections to their metrics. Network policies add up: an
+// administrator allows backends outside the cluster's pod network in a further
+// policy for the same pods.
 func networkPolicy(in Input) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return networkingv1ac.NetworkPolicy(Name(in.Gateway), in.Gateway.Namespace).
-		WithLabels(Labels(in.Gateway)).
-		WithAnnotations(annotations(in.Gateway)).
-		WithOwnerReferences(owner(in.Gateway)).
+	return owned(in, networkingv1ac.NetworkPolicy(name(in.Tunnel), in.Tunnel.Namespace)).
 		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(selector(in.Gateway)).
+			WithPodSelector(selector(in.Tunnel)).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
 			WithIngress(networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(corev1.ProtocolTCP, metricsPort))).
-			WithEgress(outside(), backends()))
+			WithEgress(toCloudflare(), toBackends()))
 }
 
-// outside allows what cloudflared needs by itself, to any address: Cloudflare's
-// change, and a node's own resolver has an address that no selector matches.
-func outside() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
+// toCloudflare allows the ports that cloudflared itself needs, to any address:
+// Cloudflare's addresses change, and no selector matches the address of a node's
+// DNS resolver.
+func toCloudflare() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(
-		// DNS, and DNS over TLS, by which cloudflared looks the edge up when the
-		// cluster's resolver has no SRV records.
+		// DNS, and DNS over TLS, which cloudflared uses to find the edge when the
+		// cluster's resolver does not return SRV records.
 		port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53), port(corev1.ProtocolTCP, 853),
 		// The edge: QUIC and HTTP/2.
 		port(corev1.ProtocolUDP, 7844), port(corev1.ProtocolTCP, 7844),
-		// The keys with which a rule's access settings are enforced.
+		// The keys that verify the tokens of Cloudflare Access.
 		port(corev1.ProtocolTCP, 443),
 	)
 }
 
-// backends allows every port of every pod of the cluster. Narrower would have to
-// change with the routes, and lag behind them: a route would be programmed and
-// its requests dropped. A Service needs no rule of its own: a policy sees the pod
-// and the target port that the Service stands for.
-func backends() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
+// toBackends allows every port of every pod in the cluster. A narrower rule would
+// have to follow every change of a route, and requests to a new backend would be
+// dropped until it does. Services need no rule, because network policies apply
+// to the pod and the target port behind a Service.
+func toBackends() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 	return networkingv1ac.NetworkPolicyEgressRule().
 		WithTo(networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector()))
 }

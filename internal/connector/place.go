@@ -8,7 +8,8 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// place says which nodes the pod may run on, beyond their labels.
+// place sets the tolerations, affinity and topology spread constraints of the
+// pod.
 func place(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	for _, set := range in.Settings.Tolerations {
 		toleration, err := applied[corev1ac.TolerationApplyConfiguration](set)
@@ -27,8 +28,8 @@ func place(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	return spread(pod, in)
 }
 
-// spread keeps connectors apart: as the settings say, or else on different nodes
-// as far as there are any.
+// spread sets the topology spread constraints of the settings. The default
+// prefers to run connectors on different nodes.
 func spread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	for _, set := range in.Settings.TopologySpreadConstraints {
 		constraint, err := applied[corev1ac.TopologySpreadConstraintApplyConfiguration](set)
@@ -36,9 +37,9 @@ func spread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 			return fmt.Errorf("topologySpreadConstraints: %w", err)
 		}
 		if set.LabelSelector == nil {
-			// Without a selector a constraint counts no pods at all. Those that it is
-			// for can only be the connectors, whose labels are ours to know.
-			constraint.WithLabelSelector(selector(in.Gateway))
+			// A constraint without a selector counts no pods. The settings cannot select
+			// the pods of this Tunnel, because they apply to several Tunnels.
+			constraint.WithLabelSelector(selector(in.Tunnel))
 		}
 		pod.WithTopologySpreadConstraints(constraint)
 	}
@@ -49,8 +50,9 @@ func spread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 		WithMaxSkew(1).
 		WithTopologyKey(corev1.LabelHostname).
 		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(selector(in.Gateway)).
-		// The pods of one revision are spread: those that they replace do not count.
+		WithLabelSelector(selector(in.Tunnel)).
+		// Count only the pods of one revision. Old pods must not affect where new ones
+		// run.
 		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey))
 	return nil
 }

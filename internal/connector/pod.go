@@ -13,43 +13,43 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// DefaultImage is the official image of cloudflared at the version that the
-// controller is tested with. It is pinned, so that what runs changes with the
-// controller and not by itself, and has its registry, because not every node
-// adds one.
-const DefaultImage = "docker.io/cloudflare/cloudflared:2026.8.2"
+// defaultImage is the official image of cloudflared, at the version that the
+// controller is tested with. The tag is fixed, so connectors change only when the
+// controller does. The registry is explicit, because some nodes have no default
+// registry.
+const defaultImage = "docker.io/cloudflare/cloudflared:2026.8.2"
 
 const (
 	metricsPort int32 = 2000
 	metricsName       = "metrics"
 	readyPath         = "/ready"
 
-	// user is the one that the official image runs as; by number, because
-	// runAsNonRoot cannot be checked by name.
+	// user is the user of the official image. It is a number, because the kubelet
+	// cannot check runAsNonRoot for a name.
 	user int64 = 65532
 
-	// defaultGrace is cloudflared's own default, in seconds.
+	// defaultGrace is the default grace period of cloudflared, in seconds.
 	defaultGrace int64 = 30
-	// farewell is the time in seconds that a connector has to end after its grace
-	// period, before it is killed.
-	farewell int64 = 15
+	// exitTime is the time in seconds that a connector has to exit after its grace
+	// period, before the kubelet kills it.
+	exitTime int64 = 15
 )
 
-// podSpec is the pod of one connector.
+// podSpec is the spec of a connector's pod.
 func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 	grace, err := gracePeriod(in.Settings)
 	if err != nil {
 		return nil, err
 	}
 	pod := corev1ac.PodSpec().
-		WithServiceAccountName(Name(in.Gateway)).
+		WithServiceAccountName(name(in.Tunnel)).
 		WithAutomountServiceAccountToken(false).
-		// A Service called tunnel would give cloudflared TUNNEL_ variables, which it
-		// takes for settings.
+		// The variables of a Service with the name "tunnel" begin with TUNNEL_, and
+		// cloudflared reads such variables as settings.
 		WithEnableServiceLinks(false).
-		// The image has no shell for a preStop hook, and needs none: cloudflared
-		// itself stops taking requests when it is told to end.
-		WithTerminationGracePeriodSeconds(grace + farewell).
+		// A preStop hook is not needed: cloudflared stops accepting requests on
+		// SIGTERM and completes those in flight.
+		WithTerminationGracePeriodSeconds(grace + exitTime).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
@@ -64,7 +64,7 @@ func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 	return pod.WithContainers(container), nil
 }
 
-// gracePeriod is the grace period in seconds.
+// gracePeriod returns the grace period in seconds.
 func gracePeriod(settings v1alpha1.Connector) (int64, error) {
 	if settings.GracePeriod == nil {
 		return defaultGrace, nil
@@ -76,11 +76,11 @@ func gracePeriod(settings v1alpha1.Connector) (int64, error) {
 	return seconds, nil
 }
 
-// container runs cloudflared.
+// container returns the container that runs cloudflared.
 func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, error) {
 	c := corev1ac.Container().
-		WithName(connectorName).
-		WithImage(ptr.Deref(in.Settings.Image, DefaultImage)).
+		WithName(containerName).
+		WithImage(ptr.Deref(in.Settings.Image, defaultImage)).
 		WithArgs(
 			"tunnel", "--no-autoupdate",
 			"--metrics", "0.0.0.0:"+strconv.Itoa(int(metricsPort)),
@@ -90,7 +90,7 @@ func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, er
 			"run",
 		).
 		WithEnv(corev1ac.EnvVar().WithName("TUNNEL_TOKEN").WithValueFrom(corev1ac.EnvVarSource().
-			WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(in.TokenSecret).WithKey(in.TokenKey)))).
+			WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(name(in.Tunnel)).WithKey(TokenKey)))).
 		WithPorts(corev1ac.ContainerPort().
 			WithName(metricsName).WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP)).
 		WithReadinessProbe(readiness()).
@@ -109,7 +109,7 @@ func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, er
 	return c.WithResources(resources), nil
 }
 
-// protocol is the transport that connectors are started with.
+// protocol returns the protocol between connectors and the edge.
 func protocol(in Input) v1alpha1.Protocol {
 	set := ptr.Deref(in.Settings.Protocol, v1alpha1.ProtocolAuto)
 	if set == v1alpha1.ProtocolAuto && in.HTTP2 {
@@ -118,19 +118,19 @@ func protocol(in Input) v1alpha1.Protocol {
 	return set
 }
 
-// readiness tells within ten seconds that a connector has lost the edge. No
-// Service sends anything by it; it paces a rolling update and a disruption
-// budget, and is what is said of the connectors.
+// readiness detects within ten seconds that a connector has lost the edge. No
+// Service uses the result. It controls the speed of a rolling update and the
+// evictions that a disruption budget allows, and Ready reports it.
 func readiness() *corev1ac.ProbeApplyConfiguration {
 	return probe().WithPeriodSeconds(5).WithTimeoutSeconds(2).WithFailureThreshold(2)
 }
 
-// liveness asks the same, and so must be patient: a connector that cannot reach
-// the edge tries again by itself, and to restart it helps only when it hangs. An
-// outage of Cloudflare, or of the way there, would otherwise restart every
-// connector of every Gateway over and over, and send them all back at the same
-// moment. Ten minutes are also the time after which the kubelet forgets earlier
-// restarts, so that what was restarted in an outage is not left waiting after it.
+// liveness restarts a connector that has not reached the edge for ten minutes. A
+// connector reconnects by itself, so a restart helps only when the process hangs.
+// A shorter time would restart every connector of every Tunnel during an outage
+// of Cloudflare, and make them all reconnect at once. Ten minutes is also the
+// time after which the kubelet resets the backoff between restarts, so connectors
+// start without delay when the outage ends.
 func liveness() *corev1ac.ProbeApplyConfiguration {
 	return probe().WithPeriodSeconds(60).WithTimeoutSeconds(5).WithFailureThreshold(10)
 }
@@ -140,8 +140,8 @@ func probe() *corev1ac.ProbeApplyConfiguration {
 		WithPath(readyPath).WithPort(intstr.FromString(metricsName)).WithScheme(corev1.URISchemeHTTP))
 }
 
-// applied turns a part of an object into the part of an apply configuration that
-// has the same fields. An error means a value that cannot be written as JSON.
+// applied converts a part of an object into the apply configuration with the same
+// fields. It returns an error for a value that cannot be written as JSON.
 func applied[To any](from any) (*To, error) {
 	text, err := json.Marshal(from)
 	if err != nil {

@@ -7,75 +7,108 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The reasons of the condition tunnelgateway.dev/ConnectorsReady on a Gateway,
-// which says whether connectors serve it.
+// The reasons of the condition ConnectorsReady.
 const (
-	// ReasonReady means that at least one connector is connected to the edge, and
-	// that all of them have the settings that are wanted.
-	ReasonReady = "Ready"
-	// ReasonPending means that the Deployment is not there, or was not acted on
-	// since it was changed.
-	ReasonPending = "Pending"
-	// ReasonNoReplicas means that the settings ask for no connectors.
-	ReasonNoReplicas = "NoReplicas"
-	// ReasonUnavailable means that no connector is connected to the edge.
-	ReasonUnavailable = "Unavailable"
-	// ReasonRollingOut means that connectors serve, and are being replaced.
-	ReasonRollingOut = "RollingOut"
-	// ReasonStalled means that connectors are being replaced, and that nothing has
-	// moved for longer than the Deployment's progressDeadlineSeconds.
-	ReasonStalled = "Stalled"
+	// reasonReady means that at least one connector is connected to the edge, and
+	// that all connectors have the current settings.
+	reasonReady = "Ready"
+	// reasonPending means that the Deployment does not exist, or that its
+	// controller has not processed the last change.
+	reasonPending = "Pending"
+	// reasonNoReplicas means that the Deployment is scaled to zero.
+	reasonNoReplicas = "NoReplicas"
+	// reasonUnavailable means that no connector is connected to the edge.
+	reasonUnavailable = "Unavailable"
+	// reasonRollingOut means that connectors serve while they are being replaced.
+	reasonRollingOut = "RollingOut"
+	// reasonStalled means that connectors are being replaced, without progress for
+	// longer than the Deployment's progressDeadlineSeconds.
+	reasonStalled = "Stalled"
 )
 
-// Ready says from the Deployment of a Gateway, as it was read, how ready the
-// connectors are; nil means that there is none. One connector that serves is
-// enough when no change is under way: a node that is drained, or an autoscaler
-// that adds connectors, is no fault of the Gateway. The message has the counts.
-func Ready(d *appsv1.Deployment) (status metav1.ConditionStatus, reason, message string) {
+// Readiness describes how ready the connectors of a Tunnel are.
+type Readiness struct {
+	// Status, Reason and Message are those of the condition ConnectorsReady.
+	Status          metav1.ConditionStatus
+	Reason, Message string
+	// Desired is the number of connectors that should run, and Available is the
+	// number of connectors that are connected to the edge.
+	Desired, Available int32
+	// RolledOut reports whether the desired number of pods has the current
+	// template and no older pod is left. An older pod that is terminating counts
+	// only if the API server reports status.terminatingReplicas, which is beta:
+	// a caller that must not interrupt its requests checks the pods too.
+	RolledOut bool
+}
+
+// Ready returns the readiness of the connectors. The Deployment is nil if it does
+// not exist; the settings then give the desired number. Unless connectors are
+// being replaced, a single available connector is enough: a Gateway stays ready
+// while a node is drained or an autoscaler adds connectors.
+func Ready(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
+	if d == nil {
+		return Readiness{
+			Status: metav1.ConditionFalse, Reason: reasonPending,
+			Message: "The Deployment of the connectors does not exist yet.",
+			Desired: desiredReplicas(settings),
+		}
+	}
+	r := Readiness{
+		Status:    metav1.ConditionFalse,
+		Desired:   ptr.Deref(d.Spec.Replicas, 1),
+		Available: d.Status.AvailableReplicas,
+	}
+	processed := d.Status.ObservedGeneration >= d.Generation
+	rolling := !updated(d, r)
+	r.RolledOut = processed && !rolling && ptr.Deref(d.Status.TerminatingReplicas, 0) == 0
 	switch {
-	case d == nil:
-		return metav1.ConditionFalse, ReasonPending, "The connectors have not been created yet."
-	case d.Status.ObservedGeneration < d.Generation:
-		return metav1.ConditionFalse, ReasonPending, fmt.Sprintf("Deployment %s has not been acted on since it was changed.", d.Name)
-	}
-	wanted := ptr.Deref(d.Spec.Replicas, 1)
-	if wanted == 0 {
-		return metav1.ConditionFalse, ReasonNoReplicas, "No connectors are wanted: the settings have replicas 0. Nothing is served."
-	}
-	available, updated := d.Status.AvailableReplicas, d.Status.UpdatedReplicas
-	counts := fmt.Sprintf("%d of %d connectors are available", available, wanted)
-	rolling := updated < wanted || d.Status.Replicas > updated
-	if rolling {
-		counts += fmt.Sprintf(", %d have the current settings", updated)
-	}
-	switch {
+	case !processed:
+		r.Reason, r.Message = reasonPending, fmt.Sprintf("The last change of Deployment %s has not been processed yet.", d.Name)
+	case r.Desired == 0:
+		r.Reason, r.Message = reasonNoReplicas, fmt.Sprintf("Deployment %s is scaled to 0, so no requests are served.", d.Name)
 	case rolling && stalled(d):
-		return metav1.ConditionFalse, ReasonStalled, counts + why(d) + "."
-	case available == 0:
-		return metav1.ConditionFalse, ReasonUnavailable, counts + why(d) + "."
+		r.Reason, r.Message = reasonStalled, describe(d, r, fmt.Sprintf(" The rollout makes no progress; check the pods of Deployment %s.", d.Name))
+	case r.Available == 0:
+		r.Reason, r.Message = reasonUnavailable, describe(d, r, "")
 	case rolling:
-		return metav1.ConditionFalse, ReasonRollingOut, counts + why(d) + "."
+		r.Reason, r.Message = reasonRollingOut, describe(d, r, "")
+	default:
+		r.Status, r.Reason, r.Message = metav1.ConditionTrue, reasonReady, describe(d, r, "")
 	}
-	return metav1.ConditionTrue, ReasonReady, counts + "."
+	return r
+}
+
+// describe returns the counts of connectors, followed by the hint. If pods cannot
+// be created, it refers to the Deployment instead. It does not repeat the error
+// of the API server, which can name another pod every time, so that the status
+// would never settle.
+func describe(d *appsv1.Deployment, r Readiness, hint string) string {
+	text := fmt.Sprintf("%d of %d connectors are available", r.Available, r.Desired)
+	if !updated(d, r) {
+		text += fmt.Sprintf(", %d of %d are up to date", d.Status.UpdatedReplicas, r.Desired)
+	}
+	failure := condition(d, appsv1.DeploymentReplicaFailure)
+	if failure != nil && failure.Status == corev1.ConditionTrue {
+		hint = fmt.Sprintf(" Pods cannot be created; see the conditions of Deployment %s.", d.Name)
+	}
+	return text + "." + hint
+}
+
+// updated reports whether the desired number of pods has the current template and
+// no older pod runs.
+func updated(d *appsv1.Deployment, r Readiness) bool {
+	return d.Status.UpdatedReplicas >= r.Desired && d.Status.Replicas <= d.Status.UpdatedReplicas
 }
 
 // stalled reports whether the Deployment's progress deadline has passed. The
-// reason is one of the Deployment controller's own words.
+// reason is set by the Deployment controller of Kubernetes.
 func stalled(d *appsv1.Deployment) bool {
 	progressing := condition(d, appsv1.DeploymentProgressing)
 	return progressing != nil && progressing.Status == corev1.ConditionFalse && progressing.Reason == "ProgressDeadlineExceeded"
-}
-
-// why says where to look when pods are refused. What the API answered is not
-// repeated: it can name a new pod every time, and the status would never rest.
-func why(d *appsv1.Deployment) string {
-	failure := condition(d, appsv1.DeploymentReplicaFailure)
-	if failure == nil || failure.Status != corev1.ConditionTrue {
-		return ""
-	}
-	return fmt.Sprintf("; pods cannot be created, and the conditions of Deployment %s say why", d.Name)
 }
 
 func condition(d *appsv1.Deployment, of appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {

@@ -7,55 +7,90 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-func TestReady(t *testing.T) {
-	// A Deployment of three connectors, by the counts of its status.
-	d := func(replicas, updated, available int32, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
-		wanted := int32(3)
-		return &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Name: "web-tunnel", Generation: 2},
-			Spec:       appsv1.DeploymentSpec{Replicas: &wanted},
-			Status: appsv1.DeploymentStatus{
-				ObservedGeneration: 2, Replicas: replicas, UpdatedReplicas: updated, AvailableReplicas: available, Conditions: conditions,
-			},
-		}
+// deploymentOf returns a Deployment of three connectors whose status has these
+// counts.
+func deploymentOf(replicas, updated, available int32, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
+		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)},
+		Status: appsv1.DeploymentStatus{
+			ObservedGeneration: 2, Replicas: replicas, UpdatedReplicas: updated, AvailableReplicas: available, Conditions: conditions,
+		},
 	}
-	stale := d(3, 3, 3)
-	stale.Generation = 3
-	none := d(0, 0, 0)
-	*none.Spec.Replicas = 0
+}
+
+func TestReady(t *testing.T) {
+	unprocessed, scaledToZero, drained := deploymentOf(3, 3, 3), deploymentOf(0, 0, 0), deploymentOf(1, 1, 1)
+	unprocessed.Generation = 3
+	scaledToZero.Spec.Replicas = ptr.To[int32](0)
+	drained.Spec.Replicas = nil
+	terminating := deploymentOf(3, 3, 3)
+	terminating.Status.TerminatingReplicas = ptr.To[int32](1)
+	scaledDown := deploymentOf(5, 5, 5)
 	stalled := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}
-	refused := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "web-tunnel-x7k2p" is forbidden`}
-	const see = "; pods cannot be created, and the conditions of Deployment web-tunnel say why."
+	refused := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "web-x7k2p" is forbidden`}
+	const (
+		whyRefused = " Pods cannot be created; see the conditions of Deployment web."
+		whyStalled = " The rollout makes no progress; check the pods of Deployment web."
+	)
 
 	for _, c := range []struct {
-		what string
-		d    *appsv1.Deployment
-		want [3]string
+		what               string
+		d                  *appsv1.Deployment
+		status, reason     string
+		message            string
+		desired, available int32
+		rolledOut          bool
 	}{
-		{"not there", nil, [3]string{"False", "Pending", "The connectors have not been created yet."}},
-		{"changed since", stale, [3]string{"False", "Pending", "Deployment web-tunnel has not been acted on since it was changed."}},
-		{"none wanted", none, [3]string{"False", "NoReplicas", "No connectors are wanted: the settings have replicas 0. Nothing is served."}},
-		{"all", d(3, 3, 3), [3]string{"True", "Ready", "3 of 3 connectors are available."}},
-		{"one", d(3, 3, 1), [3]string{"True", "Ready", "1 of 3 connectors are available."}},
-		{"one, late", d(3, 3, 1, stalled), [3]string{"True", "Ready", "1 of 3 connectors are available."}},
-		{"starting", d(3, 3, 0), [3]string{"False", "Unavailable", "0 of 3 connectors are available."}},
-		{"never started", d(3, 3, 0, stalled), [3]string{"False", "Unavailable", "0 of 3 connectors are available."}},
-		{"just created", d(0, 0, 0), [3]string{"False", "Unavailable", "0 of 3 connectors are available, 0 have the current settings."}},
-		{"pods refused", d(0, 0, 0, refused), [3]string{"False", "Unavailable", "0 of 3 connectors are available, 0 have the current settings" + see}},
-		{"being replaced", d(4, 1, 3), [3]string{"False", "RollingOut", "3 of 3 connectors are available, 1 have the current settings."}},
-		{"an old one left", d(4, 3, 3), [3]string{"False", "RollingOut", "3 of 3 connectors are available, 3 have the current settings."}},
-		{"the new ones do not start", d(4, 1, 3, stalled), [3]string{"False", "Stalled", "3 of 3 connectors are available, 1 have the current settings."}},
-		{"the new ones are refused", d(3, 0, 3, refused), [3]string{"False", "RollingOut", "3 of 3 connectors are available, 0 have the current settings" + see}},
+		{"missing", nil, "False", "Pending", "The Deployment of the connectors does not exist yet.", 2, 0, false},
+		{"last change not processed", unprocessed, "False", "Pending", "The last change of Deployment web has not been processed yet.", 3, 3, false},
+		{"scaled to zero", scaledToZero, "False", "NoReplicas", "Deployment web is scaled to 0, so no requests are served.", 0, 0, true},
+		{"all available", deploymentOf(3, 3, 3), "True", "Ready", "3 of 3 connectors are available.", 3, 3, true},
+		{"one available", deploymentOf(3, 3, 1), "True", "Ready", "1 of 3 connectors are available.", 3, 1, true},
+		{"one available after the deadline", deploymentOf(3, 3, 1, stalled), "True", "Ready", "1 of 3 connectors are available.", 3, 1, true},
+		{"replicas by default", drained, "True", "Ready", "1 of 1 connectors are available.", 1, 1, true},
+		{"old pod terminating", terminating, "True", "Ready", "3 of 3 connectors are available.", 3, 3, false},
+		{"scaling down", scaledDown, "True", "Ready", "5 of 3 connectors are available.", 3, 5, true},
+		{"starting", deploymentOf(3, 3, 0), "False", "Unavailable", "0 of 3 connectors are available.", 3, 0, true},
+		{"just created", deploymentOf(0, 0, 0), "False", "Unavailable", "0 of 3 connectors are available, 0 of 3 are up to date.", 3, 0, false},
+		{"first pods refused", deploymentOf(0, 0, 0, refused), "False", "Unavailable", "0 of 3 connectors are available, 0 of 3 are up to date." + whyRefused, 3, 0, false},
+		{"rolling out", deploymentOf(4, 1, 3), "False", "RollingOut", "3 of 3 connectors are available, 1 of 3 are up to date.", 3, 3, false},
+		{"one old pod left", deploymentOf(4, 3, 3), "False", "RollingOut", "3 of 3 connectors are available, 3 of 3 are up to date.", 3, 3, false},
+		{"new pods do not start", deploymentOf(4, 1, 3, stalled), "False", "Stalled", "3 of 3 connectors are available, 1 of 3 are up to date." + whyStalled, 3, 3, false},
+		{"new pods refused", deploymentOf(3, 0, 3, refused), "False", "RollingOut", "3 of 3 connectors are available, 0 of 3 are up to date." + whyRefused, 3, 3, false},
+		{"new pods refused after the deadline", deploymentOf(3, 0, 3, refused, stalled), "False", "Stalled", "3 of 3 connectors are available, 0 of 3 are up to date." + whyRefused, 3, 3, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			status, reason, message := connector.Ready(c.d)
-			if diff := cmp.Diff(c.want, [3]string{string(status), reason, message}); diff != "" {
+			want := connector.Readiness{
+				Status: metav1.ConditionStatus(c.status), Reason: c.reason, Message: c.message,
+				Desired: c.desired, Available: c.available, RolledOut: c.rolledOut,
+			}
+			if diff := cmp.Diff(want, connector.Ready(c.d, v1alpha1.Connector{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestDesiredWithoutDeployment(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		set  v1alpha1.Connector
+		want int32
+	}{
+		{"default", v1alpha1.Connector{}, 2},
+		{"replicas", v1alpha1.Connector{Replicas: ptr.To[int32](0)}, 0},
+		{"autoscaling", v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](3)}}, 3},
+		{"autoscaling below the default", v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](1)}}, 1},
+	} {
+		if got := connector.Ready(nil, c.set).Desired; got != c.want {
+			t.Errorf("%s: %d connectors desired, want %d", c.what, got, c.want)
+		}
 	}
 }

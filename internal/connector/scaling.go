@@ -17,27 +17,23 @@ import (
 )
 
 const (
-	// defaultReplicas are two, so that one can go while the other serves.
+	// defaultReplicas lets one connector serve while the other is replaced.
 	defaultReplicas    int32 = 2
 	defaultUtilization int32 = 80
 )
 
-// horizontalPodAutoscaler chooses the number of connectors, if that is wanted.
+// horizontalPodAutoscaler returns the autoscaler of the Deployment, or nil
+// without autoscaling.
 func horizontalPodAutoscaler(in Input) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	scaling := in.Settings.Autoscaling
 	if scaling == nil {
 		return nil
 	}
-	most := ptr.Deref(scaling.MaxReplicas, v1alpha1.MaxReplicas)
-	// The two bounds may come from two levels, which are validated one by one.
-	least := min(ptr.Deref(scaling.MinReplicas, defaultReplicas), most)
-	return autoscalingv2ac.HorizontalPodAutoscaler(Name(in.Gateway), in.Gateway.Namespace).
-		WithLabels(Labels(in.Gateway)).
-		WithAnnotations(annotations(in.Gateway)).
-		WithOwnerReferences(owner(in.Gateway)).
+	least, most := bounds(*scaling)
+	return owned(in, autoscalingv2ac.HorizontalPodAutoscaler(name(in.Tunnel), in.Tunnel.Namespace)).
 		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
 			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
-				WithAPIVersion(appsv1.SchemeGroupVersion.String()).WithKind("Deployment").WithName(Name(in.Gateway))).
+				WithAPIVersion(appsv1.SchemeGroupVersion.String()).WithKind("Deployment").WithName(name(in.Tunnel))).
 			WithMinReplicas(least).
 			WithMaxReplicas(most).
 			WithMetrics(autoscalingv2ac.MetricSpec().
@@ -49,17 +45,24 @@ func horizontalPodAutoscaler(in Input) *autoscalingv2ac.HorizontalPodAutoscalerA
 						WithAverageUtilization(ptr.Deref(scaling.TargetCPUUtilizationPercentage, defaultUtilization))))))
 }
 
-// podDisruptionBudget keeps connectors while nodes are drained, if that is
-// wanted.
+// bounds returns the lowest and the highest number of connectors. The two can
+// come from two TunnelConfigurations, which are validated separately.
+func bounds(scaling v1alpha1.Autoscaling) (least, most int32) {
+	most = ptr.Deref(scaling.MaxReplicas, v1alpha1.MaxReplicas)
+	return min(ptr.Deref(scaling.MinReplicas, defaultReplicas), most), most
+}
+
+// podDisruptionBudget returns the budget for the eviction of connectors, or nil
+// without one.
 func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	budget := in.Settings.PodDisruptionBudget
 	if budget == nil {
 		return nil
 	}
-	// No connector is ready while Cloudflare is down. They serve nobody then, and
-	// must not keep nodes from being drained.
+	// No connector is ready while Cloudflare is down. Connectors that serve no
+	// request must not stop a node from being drained.
 	spec := policyv1ac.PodDisruptionBudgetSpec().
-		WithSelector(selector(in.Gateway)).
+		WithSelector(selector(in.Tunnel)).
 		WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow)
 	if budget.MinAvailable != nil {
 		spec.WithMinAvailable(*budget.MinAvailable)
@@ -67,20 +70,16 @@ func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfigura
 	if budget.MaxUnavailable != nil {
 		spec.WithMaxUnavailable(*budget.MaxUnavailable)
 	}
-	return policyv1ac.PodDisruptionBudget(Name(in.Gateway), in.Gateway.Namespace).
-		WithLabels(Labels(in.Gateway)).
-		WithAnnotations(annotations(in.Gateway)).
-		WithOwnerReferences(owner(in.Gateway)).
-		WithSpec(spec)
+	return owned(in, policyv1ac.PodDisruptionBudget(name(in.Tunnel), in.Tunnel.Namespace)).WithSpec(spec)
 }
 
-// Handover returns what another field manager has to apply before Build's
-// Deployment is, or nil when nothing has to be. It is for a Deployment, as read
-// with its managedFields, whose replicas are owned by the field manager of the
-// controller and now become an autoscaler's: server-side apply removes a field
-// that its only owner no longer wants, so that the connectors would fall to the
-// default of one before the autoscaler looks. The other manager holds the number
-// until then. Not a number of zero: an autoscaler leaves that as it is.
+// Handover returns a Deployment that keeps the current number of connectors while
+// an autoscaler takes over, or nil if there is nothing to keep. A second field
+// manager has to apply it before the Deployment of Build is applied. Otherwise
+// server-side apply removes the replicas, of which fieldManager was the only
+// owner, and the connectors fall to one until the autoscaler acts. The Deployment
+// is as read, with its managedFields. A number of zero is not kept, because an
+// autoscaler does not scale up from zero.
 func Handover(in Input, d *appsv1.Deployment, fieldManager string) *appsv1ac.DeploymentApplyConfiguration {
 	if in.Settings.Autoscaling == nil || d == nil || ptr.Deref(d.Spec.Replicas, 0) == 0 || !ownsReplicas(d, fieldManager) {
 		return nil
@@ -90,8 +89,7 @@ func Handover(in Input, d *appsv1.Deployment, fieldManager string) *appsv1ac.Dep
 		WithSpec(appsv1ac.DeploymentSpec().WithReplicas(*d.Spec.Replicas))
 }
 
-// ownsReplicas reports whether the field manager has applied the number of
-// replicas.
+// ownsReplicas reports whether the field manager applied the number of replicas.
 func ownsReplicas(d *appsv1.Deployment, fieldManager string) bool {
 	for _, entry := range d.ManagedFields {
 		if entry.Manager != fieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {

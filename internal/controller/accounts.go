@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -19,12 +21,14 @@ import (
 type account struct {
 	id       string
 	provider provider.Provider
+	// version identifies the API token.
+	version string
 }
 
 // accounts opens the accounts of Gateways, and again when a token has changed.
 type accounts struct {
 	flags    credentials.Default
-	open     func(account, token string) (provider.Provider, error)
+	connect  func(account, token string) (provider.Provider, error)
 	metadata client.Reader
 	live     client.Reader
 
@@ -44,73 +48,104 @@ func (a *accounts) reads(secret types.NamespacedName) bool {
 
 // opened is an account with the token that it was opened with.
 type opened struct {
-	token   string
-	version string // of the Secret, when the token was read
-	account account
-	used    int // when, as a count: the latest is the one to trust
+	token string
+	// resourceVersion is that of the Secret when the token was read.
+	resourceVersion string
+	account         account
+	used            int // when, as a count: the latest is the one to trust
 }
 
-// recorded returns an account that was opened, for a Gateway whose settings are
-// not known any more.
-func (a *accounts) recorded(id string) (account, bool) {
-	for _, known := range a.all() {
-		if known.id == id {
-			return known, true
-		}
+// check says whether there is an API token for the account of the Tunnel.
+func (a *accounts) check(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credentials {
+	source, ok := a.flags.For(t.Spec, t.Namespace)
+	if !ok {
+		return tunnel.Credentials{State: tunnel.CredentialsWrongAccount}
 	}
-	return account{}, false
+	opened, err := a.of(ctx, source)
+	missing, isMissing := errors.AsType[*credentials.TokenError](err)
+	switch {
+	case isMissing:
+		return tunnel.Credentials{State: tunnel.CredentialsMissing, Message: capitalize(missing.Error()) + "."}
+	case err != nil:
+		return tunnel.Credentials{State: tunnel.CredentialsUnknown, Message: err.Error()}
+	}
+	return tunnel.Credentials{State: tunnel.CredentialsUsable, Version: opened.version}
 }
 
-// of returns the account of a Gateway, with the token as it is now.
-func (a *accounts) of(ctx context.Context, settings *gateway.Settings) (account, error) {
-	from := a.flags.Of(settings)
-	if from.Account == "" || !from.HasToken() {
-		return account{}, &credentialsError{credentials.TokenError{Why: "there is none, or no account ID; give them to the controller as flags, or in spec.account of the GatewayClass's TunnelConfiguration"}}
+// open returns the account of the Tunnel.
+func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error) {
+	source, ok := a.flags.For(t.Spec, t.Namespace)
+	if !ok {
+		return account{}, &tunnel.Failure{Reason: tunnel.ReasonWrongAccount, Err: errors.New("the API token is for another account")}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known := a.opened[from]
-	if a.uses++; known != nil {
-		known.used = a.uses
+	return a.of(ctx, source)
+}
+
+// of returns the account of a source, with the token as it is now.
+func (a *accounts) of(ctx context.Context, from credentials.Source) (account, error) {
+	if !from.HasToken() {
+		return account{}, &credentials.TokenError{Why: "there is none; give one to the controller, or name its Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
 	}
-	if from.Secret.Name != "" {
+	known, ok := a.known(from)
+	switch {
+	case from.Secret.Name != "":
 		return a.fromSecret(ctx, from, known)
-	}
-	if known != nil {
+	case ok:
 		return known.account, nil
 	}
 	return a.renew(from, from.Token, "")
 }
 
-// fromSecret returns the account with the token that the Secret has now.
-func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, known *opened) (account, error) {
+// known returns the account of a source as it was opened last.
+func (a *accounts) known(from credentials.Source) (opened, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := a.opened[from]
+	if found == nil {
+		return opened{}, false
+	}
+	a.uses++
+	found.used = a.uses
+	return *found, true
+}
+
+// fromSecret returns the account with the token that the Secret has now. The
+// Secret is read without holding the mutex.
+func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, known opened) (account, error) {
+	a.mu.Lock()
 	a.secrets[from.Secret] = true
+	a.mu.Unlock()
 	cached := secretMetadata(from.Secret)
 	err := a.metadata.Get(ctx, from.Secret, cached)
-	if err == nil && known != nil && cached.ResourceVersion == known.version {
+	if err == nil && cached.ResourceVersion == known.resourceVersion {
 		return known.account, nil
 	}
-	token, version, err := from.ReadToken(ctx, a.live)
-	unusable, ok := errors.AsType[*credentials.TokenError](err)
+	token, resourceVersion, err := from.ReadToken(ctx, a.live)
 	switch {
-	case ok:
-		return account{}, &credentialsError{*unusable}
 	case err != nil:
 		return account{}, err
-	case known != nil && token == known.token:
-		known.version = version
+	case token == known.token:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if found := a.opened[from]; found != nil {
+			found.resourceVersion = resourceVersion
+		}
 		return known.account, nil
 	}
-	return a.renew(from, token, version)
+	return a.renew(from, token, resourceVersion)
 }
 
 // renew opens the account with a token.
-func (a *accounts) renew(from credentials.Source, token, version string) (account, error) {
-	p, err := a.open(from.Account, token)
+func (a *accounts) renew(from credentials.Source, token, resourceVersion string) (account, error) {
+	p, err := a.connect(from.Account, token)
 	if err != nil {
-		return account{}, &credentialsError{credentials.TokenError{Secret: from.Secret, Why: err.Error()}}
+		return account{}, &credentials.TokenError{Secret: from.Secret, Why: err.Error()}
 	}
-	now := &opened{used: a.uses, token: token, version: version, account: account{id: from.Account, provider: p}}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.uses++
+	now := &opened{used: a.uses, token: token, resourceVersion: resourceVersion}
+	now.account = account{id: from.Account, provider: p, version: tokenVersion(provider.Token(token))}
 	a.opened[from] = now
 	return now.account, nil
 }
@@ -138,5 +173,9 @@ func secretMetadata(name types.NamespacedName) *metav1.PartialObjectMetadata {
 	return secret
 }
 
-// credentialsError: there is no API token to work with.
-type credentialsError struct{ credentials.TokenError }
+func capitalize(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

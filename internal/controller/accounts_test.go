@@ -8,75 +8,108 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// The provider is opened again when the token changed, and only then.
-func TestCredentialsFromASecret(t *testing.T) {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "cloudflare"}}
-	c := fake.NewClientBuilder().WithScheme(manifest.Scheme()).Build()
-	var all []string
-	known := &accounts{
-		flags:    credentials.Default{Account: "account", Secret: types.NamespacedName{Namespace: "platform", Name: "cloudflare"}},
-		metadata: c, live: c, opened: map[credentials.Source]*opened{}, secrets: map[types.NamespacedName]bool{},
-		open: func(account, token string) (provider.Provider, error) {
-			all = append(all, account+" "+token)
-			if token == "bad token" {
-				return nil, errors.New("characters that no token has")
-			}
-			return fakeprovider.New(), nil
-		},
-	}
-	set := func(data map[string][]byte) {
-		t.Helper()
-		secret.Data = data
-		if err := c.Update(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantError := func(want string) {
-		t.Helper()
-		_, err := known.of(t.Context(), nil)
-		if _, ok := errors.AsType[*credentialsError](err); !ok || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want a credentialsError that says %q", err, want)
-		}
-	}
-	wantOpened := func(want string) account {
-		t.Helper()
-		p, err := known.of(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := all[len(all)-1]; got != want {
-			t.Errorf("opened %q, want %q", got, want)
-		}
-		return p
-	}
+// tokenSource is an account whose API token is in a Secret.
+type tokenSource struct {
+	*accounts
+	t      *testing.T
+	kube   client.Client
+	secret *corev1.Secret
+	source credentials.Source
+	// connected are the accounts and tokens that were used, in their order.
+	connected []string
+}
 
-	wantError("Secret platform/cloudflare: it does not exist")
-	if err := c.Create(t.Context(), secret); err != nil {
+func newTokenSource(t *testing.T) *tokenSource {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "cloudflare"}}
+	s := &tokenSource{
+		t: t, kube: fake.NewClientBuilder().WithScheme(Scheme()).Build(), secret: secret,
+		source: credentials.Source{Account: "account", Secret: client.ObjectKeyFromObject(secret), Key: v1alpha1.DefaultSecretKey},
+	}
+	s.accounts = &accounts{
+		metadata: s.kube, live: s.kube, connect: s.open, opened: map[credentials.Source]*opened{}, secrets: map[types.NamespacedName]bool{},
+	}
+	return s
+}
+
+func (s *tokenSource) open(account, token string) (provider.Provider, error) {
+	s.connected = append(s.connected, account+" "+token)
+	if token == "bad token" {
+		return nil, errors.New("invalid characters")
+	}
+	return fakeprovider.New(), nil
+}
+
+// set replaces the data of the Secret.
+func (s *tokenSource) set(data map[string][]byte) {
+	s.t.Helper()
+	s.secret.Data = data
+	if err := s.kube.Update(s.t.Context(), s.secret); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *tokenSource) wantError(want string) {
+	s.t.Helper()
+	_, err := s.of(s.t.Context(), s.source)
+	if _, ok := errors.AsType[*credentials.TokenError](err); !ok || !strings.Contains(err.Error(), want) {
+		s.t.Errorf("got %v, want a TokenError that says %q", err, want)
+	}
+}
+
+// wantOpened returns the account, which was opened last as wanted.
+func (s *tokenSource) wantOpened(want string) account {
+	s.t.Helper()
+	found, err := s.of(s.t.Context(), s.source)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got := s.connected[len(s.connected)-1]; got != want {
+		s.t.Errorf("opened %q, want %q", got, want)
+	}
+	return found
+}
+
+// An account is opened again when the token in its Secret changes, and only then.
+func TestAccountOfASecret(t *testing.T) {
+	s := newTokenSource(t)
+	s.wantError("Secret platform/cloudflare: it does not exist")
+	if err := s.kube.Create(t.Context(), s.secret); err != nil {
 		t.Fatal(err)
 	}
-	wantError(`it has no key "token"`)
-	set(map[string][]byte{TokenKey: []byte("bad token")})
-	wantError("characters that no token has")
-	set(map[string][]byte{TokenKey: []byte(" first\n")})
-	first := wantOpened("account first")
-	set(map[string][]byte{TokenKey: []byte("first"), "other": nil})
-	if wantOpened("account first") != first || len(all) != 2 {
-		t.Errorf("the same token is opened again: %q", all)
+	s.wantError(`it has no key "token"`)
+	s.set(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("bad token")})
+	s.wantError("invalid characters")
+	s.set(map[string][]byte{v1alpha1.DefaultSecretKey: []byte(" first\n")})
+	first := s.wantOpened("account first")
+	s.set(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("first"), "other": nil})
+	if s.wantOpened("account first") != first || len(s.connected) != 2 {
+		t.Errorf("the same token is opened again: %q", s.connected)
 	}
-	set(map[string][]byte{TokenKey: []byte("second")})
-	if wantOpened("account second") == first {
-		t.Error("the provider of the old token goes on")
+	s.set(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("second")})
+	if s.wantOpened("account second") == first {
+		t.Error("the account of the old token is used")
 	}
-	if err := c.Delete(t.Context(), secret); err != nil {
+	if err := s.kube.Delete(t.Context(), s.secret); err != nil {
 		t.Fatal(err)
 	}
-	wantError("it does not exist")
+	s.wantError("it does not exist")
+}
+
+// The Secrets that tokens are read from are known: their events affect every
+// Gateway.
+func TestSecretsWithTokens(t *testing.T) {
+	s := newTokenSource(t)
+	s.wantError("it does not exist")
+	if !s.reads(s.source.Secret) || s.reads(types.NamespacedName{Namespace: "platform", Name: "other"}) {
+		t.Error("the Secret with the token is not known")
+	}
 }

@@ -3,95 +3,105 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// NewCache returns what makes the manager's cache. Of the kinds that connectors
-// are made of it keeps only what is made for Gateways, and of no object who wrote
-// which field: what needs that reads the object itself. Readiness is told what
-// cannot be watched.
+// Scope says what the controller watches besides the objects in its own namespace
+// and those without a namespace.
+type Scope struct {
+	// Own is the controller's own namespace.
+	Own string
+	// Namespaces are those of Gateways, routes and what they refer to; all when
+	// empty.
+	Namespaces []string
+	// AllSecrets is whether Secrets are watched in all namespaces, to check
+	// certificates. Otherwise they are watched in these, and in the controller's
+	// own.
+	AllSecrets       bool
+	SecretNamespaces []string
+}
+
+// ReadsCertificates reports whether the certificates in the namespace are checked.
+func (s Scope) ReadsCertificates(namespace string) bool {
+	return s.AllSecrets || slices.Contains(s.SecretNamespaces, namespace)
+}
+
+// has reports whether objects of the kind in the namespace are watched. Objects
+// without a namespace always are.
+func (s Scope) has(namespace, kind string) bool {
+	switch {
+	case namespace == "":
+		return true
+	case kind == "Secret":
+		return namespace == s.Own || s.ReadsCertificates(namespace)
+	case namespace == s.Own && (kind == kindOf(&v1alpha1.TunnelConfiguration{}) || isManagedKind(kind)):
+		return true
+	}
+	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
+}
+
+// NewCache returns what makes the manager's cache. Tunnels and the objects that run
+// connectors are watched in the controller's own namespace only. The cache drops
+// managed fields; code that needs them reads the object live. Readiness gets the
+// errors of watches.
 //
-// With a list of namespaces, it watches these alone, and says of all others
-// that there is nothing in them: a reference to there ends at something that
-// does not exist. Only the Secret with the API token may be elsewhere.
-func NewCache(namespaces []string, tokenSecret types.NamespacedName, readiness *Readiness) cache.NewCacheFunc {
+// Objects outside the scope appear not to exist.
+func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
-		scope := newScope(namespaces, tokenSecret)
 		o.DefaultTransform = cache.TransformStripManagedFields()
 		o.DefaultWatchErrorHandler = readiness.WatchFailed
-		// What is not watched from the start would neither count for readiness nor
-		// be asked for when it is found out where the controller can work.
+		// A kind that is not watched from the start would not count for readiness.
 		o.ReaderFailOnMissingInformer = true
 		o.ByObject = map[client.Object]cache.ByObject{}
-		made := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{managedByLabel: managedBy})}
-		for _, object := range ConnectorObjects() {
-			o.ByObject[object] = made
+		for _, object := range managedKinds() {
+			o.ByObject[object] = watchedIn(scope.Own)
 		}
-		if scope.all() {
-			return cache.New(config, o)
+		if !scope.AllSecrets {
+			o.ByObject[&corev1.Secret{}] = watchedIn(scope.Own, scope.SecretNamespaces...)
 		}
-		o.DefaultNamespaces = map[string]cache.Config{}
-		for namespace := range scope.namespaces {
-			o.DefaultNamespaces[namespace] = cache.Config{}
+		if len(scope.Namespaces) > 0 {
+			o.DefaultNamespaces = watchedIn(scope.Namespaces[0], scope.Namespaces[1:]...).Namespaces
+			o.ByObject[&v1alpha1.TunnelConfiguration{}] = watchedIn(scope.Own, scope.Namespaces...)
 		}
-		o.ByObject[&corev1.Secret{}] = cache.ByObject{Namespaces: scope.secrets()}
 		found, err := cache.New(config, o)
 		return &scopedCache{Cache: found, scope: scope}, err
 	}
 }
 
-// scope is what is watched: everything without namespaces.
-type scope struct {
-	namespaces map[string]bool
-	// token is the Secret with the API token, where it is in none of them.
-	token types.NamespacedName
+// watchedIn limits the watch of a kind to namespaces.
+func watchedIn(first string, more ...string) cache.ByObject {
+	namespaces := map[string]cache.Config{first: {}}
+	for _, namespace := range more {
+		namespaces[namespace] = cache.Config{}
+	}
+	return cache.ByObject{Namespaces: namespaces}
 }
 
-func newScope(namespaces []string, tokenSecret types.NamespacedName) scope {
-	s := scope{namespaces: map[string]bool{}}
-	for _, namespace := range namespaces {
-		s.namespaces[namespace] = true
+// isManagedKind reports whether a kind is watched in the controller's own
+// namespace only.
+func isManagedKind(kind string) bool {
+	for _, object := range managedKinds() {
+		if kindOf(object) == kind {
+			return true
+		}
 	}
-	if !s.namespaces[tokenSecret.Namespace] {
-		s.token = tokenSecret
-	}
-	return s
+	return false
 }
 
-func (s scope) all() bool { return len(s.namespaces) == 0 }
-
-// secrets says which Secrets are watched where.
-func (s scope) secrets() map[string]cache.Config {
-	watched := map[string]cache.Config{}
-	for namespace := range s.namespaces {
-		watched[namespace] = cache.Config{}
-	}
-	if s.token.Name != "" {
-		watched[s.token.Namespace] = cache.Config{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.token.Name)}
-	}
-	return watched
-}
-
-// has reports whether what is in the namespace is watched, for a kind; what is
-// in no namespace always is.
-func (s scope) has(namespace, kind string) bool {
-	return namespace == "" || s.namespaces[namespace] || kind == "Secret" && s.token.Name != "" && namespace == s.token.Namespace
-}
-
-// scopedCache is a cache of some namespaces, to which all others are empty.
+// scopedCache is a cache for which objects outside the scope do not exist.
 type scopedCache struct {
 	cache.Cache
-	scope scope
+	scope Scope
 }
 
 // Get implements client.Reader.
@@ -106,10 +116,18 @@ func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, into client
 // List implements client.Reader.
 func (c *scopedCache) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
-	if o.ApplyOptions(opts); !c.scope.has(o.Namespace, "") {
+	if o.ApplyOptions(opts); !c.scope.has(o.Namespace, listedKind(into)) {
 		return nil
 	}
 	return c.Cache.List(ctx, into, opts...)
+}
+
+// listedKind is kindOf for the objects of a list.
+func listedKind(list client.ObjectList) string {
+	if kind := list.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return strings.TrimSuffix(kind, "List")
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%T", list), "List")
 }
 
 // kindOf is the kind of metadata; of a typed object its type tells enough.

@@ -1,84 +1,77 @@
 package controller
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 func TestScope(t *testing.T) {
-	token := types.NamespacedName{Namespace: "platform", Name: "cloudflare"}
+	secret := secretMetadata(types.NamespacedName{})
+	everything := Scope{Own: ownNamespace, AllSecrets: true}
+	fewSecrets := Scope{Own: ownNamespace, SecretNamespaces: []string{"a"}}
+	few := Scope{Own: ownNamespace, Namespaces: []string{"a", "b"}, SecretNamespaces: []string{"a"}}
+	ownListed := Scope{Own: ownNamespace, Namespaces: []string{"a", ownNamespace}}
 	for name, test := range map[string]struct {
-		namespaces []string
-		namespace  string
-		kind       string
-		want       bool
+		scope     Scope
+		namespace string
+		object    client.Object
+		want      bool
 	}{
-		"a namespace of the list":                 {[]string{"a", "b"}, "b", "Service", true},
-		"another one":                             {[]string{"a", "b"}, "c", "Service", false},
-		"what is in no namespace":                 {[]string{"a"}, "", "Namespace", true},
-		"Secrets beside the API token":            {[]string{"a"}, "platform", "Secret", true},
-		"other kinds beside the API token":        {[]string{"a"}, "platform", "Service", false},
-		"Secrets of another namespace":            {[]string{"a"}, "c", "Secret", false},
-		"other kinds, the token's is one of ours": {[]string{"a", "platform"}, "platform", "Service", true},
+		"all Secrets":                                  {everything, "a", secret, true},
+		"all Gateways":                                 {everything, "a", &gatewayv1.Gateway{}, true},
+		"Secrets in a namespace that is read":          {fewSecrets, "a", secret, true},
+		"Secrets in another namespace":                 {fewSecrets, "b", secret, false},
+		"Gateways where no Secrets are read":           {fewSecrets, "b", &gatewayv1.Gateway{}, true},
+		"Secrets in the controller's namespace":        {fewSecrets, ownNamespace, secret, true},
+		"a listed namespace":                           {few, "b", &gatewayv1.Gateway{}, true},
+		"Secrets in a listed namespace":                {few, "a", secret, true},
+		"Secrets in a listed one without certificates": {few, "b", secret, false},
+		"another namespace":                            {few, "c", &gatewayv1.Gateway{}, false},
+		"an object without a namespace":                {few, "", &gatewayv1.GatewayClass{}, true},
+		"settings in the controller's namespace":       {few, ownNamespace, &v1alpha1.TunnelConfiguration{}, true},
+		"Tunnels in the controller's namespace":        {few, ownNamespace, &v1alpha1.Tunnel{}, true},
+		"Deployments in the controller's namespace":    {few, ownNamespace, &appsv1.Deployment{}, true},
+		"Gateways in the controller's namespace":       {few, ownNamespace, &gatewayv1.Gateway{}, false},
+		"Gateways there, when the namespace is listed": {ownListed, ownNamespace, &gatewayv1.Gateway{}, true},
+		"Secrets in a namespace that is not listed":    {few, "c", secret, false},
+		"settings in a namespace that is not listed":   {few, "c", &v1alpha1.TunnelConfiguration{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := newScope(test.namespaces, token).has(test.namespace, test.kind); got != test.want {
-				t.Errorf("has(%q, %q) = %v, want %v", test.namespace, test.kind, got, test.want)
+			if got := test.scope.has(test.namespace, kindOf(test.object)); got != test.want {
+				t.Errorf("has(%q, %q) = %v, want %v", test.namespace, kindOf(test.object), got, test.want)
 			}
 		})
 	}
-	if !newScope(nil, token).all() || newScope([]string{"a"}, token).all() {
-		t.Error("only a scope without namespaces has all of them")
+}
+
+// The controller reads Secrets in its own namespace in any case, but checks no
+// certificates there unless it may.
+func TestReadsCertificates(t *testing.T) {
+	scope := Scope{Own: ownNamespace, SecretNamespaces: []string{"a"}}
+	for namespace, want := range map[string]bool{"a": true, "b": false, ownNamespace: false} {
+		if got := scope.ReadsCertificates(namespace); got != want {
+			t.Errorf("certificates in %s are checked: %v, want %v", namespace, got, want)
+		}
 	}
 }
 
-// Of the API token's namespace nothing but that one Secret is watched.
-func TestScopeOfSecrets(t *testing.T) {
-	token := types.NamespacedName{Namespace: "platform", Name: "cloudflare"}
-	selectors := func(s scope) map[string]string {
-		all := map[string]string{}
-		for namespace, config := range s.secrets() {
-			all[namespace] = ""
-			if config.FieldSelector != nil {
-				all[namespace] = config.FieldSelector.String()
-			}
-		}
-		return all
-	}
-	for _, test := range []struct {
-		namespaces []string
-		want       map[string]string
-	}{
-		{[]string{"a", "b"}, map[string]string{"a": "", "b": "", "platform": "metadata.name=cloudflare"}},
-		{[]string{"a", "platform"}, map[string]string{"a": "", "platform": ""}},
-	} {
-		if diff := cmp.Diff(test.want, selectors(newScope(test.namespaces, token))); diff != "" {
-			t.Errorf("%v (-want +got):\n%s", test.namespaces, diff)
-		}
-	}
-	if got := slices.Sorted(maps.Keys(selectors(newScope([]string{"a"}, types.NamespacedName{})))); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("without a Secret with the API token, Secrets are watched in %v", got)
-	}
-}
-
-// The cache behind it, which is none here, is not asked: it would refuse.
+// The cache itself is not asked about other namespaces: it would return an error.
+// Here it is nil.
 func TestOtherNamespacesAreEmpty(t *testing.T) {
-	c := &scopedCache{scope: newScope([]string{"a"}, types.NamespacedName{})}
-	err := c.Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "shared"}, &gatewayv1.Gateway{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("a Gateway elsewhere: got %v, want that it is not found", err)
-	}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "x"}, secretMetadata(types.NamespacedName{})); !apierrors.IsNotFound(err) {
-		t.Errorf("a Secret elsewhere: got %v, want that it is not found", err)
+	c := &scopedCache{scope: Scope{Own: ownNamespace, Namespaces: []string{"a"}}}
+	for _, object := range []client.Object{&gatewayv1.Gateway{}, secretMetadata(types.NamespacedName{}), &v1alpha1.TunnelConfiguration{}} {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "x"}, object); !apierrors.IsNotFound(err) {
+			t.Errorf("a %s elsewhere: got %v, want NotFound", kindOf(object), err)
+		}
 	}
 	if err := c.List(t.Context(), &gatewayv1.GatewayList{}, client.InNamespace("b")); err != nil {
-		t.Errorf("a list elsewhere: got %v, want none and no error", err)
+		t.Errorf("a list elsewhere: got %v, want nothing and no error", err)
 	}
 }

@@ -7,10 +7,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -25,27 +23,23 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// classReconciler keeps the status and the finalizer of our GatewayClasses.
+// classReconciler keeps the status of the managed GatewayClasses. It sets no
+// finalizer: on objects of others the controller writes status and nothing else.
 type classReconciler struct {
 	client         client.Client
-	live           client.Reader
 	writer         *status.Writer
 	controllerName gatewayv1.GatewayController
+	// namespace is the controller's own.
+	namespace string
 }
 
 func setupClass(m manager.Manager, r *classReconciler) error {
 	return builder.ControllerManagedBy(m).
 		Named("gatewayclass").
 		For(&gatewayv1.GatewayClass{}).
-		Watches(&gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(classOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.TunnelConfiguration{}, handler.EnqueueRequestsFromMapFunc(r.fromConfiguration)).
 		WatchesMetadata(&apiextensionsv1.CustomResourceDefinition{}, handler.EnqueueRequestsFromMapFunc(r.allClasses), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Complete(r)
-}
-
-func classOf(_ context.Context, object client.Object) []reconcile.Request {
-	name := string(object.(*gatewayv1.Gateway).Spec.GatewayClassName)
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
 // fromConfiguration maps settings to the classes that refer to them.
@@ -78,7 +72,7 @@ func (r *classReconciler) allClasses(ctx context.Context, object client.Object) 
 	return requests
 }
 
-// Reconcile brings the status and the finalizer of one class up to date.
+// Reconcile brings the status of one class up to date.
 func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var class gatewayv1.GatewayClass
 	if err := r.client.Get(ctx, request.NamespacedName, &class); err != nil {
@@ -86,9 +80,6 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	}
 	if class.Spec.ControllerName != r.controllerName {
 		return reconcile.Result{}, nil
-	}
-	if err := r.finalizer(ctx, &class); err != nil {
-		return reconcile.Result{}, err
 	}
 	versions, err := r.bundleVersions(ctx)
 	if err != nil {
@@ -98,32 +89,8 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	if snapshot.Configuration, err = state.ClassConfiguration(ctx, r.client, &class); err != nil {
 		return reconcile.Result{}, err
 	}
-	decided := gateway.BuildClass(snapshot)
+	decided := gateway.BuildClass(snapshot, gateway.Options{ControllerName: r.controllerName, ControllerNamespace: r.namespace})
 	return reconcile.Result{}, r.writer.WriteClass(ctx, class.Name, decided)
-}
-
-// finalizer keeps the class while a Gateway uses it: "Whenever one or more
-// Gateways are using a GatewayClass, implementations SHOULD add the
-// `gateway-exists-finalizer.gateway.networking.k8s.io` finalizer on the
-// associated GatewayClass." (GatewayClass)
-func (r *classReconciler) finalizer(ctx context.Context, class *gatewayv1.GatewayClass) error {
-	var users gatewayv1.GatewayList
-	if err := r.client.List(ctx, &users, client.MatchingFields{state.IndexClass: class.Name}, client.Limit(1)); err != nil {
-		return fmt.Errorf("listing the Gateways of class %s: %w", class.Name, err)
-	}
-	used := len(users.Items) > 0
-	has := controllerutil.ContainsFinalizer(class, gatewayv1.GatewayClassFinalizerGatewaysExist)
-	if used == has || used && !class.DeletionTimestamp.IsZero() { // the API takes no new finalizer then
-		return nil
-	}
-	change := controllerutil.RemoveFinalizer
-	if used {
-		change = controllerutil.AddFinalizer
-	}
-	err := changeFinalizers(ctx, r.client, r.live, class, func(o client.Object) bool {
-		return change(o, gatewayv1.GatewayClassFinalizerGatewaysExist)
-	})
-	return client.IgnoreNotFound(err)
 }
 
 // bundleVersions returns the version of each installed CRD of the Gateway API.

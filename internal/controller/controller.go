@@ -1,6 +1,7 @@
-// Package controller owns the arrows between the other packages: a watch puts
-// a key into the queue, its state is loaded, the decision built, the document
-// pushed and the statuses written. It decides when, never what.
+// Package controller connects the other packages: a watch puts a key into the
+// queue, the state is loaded, the decision is built, the steps of the tunnel's
+// life are executed, and the statuses are written. The package decides when
+// something happens; internal/gateway and internal/tunnel decide what.
 package controller
 
 import (
@@ -24,11 +25,13 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -36,26 +39,36 @@ import (
 type Options struct {
 	ControllerName gatewayv1.GatewayController
 	ClusterDomain  string
-	// ClusterID begins the name of every tunnel of this cluster.
+	// ClusterUID is the UID of the namespace kube-system.
+	ClusterUID string
+	// ClusterID begins the names of the tunnels of this installation.
 	ClusterID string
-	// Account is where the tunnels are, unless the settings of a class say
-	// otherwise.
+	// Namespace is the controller's own namespace: that of the Tunnels and of all
+	// that runs connectors.
+	Namespace string
+	// Watches reports whether the settings include a namespace. The namespace may
+	// not exist.
+	Watches func(namespace string) bool
+	// ReadsCertificates reports whether the certificates in a namespace are checked.
+	ReadsCertificates func(namespace string) bool
+	// Account is the Cloudflare account of tunnels, unless the settings of a class
+	// name another one.
 	Account credentials.Default
-	// Open returns the provider for an account and a token.
+	// Open returns the provider for an account and an API token.
 	Open func(account, token string) (provider.Provider, error)
-	// Workers is how many Gateways are worked on at once.
+	// Workers is how many Gateways are reconciled at once.
 	Workers int
-	// DriftInterval is how long a document that was read is believed to be
+	// RetirementDelay is how long a Gateway has to be gone until its tunnel
+	// retires.
+	RetirementDelay time.Duration
+	// DriftInterval is how long a configuration that was read is believed to be
 	// unchanged.
 	DriftInterval time.Duration
-	// InventoryInterval is how often all tunnels are listed, to notice those
-	// that are missing and tokens that were replaced.
+	// InventoryInterval is how often the tunnels of the accounts are listed.
 	InventoryInterval time.Duration
-	// Roles are the names of the controller's own Roles, in namespaces.
-	Roles []string
-	// Metrics are told of every pass over a Gateway.
+	// Metrics record every reconcile.
 	Metrics *metrics.Metrics
-	// Tracer gets a span for every pass, and for its steps.
+	// Tracer gets a span for every reconcile, and for its parts.
 	Tracer trace.Tracer
 }
 
@@ -68,18 +81,10 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	recorder := m.GetEventRecorder("tunnel-gateway")
 	writer := &status.Writer{
-		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Tell: tell(recorder),
+		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Tell: report(recorder),
 	}
-	if err := setupClass(m, &classReconciler{
-		client: m.GetClient(), live: m.GetAPIReader(), writer: writer, controllerName: o.ControllerName,
-	}); err != nil {
-		return err
-	}
-	ts := newTunnels(m, o, recorder)
-	if err := setupKeepers(m, o.ControllerName, ts.accounts); err != nil {
-		return err
-	}
-	if err := setupRoleKeeper(m, o.ControllerName, o.Roles); err != nil {
+	classes := &classReconciler{client: m.GetClient(), writer: writer, controllerName: o.ControllerName, namespace: o.Namespace}
+	if err := setupClass(m, classes); err != nil {
 		return err
 	}
 	wakeups := make(chan event.TypedGenericEvent[state.Key])
@@ -89,18 +94,28 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		case <-ctx.Done(): // nobody receives any more
 		}
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, holdsToken: ts.accounts.reads}
-	r := newReconciler(m, o, writer, ts)
-	notice := r.observer.changes.notice
-	r.overlaps = &overlaps{all: w.fromOurs, wake: wake, hostnames: gateway.NewHostnames()}
-	if err := m.Add(&inventory{tunnels: r.tunnels, interval: o.InventoryInterval, wake: wake}); err != nil {
+	l := newLifecycle(m, o, writer, recorder)
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, holdsToken: l.accounts.reads}
+	r := newReconciler(m, o, writer, l)
+	r.overlaps = &overlaps{all: w.fromManaged, wake: wake, hostnames: gateway.NewHostnames()}
+	inventory := &inventory{
+		lifecycle: l, interval: o.InventoryInterval, wake: wake, metrics: o.Metrics, suspects: map[string]map[provider.TunnelID]bool{},
+	}
+	if err := m.Add(inventory); err != nil {
 		return err
 	}
+	return watchAll(m, o, r, w, wakeups)
+}
+
+// watchAll watches every kind that can affect a Gateway.
+func watchAll(m manager.Manager, o Options, r *reconciler, w watches, wakeups chan event.TypedGenericEvent[state.Key]) error {
+	notice := r.observer.changes.notice
 	controller := builder.TypedControllerManagedBy[state.Key](m).
 		Named("gateway").
 		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
 		WithLogConstructor(logConstructor(m.GetLogger())).
 		Watches(&gatewayv1.Gateway{}, enqueue(notice, w.fromGateway)).
+		Watches(&gatewayv1.Gateway{}, enqueue(notice, w.fromFreedGateway), builder.WithPredicates(freesTunnel)).
 		Watches(&gatewayv1.GatewayClass{}, enqueue(notice, w.fromClass)).
 		Watches(&gatewayv1.ListenerSet{}, enqueue(notice, w.fromListenerSet)).
 		Watches(&gatewayv1.HTTPRoute{}, enqueue(notice, w.fromRoute)).
@@ -111,9 +126,10 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		Watches(&corev1.Service{}, enqueue(notice, w.fromService), builder.WithPredicates(serviceChanged)).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue(notice, w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
 		Watches(&v1alpha1.TunnelConfiguration{}, enqueue(notice, w.fromConfiguration)).
+		Watches(&v1alpha1.Tunnel{}, enqueue(notice, w.fromTunnel)).
 		WatchesRawSource(source.TypedChannel(wakeups, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add}))
-	for _, object := range ConnectorObjects() {
-		controller = controller.Watches(object, enqueue(notice, w.fromOwned))
+	for _, kind := range connector.Kinds() {
+		controller = controller.Watches(kind.New(), enqueue(notice, w.fromConnectors))
 	}
 	return controller.Complete(r)
 }
@@ -123,13 +139,17 @@ func add(_ context.Context, e event.TypedGenericEvent[state.Key], queue workqueu
 	queue.Add(e.Object)
 }
 
-// rateLimiter spaces the passes that failed at the API server.
+// lastRetry is the longest time between two attempts after an error of the API
+// server.
+const lastRetry = time.Minute
+
+// rateLimiter spaces the reconciles that failed at the API server.
 func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, lastRetry)
 }
 
-// tell makes an event of each step of an object's state.
-func tell(recorder events.EventRecorder) func(client.Object, status.Change) {
+// report returns what emits an event for each change of an object's conditions.
+func report(recorder events.EventRecorder) func(client.Object, status.Change) {
 	return func(object client.Object, change status.Change) {
 		kind := corev1.EventTypeNormal
 		if change.Bad {
@@ -139,36 +159,40 @@ func tell(recorder events.EventRecorder) func(client.Object, status.Change) {
 	}
 }
 
-func newReconciler(m manager.Manager, o Options, writer *status.Writer, ts *tunnels) *reconciler {
+func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifecycle) *reconciler {
 	return &reconciler{
 		loader: state.Loader{
-			Reader: m.GetClient(), ControllerName: o.ControllerName,
-			Certificates: &state.RememberedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader()},
+			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
+			Certificates: &state.RememberedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader(), Reads: o.ReadsCertificates},
 		},
-		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain},
+		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace},
 		writer:    writer,
 		observer:  newObserver(o.Metrics, o.Tracer, time.Now),
 		now:       time.Now,
-		tunnels:   ts,
+		lifecycle: l,
 	}
 }
 
-func newTunnels(m manager.Manager, o Options, recorder events.EventRecorder) *tunnels {
-	return &tunnels{
-		client: m.GetClient(),
-		live:   m.GetAPIReader(),
+func newLifecycle(m manager.Manager, o Options, writer *status.Writer, recorder events.EventRecorder) *lifecycle {
+	c, live := m.GetClient(), m.GetAPIReader()
+	return &lifecycle{
+		objects:    tunnelObjects{client: c, live: live, namespace: o.Namespace},
+		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.Watches},
+		tokens:     tokenSecrets{client: c, live: live},
+		connectors: &connectors{client: c, live: live, applied: map[string]applied{}},
 		accounts: &accounts{
-			flags: o.Account, open: o.Open, metadata: m.GetClient(), live: m.GetAPIReader(), opened: map[credentials.Source]*opened{},
+			flags: o.Account, connect: o.Open, metadata: c, live: live, opened: map[credentials.Source]*opened{},
 			secrets: map[types.NamespacedName]bool{},
 		},
-		connectors:     &connectors{client: m.GetClient(), live: m.GetAPIReader(), applied: map[state.Key]string{}},
-		events:         recorder,
-		controllerName: o.ControllerName,
-		clusterID:      o.ClusterID,
-		driftInterval:  o.DriftInterval,
-		now:            time.Now,
-		byGateway:      map[state.Key]*tunnel{},
-		doubts:         map[state.Key]doubt{},
-		letGone:        map[state.Key]provider.TunnelID{},
+		reserved: &reservations{holder: map[string]state.Key{}},
+		statuses: writer,
+		notify:   notifier{events: recorder},
+		options: tunnel.Options{
+			ControllerName: string(o.ControllerName), ClusterUID: o.ClusterUID, ClusterID: o.ClusterID,
+			RetirementDelay: o.RetirementDelay, DriftInterval: o.DriftInterval,
+		},
+		clock:   systemClock(),
+		tunnels: map[state.Key]*managed{},
+		doubts:  map[state.Key]doubt{},
 	}
 }

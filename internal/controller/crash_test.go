@@ -7,181 +7,279 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-var errCrash = errors.New("the process ended")
+var errProcessEnded = errors.New("the process ended")
 
-// crash ends the process at one of its writes to the API server.
+// crash ends the process at one of its writes to the API server or calls of
+// Cloudflare.
 type crash struct {
-	at      int  // the number of the write
-	applied bool // whether it is applied all the same
-	writes  int
+	at      int  // the number of the request
+	applied bool // whether the request is carried out all the same
+	made    int  // how many requests were made
+	ended   bool
+	cancel  context.CancelFunc
 }
 
-// write counts a write, and carries it out unless the process ends before.
-func (c *crash) write(do func() error) error {
-	n := c.writes
-	c.writes++
+// request carries out a request unless the process ends.
+func (c *crash) request(do func() error) error {
+	if c.ended {
+		return errProcessEnded
+	}
+	n := c.made
+	c.made++
 	if n != c.at {
 		return do()
 	}
 	if c.applied {
 		_ = do()
 	}
-	return errCrash
+	c.ended = true
+	c.cancel()
+	return errProcessEnded
 }
 
-func (c *crash) functions() interceptor.Funcs {
-	return interceptor.Funcs{
-		Create: func(ctx context.Context, w client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			return c.write(func() error { return w.Create(ctx, o, options...) })
-		},
-		Update: func(ctx context.Context, w client.WithWatch, o client.Object, options ...client.UpdateOption) error {
-			return c.write(func() error { return w.Update(ctx, o, options...) })
-		},
-		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			return c.write(func() error { return w.Patch(ctx, o, p, options...) })
-		},
-		Delete: func(ctx context.Context, w client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-			return c.write(func() error { return w.Delete(ctx, o, options...) })
-		},
-		SubResourceUpdate: func(ctx context.Context, w client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
-			return c.write(func() error { return w.SubResource(sub).Update(ctx, o, options...) })
-		},
+// crashingProvider is a provider whose calls a crash can end.
+type crashingProvider struct {
+	provider.Provider
+	crash *crash
+}
+
+// call makes a call that returns a result.
+func call[R any](c *crash, do func() (R, error)) (result R, err error) {
+	err = c.request(func() error {
+		var failed error
+		result, failed = do()
+		return failed
+	})
+	if err != nil {
+		var none R
+		return none, err
 	}
+	return result, nil
 }
 
-// process is a whole reconciler in front of a life.
-func (l *life) process() *reconciler {
-	l.restart(l.client)
-	all := func(context.Context) ([]state.Key, error) { return nil, nil }
-	return &reconciler{
-		tunnels: l.tunnels, now: l.now, observer: l.observer(),
-		overlaps: &overlaps{all: all, wake: func(state.Key) {}, hostnames: gateway.NewHostnames()},
-		loader: state.Loader{
-			Reader: l.client, ControllerName: ourName, Certificates: state.DirectCertificates{Reader: l.client},
-		},
-		decisions: gateway.Options{ControllerName: ourName, ClusterDomain: "cluster.local"},
-		writer: &status.Writer{
-			Client: l.client, Live: l.client, ControllerName: ourName, Now: l.now, Tell: func(client.Object, status.Change) {},
-		},
+func (p crashingProvider) FindTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
+	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.FindTunnel(ctx, name) })
+}
+
+func (p crashingProvider) Tunnel(ctx context.Context, id provider.TunnelID) (provider.Tunnel, error) {
+	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.Tunnel(ctx, id) })
+}
+
+func (p crashingProvider) CreateTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
+	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.CreateTunnel(ctx, name) })
+}
+
+func (p crashingProvider) Configuration(ctx context.Context, id provider.TunnelID) (configuration provider.Configuration, version provider.Version, err error) {
+	err = p.crash.request(func() error {
+		var failed error
+		configuration, version, failed = p.Provider.Configuration(ctx, id)
+		return failed
+	})
+	return configuration, version, err
+}
+
+func (p crashingProvider) Configure(ctx context.Context, id provider.TunnelID, configuration provider.Configuration) (provider.Version, error) {
+	return call(p.crash, func() (provider.Version, error) { return p.Provider.Configure(ctx, id, configuration) })
+}
+
+func (p crashingProvider) Token(ctx context.Context, id provider.TunnelID) (provider.Token, error) {
+	return call(p.crash, func() (provider.Token, error) { return p.Provider.Token(ctx, id) })
+}
+
+func (p crashingProvider) RotateToken(ctx context.Context, id provider.TunnelID) error {
+	return p.crash.request(func() error { return p.Provider.RotateToken(ctx, id) })
+}
+
+func (p crashingProvider) Connections(ctx context.Context, id provider.TunnelID) ([]provider.Connector, error) {
+	return call(p.crash, func() ([]provider.Connector, error) { return p.Provider.Connections(ctx, id) })
+}
+
+func (p crashingProvider) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
+	return p.crash.request(func() error { return p.Provider.Disconnect(ctx, id, connector) })
+}
+
+func (p crashingProvider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
+	return p.crash.request(func() error { return p.Provider.DeleteTunnel(ctx, id) })
+}
+
+// crashing is a harness whose process ends once.
+type crashing struct {
+	*harness
+	*crash
+}
+
+func newCrashing(t *testing.T, at int, applied bool) *crashing {
+	t.Helper()
+	c := &crashing{harness: withConnectors(t), crash: &crash{at: at, applied: applied}}
+	c.fault = func(write) (bool, error) {
+		carriedOut := false
+		err := c.request(func() error { carriedOut = true; return nil })
+		return carriedOut, err
 	}
+	c.start()
+	return c
 }
 
-// until runs passes, and another process after a crash, until it is done.
-func (l *life) until(r *reconciler, done func() bool) *reconciler {
-	l.t.Helper()
-	for range 20 {
-		result, err := r.Reconcile(l.t.Context(), l.key)
-		if err != nil {
-			r = l.process()
+// start starts a process.
+func (c *crashing) start() {
+	c.restart()
+	c.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return crashingProvider{c.cloud, c.crash}, nil }
+}
+
+// until reconciles until the state is reached, with a new process after the one
+// that ended. Kubernetes runs the pods meanwhile.
+func (c *crashing) until(what string, reached func() bool) {
+	c.t.Helper()
+	for range 100 {
+		ctx, cancel := context.WithCancel(c.t.Context())
+		c.cancel = cancel
+		result, err := c.Reconcile(ctx, c.key)
+		cancel()
+		if len(c.cloud.LiveTunnels()) > 1 {
+			c.t.Fatalf("there are %d tunnels", len(c.cloud.LiveTunnels()))
 		}
-		if err == nil && done() {
-			return r
+		switch {
+		case c.ended:
+			c.ended = false
+			c.start()
+			continue
+		case err != nil:
+			c.t.Fatalf("until %s: %v", what, err)
 		}
-		l.clock = l.clock.Add(max(result.RequeueAfter, time.Second))
+		c.runPods()
+		if reached() {
+			return
+		}
+		c.advance(max(result.RequeueAfter, time.Second))
 	}
-	l.t.Fatal("it does not end")
-	return nil
+	c.t.Fatalf("the state is never reached: %s; the Tunnel is %+v", what, c.tunnelObject())
 }
 
-func (l *life) programmed() bool {
-	g := l.loaded().Gateway
-	for _, c := range g.Status.Conditions {
-		if c.Type == "Programmed" && c.Status == metav1.ConditionTrue && c.ObservedGeneration == g.Generation {
-			return len(g.Status.Listeners) == len(g.Spec.Listeners)
+// runPods replaces the pods when the Deployment asks for others.
+func (c *crashing) runPods() {
+	switch d, pods := c.deployment(), c.pods(); {
+	case d == nil && len(pods) > 0:
+		c.stopPods()
+	case d == nil:
+	case len(pods) == 0 || pods[0].Annotations[connector.TokenVersionAnnotation] != d.Spec.Template.Annotations[connector.TokenVersionAnnotation]:
+		c.rollOut()
+	}
+}
+
+// serving reports whether the Gateway's status is up to date, and good.
+func (c *crashing) serving() bool {
+	g := c.gateway()
+	for _, condition := range g.Status.Conditions {
+		if condition.Type == string(gatewayv1.GatewayConditionProgrammed) {
+			return condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == g.Generation && c.deployment() != nil && len(c.pods()) == 2
 		}
 	}
 	return false
 }
 
-func (l *life) gone() bool {
-	return apierrors.IsNotFound(l.client.Get(l.t.Context(), l.key.NamespacedName, &gatewayv1.Gateway{}))
+// live creates, changes and deletes the Gateway.
+func live(c *crashing) {
+	c.until("the Gateway is served", c.serving)
+	id := c.tunnelID()
+	c.serve("b.example.com")
+	c.until("the change is served", func() bool { return c.serving() && c.served() == "b.example.com" })
+	if c.tunnelID() != id {
+		c.t.Error("the Gateway has another tunnel than before")
+	}
+	c.delete(c.gateway())
+	c.until("the tunnel is gone", func() bool { return c.tunnelObject() == nil })
+	if left := c.cloud.LiveTunnels(); len(left) > 0 {
+		c.t.Errorf("left are %+v", left)
+	}
+	c.collectGarbage()
+	c.wantKinds()
 }
 
-// Whichever write to the API server is the last one of a process, the next one
-// brings creation, change and deletion to their end.
-func TestCrashAtAnyWrite(t *testing.T) {
-	for _, applied := range []bool{false, true} {
-		for at, more := 0, true; more && !t.Failed(); at++ {
-			t.Run(fmt.Sprintf("write %d, applied %t", at, applied), func(t *testing.T) {
-				c := &crash{at: at, applied: applied}
-				liveAndDie(t, c)
-				if more = c.writes > at; !more && at < 8 {
-					t.Errorf("a life of %d writes only", at)
-				}
-			})
+// adoptAndRetain adopts a tunnel, takes it over and retains it.
+func adoptAndRetain(c *crashing) {
+	id := c.madeByHand("by hand")
+	c.cloud.SetDocument(id, otherConfiguration("old.example.com"))
+	c.adopt(string(id), true)
+	c.until("the Gateway is served", c.serving)
+	if c.tunnelID() != id || c.served() != "a.example.com" {
+		c.t.Errorf("tunnel %s serves %s", c.tunnelID(), c.served())
+	}
+	c.delete(c.gateway())
+	c.until("the tunnel is retained", func() bool { return c.tunnelObject().Status.Phase == v1alpha1.TunnelRetained })
+	if len(c.cloud.LiveTunnels()) != 1 || c.deployment() != nil {
+		c.t.Errorf("left are %+v and %+v", c.cloud.LiveTunnels(), c.deployment())
+	}
+}
+
+// rotateOnDemand rotates the token of the Gateway's tunnel.
+func rotateOnDemand(c *crashing) {
+	c.until("the Gateway is served", c.serving)
+	before := c.token()
+	c.rotate()
+	c.until("the token is rotated", func() bool {
+		recorded := c.tunnelObject().Status.Token
+		return recorded.Requested != "" && recorded.Phase == ""
+	})
+	c.wantCurrentToken()
+	if string(c.token()) == string(before) {
+		c.t.Error("the token is the one before")
+	}
+	connected, err := c.cloud.Connections(c.t.Context(), c.tunnelID())
+	if err != nil || len(connected) != 2 || !c.serving() {
+		c.t.Errorf("the connectors are %+v: %v", connected, err)
+	}
+}
+
+// Whichever request is the last one of a process, the next process finishes what
+// was begun, with one tunnel at most and none left behind.
+func TestProcessEnds(t *testing.T) {
+	for name, scenario := range map[string]struct {
+		least int // so many requests are made at least
+		run   func(*crashing)
+	}{
+		"life": {25, live}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
+	} {
+		for _, applied := range []bool{false, true} {
+			made := 0
+			for at := 0; at <= made && !t.Failed(); at++ {
+				t.Run(fmt.Sprintf("%s, at request %d, applied %t", name, at, applied), func(t *testing.T) {
+					c := newCrashing(t, at, applied)
+					scenario.run(c)
+					made = c.made
+				})
+			}
+			if made < scenario.least {
+				t.Errorf("%s makes %d requests, want at least %d", name, made, scenario.least)
+			}
 		}
 	}
 }
 
-// liveAndDie goes through creation, change and deletion.
-func liveAndDie(t *testing.T, c *crash) {
-	t.Helper()
-	l := newLife(t)
-	g := l.loaded().Gateway
-	g.Spec.Listeners = []gatewayv1.Listener{{Name: "a", Hostname: host("*.example.com"), Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
-	b := fake.NewClientBuilder().WithScheme(Scheme()).WithStatusSubresource(&gatewayv1.Gateway{}).WithInterceptorFuncs(c.functions())
-	for _, index := range state.Indexes(ourName) {
-		b = b.WithIndex(index.Object, index.Field, index.Extract)
-	}
-	g.ResourceVersion = ""
-	class := &gatewayv1.GatewayClass{}
-	if err := l.client.Get(t.Context(), types.NamespacedName{Name: "tunnel"}, class); err != nil {
-		t.Fatal(err)
-	}
-	class.ResourceVersion = ""
-	l.client = b.WithObjects(class, g).Build()
-
-	r := l.until(l.process(), l.programmed)
-	more := l.loaded().Gateway
-	more.Generation++
-	more.Spec.Listeners = append(more.Spec.Listeners, gatewayv1.Listener{
-		Name: "b", Hostname: host("b.example.com"), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
+// adopt makes the class's settings ask for an existing tunnel.
+func (h *harness) adopt(id string, takeover bool) {
+	h.t.Helper()
+	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+		s.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id, Takeover: ptr.To(takeover)}}
 	})
-	user(c, func() error { return l.client.Update(t.Context(), more) })
-	r = l.until(r, l.programmed)
-	if document, _ := l.cloud.Document(l.tunnelID()); len(document.Ingress) != 2 {
-		t.Errorf("the document is %+v", document)
-	}
-	if len(l.cloud.LiveTunnels()) != 1 {
-		t.Errorf("live tunnels: %v", l.cloud.LiveTunnels())
-	}
-	if string(l.secret().Data[TokenKey]) == "" {
-		t.Error("the Secret is empty")
-	}
-	user(c, func() error { return l.client.Delete(t.Context(), more) })
-	l.until(r, l.gone)
-	if len(l.cloud.LiveTunnels()) != 0 {
-		t.Errorf("live tunnels after the deletion: %v", l.cloud.LiveTunnels())
-	}
-	err := l.client.Get(t.Context(), client.ObjectKey{Namespace: "platform", Name: tokenSecretName("shared")}, &corev1.Secret{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("the Secret is left behind: %v", err)
-	}
 }
 
-// user writes without a crash.
-func user(c *crash, write func() error) {
-	at := c.at
-	c.at = -1
-	_ = write()
-	c.at, c.writes = at, c.writes-1
+// rotate asks for a rotation of the token.
+func (h *harness) rotate() {
+	h.t.Helper()
+	object := h.tunnelObject()
+	h.change(object.Namespace, object.Name, object, func() { metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1alpha1.RotateTokenAnnotation, "1") })
 }
 
-func host(name string) *gatewayv1.Hostname {
-	h := gatewayv1.Hostname(name)
-	return &h
+// otherConfiguration is one that the controller did not write.
+func otherConfiguration(hostname string) provider.Configuration {
+	return provider.Configuration{Ingress: []provider.IngressRule{{Hostname: hostname, Service: "http://web:80"}, {Service: "http_status:404"}}}
 }

@@ -18,89 +18,107 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// oldestBundle is the version of the Gateway API in which ListenerSet is in the
-// standard channel. What a newer version than ours means is said by the
-// GatewayClass's SupportedVersion.
+// oldestBundle is the oldest version of the Gateway API that has ListenerSet in
+// the standard channel. The GatewayClass's condition SupportedVersion reports
+// versions that are newer than the controller.
 const oldestBundle = "v1.5.0"
 
-// gatewayKinds are what the controller reads of the Gateway API, by the plurals
-// that name the CRDs.
+// gatewayKinds are the kinds of the Gateway API that the controller reads, by the
+// plurals that their CRDs are named after.
 var gatewayKinds = []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"}
 
-// ownCRD is the definition of our own kind.
-const ownCRD = "tunnelconfigurations." + v1alpha1.GroupName
+// ownCRDs are the controller's own kinds, likewise.
+var ownCRDs = []string{"tunnelconfigurations", "tunnels"}
 
-// CheckCRDs returns an error that names every CRD that is missing or too old,
-// and says what to do about it. What it cannot judge it logs.
+// CheckCRDs returns an error that names every CRD that is missing or too old, and
+// says how to install it. It logs CRDs without a version.
 func CheckCRDs(ctx context.Context, live client.Reader) error {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	if err := live.List(ctx, &list); err != nil {
-		return fmt.Errorf("looking which CRDs are installed: %w", err)
+		return fmt.Errorf("listing the installed CRDs: %w", err)
 	}
 	bundles, own := map[string]string{}, map[string]string{}
 	for i := range list.Items {
 		name, annotations := list.Items[i].Name, list.Items[i].Annotations
 		bundles[name], own[name] = annotations[consts.BundleVersionAnnotation], annotations[v1alpha1.BundleVersionAnnotation]
 	}
-	known, err := knownBundle()
+	known, err := knownVersions()
 	if err != nil {
 		return err
 	}
 	unknown, err := checkGatewayCRDs(bundles)
 	if len(unknown) > 0 {
-		log.FromContext(ctx).Info("it is not known whether these CRDs of the Gateway API are new enough: they do not say of which version they are",
+		log.FromContext(ctx).Info("cannot check the version of these CRDs of the Gateway API, because they do not say it",
 			"crds", unknown, "annotation", consts.BundleVersionAnnotation, "oldest", oldestBundle)
 	}
-	return errors.Join(err, checkOwnCRD(own, known))
+	return errors.Join(err, checkOwnCRDs(own, known))
 }
 
-// checkGatewayCRDs takes the version of the bundle by the name of the CRD. Those
-// that do not say their version are taken as they are, and returned.
+// checkGatewayCRDs returns an error for each CRD of the Gateway API that is missing
+// or too old. versions are the bundle versions by the names of the CRDs. CRDs
+// without a version are accepted, and returned.
 func checkGatewayCRDs(versions map[string]string) (unknown []string, err error) {
 	var wrong []string
 	for _, kind := range gatewayKinds {
 		name := kind + "." + gatewayv1.GroupName
-		version, there := versions[name]
+		version, installed := versions[name]
 		switch {
-		case !there:
+		case !installed:
 			wrong = append(wrong, name+" is missing")
 		case !semver.IsValid(version):
 			unknown = append(unknown, name)
 		case semver.Compare(version, oldestBundle) < 0:
-			wrong = append(wrong, name+" is of version "+version)
+			wrong = append(wrong, name+" has version "+version)
 		}
 	}
 	if len(wrong) == 0 {
 		return unknown, nil
 	}
-	return unknown, fmt.Errorf("the CRDs of the Gateway API have to be those of v1.5 or v1.6, standard channel, but %s; "+
+	return unknown, fmt.Errorf("the CRDs of the Gateway API v1.5 or v1.6, standard channel, are required, but %s; "+
 		"https://gateway-api.sigs.k8s.io/guides/getting-started says how to install them", strings.Join(wrong, ", "))
 }
 
-// knownBundle is the version of our own CRD that was built with this program.
-func knownBundle() (string, error) {
+// knownVersions returns the versions of the controller's own CRDs that were built
+// with this program, by their names.
+func knownVersions() (map[string]string, error) {
 	crds, err := manifest.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]string{}
 	for _, crd := range crds {
-		if crd.Name == ownCRD {
-			return crd.Annotations[v1alpha1.BundleVersionAnnotation], nil
+		if crd.Spec.Group == v1alpha1.GroupName {
+			known[crd.Name] = crd.Annotations[v1alpha1.BundleVersionAnnotation]
 		}
 	}
-	return "", err
+	return known, nil
 }
 
-// checkOwnCRD takes the versions by the names of the CRDs. One that says none is
-// older than the first that did; a newer one still has all that we know.
-func checkOwnCRD(versions map[string]string, known string) error {
-	const remedy = "it comes with the chart (with crds.install=false, from the release that has it), or with kubectl apply -k config/crd"
-	switch version, there := versions[ownCRD]; {
-	case !there:
-		return fmt.Errorf("the CRD %s is missing; %s", ownCRD, remedy)
-	case !semver.IsValid(version):
-		return fmt.Errorf("the CRD %s is older than %s, which this controller needs: it has no version in its annotation %s; %s",
-			ownCRD, known, v1alpha1.BundleVersionAnnotation, remedy)
-	case semver.Compare(version, known) < 0:
-		return fmt.Errorf("the CRD %s is of version %s, and this controller needs %s or newer; %s", ownCRD, version, known, remedy)
+// checkOwnCRDs returns an error for each of the controller's own CRDs that is
+// missing, or older than the known version. A newer one has all known fields.
+func checkOwnCRDs(installed, known map[string]string) error {
+	var errs []error
+	for _, kind := range ownCRDs {
+		name := kind + "." + v1alpha1.GroupName
+		if problem := ownCRDProblem(installed, name, known[name]); problem != "" {
+			errs = append(errs, fmt.Errorf("the CRD %s %s; install it with the chart (with crds.install=false: the release that installs the CRDs), "+
+				"or with kubectl apply -k config/crd", name, problem))
+		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// ownCRDProblem returns why the controller cannot use an installed CRD of its own,
+// or "".
+func ownCRDProblem(installed map[string]string, name, known string) string {
+	switch version, ok := installed[name]; {
+	case !ok:
+		return "is missing"
+	case !semver.IsValid(version):
+		return fmt.Sprintf("has no version in its annotation %s, but this controller needs %s or newer", v1alpha1.BundleVersionAnnotation, known)
+	case semver.Compare(version, known) < 0:
+		return fmt.Sprintf("has version %s, but this controller needs %s or newer", version, known)
+	}
+	return ""
 }

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/mod/semver"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 func TestCheckGatewayCRDs(t *testing.T) {
@@ -25,29 +27,22 @@ func TestCheckGatewayCRDs(t *testing.T) {
 	delete(without, "grpcroutes.gateway.networking.k8s.io")
 	for name, test := range map[string]struct {
 		versions map[string]string
-		want     []string // of the error; none for no error
+		want     []string // in the error; none for no error
 	}{
-		"all are there":             {installed, nil},
-		"the oldest that will do":   {set("gateways", "v1.5.0"), nil},
-		"newer than what we know":   {set("gateways", "v1.7.0"), nil},
-		"one that says no version":  {set("gateways", ""), nil},
-		"one that says nonsense":    {set("gateways", "main"), nil},
-		"one is too old":            {set("gateways", "v1.4.1"), []string{"gateways.gateway.networking.k8s.io is of version v1.4.1"}},
-		"older than its number":     {set("gateways", "v1.5.0-rc.1"), []string{"v1.5.0-rc.1"}},
-		"two are missing":           {without, []string{"listenersets.gateway.networking.k8s.io is missing", "grpcroutes.gateway.networking.k8s.io is missing"}},
-		"none is there":             {nil, []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants", "v1.5 or v1.6"}},
-		"another group's of a name": {map[string]string{"gateways.example.com": "v1.6.3"}, []string{"gateways.gateway.networking.k8s.io is missing"}},
+		"all are installed":        {installed, nil},
+		"the oldest supported":     {set("gateways", "v1.5.0"), nil},
+		"newer than the known":     {set("gateways", "v1.7.0"), nil},
+		"one without a version":    {set("gateways", ""), nil},
+		"one with another version": {set("gateways", "main"), nil},
+		"one is too old":           {set("gateways", "v1.4.1"), []string{"gateways.gateway.networking.k8s.io has version v1.4.1"}},
+		"older than its number":    {set("gateways", "v1.5.0-rc.1"), []string{"v1.5.0-rc.1"}},
+		"two are missing":          {without, []string{"listenersets.gateway.networking.k8s.io is missing", "grpcroutes.gateway.networking.k8s.io is missing"}},
+		"none is installed":        {nil, []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants", "v1.5 or v1.6"}},
+		"one of another group":     {map[string]string{"gateways.example.com": "v1.6.3"}, []string{"gateways.gateway.networking.k8s.io is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := checkGatewayCRDs(test.versions)
-			if len(test.want) == 0 && err != nil || len(test.want) > 0 && err == nil {
-				t.Fatalf("got %v, want an error with %q", err, test.want)
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
-				}
-			}
+			checkError(t, err, test.want)
 		})
 	}
 }
@@ -65,36 +60,51 @@ func TestGatewayCRDsOfNoVersion(t *testing.T) {
 	}
 }
 
-func TestCheckOwnCRD(t *testing.T) {
-	const name = "tunnelconfigurations.tunnelgateway.dev"
+func TestCheckOwnCRDs(t *testing.T) {
+	const settings, tunnels = "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev"
+	known := map[string]string{settings: "v0.2.0", tunnels: "v0.2.0"}
 	for what, test := range map[string]struct {
-		versions map[string]string
-		want     []string // of the error; none for no error
+		installed map[string]string
+		want      []string // in the error; none for no error
 	}{
-		"the same":         {map[string]string{name: "v0.2.0"}, nil},
-		"newer":            {map[string]string{name: "v0.10.0"}, nil},
-		"older":            {map[string]string{name: "v0.1.9"}, []string{name, "v0.1.9", "v0.2.0", "kubectl apply"}},
-		"older, a preview": {map[string]string{name: "v0.2.0-rc.1"}, []string{"v0.2.0-rc.1"}},
-		"without version":  {map[string]string{name: ""}, []string{name, "v0.2.0", "tunnelgateway.dev/bundle-version", "kubectl apply"}},
-		"missing":          {map[string]string{"tunnelconfigurations.example.com": "v0.2.0"}, []string{name + " is missing", "kubectl apply"}},
+		"the same":          {known, nil},
+		"newer":             {map[string]string{settings: "v0.10.0", tunnels: "v0.3.0"}, nil},
+		"older":             {map[string]string{settings: "v0.1.9", tunnels: "v0.2.0"}, []string{settings + " has version v0.1.9", "v0.2.0", "kubectl apply"}},
+		"one of them older": {map[string]string{settings: "v0.2.0", tunnels: "v0.1.9"}, []string{tunnels + " has version v0.1.9"}},
+		"older, a preview":  {map[string]string{settings: "v0.2.0-rc.1", tunnels: "v0.2.0"}, []string{"v0.2.0-rc.1"}},
+		"without a version": {map[string]string{settings: "", tunnels: "v0.2.0"}, []string{settings, "v0.2.0", "tunnelgateway.dev/bundle-version", "kubectl apply"}},
+		"one is missing":    {map[string]string{settings: "v0.2.0"}, []string{tunnels + " is missing", "kubectl apply"}},
+		"both are missing":  {map[string]string{"tunnels.example.com": "v0.2.0"}, []string{settings + " is missing", tunnels + " is missing"}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			err := checkOwnCRD(test.versions, "v0.2.0")
-			if (err == nil) != (len(test.want) == 0) {
-				t.Fatalf("got %v, want an error with %q", err, test.want)
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
-				}
-			}
+			checkError(t, checkOwnCRDs(test.installed, known), test.want)
 		})
 	}
 }
 
-// The check would let everything pass without.
-func TestOurCRDSaysItsVersion(t *testing.T) {
-	if known, err := knownBundle(); err != nil || !semver.IsValid(known) {
-		t.Errorf("got %q, %v, want a version", known, err)
+// Without a version of its own, a CRD would pass the check in every version.
+func TestOwnCRDsHaveVersions(t *testing.T) {
+	known, err := knownVersions()
+	if err != nil || len(known) != len(ownCRDs) {
+		t.Errorf("got %d CRDs, %v, want %d", len(known), err, len(ownCRDs))
+	}
+	for _, kind := range ownCRDs {
+		if name := kind + "." + v1alpha1.GroupName; !semver.IsValid(known[name]) {
+			t.Errorf("CRD %s has version %q", name, known[name])
+		}
+	}
+}
+
+// checkError fails unless the error contains what is wanted, or there is none when
+// nothing is.
+func checkError(t *testing.T, err error, wanted []string) {
+	t.Helper()
+	if (err == nil) != (len(wanted) == 0) {
+		t.Fatalf("got %v, want an error with %q", err, wanted)
+	}
+	for _, want := range wanted {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not contain %q", err, want)
+		}
 	}
 }

@@ -5,40 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// inventory looks at all tunnels of the accounts from time to time, by one list
-// and not by a read for each Gateway. A tunnel that is missing is looked for;
-// one that has lost connectors may have a new token.
+// inventory lists the tunnels of the accounts from time to time, by one list and
+// not by a read for each Gateway. It reports tunnels of this installation that no
+// Tunnel object records, and wakes Gateways whose tunnel is missing or has lost
+// connectors: its token may have been replaced.
 type inventory struct {
-	tunnels  *tunnels
-	interval time.Duration
-	wake     func(state.Key)
+	lifecycle *lifecycle
+	interval  time.Duration
+	wake      func(state.Key)
+	metrics   *metrics.Metrics
+	// suspects are the tunnels without a Tunnel object in the last inventory, by
+	// account. A tunnel is an orphan when it was a suspect before: its object may
+	// be just being written.
+	suspects map[string]map[provider.TunnelID]bool
 }
 
-// Start looks until the context ends.
+// retryInventory is how soon an inventory that failed is repeated.
+const retryInventory = time.Minute
+
+// Start takes inventories until the context ends.
 func (i *inventory) Start(ctx context.Context) error {
-	again := i.next()
+	next := i.next()
 	for {
-		timer := time.NewTimer(again)
+		timer := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
 		case <-timer.C:
 		}
-		again = i.next()
-		if err := i.look(ctx); err != nil && ctx.Err() == nil {
-			again = min(again, lastRetry)
-			log.FromContext(ctx).Info("the tunnels of the account were not looked at", "cause", err.Error(), "again", again.String())
+		next = i.next()
+		if err := i.take(ctx); err != nil && ctx.Err() == nil {
+			next = min(next, retryInventory)
+			log.FromContext(ctx).Info("the inventory of tunnels failed", "cause", err.Error(), "retryAfter", next.String())
 		}
 	}
 }
@@ -47,75 +60,70 @@ func (i *inventory) next() time.Duration {
 	return i.interval - time.Duration(rand.Int64N(int64(i.interval)/10+1)) // #nosec G404 -- not for security
 }
 
-// look notes a doubt about every tunnel of ours that the list gives cause for.
-func (i *inventory) look(ctx context.Context) error {
+// take takes the inventory of every account that was opened.
+func (i *inventory) take(ctx context.Context) error {
 	var errs []error
-	for _, a := range i.tunnels.accounts.all() {
-		errs = append(errs, i.lookAt(ctx, a))
+	for _, a := range i.lifecycle.accounts.all() {
+		errs = append(errs, i.takeOf(ctx, a))
 	}
 	return errors.Join(errs...)
 }
 
-func (i *inventory) lookAt(ctx context.Context, a account) error {
-	list, err := a.provider.Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
+func (i *inventory) takeOf(ctx context.Context, a account) error {
+	remote, err := a.provider.Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
 	if err != nil {
 		return err
 	}
-	statuses := map[provider.TunnelID]provider.TunnelStatus{}
-	for _, t := range list {
-		statuses[t.ID] = t.Status
+	var list v1alpha1.TunnelList
+	if err := i.lifecycle.client().List(ctx, &list, client.InNamespace(i.lifecycle.objects.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the Tunnels: %w", err)
 	}
-	known, err := i.tunnels.known(ctx, a.id)
-	if err != nil {
-		return err
-	}
-	for key, id := range known {
-		status, ok := statuses[id]
-		if !ok || status == provider.TunnelDegraded || status == provider.TunnelDown {
-			i.tunnels.doubt(key, doubt{missing: !ok})
-			i.wake(key)
-		}
-	}
+	i.wakeDoubtful(a, remote, list.Items)
+	i.report(ctx, a, remote, list.Items)
 	return nil
 }
 
-// doubt is what the inventory found about a tunnel, for the worker that has
-// the Gateway's key: its token may be another one, and perhaps it is missing.
-type doubt struct{ missing bool }
-
-func (ts *tunnels) doubt(key state.Key, d doubt) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.doubts[key] = d
-}
-
-// known returns the tunnels of an account that the records of our Gateways name.
-func (ts *tunnels) known(ctx context.Context, account string) (map[state.Key]provider.TunnelID, error) {
-	var list gatewayv1.GatewayList
-	if err := ts.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Gateways: %w", err)
+// wakeDoubtful wakes the Gateways whose tunnels are missing or have lost
+// connectors.
+func (i *inventory) wakeDoubtful(a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
+	statuses := map[string]provider.TunnelStatus{}
+	for _, t := range remote {
+		statuses[string(t.ID)] = t.Status
 	}
-	known := map[state.Key]provider.TunnelID{}
-	for i := range list.Items {
-		g := &list.Items[i]
-		if record, _ := state.ReadRecord(g); record.Controller == ts.controllerName && record.Account == account && record.Tunnel != "" {
-			known[loadedKey(g)] = record.Tunnel
+	for n := range tunnels {
+		t := &tunnels[n]
+		if t.Spec.AccountID != a.id || t.Status.TunnelID == "" || t.Spec.ControllerName != i.lifecycle.options.ControllerName {
+			continue
+		}
+		status, listed := statuses[t.Status.TunnelID]
+		if !listed || status == provider.TunnelDegraded || status == provider.TunnelDown {
+			i.lifecycle.doubt(gatewayOf(t), !listed)
+			i.wake(gatewayOf(t))
 		}
 	}
-	return known, nil
 }
 
-// settleDoubt takes what the inventory found as a reason to look again.
-func (ts *tunnels) settleDoubt(t *tunnel, g *gatewayv1.Gateway) {
-	ts.mu.Lock()
-	d, ok := ts.doubts[loadedKey(g)]
-	delete(ts.doubts, loadedKey(g))
-	ts.mu.Unlock()
-	if !ok {
-		return
+// report records how many tunnels the account has, and those of this
+// installation that no Tunnel object records.
+func (i *inventory) report(ctx context.Context, a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
+	recorded := map[string]bool{}
+	for n := range tunnels {
+		recorded[tunnels[n].Status.TunnelID], recorded[tunnels[n].Spec.Name] = true, true
 	}
-	t.token.suspect = true
-	if d.missing {
-		t.remote.readAt = ts.now()
+	suspects, orphans := map[provider.TunnelID]bool{}, []string{}
+	for _, t := range remote {
+		if !strings.HasPrefix(t.Name, tunnel.NamePrefix(i.lifecycle.options.ClusterID)) || recorded[string(t.ID)] || recorded[t.Name] {
+			continue
+		}
+		if suspects[t.ID] = true; i.suspects[a.id][t.ID] {
+			orphans = append(orphans, fmt.Sprintf("%s (%s)", t.Name, t.ID))
+		}
+	}
+	i.suspects[a.id] = suspects
+	i.metrics.Account(a.id, len(remote), len(orphans))
+	if len(orphans) > 0 {
+		slices.Sort(orphans)
+		log.FromContext(ctx).Info("tunnels of this installation have no Tunnel object; delete them in the Cloudflare dashboard if they are not needed",
+			"account", a.id, "tunnels", orphans)
 	}
 }

@@ -17,18 +17,29 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// watchedKinds are all kinds that the cache holds. A read of any other from the
-// cache is an error, so that none is left out here.
-func watchedKinds() []client.Object {
+// tenantKinds returns the kinds that the cache holds of the namespaces that the
+// controller watches. A read of any other kind from the cache is an error.
+func tenantKinds() []client.Object {
 	definitions := &metav1.PartialObjectMetadata{}
 	definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	return append([]client.Object{
+	return []client.Object{
 		&gatewayv1.GatewayClass{}, &gatewayv1.Gateway{}, &gatewayv1.ListenerSet{}, &gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{},
 		&gatewayv1beta1.ReferenceGrant{}, &v1alpha1.TunnelConfiguration{}, definitions, secretMetadata(types.NamespacedName{}),
 		&corev1.Namespace{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
-	}, ConnectorObjects()...)
+	}
+}
+
+// managedKinds returns the kinds that the cache holds of the controller's own
+// namespace only.
+func managedKinds() []client.Object {
+	kinds := []client.Object{&v1alpha1.Tunnel{}}
+	for _, kind := range connector.Kinds() {
+		kinds = append(kinds, kind.New())
+	}
+	return kinds
 }
 
 // resource is how the API server calls a kind.

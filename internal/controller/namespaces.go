@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,15 +27,12 @@ const (
 // in other namespaces of its list than now.
 var ErrNamespacesChanged = errors.New("the controller has to start again to work in other namespaces")
 
-// Namespaces are those that the controller was told to work in. Whoever has one
-// of them must not be able to keep the controller from the others: those that
-// are not there, or in which it may not read everything, are left out.
+// Namespaces are the namespaces of a list. The owner of one of them must not be
+// able to keep the controller from working in the others: those that do not
+// exist, or in which the controller lacks a permission, are left out.
 type Namespaces struct {
-	// Served are the ones that the controller works in.
+	// Served are the namespaces that are not left out.
 	Served []string
-	// Roles are the names of the controller's own Roles, which it keeps while it
-	// needs them.
-	Roles []string
 
 	live    client.Client
 	logger  logr.Logger
@@ -45,14 +42,44 @@ type Namespaces struct {
 }
 
 // FindNamespaces returns which of the listed namespaces the controller can work
-// in, and logs of each other one why not and what to do. None at all is an
-// error: without namespaces, a cache is one of the whole cluster.
+// in, and logs why it cannot work in each other one, and what to do. An empty list
+// stands for all namespaces, so it is an error if none of a list can be served.
 func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
+	kinds := slices.DeleteFunc(tenantKinds(), func(object client.Object) bool { return kindOf(object) == "Secret" })
+	n, causes, err := findNamespaces(ctx, live, logger, listed, kinds)
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
+		logger.Error(errors.New(causes[namespace]), "a namespace of the list is left out: nothing in it is served", "namespace", namespace, "remedy", remedy)
+	}
+	if len(listed) > 0 && len(n.Served) == 0 {
+		return nil, fmt.Errorf("the controller can work in none of its namespaces: %s; %s", listCauses(causes), remedy)
+	}
+	return n, nil
+}
+
+// FindSecretNamespaces returns in which of the listed namespaces the controller can
+// read Secrets, and logs why it cannot in each other one.
+func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
+	n, causes, err := findNamespaces(ctx, live, logger, listed, []client.Object{secretMetadata(types.NamespacedName{})})
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
+		logger.Error(errors.New(causes[namespace]), "the certificates in a namespace are not checked", "namespace", namespace, "remedy", remedy)
+	}
+	return n, nil
+}
+
+// findNamespaces returns in which of the listed namespaces the kinds can be
+// watched, and why not in each other one.
+func findNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string, kinds []client.Object) (*Namespaces, map[string]string, error) {
 	n := &Namespaces{live: live, logger: logger, listed: listed, now: time.Now}
-	for _, object := range watchedKinds() {
+	for _, object := range kinds {
 		found, err := resourceOf(object, live.Scheme(), live.RESTMapper())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if found.namespaced {
 			n.watched = append(n.watched, found)
@@ -62,29 +89,23 @@ func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 	for _, namespace := range listed {
 		there, err := n.exists(ctx, namespace)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		found, cause, err := n.examine(ctx, namespace, there)
+		cause, err := n.examine(ctx, namespace, there)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if cause == "" {
-			n.Served, n.Roles = append(n.Served, namespace), append(n.Roles, found.roles...)
-			continue
+			n.Served = append(n.Served, namespace)
+		} else {
+			causes[namespace] = cause
 		}
-		causes[namespace] = cause
-		logger.Error(errors.New(cause), "a namespace of the list is left out: nothing in it is served", "namespace", namespace, "remedy", remedy)
 	}
-	if len(listed) > 0 && len(n.Served) == 0 {
-		return nil, fmt.Errorf("the controller can work in none of its namespaces: %s; %s", listCauses(causes), remedy)
-	}
-	slices.Sort(n.Roles)
-	n.Roles = slices.Compact(n.Roles)
-	return n, nil
+	return n, causes, nil
 }
 
-// remedy is for whoever runs the controller.
-const remedy = "make the namespace, then helm upgrade, which makes the Role and the RoleBinding in it; or take it off controller.namespaces"
+// remedy tells an administrator what to do.
+const remedy = "create the namespace and run helm upgrade, which creates the Role and the RoleBinding in it; or remove the namespace from the list"
 
 func listCauses(causes map[string]string) string {
 	var all []string
@@ -94,39 +115,41 @@ func listCauses(causes map[string]string) string {
 	return strings.Join(all, "; ")
 }
 
-// exists looks for the namespace at the API server, with a list: more is not
-// granted.
+// exists reports whether the API server has the namespace.
 func (n *Namespaces) exists(ctx context.Context, namespace string) (bool, error) {
-	var list corev1.NamespaceList
-	err := n.live.List(ctx, &list, client.MatchingFields{metav1.ObjectNameField: namespace})
-	if err != nil {
-		return false, fmt.Errorf("looking for namespace %s: %w", namespace, err)
+	err := n.live.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	if err != nil && !isNotFound(err, namespace) {
+		return false, fmt.Errorf("reading namespace %s: %w", namespace, err)
 	}
-	return len(list.Items) > 0, nil
+	return err == nil, nil
 }
 
-// examine returns what the controller may do in the namespace, and why it cannot
-// work in it, or "". One that is being deleted will do as long as everything in
-// it can be read: it may have Gateways that are to be let go.
-func (n *Namespaces) examine(ctx context.Context, namespace string, there bool) (rights, string, error) {
-	if !there {
-		return rights{}, "the namespace does not exist", nil
+// examine returns why the controller cannot work in the namespace, or "".
+func (n *Namespaces) examine(ctx context.Context, namespace string, exists bool) (string, error) {
+	if !exists {
+		return "the namespace does not exist", nil
 	}
-	found, err := rightsIn(ctx, n.live, namespace, n.watched)
-	if err != nil || len(found.missing) == 0 {
-		return found, "", err
+	missing, err := missingRights(ctx, n.live, namespace, n.watched)
+	if err != nil || len(missing) == 0 {
+		return "", err
 	}
-	return found, "the controller has no right to " + strings.Join(found.missing, ", "), nil
+	return "the controller has no permission to " + strings.Join(missing, ", "), nil
 }
 
-// Watch returns [ErrNamespacesChanged] when the controller has to start again:
-// a namespace that it left out can be worked in now, or one that it works in is
-// gone. Until synced says that everything has been read, one that cannot be read
-// any more counts as well: it keeps all others waiting. It returns nil when the
-// context ends. Namespaces are read from the cache.
+// Has reports whether the namespace is in scope. A namespace of the list stays in
+// scope when it does not exist: its Gateways are then gone.
+func (n *Namespaces) Has(namespace string) bool {
+	return len(n.listed) == 0 || slices.Contains(n.listed, namespace)
+}
+
+// Watch returns [ErrNamespacesChanged] when the controller has to start again,
+// because a namespace that it left out can be served now, or one that it serves
+// is gone. Until synced reports that everything has been read, a namespace that
+// cannot be read any more counts too, because all others wait for it. Watch
+// returns nil when the context ends. Namespaces are read from the cache.
 //
-// A change has to be seen twice, and the controller to have run for a while, so
-// that nobody can keep it from working by changing a namespace all the time.
+// Watch has to see a change twice, and the controller has to have run for a while,
+// so that a tenant cannot stop it by changing a namespace all the time.
 func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced func() bool) error {
 	if len(n.listed) == 0 {
 		return nil
@@ -143,7 +166,7 @@ func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced fun
 		change, err := n.change(ctx, cached, synced())
 		if err != nil {
 			if ctx.Err() == nil {
-				n.logger.Info("cannot look whether the namespaces have changed", "cause", err.Error())
+				n.logger.Info("cannot check whether the namespaces have changed", "cause", err.Error())
 			}
 			continue
 		}
@@ -154,9 +177,9 @@ func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced fun
 	}
 }
 
-// change says in what the namespaces differ from those that are served, or "".
-// Of one that has been read only its existence matters: what the controller may
-// not read for a while, it goes on reading by itself.
+// change describes how the namespaces differ from those that are served, or
+// returns "". Only the existence of a namespace matters once it has been read:
+// its watches resume by themselves when a permission returns.
 func (n *Namespaces) change(ctx context.Context, cached client.Reader, synced bool) (string, error) {
 	var changes []string
 	for _, namespace := range n.listed {
@@ -168,14 +191,14 @@ func (n *Namespaces) change(ctx context.Context, cached client.Reader, synced bo
 		if served && there && synced {
 			continue
 		}
-		_, cause, err := n.examine(ctx, namespace, there)
+		cause, err := n.examine(ctx, namespace, there)
 		switch {
 		case err != nil:
 			return "", err
 		case served && cause != "":
 			changes = append(changes, namespace+" has to be left out: "+cause)
 		case !served && cause == "":
-			changes = append(changes, namespace+" can be worked in")
+			changes = append(changes, namespace+" can be served")
 		}
 	}
 	return strings.Join(changes, "; "), nil

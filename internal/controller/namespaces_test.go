@@ -11,32 +11,32 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// authority is an API server that knows namespaces and what may be done there.
+// authority is an API server that has namespaces and permissions in them.
 type authority struct {
-	client.Client // none: everything else is an error
-	// rules are by namespace; one that is not there does not exist.
+	client.Client // nil: any other call panics
+	// rules are the permissions in each namespace that exists.
 	rules map[string][]authorizationv1.ResourceRule
-	// webhook has rules of which only single questions tell.
+	// incomplete is whether a webhook decides as well: the namespaces in which it
+	// permits everything show only in access reviews.
 	incomplete bool
-	webhook    map[string]bool // by namespace
-	asked      int             // single questions
+	webhook    map[string]bool
+	// reviews counts the access reviews.
+	reviews int
 }
 
 func (a *authority) Scheme() *runtime.Scheme { return Scheme() }
 
 func (a *authority) RESTMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, object := range watchedKinds() {
+	for _, object := range tenantKinds() {
 		gvk, err := apiutil.GVKForObject(object, Scheme())
 		if err != nil {
 			panic(err)
@@ -50,16 +50,7 @@ func (a *authority) RESTMapper() meta.RESTMapper {
 	return mapper
 }
 
-func (a *authority) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	var o client.ListOptions
-	name, _ := o.ApplyOptions(opts).FieldSelector.RequiresExactMatch(metav1.ObjectNameField)
-	if _, there := a.rules[name]; there {
-		into.(*corev1.NamespaceList).Items = make([]corev1.Namespace, 1)
-	}
-	return nil
-}
-
-// Get is that of a cache of Namespaces.
+// Get reads a Namespace.
 func (a *authority) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	if _, there := a.rules[key.Name]; !there {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
@@ -72,7 +63,7 @@ func (a *authority) Create(_ context.Context, object client.Object, _ ...client.
 	case *authorizationv1.SelfSubjectRulesReview:
 		review.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: a.rules[review.Spec.Namespace], Incomplete: a.incomplete}
 	case *authorizationv1.SelfSubjectAccessReview:
-		a.asked++
+		a.reviews++
 		review.Status.Allowed = a.webhook[review.Spec.ResourceAttributes.Namespace]
 	default:
 		return errors.ErrUnsupported
@@ -84,18 +75,11 @@ func rule(resources []string, verbs ...string) authorizationv1.ResourceRule {
 	return authorizationv1.ResourceRule{APIGroups: []string{"*"}, Resources: resources, Verbs: verbs}
 }
 
-var (
-	everything = rule([]string{"*"}, "list", "watch")
-	ownRoles   = authorizationv1.ResourceRule{
-		APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles", "rolebindings"},
-		Verbs: []string{"get", "patch"}, ResourceNames: []string{"mine-token", "mine"},
-	}
-)
+var everything = rule([]string{"*"}, "list", "watch")
 
 func TestFindNamespaces(t *testing.T) {
 	a := &authority{rules: map[string][]authorizationv1.ResourceRule{
-		"served": {everything, ownRoles},
-		// Whoever has a namespace may take anything out of the Role.
+		"served":  {everything},
 		"less":    {rule([]string{"gateways", "listenersets", "httproutes"}, "list", "watch")},
 		"by-name": {{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}, ResourceNames: []string{"one"}}},
 	}}
@@ -108,39 +92,62 @@ func TestFindNamespaces(t *testing.T) {
 	if diff := cmp.Diff([]string{"served"}, found.Served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"mine", "mine-token"}, found.Roles); diff != "" {
-		t.Errorf("own Roles (-want +got):\n%s", diff)
-	}
 	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
 	if len(lines) != 3 {
-		t.Errorf("got %d lines, want one for each that is left out:\n%s", len(lines), logged.String())
+		t.Errorf("got %d lines, want one for each namespace that is left out:\n%s", len(lines), logged.String())
 	}
 	for _, want := range []string{
-		`"namespace"="missing"`, "does not exist", `"namespace"="less"`, "list services", "watch secrets", "list grpcroutes.gateway.networking.k8s.io", "helm upgrade",
+		`"namespace"="missing"`, "does not exist", `"namespace"="less"`, "list services", "list grpcroutes.gateway.networking.k8s.io", "helm upgrade",
 	} {
 		if !strings.Contains(logged.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, logged.String())
+			t.Errorf("the log does not say %q:\n%s", want, logged.String())
 		}
 	}
-	if strings.Contains(logged.String(), "list gateways.gateway.networking.k8s.io, list") || a.asked > 0 {
-		t.Errorf("it misses what is granted, or asked %d single questions though all is known:\n%s", a.asked, logged.String())
+	if strings.Contains(logged.String(), "list gateways.gateway.networking.k8s.io, list") || a.reviews > 0 {
+		t.Errorf("the log names granted permissions, or there were %d access reviews although the rules are complete:\n%s", a.reviews, logged.String())
 	}
 }
 
-// A cache without namespaces would be one of the whole cluster.
+// A namespace without permission to read Secrets is served, and its certificates
+// are not checked.
+func TestFindSecretNamespaces(t *testing.T) {
+	a := &authority{rules: map[string][]authorizationv1.ResourceRule{
+		"readable": {rule([]string{"secrets"}, "list", "watch")},
+		"barred":   {rule([]string{"services"}, "list", "watch")},
+	}}
+	var logged strings.Builder
+	logger := funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{})
+	found, err := FindSecretNamespaces(t.Context(), a, logger, []string{"readable", "barred", "missing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"readable"}, found.Served); diff != "" {
+		t.Errorf("served (-want +got):\n%s", diff)
+	}
+	for _, want := range []string{`"namespace"="barred"`, "no permission to list secrets, watch secrets", `"namespace"="missing"`, "not checked"} {
+		if !strings.Contains(logged.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, logged.String())
+		}
+	}
+	if none, err := FindSecretNamespaces(t.Context(), a, logger, []string{"barred"}); err != nil || len(none.Served) > 0 {
+		t.Errorf("without any: got %v, %v, want no error", none, err)
+	}
+}
+
+// A cache without namespaces is a cache of the whole cluster.
 func TestFindNoNamespace(t *testing.T) {
 	a := &authority{rules: map[string][]authorizationv1.ResourceRule{"barred": nil}}
 	if _, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"barred", "missing"}); err == nil ||
-		!strings.Contains(err.Error(), "barred: the controller has no right to list") || !strings.Contains(err.Error(), "missing: the namespace does not exist") {
-		t.Errorf("got %v, want an error that says what is wrong with each", err)
+		!strings.Contains(err.Error(), "barred: the controller has no permission to list") || !strings.Contains(err.Error(), "missing: the namespace does not exist") {
+		t.Errorf("got %v, want an error that explains each namespace", err)
 	}
 	if found, err := FindNamespaces(t.Context(), a, logr.Discard(), nil); err != nil || len(found.Served) > 0 {
 		t.Errorf("without a list: got %v, %v, want all namespaces", found, err)
 	}
 }
 
-// Where not only RBAC decides, the rules are not all.
-func TestRightsThatNoRuleTells(t *testing.T) {
+// The list of rules is incomplete where a webhook decides as well.
+func TestPermissionsOfAWebhook(t *testing.T) {
 	a := &authority{
 		rules:      map[string][]authorizationv1.ResourceRule{"a": {rule([]string{"gateways"}, "list", "watch")}, "b": nil},
 		incomplete: true, webhook: map[string]bool{"a": true},
@@ -149,8 +156,8 @@ func TestRightsThatNoRuleTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(found.Served, []string{"a"}) || a.asked == 0 {
-		t.Errorf("%q are served after %d questions, want a alone, by asking", found.Served, a.asked)
+	if !slices.Equal(found.Served, []string{"a"}) || a.reviews == 0 {
+		t.Errorf("%q are served after %d access reviews, want only a after some", found.Served, a.reviews)
 	}
 }
 
@@ -161,13 +168,13 @@ func TestNamespacesChange(t *testing.T) {
 		synced bool
 		want   string
 	}{
-		"nothing":                         {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil}, true, ""},
-		"one that was left out":           {map[string][]authorizationv1.ResourceRule{"served": all, "barred": all}, true, "barred can be worked in"},
-		"one that was missing":            {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil, "missing": all}, true, "missing can be worked in"},
-		"there, without a Role yet":       {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil, "missing": nil}, true, ""},
-		"one is gone":                     {map[string][]authorizationv1.ResourceRule{"barred": nil}, true, "served has to be left out: the namespace does not exist"},
-		"the Role is gone":                {map[string][]authorizationv1.ResourceRule{"served": nil, "barred": nil}, true, ""},
-		"the Role is gone before the end": {map[string][]authorizationv1.ResourceRule{"served": nil, "barred": nil}, false, "served has to be left out: the controller has no right to list"},
+		"nothing":                                     {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil}, true, ""},
+		"a namespace is permitted":                    {map[string][]authorizationv1.ResourceRule{"served": all, "barred": all}, true, "barred can be served"},
+		"a namespace is created":                      {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil, "missing": all}, true, "missing can be served"},
+		"a namespace without a Role is created":       {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil, "missing": nil}, true, ""},
+		"a namespace is gone":                         {map[string][]authorizationv1.ResourceRule{"barred": nil}, true, "served has to be left out: the namespace does not exist"},
+		"the Role is gone":                            {map[string][]authorizationv1.ResourceRule{"served": nil, "barred": nil}, true, ""},
+		"the Role is gone before everything was read": {map[string][]authorizationv1.ResourceRule{"served": nil, "barred": nil}, false, "served has to be left out: the controller has no permission to list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &authority{rules: map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil}}

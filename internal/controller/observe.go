@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -13,39 +12,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// pass is what one pass over a key came to: for the metrics, which are recorded
-// from it when the pass has ended, and for the trace.
-type pass struct {
-	// tunnel of the Gateway; nil when the pass did not come to it.
-	tunnel *tunnel
-	// report that was written last, and the outcome that it tells; nil when the
-	// pass did not come to it.
+// run is what one reconcile of a key came to: for the metrics, which are recorded
+// from it at the end, and for the trace.
+type run struct {
+	// managed is the Gateway's Tunnel; nil when the reconcile did not come to it.
+	managed *managed
+	// report was written last, and outcome is what it says; nil when the reconcile
+	// did not come to it.
 	report  *gateway.Report
 	outcome gateway.Outcome
-	// paused: what changed is not to be pushed.
-	paused bool
-	// document is the hash of the wanted one; empty when there is none.
-	document string
-	// gone: the key's Gateway is not ours, or does not exist.
+	// paused is whether changes are not to be pushed, and needsPerson whether they
+	// cannot be pushed before a person acts.
+	paused, needsPerson bool
+	// hash is that of the desired configuration; empty when there is none.
+	hash string
+	// gone is whether the key's Gateway is not managed, or does not exist.
 	gone bool
-	// unknown: nothing can be said of how the Gateway stands.
+	// unknown is whether nothing can be said about the Gateway.
 	unknown bool
 }
 
-// happened is what was done to a tunnel since it was last recorded.
-type happened struct {
-	pushed   []int // the documents that were written, in bytes
-	repaired bool  // somebody else's change was put right
-	fought   bool  // there were too many of them, and writing stopped
-	failures []error
-}
-
-// observer records passes.
+// observer records reconciles.
 type observer struct {
 	metrics *metrics.Metrics
 	changes *changes
@@ -57,89 +51,110 @@ func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time) 
 	return &observer{metrics: m, changes: newChanges(now, m.Waits), tracer: tracer, now: now}
 }
 
-// passed records a pass over a Gateway; since is the first change that it looked
-// at, or zero.
-func (o *observer) passed(key state.Key, p *pass, since time.Time, err error) {
+// finished records a reconcile of a Gateway; since is the first change that it
+// processed, or zero.
+func (o *observer) finished(key state.Key, r *run, since time.Time, err error) {
 	if key.Kind != gateway.KindGateway {
 		o.changes.ended(key, false)
 		return
 	}
-	h := o.recordHappened(key, p.tunnel)
+	done := o.recordActivity(key, r.managed)
 	if err != nil {
-		o.metrics.Failed(key.NamespacedName, metrics.ErrorKubernetes)
+		o.metrics.Failed(key.NamespacedName, tunnel.ReasonKubernetes)
 	}
-	// A repair is somebody else's doing: whatever changed beside it is not what it
-	// carried out.
-	if len(h.pushed) > 0 && !h.repaired && !since.IsZero() {
+	// The repair of an external change carries out nothing that changed beside it.
+	if len(done.pushed) > 0 && !done.repaired && !since.IsZero() {
 		o.metrics.CarriedOut(o.now().Sub(since))
 	}
-	o.changes.ended(key, len(h.pushed) == 0 && (err != nil || p.owes()))
+	o.changes.ended(key, len(done.pushed) == 0 && (err != nil || r.pending()))
+	o.recordState(key, r, err)
+}
+
+// recordState records the state of the Gateway after the reconcile.
+func (o *observer) recordState(key state.Key, r *run, err error) {
+	if r.managed != nil {
+		o.metrics.Missing(key.NamespacedName, r.missingSince())
+	}
 	switch {
-	case p.gone && err == nil:
+	case r.gone && err == nil:
 		o.metrics.Forget(key.NamespacedName)
-	case p.unknown:
+	case r.unknown:
 		o.metrics.Unknown(key.NamespacedName)
-	case p.report != nil:
-		o.metrics.Stands(key.NamespacedName, stands(p))
+	case r.report != nil:
+		o.metrics.Stands(key.NamespacedName, stands(r))
 	}
 }
 
-// owes reports whether what changed is still to be pushed, and is not waiting for
-// a person. Much of what is noticed changes no document: the first look at all
-// objects after a start, or the statuses that we write ourselves.
-func (p *pass) owes() bool {
-	return p.report != nil && !p.paused && p.outcome.Push.State != gateway.PushSucceeded &&
-		holds(p.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) &&
-		!p.tunnel.fault.needsPerson && !p.tunnel.hasRecorded(p.document)
+// missingSince returns since when the Gateway of the Tunnel is gone, or zero.
+func (r *run) missingSince() time.Time {
+	if r.managed.object == nil {
+		return time.Time{}
+	}
+	status := r.managed.object.Status
+	if status.MissingSince == nil || status.Phase == v1alpha1.TunnelRetained {
+		return time.Time{}
+	}
+	return status.MissingSince.Time
 }
 
-// recordHappened records what was done to the tunnel, and returns it.
-func (o *observer) recordHappened(key state.Key, t *tunnel) happened {
-	if t == nil {
-		return happened{}
+// pending reports whether a change is still to be pushed, and does not wait for a
+// person. Many events change no configuration: the first look at all objects
+// after a start, or the statuses that the controller writes itself.
+func (r *run) pending() bool {
+	if r.report == nil || r.paused || r.needsPerson || r.managed == nil || r.outcome.Push.State == gateway.PushSucceeded {
+		return false
 	}
-	h := t.happened
-	t.happened = happened{}
-	for _, bytes := range h.pushed {
+	recorded := r.managed.object != nil && r.managed.object.Status.Configuration.Hash == r.hash && len(r.managed.memory.Late.Hashes) == 0
+	return holds(r.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) && !recorded
+}
+
+// recordActivity records what was done to the tunnel, and returns it.
+func (o *observer) recordActivity(key state.Key, m *managed) activity {
+	if m == nil {
+		return activity{}
+	}
+	done := m.done
+	m.done = activity{}
+	for _, bytes := range done.pushed {
 		o.metrics.Pushed(key.NamespacedName, bytes)
 	}
-	if h.repaired {
+	if done.repaired {
 		o.metrics.Repaired(key.NamespacedName)
 	}
-	if h.fought {
+	if done.contested {
 		o.metrics.Fought(key.NamespacedName)
 	}
-	for _, failure := range h.failures {
-		o.metrics.Failed(key.NamespacedName, errorKind(failure))
+	for _, failure := range done.failures {
+		o.metrics.Failed(key.NamespacedName, failure.reason)
 	}
-	return h
+	return done
 }
 
 // stands says how the Gateway stands by what was reported.
-func stands(p *pass) metrics.Gateway {
+func stands(r *run) metrics.Gateway {
 	g := metrics.Gateway{
-		Programmed: holds(p.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: p.paused,
+		Programmed: holds(r.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: r.paused,
 		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.SetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
-	if p.tunnel != nil && p.tunnel.remote.known {
-		n := len(p.tunnel.remote.document.Ingress)
+	if r.managed != nil && r.managed.memory.Remote.Configuration.Known {
+		n := len(r.managed.memory.Remote.Configuration.Configuration.Ingress)
 		g.Rules = &n
 	}
-	for _, listener := range p.report.Gateway.Listeners {
+	for _, listener := range r.report.Gateway.Listeners {
 		g.Listeners[listenerState(listener.Conditions)]++
 	}
-	for _, set := range p.report.ListenerSets {
+	for _, set := range r.report.ListenerSets {
 		g.ListenerSets[setState(set.Status.Conditions)]++
 		for _, listener := range set.Status.Listeners {
 			g.Listeners[listenerState(listener.Conditions)]++
 		}
 	}
-	for _, route := range p.report.Routes {
+	for _, route := range r.report.Routes {
 		if len(route.Parents) > 0 {
 			g.Routes[routeState(route.Parents)]++
 		}
 	}
-	if ready := p.outcome.Connectors; ready != nil {
+	if ready := r.outcome.Connectors; ready != nil {
 		g.Connectors = &metrics.Connectors{
 			Ready: ready.Status == metav1.ConditionTrue, Wanted: int(ready.Wanted), Available: int(ready.Available),
 		}
@@ -210,27 +225,5 @@ func (o *observer) span(ctx context.Context, name string, key state.Key) (contex
 			span.SetStatus(codes.Error, err.Error())
 		}
 		span.End()
-	}
-}
-
-// pushError is what a push failed at, for its span: the errors themselves say
-// more than the message that the statuses have.
-func pushError(push gateway.Push, failures []error) error {
-	if err := errors.Join(failures...); err != nil {
-		return err
-	}
-	if push.State == gateway.PushFailed {
-		return errors.New(push.Message)
-	}
-	return nil
-}
-
-// pushed says how far a push came, which need not be an error, and when it goes on.
-func pushed(push gateway.Push, again time.Duration) []attribute.KeyValue {
-	state := map[gateway.PushState]string{
-		gateway.PushOutstanding: "outstanding", gateway.PushFailed: "failed", gateway.PushSucceeded: "succeeded",
-	}[push.State]
-	return []attribute.KeyValue{
-		attribute.String("push.state", state), attribute.String("push.message", push.Message), attribute.String("push.again", again.String()),
 	}
 }

@@ -1,297 +1,176 @@
 package controller
 
 import (
-	"errors"
-	"fmt"
-	"go/ast"
-	"go/parser"
-	goToken "go/token"
-	"maps"
-	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace/noop"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// observer is one that nobody looks at.
-func (l *life) observer() *observer {
-	return newObserver(metrics.New(prometheus.NewRegistry()), noop.NewTracerProvider().Tracer(""), l.now)
-}
-
-// observed is a process whose metrics and spans are looked at.
-type observed struct {
-	*life
-	*reconciler
-	registry *prometheus.Registry
-	spans    *tracetest.InMemoryExporter
-}
-
-// observe has a Gateway with one listener, whose connectors somebody else runs.
-func observe(t *testing.T) *observed {
-	o := &observed{life: newLife(t), registry: prometheus.NewRegistry(), spans: tracetest.NewInMemoryExporter()}
-	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "settings"}}
-	settings.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
-	if err := o.client.Create(t.Context(), settings); err != nil {
-		t.Fatal(err)
-	}
-	g := o.loaded().Gateway
-	g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
-		Group: gatewayv1.Group(v1alpha1.GroupVersion.Group), Kind: "TunnelConfiguration", Name: "settings",
-	}}
-	g.Spec.Listeners = []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
-	if err := o.client.Update(t.Context(), g); err != nil {
-		t.Fatal(err)
-	}
-	o.reconciler = o.process()
-	o.reconciler.observer = newObserver(metrics.New(o.registry), sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.spans)).Tracer(""), o.now)
-	return o
-}
-
-// pass is a whole pass, some time after a change when one is given.
-func (o *observed) pass(change ...time.Duration) {
-	o.t.Helper()
-	for _, ago := range change {
-		o.observer().changes.notice(o.key)
-		o.clock = o.clock.Add(ago)
-	}
-	if _, err := o.Reconcile(o.t.Context(), o.key); err != nil {
-		o.t.Fatal(err)
-	}
-}
-
-func (o *observed) observer() *observer { return o.reconciler.observer }
-
-// value returns that of the Gateway's series, with further labels in their
-// order; -1 when there is none. Of a histogram it is the sum.
-func (o *observed) value(name string, labels ...string) float64 {
-	o.t.Helper()
-	families, err := o.registry.Gather()
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			var values []string
-			for _, label := range metric.GetLabel() {
-				if label.GetName() != "gateway" && label.GetName() != "gateway_namespace" {
-					values = append(values, label.GetValue())
-				}
-			}
-			if family.GetName() == "tunnel_gateway_"+name && slices.Equal(values, labels) {
-				return metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetHistogram().GetSampleSum()
-			}
-		}
-	}
-	return -1
-}
-
-func (o *observed) want(when string, values map[string]float64) {
-	o.t.Helper()
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		parts := strings.Fields(name)
-		if got := o.value(parts[0], parts[1:]...); got != values[name] {
-			o.t.Errorf("%s: %s is %v, want %v", when, name, got, values[name])
-		}
-	}
-}
+// notice has the controller notice a change of something that affects the
+// Gateway.
+func (h *harness) notice() { h.observer.changes.notice(h.key) }
 
 func TestMetricsOfALife(t *testing.T) {
-	o := observe(t)
-	o.pass(2 * time.Second)
-	o.want("after the first push", map[string]float64{
-		"gateway_programmed": 1, "rules": 1, "pushes_total": 1, "change_to_push_seconds": 2, "drift_repairs_total": 0,
-		"listeners programmed": 1, "reconcile_errors_total unavailable": 0,
+	h := newHarness(t)
+	h.notice()
+	h.advance(2 * time.Second)
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{
+		"gateway_programmed": 1, "rules": 2, "pushes_total": 1, "change_to_push_seconds": 2, "drift_repairs_total": 0,
+		"listeners programmed": 1, "routes accepted": 1, "reconcile_errors_total CloudflareUnavailable": 0,
+		"connectors_ready": -1, "gateway_missing_timestamp_seconds": -1,
 	})
-	if got := o.value("pushed_bytes_total"); got < 10 {
-		t.Errorf("%v bytes were pushed", got)
+	if got := h.metric("pushed_bytes_total"); got < 10 {
+		t.Errorf("%v bytes were written", got)
 	}
+	h.advance(time.Minute)
+	h.notice()
+	h.advance(time.Second)
+	h.reconcileOnce() // nothing that changes the configuration
+	h.wantMetrics(map[string]float64{"pushes_total": 1, "change_to_push_seconds": 2, "oldest_change_timestamp_seconds": -1})
 
-	o.clock = o.clock.Add(time.Hour)
-	o.pass(time.Second)
-	o.want("after a change with nothing to push", map[string]float64{"pushes_total": 1, "change_to_push_seconds": 2})
-
-	o.cloud.SetDocument(o.tunnelID(), wants("foreign.example.com"))
-	o.clock = o.clock.Add(time.Hour)
-	o.pass()
-	o.want("after somebody else's change", map[string]float64{
-		"drift_repairs_total": 1, "pushes_total": 2, "drift_fights_total": 0, "change_to_push_seconds": 2,
-	})
-
-	for range 2 {
-		o.cloud.SetDocument(o.tunnelID(), wants("foreign.example.com"))
-		o.clock = o.clock.Add(2 * time.Minute)
-		o.pass()
-	}
-	o.want("after the third", map[string]float64{
-		"drift_repairs_total": 2, "drift_fights_total": 1, "pushes_total": 3,
-		"gateway_programmed": 0, "listeners programmed": 0, "listeners pending": 1, "reconcile_errors_total drift_fight": 1,
-	})
-
-	o.remove()
-	o.want("when it is gone", map[string]float64{
-		"gateway_programmed": -1, "pushes_total": -1, "drift_fights_total": -1, "rules": -1, "listeners programmed": -1,
-		"reconcile_errors_total drift_fight": -1, "change_to_push_seconds": 2,
-	})
+	h.delete(h.gateway())
+	h.notice()
+	missing := float64(h.wall.Unix())
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "listeners programmed": -1, "pushes_total": 1, "gateway_missing_timestamp_seconds": missing})
+	h.restart()
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{"gateway_missing_timestamp_seconds": missing})
+	h.settle(2 * time.Minute)
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{"pushes_total": -1, "gateway_missing_timestamp_seconds": -1, "oldest_change_timestamp_seconds": -1})
 }
 
-// remove deletes the Gateway and lets it go.
-func (o *observed) remove() {
-	o.t.Helper()
-	if err := o.client.Delete(o.t.Context(), o.loaded().Gateway); err != nil {
-		o.t.Fatal(err)
-	}
-	o.clock = o.clock.Add(time.Hour)
-	for range 2 { // the second finds nothing
-		o.pass()
-	}
+func TestMetricsOfConnectors(t *testing.T) {
+	h := withConnectors(t)
+	h.settle(time.Second)
+	h.wantMetrics(map[string]float64{"connectors_ready": 0, "connectors_wanted": 2, "connectors_available": 0})
+	h.rollOut()
+	h.settle(time.Second)
+	h.wantMetrics(map[string]float64{"connectors_ready": 1, "connectors_wanted": 2, "connectors_available": 2})
 }
 
-// A repair counts when it is made, however often it was tried.
-func TestRepairThatFailsFirst(t *testing.T) {
-	o := observe(t)
-	o.pass()
-	o.cloud.SetDocument(o.tunnelID(), wants("foreign.example.com"))
-	o.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: errors.New("reset")})
-	o.clock = o.clock.Add(time.Hour)
-	o.pass()
-	o.want("when it failed", map[string]float64{
-		"drift_repairs_total": 0, "pushes_total": 1, "reconcile_errors_total unavailable": 1, "gateway_programmed": 0,
-	})
-	o.clock = o.clock.Add(time.Minute)
-	o.pass()
-	o.want("when it was made", map[string]float64{"drift_repairs_total": 1, "pushes_total": 2, "gateway_programmed": 1})
-}
-
-// The time of a change counts from the first attempt on.
+// The time until a change is written includes failed attempts.
 func TestChangeToPushCountsFailures(t *testing.T) {
-	o := observe(t)
-	o.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: errors.New("reset")})
-	o.pass(time.Second)
-	o.want("when it failed", map[string]float64{"change_to_push_seconds": 0})
-	o.pass(time.Minute)
-	o.want("when it was pushed", map[string]float64{"change_to_push_seconds": 61})
+	h := newHarness(t)
+	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
+	h.notice()
+	noticed := float64(h.wall.Unix())
+	h.advance(time.Second)
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{"change_to_push_seconds": 0, "oldest_change_timestamp_seconds": noticed})
+	h.notice()
+	h.advance(time.Minute)
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{"change_to_push_seconds": 61, "oldest_change_timestamp_seconds": -1})
 }
 
-// What changes while a Gateway is paused waits for a person and not for us.
-func TestChangeToPushLeavesPausesOut(t *testing.T) {
-	o := observe(t)
-	g := o.loaded().Gateway
-	o.pause(g, "true")
-	o.pass(time.Second)
-	o.pause(o.loaded().Gateway, "false")
-	o.clock = o.clock.Add(time.Hour)
-	o.pass(time.Second)
-	o.want("after the pause", map[string]float64{"change_to_push_seconds": 1, "pushes_total": 1})
+// A change that waits for a person is not late.
+func TestChangeThatWaitsForAPerson(t *testing.T) {
+	h := newHarness(t)
+	id := h.madeByHand("by hand")
+	h.cloud.SetDocument(id, otherConfiguration("old.example.com"))
+	h.adopt(string(id), false)
+	h.notice()
+	h.settle(time.Hour)
+	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1, "gateway_programmed": 0})
 }
 
-// pause gives the Gateway the annotation for it.
-func (o *observed) pause(g *gatewayv1.Gateway, value string) {
-	o.t.Helper()
-	metav1.SetMetaDataAnnotation(&g.ObjectMeta, state.PausedAnnotation, value)
-	if err := o.client.Update(o.t.Context(), g); err != nil {
-		o.t.Fatal(err)
+// The repair of an external change carries out no change of the cluster.
+func TestRepairIsNoChange(t *testing.T) {
+	h := servedHarness(t)
+	h.cloud.SetDocument(h.tunnelID(), otherConfiguration("foreign.example.com"))
+	h.advance(driftInterval)
+	h.notice()
+	h.advance(time.Second)
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "change_to_push_seconds": 0})
+}
+
+// After a start every object is noticed, and nothing waits.
+func TestStartIsNoChange(t *testing.T) {
+	h := servedHarness(t)
+	h.restart()
+	h.cloud.Fail(fakeprovider.OpConfiguration, errReset)
+	h.notice()
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1})
+}
+
+// A change is the oldest one until the reconcile that looks at it has ended.
+func TestOldestChange(t *testing.T) {
+	h := servedHarness(t)
+	oldest := func(when string, want float64) {
+		t.Helper()
+		if got := h.metric("oldest_change_timestamp_seconds"); got != want {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
 	}
+	first := float64(h.wall.Unix())
+	h.notice()
+	oldest("before a reconcile", first)
+	h.observer.changes.take(h.key)
+	oldest("during a reconcile", first)
+	h.advance(time.Minute)
+	h.notice()
+	oldest("with another change", first)
+	h.observer.changes.ended(h.key, false)
+	oldest("after the reconcile", float64(h.wall.Unix()))
+	h.observer.changes.take(h.key)
+	h.observer.changes.ended(h.key, false)
+	oldest("after the next one", -1)
 }
 
-// route attaches a route without backends: the document has a rule for it.
-func (o *observed) route() {
-	o.t.Helper()
-	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "web"}}
-	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "shared"}}
-	route.Spec.Hostnames = []gatewayv1.Hostname{"a.example.com"}
-	route.Spec.Rules = []gatewayv1.HTTPRouteRule{{}}
-	if err := o.client.Create(o.t.Context(), route); err != nil {
-		o.t.Fatal(err)
-	}
-}
-
-// A Gateway that is not ours, and a ListenerSet that does not exist, have no
-// series.
+// A Gateway that is not managed, and a ListenerSet that does not exist, have no
+// series, and nothing is remembered of them.
 func TestOthersHaveNoSeries(t *testing.T) {
-	o := observe(t)
-	o.key = state.GatewayKey("platform", "other")
-	o.pass(time.Second)
-	o.key = state.Key{Kind: gateway.KindListenerSet, NamespacedName: o.key.NamespacedName}
-	o.pass(time.Second)
-	o.want("after passes", map[string]float64{"gateway_programmed": -1, "pushes_total": -1})
-}
-
-func TestErrorKinds(t *testing.T) {
-	seen := map[string]bool{}
-	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "gateways"}, "shared")
-	for kind, all := range map[metrics.ErrorKind][]error{
-		metrics.ErrorUnauthorized:    {provider.ErrUnauthorized},
-		metrics.ErrorRateLimited:     {&provider.RateLimitedError{}},
-		metrics.ErrorUnavailable:     {&provider.UnavailableError{Err: errors.New("reset")}},
-		metrics.ErrorInvalid:         {&provider.InvalidError{}},
-		metrics.ErrorNotFound:        {provider.ErrNotFound, &missingError{}},
-		metrics.ErrorConnected:       {provider.ErrConnected},
-		metrics.ErrorLocal:           {&localError{}, provider.ErrLocallyManaged},
-		metrics.ErrorCredentials:     {&credentialsError{}},
-		metrics.ErrorDriftFight:      {&contestedError{}},
-		metrics.ErrorForeignDocument: {&foreignError{}},
-		metrics.ErrorTunnelConflict:  {&takenError{}, &strangerError{}, &otherTunnelError{}, &accountError{}},
-		metrics.ErrorObjectTaken:     {&secretTakenError{}, &objectTakenError{}},
-		metrics.ErrorHeld:            {&heldError{}},
-		metrics.ErrorDeletion:        {&policyError{}, &pausedError{}},
-		metrics.ErrorKubernetes:      {missing, &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}},
-		metrics.ErrorOther:           {errors.New("anything else")},
+	h := newHarness(t)
+	for _, key := range []state.Key{
+		state.GatewayKey("infra", "other"), {Kind: gateway.KindListenerSet, NamespacedName: h.key.NamespacedName},
 	} {
-		for _, err := range all {
-			if got := errorKind(fmt.Errorf("doing something: %w", err)); got != kind {
-				t.Errorf("%T is of the kind %s, want %s", err, got, kind)
-			}
-			seen[fmt.Sprintf("%T", err)] = true
-		}
+		h.key = key
+		h.notice()
+		h.reconcileOnce()
 	}
-	for _, name := range errorsForPersons(t) {
-		if !seen["*controller."+name] {
-			t.Errorf("%s is in no kind here", name)
-		}
+	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "pushes_total": -1, "oldest_change_timestamp_seconds": -1})
+	if got := len(h.lifecycle.tunnels); got > 0 {
+		t.Errorf("%d keys are remembered", got)
 	}
 }
 
-// errorsForPersons returns the names of the types that are a personError.
-func errorsForPersons(t *testing.T) []string {
-	t.Helper()
-	file, err := parser.ParseFile(goToken.NewFileSet(), "fault.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
+// Nothing is reported that could not be written, and of a Gateway of unknown state
+// nothing but what was counted.
+func TestMetricsOfWhatIsUnknown(t *testing.T) {
+	h := servedHarness(t)
+	h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
+	h.settle(time.Minute)
+	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "rules": -1, "listeners programmed": -1, "pushes_total": 1})
+
+	h = servedHarness(t)
+	h.fault = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
+		t.Fatal("the reconcile succeeded")
 	}
-	var names []string
-	for _, declaration := range file.Decls {
-		if f, ok := declaration.(*ast.FuncDecl); ok && f.Name.Name == "askPerson" {
-			names = append(names, f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name)
-		}
-	}
-	if len(names) == 0 {
-		t.Fatal("none are found")
-	}
-	return names
+	h.wantMetrics(map[string]float64{"gateway_paused": 0, "reconcile_errors_total KubernetesUnavailable": 1})
 }
 
-func condition[T ~string](kind T, status bool) metav1.Condition {
+func given[T ~string](kind T, status bool) metav1.Condition {
 	c := metav1.Condition{Type: string(kind), Status: metav1.ConditionFalse}
 	if status {
 		c.Status = metav1.ConditionTrue
@@ -299,40 +178,40 @@ func condition[T ~string](kind T, status bool) metav1.Condition {
 	return c
 }
 
-// The states are told from what the statuses say.
+// The states are derived from the conditions.
 func TestStates(t *testing.T) {
 	const accepted, programmed, conflicted, resolved, partial = gatewayv1.ListenerConditionAccepted, gatewayv1.ListenerConditionProgrammed,
-		gatewayv1.ListenerConditionConflicted, gatewayv1.ListenerConditionResolvedRefs, "PartiallyInvalid"
+		gatewayv1.ListenerConditionConflicted, gatewayv1.ListenerConditionResolvedRefs, gatewayv1.RouteConditionPartiallyInvalid
 	type conditions = []metav1.Condition
 	listener := func(a, c, r, p bool) conditions {
-		return conditions{condition(accepted, a), condition(conflicted, c), condition(resolved, r), condition(programmed, p)}
+		return conditions{given(accepted, a), given(conflicted, c), given(resolved, r), given(programmed, p)}
 	}
-	for want, given := range map[metrics.ListenerState]conditions{
+	for want, conditions := range map[metrics.ListenerState]conditions{
 		metrics.ListenerProgrammed: listener(true, false, true, true),
 		metrics.ListenerPending:    listener(true, false, true, false),
 		metrics.ListenerConflicted: listener(false, true, true, false),
 		metrics.ListenerUnresolved: listener(true, false, false, false),
 		metrics.ListenerRejected:   listener(false, false, false, false),
 	} {
-		if got := listenerState(given); got != want {
+		if got := listenerState(conditions); got != want {
 			t.Errorf("a listener is %s, want %s", got, want)
 		}
 	}
-	for want, given := range map[metrics.SetState]conditions{
-		metrics.SetProgrammed: {condition(accepted, true), condition(programmed, true)},
-		metrics.SetPending:    {condition(accepted, true), condition(programmed, false)},
-		metrics.SetRejected:   {condition(accepted, false), condition(programmed, false)},
+	for want, conditions := range map[metrics.SetState]conditions{
+		metrics.SetProgrammed: {given(accepted, true), given(programmed, true)},
+		metrics.SetPending:    {given(accepted, true), given(programmed, false)},
+		metrics.SetRejected:   {given(accepted, false), given(programmed, false)},
 	} {
-		if got := setState(given); got != want {
-			t.Errorf("a set is %s, want %s", got, want)
+		if got := setState(conditions); got != want {
+			t.Errorf("a ListenerSet is %s, want %s", got, want)
 		}
 	}
-	good := gatewayv1.RouteParentStatus{Conditions: conditions{condition(accepted, true), condition(resolved, true)}}
+	good := gatewayv1.RouteParentStatus{Conditions: conditions{given(accepted, true), given(resolved, true)}}
 	for want, other := range map[metrics.RouteState]conditions{
 		metrics.RouteAccepted:   good.Conditions,
-		metrics.RoutePartial:    append(slices.Clone(good.Conditions), condition(gatewayv1.RouteConditionType(partial), true)),
-		metrics.RouteUnresolved: {condition(accepted, true), condition(resolved, false)},
-		metrics.RouteRejected:   {condition(accepted, false), condition(resolved, false)},
+		metrics.RoutePartial:    append(slices.Clone(good.Conditions), given(partial, true)),
+		metrics.RouteUnresolved: {given(accepted, true), given(resolved, false)},
+		metrics.RouteRejected:   {given(accepted, false), given(resolved, false)},
 	} {
 		if got := routeState([]gatewayv1.RouteParentStatus{good, {Conditions: other}, good}); got != want {
 			t.Errorf("a route is %s, want %s", got, want)
@@ -340,57 +219,12 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// Every pass is a span; what it does are its children.
-func TestSpans(t *testing.T) {
-	o := observe(t)
-	o.pass()
-	o.wantSpans("load", "build", "push", "report")
-	for _, span := range o.spans.GetSpans() {
-		attributes := attributesOf(span)
-		if attributes["k8s.namespace.name"] != "platform" || attributes["gateway.name"] != "shared" {
-			t.Errorf("span %s has %v", span.Name, attributes)
-		}
-		if span.Name == "push" && (attributes["tunnel.id"] != string(o.tunnelID()) || attributes["tunnel.pushes"] != "1") {
-			t.Errorf("the push has %v", attributes)
-		}
-	}
-	if failed := o.failedSpans(); len(failed) > 0 {
-		t.Errorf("errors of spans: %v", failed)
-	}
-
-	o.spans.Reset()
-	o.remove()
-	o.wantSpans("load", "build", "let go", "report")
-}
-
-// The error is in the span that it happened in.
-func TestSpansOfAFailure(t *testing.T) {
-	o := observe(t)
-	o.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: errors.New("reset")})
-	o.pass()
-	o.wantSpans("load", "build", "push", "report")
-	failed := o.failedSpans()
-	if len(failed) != 1 || !strings.Contains(failed["push"], "reset") {
-		t.Errorf("errors of spans: %v", failed)
-	}
-}
-
-// A push that is put off did not fail, and did not succeed either.
-func TestSpanOfAPushThatIsPutOff(t *testing.T) {
-	o := observe(t)
-	o.cloud.Fail(fakeprovider.OpConfigure, limited(time.Minute))
-	o.pass()
-	for _, span := range o.spans.GetSpans() {
-		attributes := attributesOf(span)
-		if span.Name == "push" && (attributes["push.state"] != "outstanding" || attributes["push.again"] != "1m0s" ||
-			!strings.Contains(attributes["push.message"], "admits no more requests")) {
-			t.Errorf("the push has %v", attributes)
-		}
-	}
-	o.wantSpans("load", "build", "push", "report")
-	if failed := o.failedSpans(); len(failed) > 0 {
-		t.Errorf("errors of spans: %v", failed)
-	}
+// traced is a harness whose spans are recorded.
+func traced(t *testing.T) (*harness, *tracetest.InMemoryExporter) {
+	t.Helper()
+	h, spans := newHarness(t), tracetest.NewInMemoryExporter()
+	h.observer.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("")
+	return h, spans
 }
 
 func attributesOf(span tracetest.SpanStub) map[string]string {
@@ -401,35 +235,67 @@ func attributesOf(span tracetest.SpanStub) map[string]string {
 	return attributes
 }
 
-// failedSpans are the errors by the name of the span.
-func (o *observed) failedSpans() map[string]string {
-	failed := map[string]string{}
-	for _, span := range o.spans.GetSpans() {
-		if span.Status.Code == codes.Error {
-			failed[span.Name] = span.Status.Description
+// wantSpans compares the children of the first reconcile with the names, and
+// returns the attributes of each.
+func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string) map[string]map[string]string {
+	t.Helper()
+	all, found := spans.GetSpans(), map[string]map[string]string{}
+	i := slices.IndexFunc(all, func(s tracetest.SpanStub) bool { return s.Name == "reconcile" })
+	var got []string
+	for _, span := range all {
+		if i >= 0 && span.Parent.SpanID() == all[i].SpanContext.SpanID() {
+			got = append(got, span.Name)
+			found[span.Name] = attributesOf(span)
+		}
+		if attributes := attributesOf(span); attributes["k8s.namespace.name"] != "infra" || attributes["gateway.name"] != "shared" {
+			t.Errorf("span %s has the attributes %v", span.Name, attributes)
+		}
+		expected := strings.Contains(span.Status.Description, "refused") || strings.Contains(span.Status.Description, errReset.Error())
+		if span.Status.Code == codes.Error && !expected {
+			t.Errorf("span %s failed: %s", span.Name, span.Status.Description)
 		}
 	}
-	return failed
+	if diff := cmp.Diff(names, got); diff != "" {
+		t.Errorf("the parts of the reconcile differ (-want +got):\n%s", diff)
+	}
+	return found
 }
 
-// wantSpans looks at the first pass since the last reset: the spans after the
-// first are its children.
-func (o *observed) wantSpans(children ...string) {
-	o.t.Helper()
-	var root tracetest.SpanStub
-	for _, span := range o.spans.GetSpans() {
-		if span.Name == "reconcile" {
-			root = span
-			break
-		}
+// Every reconcile is a span, and its parts are the children.
+func TestSpans(t *testing.T) {
+	h, spans := traced(t)
+	h.reconcileOnce()
+	found := wantSpans(t, spans, "load", "build", "manage", "report")
+	if found["manage"]["tunnel.id"] != string(h.tunnelID()) || found["build"]["tunnel.rules"] != "2" {
+		t.Errorf("the attributes are %v", found)
 	}
-	var got []string
-	for _, span := range o.spans.GetSpans() {
-		if span.Parent.SpanID() == root.SpanContext.SpanID() && span.Parent.TraceID() == root.SpanContext.TraceID() {
-			got = append(got, span.Name)
-		}
+	spans.Reset()
+	h.advance(time.Second)
+	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
+	h.serve("b.example.com")
+	h.reconcileOnce()
+	found = wantSpans(t, spans, "load", "build", "manage", "report")
+	if !strings.Contains(found["manage"]["tunnel.message"], "Cloudflare API") || found["manage"]["tunnel.again"] != "1s" {
+		t.Errorf("the attributes are %v", found)
 	}
-	if diff := cmp.Diff(children, got); diff != "" {
-		o.t.Errorf("the children of the pass (-want +got):\n%s", diff)
+	spans.Reset()
+	h.delete(h.gateway())
+	h.advance(time.Second)
+	h.reconcileOnce()
+	wantSpans(t, spans, "load", "manage")
+}
+
+// An error is in the span of the part that failed.
+func TestSpansOfAFailure(t *testing.T) {
+	h, spans := traced(t)
+	h.fault = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
+	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
+		t.Fatal("the reconcile succeeded")
+	}
+	wantSpans(t, spans, "load", "build", "manage", "report")
+	for _, span := range spans.GetSpans() {
+		if failed := span.Status.Code == codes.Error; failed != (span.Name == "report" || span.Name == "reconcile") {
+			t.Errorf("span %s failed: %t", span.Name, failed)
+		}
 	}
 }

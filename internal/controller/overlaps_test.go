@@ -11,14 +11,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// After a start, what was said stays until every Gateway has been looked at;
-// then those are looked at again for which that makes a difference.
+// After a start, reported overlaps stay until every Gateway was reconciled once.
+// Then the Gateways whose overlaps differ are woken.
 func TestOverlapsAfterAStart(t *testing.T) {
 	var woken []string
 	o := &overlaps{
 		all: func(context.Context) ([]state.Key, error) {
 			return []state.Key{
-				state.GatewayKey("ns", "a"), state.GatewayKey("ns", "b"), state.GatewayKey("ns", "said"), state.GatewayKey("ns", "gone"),
+				state.GatewayKey("ns", "a"), state.GatewayKey("ns", "b"), state.GatewayKey("ns", "reported"), state.GatewayKey("ns", "gone"),
 			}, nil
 		},
 		wake:      func(key state.Key) { woken = append(woken, key.Name) },
@@ -26,8 +26,9 @@ func TestOverlapsAfterAStart(t *testing.T) {
 	}
 	serve := func(name string, hostnames ...string) gateway.Shared {
 		t.Helper()
-		g := named("ns", name)
-		if name == "said" {
+		g := newGateway(name, "a.example.com")
+		g.Namespace = "ns"
+		if name == "reported" {
 			g.Status.Conditions = []metav1.Condition{{Type: gateway.TypeHostnameShared, Status: metav1.ConditionTrue}}
 		}
 		shared, err := o.serve(t.Context(), g, hostnames)
@@ -36,12 +37,12 @@ func TestOverlapsAfterAStart(t *testing.T) {
 		}
 		return shared
 	}
-	for _, name := range []string{"a", "said"} {
+	for _, name := range []string{"a", "reported"} {
 		if serve(name, "one").Known {
-			t.Fatalf("what %s shares is known before all Gateways are", name)
+			t.Fatalf("the overlaps of %s are known before those of all Gateways", name)
 		}
 	}
-	serve("said") // it serves nothing any more
+	serve("reported") // it does not serve anything any more
 	o.gone(state.GatewayKey("ns", "gone").NamespacedName)
 	if len(woken) != 0 {
 		t.Errorf("Gateways are woken before all are known: %v", woken)
@@ -49,7 +50,7 @@ func TestOverlapsAfterAStart(t *testing.T) {
 	if got := serve("b", "one"); !got.Known || len(got.By["one"]) != 1 {
 		t.Errorf("b shares %+v", got)
 	}
-	if diff := cmp.Diff([]string{"a", "b", "said", "said"}, woken); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "reported", "reported"}, woken); diff != "" {
 		t.Errorf("woken Gateways differ (-want +got):\n%s", diff)
 	}
 

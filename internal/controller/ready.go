@@ -53,7 +53,7 @@ func (r *Readiness) note(err error) {
 // neither becomes ready nor leads.
 func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
 	r.informers = map[schema.GroupResource]cache.Informer{}
-	for _, object := range watchedKinds() {
+	for _, object := range append(tenantKinds(), managedKinds()...) {
 		found, err := resourceOf(object, m.GetScheme(), m.GetRESTMapper())
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// informer is one of which only it matters whether it has read everything.
+// informer only reports whether it has read everything.
 type informer struct {
 	cache.Informer
 	synced bool
@@ -27,15 +27,15 @@ func TestReadiness(t *testing.T) {
 		t.Error(err)
 	}
 	if err := r.check(services)(nil); err == nil || r.Synced() {
-		t.Errorf("got %v and %v before Services are read, want an error and false", err, r.Synced())
+		t.Errorf("got %v and %v before the Services are read, want an error and false", err, r.Synced())
 	}
 	r.note(errors.New("connection refused"))
 	r.note(fmt.Errorf("failed to list: %w", apierrors.NewForbidden(services, "", errors.New("not granted"))))
 	if err := r.check(services)(nil); err == nil || !strings.Contains(err.Error(), "services is forbidden") {
-		t.Errorf("got %v, want what the API server says", err)
+		t.Errorf("got %v, want the answer of the API server", err)
 	}
 	unread.synced = true
 	if err := r.check(services)(nil); err != nil || !r.Synced() {
-		t.Errorf("got %v and %v after all is read, want neither an error nor false", err, r.Synced())
+		t.Errorf("got %v and %v after everything was read, want nil and true", err, r.Synced())
 	}
 }

@@ -9,23 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// slowPush is how long a push may take before the statuses are written without
-// its outcome.
-const slowPush = 2 * time.Second
+// slowLoop is how long a loop of decisions may take before the statuses are
+// written without its outcome.
+const slowLoop = 2 * time.Second
 
-// reconciler works on one key at a time: load, build, push, report.
+// reconciler works on one key at a time: load, build, manage the tunnel, report.
 type reconciler struct {
 	loader    state.Loader
 	decisions gateway.Options
-	tunnels   *tunnels
+	lifecycle *lifecycle
 	overlaps  *overlaps
 	writer    *status.Writer
 	observer  *observer
@@ -34,15 +33,15 @@ type reconciler struct {
 
 // Reconcile brings the tunnel and the statuses of a key up to date.
 func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Result, error) {
-	// Changes that come fast are taken together: the tunnel's connector drops
-	// its connections to the origins at every push.
-	if wait := r.tunnels.pacing(key); wait > 0 {
+	// Changes in quick succession are pushed together: a connector drops its
+	// connections to the backends at every push.
+	if wait := r.lifecycle.pacing(key); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	ctx, end := r.observer.span(ctx, "reconcile", key)
-	since, p := r.observer.changes.take(key), &pass{}
-	again, err := r.pass(ctx, key, p)
-	r.observer.passed(key, p, since, err)
+	since, run := r.observer.changes.take(key), &run{}
+	again, err := r.reconcile(ctx, key, run)
+	r.observer.finished(key, run, since, err)
 	end(err)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -50,24 +49,16 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// pass is one pass over a key. It returns when to come back.
-func (r *reconciler) pass(ctx context.Context, key state.Key, p *pass) (time.Duration, error) {
+// reconcile returns when to come back.
+func (r *reconciler) reconcile(ctx context.Context, key state.Key, run *run) (time.Duration, error) {
 	loaded, err := r.load(ctx, key)
 	if err != nil {
 		return 0, err
 	}
-	deleting := loaded.Gateway != nil && !loaded.Gateway.DeletionTimestamp.IsZero()
-	switch {
-	case loaded.Ours && !deleting:
-		return r.serve(ctx, key, loaded, p)
-	case loaded.Gateway != nil && loaded.Classless && !deleting:
-		// A class that is missing may be back in a moment, so nothing is let go.
-		r.overlaps.gone(key.NamespacedName)
-		p.unknown = true
-		return 0, nil
-	default:
-		return r.release(ctx, key, loaded, p)
+	if loaded.Managed && loaded.Gateway.DeletionTimestamp.IsZero() {
+		return r.serve(ctx, key, loaded, run)
 	}
+	return r.leave(ctx, key, loaded, run)
 }
 
 func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, error) {
@@ -77,11 +68,11 @@ func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, er
 		end(err)
 		return nil, err
 	}
-	end(nil, attribute.Bool("gateway.ours", loaded.Ours))
+	end(nil, attribute.Bool("gateway.managed", loaded.Managed))
 	return loaded, nil
 }
 
-// build decides about a Gateway of ours.
+// build decides about the routes of a managed Gateway.
 func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loaded) *gateway.Result {
 	_, end := r.observer.span(ctx, "build", key)
 	loaded.Snapshot.Now = r.now()
@@ -91,13 +82,104 @@ func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loa
 	return result
 }
 
-// report writes what there is to say about a Gateway of ours, and notes it.
-func (r *reconciler) report(ctx context.Context, key state.Key, result *gateway.Result, o gateway.Outcome, p *pass) error {
+// serve carries out the decision about a managed Gateway.
+func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loaded, run *run) (time.Duration, error) {
+	result := r.build(ctx, key, loaded)
+	shared, err := r.overlaps.serve(ctx, loaded.Gateway, result.Hostnames())
+	if err != nil {
+		return 0, err
+	}
+	t := target{
+		key: key, gateway: loaded.Gateway, result: result, snapshot: loaded.Snapshot,
+		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
+	}
+	run.managed, run.paused = r.lifecycle.of(key), t.state.Paused
+	if want := result.Configuration(); want != nil {
+		run.hash = want.Hash()
+	}
+	meanwhile := r.outcome(ctx, t, shared, tunnel.Outcome{Tunnel: loaded.Snapshot.Tunnel}, loaded.Tunnel)
+	found, again, err := r.manage(ctx, t, meanwhile)
+	if found == nil {
+		return 0, err
+	}
+	run.needsPerson = found.NeedsPerson() || r.lifecycle.accountProblem(t) != ""
+	return again, errors.Join(err, r.report(ctx, key, result, r.outcome(ctx, t, shared, *found, run.managed.object), run))
+}
+
+// outcome returns what the statuses report besides the decision.
+func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Shared, found tunnel.Outcome, object *v1alpha1.Tunnel) gateway.Outcome {
+	return gateway.Outcome{
+		Push: push(t.result, found, r.lifecycle.accountProblem(t)), Tunnel: found.Tunnel, Shared: shared,
+		Connectors: r.lifecycle.connectors.readiness(ctx, object, t),
+	}
+}
+
+// push translates the outcome for the conditions.
+func push(result *gateway.Result, found tunnel.Outcome, noAccount string) gateway.Push {
+	p := gateway.Push{Message: found.Message}
+	switch {
+	case result.Configuration() == nil:
+		return gateway.Push{State: gateway.PushOutstanding}
+	case noAccount != "":
+		return gateway.Push{State: gateway.PushFailed, Message: noAccount}
+	case found.State == tunnel.OutcomeInEffect:
+		p.State = gateway.PushSucceeded
+	case found.State == tunnel.OutcomeFailed:
+		p.State = gateway.PushFailed
+		if found.Reason == tunnel.ReasonSettingsNotApplied {
+			p.Reason = string(found.Reason)
+		}
+	}
+	return p
+}
+
+// manage runs the decisions about the tunnel. While they take long, the statuses
+// are written with all but their outcome: meanwhile is the rest of it.
+func (r *reconciler) manage(ctx context.Context, t target, meanwhile gateway.Outcome) (outcome *tunnel.Outcome, again time.Duration, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		outcome, again, err = r.decide(ctx, t)
+	}()
+	slow := time.NewTimer(slowLoop)
+	defer slow.Stop()
+	select {
+	case <-done:
+	case <-slow.C:
+		report := t.result.Report(meanwhile)
+		if err := r.write(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key.NamespacedName, report) }); err != nil {
+			log.FromContext(ctx).Error(err, "the statuses could not be written while the tunnel is managed")
+		}
+		<-done
+	}
+	return outcome, again, err
+}
+
+// decide runs the decisions about the tunnel in a span, which ends with the
+// failures of the steps.
+func (r *reconciler) decide(ctx context.Context, t target) (*tunnel.Outcome, time.Duration, error) {
+	ctx, end := r.observer.span(ctx, "manage", t.key)
+	outcome, again, err := r.lifecycle.run(ctx, t)
+	failed := []error{err}
+	for _, failure := range r.lifecycle.of(t.key).done.failures {
+		failed = append(failed, failure.err)
+	}
+	var attributes []attribute.KeyValue
+	if outcome != nil {
+		attributes = append(attributes, attribute.String("tunnel.id", string(outcome.Tunnel)),
+			attribute.String("tunnel.message", outcome.Message), attribute.String("tunnel.again", again.String()))
+	}
+	end(errors.Join(failed...), attributes...)
+	return outcome, again, err
+}
+
+// report writes the statuses of a managed Gateway, and notes them.
+func (r *reconciler) report(ctx context.Context, key state.Key, result *gateway.Result, o gateway.Outcome, run *run) error {
 	report := result.Report(o)
 	if err := r.write(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
 		return err
 	}
-	p.report, p.outcome = &report, o
+	run.report, run.outcome = &report, o
 	return nil
 }
 
@@ -109,155 +191,60 @@ func (r *reconciler) write(ctx context.Context, key state.Key, statuses func(con
 	return err
 }
 
-// serve carries out the decision about a Gateway of ours.
-func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loaded, p *pass) (time.Duration, error) {
-	result := r.build(ctx, key, loaded)
-	shared, err := r.overlaps.serve(ctx, loaded.Gateway, result.Hostnames())
+// leave decides about a key without a managed Gateway: its Tunnel retires in
+// time, and status entries are removed when the Gateway is gone for certain.
+func (r *reconciler) leave(ctx context.Context, key state.Key, loaded *state.Loaded, run *run) (time.Duration, error) {
+	if key.Kind != gateway.KindGateway {
+		run.gone = true
+		return 0, r.withdraw(ctx, key, gateway.Withdraw(key, loaded.Snapshot))
+	}
+	r.overlaps.gone(key.NamespacedName)
+	t := target{
+		key: key, gateway: loaded.Gateway, snapshot: loaded.Snapshot,
+		state: r.lifecycle.gateways.read(ctx, key.NamespacedName),
+	}
+	if t.state.State == tunnel.GatewayExists {
+		t.state.State = tunnel.GatewayUnknown // the cache will follow
+	}
+	object, err := r.lifecycle.objects.read(ctx, r.lifecycle.client(), key.NamespacedName)
 	if err != nil {
 		return 0, err
 	}
-	t := r.tunnels.of(loaded)
-	p.tunnel, p.paused = t, paused(loaded.Gateway)
-	connectors, err := r.tunnels.connectorsReady(ctx, t, loaded.Gateway, result.Settings)
-	if err != nil {
-		return 0, err
+	if object != nil {
+		run.managed, run.unknown = r.lifecycle.of(key), true
+		_, again, err := r.decide(ctx, t)
+		return again, err
 	}
-	if want := result.Configuration(); want != nil {
-		p.document = want.Hash()
+	if t.state.State == tunnel.GatewayUnknown {
+		run.unknown = true
+		return r.unknownRetry(key, loaded), nil
 	}
-	push, again := r.push(ctx, t, loaded, result, gateway.Outcome{Shared: shared, Connectors: connectors})
-	if ctx.Err() != nil {
-		return 0, nil // the controller ends; the next one looks again
-	}
-	if connectors, err = r.tunnels.connectorsReady(ctx, t, loaded.Gateway, result.Settings); err != nil {
-		return 0, err
-	}
-	outcome := gateway.Outcome{Push: push, Tunnel: r.tunnels.ownTunnel(t), Shared: shared, Connectors: connectors}
-	if err := r.report(ctx, key, result, outcome, p); err != nil {
-		return 0, err
-	}
-	return again, nil
+	run.gone = true
+	r.lifecycle.forget(key)
+	return 0, r.withdraw(ctx, key, r.withdrawal(key, loaded))
 }
 
-// push puts the decision into effect and returns how it went and when to come
-// back. While it takes long, the statuses say all but its outcome: meanwhile is
-// the rest of it.
-func (r *reconciler) push(
-	ctx context.Context, t *tunnel, loaded *state.Loaded, result *gateway.Result, meanwhile gateway.Outcome,
-) (gateway.Push, time.Duration) {
-	want := result.Configuration()
-	if want == nil {
-		return gateway.Push{State: gateway.PushOutstanding}, 0
+// unknownRetry returns when to look again for a Gateway of unknown state that has
+// no Tunnel: an event tells when anything changes for one that is in the cache.
+func (r *reconciler) unknownRetry(key state.Key, loaded *state.Loaded) time.Duration {
+	if loaded.Gateway != nil || !r.lifecycle.gateways.inScope(key.Namespace) {
+		return 0
 	}
-	meanwhile.Tunnel = r.tunnels.ownTunnel(t)
-	key := loadedKey(loaded.Gateway)
-	ctx, end := r.observer.span(ctx, "push", key)
-	type outcome struct {
-		push  gateway.Push
-		again time.Duration
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		push, again := r.tunnels.apply(ctx, t, loaded.Gateway, result.Settings, *want)
-		again = min(again, r.tunnels.connect(ctx, t, loaded.Gateway, result))
-		done <- outcome{push, again}
-	}()
-	slow := time.NewTimer(slowPush)
-	defer slow.Stop()
-	var o outcome
-	select {
-	case o = <-done:
-	case <-slow.C:
-		report := result.Report(meanwhile)
-		if err := r.write(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
-			log.FromContext(ctx).Error(err, "statuses were not written while a push is under way")
-		}
-		o = <-done
-	}
-	end(pushError(o.push, t.happened.failures), append(pushed(o.push, o.again), attribute.String("tunnel.id", string(t.record.Tunnel)),
-		attribute.Int("tunnel.pushes", len(t.happened.pushed)))...)
-	return o.push, o.again
+	return lastRetry
 }
 
-// release lets go of a Gateway that is being deleted or is not ours any more,
-// and takes back what was said about it. For a key that never was ours there is
-// nothing to take back.
-func (r *reconciler) release(ctx context.Context, key state.Key, loaded *state.Loaded, p *pass) (time.Duration, error) {
-	if key.Kind == gateway.KindGateway {
-		r.overlaps.gone(key.NamespacedName)
-	}
+// withdrawal returns which status entries to remove for a Gateway without a
+// Tunnel. Another controller may have written the statuses of the ListenerSets of
+// a Gateway that is not managed.
+func (r *reconciler) withdrawal(key state.Key, loaded *state.Loaded) gateway.Report {
 	report := gateway.Withdraw(key, loaded.Snapshot)
-	if !r.tunnels.holds(loaded) {
-		r.tunnels.forget(key)
-		p.gone = true
-		if !loaded.Ours {
-			// Without our finalizer nobody can tell who spoke about the sets.
-			report.ListenerSets = nil
-		}
-		return 0, r.withdraw(ctx, key, report)
+	if !loaded.Managed {
+		report.ListenerSets = nil
 	}
-	t := r.tunnels.of(loaded)
-	p.tunnel = t
-	var result *gateway.Result
-	var settings *gateway.Settings
-	if loaded.Ours {
-		result = r.build(ctx, key, loaded)
-		settings = result.Settings
-		t.fallback = fallback(loaded.Snapshot.ClassConfiguration)
-	}
-	if problem, again := r.letGo(ctx, key, t, loaded.Gateway, settings); problem != "" {
-		return again, r.reportHeld(ctx, key, result, loaded.Gateway, problem, p)
-	}
-	if err := r.withdraw(ctx, key, report); err != nil {
-		return 0, err
-	}
-	if err := r.tunnels.unclaim(ctx, loaded.Gateway); err != nil {
-		return 0, err
-	}
-	r.tunnels.leave(key, t)
-	p.gone = true
-	return 0, nil
+	return report
 }
 
-// withdraw takes back what was said about what is attached to the Gateway.
+// withdraw removes status entries.
 func (r *reconciler) withdraw(ctx context.Context, key state.Key, report gateway.Report) error {
 	return r.write(ctx, key, func(ctx context.Context) error { return r.writer.WriteAttached(ctx, report) })
-}
-
-// letGo gives back what the Gateway has. It returns why that is not done yet, or
-// "", and when to come back.
-func (r *reconciler) letGo(
-	ctx context.Context, key state.Key, t *tunnel, g *gatewayv1.Gateway, settings *gateway.Settings,
-) (string, time.Duration) {
-	ctx, end := r.observer.span(ctx, "let go", key)
-	problem, again := r.tunnels.letGo(ctx, t, g, settings)
-	end(errors.Join(t.happened.failures...), attribute.String("tunnel.id", string(t.record.Tunnel)))
-	return problem, again
-}
-
-// fallback is what a class alone says of the account, for a Gateway whose own
-// settings are gone.
-func fallback(class *v1alpha1.TunnelConfiguration) *gateway.Settings {
-	if class == nil {
-		return nil
-	}
-	return &gateway.Settings{Spec: v1alpha1.TunnelConfigurationSpec{Account: class.Spec.Account}, AccountNamespace: class.Namespace}
-}
-
-// reportHeld keeps the statuses of a Gateway current that cannot be let go
-// yet. The status of one that is not ours is not ours to write: result is nil.
-func (r *reconciler) reportHeld(
-	ctx context.Context, key state.Key, result *gateway.Result, g *gatewayv1.Gateway, problem string, p *pass,
-) error {
-	if result == nil {
-		p.unknown = true
-		return nil
-	}
-	connectors, err := r.tunnels.connectorsReady(ctx, p.tunnel, g, result.Settings)
-	if err != nil {
-		return err
-	}
-	return r.report(ctx, key, result, gateway.Outcome{
-		Push: gateway.Push{State: gateway.PushFailed, Message: problem}, Tunnel: r.tunnels.ownTunnel(p.tunnel), Connectors: connectors,
-	}, p)
 }

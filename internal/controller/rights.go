@@ -10,42 +10,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// rights are what the API server lets the controller do in one namespace.
-type rights struct {
-	// missing are the verbs and resources that watching needs and that are not
-	// granted.
-	missing []string
-	// roles are the names of the Roles whose finalizers may be changed.
-	roles []string
-}
-
 // needs are the verbs of a watch.
 var needs = []string{"list", "watch"}
 
-// rightsIn asks for all rights at once. Of an API server that does not know all
-// of them, since not only RBAC decides there, it asks again for each that is not
-// among them.
-func rightsIn(ctx context.Context, c client.Client, namespace string, watched []resource) (rights, error) {
+// missingRights returns the verbs and resources that watching the kinds needs
+// and that are not granted in the namespace. It asks for all rights at once; of
+// an API server that does not list all of them, because not only RBAC decides, it
+// asks again for each that is missing.
+func missingRights(ctx context.Context, c client.Client, namespace string, watched []resource) ([]string, error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	if err := c.Create(ctx, review); err != nil {
-		return rights{}, fmt.Errorf("asking what the controller may do in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("asking what the controller may do in namespace %s: %w", namespace, err)
 	}
-	found := rights{roles: keptRoles(review.Status.ResourceRules)}
+	var missing []string
 	for _, r := range watched {
 		for _, verb := range needs {
 			allowed := slices.ContainsFunc(review.Status.ResourceRules, func(rule authorizationv1.ResourceRule) bool { return allows(rule, verb, r) })
 			if !allowed && review.Status.Incomplete {
 				var err error
 				if allowed, err = allowedTo(ctx, c, namespace, verb, r); err != nil {
-					return rights{}, err
+					return nil, err
 				}
 			}
 			if !allowed {
-				found.missing = append(found.missing, verb+" "+r.String())
+				missing = append(missing, verb+" "+r.String())
 			}
 		}
 	}
-	return found, nil
+	return missing, nil
 }
 
 func allowedTo(ctx context.Context, c client.Client, namespace, verb string, r resource) (bool, error) {
@@ -61,19 +53,6 @@ func allowedTo(ctx context.Context, c client.Client, namespace, verb string, r r
 // allows reports whether the rule is for all objects of the resource.
 func allows(rule authorizationv1.ResourceRule, verb string, r resource) bool {
 	return len(rule.ResourceNames) == 0 && oneOf(rule.Verbs, verb) && oneOf(rule.APIGroups, r.Group) && oneOf(rule.Resources, r.Resource)
-}
-
-// keptRoles are those that a rule names: what may patch a Role by its name is
-// there to keep it.
-func keptRoles(rules []authorizationv1.ResourceRule) []string {
-	var names []string
-	for _, rule := range rules {
-		if oneOf(rule.Verbs, "patch") && oneOf(rule.APIGroups, rbacv1.GroupName) && oneOf(rule.Resources, "roles") {
-			names = append(names, rule.ResourceNames...)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // oneOf reports whether a list of a rule has the value, or all.

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -28,6 +28,8 @@ import (
 type watches struct {
 	reader         client.Reader
 	controllerName gatewayv1.GatewayController
+	// namespace is the controller's own.
+	namespace string
 	// holdsToken reports whether an API token is read from the Secret.
 	holdsToken func(types.NamespacedName) bool
 }
@@ -51,8 +53,16 @@ func enqueue[T client.Object](notice func(state.Key), keys keysOf[T]) handler.Ty
 	})
 }
 
-func (w watches) fromGateway(_ context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
-	return []state.Key{state.GatewayKey(g.Namespace, g.Name)}, nil
+// fromGateway adds the Gateways of the namespace that are above the limit when the
+// Gateway is gone: it counts no longer, also when it never had a Tunnel.
+func (w watches) fromGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
+	keys := []state.Key{state.GatewayKey(g.Namespace, g.Name)}
+	err := w.reader.Get(ctx, client.ObjectKeyFromObject(g), &gatewayv1.Gateway{})
+	if !apierrors.IsNotFound(err) {
+		return keys, err
+	}
+	limited, err := w.fromLimited(ctx, g.Namespace)
+	return append(keys, limited...), err
 }
 
 func (w watches) fromClass(ctx context.Context, class *gatewayv1.GatewayClass) ([]state.Key, error) {
@@ -125,32 +135,6 @@ func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.Endpo
 	return w.fromService(ctx, &service)
 }
 
-// fromSecret gets metadata only; which listeners refer to the Secret is in an
-// index. One with the token of a tunnel belongs to its Gateway, and the one with
-// the API token concerns all of them.
-func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
-	if w.holdsToken(client.ObjectKeyFromObject(secret)) {
-		return w.fromOurs(ctx)
-	}
-	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
-	keys, err := w.fromGateways(ctx, refers)
-	if err != nil {
-		return nil, err
-	}
-	owner, _ := w.fromOwned(ctx, secret)
-	sets, err := w.fromListenerSets(ctx, refers)
-	return append(append(keys, owner...), sets...), err
-}
-
-// fromOwned maps what is made for a Gateway.
-func (w watches) fromOwned(_ context.Context, object client.Object) ([]state.Key, error) {
-	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != gateway.KindGateway {
-		return nil, nil
-	}
-	return []state.Key{state.GatewayKey(object.GetNamespace(), owner.Name)}, nil
-}
-
 // fromConfiguration maps settings to the Gateways that refer to them, by
 // themselves or by their class.
 func (w watches) fromConfiguration(ctx context.Context, c *v1alpha1.TunnelConfiguration) ([]state.Key, error) {
@@ -171,27 +155,6 @@ func (w watches) fromConfiguration(ctx context.Context, c *v1alpha1.TunnelConfig
 		keys = append(keys, found...)
 	}
 	return keys, nil
-}
-
-// fromOurs returns every Gateway of our classes, and those that we still hold.
-func (w watches) fromOurs(ctx context.Context) ([]state.Key, error) {
-	var classes gatewayv1.GatewayClassList
-	if err := w.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	ours := map[gatewayv1.ObjectName]bool{}
-	for i := range classes.Items {
-		ours[gatewayv1.ObjectName(classes.Items[i].Name)] = classes.Items[i].Spec.ControllerName == w.controllerName
-	}
-	var list gatewayv1.GatewayList
-	err := w.reader.List(ctx, &list, client.UnsafeDisableDeepCopy)
-	var keys []state.Key
-	for i := range list.Items {
-		if g := &list.Items[i]; ours[g.Spec.GatewayClassName] || heldBy(w.controllerName, g) {
-			keys = append(keys, loadedKey(g))
-		}
-	}
-	return keys, err
 }
 
 // fromGrant maps a grant to whatever is in the namespaces that it speaks of.

@@ -19,10 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-const ourName = "tunnelgateway.dev/controller"
-
-// watched is a cluster in which a change of each object affects other
-// Gateways.
+// watched is a cluster in which each object affects other Gateways.
 const watched = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -80,15 +77,15 @@ status:
     conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
 
-// watchedCluster returns a reader of the watched cluster, with our indexes.
+// watchedCluster returns a client of the watched cluster, with the indexes.
 func watchedCluster(t *testing.T) client.WithWatch {
 	t.Helper()
 	set, err := manifest.Parse("in.yaml", []byte(watched), manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder := fake.NewClientBuilder().WithScheme(manifest.Scheme()).WithObjects(set.Objects...)
-	for _, index := range state.Indexes(ourName) {
+	builder := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(set.Objects...)
+	for _, index := range state.Indexes(controllerName) {
 		builder.WithIndex(index.Object, index.Field, index.Extract)
 	}
 	return builder.Build()
@@ -111,7 +108,7 @@ func stored[T client.Object](t *testing.T, c client.Reader, namespace, name stri
 
 func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 	reader := watchedCluster(t)
-	w := watches{reader: reader, controllerName: ourName}
+	w := watches{reader: reader, controllerName: controllerName}
 	ctx := t.Context()
 	movedSet := stored(t, reader, "team", "set", &gatewayv1.ListenerSet{})
 	movedSet.Spec.ParentRef.Name = "other"
@@ -121,8 +118,8 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 		keys func() ([]state.Key, error)
 		want []string
 	}{
-		"a Gateway: itself, also when it is not ours": {
-			func() ([]state.Key, error) { return w.fromGateway(ctx, named("infra", "other")) },
+		"a Gateway: itself, also when it is not managed": {
+			func() ([]state.Key, error) { return w.fromGateway(ctx, at("infra", "other", &gatewayv1.Gateway{})) },
 			[]string{"Gateway infra/other"},
 		},
 		"a class: its Gateways": {
@@ -143,11 +140,11 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 			func() ([]state.Key, error) { return w.fromListenerSet(ctx, movedSet) },
 			[]string{"Gateway infra/other", "Gateway infra/shared"},
 		},
-		"a set that is gone: its Gateway, and itself for the entries that routes have": {
+		"a set that is gone: its Gateway, and itself because routes may have entries for it": {
 			func() ([]state.Key, error) { return w.fromListenerSet(ctx, deletedSet) },
 			[]string{"Gateway team/gone", "ListenerSet team/deleted"},
 		},
-		"a set of another kind of parent": {
+		"a set whose parent is not a Gateway: itself": {
 			func() ([]state.Key, error) {
 				return w.fromListenerSet(ctx, stored(t, reader, "team", "odd", &gatewayv1.ListenerSet{}))
 			},
@@ -159,7 +156,7 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 			},
 			[]string{"Gateway infra/shared"},
 		},
-		"a route: by its spec and by our entries, not by others'": {
+		"a route: by its spec and by the entries of this controller": {
 			func() ([]state.Key, error) {
 				return w.fromRoute(ctx, stored(t, reader, "elsewhere", "moved", &gatewayv1.HTTPRoute{}))
 			},
@@ -169,7 +166,7 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 			func() ([]state.Key, error) { return w.fromNamespace(ctx, at("", "team", &corev1.Namespace{})) },
 			[]string{"Gateway infra/shared"},
 		},
-		"a namespace with nothing of ours": {
+		"an empty namespace": {
 			func() ([]state.Key, error) { return w.fromNamespace(ctx, at("", "empty", &corev1.Namespace{})) },
 			nil,
 		},
@@ -201,7 +198,7 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 
 func TestWatchesReturnReadErrors(t *testing.T) {
 	errRead := errors.New("the cache is broken")
-	w := watches{controllerName: ourName, reader: interceptor.NewClient(watchedCluster(t), interceptor.Funcs{
+	w := watches{controllerName: controllerName, reader: interceptor.NewClient(watchedCluster(t), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errRead
 		},
@@ -236,16 +233,7 @@ func TestWatchesReturnReadErrors(t *testing.T) {
 	}
 }
 
-func TestClassOf(t *testing.T) {
-	g := named("infra", "shared")
-	g.Spec.GatewayClassName = "tunnel"
-	requests := classOf(t.Context(), g)
-	if len(requests) != 1 || requests[0].String() != "/tunnel" {
-		t.Errorf("classOf = %v, want the class tunnel", requests)
-	}
-}
-
-func TestOnlyTheSpecOfAServiceMatters(t *testing.T) {
+func TestChangesOfAService(t *testing.T) {
 	service := at("team", "web", &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	withStatus := service.DeepCopy()
 	withStatus.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
@@ -264,19 +252,19 @@ func TestOnlyTheSpecOfAServiceMatters(t *testing.T) {
 		}
 	}
 	if !serviceChanged.Create(event.CreateEvent{Object: service}) || !serviceChanged.Delete(event.DeleteEvent{Object: service}) {
-		t.Error("the existence of a Service does not matter")
+		t.Error("the creation and the deletion of a Service do not count")
 	}
 }
 
-func TestOnlyTheLabelsOfANamespaceMatter(t *testing.T) {
+func TestChangesOfANamespace(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	annotated, labelled := namespace.DeepCopy(), namespace.DeepCopy()
 	annotated.Annotations = map[string]string{"a": "b"}
 	labelled.Labels = map[string]string{"a": "b"}
 	if labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: annotated}) {
-		t.Error("its annotations matter")
+		t.Error("its annotations count")
 	}
 	if !labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: labelled}) {
-		t.Error("its labels do not matter")
+		t.Error("its labels do not count")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
 // Default is the Cloudflare account in which tunnels are, and the API token for
@@ -38,20 +38,43 @@ type Source struct {
 	Key     string // of the Secret
 }
 
-// Of returns where the account of a Gateway comes from. Settings that are not
-// known are those of a class without any.
-func (d Default) Of(settings *gateway.Settings) Source {
+// Of returns where the account of a Gateway comes from. Nil settings count as
+// those of a class without parameters.
+func (d Default) Of(s *settings.Settings) Source {
 	from := Source{Account: d.Account, Token: d.Token, Secret: d.Secret, Key: v1alpha1.DefaultSecretKey}
-	if settings == nil || settings.Spec.Account == nil {
+	if s == nil || s.Spec.Account == nil {
 		return from
 	}
-	own := settings.Spec.Account
+	own := s.Spec.Account
 	from.Account = ptr.Deref(own.AccountID, from.Account)
 	if ref := own.APITokenSecretRef; ref != nil {
 		from.Token, from.Key = "", ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey)
-		from.Secret = types.NamespacedName{Namespace: settings.AccountNamespace, Name: ref.Name}
+		from.Secret = types.NamespacedName{Namespace: s.AccountNamespace, Name: ref.Name}
 	}
 	return from
+}
+
+// For returns where the API token of a Tunnel in that namespace comes from, and
+// false when there is none for its account: a Tunnel without credentials of its
+// own uses the default token, which is for the default account only.
+func (d Default) For(spec v1alpha1.TunnelSpec, namespace string) (Source, bool) {
+	if ref := spec.Credentials; ref != nil {
+		secret := types.NamespacedName{Namespace: namespace, Name: ref.Name}
+		return Source{Account: spec.AccountID, Secret: secret, Key: ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey)}, true
+	}
+	own := Source{Account: d.Account, Token: d.Token, Secret: d.Secret, Key: v1alpha1.DefaultSecretKey}
+	return own, spec.AccountID == d.Account
+}
+
+// Reference returns what a Tunnel's spec says of the source, or nil for the
+// default token.
+func (d Default) Reference(s *settings.Settings) *v1alpha1.SecretKeyReference {
+	if s == nil || s.Spec.Account == nil || s.Spec.Account.APITokenSecretRef == nil {
+		return nil
+	}
+	ref := s.Spec.Account.APITokenSecretRef.DeepCopy()
+	ref.Key = ptr.To(ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey))
+	return ref
 }
 
 // HasToken reports whether the source says where the token is.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
@@ -33,13 +33,13 @@ func TestOf(t *testing.T) {
 			credentials.Source{Account: "other", Secret: own, Key: "key"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := &gateway.Settings{Spec: v1alpha1.TunnelConfigurationSpec{Account: test.account}, AccountNamespace: "platform"}
+			settings := &settings.Settings{Spec: v1alpha1.TunnelConfigurationSpec{Account: test.account}, AccountNamespace: "platform"}
 			if diff := cmp.Diff(test.want, def.Of(settings)); diff != "" {
 				t.Errorf("the source differs (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got, want := def.Of(nil), def.Of(&gateway.Settings{}); got != want {
+	if got, want := def.Of(nil), def.Of(&settings.Settings{}); got != want {
 		t.Errorf("settings that are not known give %+v, want %+v", got, want)
 	}
 }

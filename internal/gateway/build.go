@@ -17,6 +17,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -28,10 +29,10 @@ type Snapshot struct {
 	Gateway *gatewayv1.Gateway
 	// Class is the Gateway's class; nil counts as one without parameters.
 	Class *gatewayv1.GatewayClass
-	// ClassConfiguration is the one that [ClassParameters] names; nil when there
-	// is no such reference, and when the object does not exist.
+	// ClassConfiguration is the object that [settings.ClassParameters] names; nil
+	// when there is no such reference, and when the object does not exist.
 	ClassConfiguration *v1alpha1.TunnelConfiguration
-	// GatewayConfiguration is likewise the one of [OwnParameters].
+	// GatewayConfiguration is likewise that of [settings.OwnParameters].
 	GatewayConfiguration *v1alpha1.TunnelConfiguration
 	// ListenerSets are those whose parentRef points to the Gateway, whether the
 	// Gateway allows them or not.
@@ -54,13 +55,21 @@ type Snapshot struct {
 	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	// Tunnel is the Gateway's tunnel, or empty when it has none yet.
 	Tunnel provider.TunnelID
+	// OlderGateways is the number of Gateways in the same namespace that this
+	// controller manages and that are older.
+	OlderGateways int
+	// OrphanedTunnels is the number of Tunnels of Gateways in the same namespace
+	// that do not exist, or that this controller does not manage.
+	OrphanedTunnels int
 }
 
 // Options are the settings of the controller that its decisions depend on.
 type Options struct {
-	// ControllerName is what GatewayClasses of ours carry, and what our entries
-	// in a route's status say.
+	// ControllerName is the name of the controller, in GatewayClasses and in its
+	// entries of a route's status.
 	ControllerName gatewayv1.GatewayController
+	// ControllerNamespace is the namespace of the controller.
+	ControllerNamespace string
 	// ClusterDomain is the DNS domain of the cluster, without dots at its ends.
 	ClusterDomain string
 }
@@ -76,10 +85,10 @@ type Result struct {
 	Routes []*Route
 	// Rejected says why the Gateway is not accepted; nil when it is.
 	Rejected *Problem
-	// Settings are those of the class and of the Gateway, merged; nil when a
-	// reference to them or what they say is not valid. Then the Gateway is
-	// rejected, and whoever acts on them leaves everything as it is.
-	Settings *Settings
+	// Settings are those of the class and of the Gateway, merged; nil when they
+	// are not valid. Then the Gateway is rejected, and its data plane stays as it
+	// is.
+	Settings *settings.Settings
 	// Rules are the tunnel's ingress rules from the top, each with its origin;
 	// none when the Gateway is not accepted.
 	Rules []Rule
@@ -89,12 +98,8 @@ type Result struct {
 	controller gatewayv1.GatewayController
 }
 
-// Problem is the reason for a condition that is not in its good state, and a
-// message for the person who has to mend it.
-type Problem struct {
-	Reason  string
-	Message string
-}
+// Problem is the reason for a condition that is not in its good state.
+type Problem = settings.Problem
 
 // Build decides about one Gateway. It reads as a table of contents: each step
 // works on what the steps before it found out.
@@ -116,8 +121,8 @@ func Build(s *Snapshot, o Options) *Result {
 	}
 
 	// What is set for the tunnel, its connectors and the rules?
-	rules, invalid := r.applySettings(s)
-	r.Rejected = gatewayProblem(s, invalid, r.listeners)
+	rules, invalid := r.applySettings(s, o)
+	r.Rejected = r.gatewayProblem(s, invalid)
 
 	// Which routes attach to which of them, and to which backends do they lead?
 	r.Routes = normaliseRoutes(s)
@@ -132,10 +137,13 @@ func Build(s *Snapshot, o Options) *Result {
 	return r
 }
 
-// applySettings finds the settings, or says why they are not valid, and refuses
-// the listeners that they cannot be put into effect for.
-func (r *Result) applySettings(s *Snapshot) (ruleSettings, *Problem) {
-	merged, problem := settings(s)
+// applySettings returns the settings of the rules, or why the settings are not
+// valid. It refuses the listeners for which they contradict themselves.
+func (r *Result) applySettings(s *Snapshot, o Options) (ruleSettings, *Problem) {
+	merged, problem := settings.Resolve(settings.Input{
+		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
+		ControllerNamespace: o.ControllerNamespace,
+	})
 	if problem != nil {
 		return ruleSettings{}, problem
 	}

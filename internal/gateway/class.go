@@ -12,13 +12,15 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/features"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// ClassSnapshot is everything that can affect a GatewayClass of ours.
+// ClassSnapshot is everything that can affect a GatewayClass that this
+// controller manages.
 type ClassSnapshot struct {
 	Class *gatewayv1.GatewayClass
-	// Configuration is the one that [ClassParameters] names; nil when there is no
-	// such reference, and when the object does not exist.
+	// Configuration is the object that [settings.ClassParameters] names; nil when
+	// there is no such reference, and when the object does not exist.
 	Configuration *v1alpha1.TunnelConfiguration
 	// BundleVersions are the installed versions of the Gateway API by the name
 	// of the CRD, from its annotation; empty when it has none.
@@ -40,7 +42,6 @@ var supportedFeatures = []features.FeatureName{
 
 	features.SupportGatewayAddressEmpty,
 	features.SupportGatewayHTTPListenerIsolation,
-	features.SupportGatewayInfrastructure,
 	features.SupportGatewayPort8080,
 	features.SupportHTTPRouteBackendProtocolWebSocket,
 	features.SupportHTTPRouteDestinationPortMatching,
@@ -49,9 +50,9 @@ var supportedFeatures = []features.FeatureName{
 }
 
 // BuildClass decides about a GatewayClass.
-func BuildClass(s *ClassSnapshot) gatewayv1.GatewayClassStatus {
+func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	c := conditions{generation: s.Class.Generation}
-	c.check(string(gatewayv1.GatewayClassConditionStatusAccepted), ClassParametersProblem(s.Class, s.Configuration),
+	c.check(string(gatewayv1.GatewayClassConditionStatusAccepted), settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),
 		string(gatewayv1.GatewayClassReasonAccepted), "The GatewayClass is accepted.")
 	c.check(string(gatewayv1.GatewayClassConditionStatusSupportedVersion), bundleProblem(s.BundleVersions),
 		string(gatewayv1.GatewayClassReasonSupportedVersion), "The installed version of the Gateway API is supported.")
@@ -77,6 +78,6 @@ func bundleProblem(versions map[string]string) *Problem {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return &Problem{string(gatewayv1.GatewayClassReasonUnsupportedVersion), fmt.Sprintf(
+	return &Problem{Reason: string(gatewayv1.GatewayClassReasonUnsupportedVersion), Message: fmt.Sprintf(
 		"Supported are %s of the Gateway API, but %s; others may work, or lose fields.", supportedBundleMessage, strings.Join(wrong, ", "))}
 }

@@ -12,12 +12,13 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
 func TestBuildClass(t *testing.T) {
 	parameters := &gatewayv1.ParametersReference{Group: "example.com", Kind: "Parameters", Name: "p"}
 	ours := &gatewayv1.ParametersReference{
-		Group: v1alpha1.GroupName, Kind: gateway.KindTunnelConfiguration, Name: "p", Namespace: new(gatewayv1.Namespace("platform")),
+		Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "p", Namespace: new(gatewayv1.Namespace("platform")),
 	}
 	for name, test := range map[string]struct {
 		parameters          *gatewayv1.ParametersReference
@@ -58,6 +59,15 @@ func TestBuildClass(t *testing.T) {
 			accepted:      "False InvalidParameters", supported: "True SupportedVersion",
 			messages: []string{"TunnelConfiguration platform/p of spec.parametersRef is not valid: spec.connector.gracePeriod is no positive time"},
 		},
+		"an account outside the controller's namespace": {
+			parameters: ours,
+			configuration: &v1alpha1.TunnelConfiguration{Spec: v1alpha1.TunnelConfigurationSpec{
+				Account: &v1alpha1.Account{AccountID: new("0123456789abcdef0123456789abcdef")},
+			}},
+			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
+			accepted: "False InvalidParameters", supported: "True SupportedVersion",
+			messages: []string{"TunnelConfiguration platform/p of spec.parametersRef is not valid: spec.account counts only in the controller's namespace, tunnel-gateway."},
+		},
 		"older": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.4.1"},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
@@ -89,7 +99,7 @@ func TestBuildClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
 			class.Generation = 4
-			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration, BundleVersions: test.versions})
+			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration, BundleVersions: test.versions}, decisions)
 			want := map[string]string{"Accepted": test.accepted, "SupportedVersion": test.supported}
 			if diff := cmp.Diff(want, inShort(status.Conditions)); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
@@ -112,9 +122,9 @@ func TestBuildClass(t *testing.T) {
 // "status.supportedFeatures sorted: the core features, and the extended ones
 // whose every test passes."
 func TestBuildClassFeatures(t *testing.T) {
-	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}})
+	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}}, decisions)
 	want := []gatewayv1.SupportedFeature{
-		{Name: "Gateway"}, {Name: "GatewayAddressEmpty"}, {Name: "GatewayHTTPListenerIsolation"}, {Name: "GatewayInfrastructure"},
+		{Name: "Gateway"}, {Name: "GatewayAddressEmpty"}, {Name: "GatewayHTTPListenerIsolation"},
 		{Name: "GatewayPort8080"}, {Name: "HTTPRoute"}, {Name: "HTTPRouteBackendProtocolWebSocket"}, {Name: "HTTPRouteDestinationPortMatching"},
 		{Name: "HTTPRouteNamedRouteRule"}, {Name: "ListenerSet"}, {Name: "ReferenceGrant"},
 	}

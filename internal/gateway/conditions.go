@@ -104,12 +104,15 @@ type Push struct {
 	// an attempt that failed always, of another one where there is something to
 	// say.
 	Message string
+	// Reason is that of the Gateway's condition Programmed when the attempt failed;
+	// Pending when empty. Listeners always have Pending.
+	Reason string
 }
 
 // forTenants is the attempt as those may read of it who only attach to the
 // Gateway: they can do nothing about it.
 func (p Push) forTenants() Push {
-	p.Message = ""
+	p.Message, p.Reason = "", ""
 	if p.State == PushFailed {
 		p.Message = "The tunnel is not up to date; the status of the Gateway says why. It keeps its last configuration."
 	}
@@ -124,7 +127,7 @@ func (c *conditions) programmed(push Push, current []metav1.Condition) {
 	case push.State == PushSucceeded:
 		c.set(typeProgrammed, true, reasonProgrammed, strings.TrimSpace(messageProgrammed+" "+push.Message))
 	case push.State == PushFailed:
-		c.set(typeProgrammed, false, reasonPending, push.Message)
+		c.set(typeProgrammed, false, cmp.Or(push.Reason, reasonPending), push.Message)
 	case c.keepProgrammed(current):
 	default:
 		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageBeingWritten))
@@ -161,7 +164,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	} else {
 		c.set(typeConflicted, false, reasonNoConflicts, "No other listener is in the way.")
 	}
-	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, "Every reference resolves."+l.expired)
+	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, "Every reference resolves."+l.certificateRemarks)
 	switch {
 	case l.Conflicted() || l.Rejected != nil && l.Rejected.Reason == string(gatewayv1.ListenerReasonPortUnavailable):
 		c.set(typeProgrammed, false, l.Rejected.Reason, l.Rejected.Message)
@@ -172,6 +175,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	case parent != nil:
 		c.set(typeProgrammed, false, reasonPending, messageParentNotAccepted)
 	default:
+		push.Reason = ""
 		c.programmed(push, current)
 	}
 	return c.list

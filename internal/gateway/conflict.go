@@ -72,25 +72,25 @@ func rejectAcrossOwners(listeners []*Listener, held *places) {
 func lostToEarlierOwner(l *Listener, held *places) *Problem {
 	for _, other := range held.byPort[l.Spec.Port] {
 		if other.Spec.Protocol != l.Spec.Protocol {
-			return &Problem{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf(
+			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
 				"Port %d is used with protocol %s by %s, which takes precedence; one port has one protocol.",
 				l.Spec.Port, other.Spec.Protocol, describeOwner(other))}
 		}
 	}
 	if !supportedProtocol(l.Spec.Protocol) {
-		return &Problem{string(gatewayv1.ListenerReasonUnsupportedProtocol), fmt.Sprintf(
+		return &Problem{Reason: string(gatewayv1.ListenerReasonUnsupportedProtocol), Message: fmt.Sprintf(
 			"Protocol %s cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.", l.Spec.Protocol)}
 	}
 	holders := held.byHostname[l.Hostname()]
 	for _, other := range holders {
 		if other.Spec.Port == l.Spec.Port {
-			return &Problem{string(gatewayv1.ListenerReasonHostnameConflict), fmt.Sprintf(
+			return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
 				"%s on port %d is claimed by %s, which takes precedence.",
 				describeHostname(l.Hostname()), l.Spec.Port, describeOwner(other))}
 		}
 	}
 	if len(holders) > 0 {
-		return &Problem{string(gatewayv1.ListenerReasonPortUnavailable), fmt.Sprintf(
+		return &Problem{Reason: string(gatewayv1.ListenerReasonPortUnavailable), Message: fmt.Sprintf(
 			"%s is claimed on port %d by %s, which takes precedence; a tunnel serves a hostname on every port at once, so one hostname has one owner.",
 			describeHostname(l.Hostname()), holders[0].Spec.Port, describeOwner(holders[0]))}
 	}
@@ -114,14 +114,14 @@ func rejectWithinOwner(listeners []*Listener) {
 func conflictWithSibling(l *Listener, siblings []*Listener) *Problem {
 	for _, sibling := range siblings {
 		if l.competes(sibling) && sibling.Spec.Protocol != l.Spec.Protocol {
-			return &Problem{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf(
+			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
 				"Port %d is used with protocol %s by listener %q of the same object, and with %s by this one; one port has one protocol.",
 				l.Spec.Port, sibling.Spec.Protocol, sibling.Spec.Name, l.Spec.Protocol)}
 		}
 	}
 	for _, sibling := range siblings {
 		if l.competes(sibling) && sibling.Hostname() == l.Hostname() {
-			return &Problem{string(gatewayv1.ListenerReasonHostnameConflict), fmt.Sprintf(
+			return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
 				"%s on port %d is claimed by listener %q of the same object too; neither is served until one of them goes.",
 				describeHostname(l.Hostname()), l.Spec.Port, sibling.Spec.Name)}
 		}

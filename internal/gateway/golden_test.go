@@ -32,7 +32,9 @@ import (
 // commit it.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-var decisions = gateway.Options{ControllerName: config.DefaultControllerName, ClusterDomain: config.DefaultClusterDomain}
+var decisions = gateway.Options{
+	ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
+}
 
 // goldenTime is the time of every decision in a golden case.
 var goldenTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -100,11 +102,11 @@ type decision struct {
 	report gateway.Report
 }
 
-// decide builds every Gateway of ours among the files, in their order.
+// decide builds every managed Gateway among the files, in their order.
 func decide(t *testing.T, files *state.Source) []decision {
 	t.Helper()
 	loader := state.Loader{
-		Reader: files, ControllerName: decisions.ControllerName, Certificates: state.DirectCertificates{Reader: files},
+		Reader: files, ControllerName: decisions.ControllerName, ControllerNamespace: decisions.ControllerNamespace, Certificates: state.DirectCertificates{Reader: files},
 	}
 	var made []decision
 	hostnames := gateway.NewHostnames()
@@ -118,13 +120,13 @@ func decide(t *testing.T, files *state.Source) []decision {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !loaded.Ours {
+		if !loaded.Managed {
 			continue
 		}
 		loaded.Snapshot.Now = goldenTime
 		result := gateway.Build(loaded.Snapshot, decisions)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
-		made = append(made, decision{key: key, result: result, tunnel: loaded.Record.Tunnel})
+		made = append(made, decision{key: key, result: result, tunnel: loaded.Snapshot.Tunnel})
 	}
 	for i := range made {
 		d := &made[i]
@@ -253,14 +255,15 @@ func writeListeners(w *bytes.Buffer, listeners []gatewayv1.ListenerStatus) {
 }
 
 // writeConditions leaves out the message of a condition in its good state,
-// unless references resolve and there is something to say of them.
+// unless it has a remark about references or about fields of the Gateway.
 func writeConditions(w *bytes.Buffer, indent string, conditions []metav1.Condition) {
 	for _, c := range conditions {
 		good := metav1.ConditionTrue
 		if c.Type == string(gatewayv1.ListenerConditionConflicted) {
 			good = metav1.ConditionFalse
 		}
-		remark := c.Type == string(gatewayv1.ListenerConditionResolvedRefs) && c.Message != "Every reference resolves."
+		remark := c.Type == string(gatewayv1.ListenerConditionResolvedRefs) && c.Message != "Every reference resolves." ||
+			strings.HasPrefix(c.Message, "The Gateway is accepted. ")
 		text := fmt.Sprintf("%s %s", c.Status, c.Reason)
 		if remark || c.Status != good || c.Reason != c.Type && c.Reason != string(gatewayv1.ListenerReasonNoConflicts) {
 			text += ": " + c.Message

@@ -59,7 +59,7 @@ func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
 	for i, backend := range rule.BackendRefs {
 		found, problem := r.origin(backend.BackendObjectReference, route)
 		if problem != nil {
-			problems = append(problems, &Problem{problem.Reason, fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)})
+			problems = append(problems, &Problem{Reason: problem.Reason, Message: fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)})
 		}
 		if weight(backend) != 0 {
 			serving = found

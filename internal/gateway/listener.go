@@ -41,12 +41,14 @@ type Listener struct {
 	// AttachedRoutes counts the routes attached to it, whatever its own state.
 	AttachedRoutes int32
 
-	holds        bool   // keeps its port and hostname from later owners
-	sharedPorts  string // the owner's other ports with this hostname
-	expired      string // which of its certificates have expired
-	allowed      namespaceRule
-	routes       []*Route // that it admits
-	lastAttached *Route   // for counting a route once
+	holds       bool   // keeps its port and hostname from later owners
+	sharedPorts string // the owner's other ports with this hostname
+	// certificateRemarks says which of its certificates have expired or were not
+	// checked.
+	certificateRemarks string
+	allowed            namespaceRule
+	routes             []*Route // that it admits
+	lastAttached       *Route   // for counting a route once
 }
 
 // Hostname returns the listener's hostname, or "" when it takes every host.
@@ -136,7 +138,7 @@ func (s *Set) refuse(problem *Problem) {
 		return
 	}
 	for _, l := range s.Listeners {
-		l.Rejected = &Problem{string(gatewayv1.ListenerEntryReasonInvalid), "The ListenerSet is not allowed, so its listeners take part in nothing."}
+		l.Rejected = &Problem{Reason: string(gatewayv1.ListenerEntryReasonInvalid), Message: "The ListenerSet is not allowed, so its listeners take part in nothing."}
 	}
 }
 

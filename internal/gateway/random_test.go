@@ -42,6 +42,7 @@ var (
 		"certificate": {NotAfter: dayOne.AddDate(100, 0, 0)},
 		"expired":     {NotAfter: dayOne},
 		"broken":      {Problem: "it is broken"},
+		"unchecked":   {Unchecked: true},
 	}
 	dayOne = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 )
@@ -208,7 +209,7 @@ func (d *dice) listener(name string) gatewayv1.Listener {
 
 func (d *dice) certificateRef() gatewayv1.SecretObjectReference {
 	ref := gatewayv1.SecretObjectReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Secret"))}
-	ref.Name = pick[gatewayv1.ObjectName](d, "certificate", "certificate", "certificate", "certificate", "expired", "broken", "missing")
+	ref.Name = pick[gatewayv1.ObjectName](d, "certificate", "certificate", "certificate", "certificate", "expired", "broken", "missing", "unchecked")
 	if d.chance(40) {
 		ref.Namespace = new(gatewayv1.Namespace(pick(d, randomNamespaces...)))
 	}

@@ -38,7 +38,7 @@ func (r references) resolve(l *Listener) {
 			return
 		}
 	}
-	l.expired = r.expiry(l)
+	l.certificateRemarks = r.remarks(l)
 }
 
 // httpKinds are the route kinds that HTTP and HTTPS carry. Every listener
@@ -78,7 +78,7 @@ func (references) routeKinds(l *Listener) *Problem {
 	carried := carriedKinds(l.Spec.Protocol)
 	for _, wanted := range wantedKinds(l) {
 		if !slices.ContainsFunc(carried, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(wanted, kind) }) {
-			return &Problem{string(gatewayv1.ListenerReasonInvalidRouteKinds), fmt.Sprintf(
+			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidRouteKinds), Message: fmt.Sprintf(
 				"allowedRoutes.kinds names %s of group %q, which a listener of protocol %s cannot carry here.",
 				wanted.Kind, ptr.Deref(wanted.Group, gatewayv1.GroupName), l.Spec.Protocol)}
 		}
@@ -106,7 +106,7 @@ func admitsKind(l *Listener, kind string) bool {
 func (references) certificateKind(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		if _, ok := secretRef(l, ref); !ok {
-			return &Problem{string(gatewayv1.ListenerReasonInvalidCertificateRef), fmt.Sprintf(
+			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidCertificateRef), Message: fmt.Sprintf(
 				"certificateRef %q is of kind %s, group %q; only Secrets of the core group are supported.",
 				ref.Name, ptr.Deref(ref.Kind, "Secret"), ptr.Deref(ref.Group, ""))}
 		}
@@ -121,7 +121,7 @@ func (r references) certificateGrant(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
 		if !r.grants.permit(l.referrer(), secretTarget(name)) {
-			return &Problem{string(gatewayv1.ListenerReasonRefNotPermitted), fmt.Sprintf(
+			return &Problem{Reason: string(gatewayv1.ListenerReasonRefNotPermitted), Message: fmt.Sprintf(
 				"certificateRef %s is in another namespace, and no ReferenceGrant there permits it from %ss of namespace %q.",
 				name, l.Owner.Kind, l.Owner.Namespace)}
 		}
@@ -139,21 +139,24 @@ func (r references) certificateMaterial(l *Listener) *Problem {
 			problem = found.Problem
 		}
 		if problem != "" {
-			return &Problem{string(gatewayv1.ListenerReasonInvalidCertificateRef),
-				fmt.Sprintf("certificateRef Secret %s: %s.", name, problem)}
+			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidCertificateRef), Message: fmt.Sprintf(
+				"certificateRef Secret %s: %s.", name, problem)}
 		}
 	}
 	return nil
 }
 
-// expiry says which certificates have expired. They are resolved all the same:
-// visitors see the edge's certificate, not this one.
-func (r references) expiry(l *Listener) string {
+// remarks says which certificates have expired, and which ones were not checked.
+// They resolve all the same: visitors get the certificate of Cloudflare's edge.
+func (r references) remarks(l *Listener) string {
 	text := ""
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
-		if notAfter := r.certificates[name].NotAfter; r.now.After(notAfter) {
-			text += fmt.Sprintf(" The certificate in Secret %s expired at %s.", name, notAfter.UTC().Format(time.RFC3339))
+		switch found := r.certificates[name]; {
+		case found.Unchecked:
+			text += fmt.Sprintf(" The certificate in Secret %s was not checked, because Secrets in namespace %q are not read.", name, name.Namespace)
+		case r.now.After(found.NotAfter):
+			text += fmt.Sprintf(" The certificate in Secret %s expired at %s.", name, found.NotAfter.UTC().Format(time.RFC3339))
 		}
 	}
 	return text

@@ -17,7 +17,16 @@ func TestRenderEveryField(t *testing.T) {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
 		t.Run(name, func(t *testing.T) {
 			var o v1alpha1.OriginRequest
-			set(reflect.ValueOf(&o).Elem().Field(i), 1)
+			field := reflect.ValueOf(&o).Elem().Field(i)
+			field.Set(reflect.New(field.Type().Elem()))
+			switch value := field.Elem(); value.Kind() {
+			case reflect.String:
+				value.SetString("1s")
+			case reflect.Bool:
+				value.SetBool(true)
+			default:
+				value.SetInt(1)
+			}
 			document, err := json.Marshal(renderOriginRequest(o))
 			if err != nil {
 				t.Fatal(err)

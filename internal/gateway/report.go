@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -127,10 +128,10 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 		c.set(typeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
 		c.set(typeProgrammed, false, reasonInvalid, "The Gateway is not accepted; nothing is changed at its tunnel until it is.")
 	case invalid != "":
-		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners serve: "+invalid+"."+r.tlsMessage())
+		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners serve: "+invalid+"."+r.remarks())
 		c.programmed(o.Push, r.gateway.Status.Conditions)
 	default:
-		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.tlsMessage())
+		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.remarks())
 		c.programmed(o.Push, r.gateway.Status.Conditions)
 	}
 	c.hostnameShared(o.Shared, r.gateway.Status.Conditions)
@@ -151,12 +152,17 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	return status
 }
 
-// tlsMessage says what spec.tls asks for in vain.
-func (r *Result) tlsMessage() string {
-	if r.gateway.Spec.TLS == nil {
-		return ""
+// remarks names the fields of an accepted Gateway that have no effect.
+func (r *Result) remarks() string {
+	var remarks string
+	if r.gateway.Spec.TLS != nil {
+		remarks += " Its spec.tls has no effect: Cloudflare's edge terminates TLS with its own settings."
 	}
-	return " Its spec.tls has no effect: Cloudflare's edge terminates TLS with its own settings."
+	if dropped := r.Settings.Metadata.Dropped; len(dropped) > 0 {
+		remarks += fmt.Sprintf(" Labels and annotations of spec.infrastructure that do not reach the connectors: %s. "+
+			"The GatewayClass allows prefixes of keys in connector.allowedMetadataPrefixes.", strings.Join(dropped, ", "))
+	}
+	return remarks
 }
 
 func (r *Result) listenerStatus(l *Listener, generation int64, push Push, current []metav1.Condition) gatewayv1.ListenerStatus {
@@ -187,10 +193,10 @@ func (r *Result) setProblem(set *Set) *Problem {
 	case set.NotAllowed != nil:
 		return set.NotAllowed
 	case r.Rejected != nil:
-		return &Problem{reasonParentNotAccepted, fmt.Sprintf(
+		return &Problem{Reason: reasonParentNotAccepted, Message: fmt.Sprintf(
 			"Gateway %s/%s is not accepted (%s): %s", r.gateway.Namespace, r.gateway.Name, r.Rejected.Reason, r.Rejected.Message)}
 	case !slices.ContainsFunc(set.Listeners, (*Listener).Serves):
-		return &Problem{reasonNotValid, "No listener of the set serves: " + describeInvalid(set.Listeners) + "."}
+		return &Problem{Reason: reasonNotValid, Message: "No listener of the set serves: " + describeInvalid(set.Listeners) + "."}
 	}
 	return nil
 }

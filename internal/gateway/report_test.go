@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -114,6 +115,9 @@ func everywhere(short string) map[string]string {
 // push of a generation is outstanding or a push failed."
 func TestReportProgrammedAsThePushStands(t *testing.T) {
 	failed := gateway.Push{State: gateway.PushFailed, Message: "The API is down. It is tried again in 2s."}
+	otherTunnel := gateway.Push{State: gateway.PushFailed, Reason: "SettingsNotApplied", Message: "The setting account asks for another tunnel."}
+	onGatewayOnly := everywhere("False Pending")
+	onGatewayOnly["Gateway"] = "False SettingsNotApplied"
 	for name, test := range map[string]struct {
 		snapshot *gateway.Snapshot
 		push     gateway.Push
@@ -126,6 +130,7 @@ func TestReportProgrammedAsThePushStands(t *testing.T) {
 		"outstanding, not programmed":                {withCurrent(reportSnapshot(), metav1.ConditionFalse, 0), gateway.Push{}, everywhere("False Pending")},
 		"failed, nothing said yet":                   {reportSnapshot(), failed, everywhere("False Pending")},
 		"failed, programmed in this generation":      {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), failed, everywhere("False Pending")},
+		"failed with a reason of its own":            {reportSnapshot(), otherTunnel, onGatewayOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := gateway.Build(test.snapshot, decisions).Report(gateway.Outcome{Push: test.push})
@@ -255,6 +260,27 @@ func TestReportMessagesOfGoodConditions(t *testing.T) {
 				t.Errorf("the message differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A listener names the certificates that were not checked, and those that have
+// expired.
+func TestReportCertificates(t *testing.T) {
+	s := reportSnapshot()
+	l := &s.Gateway.Spec.Listeners[0]
+	l.Protocol, l.Port = gatewayv1.HTTPSProtocolType, 443
+	l.TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "valid"}, {Name: "unread"}, {Name: "expired"}}}
+	s.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s.Certificates = map[types.NamespacedName]gateway.Certificate{
+		{Namespace: "infra", Name: "valid"}:   {NotAfter: s.Now.AddDate(1, 0, 0)},
+		{Namespace: "infra", Name: "unread"}:  {Unchecked: true},
+		{Namespace: "infra", Name: "expired"}: {NotAfter: s.Now.AddDate(-1, 0, 0)},
+	}
+	places := conditionsByPlace(gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
+	want := `Every reference resolves. The certificate in Secret infra/unread was not checked, because Secrets in namespace "infra" are not read.` +
+		" The certificate in Secret infra/expired expired at 2025-01-01T00:00:00Z."
+	if diff := cmp.Diff(want, messageOf(places["listener own"], "ResolvedRefs")); diff != "" {
+		t.Errorf("the message differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -40,23 +41,16 @@ type configuredListener struct {
 // newRuleSettings finds the entries of the listeners that hold their place,
 // also of those that do not serve: what is demanded of a hostname must not go
 // away because a Secret did. s is nil when the settings are not valid.
-func newRuleSettings(s *Settings, listeners []*Listener) ruleSettings {
-	if s == nil {
-		return ruleSettings{}
-	}
+func newRuleSettings(s *settings.Settings, listeners []*Listener) ruleSettings {
 	r := ruleSettings{tunnel: s.Spec.OriginRequest}
 	if len(s.Spec.ListenerConfigurations) == 0 {
 		return r
 	}
 	r.hostnames = map[string]*hostnameSettings{}
-	entries := make(map[listenerKey]*v1alpha1.ListenerConfiguration, len(s.Spec.ListenerConfigurations))
-	for i := range s.Spec.ListenerConfigurations {
-		entry := &s.Spec.ListenerConfigurations[i]
-		entries[keyOfListeners(entry)] = entry
-	}
+	entries := s.Listeners()
 	for _, l := range listeners {
-		if settings := entriesOf(l, entries); l.holds && settings != nil {
-			r.add(configuredListener{l, *settings})
+		if entry := entries.Of(fmt.Sprintf("%s:%d", l.Spec.Protocol, l.Spec.Port), l.Hostname()); l.holds && entry != nil {
+			r.add(configuredListener{l, *entry})
 		}
 	}
 	for _, h := range r.hostnames {
@@ -64,17 +58,6 @@ func newRuleSettings(s *Settings, listeners []*Listener) ruleSettings {
 		h.demand()
 	}
 	return r
-}
-
-// entriesOf returns the listener's entry: the one with its hostname over the
-// one without; nil when there is none.
-func entriesOf(l *Listener, entries map[listenerKey]*v1alpha1.ListenerConfiguration) *v1alpha1.ListenerConfiguration {
-	port := fmt.Sprintf("%s:%d", l.Spec.Protocol, l.Spec.Port)
-	general := entries[listenerKey{port, ""}]
-	if l.Hostname() == "" {
-		return general
-	}
-	return mergeBlocks(entries[listenerKey{port, l.Hostname()}], general, overlay)
 }
 
 func (r ruleSettings) add(l configuredListener) {
@@ -133,7 +116,7 @@ func (r ruleSettings) refuseContradictions(listeners []*Listener) *Problem {
 		if h == nil || h.contradiction == "" || !l.holds {
 			continue
 		}
-		problem := invalidParameters("%s", h.contradiction)
+		problem := &Problem{Reason: string(gatewayv1.GatewayReasonInvalidParameters), Message: h.contradiction}
 		if l.Owner.Kind == KindGateway {
 			return problem
 		}
@@ -182,7 +165,7 @@ func (h *hostnameSettings) overrides() map[*Route]*v1alpha1.OriginRequest {
 	overrides := map[*Route]*v1alpha1.OriginRequest{}
 	for _, l := range h.listeners {
 		for _, route := range l.routes {
-			overrides[route] = mergeBlocks(overrides[route], l.settings.OriginRequest, mergeOriginRequests)
+			overrides[route] = settings.MergeOriginRequests(overrides[route], l.settings.OriginRequest)
 		}
 	}
 	return overrides
@@ -192,10 +175,10 @@ func (h *hostnameSettings) overrides() map[*Route]*v1alpha1.OriginRequest {
 // set. Where the tunnel has on what excludes a field of the rule, the rule
 // switches that off, because its field alone would have no effect.
 func (g groupSettings) override(own *v1alpha1.OriginRequest, kind string) v1alpha1.OriginRequest {
-	rule, tunnel := ptr.Deref(own, v1alpha1.OriginRequest{}), ptr.Deref(g.tunnel, v1alpha1.OriginRequest{})
 	if kind == KindGRPCRoute {
-		rule = mergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, &rule)
+		own = settings.MergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, own)
 	}
+	rule, tunnel := ptr.Deref(own, v1alpha1.OriginRequest{}), ptr.Deref(g.tunnel, v1alpha1.OriginRequest{})
 	if on(rule.HTTP2Origin) && on(tunnel.MatchSNIToHost) {
 		rule.MatchSNIToHost = ptr.To(false)
 	}
@@ -204,6 +187,8 @@ func (g groupSettings) override(own *v1alpha1.OriginRequest, kind string) v1alph
 	}
 	return rule
 }
+
+func on(field *bool) bool { return ptr.Deref(field, false) }
 
 func renderOriginRequest(o v1alpha1.OriginRequest) provider.OriginRequest {
 	rendered := provider.OriginRequest{

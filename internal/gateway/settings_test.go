@@ -4,186 +4,58 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-type specOf = v1alpha1.TunnelConfigurationSpec
-
-func configuration(namespace, name string, spec specOf) *v1alpha1.TunnelConfiguration {
+func configuration(namespace, name string, spec v1alpha1.TunnelConfigurationSpec) *v1alpha1.TunnelConfiguration {
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 }
 
-// configuredSnapshot refers to both objects; either can be nil, which is one
-// that does not exist.
-func configuredSnapshot(class, own *v1alpha1.TunnelConfiguration) *gateway.Snapshot {
-	s := reportSnapshot()
-	refer(s)
-	s.ClassConfiguration, s.GatewayConfiguration = class, own
-	return s
-}
-
-// refer sets both references.
+// refer makes the class and the Gateway refer to platform/defaults and own.
 func refer(s *gateway.Snapshot) {
 	s.Class = &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{
 		ParametersRef: &gatewayv1.ParametersReference{
-			Group: v1alpha1.GroupName, Kind: gateway.KindTunnelConfiguration, Name: "defaults", Namespace: new(gatewayv1.Namespace("platform")),
+			Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "defaults", Namespace: new(gatewayv1.Namespace("platform")),
 		},
 	}}
 	s.Gateway.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
-		Group: v1alpha1.GroupName, Kind: gateway.KindTunnelConfiguration, Name: "own",
+		Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "own",
 	}}
 }
 
-func TestSettings(t *testing.T) {
-	account := &v1alpha1.Account{APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: "token"}}
-	class := configuration("platform", "defaults", specOf{Account: account, Connector: &v1alpha1.Connector{Image: new("i")}})
-	own := configuration("infra", "own", specOf{Connector: &v1alpha1.Connector{Replicas: new(int32(3))}})
+// A Gateway with valid settings has them and a configuration. With settings that
+// are not valid it is not accepted and has neither, so its tunnel stays as it is.
+func TestSettingsOfAResult(t *testing.T) {
 	for name, test := range map[string]struct {
-		snapshot *gateway.Snapshot
-		want     gateway.Settings
+		own     v1alpha1.TunnelConfigurationSpec
+		invalid string // part of the message
 	}{
-		"no reference": {reportSnapshot(), gateway.Settings{}},
-		"both levels": {configuredSnapshot(class, own), gateway.Settings{
-			Spec:             specOf{Account: account, Connector: &v1alpha1.Connector{Image: new("i"), Replicas: new(int32(3))}},
-			AccountNamespace: "platform",
-		}},
-		"no account": {configuredSnapshot(configuration("platform", "defaults", specOf{}), own), gateway.Settings{Spec: own.Spec}},
+		"valid":   {v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}}, ""},
+		"invalid": {v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{TLSTimeout: new(v1alpha1.Duration("0s"))}}, "tlsTimeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := gateway.Build(test.snapshot, decisions)
-			if diff := cmp.Diff(&test.want, result.Settings); diff != "" {
-				t.Errorf("settings differ (-want +got):\n%s", diff)
+			s := reportSnapshot()
+			refer(s)
+			s.ClassConfiguration = configuration("platform", "defaults", v1alpha1.TunnelConfigurationSpec{})
+			s.GatewayConfiguration = configuration("infra", "own", test.own)
+			result := gateway.Build(s, decisions)
+			if test.invalid == "" {
+				if result.Rejected != nil || result.Settings == nil || result.Configuration() == nil {
+					t.Errorf("the Gateway is refused: %+v", result.Rejected)
+				}
+				return
+			}
+			if result.Rejected == nil || result.Rejected.Reason != "InvalidParameters" || !strings.Contains(result.Rejected.Message, test.invalid) {
+				t.Errorf("the Gateway is refused with %+v, want InvalidParameters that names %s", result.Rejected, test.invalid)
+			}
+			if result.Settings != nil || result.Configuration() != nil {
+				t.Errorf("the settings are %+v and the configuration %+v", result.Settings, result.Configuration())
 			}
 		})
-	}
-}
-
-// "A missing, foreign or invalid reference: InvalidParameters, and nothing new
-// is pushed or applied until it is mended." Whatever is wrong in an object is
-// wrong at both levels.
-func TestInvalidSettings(t *testing.T) {
-	connector := func(c v1alpha1.Connector) specOf { return specOf{Connector: &c} }
-	origin := func(o v1alpha1.OriginRequest) specOf { return specOf{OriginRequest: &o} }
-	entry := func(l v1alpha1.ListenerConfiguration) specOf {
-		l.ProtocolPort = "HTTPS:443"
-		return specOf{ListenerConfigurations: []v1alpha1.ListenerConfiguration{l}}
-	}
-	access := func(a v1alpha1.Access) specOf { return entry(v1alpha1.ListenerConfiguration{Access: &a}) }
-	amount := func(n int64) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
-	}
-	one := intstr.FromInt32(1)
-	for name, test := range map[string]struct {
-		spec  specOf
-		field string // "" when it is valid
-	}{
-		"a tunnel of two kinds":     {specOf{Tunnel: &v1alpha1.TunnelSettings{Name: new("a"), Existing: &v1alpha1.ExistingTunnel{ID: "b"}}}, "spec.tunnel "},
-		"a number that is scaled":   {connector(v1alpha1.Connector{Replicas: new(int32(2)), Autoscaling: &v1alpha1.Autoscaling{}}), "spec.connector "},
-		"more at least than most":   {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: new(int32(2))}}), "autoscaling"},
-		"more than a tunnel takes":  {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(26))}}), "autoscaling"},
-		"as many at least as most":  {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: new(int32(2))}}), ""},
-		"claims":                    {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "a"}}}}), "claims"},
-		"a request above the limit": {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Requests: amount(2), Limits: amount(1)}}), "more cpu"},
-		"a request at the limit":    {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Requests: amount(1), Limits: amount(1)}}), ""},
-		"an empty budget":           {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{}}), "podDisruptionBudget"},
-		"a budget of both kinds":    {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one, MaxUnavailable: &one}}), "podDisruptionBudget"},
-		"a budget":                  {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one}}), ""},
-		"a long grace period":       {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m1s"))}), "gracePeriod"},
-		"a grace period":            {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m"))}), ""},
-		"no connectTimeout":         {origin(v1alpha1.OriginRequest{ConnectTimeout: new(v1alpha1.Duration("1500ms"))}), "spec.originRequest.connectTimeout"},
-		"no tlsTimeout":             {origin(v1alpha1.OriginRequest{TLSTimeout: new(v1alpha1.Duration("0s"))}), "tlsTimeout"},
-		"no tcpKeepAlive":           {origin(v1alpha1.OriginRequest{TCPKeepAlive: new(v1alpha1.Duration("-1s"))}), "tcpKeepAlive"},
-		"no keepAliveTimeout":       {origin(v1alpha1.OriginRequest{KeepAliveTimeout: new(v1alpha1.Duration("long"))}), "keepAliveTimeout"},
-		"SNI and HTTP/2":            {origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(true)}), "spec.originRequest has both"},
-		"SNI without HTTP/2":        {origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(false)}), ""},
-		"the same for listeners": {entry(v1alpha1.ListenerConfiguration{OriginRequest: &v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(true)}}),
-			"spec.listenerConfigurations[HTTPS:443].originRequest has both"},
-		"access without a team":     {access(v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"a"}}), "teamName"},
-		"access of the empty team":  {access(v1alpha1.Access{Required: true, TeamName: new(""), AUDTags: []v1alpha1.AUDTag{"a"}}), "teamName"},
-		"access without tags":       {access(v1alpha1.Access{Required: true, TeamName: new("a")}), "audTags"},
-		"access with an empty tag":  {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{""}}), "audTags"},
-		"access":                    {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a"}}), ""},
-		"access that is not needed": {access(v1alpha1.Access{}), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			empty := configuration("any", "any", specOf{})
-			for level, s := range map[string]*gateway.Snapshot{
-				"GatewayClass tunnel is not accepted: TunnelConfiguration platform/defaults of spec.parametersRef is not valid: ": configuredSnapshot(configuration("platform", "defaults", test.spec), empty),
-				`TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: `:                                   configuredSnapshot(empty, configuration("infra", "own", test.spec)),
-			} {
-				wantInvalid(t, s, level, test.field)
-			}
-		})
-	}
-}
-
-// wantInvalid wants a message with the beginning and the field, or a valid
-// Gateway when the field is empty.
-func wantInvalid(t *testing.T, s *gateway.Snapshot, beginning, field string) {
-	t.Helper()
-	result := gateway.Build(s, decisions)
-	if field == "" {
-		if result.Rejected != nil || result.Settings == nil || result.Configuration() == nil {
-			t.Errorf("it is refused: %+v", result.Rejected)
-		}
-		return
-	}
-	if result.Rejected == nil || result.Rejected.Reason != "InvalidParameters" ||
-		!strings.HasPrefix(result.Rejected.Message, beginning) || !strings.Contains(result.Rejected.Message, field) {
-		t.Errorf("it is refused with %+v, want InvalidParameters with %q and %q", result.Rejected, beginning, field)
-	}
-	if result.Settings != nil || result.Configuration() != nil {
-		t.Errorf("there are settings %+v and a document %+v", result.Settings, result.Configuration())
-	}
-}
-
-// What is valid in each object need not be so together.
-func TestInvalidTogether(t *testing.T) {
-	amount := func(n int64) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(n, resource.BinarySI)}
-	}
-	resources := func(r corev1.ResourceRequirements) specOf {
-		return specOf{Connector: &v1alpha1.Connector{Resources: &r}}
-	}
-	for name, test := range map[string]struct {
-		class, own specOf
-		field      string
-	}{
-		"a request above the limit": {
-			resources(corev1.ResourceRequirements{Limits: amount(1)}), resources(corev1.ResourceRequirements{Requests: amount(2)}), "more memory",
-		},
-		"more at least than most": {
-			specOf{Connector: &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(1))}}},
-			specOf{Connector: &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(2))}}}, "autoscaling",
-		},
-		"an empty text over the tunnel's": {
-			specOf{OriginRequest: &v1alpha1.OriginRequest{ProxyType: new(v1alpha1.ProxyTypeSOCKS)}},
-			specOf{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
-				ProtocolPort: "HTTP:80", OriginRequest: &v1alpha1.OriginRequest{ProxyType: new(v1alpha1.ProxyTypeNone)},
-			}}}, "proxyType",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			wantInvalid(t, configuredSnapshot(configuration("platform", "defaults", test.class), configuration("infra", "own", test.own)),
-				"The TunnelConfigurations of GatewayClass tunnel and of the Gateway are not valid together: ", test.field)
-		})
-	}
-}
-
-// What is found without a reference to it says nothing.
-func TestSettingsNeedAReference(t *testing.T) {
-	s := reportSnapshot()
-	s.ClassConfiguration = configuration("platform", "defaults", specOf{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}})
-	s.GatewayConfiguration = s.ClassConfiguration
-	if got := gateway.Build(s, decisions).Settings; got == nil || got.Spec.OriginRequest != nil {
-		t.Errorf("settings are %+v, want empty ones", got)
 	}
 }

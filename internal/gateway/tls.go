@@ -17,9 +17,12 @@ import (
 // data plane, and never used: Cloudflare's edge terminates TLS with
 // certificates of its own.
 
-// Certificate is what was found out about a Secret that a listener refers to.
-// It holds no byte of it.
+// Certificate is the verdict on a Secret that a listener refers to. It holds no
+// byte of the Secret.
 type Certificate struct {
+	// Unchecked is whether the Secret was not read, because the settings or the
+	// permissions do not allow it. Nothing else is known then.
+	Unchecked bool
 	// Problem says which check failed; empty when the material is valid.
 	Problem string
 	// NotAfter is when the certificate expires.

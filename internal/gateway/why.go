@@ -152,13 +152,13 @@ func (r *Rule) broken() *Problem {
 	case r.Route == nil || r.Service != serviceError:
 		return nil
 	case len(r.Route.answers[r.Number].unsupported) > 0:
-		return &Problem{string(gatewayv1.RouteReasonUnsupportedValue), fmt.Sprintf(
+		return &Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: fmt.Sprintf(
 			"Rule %d asks for what a tunnel cannot do: %s.", r.Number, strings.Join(r.Route.answers[r.Number].unsupported, ", "))}
 	case r.Route.answers[r.Number].broken != nil:
 		p := r.Route.answers[r.Number].broken
-		return &Problem{p.Reason, fmt.Sprintf("Rule %d: %s.", r.Number, p.Message)}
+		return &Problem{Reason: p.Reason, Message: fmt.Sprintf("Rule %d: %s.", r.Number, p.Message)}
 	default:
-		return &Problem{string(gatewayv1.RouteReasonBackendNotFound), fmt.Sprintf("Rule %d has no backend of a weight above 0.", r.Number)}
+		return &Problem{Reason: string(gatewayv1.RouteReasonBackendNotFound), Message: fmt.Sprintf("Rule %d has no backend of a weight above 0.", r.Number)}
 	}
 }
 
@@ -308,11 +308,11 @@ func (r *Route) problemsAt(parent *Parent, t *Trail) []Problem {
 		case !slices.Contains(parent.Listeners, l):
 			problems = append(problems, *r.rejectedAt(r.stepAt(l, parent.Ref), parent, []*Listener{l}))
 		case p != nil:
-			problems = append(problems, Problem{p.Reason, fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
+			problems = append(problems, Problem{Reason: p.Reason, Message: fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
 		}
 	}
 	if !covered && len(r.Hostnames) > 0 {
-		return []Problem{{string(gatewayv1.RouteReasonNoMatchingListenerHostname), "It attached by another hostname; no listener there takes this one."}}
+		return []Problem{{Reason: string(gatewayv1.RouteReasonNoMatchingListenerHostname), Message: "It attached by another hostname; no listener there takes this one."}}
 	}
 	return problems
 }
@@ -332,8 +332,8 @@ func (r *Route) leftOut(request Request) []Problem {
 		for j, match := range matchesOf(&r.Rules[i]) {
 			path, err := newPathMatch(match.Path)
 			if _, fields := expressMatch(match); len(fields) > 0 && (err != nil || request.at(path.expression)) {
-				problems = append(problems, Problem{string(gatewayv1.RouteReasonUnsupportedValue),
-					fmt.Sprintf("Rule %d leaves match %d out, which a tunnel cannot tell apart: %s.", i, j, strings.Join(fields, ", "))})
+				problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: fmt.Sprintf(
+					"Rule %d leaves match %d out, which a tunnel cannot tell apart: %s.", i, j, strings.Join(fields, ", "))})
 			}
 		}
 	}

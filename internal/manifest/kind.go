@@ -46,6 +46,7 @@ var kinds = map[schema.GroupKind]func() (kind, error){
 	{Group: gatewayv1.GroupName, Kind: "ReferenceGrant"}: customKind(gatewayCRDs, "referencegrants"),
 
 	{Group: v1alpha1.GroupName, Kind: "TunnelConfiguration"}: customKind(ownCRDs, "tunnelconfigurations"),
+	{Group: v1alpha1.GroupName, Kind: "Tunnel"}:              customKind(ownCRDs, "tunnels"),
 
 	{Kind: "Namespace"}: coreKind(corev1.SchemeGroupVersion.WithKind("Namespace"), false, apivalidation.NameIsDNSLabel),
 	{Kind: "Service"}:   coreKind(corev1.SchemeGroupVersion.WithKind("Service"), true, apivalidation.NameIsDNSLabel),

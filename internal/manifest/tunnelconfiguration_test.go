@@ -26,7 +26,6 @@ func TestWhatTunnelConfigurationsRefuse(t *testing.T) {
 	const (
 		accountID  = "must be the ID of an account, as the Cloudflare dashboard shows it: letters and digits only"
 		dataKey    = "must be a key of a Secret: letters, digits, '-', '_' and '.' only"
-		tunnelName = "must be the name of a tunnel: 1 to 96 characters that neither begin nor end with white space, and no control characters"
 		tunnelID   = "must be the ID of a tunnel: a UUID in lower case, as in 0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
 		image      = "must be the reference of an image, as in docker.io/cloudflare/cloudflared:2026.8.2"
 		metaKey    = " has a key that is not valid: a key is a name of up to 63 letters, digits, '-', '_' and '.', with a DNS subdomain and a slash before it where needed, as in example.com/team"
@@ -43,13 +42,45 @@ func TestWhatTunnelConfigurationsRefuse(t *testing.T) {
 		noTeam     = "access: Invalid value: access is required but has no teamName, without which no token can be checked: set teamName, or set required to false"
 		noTags     = "access: Invalid value: access is required but has no audTags, without which no token can be checked: set the AUD tag of the Access application, or set required to false"
 		teamName   = "must be the team name alone, as in example for example.cloudflareaccess.com"
-		audTag     = "must be the AUD tag of an Access application, as the Cloudflare dashboard shows it: letters and digits only"
+		bounds     = "min is greater than max: lower min, which is 1 by default, or raise max, which is 4 by default"
+		rotation   = "must be at least 24h"
+		prefix     = "connector.allowedMetadataPrefixes: Invalid value: allowedMetadataPrefixes has tunnelgateway.dev, kubernetes.io, k8s.io, gateway.networking.k8s.io or a subdomain of one of them: take it out"
+
+		gatewayFields = `"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "tunnel.existing", "connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.logLevel", "connector.resources", "connector.nodeSelector", "connector.tolerations", "connector.affinity", "connector.topologySpreadConstraints", "connector.podAnnotations", "connector.podLabels", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation"`
+		audTag        = "must be the AUD tag of an Access application, as the Cloudflare dashboard shows it: letters and digits only"
 	)
 	tests := map[string]struct {
 		spec string
 		want []string // without "spec." in front
 	}{
 		"merging mode": {"{mergingMode: Mixed}", []string{`mergingMode: Unsupported value: "Mixed": supported values: "PreferGatewayClass", "PreferGateway"`}},
+
+		"gateway field that cannot be listed": {
+			"{allowedGatewayFields: [connector.image]}",
+			[]string{`allowedGatewayFields[0]: Unsupported value: "connector.image": supported values: ` + gatewayFields},
+		},
+		"gateway field twice": {
+			"{allowedGatewayFields: [originRequest, originRequest]}",
+			[]string{`allowedGatewayFields[1]: Duplicate value: "originRequest"`},
+		},
+		"negative limit of tunnels": {
+			"{limits: {tunnelsPerNamespace: -1}}",
+			[]string{"limits.tunnelsPerNamespace: Invalid value: -1: spec.limits.tunnelsPerNamespace in body should be greater than or equal to 0"},
+		},
+		"huge limit of tunnels": {
+			"{limits: {tunnelsPerNamespace: 1001}}",
+			[]string{"limits.tunnelsPerNamespace: Invalid value: 1001: spec.limits.tunnelsPerNamespace in body should be less than or equal to 1000"},
+		},
+		"replica bounds out of bounds": {
+			"{limits: {connectorReplicas: {min: -1, max: 26}}}",
+			[]string{
+				"limits.connectorReplicas.max: Invalid value: 26: spec.limits.connectorReplicas.max in body should be less than or equal to 25",
+				"limits.connectorReplicas.min: Invalid value: -1: spec.limits.connectorReplicas.min in body should be greater than or equal to 0",
+			},
+		},
+		"replica bounds backwards":              {"{limits: {connectorReplicas: {min: 3, max: 2}}}", []string{"limits.connectorReplicas: Invalid value: " + bounds}},
+		"smallest number above the default max": {"{limits: {connectorReplicas: {min: 5}}}", []string{"limits.connectorReplicas: Invalid value: " + bounds}},
+		"greatest number below the default min": {"{limits: {connectorReplicas: {max: 0}}}", []string{"limits.connectorReplicas: Invalid value: " + bounds}},
 
 		"account that says nothing": {"{account: {}}", []string{"account: Invalid value: account is empty: set accountID, apiTokenSecretRef or both, or leave account out"}},
 		"account ID with a slash":   {"{account: {accountID: a/b}}", []string{`account.accountID: Invalid value: "a/b": ` + accountID}},
@@ -67,17 +98,11 @@ func TestWhatTunnelConfigurationsRefuse(t *testing.T) {
 		"empty key of a Secret": {`{account: {apiTokenSecretRef: {name: a, key: ""}}}`, []string{`account.apiTokenSecretRef.key: Invalid value: "": ` + dataKey}},
 		"key of a Secret":       {"{account: {apiTokenSecretRef: {name: a, key: b c}}}", []string{`account.apiTokenSecretRef.key: Invalid value: "b c": ` + dataKey}},
 
-		"tunnel both made and adopted": {
-			"{tunnel: {name: a, existing: {id: 0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90}}}",
-			[]string{"tunnel: Invalid value: tunnel has both name and existing: set name for a tunnel that the controller makes, or existing for one made elsewhere, not both"},
+		"existing tunnel that says nothing": {
+			"{tunnel: {existing: {}}}",
+			[]string{"tunnel.existing: Invalid value: existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or leave existing out"},
 		},
-		"empty tunnel name":           {`{tunnel: {name: ""}}`, []string{`tunnel.name: Invalid value: "": ` + tunnelName}},
-		"space before a tunnel name":  {`{tunnel: {name: " a"}}`, []string{`tunnel.name: Invalid value: " a": ` + tunnelName}},
-		"space after a tunnel name":   {`{tunnel: {name: "a "}}`, []string{`tunnel.name: Invalid value: "a ": ` + tunnelName}},
-		"control code in tunnel name": {`{tunnel: {name: "a\tb"}}`, []string{`tunnel.name: Invalid value: "a\tb": ` + tunnelName}},
-		"long tunnel name":            {"{tunnel: {name: " + strings.Repeat("a", 97) + "}}", []string{"tunnel.name: Too long: may not be more than 96 bytes"}},
-		"tunnel without an ID":        {"{tunnel: {existing: {}}}", []string{"tunnel.existing.id: Required value"}},
-		"tunnel ID that is a name":    {"{tunnel: {existing: {id: mine}}}", []string{`tunnel.existing.id: Invalid value: "mine": ` + tunnelID}},
+		"tunnel ID that is a name": {"{tunnel: {existing: {id: mine}}}", []string{`tunnel.existing.id: Invalid value: "mine": ` + tunnelID}},
 		"tunnel ID in upper case": {
 			"{tunnel: {existing: {id: 0F3C1E5A-7B42-4C7E-9A53-6D1B2E8F4A90}}}",
 			[]string{`tunnel.existing.id: Invalid value: "0F3C1E5A-7B42-4C7E-9A53-6D1B2E8F4A90": ` + tunnelID},
@@ -125,8 +150,16 @@ func TestWhatTunnelConfigurationsRefuse(t *testing.T) {
 			"{connector: {podAnnotations: {gateway.networking.k8s.io/a: c}, podLabels: {tunnelgateway.dev/a: c}}}",
 			[]string{"connector.podAnnotations: Invalid value: podAnnotations" + ourKey, "connector.podLabels: Invalid value: podLabels" + ourKey},
 		},
-		"value of a label":        {"{connector: {podLabels: {a: b c}}}", []string{`connector.podLabels[a]: Invalid value: "b c": ` + labelValue}},
-		"long value of a label":   {"{connector: {podLabels: {a: " + strings.Repeat("b", 64) + "}}}", []string{"connector.podLabels.a: Too long: may not be more than 63 bytes"}},
+		"value of a label":         {"{connector: {podLabels: {a: b c}}}", []string{`connector.podLabels[a]: Invalid value: "b c": ` + labelValue}},
+		"long value of a label":    {"{connector: {podLabels: {a: " + strings.Repeat("b", 64) + "}}}", []string{"connector.podLabels.a: Too long: may not be more than 63 bytes"}},
+		"prefix of Kubernetes":     {"{connector: {allowedMetadataPrefixes: [example.com, k8s.io]}}", []string{prefix}},
+		"prefix below one of ours": {"{connector: {allowedMetadataPrefixes: [a.tunnelgateway.dev]}}", []string{prefix}},
+		"prefix with a slash": {
+			"{connector: {allowedMetadataPrefixes: [example.com/]}}",
+			[]string{`connector.allowedMetadataPrefixes[0]: Invalid value: "example.com/": spec.connector.allowedMetadataPrefixes[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'`},
+		},
+		"rotation too often":      {"{connector: {tokenRotation: 23h59m59s}}", []string{`connector.tokenRotation: Invalid value: "23h59m59s": ` + rotation}},
+		"rotation in words":       {"{connector: {tokenRotation: daily}}", []string{`connector.tokenRotation: Invalid value: "daily": ` + duration}},
 		"grace period too long":   {"{connector: {gracePeriod: 3m1s}}", []string{`connector.gracePeriod: Invalid value: "3m1s": must be at most 3m, by cloudflared's limit`}},
 		"grace period of nothing": {"{connector: {gracePeriod: 0s}}", []string{`connector.gracePeriod: Invalid value: "0s": ` + duration}},
 		"grace period in words":   {"{connector: {gracePeriod: long}}", []string{`connector.gracePeriod: Invalid value: "long": ` + duration}},
@@ -212,8 +245,11 @@ func TestWhatTunnelConfigurationsAccept(t *testing.T) {
 		"nothing":              "{}",
 		"account only":         "{account: {accountID: a}}",
 		"token only":           "{account: {apiTokenSecretRef: {name: a}}}",
-		"longest tunnel name":  "{tunnel: {name: " + strings.Repeat("a", 96) + "}}",
-		"shortest tunnel name": "{tunnel: {name: ä}}",
+		"no gateway fields":    "{allowedGatewayFields: []}",
+		"takeover alone":       "{tunnel: {existing: {takeover: true}}}",
+		"limits of nothing":    "{limits: {tunnelsPerNamespace: 0, connectorReplicas: {min: 0, max: 0}}}",
+		"prefix like ours":     "{connector: {allowedMetadataPrefixes: [notk8s.io, example.com]}}",
+		"shortest rotation":    "{connector: {tokenRotation: 24h}}",
 		"image without a tag":  "{connector: {image: cloudflare/cloudflared}}",
 		"image of a registry":  `{connector: {image: "localhost:5000/a/b__c:v1"}}`,
 		"autoscaling as it is": "{connector: {autoscaling: {}}}",

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // Gateway is how a Gateway stands after a pass, as its statuses say.
@@ -60,12 +62,15 @@ var states = []struct {
 var oldestChange = gauge("oldest_change_timestamp_seconds", "seconds",
 	"When the controller saw the oldest change that is still to be pushed, in seconds since 1970. Absent while there is none, and for what waits for a person.")
 
+var missingGateway = gauge("gateway_missing_timestamp_seconds", "seconds",
+	"When the Gateway of a Tunnel was found to be gone, in seconds since 1970. Absent while the Gateway exists, and when the tunnel is retained.")
+
 func gauges() []Metric {
-	all := make([]Metric, len(states), len(states)+1)
+	all := make([]Metric, len(states), len(states)+2)
 	for i := range states {
 		all[i] = states[i].Metric
 	}
-	return append(all, oldestChange)
+	return append(all, oldestChange, missingGateway)
 }
 
 // give takes a value of a gauge, and that of the gauge's own label.
@@ -101,6 +106,8 @@ type standing struct {
 	gateways map[types.NamespacedName]*Gateway
 	// waits are the times of the oldest changes that are still to be pushed.
 	waits map[types.NamespacedName]time.Time
+	// missing are the times since when the Gateways of Tunnels are gone.
+	missing map[types.NamespacedName]time.Time
 }
 
 // Describe is documented at [prometheus.Collector].
@@ -109,15 +116,19 @@ func (s *standing) Describe(all chan<- *prometheus.Desc) {
 		all <- state.desc()
 	}
 	all <- oldestChange.desc()
+	all <- missingGateway.desc()
 }
 
 // Collect is documented at [prometheus.Collector].
 func (s *standing) Collect(all chan<- prometheus.Metric) {
 	s.mu.Lock()
-	gateways, waits := maps.Clone(s.gateways), maps.Clone(s.waits)
+	gateways, waits, missing := maps.Clone(s.gateways), maps.Clone(s.waits), maps.Clone(s.missing)
 	s.mu.Unlock()
 	for name, since := range waits {
 		all <- prometheus.MustNewConstMetric(oldestChange.desc(), prometheus.GaugeValue, float64(since.UnixMilli())/1000, name.Namespace, name.Name)
+	}
+	for name, since := range missing {
+		all <- prometheus.MustNewConstMetric(missingGateway.desc(), prometheus.GaugeValue, float64(since.Unix()), name.Namespace, name.Name)
 	}
 	for _, state := range states {
 		desc := state.desc()
@@ -167,6 +178,16 @@ func (m *Metrics) Waits(name types.NamespacedName, since time.Time) {
 	}
 }
 
+// Missing records since when the Gateway of a Tunnel is gone; the zero time when
+// it exists or its tunnel is retained.
+func (m *Metrics) Missing(name types.NamespacedName, since time.Time) {
+	m.stands.mu.Lock()
+	defer m.stands.mu.Unlock()
+	if m.stands.missing[name] = since; since.IsZero() {
+		delete(m.stands.missing, name)
+	}
+}
+
 // Pushed records a document of so many bytes that was written to the Gateway's
 // tunnel.
 func (m *Metrics) Pushed(name types.NamespacedName, bytes int) {
@@ -195,10 +216,10 @@ func (m *Metrics) Fought(name types.NamespacedName) {
 	m.driftFights.WithLabelValues(name.Namespace, name.Name).Inc()
 }
 
-// Failed records what a pass failed at.
-func (m *Metrics) Failed(name types.NamespacedName, kind ErrorKind) {
+// Failed records why a step of a Gateway's reconcile failed.
+func (m *Metrics) Failed(name types.NamespacedName, reason tunnel.Reason) {
 	m.know(name)
-	m.errors.WithLabelValues(name.Namespace, name.Name, string(kind)).Inc()
+	m.errors.WithLabelValues(name.Namespace, name.Name, string(reason)).Inc()
 }
 
 // Forget takes away the series of a Gateway that is gone. For one that has none
@@ -208,6 +229,7 @@ func (m *Metrics) Forget(name types.NamespacedName) {
 	_, known := m.stands.gateways[name]
 	delete(m.stands.gateways, name)
 	delete(m.stands.waits, name)
+	delete(m.stands.missing, name)
 	m.stands.mu.Unlock()
 	if !known {
 		return

@@ -97,12 +97,21 @@ var (
 	driftFights = gatewayCounter("drift_fights_total", "fights",
 		"How often the controller stopped writing because somebody else kept changing the tunnel's configuration.")
 	reconcileErrors = gatewayCounter("reconcile_errors_total", "errors",
-		"What passes over the Gateway failed at. A fault that only a person can mend is counted at every pass.", labelErrorKind)
+		"Steps that failed while the Gateway was reconciled.", labelReason)
+	accountTunnels = accountGauge("account_tunnels", "tunnels",
+		"Tunnels of the account at the last inventory, whoever created them. An account has 1,000 at most.")
+	orphanedTunnels = accountGauge("orphaned_tunnels", "tunnels",
+		"Tunnels of this installation that no Tunnel object records, in the last two inventories.")
 )
+
+// accountGauge defines a gauge of an account.
+func accountGauge(name, unit, help string) Metric {
+	return Metric{Name: prefix + name, Type: Gauge, Unit: unit, Labels: []Label{labelAccount}, Help: help}
+}
 
 // All are the metrics, in the order of their documentation.
 var All = append(gauges(),
-	changeToPush, pushes, pushedBytes, driftRepairs, driftFights, reconcileErrors, providerCalls, callDuration, budgetWait)
+	changeToPush, pushes, pushedBytes, driftRepairs, driftFights, reconcileErrors, accountTunnels, orphanedTunnels, providerCalls, callDuration, budgetWait)
 
 // Metrics records. It may be used from several goroutines at once, but what is
 // said of one Gateway has to be said by one after the other.
@@ -111,6 +120,7 @@ type Metrics struct {
 	callDuration, budgetWait, changeToPush *prometheus.HistogramVec
 	pushes, pushedBytes                    *prometheus.CounterVec
 	driftRepairs, driftFights, errors      *prometheus.CounterVec
+	accountTunnels, orphanedTunnels        *prometheus.GaugeVec
 
 	counted []counted
 	stands  *standing
@@ -125,12 +135,13 @@ type counted struct {
 
 // New registers the metrics. It panics when they are registered already.
 func New(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{stands: &standing{gateways: map[types.NamespacedName]*Gateway{}, waits: map[types.NamespacedName]time.Time{}}}
+	m := &Metrics{stands: &standing{gateways: map[types.NamespacedName]*Gateway{}, waits: map[types.NamespacedName]time.Time{}, missing: map[types.NamespacedName]time.Time{}}}
 	m.calls, m.callDuration, m.budgetWait = m.counter(registry, providerCalls), m.histogram(registry, callDuration), m.histogram(registry, budgetWait)
 	m.changeToPush = m.histogram(registry, changeToPush)
 	m.pushes, m.pushedBytes = m.counter(registry, pushes), m.counter(registry, pushedBytes)
 	m.driftRepairs, m.driftFights = m.counter(registry, driftRepairs), m.counter(registry, driftFights)
 	m.errors = m.counter(registry, reconcileErrors)
+	m.accountTunnels, m.orphanedTunnels = accountVec(registry, accountTunnels), accountVec(registry, orphanedTunnels)
 	registry.MustRegister(m.stands)
 	m.changeToPush.WithLabelValues()
 	return m
@@ -141,6 +152,19 @@ func (m *Metrics) counter(registry prometheus.Registerer, d Metric) *prometheus.
 	registry.MustRegister(v)
 	m.counted = append(m.counted, counted{d, func(values ...string) { v.WithLabelValues(values...) }, v.DeletePartialMatch})
 	return v
+}
+
+func accountVec(registry prometheus.Registerer, d Metric) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: d.Name, Help: d.Help}, d.LabelNames())
+	registry.MustRegister(v)
+	return v
+}
+
+// Account records how many tunnels an account has, and how many of them are
+// orphans of this installation.
+func (m *Metrics) Account(account string, tunnels, orphans int) {
+	m.accountTunnels.WithLabelValues(account).Set(float64(tunnels))
+	m.orphanedTunnels.WithLabelValues(account).Set(float64(orphans))
 }
 
 func (m *Metrics) histogram(registry prometheus.Registerer, d Metric) *prometheus.HistogramVec {

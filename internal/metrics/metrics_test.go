@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
@@ -35,9 +36,13 @@ func record(m *metrics.Metrics, name types.NamespacedName) {
 	m.CarriedOut(2 * time.Second)
 	m.Repaired(name)
 	m.Fought(name)
-	m.Failed(name, metrics.ErrorUnavailable)
+	m.Failed(name, tunnel.ReasonUnavailable)
 	m.Waits(name, time.Unix(1500, 0))
+	m.Missing(name, time.Unix(1600, 0))
 }
+
+// recordAccount records an inventory.
+func recordAccount(m *metrics.Metrics) { m.Account("west", 11, 2) }
 
 func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	t.Helper()
@@ -81,6 +86,7 @@ func TestNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	record(m, shared)
+	recordAccount(m)
 	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
@@ -133,7 +139,7 @@ func TestUnits(t *testing.T) {
 var takenLabels = []string{"namespace", "pod", "service", "container", "endpoint", "job", "instance"}
 
 func TestLabels(t *testing.T) {
-	word := regexp.MustCompile(`^[a-z][a-z_]*$`)
+	word := regexp.MustCompile(`^([a-z][a-z_]*|([A-Z][a-z0-9]+)+)$`) // or a reason of a condition
 	for _, m := range metrics.All {
 		for _, label := range m.Labels {
 			if slices.Contains(takenLabels, label.Name) {
@@ -180,26 +186,27 @@ func TestGateway(t *testing.T) {
 	m.Pushed(other, 7)
 	of := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
-		"tunnel_gateway_gateway_programmed" + of + "}":                                                      1,
-		"tunnel_gateway_gateway_paused" + of + "}":                                                          1,
-		"tunnel_gateway_oldest_change_timestamp_seconds" + of + "}":                                         1500,
-		"tunnel_gateway_rules" + of + "}":                                                                   3,
-		"tunnel_gateway_listeners" + of + ",state=programmed}":                                              2,
-		"tunnel_gateway_listeners" + of + ",state=conflicted}":                                              1,
-		"tunnel_gateway_listener_sets" + of + ",state=rejected}":                                            1,
-		"tunnel_gateway_routes" + of + ",state=accepted}":                                                   4,
-		"tunnel_gateway_connectors_ready" + of + "}":                                                        1,
-		"tunnel_gateway_connectors_wanted" + of + "}":                                                       2,
-		"tunnel_gateway_connectors_available" + of + "}":                                                    1,
-		"tunnel_gateway_pushes_total" + of + "}":                                                            2,
-		"tunnel_gateway_pushed_bytes_total" + of + "}":                                                      1200,
-		"tunnel_gateway_drift_repairs_total" + of + "}":                                                     1,
-		"tunnel_gateway_drift_fights_total" + of + "}":                                                      1,
-		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,kind=unavailable}": 1,
-		"tunnel_gateway_change_to_push_seconds{} count":                                                     1,
-		"tunnel_gateway_change_to_push_seconds{} sum":                                                       2,
-		"tunnel_gateway_pushes_total{gateway=other,gateway_namespace=platform}":                             1,
-		"tunnel_gateway_pushed_bytes_total{gateway=other,gateway_namespace=platform}":                       7,
+		"tunnel_gateway_gateway_programmed" + of + "}":                                                                  1,
+		"tunnel_gateway_gateway_paused" + of + "}":                                                                      1,
+		"tunnel_gateway_oldest_change_timestamp_seconds" + of + "}":                                                     1500,
+		"tunnel_gateway_gateway_missing_timestamp_seconds" + of + "}":                                                   1600,
+		"tunnel_gateway_rules" + of + "}":                                                                               3,
+		"tunnel_gateway_listeners" + of + ",state=programmed}":                                                          2,
+		"tunnel_gateway_listeners" + of + ",state=conflicted}":                                                          1,
+		"tunnel_gateway_listener_sets" + of + ",state=rejected}":                                                        1,
+		"tunnel_gateway_routes" + of + ",state=accepted}":                                                               4,
+		"tunnel_gateway_connectors_ready" + of + "}":                                                                    1,
+		"tunnel_gateway_connectors_wanted" + of + "}":                                                                   2,
+		"tunnel_gateway_connectors_available" + of + "}":                                                                1,
+		"tunnel_gateway_pushes_total" + of + "}":                                                                        2,
+		"tunnel_gateway_pushed_bytes_total" + of + "}":                                                                  1200,
+		"tunnel_gateway_drift_repairs_total" + of + "}":                                                                 1,
+		"tunnel_gateway_drift_fights_total" + of + "}":                                                                  1,
+		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,reason=CloudflareUnavailable}": 1,
+		"tunnel_gateway_change_to_push_seconds{} count":                                                                 1,
+		"tunnel_gateway_change_to_push_seconds{} sum":                                                                   2,
+		"tunnel_gateway_pushes_total{gateway=other,gateway_namespace=platform}":                                         1,
+		"tunnel_gateway_pushed_bytes_total{gateway=other,gateway_namespace=platform}":                                   7,
 	}
 	if diff := cmp.Diff(want, samples(t, registry)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -256,12 +263,29 @@ func TestCountersBeginAtZero(t *testing.T) {
 	all := seriesOf(t, registry)
 	for _, want := range []string{
 		"tunnel_gateway_drift_fights_total{gateway=shared,gateway_namespace=platform}",
-		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,kind=unauthorized}",
+		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,reason=Unauthorized}",
 		"tunnel_gateway_provider_calls_total{account=west,operation=write_configuration,result=rate_limited}",
 		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=change,wait=queue}",
 	} {
 		if !slices.Contains(all, want) {
 			t.Errorf("there is no %s", want)
+		}
+	}
+}
+
+func TestAccount(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	m.Account("west", 12, 3)
+	recordAccount(m)
+	want := map[string]float64{
+		"tunnel_gateway_account_tunnels{account=west}":  11,
+		"tunnel_gateway_orphaned_tunnels{account=west}": 2,
+	}
+	got := samples(t, registry)
+	for series, value := range want {
+		if got[series] != value {
+			t.Errorf("%s is %v, want %v", series, got[series], value)
 		}
 	}
 }
@@ -287,5 +311,42 @@ func TestSeveralGatewaysAtOnce(t *testing.T) {
 	}
 	if got := samples(t, registry)["tunnel_gateway_change_to_push_seconds{} count"]; got != 8*51 {
 		t.Errorf("%v were carried out", got)
+	}
+}
+
+// A Gateway is missing from when its Tunnel says so until it returns, or until the
+// tunnel is retained or gone.
+func TestMissingGateway(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	m.Missing(shared, time.Unix(2500, 0))
+	series := "tunnel_gateway_gateway_missing_timestamp_seconds{gateway=shared,gateway_namespace=platform}"
+	if got := samples(t, registry)[series]; got != 2500 {
+		t.Errorf("the Gateway is missing since %v", got)
+	}
+	m.Missing(shared, time.Time{})
+	if slices.Contains(seriesOf(t, registry), series) {
+		t.Error("the series stays after the Gateway has returned")
+	}
+	m.Missing(shared, time.Unix(2500, 0))
+	m.Forget(shared) // also a Gateway of which nothing else is known
+	if got := seriesOf(t, registry); slices.Contains(got, series) {
+		t.Error("the series stays after the Tunnel is gone")
+	}
+}
+
+// Every reason of the catalogue is a value of the label.
+func TestReasons(t *testing.T) {
+	i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == "tunnel_gateway_reconcile_errors_total" })
+	last := metrics.All[i].Labels[len(metrics.All[i].Labels)-1]
+	var got, want []string
+	for _, value := range last.Values {
+		got = append(got, value.Name)
+	}
+	for _, entry := range tunnel.Catalogue {
+		want = append(want, string(entry.Reason))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the values of the label %s differ (-want +got):\n%s", last.Name, diff)
 	}
 }

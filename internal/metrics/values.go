@@ -1,5 +1,11 @@
 package metrics
 
+import (
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
 // Operation is a method of the provider.
 type Operation string
 
@@ -16,29 +22,6 @@ const (
 	ListConnections Operation = "list_connections"
 	Disconnect      Operation = "disconnect"
 	DeleteTunnel    Operation = "delete_tunnel"
-)
-
-// ErrorKind says what a pass over a Gateway, or a part of it, failed at.
-type ErrorKind string
-
-// The kinds of errors.
-const (
-	ErrorKubernetes      ErrorKind = "kubernetes"
-	ErrorUnauthorized    ErrorKind = "unauthorized"
-	ErrorRateLimited     ErrorKind = "rate_limited"
-	ErrorUnavailable     ErrorKind = "unavailable"
-	ErrorInvalid         ErrorKind = "invalid_document"
-	ErrorNotFound        ErrorKind = "not_found"
-	ErrorConnected       ErrorKind = "connected"
-	ErrorLocal           ErrorKind = "locally_managed"
-	ErrorCredentials     ErrorKind = "credentials"
-	ErrorDriftFight      ErrorKind = "drift_fight"
-	ErrorForeignDocument ErrorKind = "foreign_document"
-	ErrorTunnelConflict  ErrorKind = "tunnel_conflict"
-	ErrorObjectTaken     ErrorKind = "object_taken"
-	ErrorHeld            ErrorKind = "held"
-	ErrorDeletion        ErrorKind = "deletion_blocked"
-	ErrorOther           ErrorKind = "other"
 )
 
 // ListenerState is what a listener's conditions come to.
@@ -127,7 +110,7 @@ var (
 	}}
 	labelPriority = Label{Name: "priority", Help: "what the calls are for, in the order in which they get the budget", Values: []Value{
 		{"change", "something that somebody changed and waits for"},
-		{"deletion", "letting go of a tunnel"},
+		{"deletion", "deleting a tunnel"},
 		{"start", "reading back what the API holds after a start"},
 		{"drift", "reading back, now and then, what nobody is known to have changed"},
 	}}
@@ -153,22 +136,14 @@ var (
 		{string(RouteUnresolved), "accepted, but a backend does not resolve"},
 		{string(RouteRejected), "not accepted by one of them"},
 	}}
-	labelErrorKind = Label{Name: "kind", Help: "what was failed at", Values: []Value{
-		{string(ErrorKubernetes), "reading from or writing to the API server"},
-		{string(ErrorUnauthorized), "Cloudflare refuses the API token"},
-		{string(ErrorRateLimited), "Cloudflare admits no more requests for a while"},
-		{string(ErrorUnavailable), "Cloudflare cannot be reached, or does not answer as it should"},
-		{string(ErrorInvalid), "the document is refused"},
-		{string(ErrorNotFound), "a tunnel that should be there is not"},
-		{string(ErrorConnected), "a tunnel cannot be deleted because connectors still run"},
-		{string(ErrorLocal), "the tunnel takes its configuration from a file, so it is left alone"},
-		{string(ErrorCredentials), "there is no usable API token, or no account"},
-		{string(ErrorDriftFight), "somebody else keeps changing the configuration, so it is not written any more"},
-		{string(ErrorForeignDocument), "an adopted tunnel holds a configuration that nobody has permitted to replace"},
-		{string(ErrorTunnelConflict), "the tunnel is, or may be, another's than this Gateway's; or is in another account"},
-		{string(ErrorObjectTaken), "a Secret or another object of the wanted name is not the Gateway's"},
-		{string(ErrorHeld), "another controller has not let go of the Gateway"},
-		{string(ErrorDeletion), "the deletion waits for somebody: the Gateway is paused, or its deletion policy is none"},
-		{string(ErrorOther), "anything else"},
-	}}
+	labelReason = Label{Name: "reason", Help: "why, as in the conditions", Values: reasons()}
 )
+
+// reasons returns the reasons of the catalogue of problems.
+func reasons() []Value {
+	var values []Value
+	for _, entry := range tunnel.Catalogue {
+		values = append(values, Value{string(entry.Reason), strings.TrimSuffix(entry.Meaning, ".")})
+	}
+	return values
+}

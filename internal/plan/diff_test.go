@@ -9,160 +9,58 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-const ourName = "tunnelgateway.dev/controller"
-
-// cloud is an account with one tunnel, which holds what a Gateway of
-// old.example.com gets.
-type cloud struct {
-	*fake.Provider
-	id provider.TunnelID
-}
-
-func newCloud(t *testing.T) *cloud {
-	t.Helper()
-	c := &cloud{Provider: fake.New()}
-	tunnel, err := c.CreateTunnel(t.Context(), "known")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.id = tunnel.ID
-	c.SetDocument(c.id, *planOf(t, compared("old.example.com", "")).Gateways[0].Config)
-	c.ResetCalls()
-	return c
-}
-
-func (c *cloud) open(context.Context, *gateway.Settings) (string, provider.Provider, error) {
-	return fake.AccountID, c.Provider, nil
-}
-
-// record is the annotation of a Gateway that has the tunnel.
-func (c *cloud) record(change func(*state.Record)) string {
-	r := state.Record{Controller: ourName, Account: fake.AccountID, Tunnel: c.id, Origin: state.OriginCreated}
-	if change != nil {
-		change(&r)
-	}
-	return annotation(state.RecordAnnotation, r.String())
-}
-
-func annotation(name, value string) string { return fmt.Sprintf("    %s: %q\n", name, value) }
-
-// compared is a Gateway of one hostname, with annotations.
-func compared(hostname, annotations string) string {
-	return `
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata:
-  name: g
-  namespace: infra
-  annotations:
-    example.com/a: b
-` + annotations + `
-spec:
-  gatewayClassName: cloudflare-tunnel
-  infrastructure: {parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, name: own}}
-  listeners: [{name: a, hostname: ` + hostname + `, port: 80, protocol: HTTP}]
----
-apiVersion: tunnelgateway.dev/v1alpha1
-kind: TunnelConfiguration
-metadata: {name: own, namespace: infra}
-spec: {}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {name: web, namespace: infra}
-spec: {parentRefs: [{name: g}], rules: [{backendRefs: [{name: web, port: 80}]}]}
----
-{apiVersion: v1, kind: Service, metadata: {name: web, namespace: infra}, spec: {ports: [{port: 80}]}}
-`
-}
-
-// settled is the same with settings for its tunnel.
-func settled(hostname, annotations, tunnel string) string {
-	return strings.Replace(compared(hostname, annotations), "spec: {}", "spec: {tunnel: {"+tunnel+"}}", 1)
-}
-
-func wantDiff(t *testing.T, p *plan.Plan, want string) {
-	t.Helper()
-	var out strings.Builder
-	if err := p.WriteDiff(&out, false); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
-		t.Errorf("the output differs (-want +got):\n%s", diff)
-	}
-}
-
-const (
-	change = `--- tunnel %s (version 1)
-+++ Gateway infra/g
-@@ -1,4 +1,4 @@
- ingress:
--- hostname: old.example.com
-+- hostname: new.example.com
-   service: http://web.infra.svc.cluster.local:80
- - service: http_status:404
-`
-	addition = `--- new tunnel
-+++ Gateway infra/g
-@@ -0,0 +1,4 @@
-+ingress:
-+- hostname: new.example.com
-+  service: http://web.infra.svc.cluster.local:80
-+- service: http_status:404
-`
-)
-
 func TestCompare(t *testing.T) {
 	c := newCloud(t)
-	known := func() string {
-		document, _ := c.Document(c.id)
-		return document.Hash()
-	}()
-	change := fmt.Sprintf(change, c.id)
-	gone := provider.TunnelID("11111111-1111-4111-8111-111111111111")
-	adopted := func(r *state.Record) { r.Origin = state.OriginAdopted }
-	foreign := "Gateway infra/g: nothing is pushed before the annotation tunnelgateway.dev/takeover permits it: the tunnel holds a configuration that the controller did not write\n"
+	change, id := fmt.Sprintf(change, c.id), string(c.id)
+	const (
+		takeover  = " has a configuration that this controller did not write. Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to have it replaced."
+		contested = " was changed 3 times within 10 minutes outside the controller, so the controller has stopped writing it. Find the other writer, then pause the Gateway and resume it."
+		keeps     = " asks for another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."
+	)
+	found := note("Found tunnel c.infra.g (" + id + "), which gets the configuration of this Gateway.")
+	unpermitted := note("Tunnel "+id+takeover) + change
 	for name, test := range map[string]struct {
 		manifests, want string
-		different       bool
 	}{
-		"no difference": {compared("old.example.com", c.record(nil)), "Gateway infra/g: no difference\n", false},
-		"a difference":  {compared("new.example.com", c.record(nil)), change, true},
-		"no record": {compared("new.example.com", ""),
-			"Gateway infra/g: new tunnel: the Gateway has no record of one (annotation tunnelgateway.dev/tunnel)\n" + addition, true},
-		"a record without a tunnel": {compared("new.example.com", c.record(func(r *state.Record) { r.Tunnel = "" })),
-			"Gateway infra/g: new tunnel: the Gateway has no record of one (annotation tunnelgateway.dev/tunnel)\n" + addition, true},
-		"a recorded tunnel that is gone": {compared("new.example.com", c.record(func(r *state.Record) { r.Tunnel = gone })),
-			`Gateway infra/g: tunnel "` + string(gone) + `", which the annotation tunnelgateway.dev/tunnel names, does not exist any more; a new one is made unless another of its name is there` + "\n" + addition, true},
-		"an adopted tunnel that is gone": {settled("new.example.com", c.record(func(r *state.Record) { r.Tunnel, r.Origin = gone, state.OriginAdopted }), "existing: {id: "+string(gone)+"}"),
-			`Gateway infra/g: tunnel "` + string(gone) + `", which the annotation tunnelgateway.dev/tunnel names, does not exist any more; nothing is pushed until the settings name another in tunnel.existing.id` + "\n" + addition, true},
-		"paused, with a difference": {compared("new.example.com", c.record(nil)+annotation(state.PausedAnnotation, "true")),
-			"Gateway infra/g: paused: nothing is pushed before the annotation tunnelgateway.dev/paused is taken off\n" + change, true},
-		"paused, without one": {compared("old.example.com", c.record(nil)+annotation(state.PausedAnnotation, "true")), "Gateway infra/g: no difference\n", false},
-		"contested": {compared("new.example.com", c.record(func(r *state.Record) { r.Contested = true })),
-			"Gateway infra/g: nothing is pushed: somebody else kept changing the tunnel; see the annotation tunnelgateway.dev/paused\n" + change, true},
-		"to be adopted":                     {settled("new.example.com", "", "existing: {id: "+string(c.id)+"}"), foreign + change, true},
-		"to be adopted, as it is":           {settled("old.example.com", "", "existing: {id: "+string(c.id)+"}"), "Gateway infra/g: no difference\n", false},
-		"to be adopted, which is permitted": {settled("new.example.com", annotation(state.TakeoverAnnotation, "true"), "existing: {id: "+string(c.id)+"}"), change, true},
-		"adopted, with a foreign document":  {settled("new.example.com", c.record(adopted), "existing: {id: "+string(c.id)+"}"), foreign + change, true},
-		"adopted, with our document": {settled("new.example.com", c.record(func(r *state.Record) { r.Origin, r.Hash = state.OriginAdopted, known }), "existing: {id: "+string(c.id)+"}"),
-			change, true},
-		"found by its name": {settled("new.example.com", "", "name: known"), change, true},
-		"to be made with a name": {settled("new.example.com", "", "name: unknown"),
-			"Gateway infra/g: new tunnel: account " + fake.AccountID + " has none called unknown\n" + addition, true},
-		"held by another controller": {compared("new.example.com", c.record(func(r *state.Record) { r.Controller = "example.com/other" })),
-			"Gateway infra/g: nothing is pushed: controller example.com/other holds the Gateway\n", false},
-		"not accepted": {refused, "Gateway infra/refused: nothing is pushed: not accepted: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value.\n", false},
-		"being deleted": {strings.Replace(compared("new.example.com", c.record(nil)), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1),
-			"Gateway infra/g: nothing is pushed: it is being deleted\n", false},
-		"no Gateway": {teams, "There is no Gateway of ours.\n", false},
+		"no difference": {compared("old.example.com", "") + c.record(), same},
+		"a difference":  {compared("new.example.com", "") + c.record(), change},
+		"a difference to the configuration that the controller wrote": {compared("new.example.com", "") + c.written(c.hash), change},
+		"an external change": {compared("new.example.com", "") + c.written("sha256:other"),
+			note("The configuration of the tunnel was changed outside the controller.") + change},
+		"no tunnel": {compared("new.example.com", "") + kubeSystem,
+			note("The tunnel does not exist yet. The controller creates it with the name "+tunnel.DefaultClusterID("cluster", string(options.ControllerName))+".infra.g.") + addition},
+		"a Tunnel object that records no tunnel":                {compared("new.example.com", "") + object(""), found + change},
+		"a tunnel that another one shows the name of":           {compared("new.example.com", "") + kubeSystem + rival(otherTunnel), found + change},
+		"a recorded tunnel that is gone, and one of its name":   {compared("new.example.com", "") + object("tunnelID: "+string(goneTunnel)), found + change},
+		"a create that was not answered":                        {compared("new.example.com", "") + object("creating: true"), found + change},
+		"a deletion that was not answered":                      {compared("new.example.com", "") + object("deleting: true, tunnelID: "+id), change},
+		"manifests alone":                                       {compared("new.example.com", ""), note("The manifests have no Tunnel object, so the tunnel counts as new. Add --context to compare with the tunnel of a cluster, or --cluster-id to find the tunnel by its name.") + addition},
+		"manifests alone, with a Tunnel object":                 {compared("new.example.com", "") + strings.TrimSuffix(c.record(), kubeSystem), change},
+		"manifests alone, with a tunnel to adopt":               {settled("old.example.com", existing(c.id)), same},
+		"paused, with a difference":                             {compared("new.example.com", paused) + c.record(), note(tunnel.PausedMessage) + change},
+		"paused, without one":                                   {compared("old.example.com", paused) + c.record(), same},
+		"paused, without a Tunnel object":                       {compared("new.example.com", paused) + kubeSystem + rival(otherTunnel), found + note(tunnel.PausedMessage) + change},
+		"paused and contested":                                  {compared("new.example.com", paused) + object("contested: true, tunnelID: "+id), note(tunnel.PausedMessage) + change},
+		"contested":                                             {compared("new.example.com", "") + object("contested: true, tunnelID: "+id), note("The configuration of tunnel "+id+contested) + change},
+		"contested, without a difference":                       {compared("old.example.com", "") + object("contested: true, tunnelID: "+id), same},
+		"to be adopted":                                         {settled("new.example.com", existing(c.id)) + kubeSystem, unpermitted},
+		"to be adopted, without a difference":                   {settled("old.example.com", existing(c.id)) + kubeSystem, same},
+		"to be adopted, with a permission":                      {settled("new.example.com", "existing: {id: "+id+", takeover: true}") + kubeSystem, change},
+		"adopted, with another configuration":                   {settled("new.example.com", existing(c.id)) + adopting(c.record(), c.id), unpermitted},
+		"adopted, with the configuration of the controller":     {settled("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id), change},
+		"adopted, and a younger Tunnel object that asks for it": {settled("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id) + strings.Replace(rival(c.id), "2025", "2026", 1), change},
+		"settings with another tunnel":                          {settled("new.example.com", existing(otherTunnel)) + c.record(), note("The setting tunnel.existing"+keeps) + change},
+		"settings that adopt no longer":                         {compared("old.example.com", "") + adopting(c.written(c.hash), c.id), note("The setting tunnel.existing"+keeps) + same},
+		"a Gateway that is not accepted":                        {refused, "Gateway infra/refused: The Gateway is not accepted, so nothing is pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value.\n"},
+		"a Gateway that is being deleted":                       {strings.Replace(compared("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1) + c.record(), "Gateway infra/g is being deleted, so nothing is pushed.\n"},
+		"no Gateway":                                            {teams, "No Gateway uses this controller.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)
@@ -170,41 +68,90 @@ func TestCompare(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantDiff(t, p, test.want)
-			if p.Different() != test.different {
+			if different := strings.Contains(test.want, "+++"); p.Different() != different {
 				t.Errorf("different is %t", p.Different())
 			}
 		})
 	}
 	for _, call := range c.Calls() {
-		if call.Op != fake.OpConfiguration && call.Op != fake.OpFindTunnel {
+		switch call.Op {
+		case fake.OpConfiguration, fake.OpTunnel, fake.OpFindTunnel:
+		default:
 			t.Errorf("it calls %s, which a token with the permission to read may not", call.Op)
 		}
-		// Somebody waits for it.
+		// A person waits for it.
 		if call.Priority != provider.PriorityChange {
 			t.Errorf("%s has priority %d", call.Op, call.Priority)
 		}
 	}
 }
 
-// What the controller would not go on with is no difference that a push makes.
-func TestCompareFails(t *testing.T) {
+// A tunnel that was lost is reported, and its successor is new.
+func TestCompareALostTunnel(t *testing.T) {
 	c := newCloud(t)
-	local, err := c.CreateTunnel(t.Context(), "local")
-	if err != nil {
+	if err := c.DeleteTunnel(t.Context(), c.id); err != nil {
 		t.Fatal(err)
 	}
-	c.SetLocal(local.ID, true)
-	const other = "22222222-2222-4222-8222-222222222222"
+	p := planOf(t, compared("new.example.com", "")+c.written(c.hash))
+	if err := p.Compare(t.Context(), c.open); err != nil {
+		t.Fatal(err)
+	}
+	wantDiff(t, p, note("Tunnel "+string(c.id)+" was deleted at Cloudflare, and not by the controller. The controller creates a new tunnel with a new address.")+
+		note("The tunnel does not exist yet. The controller creates it with the name c.infra.g.")+addition)
+}
+
+// The cluster ID of the flags goes before that of the Tunnels.
+func TestCompareWithAClusterID(t *testing.T) {
+	c := newCloud(t)
+	for id, want := range map[string]string{
+		"c": note("Found tunnel c.infra.g ("+string(c.id)+"), which gets the configuration of this Gateway.") + fmt.Sprintf(change, c.id),
+		"d": note("The tunnel does not exist yet. The controller creates it with the name d.infra.g.") + addition,
+	} {
+		for name, manifests := range map[string]string{"a cluster": kubeSystem + rival(otherTunnel), "manifests": ""} {
+			t.Run(name+" with "+id, func(t *testing.T) {
+				chosen := options
+				chosen.ClusterID = id
+				p, err := plan.Make(t.Context(), read(t, compared("new.example.com", "")+manifests, "-"), chosen, now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Compare(t.Context(), c.open); err != nil {
+					t.Fatal(err)
+				}
+				wantDiff(t, p, want)
+			})
+		}
+	}
+}
+
+// A difference that the controller would not push is an error.
+func TestCompareFails(t *testing.T) {
+	c := newCloud(t)
+	local, reserved := c.create(t, "local"), c.create(t, "c.infra.another")
+	c.SetLocal(local, true)
+	const inUse = "The tunnel of Tunnel infra.g is in use by another Gateway. Name another tunnel in tunnel.existing.id."
 	for name, test := range map[string]struct{ manifests, want string }{
-		"another account": {compared("new.example.com", c.record(func(r *state.Record) { r.Account = "theirs" })),
-			`its tunnel is in account "theirs", as the annotation tunnelgateway.dev/tunnel says, and its settings ask for account ` + fake.AccountID},
-		"another tunnel": {settled("new.example.com", c.record(nil), "existing: {id: "+other+"}"), `it has tunnel "` + string(c.id) + `", as the annotation tunnelgateway.dev/tunnel says, and its settings ask for "` + other + `"`},
-		"no tunnel to adopt any more": {compared("new.example.com", c.record(func(r *state.Record) { r.Origin = state.OriginAdopted })),
-			`it has adopted tunnel "` + string(c.id) + `", as the annotation tunnelgateway.dev/tunnel says, and its settings ask for none any more`},
-		"a tunnel to adopt that is not there": {settled("new.example.com", "", "existing: {id: "+other+"}"),
-			`tunnel "` + other + `", which the settings name in tunnel.existing.id, does not exist in account ` + fake.AccountID},
-		"a locally managed tunnel": {settled("new.example.com", "", "name: local"),
-			"tunnel " + string(local.ID) + " is locally managed: its connectors take their configuration from a file, so nothing is pushed to it"},
+		"another account": {compared("new.example.com", "") + strings.Replace(c.record(), `accountID: "`+fake.AccountID+`"`, "accountID: theirs", 1),
+			"The setting account asks for another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."},
+		"a tunnel to adopt that does not exist": {settled("new.example.com", existing(otherTunnel)) + kubeSystem,
+			"The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID."},
+		"an adopted tunnel that is gone": {settled("new.example.com", existing(goneTunnel)) + adopting(object("tunnelID: "+string(goneTunnel)+", configuration: {hash: h}"), goneTunnel),
+			"The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID."},
+		"a locally managed tunnel": {settled("new.example.com", existing(local)) + kubeSystem,
+			"Tunnel local (" + string(local) + ") is locally managed: its connectors read their configuration from a file, so the controller does not use it. Migrate it to remote management, rename it, or name another one in tunnel.existing.id."},
+		"a recorded tunnel that is locally managed": {compared("new.example.com", "") + object("tunnelID: "+string(local)),
+			"The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. Migrate it to remote management in the Cloudflare dashboard."},
+		"a tunnel that is used": {settled("new.example.com", existing(c.id)) + kubeSystem + rival(c.id), inUse},
+		"a tunnel of another controller": {settled("new.example.com", existing(c.id)) + kubeSystem +
+			strings.Replace(rival(c.id), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1), inUse},
+		"a tunnel of another Gateway": {settled("new.example.com", existing(reserved)) + kubeSystem + rival(otherTunnel),
+			"Tunnel " + string(reserved) + " was created for another Gateway of this cluster. Name another tunnel in tunnel.existing.id."},
+		"a Tunnel object of another cluster": {compared("new.example.com", "") + strings.Replace(c.record(), "clusterUID: cluster", "clusterUID: restored", 1),
+			"Tunnel infra.g was created in another cluster (UID restored), so its tunnel is not touched. Delete the Tunnel object if this cluster replaces the other one."},
+		"a Tunnel object of another controller": {compared("new.example.com", "") + strings.Replace(c.record(), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1),
+			"Tunnel infra.g is for Gateway infra/g of controller example.com/other and is not used. Delete it to let this Gateway have a Tunnel."},
+		"a deletion under way": {compared("new.example.com", "") + object("deleting: true, tunnelID: "+string(goneTunnel)),
+			"The tunnel of an earlier Gateway of this name is being deleted."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)
@@ -220,15 +167,48 @@ func TestCompareFails(t *testing.T) {
 	}
 }
 
-// One Gateway that cannot be read hides no other, and no call is made for
-// nothing.
+// Each Tunnel is read with the token of its own account.
+func TestCompareOpensTheAccount(t *testing.T) {
+	c := newCloud(t)
+	own := strings.Replace(c.record(), `accountID: "`+fake.AccountID+`"`, "accountID: theirs\n  credentials: {name: own}", 1)
+	withAccount := strings.Replace(compared("old.example.com", ""), "spec: {}", "spec: {account: {accountID: theirs, apiTokenSecretRef: {name: own}}}", 1)
+	withoutFlags := options
+	withoutFlags.Account = credentials.Default{}
+	for name, test := range map[string]struct {
+		manifests string
+		options   plan.Options
+		want      string
+	}{
+		"of the flags":                {compared("old.example.com", "") + c.record(), options, "account " + fake.AccountID + ", token, Secret /"},
+		"of the class":                {withAccount + own, options, "account theirs, , Secret tunnel-gateway/own"},
+		"of the class, without flags": {withAccount + own, withoutFlags, "account theirs, , Secret tunnel-gateway/own"},
+		"none":                        {compared("old.example.com", "") + kubeSystem, withoutFlags, "account , , Secret /"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := plan.Make(t.Context(), read(t, test.manifests, "-"), test.options, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			err = p.Compare(t.Context(), func(ctx context.Context, from credentials.Source) (provider.Provider, error) {
+				got = fmt.Sprintf("account %s, %s, Secret %s", from.Account, from.Token, from.Secret)
+				return c.open(ctx, from)
+			})
+			if err != nil || got != test.want {
+				t.Errorf("opened %q (%v), want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// A Gateway that cannot be read hides no other, and no call is made for nothing.
 func TestCompareGoesOn(t *testing.T) {
 	c := newCloud(t)
-	named := func(name, hostname, annotations string) string {
-		g := strings.Replace(compared(hostname, annotations), "  name: g\n", "  name: "+name+"\n", 1)
-		return strings.SplitN(g, "---", 2)[0]
+	named := func(name, hostname string) string {
+		g := strings.Replace(compared(hostname, ""), "  name: g\n", "  name: "+name+"\n", 1)
+		return strings.SplitN(g, "---", 2)[0] + "---" + strings.NewReplacer("infra.g", "infra."+name, "name: g}", "name: "+name+"}").Replace(strings.TrimSuffix(c.record(), kubeSystem))
 	}
-	p := planOf(t, compared("new.example.com", c.record(nil)), named("a", "a.example.com", c.record(nil)), named("z", "z.example.com", ""))
+	p := planOf(t, compared("new.example.com", "")+c.record(), named("a", "a.example.com"), named("z", "z.example.com"))
 	broken := errors.New("broken")
 	c.Fail(fake.OpConfiguration, broken)
 	err := p.Compare(t.Context(), c.open)
@@ -238,14 +218,14 @@ func TestCompareGoesOn(t *testing.T) {
 	if p.Gateways[0].Diff != nil || p.Gateways[1].Diff == nil || p.Gateways[2].Diff == nil || !p.Different() {
 		t.Errorf("the differences are %+v", p.Gateways)
 	}
-	if calls := c.Calls(); len(calls) != 2 {
-		t.Errorf("%d calls, want 2", len(calls))
+	if calls := c.Calls(); len(calls) != 3 {
+		t.Errorf("%d calls, want 3", len(calls))
 	}
 }
 
 func TestCompareEndsWithItsContext(t *testing.T) {
 	c := newCloud(t)
-	one := compared("new.example.com", c.record(nil))
+	one := compared("new.example.com", "") + c.record()
 	two := strings.SplitN(strings.Replace(one, "  name: g\n", "  name: h\n", 1), "---", 2)[0]
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -256,7 +236,7 @@ func TestCompareEndsWithItsContext(t *testing.T) {
 
 func TestJSONOfDifferences(t *testing.T) {
 	c := newCloud(t)
-	p := planOf(t, compared("new.example.com", c.record(nil)))
+	p := planOf(t, compared("new.example.com", "")+c.record())
 	if got := decoded(t, p)["gateways"].([]any)[0].(map[string]any); got["diff"] != nil {
 		t.Errorf("without a comparison there is %v", got["diff"])
 	}
@@ -264,12 +244,12 @@ func TestJSONOfDifferences(t *testing.T) {
 		manifests string
 		want      map[string]any
 	}{
-		"a difference":  {compared("new.example.com", c.record(nil)), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": true, "unified": fmt.Sprintf(change, c.id), "notes": []any{}}},
-		"no difference": {compared("old.example.com", c.record(nil)), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": false, "unified": "", "notes": []any{}}},
-		"a new tunnel": {compared("new.example.com", ""), map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition,
-			"notes": []any{"new tunnel: the Gateway has no record of one (annotation tunnelgateway.dev/tunnel)"}}},
-		"nothing to push": {compared("new.example.com", c.record(func(r *state.Record) { r.Controller = "example.com/other" })),
-			map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "", "notes": []any{"nothing is pushed: controller example.com/other holds the Gateway"}}},
+		"a difference":  {compared("new.example.com", "") + c.record(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": true, "unified": fmt.Sprintf(change, c.id), "notes": []any{}}},
+		"no difference": {compared("old.example.com", "") + c.record(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": false, "unified": "", "notes": []any{}}},
+		"a new tunnel": {compared("new.example.com", "") + kubeSystem, map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition,
+			"notes": []any{"The tunnel does not exist yet. The controller creates it with the name " + tunnel.DefaultClusterID("cluster", string(options.ControllerName)) + ".infra.g."}}},
+		"nothing to push": {refused, map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "",
+			"notes": []any{"The Gateway is not accepted, so nothing is pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value."}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)

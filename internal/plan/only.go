@@ -34,14 +34,14 @@ func (p *Plan) Only(name types.NamespacedName) error {
 func (p *Plan) unknown(name types.NamespacedName) error {
 	why, exists := p.left[name]
 	if !exists {
-		why = "does not exist"
+		why = "not found"
 	}
 	if len(p.Gateways) == 0 {
-		return fmt.Errorf("the Gateway %s %s, and there is no other of ours", name, why)
+		return fmt.Errorf("Gateway %s: %s; no Gateway uses this controller", name, why)
 	}
 	names := make([]string, len(p.Gateways))
 	for i, g := range p.Gateways {
 		names[i] = g.Namespace + "/" + g.Name
 	}
-	return fmt.Errorf("the Gateway %s %s; there are %s", name, why, strings.Join(names, ", "))
+	return fmt.Errorf("Gateway %s: %s; the Gateways of this controller are %s", name, why, strings.Join(names, ", "))
 }

@@ -81,18 +81,18 @@ func TestOnlySaysWhyThereIsNone(t *testing.T) {
 		variant("foreign", "cloudflare-tunnel", "other"), variant("classless", "cloudflare-tunnel", "gone"),
 		variant("deleted", "{name: deleted", `{deletionTimestamp: "2026-01-01T00:00:00Z", name: deleted`))
 	for name, why := range map[string]string{
-		"none":      "does not exist",
-		"foreign":   "is of a class of another controller",
-		"classless": "is of a class that does not exist",
-		"deleted":   "is being deleted",
+		"none":      "not found",
+		"foreign":   `GatewayClass "other" belongs to another controller`,
+		"classless": `GatewayClass "gone" not found`,
+		"deleted":   "being deleted",
 	} {
 		err := p.Only(types.NamespacedName{Namespace: "platform", Name: name})
-		want := fmt.Sprintf("the Gateway platform/%s %s; there are platform/one, platform/two", name, why)
+		want := fmt.Sprintf("Gateway platform/%s: %s; the Gateways of this controller are platform/one, platform/two", name, why)
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if err := planOf(t, servedByAll).Only(types.NamespacedName{Namespace: "a", Name: "b"}); err == nil || !strings.Contains(err.Error(), "no other of ours") {
+	if err := planOf(t, servedByAll).Only(types.NamespacedName{Namespace: "a", Name: "b"}); err == nil || !strings.Contains(err.Error(), "no Gateway uses this controller") {
 		t.Errorf("without any Gateway: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
-// Package plan shows what the controller would do with manifests, or with what
-// a cluster holds, if its pushes succeed: the same loading and the same
-// decisions, without a tunnel and without a write. How it is printed stands in
-// table.go.
+// Package plan shows what the controller would do with manifests, or with the
+// objects of a cluster, if its pushes succeed. It loads the same objects and makes
+// the same decisions as the controller, and writes nothing.
 package plan
 
 import (
@@ -18,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -30,30 +31,42 @@ type Plan struct {
 
 	// left says why the controller does not serve a Gateway that exists.
 	left map[types.NamespacedName]string
-	// ending are the Gateways of ours that are being deleted.
-	ending []types.NamespacedName
-	strays strays
+	// ending are the managed Gateways that are being deleted.
+	ending  []types.NamespacedName
+	strays  strays
+	tunnels *tunnels
 }
 
-// Gateway is the effective hostname table of one Gateway, and the document for
-// its tunnel.
+// Options are the settings of the controller that a plan depends on.
+type Options struct {
+	gateway.Options
+	// ClusterID begins the names of the tunnels. When it is empty, the plan takes
+	// the ID that the Tunnels of the controller have, and without Tunnels the
+	// default.
+	ClusterID string
+	// Account is the controller's own account, with its API token. It may be empty:
+	// then the account of a Tunnel is taken for the one that is asked for.
+	Account credentials.Default
+}
+
+// Gateway is the effective hostname table of one Gateway, and the configuration
+// for its tunnel.
 type Gateway struct {
 	Namespace            string     `json:"namespace"`
 	Name                 string     `json:"name"`
 	AttachedListenerSets int32      `json:"attachedListenerSets"`
 	Listeners            []Listener `json:"listeners"`
-	// Config is what is sent to the API, or nil when the Gateway is not
-	// accepted: then nothing is.
+	// Config is the configuration that is sent to the API; nil when the Gateway is
+	// not accepted: then nothing is sent.
 	Config *provider.Configuration `json:"config"`
-	// Diff is what [Plan.Compare] found out; nil before, and when that failed.
+	// Diff is the result of [Plan.Compare]; nil before, and when that failed.
 	Diff *Diff `json:"diff,omitempty"`
 
-	result     *gateway.Result
-	record     state.Record
-	marks      map[string]string // the annotations
-	controller gatewayv1.GatewayController
-	shared     string                 // which hostnames other Gateways serve too
-	about      map[gateway.Owner]bool // whose statuses the decision is part of
+	result  *gateway.Result
+	facts   tunnel.Facts
+	outcome tunnel.Outcome
+	shared  string                 // which hostnames other Gateways serve too
+	about   map[gateway.Owner]bool // whose statuses the decision is part of
 }
 
 // Listener is a row of the table; those of ListenerSets that are not allowed
@@ -92,18 +105,24 @@ type Status struct {
 	Name       string `json:"name"`
 	Status     any    `json:"status"`
 
-	conditions [][]metav1.Condition // ours
+	conditions [][]metav1.Condition // those of the controller
 }
 
-// Make decides about every Gateway of ours in the source. It reads no other
+// Make decides about every managed Gateway in the source. It reads no other
 // clock than now.
-func Make(ctx context.Context, source *state.Source, o gateway.Options, now time.Time) (*Plan, error) {
-	loader := state.Loader{Reader: source, ControllerName: o.ControllerName, Certificates: source.Certificates}
-	statuses, err := newStatuses(ctx, source, o.ControllerName)
+func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
+	loader := state.Loader{
+		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
+	}
+	statuses, err := newStatuses(ctx, source, o.Options)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{left: map[types.NamespacedName]string{}, strays: findStrays(source)}
+	known, err := newTunnels(ctx, source, o, now)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{left: map[types.NamespacedName]string{}, strays: findStrays(source), tunnels: known}
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
 	for _, key := range keysOf(source.Objects, o.ControllerName) {
@@ -113,85 +132,66 @@ func Make(ctx context.Context, source *state.Source, o gateway.Options, now time
 		}
 		if why := leaves(loaded); why != "" {
 			plan.leave(loaded, key, why)
-			if why != classless {
+			if !loaded.Classless {
 				statuses.addAttached(withdrawn(key, loaded))
 			}
 			continue
 		}
 		loaded.Snapshot.Now = now
-		result := gateway.Build(loaded.Snapshot, o)
+		result := gateway.Build(loaded.Snapshot, o.Options)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
-		decisions = append(decisions, decision{key, result, loaded})
+		decisions = append(decisions, decision{key, result, loaded.Gateway})
 	}
 	plan.Gateways = make([]Gateway, len(decisions))
 	for i, d := range decisions {
-		report := d.result.Report(gateway.Outcome{
-			Push: d.push(), Tunnel: d.loaded.Record.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
-		})
+		facts := known.facts(d.gateway, d.result)
+		outcome := expected(facts)
+		report := d.result.Report(gateway.Outcome{Push: push(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)})
 		g := newGateway(d.key, d.result, report)
 		g.about = statuses.add(d.key, report)
-		g.record, g.marks, g.controller = d.loaded.Record, d.loaded.Gateway.Annotations, o.ControllerName
+		g.facts, g.outcome = facts, outcome
 		plan.Gateways[i] = g
 	}
 	plan.Statuses = statuses.sorted()
 	return plan, nil
 }
 
-// leave notes why a Gateway is not served, where there is one.
+// leave notes why a Gateway that exists is not served.
 func (p *Plan) leave(loaded *state.Loaded, key state.Key, why string) {
 	if loaded.Gateway == nil {
 		return
 	}
 	p.left[key.NamespacedName] = why
-	if loaded.Ours {
+	if loaded.Managed {
 		p.ending = append(p.ending, key.NamespacedName)
 	}
 }
 
-// classless is why a Gateway is left as it is: its class may be back in a
-// moment. From all others that are not served our word is taken back.
-const classless = "is of a class that does not exist"
-
-// leaves returns why the controller does not serve a Gateway, or nothing where
-// it does.
+// leaves returns why the controller does not serve a Gateway, or "" when it does.
 func leaves(loaded *state.Loaded) string {
 	switch {
 	case loaded.Gateway == nil:
-		return "does not exist"
+		return "not found"
 	case !loaded.Gateway.DeletionTimestamp.IsZero():
-		return "is being deleted"
+		return "being deleted"
 	case loaded.Classless:
-		return classless
-	case !loaded.Ours:
-		return "is of a class of another controller"
+		return fmt.Sprintf("GatewayClass %q not found", loaded.Gateway.Spec.GatewayClassName)
+	case !loaded.Managed:
+		return fmt.Sprintf("GatewayClass %q belongs to another controller", loaded.Gateway.Spec.GatewayClassName)
 	default:
 		return ""
 	}
 }
 
-// decision is what was decided about a Gateway, before all of them are known.
+// decision is the decision about a Gateway, before all of them are known.
 type decision struct {
-	key    state.Key
-	result *gateway.Result
-	loaded *state.Loaded
+	key     state.Key
+	result  *gateway.Result
+	gateway *gatewayv1.Gateway
 }
 
-// push is how the attempt ends: well, unless the Gateway is paused. What the
-// controller pushed before that is in effect.
-func (d *decision) push() gateway.Push {
-	document := d.result.Configuration()
-	switch {
-	case d.loaded.Gateway.Annotations[state.PausedAnnotation] != "true" || document == nil:
-		return gateway.Push{State: gateway.PushSucceeded}
-	case d.loaded.Record.Hash == document.Hash():
-		return gateway.Push{State: gateway.PushSucceeded, Message: state.MessagePaused}
-	default:
-		return gateway.Push{State: gateway.PushFailed, Message: state.MessagePaused}
-	}
-}
-
-// keysOf returns the Gateways, and the parents that entries of ours name
-// although they do not exist.
+// keysOf returns the Gateways, and the parents that do not exist although the
+// status entries of the controller name them.
 func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []state.Key {
 	exists, keys := map[state.Key]bool{}, map[state.Key]bool{}
 	for _, object := range objects {
@@ -214,11 +214,12 @@ func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []s
 	})
 }
 
-// withdrawn takes back our entries in routes, as the controller does. Sets of a
-// Gateway that is not ours are left alone: nobody can tell who spoke about them.
+// withdrawn removes the controller's status entries from routes, as the
+// controller does. The status of the ListenerSets of a Gateway that is not managed
+// stays: it does not say which controller wrote it.
 func withdrawn(key state.Key, loaded *state.Loaded) gateway.Report {
 	report := gateway.Withdraw(key, loaded.Snapshot)
-	if !loaded.Ours {
+	if !loaded.Managed {
 		report.ListenerSets = nil
 	}
 	return report
@@ -252,8 +253,8 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 	return g
 }
 
-// kinds are the types of our conditions, in the order in which a person reads
-// them.
+// kinds are the types of the controller's conditions, in the order in which a
+// person reads them.
 var kinds = []string{
 	string(gatewayv1.ListenerConditionConflicted),
 	string(gatewayv1.GatewayConditionAccepted),
@@ -294,9 +295,9 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 	return listener
 }
 
-// Good reports whether every condition of ours is in its good state, and
-// something was planned: without a Gateway of ours, and of manifests alone for
-// parents that are not among them, there are no conditions that could tell.
+// Good reports whether every condition of the controller is in its good state,
+// and something was planned: without a managed Gateway, and with manifests alone
+// for parents that are not among them, there are no conditions.
 func (p *Plan) Good() bool {
 	if len(p.Gateways) == 0 || p.strays.alone && len(p.strays.parents) > 0 {
 		return false

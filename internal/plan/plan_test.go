@@ -20,15 +20,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-var (
-	decisions = gateway.Options{ControllerName: config.DefaultControllerName, ClusterDomain: config.DefaultClusterDomain}
-	now       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-)
-
 // read reads manifests from files, or from text for the path "-".
 func read(t *testing.T, text string, paths ...string) *state.Source {
 	t.Helper()
-	files, err := state.FromFiles(paths, manifest.Options{Stdin: strings.NewReader(text)}, decisions.ControllerName, config.DefaultClassName)
+	files, err := state.FromFiles(paths, manifest.Options{Stdin: strings.NewReader(text)}, options.ControllerName, config.DefaultClassName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +38,7 @@ func planOf(t *testing.T, manifests ...string) *plan.Plan {
 
 func makePlan(t *testing.T, files *state.Source, now time.Time) *plan.Plan {
 	t.Helper()
-	made, err := plan.Make(t.Context(), files, decisions, now)
+	made, err := plan.Make(t.Context(), files, options, now)
 	if err != nil {
 		t.Fatal(err)
 	}

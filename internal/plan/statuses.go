@@ -24,9 +24,9 @@ var notYet = metav1.NewTime(time.Unix(0, 0).UTC())
 // statuses collects what is said about each object. A route with parents at
 // several Gateways is spoken about several times.
 type statuses struct {
-	controller gatewayv1.GatewayController
-	objects    map[gateway.Owner]client.Object
-	said       map[gateway.Owner]bool
+	decisions gateway.Options
+	objects   map[gateway.Owner]client.Object
+	said      map[gateway.Owner]bool
 }
 
 const (
@@ -34,8 +34,8 @@ const (
 	apiVersion       = "gateway.networking.k8s.io/v1"
 )
 
-func newStatuses(ctx context.Context, source *state.Source, controller gatewayv1.GatewayController) (*statuses, error) {
-	s := &statuses{controller: controller, objects: map[gateway.Owner]client.Object{}, said: map[gateway.Owner]bool{}}
+func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (*statuses, error) {
+	s := &statuses{decisions: o, objects: map[gateway.Owner]client.Object{}, said: map[gateway.Owner]bool{}}
 	for _, object := range source.Objects {
 		id := gateway.Owner{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch object.(type) {
@@ -64,10 +64,10 @@ func newStatuses(ctx context.Context, source *state.Source, controller gatewayv1
 	return s, nil
 }
 
-// class speaks about a class of ours, as in a cluster with the Gateway API
-// that this program is built with.
+// class sets the status of a class of the controller, as in a cluster with the
+// Gateway API that this program is built with.
 func (s *statuses) class(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass) error {
-	if class.Spec.ControllerName != s.controller {
+	if class.Spec.ControllerName != s.decisions.ControllerName {
 		return nil
 	}
 	configuration, err := state.ClassConfiguration(ctx, source, class)
@@ -78,7 +78,7 @@ func (s *statuses) class(ctx context.Context, source *state.Source, id gateway.O
 		Class:          class,
 		Configuration:  configuration,
 		BundleVersions: map[string]string{"gatewayclasses." + gatewayv1.GroupName: consts.BundleVersion},
-	})
+	}, s.decisions)
 	class.Status, _ = status.MergeClass(class.Status, wanted, notYet)
 	s.said[id] = true
 	return nil
@@ -107,7 +107,7 @@ func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
 		id := gateway.Owner{Kind: wanted.Kind, NamespacedName: wanted.NamespacedName}
 		spec, current, _ := gateway.CommonRoute(s.objects[id])
 		current.Parents, _ = status.MergeRoute(
-			current.Parents, spec.ParentRefs, wanted, report.Owners, s.controller, notYet)
+			current.Parents, spec.ParentRefs, wanted, report.Owners, s.decisions.ControllerName, notYet)
 		about[id] = true
 	}
 	maps.Copy(s.said, about)
@@ -130,7 +130,7 @@ func (s *statuses) sorted() []Status {
 	return all
 }
 
-// statusOf returns the status of an object, and the conditions of ours in it.
+// statusOf returns the status of an object, and the controller's conditions in it.
 func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 	switch o := object.(type) {
 	case *gatewayv1.GatewayClass:
@@ -151,7 +151,7 @@ func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 		_, route, _ := gateway.CommonRoute(object)
 		var conditions [][]metav1.Condition
 		for _, entry := range route.Parents {
-			if entry.ControllerName == s.controller {
+			if entry.ControllerName == s.decisions.ControllerName {
 				conditions = append(conditions, entry.Conditions)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// strays are ListenerSets and routes of which no parent exists: nobody speaks
-// about them, and so no status of the plan tells.
+// strays are ListenerSets and routes without a parent that exists. They get no
+// status, so no status of the plan shows them.
 type strays struct {
 	// count is how many there are of each kind.
 	count map[string]int
@@ -82,10 +82,9 @@ func refersTo(object client.Object) (string, []gateway.Owner) {
 // noController has written no entry of a status.
 const noController = ""
 
-// Stray says which objects nobody speaks about because their parents do not
-// exist, in one sentence; empty when there are none. A cluster may well hold some
-// that are none of the reader's business, so of one that has Gateways of ours
-// nothing is said.
+// Stray says in one sentence which objects get no status because their parents do
+// not exist; empty when there are none. It is empty for a cluster with managed
+// Gateways, because the objects may belong to other controllers.
 func (p *Plan) Stray() string {
 	if len(p.strays.parents) == 0 || !p.strays.alone && len(p.Gateways) > 0 {
 		return ""
@@ -130,17 +129,17 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
-// none says that there is no Gateway of ours, and why those that there are do
-// not count.
+// none says that the controller manages no Gateway, and why it does not manage
+// the Gateways that exist.
 func (p *Plan) none() string {
-	text := "There is no Gateway of ours."
+	text := "No Gateway uses this controller."
 	var left []string
 	for name, why := range p.left {
-		left = append(left, fmt.Sprintf("%s %s", name, why))
+		left = append(left, fmt.Sprintf("Gateway %s: %s", name, why))
 	}
 	if len(left) > 0 {
 		slices.Sort(left)
-		text += fmt.Sprintf(" Of those that there are: %s.", some(left))
+		text += fmt.Sprintf(" %s.", some(left))
 	}
 	return text
 }

@@ -39,8 +39,8 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 		}
 	}
 	printf(out, "Gateway %s/%s: %d ListenerSets attached, %d not allowed\n", g.Namespace, g.Name, g.AttachedListenerSets, refused)
-	if why := g.stopped(); why != "" {
-		printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, why)
+	if message := g.outcome.Message; message != "" {
+		printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, message)
 	}
 	if g.result.Rejected != nil {
 		printf(out, "Not accepted, so nothing is pushed: %s: %s\n", g.result.Rejected.Reason, g.result.Rejected.Message)

@@ -14,12 +14,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// unified returns how writing want changes a tunnel that holds have, as the
-// unified diff of both documents in YAML: "" exactly when both have the same
-// [provider.Configuration.Hash]. from and to name the two.
+// unified returns the unified diff of two configurations in YAML: "" exactly when
+// both have the same [provider.Configuration.Hash]. from and to are their names in
+// the headers.
 //
-// What a document holds beside the modelled part is handed back with every
-// write, so it stands in both.
+// Every write keeps the fields that the controller does not model, so both have
+// those of have.
 func unified(have, want provider.Configuration, from, to string) (string, error) {
 	if have.Hash() == want.Hash() {
 		return "", nil
@@ -37,16 +37,16 @@ func unified(have, want provider.Configuration, from, to string) (string, error)
 	return unified, nil
 }
 
-// render returns the whole document as YAML, its keys sorted. One without a field
-// is empty: it is what a new tunnel holds.
+// render returns the whole configuration as YAML with sorted keys. That of a new
+// tunnel, which has no field, is empty.
 func render(c provider.Configuration) ([]byte, error) {
 	modelled, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("rendering a document: %w", err)
+		return nil, fmt.Errorf("rendering a configuration: %w", err)
 	}
 	document := maps.Clone(c.Unmodelled)
 	if err := json.Unmarshal(modelled, &document); err != nil { // adds to the map
-		return nil, fmt.Errorf("rendering a document: %w", err)
+		return nil, fmt.Errorf("rendering a configuration: %w", err)
 	}
 	if len(c.Ingress) == 0 {
 		delete(document, "ingress")
@@ -56,16 +56,17 @@ func render(c provider.Configuration) ([]byte, error) {
 	}
 	whole, err := json.Marshal(document)
 	if err != nil {
-		return nil, fmt.Errorf("rendering a document: %w", err)
+		return nil, fmt.Errorf("rendering a configuration: %w", err)
 	}
 	text, err := yaml.JSONToYAML(escapeJSON(whole))
 	if err != nil {
-		return nil, fmt.Errorf("rendering a document: %w", err)
+		return nil, fmt.Errorf("rendering a configuration: %w", err)
 	}
 	return text, nil
 }
 
-// escapeJSON escapes what JSON lets stand in a string and a reader of YAML refuses.
+// escapeJSON escapes the characters that a JSON string can hold and that a reader
+// of YAML refuses.
 func escapeJSON(text []byte) []byte {
 	var escaped []byte
 	for _, r := range string(text) {

@@ -5,12 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// A team's files alone have nobody who speaks about them.
+// Without its Gateway, nothing in a team's files gets a status.
 func TestStray(t *testing.T) {
 	const more = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: more, namespace: team}\n" +
 		"spec: {parentRefs: [{kind: ListenerSet, name: none}, {name: a}, {name: b}, {name: c}, {kind: Service, group: '', name: mesh}]}\n"
@@ -19,10 +23,10 @@ func TestStray(t *testing.T) {
 		want      string
 		good      bool
 	}{
-		"a team alone":            {[]string{teams}, "There is no Gateway of ours.\n2 ListenerSets and 1 HTTPRoute refer to parents that are not among the manifests (Gateway infra/shared): add --context to lay them over a cluster.\n", false},
-		"a route more":            {[]string{more}, "There is no Gateway of ours.\n1 HTTPRoute refers to parents that are not among the manifests (Gateway team/a, Gateway team/b, Gateway team/c and 1 more): add --context to lay them over a cluster.\n", false},
-		"nothing":                 {nil, "There is no Gateway of ours.\n", false},
-		"another's Gateway":       {[]string{strings.Replace(shared, "cloudflare-tunnel", "internal", 1), teams}, "There is no Gateway of ours. Of those that there are: infra/shared is of a class that does not exist.\n", false},
+		"a team alone":            {[]string{teams}, "No Gateway uses this controller.\n2 ListenerSets and 1 HTTPRoute refer to parents that are not among the manifests (Gateway infra/shared): add --context to lay them over a cluster.\n", false},
+		"a route more":            {[]string{more}, "No Gateway uses this controller.\n1 HTTPRoute refers to parents that are not among the manifests (Gateway team/a, Gateway team/b, Gateway team/c and 1 more): add --context to lay them over a cluster.\n", false},
+		"nothing":                 {nil, "No Gateway uses this controller.\n", false},
+		"another's Gateway":       {[]string{strings.Replace(shared, "cloudflare-tunnel", "internal", 1), teams}, "No Gateway uses this controller. Gateway infra/shared: GatewayClass \"internal\" not found.\n", false},
 		"a Gateway beside it":     {[]string{shared, more}, "HTTPRoute refers to parents that are not among the manifests", false},
 		"a Gateway, nothing else": {[]string{shared}, "Gateway infra/shared", true},
 	} {
@@ -43,26 +47,76 @@ func TestStray(t *testing.T) {
 	}
 }
 
-// Of a paused Gateway nothing is in effect but what was pushed before.
+// Only the configuration that was pushed before is in effect while a Gateway is
+// paused.
 func TestPausedAndDeleted(t *testing.T) {
-	paused := compared("new.example.com", annotation(state.PausedAnnotation, "true"))
-	const note = "Gateway infra/g: paused: nothing is pushed before the annotation tunnelgateway.dev/paused is taken off\n"
-	made := planOf(t, paused)
-	for name, got := range map[string]string{"table": printed(t, made), "why": why(t, made, "new.example.com")} {
-		if !strings.Contains(got, note) || name == "table" && (strings.Contains(got, "is in effect") || made.Good()) {
-			t.Errorf("%s says of a paused Gateway:\n%s", name, got)
+	const note = "Gateway infra/g: " + tunnel.PausedMessage + "\n"
+	for name, manifests := range map[string]string{
+		"without a Tunnel object": compared("new.example.com", paused),
+		"with one":                compared("new.example.com", paused) + object("tunnelID: t, configuration: {hash: other}"),
+	} {
+		made := planOf(t, manifests)
+		for output, got := range map[string]string{"table": printed(t, made), "why": why(t, made, "new.example.com")} {
+			if !strings.Contains(got, note) || output == "table" && (strings.Contains(got, "is in effect") || made.Good()) {
+				t.Errorf("%s of a paused Gateway %s is\n%s", output, name, got)
+			}
 		}
 	}
-	record := state.Record{Controller: ourName, Tunnel: "t", Hash: made.Gateways[0].Config.Hash()}
-	before := planOf(t, compared("new.example.com", annotation(state.PausedAnnotation, "true")+annotation(state.RecordAnnotation, record.String())))
-	if got := printed(t, before); !strings.Contains(got, "is in effect. The Gateway is paused by its annotation") || !before.Good() {
-		t.Errorf("of a Gateway that was paused after its push:\n%s", got)
+	hash := planOf(t, compared("new.example.com", "")).Gateways[0].Config.Hash()
+	before := planOf(t, compared("new.example.com", paused)+object("tunnelID: t, configuration: {hash: "+hash+"}"))
+	if got := printed(t, before); !strings.Contains(got, "is in effect. "+tunnel.PausedMessage) || !before.Good() {
+		t.Errorf("a Gateway that was paused after its push gives\n%s", got)
 	}
-	const ending = "Gateway infra/g: nothing is pushed: it is being deleted\n"
+	const ending = "Gateway infra/g is being deleted, so nothing is pushed.\n"
 	deleted := planOf(t, strings.Replace(compared("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1))
-	for name, got := range map[string]string{"table": printed(t, deleted), "why": why(t, deleted, "new.example.com")} {
+	for output, got := range map[string]string{"table": printed(t, deleted), "why": why(t, deleted, "new.example.com")} {
 		if !strings.Contains(got, ending) {
-			t.Errorf("%s says of a Gateway that is being deleted:\n%s", name, got)
+			t.Errorf("%s of a Gateway that is being deleted is\n%s", output, got)
+		}
+	}
+}
+
+// A problem that the Tunnel objects show is in the conditions and in the table,
+// also when Cloudflare is not asked.
+func TestProblemsOfTunnels(t *testing.T) {
+	hash := planOf(t, compared("new.example.com", "")).Gateways[0].Config.Hash()
+	for name, test := range map[string]struct{ manifests, reason, message string }{
+		"settings not applied": {settled("new.example.com", existing(otherTunnel)) + object("tunnelID: t, configuration: {hash: "+hash+"}"),
+			"SettingsNotApplied", "The setting tunnel.existing asks for another tunnel than Tunnel infra.g records"},
+		"another cluster":  {compared("new.example.com", "") + strings.Replace(object("tunnelID: t"), "clusterUID: cluster", "clusterUID: restored", 1), "Pending", "Tunnel infra.g was created in another cluster"},
+		"a tunnel in use":  {settled("new.example.com", existing(otherTunnel)) + kubeSystem + rival(otherTunnel), "Pending", "The tunnel of Tunnel infra.g is in use by another Gateway."},
+		"external changes": {compared("new.example.com", "") + object("tunnelID: t, contested: true, configuration: {hash: "+hash+"}"), "Pending", "The configuration of tunnel t was changed 3 times"},
+		"a deletion":       {compared("new.example.com", "") + object("tunnelID: t, deleting: true"), "Pending", "The tunnel of an earlier Gateway of this name is being deleted."},
+		"no problem":       {compared("new.example.com", "") + object("tunnelID: t"), "Programmed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chosen := options
+			chosen.Account = credentials.Default{}
+			made, err := plan.Make(t.Context(), read(t, test.manifests, "-"), chosen, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(printed(t, made), "Gateway infra/g: "+test.message) || made.Good() != (test.message == "") {
+				t.Errorf("good is %t, and the output is\n%s", made.Good(), printed(t, made))
+			}
+			for _, status := range made.Statuses {
+				if status.Kind != gateway.KindGateway {
+					continue
+				}
+				programmed := meta.FindStatusCondition(status.Status.(gatewayv1.GatewayStatus).Conditions, "Programmed")
+				if programmed == nil || programmed.Reason != test.reason || !strings.Contains(programmed.Message, test.message) {
+					t.Errorf("the condition is %+v, want the reason %s and the message %q", programmed, test.reason, test.message)
+				}
+			}
+		})
+	}
+}
+
+// The address is that of the tunnel that the Tunnel object records.
+func TestAddress(t *testing.T) {
+	for manifests, want := range map[string]bool{compared("new.example.com", "") + object("tunnelID: t"): true, compared("new.example.com", "") + kubeSystem: false} {
+		if got := strings.Contains(printed(t, planOf(t, manifests)), `"value": "t.cfargotunnel.com"`); got != want {
+			t.Errorf("the address is there: %t, want %t", got, want)
 		}
 	}
 }

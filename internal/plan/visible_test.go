@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // hostile are paths that do something to a terminal, or forge a line or a cell.
@@ -63,14 +62,18 @@ func TestTablesShowWhatDoesNotPrint(t *testing.T) {
 }
 
 func TestDifferencesShowWhatDoesNotPrint(t *testing.T) {
-	c := newCloud(t)
-	held := c.record(func(r *state.Record) { r.Controller = "a\nforged\x1b[2J" })
-	for name, manifests := range map[string]string{
-		"a document": withRoute(c.record(nil), hostile),
-		"a note":     compared("new.example.com", held),
+	for name, manifests := range map[string]func(*cloud) string{
+		"a configuration": func(c *cloud) string { return withRoute("", hostile) + c.record() },
+		"a note": func(c *cloud) string {
+			if err := c.DeleteTunnel(t.Context(), c.id); err != nil {
+				t.Fatal(err)
+			}
+			return compared("new.example.com", "") + object(`tunnelID: "a\nforged\e[2J"`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planOf(t, manifests)
+			c := newCloud(t)
+			p := planOf(t, manifests(c))
 			if err := p.Compare(t.Context(), c.open); err != nil {
 				t.Fatal(err)
 			}

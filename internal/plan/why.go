@@ -41,8 +41,8 @@ type Trail struct {
 
 	// Rejected says why the Gateway is not accepted, or is nil when it is.
 	Rejected *Rejection `json:"rejected,omitempty"`
-	// Stopped says why nothing is pushed, so that the tunnel keeps what it has;
-	// empty when nothing keeps the controller from it.
+	// Stopped says why the configuration is not pushed, or not to the tunnel that the
+	// settings ask for; empty when it is.
 	Stopped string `json:"stopped,omitempty"`
 }
 
@@ -133,7 +133,7 @@ func (p *Plan) Why(request gateway.Request) *Explanation {
 
 func (g *Gateway) trail(found *gateway.Trail) Trail {
 	t := Trail{
-		Namespace: g.Namespace, Name: g.Name, Stopped: g.stopped(),
+		Namespace: g.Namespace, Name: g.Name, Stopped: g.outcome.Message,
 		Listeners: make([]Claim, len(found.Listeners)), Beaten: []Beaten{}, Absent: []Absent{}, Elsewhere: []Elsewhere{},
 	}
 	if p := g.result.Rejected; p != nil {

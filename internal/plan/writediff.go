@@ -18,7 +18,7 @@ const (
 	plain = "\x1b[m"
 )
 
-// WriteDiff prints what [Plan.Compare] found, for people.
+// WriteDiff prints the result of [Plan.Compare] for people.
 func (p *Plan) WriteDiff(w io.Writer, colour bool) error {
 	if len(p.Gateways) == 0 && len(p.ending) == 0 {
 		_, err := fmt.Fprintln(w, p.none())
@@ -34,7 +34,7 @@ func (p *Plan) WriteDiff(w io.Writer, colour bool) error {
 
 func writeEnding(out io.Writer, ending []types.NamespacedName) {
 	for _, name := range ending {
-		printf(out, "Gateway %s: nothing is pushed: it is being deleted\n", name)
+		printf(out, "Gateway %s is being deleted, so nothing is pushed.\n", name)
 	}
 }
 

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,9 +34,9 @@ func (c DirectCertificates) Look(ctx context.Context, name types.NamespacedName)
 	return gateway.InspectCertificate(secret), true, nil
 }
 
-// PermittedCertificates reads each Secret once, and takes one that may not be
-// read for a valid certificate that never expires: whoever plans has often
-// fewer permissions than the controller, which will say what is wrong with it.
+// PermittedCertificates reads each Secret once, and does not check a Secret that
+// it may not read: a user who plans often has fewer permissions than the
+// controller.
 type PermittedCertificates struct {
 	direct    DirectCertificates
 	seen      map[types.NamespacedName]lookup
@@ -49,9 +48,6 @@ type lookup struct {
 	certificate gateway.Certificate
 	exists      bool
 }
-
-// farFuture is when what nobody could look at expires.
-var farFuture = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // NewPermittedCertificates returns one that reads with r.
 func NewPermittedCertificates(r client.Reader) *PermittedCertificates {
@@ -67,7 +63,7 @@ func (c *PermittedCertificates) Look(ctx context.Context, name types.NamespacedN
 	switch {
 	case apierrors.IsForbidden(err):
 		c.forbidden = append(c.forbidden, name)
-		certificate, exists = gateway.Certificate{NotAfter: farFuture}, true
+		certificate, exists = gateway.Certificate{Unchecked: true}, true
 	case err != nil:
 		return gateway.Certificate{}, false, err
 	}
@@ -80,11 +76,15 @@ func (c *PermittedCertificates) Look(ctx context.Context, name types.NamespacedN
 func (c *PermittedCertificates) Forbidden() []types.NamespacedName { return c.forbidden }
 
 // RememberedCertificates keeps the verdict on a Secret until its metadata says
-// that it changed. Metadata comes from a cache that holds no data of Secrets;
-// Live reads a Secret from the API server.
+// that it changed.
 type RememberedCertificates struct {
+	// Metadata reads from a cache that holds no data of Secrets.
 	Metadata client.Reader
-	Live     client.Reader
+	// Live reads a Secret from the API server.
+	Live client.Reader
+	// Reads reports whether Secrets in the namespace are read. Certificates in
+	// others are not checked.
+	Reads func(namespace string) bool
 
 	mu       sync.Mutex
 	verdicts map[types.NamespacedName]verdict
@@ -98,6 +98,9 @@ type verdict struct {
 
 // Look implements Certificates.
 func (c *RememberedCertificates) Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
+	if !c.Reads(name.Namespace) {
+		return gateway.Certificate{Unchecked: true}, true, nil
+	}
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	metadata, err := get(ctx, c.Metadata, name, metadata)

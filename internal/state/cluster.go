@@ -34,7 +34,9 @@ type Cluster struct {
 	// metadata of CRDs.
 	Live           client.Reader
 	ControllerName gatewayv1.GatewayController
-	// Step is told what is read, and calls what it returned at the end.
+	// ControllerNamespace is the namespace of the Tunnels.
+	ControllerNamespace string
+	// Step is called before a kind is read, and what it returns afterwards.
 	Step func(name string) (done func())
 }
 
@@ -63,10 +65,12 @@ func Connect(c *rest.Config) (client.Reader, error) {
 	return live, nil
 }
 
-// listedKind is a kind of which every object is read.
+// listedKind is a kind of which every object is read, of Tunnels those in the
+// controller's namespace.
 type listedKind struct {
-	name string // as people say it
-	// resource is what permissions are for, with its group.
+	// name is the plural in messages.
+	name string
+	// resource is the name that permissions have, with its group.
 	resource string
 	scope    meta.RESTScope
 	list     client.ObjectList
@@ -75,10 +79,11 @@ type listedKind struct {
 var (
 	gatewayClasses = listedKind{"GatewayClasses", "gatewayclasses." + gatewayv1.GroupName, meta.RESTScopeRoot, &gatewayv1.GatewayClassList{}}
 	gateways       = listedKind{"Gateways", "gateways." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.GatewayList{}}
+	tunnels        = listedKind{"Tunnels", "tunnels." + v1alpha1.GroupName, meta.RESTScopeNamespace, &v1alpha1.TunnelList{}}
 )
 
-// listedKinds are all that a Loader reads but Secrets and EndpointSlices, of
-// which it needs few.
+// listedKinds are all kinds that a Loader reads, except Secrets and
+// EndpointSlices, of which it needs few.
 var listedKinds = []listedKind{
 	gatewayClasses,
 	gateways,
@@ -87,6 +92,7 @@ var listedKinds = []listedKind{
 	{"GRPCRoutes", "grpcroutes." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1.GRPCRouteList{}},
 	{"ReferenceGrants", "referencegrants." + gatewayv1.GroupName, meta.RESTScopeNamespace, &gatewayv1beta1.ReferenceGrantList{}},
 	{"TunnelConfigurations", "tunnelconfigurations." + v1alpha1.GroupName, meta.RESTScopeNamespace, &v1alpha1.TunnelConfigurationList{}},
+	tunnels,
 	{"Namespaces", "namespaces", meta.RESTScopeRoot, &corev1.NamespaceList{}},
 	{"Services", "services", meta.RESTScopeNamespace, &corev1.ServiceList{}},
 }
@@ -101,6 +107,7 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 	if err != nil {
 		return nil, err
 	}
+	set = withoutTunnels(set)
 	objects := overlay(listed, set.Objects)
 	memory, err := NewMemory(append(slices.Clone(objects), missingNamespaces(objects)...), Indexes(c.ControllerName))
 	if err != nil {
@@ -111,7 +118,7 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 	return source, nil
 }
 
-// GatewayNames returns the Gateways of our classes.
+// GatewayNames returns the names of the Gateways that the controller manages.
 func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, error) {
 	classes, err := c.list(ctx, gatewayClasses)
 	if err != nil {
@@ -121,21 +128,21 @@ func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, erro
 	if err != nil {
 		return nil, err
 	}
-	ours := map[string]bool{}
+	managed := map[string]bool{}
 	for _, class := range classes {
-		ours[class.GetName()] = class.(*gatewayv1.GatewayClass).Spec.ControllerName == c.ControllerName
+		managed[class.GetName()] = class.(*gatewayv1.GatewayClass).Spec.ControllerName == c.ControllerName
 	}
 	var names []types.NamespacedName
 	for _, object := range all {
-		if ours[string(object.(*gatewayv1.Gateway).Spec.GatewayClassName)] {
+		if managed[string(object.(*gatewayv1.Gateway).Spec.GatewayClassName)] {
 			names = append(names, client.ObjectKeyFromObject(object))
 		}
 	}
 	return names, nil
 }
 
-// listAll reads every kind, also after one that cannot be read: who asks for
-// permissions wants to ask once.
+// listAll reads every kind, also after a kind that cannot be read: the error then
+// names all missing permissions at once.
 func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	var errs []error
@@ -175,9 +182,13 @@ func userOf(err error) string {
 // list reads every object of a kind, page by page.
 func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, error) {
 	defer c.Step("reading " + kind.name + " of the cluster")()
+	namespace := ""
+	if kind == tunnels {
+		namespace = c.ControllerNamespace
+	}
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		page := kind.list.DeepCopyObject().(client.ObjectList)
-		return page, c.Live.List(ctx, page, &client.ListOptions{Limit: o.Limit, Continue: o.Continue})
+		return page, c.Live.List(ctx, page, &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue})
 	})
 	list, _, err := pages.List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -95,7 +95,10 @@ func serving(t *testing.T, manifests string) *apiServer {
 
 // asCluster is the cluster of the API server, in which nothing takes long.
 func asCluster(live client.Reader) state.Cluster {
-	return state.Cluster{Live: live, ControllerName: controllerName, Step: func(string) func() { return func() {} }}
+	return state.Cluster{
+		Live: live, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
+		Step: func(string) func() { return func() {} },
+	}
 }
 
 // laidOver reads the cluster with manifests over it, of which there may be
@@ -126,11 +129,11 @@ func TestFromClusterHoldsWhatTheClusterHolds(t *testing.T) {
 				t.Errorf("%d objects, want %d", got, want)
 			}
 			for _, key := range []state.Key{state.GatewayKey("infra", "shared"), state.GatewayKey("infra", "foreign"), setKey("team", "deleted")} {
-				want, err := state.Loader{Reader: server.Memory, ControllerName: controllerName}.Load(t.Context(), key)
+				want, err := loaderOf(server.Memory).Load(t.Context(), key)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := state.Loader{Reader: source, ControllerName: controllerName}.Load(t.Context(), key)
+				got, err := loaderOf(source).Load(t.Context(), key)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -156,7 +159,7 @@ func TestFromClusterAsksOncePerKind(t *testing.T) {
 	}
 	want := []string{
 		"*v1.GatewayClassList", "*v1.GatewayList", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.GRPCRouteList",
-		"*v1beta1.ReferenceGrantList", "*v1alpha1.TunnelConfigurationList", "*v1.NamespaceList", "*v1.ServiceList",
+		"*v1beta1.ReferenceGrantList", "*v1alpha1.TunnelConfigurationList", "*v1alpha1.TunnelList", "*v1.NamespaceList", "*v1.ServiceList",
 	}
 	if diff := cmp.Diff(want, server.lists); diff != "" {
 		t.Errorf("lists differ (-want +got):\n%s", diff)
@@ -281,8 +284,9 @@ func TestFromClusterReturnsErrorsOfWhatItReadsLater(t *testing.T) {
 	}
 }
 
-// Whoever plans may not know whether a Secret is there, nor what is in it.
-func TestPermittedCertificatesTakeWhatIsForbiddenForValid(t *testing.T) {
+// A user who may not read a Secret learns neither whether it exists nor what it
+// holds.
+func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
 	server := serving(t, cluster+"---\n"+opaque)
 	server.refuse = func(key client.ObjectKey, _ any) error {
 		if key.Name == "closed" {
@@ -300,7 +304,7 @@ func TestPermittedCertificatesTakeWhatIsForbiddenForValid(t *testing.T) {
 		if exists != (name != "none") {
 			t.Errorf("%s exists: %t", name, exists)
 		}
-		if valid := exists && found.Problem == "" && found.NotAfter.Year() == 9999; valid != (name == "closed") {
+		if found.Unchecked != (name == "closed") {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
@@ -360,7 +364,7 @@ func TestConnectKnowsTheKinds(t *testing.T) {
 	const gatewayAPI = "/apis/gateway.networking.k8s.io/v1/"
 	want := []string{
 		gatewayAPI + "gatewayclasses", gatewayAPI + "gateways", gatewayAPI + "listenersets", gatewayAPI + "httproutes", gatewayAPI + "grpcroutes",
-		"/apis/gateway.networking.k8s.io/v1beta1/referencegrants", "/apis/tunnelgateway.dev/v1alpha1/tunnelconfigurations",
+		"/apis/gateway.networking.k8s.io/v1beta1/referencegrants", "/apis/tunnelgateway.dev/v1alpha1/tunnelconfigurations", "/apis/tunnelgateway.dev/v1alpha1/namespaces/tunnel-gateway/tunnels",
 		"/api/v1/namespaces", "/api/v1/services", "/api/v1/namespaces/n/secrets/x", "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices/x",
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {

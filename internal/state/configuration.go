@@ -9,12 +9,13 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
 // ClassConfiguration reads the TunnelConfiguration that the class refers to. It
 // returns nil when there is no such reference or the object does not exist.
 func ClassConfiguration(ctx context.Context, r client.Reader, class *gatewayv1.GatewayClass) (*v1alpha1.TunnelConfiguration, error) {
-	name, ok := gateway.ClassParameters(class)
+	name, ok := settings.ClassParameters(class)
 	return configuration(ctx, r, name, ok)
 }
 
@@ -31,7 +32,7 @@ func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) err
 	if s.ClassConfiguration, err = ClassConfiguration(ctx, l.Reader, s.Class); err != nil {
 		return err
 	}
-	name, ok := gateway.OwnParameters(s.Gateway)
+	name, ok := settings.OwnParameters(s.Gateway)
 	s.GatewayConfiguration, err = configuration(ctx, l.Reader, name, ok)
 	return err
 }
@@ -40,10 +41,10 @@ func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) err
 func parametersIndexes() []Index {
 	return []Index{
 		{&gatewayv1.GatewayClass{}, IndexParameters, func(o client.Object) []string {
-			return named(gateway.ClassParameters(o.(*gatewayv1.GatewayClass)))
+			return named(settings.ClassParameters(o.(*gatewayv1.GatewayClass)))
 		}},
 		{&gatewayv1.Gateway{}, IndexParameters, func(o client.Object) []string {
-			return named(gateway.OwnParameters(o.(*gatewayv1.Gateway)))
+			return named(settings.OwnParameters(o.(*gatewayv1.Gateway)))
 		}},
 	}
 }

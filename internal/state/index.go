@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -28,8 +29,8 @@ const (
 	// IndexCertificate finds Gateways and ListenerSets by the "namespace/name" of
 	// each Secret that their certificateRefs name.
 	IndexCertificate = "certificate"
-	// IndexTunnel finds Gateways by the tunnel that their record names.
-	IndexTunnel = "tunnel"
+	// IndexGatewayNamespace finds Tunnels by the namespace of their Gateway.
+	IndexGatewayNamespace = "gatewayNamespace"
 	// IndexClass finds Gateways by the name of their class.
 	IndexClass = "class"
 	// IndexParameters finds GatewayClasses and Gateways by the "namespace/name" of
@@ -51,11 +52,8 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 		{&gatewayv1.Gateway{}, IndexClass, func(o client.Object) []string {
 			return []string{string(o.(*gatewayv1.Gateway).Spec.GatewayClassName)}
 		}},
-		{&gatewayv1.Gateway{}, IndexTunnel, func(o client.Object) []string {
-			if record, _ := ReadRecord(o); record.Tunnel != "" { // one that does not parse is no record
-				return []string{string(record.Tunnel)}
-			}
-			return nil
+		{&v1alpha1.Tunnel{}, IndexGatewayNamespace, func(o client.Object) []string {
+			return []string{o.(*v1alpha1.Tunnel).Spec.Gateway.Namespace}
 		}},
 		{&gatewayv1.ListenerSet{}, IndexParentGateway, func(o client.Object) []string {
 			if key, ok := ParentGateway(o.(*gatewayv1.ListenerSet)); ok {

@@ -13,10 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Key is what the controller works on: a Gateway, ours or not; or a
+// Key is what the controller works on: a Gateway, managed or not; or a
 // ListenerSet that does not exist although a route refers to it.
 type Key = gateway.Owner
 
@@ -29,16 +32,15 @@ func GatewayKey(namespace, name string) Key {
 type Loaded struct {
 	// Gateway is the object, or nil when it is gone.
 	Gateway *gatewayv1.Gateway
-	// Record is what the Gateway's annotation says of its tunnel.
-	Record Record
-	// Ours is whether the Gateway is of a class of our controller.
-	Ours bool
-	// Classless is whether the Gateway's class does not exist, so that nobody
-	// can tell whose the Gateway is.
+	// Tunnel is the Gateway's Tunnel object, or nil when there is none.
+	Tunnel *v1alpha1.Tunnel
+	// Managed is whether the class of the Gateway names this controller.
+	Managed bool
+	// Classless is whether the Gateway's class does not exist.
 	Classless bool
 	// Snapshot is everything that can affect the Gateway. Its Gateway and Class
-	// are nil when there is none; and when the Gateway is not ours, its routes
-	// are those that have an entry of ours.
+	// are nil when there is none. When the Gateway is not managed, its routes are
+	// those that have a status entry of this controller.
 	Snapshot *gateway.Snapshot
 }
 
@@ -47,6 +49,8 @@ type Loaded struct {
 type Loader struct {
 	Reader         client.Reader
 	ControllerName gatewayv1.GatewayController
+	// ControllerNamespace is the namespace of the Tunnels.
+	ControllerNamespace string
 	// Certificates looks at the Secrets that listeners refer to.
 	Certificates Certificates
 }
@@ -59,14 +63,14 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !loaded.Ours {
+	if !loaded.Managed {
 		return loaded, l.loadRoutes(ctx, IndexEntry, parents, loaded.Snapshot)
 	}
 	if err := l.loadRoutes(ctx, IndexParent, parents, loaded.Snapshot); err != nil {
 		return nil, err
 	}
 	for _, load := range []func(context.Context, *gateway.Snapshot) error{
-		l.loadConfigurations, l.loadNamespaces, l.loadGrants, l.loadCertificates, l.loadServices,
+		l.loadUsage, l.loadConfigurations, l.loadNamespaces, l.loadGrants, l.loadCertificates, l.loadServices,
 	} {
 		if err := load(ctx, loaded.Snapshot); err != nil {
 			return nil, err
@@ -115,18 +119,34 @@ func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error 
 		return err
 	}
 	loaded.Gateway, loaded.Snapshot.Gateway = object, object
-	// A record that does not parse is lost, which is survived: the tunnel is
-	// found by its name.
-	loaded.Record, _ = ReadRecord(object)
-	loaded.Snapshot.Tunnel = loaded.Record.Tunnel
+	if loaded.Tunnel, err = l.tunnelOf(ctx, key.NamespacedName); err != nil {
+		return err
+	}
+	if loaded.Tunnel != nil {
+		loaded.Snapshot.Tunnel = provider.TunnelID(loaded.Tunnel.Status.TunnelID)
+	}
 	class, err := get(ctx, l.Reader, types.NamespacedName{Name: string(object.Spec.GatewayClassName)}, &gatewayv1.GatewayClass{})
 	if err != nil {
 		return err
 	}
 	loaded.Classless = class == nil
-	loaded.Ours = class != nil && class.Spec.ControllerName == l.ControllerName
+	loaded.Managed = class != nil && class.Spec.ControllerName == l.ControllerName
 	loaded.Snapshot.Class = class
 	return nil
+}
+
+// tunnelOf returns the Gateway's Tunnel object, or nil when there is none or it
+// is for another Gateway or controller.
+func (l Loader) tunnelOf(ctx context.Context, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
+	name := types.NamespacedName{Namespace: l.ControllerNamespace, Name: tunnel.ObjectName(gateway)}
+	found, err := get(ctx, l.Reader, name, &v1alpha1.Tunnel{})
+	if err != nil || found == nil {
+		return nil, err
+	}
+	if found.Spec.ControllerName != string(l.ControllerName) || found.Spec.Gateway != (v1alpha1.GatewayReference{Namespace: gateway.Namespace, Name: gateway.Name}) {
+		return nil, nil
+	}
+	return found, nil
 }
 
 func (l Loader) loadListenerSets(ctx context.Context, key Key, s *gateway.Snapshot) error {

@@ -20,8 +20,10 @@ import (
 
 const controllerName = "tunnelgateway.dev/controller"
 
-// cluster has two Gateways of ours, one of another controller, one of a class
-// that does not exist, and things that belong to each.
+const controllerNamespace = "tunnel-gateway"
+
+// cluster has two managed Gateways, one of another controller, one of a class
+// that does not exist, and the objects that belong to each.
 const cluster = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
@@ -41,11 +43,7 @@ spec: {controllerName: example.com/other}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata:
-  name: shared
-  namespace: infra
-  annotations:
-    tunnelgateway.dev/tunnel: '{"controller":"tunnelgateway.dev/controller","account":"a","tunnel":"t"}'
+metadata: {name: shared, namespace: infra}
 spec: {gatewayClassName: tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
@@ -145,6 +143,24 @@ spec: {parentRefs: [{name: foreign}, {name: classless}]}
 {apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}]}}
 ---
 {apiVersion: v1, kind: Service, metadata: {name: unused, namespace: team}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: tunnel-gateway}}
+---
+` + tunnelOfShared
+
+// tunnelOfShared is the Tunnel of Gateway infra/shared.
+const tunnelOfShared = `
+apiVersion: tunnelgateway.dev/v1alpha1
+kind: Tunnel
+metadata: {name: infra.shared, namespace: tunnel-gateway}
+spec:
+  gateway: {namespace: infra, name: shared}
+  controllerName: tunnelgateway.dev/controller
+  clusterUID: u
+  accountID: a
+  name: c.infra.shared
+  deletionPolicy: Delete
+status: {tunnelID: t}
 `
 
 // objects reads manifests.
@@ -168,18 +184,21 @@ func memory(t *testing.T, objects []client.Object) *state.Memory {
 
 // content names what a Loaded holds; what does not exist is marked "none".
 type content struct {
-	Gateway, Class                  bool
-	Ours, Classless                 bool
-	Sets, Routes                    []string
-	Namespaces, Services            []string
-	RecordedTunnel, SnapshotsTunnel string
+	Gateway, Class          bool
+	Managed, Classless      bool
+	Sets, Routes            []string
+	Namespaces, Services    []string
+	Tunnel, SnapshotsTunnel string
 }
 
 func contentOf(l *state.Loaded) content {
 	c := content{
 		Gateway: l.Gateway != nil, Class: l.Snapshot.Class != nil,
-		Ours: l.Ours, Classless: l.Classless,
-		RecordedTunnel: string(l.Record.Tunnel), SnapshotsTunnel: string(l.Snapshot.Tunnel),
+		Managed: l.Managed, Classless: l.Classless,
+		SnapshotsTunnel: string(l.Snapshot.Tunnel),
+	}
+	if l.Tunnel != nil {
+		c.Tunnel = client.ObjectKeyFromObject(l.Tunnel).String()
 	}
 	for _, set := range l.Snapshot.ListenerSets {
 		c.Sets = append(c.Sets, client.ObjectKeyFromObject(set).String())
@@ -217,27 +236,27 @@ func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
 		key  state.Key
 		want content
 	}{
-		"a Gateway of ours: routes by spec and by our entries, of its sets too": {
+		"a managed Gateway: routes by spec and by status entry, of its ListenerSets too": {
 			state.GatewayKey("infra", "shared"),
 			content{
-				Gateway: true, Class: true, Ours: true,
-				Sets:           []string{"infra/near", "team/far"},
-				Routes:         []string{"infra/twice", "team/by-set", "team/left"},
-				Namespaces:     []string{"infra", "team"},
-				Services:       []string{"infra/gone none", "infra/web", "team/web"},
-				RecordedTunnel: "t", SnapshotsTunnel: "t",
+				Gateway: true, Class: true, Managed: true,
+				Sets:       []string{"infra/near", "team/far"},
+				Routes:     []string{"infra/twice", "team/by-set", "team/left"},
+				Namespaces: []string{"infra", "team"},
+				Services:   []string{"infra/gone none", "infra/web", "team/web"},
+				Tunnel:     "tunnel-gateway/infra.shared", SnapshotsTunnel: "t",
 			},
 		},
 		"a Gateway of the same name elsewhere": {
 			state.GatewayKey("team", "shared"),
 			content{
-				Gateway: true, Class: true, Ours: true,
+				Gateway: true, Class: true, Managed: true,
 				Sets:       []string{"team/near"},
 				Routes:     []string{"team/elsewhere"},
 				Namespaces: []string{"team"},
 			},
 		},
-		"a Gateway of another controller: only routes with an entry of ours": {
+		"a Gateway of another controller: only routes with a status entry of this controller": {
 			state.GatewayKey("infra", "foreign"),
 			content{Gateway: true, Class: true, Routes: []string{"infra/moved-away"}},
 		},
@@ -249,18 +268,17 @@ func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
 			state.GatewayKey("team", "gone"),
 			content{},
 		},
-		"a ListenerSet that does not exist: routes with our entry": {
+		"a ListenerSet that does not exist: routes with a status entry of this controller": {
 			setKey("team", "deleted"),
 			content{Routes: []string{"team/left"}},
 		},
-		"a ListenerSet without entries of ours": {
+		"a ListenerSet that exists": {
 			setKey("team", "far"),
 			content{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loader := state.Loader{Reader: memory(t, objects(t, cluster)), ControllerName: controllerName}
-			loaded, err := loader.Load(t.Context(), test.key)
+			loaded, err := loaderOf(memory(t, objects(t, cluster))).Load(t.Context(), test.key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -271,14 +289,13 @@ func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
 	}
 }
 
-// The cache may have an object before its namespace: that must not end a pass.
+// The cache may have an object before its namespace. That must not fail the reconcile.
 func TestLoadTakesAMissingNamespaceAsNone(t *testing.T) {
 	withoutNamespaces := slices.DeleteFunc(objects(t, cluster), func(o client.Object) bool {
 		_, ok := o.(*corev1.Namespace)
 		return ok
 	})
-	loader := state.Loader{Reader: memory(t, withoutNamespaces), ControllerName: controllerName}
-	loaded, err := loader.Load(t.Context(), state.GatewayKey("infra", "shared"))
+	loaded, err := loaderOf(memory(t, withoutNamespaces)).Load(t.Context(), state.GatewayKey("infra", "shared"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,16 +304,33 @@ func TestLoadTakesAMissingNamespaceAsNone(t *testing.T) {
 	}
 }
 
-func TestLoadSurvivesARecordThatDoesNotParse(t *testing.T) {
-	broken := strings.Replace(cluster, `'{"controller"`, `'{"`, 1)
-	loader := state.Loader{Reader: memory(t, objects(t, broken)), ControllerName: controllerName}
-	loaded, err := loader.Load(t.Context(), state.GatewayKey("infra", "shared"))
-	if err != nil {
-		t.Fatalf("a record that does not parse ended the pass: %v", err)
+// A Tunnel whose spec is for something else is never used.
+func TestLoadLeavesOutOtherTunnels(t *testing.T) {
+	for name, change := range map[string][2]string{
+		"another Gateway":    {"gateway: {namespace: infra, name: shared}", "gateway: {namespace: infra, name: other}"},
+		"another controller": {"controllerName: tunnelgateway.dev/controller\n  clusterUID", "controllerName: example.com/other\n  clusterUID"},
+		"another namespace":  {"name: infra.shared, namespace: tunnel-gateway", "name: infra.shared, namespace: infra"},
+		"another name":       {"name: infra.shared, namespace", "name: infra.other, namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := strings.Replace(cluster, change[0], change[1], 1)
+			if changed == cluster {
+				t.Fatalf("the manifests do not have %q", change[0])
+			}
+			loaded, err := loaderOf(memory(t, objects(t, changed))).Load(t.Context(), state.GatewayKey("infra", "shared"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if loaded.Tunnel != nil || loaded.Snapshot.Tunnel != "" {
+				t.Errorf("it has the Tunnel %+v and the tunnel %q", loaded.Tunnel, loaded.Snapshot.Tunnel)
+			}
+		})
 	}
-	if loaded.Record != (state.Record{}) || loaded.Snapshot.Tunnel != "" {
-		t.Errorf("Record = %+v, tunnel %q, want none", loaded.Record, loaded.Snapshot.Tunnel)
-	}
+}
+
+// loaderOf loads from a reader.
+func loaderOf(reader client.Reader) state.Loader {
+	return state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
 }
 
 // faultyReader fails for one type of object or list.
@@ -326,11 +360,11 @@ func typeName(value any) string { return fmt.Sprintf("%T", value) }
 // What could not be read must not look like what does not exist.
 func TestLoadReturnsEveryReadError(t *testing.T) {
 	for _, kind := range []string{
-		"*v1.Gateway", "*v1.GatewayClass", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.Namespace", "*v1.Service",
+		"*v1.Gateway", "*v1.GatewayClass", "*v1alpha1.Tunnel", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.Namespace", "*v1.Service",
 	} {
 		t.Run(kind, func(t *testing.T) {
 			reader := faultyReader{memory(t, objects(t, cluster)), func(_ client.ObjectKey, into any) bool { return typeName(into) == kind }}
-			_, err := state.Loader{Reader: reader, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "shared"))
+			_, err := loaderOf(reader).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if !errors.Is(err, errRead) {
 				t.Errorf("Load gave %v, want %v", err, errRead)
 			}

@@ -1,22 +1,40 @@
 package state
 
 import (
-	"maps"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// overlay returns what the cluster would hold after the changes, objects from
-// manifests, which it completes in place. An object takes the place of the one
-// of its kind, namespace and name, and what the API server or the controller
-// wrote there; a new one is younger than all others and has no status.
+// withoutTunnels returns the manifests without Tunnels, which it counts as
+// skipped. Only the controller writes Tunnels: a manifest must not decide which
+// tunnel belongs to a Gateway of the cluster.
+func withoutTunnels(set *manifest.Set) *manifest.Set {
+	kept := *set
+	kept.Objects = slices.DeleteFunc(slices.Clone(set.Objects), func(o client.Object) bool {
+		_, ok := o.(*v1alpha1.Tunnel)
+		return ok
+	})
+	if n := len(set.Objects) - len(kept.Objects); n > 0 {
+		kind := schema.GroupKind{Group: v1alpha1.GroupName, Kind: "Tunnel"}
+		kept.Skipped = append(slices.Clone(set.Skipped), manifest.Skipped{GroupKind: kind, Count: n})
+	}
+	return &kept
+}
+
+// overlay returns the objects of the cluster after the changes, objects from
+// manifests, have been applied. It completes the changes in place. A change
+// replaces the object of its kind, namespace and name, but not the fields that
+// the API server or the controller wrote; a new object is younger than all others
+// and has no status.
 //
 // Nothing is merged: a label that only the cluster's object has is gone.
 func overlay(cluster, changes []client.Object) []client.Object {
@@ -28,7 +46,6 @@ func overlay(cluster, changes []client.Object) []client.Object {
 	for i, object := range cluster {
 		place[identity{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}] = i
 	}
-	taken := tunnelsOf(cluster)
 	all := cluster
 	for _, change := range changes {
 		if i, exists := place[identity{reflect.TypeOf(change), client.ObjectKeyFromObject(change)}]; exists {
@@ -37,7 +54,6 @@ func overlay(cluster, changes []client.Object) []client.Object {
 			continue
 		}
 		begin(change)
-		dropCopiedRecord(change, taken)
 		all = append(all, change)
 	}
 	return all
@@ -53,23 +69,6 @@ func succeed(change, current client.Object) {
 		change.SetGeneration(current.GetGeneration() + 1)
 	}
 	setStatus(change, part(current, "Status"))
-	if _, ok := change.(*gatewayv1.Gateway); ok {
-		keepRecord(change, current)
-	}
-}
-
-// keepRecord leaves the controller's annotation as it is: what a manifest says
-// there was copied from some cluster once.
-func keepRecord(change, current client.Object) {
-	annotations := maps.Clone(change.GetAnnotations())
-	delete(annotations, RecordAnnotation)
-	if record, ok := current.GetAnnotations()[RecordAnnotation]; ok {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[RecordAnnotation] = record
-	}
-	change.SetAnnotations(annotations)
 }
 
 // begin makes an object from a manifest a new one. Without a timestamp it is
@@ -80,31 +79,6 @@ func begin(change client.Object) {
 	change.SetDeletionTimestamp(nil)
 	change.SetGeneration(1)
 	setStatus(change, nil)
-}
-
-// tunnelsOf returns the tunnels that the records of Gateways name.
-func tunnelsOf(objects []client.Object) map[provider.TunnelID]bool {
-	tunnels := map[provider.TunnelID]bool{}
-	for _, object := range objects {
-		if g, ok := object.(*gatewayv1.Gateway); ok {
-			record, _ := ReadRecord(g) // one that does not parse is no record
-			tunnels[record.Tunnel] = true
-		}
-	}
-	delete(tunnels, "")
-	return tunnels
-}
-
-// dropCopiedRecord takes the record from a new Gateway that names another's
-// tunnel, as the controller does: it was copied with the original.
-func dropCopiedRecord(change client.Object, taken map[provider.TunnelID]bool) {
-	g, ok := change.(*gatewayv1.Gateway)
-	if !ok {
-		return
-	}
-	if record, _ := ReadRecord(g); taken[record.Tunnel] {
-		delete(g.Annotations, RecordAnnotation)
-	}
 }
 
 // part returns the spec or the status of an object, or nil where its kind has

@@ -8,10 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
@@ -113,43 +115,27 @@ func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 	}
 }
 
-func TestOverlayKeepsTheRecord(t *testing.T) {
-	annotated := func(annotations string) string {
-		return strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: default, annotations: {"+annotations+"}}", 1)
-	}
-	const ours, theirs = `tunnelgateway.dev/tunnel: '{"tunnel":"ours"}'`, `tunnelgateway.dev/tunnel: '{"tunnel":"theirs"}'`
-	for name, test := range map[string]struct {
-		live, change string
-		want         map[string]string
-	}{
-		"the cluster has one":       {annotated(ours), gatewayManifest, map[string]string{state.RecordAnnotation: `{"tunnel":"ours"}`}},
-		"the manifest has another":  {annotated(ours), annotated(theirs), map[string]string{state.RecordAnnotation: `{"tunnel":"ours"}`}},
-		"only the manifest has one": {gatewayManifest, annotated(theirs + ", a: b"), map[string]string{"a": "b"}},
-		"nobody has one":            {annotated("a: b"), gatewayManifest, nil},
+// A Tunnel in a manifest neither replaces nor adds one: only the controller
+// writes Tunnels.
+func TestOverlaySkipsTunnels(t *testing.T) {
+	stolen := strings.Replace(tunnelOfShared, "tunnelID: t", "tunnelID: stolen", 1)
+	for name, live := range map[string]string{
+		"the cluster has one":  cluster,
+		"the cluster has none": strings.Replace(cluster, tunnelOfShared, "", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := laidOver(t, serving(t, test.live), test.change)
-			if diff := cmp.Diff(test.want, getFrom(t, source, "default", "g", &gatewayv1.Gateway{}).Annotations); diff != "" {
-				t.Errorf("annotations differ (-want +got):\n%s", diff)
+			source := laidOver(t, serving(t, live), stolen)
+			loaded, err := loaderOf(source).Load(t.Context(), state.GatewayKey("infra", "shared"))
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
-}
-
-// A copy of a Gateway does not get the original's tunnel; one that is moved to
-// another cluster keeps its own.
-func TestOverlayDropsACopiedRecord(t *testing.T) {
-	named := func(name, tunnel string) string {
-		return strings.Replace(gatewayManifest, "{name: g}", `{name: `+name+`, namespace: default, annotations: {a: b, tunnelgateway.dev/tunnel: '{"tunnel":"`+tunnel+`"}'}}`, 1)
-	}
-	for tunnel, want := range map[string]map[string]string{
-		"ours":  {"a": "b"},
-		"moved": {"a": "b", state.RecordAnnotation: `{"tunnel":"moved"}`},
-	} {
-		t.Run(tunnel, func(t *testing.T) {
-			source := laidOver(t, serving(t, named("g", "ours")), named("copy", tunnel))
-			if diff := cmp.Diff(want, getFrom(t, source, "default", "copy", &gatewayv1.Gateway{}).Annotations); diff != "" {
-				t.Errorf("annotations differ (-want +got):\n%s", diff)
+			want := map[bool]string{true: "t", false: ""}[live == cluster]
+			if got := string(loaded.Snapshot.Tunnel); got != want {
+				t.Errorf("the tunnel is %q, want %q", got, want)
+			}
+			skipped := []manifest.Skipped{{GroupKind: schema.GroupKind{Group: "tunnelgateway.dev", Kind: "Tunnel"}, Count: 1}}
+			if diff := cmp.Diff(skipped, source.Skipped); diff != "" {
+				t.Errorf("skipped differ (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -160,7 +146,7 @@ func TestOverlayDropsACopiedRecord(t *testing.T) {
 func TestOverlayAddsMissingNamespacesOnly(t *testing.T) {
 	source := laidOver(t, serving(t, cluster), strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: fresh}", 1))
 	getFrom(t, source, "", "fresh", &corev1.Namespace{})
-	loaded, err := state.Loader{Reader: source, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("fresh", "g"))
+	loaded, err := loaderOf(source).Load(t.Context(), state.GatewayKey("fresh", "g"))
 	if err != nil {
 		t.Fatal(err)
 	}

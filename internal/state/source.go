@@ -35,8 +35,8 @@ func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Sou
 }
 
 // FromFiles reads manifests, and no cluster, from files, directories or, for
-// "-", from o.Stdin. className is the class whose Gateways are ours when the manifests
-// have no GatewayClass at all.
+// "-", from o.Stdin. className is the class whose Gateways the controller manages
+// when the manifests have no GatewayClass at all.
 func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayController, className string) (*Source, error) {
 	set, err := manifest.Read(paths, o)
 	if err != nil {

@@ -48,26 +48,38 @@ func fromStdin(t *testing.T, manifests string) *state.Source {
 
 func TestFromFilesAddsTheClassOnlyWhenThereIsNone(t *testing.T) {
 	for name, test := range map[string]struct {
-		manifests       string
-		ours, classless bool
+		manifests          string
+		managed, classless bool
 	}{
-		"no class at all":                  {gatewayManifest, true, false},
-		"the class is ours":                {gatewayManifest + classManifest("cloudflare-tunnel", controllerName), true, false},
-		"the class is another's":           {gatewayManifest + classManifest("cloudflare-tunnel", "example.com/other"), false, false},
-		"only a class of another name":     {gatewayManifest + classManifest("tunnel", controllerName), false, true},
-		"no class, and of another class":   {strings.Replace(gatewayManifest, "cloudflare-tunnel", "internal", 1), false, true},
-		"of the only class, which is ours": {strings.Replace(gatewayManifest, "cloudflare-tunnel", "tunnel", 1) + classManifest("tunnel", controllerName), true, false},
+		"no class at all":                     {gatewayManifest, true, false},
+		"the class is managed":                {gatewayManifest + classManifest("cloudflare-tunnel", controllerName), true, false},
+		"the class is another's":              {gatewayManifest + classManifest("cloudflare-tunnel", "example.com/other"), false, false},
+		"only a class of another name":        {gatewayManifest + classManifest("tunnel", controllerName), false, true},
+		"no class, and of another class":      {strings.Replace(gatewayManifest, "cloudflare-tunnel", "internal", 1), false, true},
+		"of the only class, which is managed": {strings.Replace(gatewayManifest, "cloudflare-tunnel", "tunnel", 1) + classManifest("tunnel", controllerName), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loader := state.Loader{Reader: fromStdin(t, test.manifests), ControllerName: controllerName}
-			loaded, err := loader.Load(t.Context(), state.GatewayKey("chosen", "g"))
+			loaded, err := loaderOf(fromStdin(t, test.manifests)).Load(t.Context(), state.GatewayKey("chosen", "g"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if loaded.Ours != test.ours || loaded.Classless != test.classless {
-				t.Errorf("ours %t, classless %t, want %t, %t", loaded.Ours, loaded.Classless, test.ours, test.classless)
+			if loaded.Managed != test.managed || loaded.Classless != test.classless {
+				t.Errorf("managed %t, classless %t, want %t, %t", loaded.Managed, loaded.Classless, test.managed, test.classless)
 			}
 		})
+	}
+}
+
+// Manifests alone have a Tunnel only when a file holds one.
+func TestFromFilesReadsTunnels(t *testing.T) {
+	for manifests, want := range map[string]string{cluster: "t", strings.Replace(cluster, tunnelOfShared, "", 1): ""} {
+		loaded, err := loaderOf(fromStdin(t, manifests)).Load(t.Context(), state.GatewayKey("infra", "shared"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(loaded.Snapshot.Tunnel); got != want {
+			t.Errorf("the tunnel is %q, want %q", got, want)
+		}
 	}
 }
 

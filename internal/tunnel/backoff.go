@@ -55,7 +55,7 @@ func (b Backoff) failed(uptime time.Duration, p *Problem, err error) Backoff {
 	if b.Failures < mostDoublings {
 		wait = min(firstRetry<<b.Failures, lastRetry)
 	}
-	if p.Reason == ReasonRateLimited {
+	if p != nil && p.Reason == ReasonRateLimited {
 		wait = asked // a limit ends when the API says so, not later
 	}
 	wait = max(wait, asked)

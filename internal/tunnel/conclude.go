@@ -1,9 +1,7 @@
 package tunnel
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -11,73 +9,97 @@ import (
 
 // Conclude returns the Memory after step s has returned result r.
 func Conclude(m Memory, s Step, r Result) Memory {
-	if r.Stale {
+	if r.Stale || s.Ends() {
 		return m
 	}
 	if s.ExternalChange != 0 {
 		m.Drift = m.Drift.add(r.Uptime, s.ExternalChange)
 	}
-	track, tracked := trackOf(s.Action)
+	if s.Record != nil && s.Record.Deleting {
+		m.Deleted = At(r.Uptime)
+	}
+	track := trackOf(s.Action)
+	if s.Record != nil && track != TrackObject {
+		m.Backoffs[TrackObject] = Backoff{} // the record was written
+	}
 	if r.Err != nil {
-		if !tracked {
-			track = TrackTunnel
-		}
 		return m.failed(track, s, r)
 	}
-	if tracked {
-		m.Backoffs[track] = Backoff{}
-	}
+	m.Backoffs[track] = Backoff{}
 	return m.succeeded(s, r)
 }
 
 // trackOf returns the track whose backoff an action resets or extends.
-func trackOf(a Action) (Track, bool) {
+func trackOf(a Action) Track {
 	switch a {
 	case ReadConfiguration, Configure:
-		return TrackConfiguration, true
+		return TrackConfiguration
 	case ReadToken, RotateToken:
-		return TrackToken, true
+		return TrackToken
 	case RunConnectors, StopConnectors:
-		return TrackConnectors, true
+		return TrackConnectors
 	case WithdrawStatuses:
-		return TrackStatuses, true
-	case None, Wait, Record:
-		return 0, false
+		return TrackStatuses
+	case Claim, Record, DeleteObject:
+		return TrackObject
 	default:
-		return TrackTunnel, true
+		return TrackTunnel
 	}
 }
 
 func (m Memory) succeeded(s Step, r Result) Memory {
 	switch s.Action {
 	case Claim:
-		m.Claimed = true
+		m.Claimed = m.Claimed || s.Record != nil
 	case ReadTunnel, FindByName, Create:
 		return m.found(s, r)
 	case ReadConfiguration:
 		return m.read(s, r)
 	case Configure:
 		return m.configured(s, r)
-	case ReadToken:
-		m.Token.AskAgain, m.Token.Suspect, m.Token.Pending = At(r.Uptime+s.Interval), false, false
-	case RotateToken:
-		m.Token.Rotated, m.Token.Pending = At(r.Uptime), true
-	case StopConnectors:
-		m.Stopped = At(r.Uptime)
-		m.Remote.Connections = RemoteConnections{}
+	case ReadToken, RotateToken:
+		m.Token = m.Token.answered(s, r)
+	case StopConnectors, ListConnections, Disconnect:
+		return m.connections(s, r)
 	case WithdrawStatuses:
 		m.Withdrawn = true
+	case Delete, DeleteObject:
+		return m.deleted(s, r)
+	case Record:
+		return m.recorded(s)
+	default: // RunConnectors
+	}
+	return m
+}
+
+// deleted notes that the tunnel or its object was deleted.
+func (m Memory) deleted(s Step, r Result) Memory {
+	if s.Action == DeleteObject {
+		return Memory{}
+	}
+	m.Deleted, m.InEffect = At(r.Uptime), ""
+	m.Remote = Remote{Tunnel: RemoteTunnel{Presence: Absent, Read: At(r.Uptime)}}
+	return m
+}
+
+// answered notes that the token was read or rotated.
+func (c TokenCheck) answered(s Step, r Result) TokenCheck {
+	if s.Action == RotateToken {
+		return TokenCheck{Rotated: At(r.Uptime), Pending: true, AskAgain: c.AskAgain, Suspect: c.Suspect}
+	}
+	return TokenCheck{Rotated: c.Rotated, Unanswered: c.Unanswered, AskAgain: At(r.Uptime + s.Interval)}
+}
+
+// connections notes which connectors are connected.
+func (m Memory) connections(s Step, r Result) Memory {
+	switch s.Action {
 	case ListConnections:
 		m.Remote.Connections = RemoteConnections{Read: At(r.Uptime), Connectors: r.Connectors}
 	case Disconnect:
 		m.Remote.Connections.Connectors = slices.DeleteFunc(slices.Clone(m.Remote.Connections.Connectors), func(c provider.Connector) bool { return c.ID == s.Connector })
-	case Delete:
-		m.Deleted = At(r.Uptime)
-		m.Remote = Remote{Tunnel: RemoteTunnel{Presence: Absent}}
-	case DeleteObject:
-		return Memory{}
-	case Record:
-		return m.recorded(s)
+	default: // StopConnectors
+		m.Stopped = At(r.Uptime)
+		m.Remote.Connections = RemoteConnections{}
 	}
 	return m
 }
@@ -87,6 +109,7 @@ func (m Memory) recorded(s Step) Memory {
 	switch s.Record.TunnelID {
 	case "":
 		m.Remote.Configuration, m.Late, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
+		m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{} // they were the lost tunnel's
 	case string(m.Remote.Tunnel.ID):
 		m.Remote.Configuration.Missing = false
 	}
@@ -96,7 +119,7 @@ func (m Memory) recorded(s Step) Memory {
 // found notes what Cloudflare said of the tunnel.
 func (m Memory) found(s Step, r Result) Memory {
 	t := r.Tunnel
-	m.Remote.Tunnel = RemoteTunnel{Presence: Present, ID: t.ID, Name: t.Name, Local: t.Local}
+	m.Remote.Tunnel = RemoteTunnel{Presence: Present, ID: t.ID, Name: t.Name, Local: t.Local, Read: At(r.Uptime)}
 	switch {
 	case s.Action == Create:
 		m.Created = At(r.Uptime)
@@ -104,7 +127,7 @@ func (m Memory) found(s Step, r Result) Memory {
 	case t.Local && s.Priority != provider.PriorityDeletion:
 		// It may be migrated; look again after a while.
 		m.Remote.Tunnel.Presence = PresenceUnknown
-		p := problem(ReasonLocallyManaged, "Tunnel %s (%s) is locally managed: its connectors read their configuration from a file, so the controller leaves it alone. "+
+		p := problem(ReasonLocallyManaged, "Tunnel %s (%s) is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
 			"Migrate it to remote management, rename it, or name another one in tunnel.existing.id.", t.Name, t.ID)
 		m.Backoffs[TrackTunnel] = Backoff{Until: At(r.Uptime + lastRetry), Problem: p}
 	default:
@@ -137,148 +160,16 @@ func (m Memory) configured(s Step, r Result) Memory {
 	before := m.Remote.Configuration
 	m.Push = m.Push.pushed(r.Uptime)
 	m.Remote.Configuration = RemoteConfiguration{
-		// A version that is not the next one means that somebody else wrote in
+		// A version that is not the next one means that another writer came in
 		// between; which configuration came last has to be read.
 		Known: r.Version == before.Version+1, Configuration: r.Configuration, Hash: s.Hash, Version: r.Version,
 		ReadAgain: min(before.ReadAgain, r.Uptime+s.Interval), Settled: true,
 	}
-	m.InEffect = s.Hash
+	m.InEffect, m.Unwritten = s.Hash, ""
 	if m.Late.pending(r.Uptime) {
 		m.Remote.Configuration.ReadAgain = min(m.Remote.Configuration.ReadAgain, m.Late.Settled.at+time.Second)
 	} else {
 		m.Late = LateWrites{}
 	}
 	return m
-}
-
-// failed notes why a step failed.
-func (m Memory) failed(track Track, s Step, r Result) Memory {
-	limited, isLimited := errors.AsType[*provider.RateLimitedError](r.Err)
-	_, outcomeUnknown := errors.AsType[*provider.UnavailableError](r.Err)
-	if isLimited && limited.Budget {
-		b := m.Backoffs[track]
-		b.Until, b.Slot = At(r.Uptime+limited.RetryAfter), Slot{Promised: true, Priority: s.Priority}
-		m.Backoffs[track] = b
-		return m.postponed(s, r, limited.RetryAfter)
-	}
-	switch s.Action {
-	case Create:
-		m.Created, m.Remote.Tunnel = At(r.Uptime), RemoteTunnel{}
-	case Delete:
-		m.Deleted, m.Remote = At(r.Uptime), Remote{}
-	case Disconnect:
-		m.Remote.Connections = RemoteConnections{}
-	case ReadConfiguration:
-		if isLimited && m.Remote.Configuration.Known {
-			return m.postponed(s, r, limited.RetryAfter)
-		}
-	case Configure:
-		m.Push = m.Push.pushed(r.Uptime)
-		if outcomeUnknown {
-			m.Late, m.InEffect = m.Late.add(r.Uptime, s.Hash), ""
-		}
-		m.Remote.Configuration.Known = isLimited
-	case RotateToken:
-		m.Token.Rotated = Instant{}
-	}
-	return m.explained(track, s, r)
-}
-
-// postponed moves the next read of a configuration that is known.
-func (m Memory) postponed(s Step, r Result, wait time.Duration) Memory {
-	if s.Action == ReadConfiguration && m.Remote.Configuration.Known {
-		m.Remote.Configuration.ReadAgain = r.Uptime + wait
-	}
-	return m
-}
-
-// explained notes the failure in words, and what it says about the tunnel.
-func (m Memory) explained(track Track, s Step, r Result) Memory {
-	absent := errors.Is(r.Err, provider.ErrNotFound)
-	switch {
-	case absent && (s.Action == ReadTunnel || s.Action == FindByName):
-		m.Remote.Tunnel = RemoteTunnel{Presence: Absent}
-		if s.Action == FindByName {
-			m.Backoffs[track] = Backoff{}
-			return m
-		}
-	case absent && (s.Action == ReadConfiguration || s.Action == Configure || s.Action == ReadToken || s.Action == RotateToken || s.Action == ListConnections):
-		m.Remote.Tunnel, m.Remote.Configuration = RemoteTunnel{}, RemoteConfiguration{Missing: true}
-		m.InEffect = ""
-	case errors.Is(r.Err, provider.ErrNameExists):
-		m.Remote.Tunnel = RemoteTunnel{}
-	case errors.Is(r.Err, provider.ErrLocallyManaged):
-		m.Remote.Configuration, m.InEffect = RemoteConfiguration{}, ""
-	}
-	p := problemOf(s, r.Err)
-	m.Backoffs[track] = m.Backoffs[track].failed(r.Uptime, p, r.Err)
-	if p.Reason == ReasonConfigurationRejected {
-		m.Backoffs[track].Hash = s.Hash
-	}
-	return m
-}
-
-// problemOf explains an error in words that stay the same from one attempt to
-// the next.
-func problemOf(s Step, err error) *Problem {
-	invalid, isInvalid := errors.AsType[*provider.InvalidError](err)
-	_, limited := errors.AsType[*provider.RateLimitedError](err)
-	_, unavailable := errors.AsType[*provider.UnavailableError](err)
-	switch {
-	case errors.Is(err, provider.ErrUnauthorized):
-		return problem(ReasonUnauthorized, "Cloudflare refuses the API token. It needs the permission Cloudflare Tunnel: Edit for the account.")
-	case limited:
-		return problem(ReasonRateLimited, "Cloudflare API rate limit reached.")
-	case unavailable:
-		return problem(ReasonUnavailable, "The Cloudflare API cannot be reached or does not answer as documented.")
-	case isInvalid && s.Action == Configure:
-		return problem(ReasonConfigurationRejected, "Cloudflare rejected the configuration: %s.", invalid.Message)
-	case errors.Is(err, provider.ErrNotFound) && s.Action == ReadTunnel && s.Priority != provider.PriorityDeletion:
-		return problem(ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID.")
-	case errors.Is(err, provider.ErrLocallyManaged):
-		return problem(ReasonLocallyManaged, "The tunnel is locally managed: its connectors read their configuration from a file, so the controller leaves it alone. "+
-			"Migrate it to remote management in the Cloudflare dashboard.")
-	case errors.Is(err, provider.ErrConnected):
-		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so it is not deleted yet.")
-	case errors.Is(err, provider.ErrRoutes):
-		return problem(ReasonPrivateRoutes, "Private network routes lead to the tunnel, so Cloudflare refuses to delete it. "+
-			"Remove the routes in the Cloudflare dashboard, or set spec.deletionPolicy of the Tunnel to Retain.")
-	}
-	if known, ok := errors.AsType[*Failure](err); ok {
-		return &Problem{Reason: known.Reason, Message: sentence(known.Error()), NeedsPerson: describe(known.Reason).NeedsPerson}
-	}
-	return problem(reasonOf(s.Action), "%s", sentence(err.Error()))
-}
-
-// reasonOf returns the reason of a failure that nothing more is known about.
-func reasonOf(a Action) Reason {
-	switch a {
-	case RunConnectors, StopConnectors:
-		return ReasonConnectorsFailed
-	case ReadToken, RotateToken:
-		return ReasonTokenFailed
-	case Claim, Record, WithdrawStatuses, DeleteObject:
-		return ReasonKubernetes
-	default:
-		return ReasonFailed
-	}
-}
-
-// Failure is an error of a step whose reason the controller knows.
-type Failure struct {
-	Reason Reason
-	Err    error
-}
-
-// Error implements error.
-func (f *Failure) Error() string { return f.Err.Error() }
-
-// Unwrap returns what happened.
-func (f *Failure) Unwrap() error { return f.Err }
-
-func sentence(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
 }

@@ -1,7 +1,6 @@
 package tunnel
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,34 +24,41 @@ func configuration(f Facts) Step {
 		return replace(f)
 	}
 	if !f.knows(f.Desired.Hash) {
-		return Step{Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) {
+		return Step{Action: Record, Event: f.adoption(), Record: f.record(func(s *v1alpha1.TunnelStatus) {
 			s.Configuration = v1alpha1.ConfigurationRecord{Hash: f.Desired.Hash}
 		})}
 	}
-	return waitFor(remote.ReadAgain - f.Uptime)
+	return nextRead(f)
 }
 
-// readConfiguration reads the remote configuration when that is due.
+// readConfiguration reads the remote configuration when that is due. A read that
+// cannot be made now delays no write of a configuration that is known.
 func readConfiguration(f Facts) Step {
+	step := nextRead(f)
+	if step.Ends() && f.Memory.Remote.Configuration.Known {
+		return Step{}
+	}
+	return step
+}
+
+// nextRead reads the remote configuration when that is due, or waits until it is
+// due and can be made.
+func nextRead(f Facts) Step {
 	remote := f.Memory.Remote.Configuration
 	if remote.Known && f.Uptime < remote.ReadAgain {
-		return Step{}
+		return waitFor(remote.ReadAgain - f.Uptime)
 	}
 	step := Step{Action: ReadConfiguration, Interval: f.driftInterval()}
 	switch {
 	case remote.Known:
 		step.Priority = provider.PriorityDrift
-	case f.Object.Status.Configuration.Hash == f.Desired.Hash && !f.Memory.Late.pending(f.Uptime):
+	case f.probablyInEffect():
 		step.Priority = provider.PriorityStart
 	}
 	if !remote.Settled {
 		step.Unsettled = []string{f.Object.Status.Configuration.Late, f.Object.Status.Configuration.Hash}
 	}
-	next := f.requestConfiguration(step)
-	if next.Ends() && remote.Known {
-		return Step{} // nothing is known to have changed; the read can wait
-	}
-	return next
+	return f.requestConfiguration(step)
 }
 
 // requestConfiguration is request for the configuration's track: after a
@@ -81,38 +87,70 @@ func (f Facts) knows(hash string) bool {
 // replace decides about a remote configuration that is not the desired one.
 func replace(f Facts) Step {
 	remote, recorded := f.Memory.Remote.Configuration, f.Object.Status
-	next := Step{Action: Configure, Hash: f.Desired.Hash, Interval: f.driftInterval()}
+	next := Step{Action: Configure, Hash: f.Desired.Hash, Interval: f.driftInterval(), Event: f.adoption()}
 	previous := remote.Hash
 	switch {
 	case recorded.Contested:
-		return f.waitForPerson(problem(ReasonContested, "Somebody else has changed the configuration of tunnel %s %d times within %d minutes, so the controller has stopped writing it. "+
+		return f.waitForPerson(problem(ReasonContested, "The configuration of tunnel %s was changed %d times within %d minutes outside the controller, so the controller has stopped writing it. "+
 			"Find the other writer, then pause the Gateway and resume it.", recorded.TunnelID, mostDrift, int(driftWindow.Minutes())))
-	case remote.Version == 0 || f.knows(remote.Hash) || slices.Contains(f.Memory.Late.Hashes, remote.Hash):
-	case f.adopts() && recorded.Configuration.Hash == "" && !f.Object.Spec.Existing.Takeover:
-		return f.waitForPerson(problem(ReasonTakeoverRequired, "Tunnel %s has a configuration that this controller did not write. "+
-			"Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to have it replaced.", recorded.TunnelID))
-	case f.adopts() && recorded.Configuration.Hash == "":
-		next.Event = &Event{Reason: EventTakenOver, Message: fmt.Sprintf("The configuration of tunnel %s is replaced, as tunnel.existing.takeover permits.", recorded.TunnelID)}
-	case recorded.Configuration.Hash == "": // the tunnel was found by its name
+	case f.wrote(remote):
+	case recorded.Configuration.Hash == "":
+		if step := takeOver(f, &next); step.Action != "" {
+			return step
+		}
 	default:
-		next.ExternalChange = remote.Version
+		next.ExternalChange, next.Interval = remote.Version, min(next.Interval, driftCheck)
 		if step := externalChange(f, &next); step.Action != "" {
 			return step
 		}
 		previous = "" // the same change may come again, and must count again
 	}
 	next.Record = f.writing(previous)
-	if wait := f.Memory.Push.wait(f.Uptime); wait > 0 {
-		return waitFor(wait)
+	return f.paced(f.requestConfiguration(next))
+}
+
+// paced returns the step that writes the configuration, or the wait until it may
+// be written.
+func (f Facts) paced(step Step) Step {
+	wait := f.Memory.Push.wait(f.Uptime)
+	if wait == 0 || step.Action == None || step.Action == Wait && step.For >= wait {
+		return step
 	}
-	return f.requestConfiguration(next)
+	w := waitFor(wait)
+	if step.Ends() {
+		w.Problem = step.Problem
+	}
+	return w
+}
+
+// wrote reports whether the controller wrote the remote configuration, or there
+// is none.
+func (f Facts) wrote(remote RemoteConfiguration) bool {
+	return remote.Version == 0 || f.knows(remote.Hash) || slices.Contains(f.Memory.Late.Hashes, remote.Hash)
+}
+
+// takeOver decides about the configuration of a tunnel that the controller has
+// never configured. It may be replaced when the tunnel has the name of its
+// Gateway, or when takeover permits it.
+func takeOver(f Facts, next *Step) Step {
+	id := f.Object.Status.TunnelID
+	switch {
+	case !f.adopts():
+		return Step{}
+	case !f.Object.Spec.Existing.Takeover:
+		return f.waitForPerson(problem(ReasonTakeoverRequired, "Tunnel %s has a configuration that this controller did not write. "+
+			"Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to have it replaced.", id))
+	default:
+		next.Event = newEvent(EventTakenOver, "The configuration of tunnel %s is replaced, as tunnel.existing.takeover permits.", id)
+		return Step{}
+	}
 }
 
 // waitForPerson waits until the configuration is read again.
 func (f Facts) waitForPerson(p *Problem) Step {
-	w := waitFor(f.Memory.Remote.Configuration.ReadAgain - f.Uptime)
-	w.Problem = p
-	return w
+	step := nextRead(f)
+	step.Problem = p
+	return step
 }
 
 // writing returns the record for the moment before the desired configuration is
@@ -125,7 +163,7 @@ func (f Facts) writing(previous string) *v1alpha1.TunnelStatus {
 	return f.record(func(s *v1alpha1.TunnelStatus) { s.Configuration = record })
 }
 
-// externalChange counts a change that somebody else made. It returns the step
+// externalChange counts an external change. It returns the step
 // that stops writing when there are too many; otherwise it adds an event to the
 // step that reverts the change.
 func externalChange(f Facts, next *Step) Step {
@@ -136,13 +174,11 @@ func externalChange(f Facts, next *Step) Step {
 		return Step{
 			Action: Record, ExternalChange: remote.Version,
 			Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Contested = true }),
-			Event: &Event{Reason: EventDriftContested, Warning: true, Message: fmt.Sprintf(
-				"Somebody else changed the configuration of tunnel %s again, and the controller stops writing it. The last change: %s", f.Object.Status.TunnelID, differences)},
+			Event:  newEvent(EventDriftContested, "The configuration of tunnel %s was changed again outside the controller, which stops writing it. The last change: %s", f.Object.Status.TunnelID, differences),
 		}
 	}
 	if !noticed {
-		next.Event = &Event{Reason: EventDriftRepaired, Warning: true, Message: fmt.Sprintf(
-			"Somebody else changed the configuration of tunnel %s; the controller reverts the change: %s", f.Object.Status.TunnelID, differences)}
+		next.Event = newEvent(EventDriftRepaired, "The configuration of tunnel %s was changed outside the controller, which reverts the change: %s", f.Object.Status.TunnelID, differences)
 	}
 	return Step{}
 }

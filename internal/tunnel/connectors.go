@@ -1,8 +1,6 @@
 package tunnel
 
 import (
-	"fmt"
-
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
@@ -16,8 +14,7 @@ func connectors(f Facts) Step {
 	case f.Desired.NeedsHTTP2 && !recorded.HTTP2:
 		return Step{
 			Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.HTTP2 = true }),
-			Event: &Event{Reason: EventHTTP2, Message: fmt.Sprintf(
-				"The connectors of tunnel %s use HTTP/2 from now on, because the Gateway has a GRPCRoute and QUIC loses the trailers of gRPC.", recorded.TunnelID)},
+			Event: newEvent(EventHTTP2, "The connectors of tunnel %s use HTTP/2 from now on, because the Gateway has a GRPCRoute and QUIC loses the trailers of gRPC.", recorded.TunnelID),
 		}
 	case !f.Connectors.Current:
 		return f.attempt(TrackConnectors, Step{Action: RunConnectors})

@@ -119,6 +119,9 @@ type Rival struct {
 	Older bool
 	// OtherController is whether its spec names another controller.
 	OtherController bool
+	// ByName is whether its tunnel has the name of its Gateway, and is not an
+	// existing one that it adopts.
+	ByName bool
 }
 
 // Credentials says whether there is an API token for the Tunnel's account.

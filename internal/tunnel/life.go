@@ -79,15 +79,20 @@ func (f Facts) unusable() *Problem {
 }
 
 // Observe returns the Memory after the Facts were gathered. The controller calls
-// it before each [Decide]: it notes since when the Gateway is missing, and that
-// the credentials were replaced.
+// it before each [Decide]: it notes since when the Gateway is missing, that the
+// credentials were replaced, and that the object is gone.
 func Observe(f Facts) Memory {
 	m := f.Memory
 	switch {
-	case f.Object == nil || !f.missing():
+	case f.Object == nil:
+		m = m.WithoutObject()
+	case !f.missing():
 		m.MissingSince, m.Withdrawn, m.Stopped = Instant{}, false, Instant{}
 	case !m.MissingSince.Happened():
 		m.MissingSince = At(f.Uptime)
+	}
+	if f.Object != nil && f.Object.Spec.Paused {
+		m.Drift = Drift{} // a person works on the configuration
 	}
 	if f.Credentials.State == CredentialsUsable && m.CredentialsVersion != f.Credentials.Version {
 		m.CredentialsVersion = f.Credentials.Version
@@ -99,6 +104,15 @@ func Observe(f Facts) Memory {
 		m.Crowded = At(f.Uptime)
 	}
 	return m
+}
+
+// WithoutObject forgets what is known of a tunnel whose object is gone: the next
+// object has to find it again. What may still be under way stays.
+func (m Memory) WithoutObject() Memory {
+	return Memory{
+		Created: m.Created, Deleted: m.Deleted, Late: m.Late, Push: m.Push, Drift: m.Drift,
+		CredentialsVersion: m.CredentialsVersion, Backoffs: m.Backoffs,
+	}
 }
 
 // connected counts the connectors that Cloudflare reported as connected.

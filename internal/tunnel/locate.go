@@ -1,8 +1,8 @@
 package tunnel
 
 import (
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -34,9 +34,30 @@ func locateExisting(f Facts) Step {
 		return f.request(TrackTunnel, Step{Action: ReadTunnel})
 	}
 	if name := remote.Tunnel.Name; strings.HasPrefix(name, NamePrefix(f.Options.ClusterID)) && name != f.Object.Spec.Name {
-		return blocked(problem(ReasonNameReserved, "Tunnel %s was created for another Gateway of this cluster. Name another tunnel in tunnel.existing.id.", f.Object.Spec.Existing.ID))
+		p := problem(ReasonNameReserved, "Tunnel %s was created for another Gateway of this cluster. Name another tunnel in tunnel.existing.id.", f.Object.Spec.Existing.ID)
+		return f.readAgain(p, lastRetry, provider.PriorityChange)
 	}
 	return Step{}
+}
+
+// adoption is the event about an existing tunnel that gets its first record of a
+// configuration, or nil.
+func (f Facts) adoption() *Event {
+	if !f.adopts() || f.Object.Status.Configuration.Hash != "" {
+		return nil
+	}
+	return newEvent(EventTunnelAdopted, "Adopted tunnel %s (%s).", f.Memory.Remote.Tunnel.Name, f.Object.Spec.Existing.ID)
+}
+
+// readAgain reads a tunnel again some time after the last answer: a person may
+// have changed what is wrong with it.
+func (f Facts) readAgain(p *Problem, interval time.Duration, priority provider.Priority) Step {
+	if left := interval - f.Memory.Remote.Tunnel.Read.since(f.Uptime); left > 0 {
+		w := waitFor(left)
+		w.Problem = p
+		return w
+	}
+	return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: priority})
 }
 
 // locateByName finds the tunnel of the Gateway's name or creates it.
@@ -54,7 +75,13 @@ func locateByName(f Facts) Step {
 	case Present:
 		return f.recordTunnel()
 	case Absent:
-		step := Step{Action: Create}
+		switch {
+		case f.createPending():
+			return f.request(TrackTunnel, Step{Action: FindByName})
+		case f.Desired == nil || f.Desired.Configuration == nil:
+			return Step{} // a Gateway that is not accepted gets no tunnel
+		}
+		step := Step{Action: Create, Interval: f.driftInterval()}
 		if !status.Creating {
 			step.Record = f.record(func(s *v1alpha1.TunnelStatus) { s.Creating = true })
 		}
@@ -67,15 +94,15 @@ func locateByName(f Facts) Step {
 // recordTunnel records the tunnel that was created or found.
 func (f Facts) recordTunnel() Step {
 	found := f.Memory.Remote.Tunnel
-	var event *Event
+	var e *Event
 	switch {
 	case f.Object.Status.TunnelID == string(found.ID): // it is recorded already
 	case f.Memory.Remote.Configuration.Known:
-		event = &Event{Reason: EventTunnelCreated, Message: fmt.Sprintf("Created tunnel %s (%s).", found.Name, found.ID)}
+		e = newEvent(EventTunnelCreated, "Created tunnel %s (%s).", found.Name, found.ID)
 	default:
-		event = &Event{Reason: EventTunnelFound, Message: fmt.Sprintf("Found tunnel %s (%s), which gets the configuration of this Gateway.", found.Name, found.ID)}
+		e = newEvent(EventTunnelFound, "Found tunnel %s (%s), which gets the configuration of this Gateway.", found.Name, found.ID)
 	}
-	return Step{Action: Record, Event: event, Record: f.record(func(s *v1alpha1.TunnelStatus) {
+	return Step{Action: Record, Event: e, Record: f.record(func(s *v1alpha1.TunnelStatus) {
 		if s.TunnelID != string(found.ID) {
 			s.Configuration, s.Token = v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 		}
@@ -92,8 +119,7 @@ func confirmLoss(f Facts) Step {
 	case Absent:
 		return Step{
 			Action: Record,
-			Event: &Event{Reason: EventTunnelLost, Warning: true, Message: fmt.Sprintf(
-				"Somebody deleted tunnel %s at Cloudflare. The controller creates a new tunnel with a new address.", f.Object.Status.TunnelID)},
+			Event:  newEvent(EventTunnelLost, "Tunnel %s was deleted at Cloudflare, and not by the controller. The controller creates a new tunnel with a new address.", f.Object.Status.TunnelID),
 			Record: f.record(func(s *v1alpha1.TunnelStatus) {
 				s.TunnelID, s.Creating, s.Configuration, s.Token = "", false, v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 			}),

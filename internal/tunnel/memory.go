@@ -19,6 +19,12 @@ func At(uptime time.Duration) Instant { return Instant{happened: true, at: uptim
 // Happened reports whether the Instant is not never.
 func (i Instant) Happened() bool { return i.happened }
 
+// settled reports whether a request that was sent at the Instant could not be
+// applied any more at the time of an answer.
+func (i Instant) settled(answer Instant) bool {
+	return answer.Happened() && answer.at >= i.at+provider.CallTimeout
+}
+
 // since returns how long ago the Instant was, and the whole uptime when it never
 // happened: whatever an earlier process did may have happened just before this
 // one started.
@@ -39,15 +45,19 @@ type Memory struct {
 	// Claimed is whether the claim of an existing tunnel was confirmed by a second
 	// list of the Tunnels.
 	Claimed bool
-	// Created and Deleted are the last attempts to create and to delete.
+	// Created and Deleted are the last attempts to create and to delete. The
+	// record that the deletion has begun counts as an attempt.
 	Created, Deleted Instant
 	// CredentialsVersion is the version of the credentials in use.
 	CredentialsVersion string
 	// Backoffs hold, for each track, why the last attempt failed.
-	Backoffs [trackCount]Backoff
+	Backoffs [Tracks]Backoff
 	// InEffect is the hash of the configuration that is certain to be in effect;
 	// empty when none is.
 	InEffect string
+	// Unwritten is the hash of the configuration whose last write failed; empty when
+	// the last write succeeded.
+	Unwritten string
 	// Push paces the writes of the configuration.
 	Push Pace
 	// Late are the writes of configurations that may still arrive.
@@ -88,6 +98,8 @@ type RemoteTunnel struct {
 	ID    provider.TunnelID
 	Name  string
 	Local bool
+	// Read is when Cloudflare said so.
+	Read Instant
 }
 
 // RemoteConfiguration is the configuration that Cloudflare holds.
@@ -128,7 +140,10 @@ const (
 	TrackConnectors
 	// TrackStatuses is removing status entries.
 	TrackStatuses
-	trackCount
+	// TrackObject is writing the Tunnel object and its record.
+	TrackObject
+	// Tracks is the number of tracks.
+	Tracks
 )
 
 // TokenCheck says when Cloudflare is asked for the token.
@@ -142,4 +157,7 @@ type TokenCheck struct {
 	Suspect bool
 	// Rotated is when the PATCH of the rotation under way was answered.
 	Rotated Instant
+	// Unanswered is when a PATCH was last sent without an answer. It may still
+	// arrive and replace the token once more.
+	Unanswered Instant
 }

@@ -2,11 +2,11 @@ package tunnel
 
 import "fmt"
 
-// Reason names a problem. It is the reason of conditions and the label of
-// metrics.
+// Reason names a problem, or the state of a condition without one. It is the
+// reason of conditions and the label of metrics.
 type Reason string
 
-// The reasons. [Catalogue] says what each means.
+// The reasons of problems. [Catalogue] says what each means.
 const (
 	ReasonSettingsNotApplied    Reason = "SettingsNotApplied"
 	ReasonObjectMismatch        Reason = "ObjectMismatch"
@@ -38,6 +38,17 @@ const (
 	ReasonFailed                Reason = "Failed"
 )
 
+// The reasons of conditions that report no problem. [States] says what each
+// means.
+const (
+	ReasonServing         Reason = "Serving"
+	ReasonPending         Reason = "Pending"
+	ReasonAccepted        Reason = "Accepted"
+	ReasonApplied         Reason = "Applied"
+	ReasonRetained        Reason = "Retained"
+	ReasonConnectorsReady Reason = "Ready"
+)
+
 // Problem is why a tunnel is not as desired.
 type Problem struct {
 	Reason Reason
@@ -58,7 +69,7 @@ type Entry struct {
 	NeedsPerson bool
 }
 
-// Catalogue describes every reason, in the order in which the documentation
+// Catalogue describes every reason of a problem, in the order in which the documentation
 // lists them. Conditions, events, metrics and documentation follow it.
 var Catalogue = []Entry{
 	{ReasonSettingsNotApplied, "The settings ask for another account, name or existing tunnel than the Tunnel records. The recorded tunnel keeps serving.",
@@ -77,7 +88,7 @@ var Catalogue = []Entry{
 		"Migrate the tunnel to remote management in the Cloudflare dashboard, or rename it if it only has the name of this Gateway's tunnel.", true},
 	{ReasonTakeoverRequired, "The adopted tunnel has a configuration that this controller did not write.",
 		"Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass.", true},
-	{ReasonContested, "Somebody else keeps changing the configuration of the tunnel, so the controller stopped writing it.",
+	{ReasonContested, "The configuration of the tunnel keeps being changed outside the controller, so the controller has stopped writing it.",
 		"Find the other writer, then pause the Gateway and resume it.", true},
 	{ReasonConfigurationRejected, "Cloudflare rejected the configuration.",
 		"Report the message as a defect of the controller.", false},
@@ -116,6 +127,18 @@ var Catalogue = []Entry{
 	{ReasonKubernetes, "The Kubernetes API server did not accept a request.",
 		"Check the controller's permissions.", false},
 	{ReasonFailed, "The step failed.", "Read the message.", false},
+}
+
+// States describes the reasons of a Tunnel's conditions that report no problem,
+// in the order in which the documentation lists them.
+var States = []Entry{
+	{Reason: ReasonServing, Meaning: "The tunnel serves its Gateway as desired.", Remedy: "Nothing."},
+	{Reason: ReasonPending, Meaning: "The controller is at work: the desired configuration is not in effect yet, or the tunnel is being deleted.", Remedy: "Wait."},
+	{Reason: ReasonAccepted, Meaning: "Cloudflare accepts the API token.", Remedy: "Nothing."},
+	{Reason: ReasonApplied, Meaning: "The desired configuration is in effect.", Remedy: "Nothing."},
+	{Reason: ReasonRetained, Meaning: "The Gateway is gone and its tunnel is retained at Cloudflare, without connectors.",
+		Remedy: "Delete the Tunnel object when it is no longer needed."},
+	{Reason: ReasonConnectorsReady, Meaning: "The connectors are connected to Cloudflare.", Remedy: "Nothing."},
 }
 
 // describe returns the catalogue's entry of a reason.

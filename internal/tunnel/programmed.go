@@ -32,10 +32,14 @@ type Outcome struct {
 	Tunnel provider.TunnelID
 }
 
+// NeedsPerson reports whether the desired configuration does not come into effect
+// before a person acts.
+func (o Outcome) NeedsPerson() bool { return describe(o.Reason).NeedsPerson }
+
 // Programmed returns what the Gateway's conditions say about the tunnel.
 func Programmed(f Facts) Outcome {
 	if f.Object == nil {
-		return f.outcome(f.withRetry(TrackTunnel))
+		return f.outcome(f.explain(Decide(f).Problem))
 	}
 	if p := f.unusable(); p != nil {
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
@@ -49,13 +53,14 @@ func Programmed(f Facts) Outcome {
 }
 
 func (f Facts) servingOutcome() Outcome {
-	if f.life() == lifeReturned {
-		return f.outcome(problem(ReasonDeletionPending, "The tunnel of an earlier Gateway of this name is being deleted."))
+	if life := f.life(); life == lifeReturned || life == lifeRetire && !f.retains() {
+		p := deletionPending()
+		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
 	}
 	if f.Desired != nil {
 		if setting := Disagreement(f.Object.Spec, f.Desired.Spec); setting != "" {
 			return Outcome{State: OutcomeFailed, Reason: ReasonSettingsNotApplied, Message: fmt.Sprintf(
-				"The setting %s asks for another tunnel than Tunnel %s records, which keeps serving. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
+				"The setting %s asks for another tunnel than Tunnel %s records. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
 				setting, f.Object.Name)}
 		}
 	}
@@ -70,15 +75,28 @@ func (f Facts) outcome(p *Problem) Outcome {
 		message = p.Message
 	}
 	switch {
+	case p != nil && p.Reason == ReasonTunnelInUse:
+		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: message}
 	case f.inEffect():
 		if p != nil && p.Reason != ReasonPaused {
 			message = ""
 		}
 		return Outcome{State: OutcomeInEffect, Message: message}
-	case p == nil, f.probablyInEffect() && !p.NeedsPerson, p.Reason == ReasonRateLimited, p.Reason == ReasonPaused && f.probablyInEffect():
+	case p == nil, p.Reason == ReasonRateLimited, f.probablyInEffect() && p.leavesServing():
 		return Outcome{State: OutcomePending, Message: message}
 	default:
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: message}
+	}
+}
+
+// leavesServing reports whether a configuration that was in effect stays so,
+// although the controller cannot find out.
+func (p *Problem) leavesServing() bool {
+	switch p.Reason {
+	case ReasonPaused, ReasonCredentialsMissing, ReasonWrongAccount:
+		return true
+	default:
+		return !p.NeedsPerson
 	}
 }
 
@@ -87,25 +105,22 @@ func (f Facts) inEffect() bool {
 }
 
 // probablyInEffect reports whether the desired configuration was written before,
-// as far as the record says.
+// as far as the record says and this process knows.
 func (f Facts) probablyInEffect() bool {
-	return f.Object != nil && f.Desired != nil && f.Object.Status.Configuration.Hash == f.Desired.Hash && !f.Memory.Late.pending(f.Uptime)
+	return f.Object != nil && f.Desired != nil && f.Object.Status.Configuration.Hash == f.Desired.Hash &&
+		f.Memory.Unwritten != f.Desired.Hash && !f.Memory.Late.pending(f.Uptime)
 }
 
 // servingProblem returns why the desired configuration is not in effect, or nil.
 func (f Facts) servingProblem() *Problem {
 	for _, r := range []rule{pause, claim, locate, configuration} {
-		step := r(f)
+		step := f.whenWritable(r(f))
 		if step.Ends() && step.Problem != nil {
 			return f.explain(step.Problem)
 		}
 	}
 	return nil
 }
-
-// withRetry returns the problem of a track's last failure, with the time of the
-// next attempt, or nil.
-func (f Facts) withRetry(track Track) *Problem { return f.explain(f.Memory.Backoffs[track].Problem) }
 
 // explain adds to a problem when the next attempt is due. The text stays the same
 // until then.

@@ -1,8 +1,6 @@
 package tunnel
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,12 +9,14 @@ import (
 )
 
 const (
-	// unknownRetry is how often a Gateway of unknown state is read again.
+	// unknownRetry is how often something of unknown state is read again.
 	unknownRetry = 10 * time.Second
 	// stopCheck is how often the pods of stopping connectors are looked at.
 	stopCheck = 2 * time.Second
 	// stopMargin is how much longer than its grace period a connector may take.
 	stopMargin = time.Minute
+	// freshTunnel is how old the answer about a tunnel may be to delete it.
+	freshTunnel = 30 * time.Second
 	// connectionsRetry is how often connections that prevent a deletion are listed.
 	connectionsRetry = 30 * time.Second
 )
@@ -24,6 +24,9 @@ const (
 // keep leaves everything as it is while the Gateway is missing for less than the
 // retirement delay, or its state is unknown.
 func keep(f Facts) Step {
+	if step := finishToken(f); step.Action != "" && !step.Ends() {
+		return step
+	}
 	w := waitFor(unknownRetry)
 	w.Problem = problem(ReasonGatewayUnknown, "The API server does not say whether Gateway %s exists, so its tunnel is kept. "+
 		"Check the controller's permissions, the CRDs of the Gateway API and the GatewayClass.", f.Name)
@@ -63,17 +66,30 @@ func withdraw(f Facts) Step {
 	if f.Memory.Withdrawn || f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange) > 0 {
 		return Step{}
 	}
-	return Step{Action: WithdrawStatuses, Event: &Event{
-		Reason: EventTunnelRetiring, Message: fmt.Sprintf("Gateway %s is gone, so tunnel %s retires.", f.Name, f.Object.Status.TunnelID),
-	}}
+	step := Step{Action: WithdrawStatuses}
+	if f.Memory.Backoffs[TrackStatuses].Failures == 0 {
+		step.Event = newEvent(EventTunnelRetiring, "Gateway %s is gone, so Tunnel %s retires.", f.Name, f.Object.Name)
+	}
+	return step
 }
 
 // stopConnectors deletes what runs the connectors.
 func stopConnectors(f Facts) Step {
-	if !f.Connectors.Exist && f.Memory.Stopped.Happened() {
+	stopped := f.Memory.Stopped
+	switch {
+	case stopped.Happened() && !f.Connectors.Exist:
 		return Step{}
+	case stopped.Happened() && stopped.since(f.Uptime) < stopCheck:
+		return f.stopping()
 	}
 	return f.attempt(TrackConnectors, Step{Action: StopConnectors})
+}
+
+// stopping waits for connectors that stop.
+func (f Facts) stopping() Step {
+	w := waitFor(stopCheck)
+	w.Problem = problem(ReasonConnectorsStopping, "The tunnel is deleted when its connectors have stopped; %d are left.", f.Connectors.Pods)
+	return w
 }
 
 // waitForPods waits until the connectors have stopped. After their grace period
@@ -82,22 +98,26 @@ func waitForPods(f Facts) Step {
 	if f.Connectors.Pods == 0 || f.Memory.Stopped.since(f.Uptime) >= f.Connectors.GracePeriod+stopMargin {
 		return Step{}
 	}
-	w := waitFor(stopCheck)
-	w.Problem = problem(ReasonConnectorsStopping, "The tunnel is deleted when its connectors have stopped; %d are left.", f.Connectors.Pods)
-	return w
+	return f.stopping()
 }
 
 // retain keeps the tunnel at Cloudflare, and the object as its record.
 func retain(f Facts) Step {
-	if !f.retains() {
+	switch left := f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange); {
+	case !f.retains():
 		return Step{}
+	case f.adopts() && f.Object.Status.Configuration.Hash == "":
+		return Step{Action: DeleteObject} // the tunnel never served this Gateway
+	case !f.Memory.Withdrawn && left > 0:
+		return waitFor(left)
+	default:
+		return Step{Action: None}
 	}
-	return Step{Action: None}
 }
 
 // leaveRivals leaves a tunnel to the other Tunnels that use it or ask for it.
 func leaveRivals(f Facts) Step {
-	if len(f.Rivals) == 0 {
+	if len(f.contenders()) == 0 {
 		return Step{}
 	}
 	return Step{Action: DeleteObject}
@@ -110,37 +130,37 @@ func deleteTunnel(f Facts) Step {
 	switch {
 	case remote.Tunnel.Presence == Absent && !f.createPending():
 		return Step{}
-	case status.TunnelID == "" && f.adopts():
-		return Step{} // the claim was never recorded, so nothing was changed
+	case f.adopts() && status.Configuration.Hash == "":
+		return Step{} // the controller never changed anything of the tunnel
 	case status.TunnelID == "":
 		return f.findLeftover()
 	case remote.Tunnel.Presence != Present || string(remote.Tunnel.ID) != status.TunnelID:
 		return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	if p := f.deletionProblem(); p != nil {
-		w := waitFor(connectionsRetry)
-		w.Problem = p
-		return w
+		return f.readAgain(p, connectionsRetry, provider.PriorityDeletion)
 	}
 	if step := f.clearConnections(); step.Action != "" {
 		return step
 	}
-	return f.deleting(Step{Action: Delete, Event: &Event{
-		Reason: EventTunnelDeleted, Message: fmt.Sprintf("The controller deletes tunnel %s (%s).", remote.Tunnel.Name, status.TunnelID),
-	}})
+	return f.deleting(Step{Action: Delete, Event: newEvent(EventTunnelDeleted, "The controller deletes tunnel %s (%s).", remote.Tunnel.Name, status.TunnelID)})
 }
 
-// createPending reports whether a tunnel may still appear.
+// createPending reports whether a tunnel may have appeared since Cloudflare was
+// asked, or may still appear.
 func (f Facts) createPending() bool {
-	return f.Object.Status.Creating && f.Memory.Created.since(f.Uptime) < provider.CallTimeout
+	return f.Object.Status.Creating && !f.Memory.Created.settled(f.Memory.Remote.Tunnel.Read)
 }
 
 // findLeftover finds the tunnel of a Gateway whose ID was not recorded.
 func (f Facts) findLeftover() Step {
 	found := f.Memory.Remote.Tunnel
+	left := provider.CallTimeout - f.Memory.Created.since(f.Uptime)
 	switch {
-	case f.createPending() && found.Presence != Present:
-		return waitFor(provider.CallTimeout - f.Memory.Created.since(f.Uptime))
+	case f.Object.Status.Creating && left > 0 && found.Presence != Present:
+		return waitFor(left)
+	case found.Presence == Present && found.Local:
+		return Step{} // the controller creates no such tunnel, so it is another's
 	case found.Presence == Present:
 		step := f.recordTunnel()
 		step.Event = nil
@@ -173,19 +193,28 @@ func (f Facts) clearConnections() Step {
 	}
 	if n := f.connected(); n > 0 {
 		w := waitFor(connectionsRetry)
+		if n <= f.Connectors.Pods {
+			w.Problem = problem(ReasonConnectorsStopping, "The tunnel is deleted when its connectors have stopped; %d pods are left and %d connectors are connected. "+
+				"Delete the pods if their node is gone.", f.Connectors.Pods, n)
+			return w
+		}
 		w.Problem = problem(ReasonConnectorsConnected, "%d connectors are still connected to tunnel %s, although those of this controller have stopped, so the tunnel is not deleted. "+
 			"Stop them, or set spec.deletionPolicy of Tunnel %s to Retain.", n, f.Object.Status.TunnelID, f.Object.Name)
 		return w
 	}
-	i := slices.IndexFunc(connections.Connectors, func(c provider.Connector) bool { return !c.Connected })
-	if i < 0 {
+	if len(connections.Connectors) == 0 {
 		return Step{}
 	}
-	return f.deleting(Step{Action: Disconnect, Connector: connections.Connectors[i].ID})
+	return f.deleting(Step{Action: Disconnect, Connector: connections.Connectors[0].ID})
 }
 
-// deleting records that the deletion has begun, before the step.
+// deleting records that the deletion has begun, before the step. A tunnel that was
+// read long ago is read again: it may have become locally managed, or got another
+// name.
 func (f Facts) deleting(step Step) Step {
+	if f.Memory.Remote.Tunnel.Read.since(f.Uptime) > freshTunnel {
+		return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
+	}
 	step.Priority = provider.PriorityDeletion
 	if !f.Object.Status.Deleting {
 		step.Record = f.record(func(s *v1alpha1.TunnelStatus) { s.Deleting = true })
@@ -193,11 +222,15 @@ func (f Facts) deleting(step Step) Step {
 	return f.request(TrackTunnel, step)
 }
 
+func deletionPending() *Problem {
+	return problem(ReasonDeletionPending, "The tunnel of an earlier Gateway of this name is being deleted.")
+}
+
 // returned decides about a Gateway that has returned after the deletion of its
 // tunnel had begun. When the delete has failed, one call timeout has passed since
 // the last attempt and a live list shows the tunnel, the Tunnel resumes.
 func returned(f Facts) Step {
-	pending := problem(ReasonDeletionPending, "The tunnel of an earlier Gateway of this name is being deleted.")
+	pending := deletionPending()
 	found := f.Memory.Remote.Tunnel
 	if found.Presence == Absent {
 		return Step{Action: DeleteObject}
@@ -207,10 +240,10 @@ func returned(f Facts) Step {
 		w.Problem = pending
 		return w
 	}
-	if found.Presence == Present {
+	if found.Presence == Present && f.Memory.Deleted.settled(found.Read) {
 		return Step{
 			Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Deleting = false }),
-			Event: &Event{Reason: EventTunnelResumed, Message: fmt.Sprintf("Tunnel %s was not deleted and serves this Gateway again.", f.Object.Status.TunnelID)},
+			Event: newEvent(EventTunnelResumed, "Tunnel %s was not deleted and serves this Gateway again.", f.Object.Status.TunnelID),
 		}
 	}
 	step := f.request(TrackTunnel, Step{Action: ReadTunnel})

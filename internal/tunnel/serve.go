@@ -1,6 +1,8 @@
 package tunnel
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,16 +51,22 @@ func applySpec(f Facts) Step {
 	if equality.Semantic.DeepEqual(f.Object.Spec, DesiredSpec(f)) {
 		return Step{}
 	}
-	return f.attempt(TrackTunnel, Step{Action: Claim})
+	return f.attempt(TrackObject, Step{Action: Claim})
 }
 
 // recordGateway records the UID of the Gateway that the tunnel serves.
 func recordGateway(f Facts) Step {
-	if types.UID(f.Object.Status.GatewayUID) == f.Gateway.UID {
-		return Step{}
+	recorded := types.UID(f.Object.Status.GatewayUID)
+	if recorded == f.Gateway.UID || recorded != "" && f.Desired == nil {
+		return Step{} // whether a new Gateway's identity agrees shows when its settings are valid
 	}
 	return Step{Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = string(f.Gateway.UID) })}
 }
+
+// PausedMessage is the message of [ReasonPaused] while the Gateway exists.
+const PausedMessage = "The Gateway is paused, so changes are computed and not pushed. Remove the annotation " + v1alpha1.PausedAnnotation + " to resume."
+
+func pausedProblem() *Problem { return problem(ReasonPaused, PausedMessage) }
 
 // pause stops every change at Cloudflare and to the connectors. The
 // configuration is still read, to know whether it is in effect.
@@ -69,14 +77,11 @@ func pause(f Facts) Step {
 	case f.Object.Status.Contested:
 		return Step{Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Contested = false })}
 	}
-	stop := problem(ReasonPaused, "The Gateway is paused, so changes are computed and not pushed. Remove the annotation tunnelgateway.dev/paused to resume.")
+	stop := pausedProblem()
 	if f.Object.Status.TunnelID == "" || f.Desired == nil || f.Desired.Configuration == nil || f.claimProblem() != nil || f.credentialsProblem() != nil {
 		return blocked(stop)
 	}
-	step := readConfiguration(f)
-	if step.Action == "" {
-		step = waitFor(f.Memory.Remote.Configuration.ReadAgain - f.Uptime)
-	}
+	step := firstOf(f, finishToken, nextRead)
 	if step.Ends() {
 		step.Problem = stop
 	}
@@ -99,23 +104,41 @@ func claim(f Facts) Step {
 		return Step{}
 	case f.Reserved:
 		return waitFor(firstRetry)
-	case f.Object.Status.TunnelID == id:
-		return f.attempt(TrackTunnel, Step{Action: Claim})
 	}
-	return f.attempt(TrackTunnel, Step{Action: Claim, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.TunnelID = id })})
+	return f.attempt(TrackObject, Step{Action: Claim, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.TunnelID = id })})
 }
 
-// claimProblem returns why another Tunnel has the claim on the tunnel, or nil:
-// the Tunnel that has recorded it wins; if both or neither have, the older one.
-// A Tunnel of another controller that records it always wins.
-func (f Facts) claimProblem() *Problem {
+// contenders returns the rivals that count. A tunnel that has the name of its
+// Gateway belongs to that Gateway, also when others of this controller ask for
+// it.
+func (f Facts) contenders() []Rival {
+	if f.adopts() {
+		return f.Rivals
+	}
+	return slices.DeleteFunc(slices.Clone(f.Rivals), func(r Rival) bool { return !r.Recorded || !r.OtherController })
+}
+
+// claimant returns the name of another Tunnel that has the claim on the tunnel,
+// or "": the Tunnel that has recorded it wins; if both or neither have, the older
+// one. A Tunnel of another controller that records it always wins, and so does
+// the Tunnel of the Gateway whose name the tunnel has.
+func (f Facts) claimant() string {
 	recorded := f.Object.Status.TunnelID != ""
-	for _, rival := range f.Rivals {
-		if rival.Recorded && !recorded || rival.Recorded == recorded && rival.Older || rival.Recorded && rival.OtherController {
-			return problem(ReasonTunnelInUse, "The tunnel of Tunnel %s is in use by another Gateway. Name another tunnel in tunnel.existing.id.", f.Object.Name)
+	for _, rival := range f.contenders() {
+		if rival.Recorded && (!recorded || rival.OtherController || rival.ByName) || rival.Recorded == recorded && rival.Older {
+			return rival.Object
 		}
 	}
-	return nil
+	return ""
+}
+
+// claimProblem returns why another Tunnel has the claim on the tunnel, or nil.
+// Its message is for the owner of the Gateway and does not name another one.
+func (f Facts) claimProblem() *Problem {
+	if f.claimant() == "" {
+		return nil
+	}
+	return problem(ReasonTunnelInUse, "The tunnel of Tunnel %s is in use by another Gateway. Name another tunnel in tunnel.existing.id.", f.Object.Name)
 }
 
 // credentialsProblem returns why there is no API token, or nil.
@@ -146,8 +169,14 @@ func (f Facts) attempt(track Track, step Step) Step {
 
 // request is attempt for a step that calls Cloudflare.
 func (f Facts) request(track Track, step Step) Step {
-	if p := f.credentialsProblem(); p != nil {
+	switch p := f.credentialsProblem(); {
+	case p == nil:
+		return f.attempt(track, step)
+	case f.Credentials.State == CredentialsUnknown:
+		w := waitFor(unknownRetry)
+		w.Problem = p
+		return w
+	default:
 		return blocked(p)
 	}
-	return f.attempt(track, step)
 }

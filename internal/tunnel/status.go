@@ -29,6 +29,9 @@ func Status(f Facts) v1alpha1.TunnelStatus {
 	}
 	c := f.Connectors
 	s.Connectors = v1alpha1.ConnectorsStatus{Desired: c.Desired, Ready: c.Ready, Summary: fmt.Sprintf("%d/%d", c.Ready, c.Desired)}
+	if c.Desired == 0 && f.connectorsReady() == nil {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.TunnelConnectorsReady)
+	}
 	for _, condition := range []*metav1.Condition{f.ready(s.Phase), f.credentialsValid(), f.configurationApplied(), f.connectorsReady()} {
 		if condition != nil {
 			condition.ObservedGeneration = f.Object.Generation
@@ -67,17 +70,17 @@ func phase(f Facts) v1alpha1.TunnelPhase {
 }
 
 func servingPhase(f Facts) v1alpha1.TunnelPhase {
-	status := f.Object.Status
-	if status.Configuration.Hash != "" && f.claimProblem() == nil {
+	status, remote := f.Object.Status, f.Memory.Remote
+	missing := status.TunnelID == "" || remote.Configuration.Missing
+	if !missing && status.Configuration.Hash != "" && f.claimProblem() == nil {
 		return v1alpha1.TunnelServing
 	}
-	if p := f.servingProblem(); p != nil && p.NeedsPerson {
+	switch p := f.servingProblem(); {
+	case p != nil && p.NeedsPerson:
 		return v1alpha1.TunnelBlocked
-	}
-	switch {
 	case f.adopts() && !f.Memory.Claimed:
 		return v1alpha1.TunnelClaiming
-	case status.TunnelID == "" || f.adopts() && f.Memory.Remote.Tunnel.Presence != Present:
+	case missing, f.adopts() && remote.Tunnel.Presence != Present:
 		return v1alpha1.TunnelLocating
 	default:
 		return v1alpha1.TunnelConfiguring
@@ -102,20 +105,11 @@ func condition(kind string, status metav1.ConditionStatus, reason Reason, messag
 	return &metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message}
 }
 
-// The reasons of conditions that report no problem.
-const (
-	reasonServing  Reason = "Serving"
-	reasonPending  Reason = "Pending"
-	reasonAccepted Reason = "Accepted"
-	reasonApplied  Reason = "Applied"
-	reasonRetained Reason = "Retained"
-)
-
 // ready is True when the tunnel is as desired. Otherwise its reason is that of
 // the first problem.
 func (f Facts) ready(phase v1alpha1.TunnelPhase) *metav1.Condition {
-	if o := Programmed(f); o.State == OutcomeFailed {
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, o.Reason, o.Message)
+	if c := f.notServing(); c != nil {
+		return c
 	}
 	step := Decide(f)
 	switch {
@@ -123,19 +117,41 @@ func (f Facts) ready(phase v1alpha1.TunnelPhase) *metav1.Condition {
 		p := f.explain(step.Problem)
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, p.Reason, p.Message)
 	case phase == v1alpha1.TunnelRetained:
-		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, reasonRetained,
+		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonRetained,
 			"The Gateway is gone and the tunnel is retained at Cloudflare, without connectors. Delete the Tunnel object when it is no longer needed.")
 	case f.life() != lifeServe:
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, reasonPending, "The tunnel is being deleted.")
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The tunnel is being deleted.")
 	case f.Connectors.Reason != "":
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, Reason(f.Connectors.Reason), f.Connectors.Message)
 	case f.inEffect():
-		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, reasonServing, "The tunnel serves its Gateway.")
+		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonServing, "The tunnel serves its Gateway.")
 	case f.probablyInEffect():
 		return nil // it was reported before, and nothing is known to have changed
 	default:
-		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, reasonPending, "The configuration is not in effect yet.")
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The configuration is not in effect yet.")
 	}
+}
+
+// notServing returns the condition of a Tunnel that does not serve its Gateway as
+// the Gateway asks, or nil. It names the other Tunnel that has a claim, which the
+// Gateway's conditions do not.
+func (f Facts) notServing() *metav1.Condition {
+	if f.unusable() == nil {
+		switch f.life() {
+		case lifeServe:
+			if rival := f.claimant(); rival != "" {
+				return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonTunnelInUse, fmt.Sprintf(
+					"Tunnel %s has the claim on the tunnel. Name another tunnel in tunnel.existing.id of the Gateway of this Tunnel.", rival))
+			}
+		case lifeReturned:
+		default:
+			return nil // there is no Gateway to serve
+		}
+	}
+	if o := Programmed(f); o.State == OutcomeFailed {
+		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, o.Reason, o.Message)
+	}
+	return nil
 }
 
 func (f Facts) credentialsValid() *metav1.Condition {
@@ -150,7 +166,7 @@ func (f Facts) credentialsValid() *metav1.Condition {
 	if f.Memory.InEffect == "" && f.Memory.Remote.Tunnel.Presence == PresenceUnknown {
 		return nil // Cloudflare was not asked yet
 	}
-	return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionTrue, reasonAccepted, "Cloudflare accepts the API token.")
+	return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionTrue, ReasonAccepted, "Cloudflare accepts the API token.")
 }
 
 func (f Facts) configurationApplied() *metav1.Condition {
@@ -159,13 +175,13 @@ func (f Facts) configurationApplied() *metav1.Condition {
 	}
 	switch o := Programmed(f); {
 	case f.inEffect():
-		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionTrue, reasonApplied, "The desired configuration is in effect.")
+		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionTrue, ReasonApplied, "The desired configuration is in effect.")
 	case o.State == OutcomeFailed && o.Reason != ReasonSettingsNotApplied:
 		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, o.Reason, o.Message)
 	case f.Desired == nil || f.Desired.Configuration == nil || f.probablyInEffect():
 		return nil
 	default:
-		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, reasonPending, "The desired configuration is not in effect yet.")
+		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, ReasonPending, "The desired configuration is not in effect yet.")
 	}
 }
 
@@ -179,5 +195,5 @@ func (f Facts) connectorsReady() *metav1.Condition {
 	if f.Connectors.Desired == 0 {
 		return nil
 	}
-	return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionTrue, "Ready", f.Connectors.Message)
+	return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionTrue, ReasonConnectorsReady, f.Connectors.Message)
 }

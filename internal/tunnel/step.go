@@ -19,8 +19,8 @@ const (
 	// Record writes the record of the step and nothing else.
 	Record Action = "Record"
 	// Claim creates the Tunnel object or brings its spec up to date. Where the
-	// step has a record that claims an existing tunnel, it is written as well, and
-	// the Tunnels are listed again from the API server.
+	// step has a record, it claims an existing tunnel: the record is written as
+	// well, and the Tunnels are listed again from the API server.
 	Claim Action = "Claim"
 	// ReadTunnel reads the tunnel by its ID.
 	ReadTunnel Action = "ReadTunnel"
@@ -72,7 +72,7 @@ type Step struct {
 	// Unsettled are the hashes of configurations that an earlier process may have
 	// had under way.
 	Unsettled []string
-	// ExternalChange is the version that somebody else wrote and that the step
+	// ExternalChange is the version of the external change that the step
 	// responds to; 0 for none.
 	ExternalChange provider.Version
 	// Event tells people what is about to happen; nil for nothing.

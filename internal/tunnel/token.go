@@ -1,7 +1,6 @@
 package tunnel
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ func token(f Facts) Step {
 	if f.Object.Status.TunnelID == "" {
 		return Step{}
 	}
-	step := Step{Action: ReadToken, Interval: tokenInterval - f.spread(tokenInterval/2)}
+	step := f.readToken()
 	switch f.Token.State {
 	case TokenTaken:
 		return blocked(problem(ReasonObjectTaken, "A Secret with the name of the tunnel's token Secret exists and does not belong to Tunnel %s. Delete it.", f.Object.Name))
@@ -44,6 +43,7 @@ func token(f Facts) Step {
 		if f.Object.Status.Token.Phase == "" {
 			step.Priority = provider.PriorityDrift
 		}
+	default: // TokenMissing
 	}
 	return f.request(TrackToken, step)
 }
@@ -62,9 +62,10 @@ func (f Facts) tokenDue() bool {
 }
 
 // rotation rotates the token: on demand, and at the interval of the settings.
-// Each phase is recorded, and continued after a crash.
+// Each phase is recorded, and continued after a crash. A tunnel that the
+// controller has not configured yet may serve another purpose.
 func rotation(f Facts) Step {
-	if f.Object.Status.TunnelID == "" || f.Token.State != TokenPresent {
+	if f.Object.Status.Configuration.Hash == "" || f.Token.State != TokenPresent {
 		return Step{}
 	}
 	switch f.Object.Status.Token.Phase {
@@ -79,14 +80,29 @@ func rotation(f Facts) Step {
 	}
 }
 
+// finishToken reads the token of a rotation that has begun, also while nothing
+// else is changed: Cloudflare may accept only the new one from connectors that
+// connect now.
+func finishToken(f Facts) Step {
+	check := f.Memory.Token
+	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenTaken || !check.Pending && check.AskAgain.Happened() {
+		return Step{}
+	}
+	return f.request(TrackToken, f.readToken())
+}
+
+// readToken is the step that reads the token.
+func (f Facts) readToken() Step {
+	return Step{Action: ReadToken, Interval: tokenInterval - f.spread(tokenInterval/2)}
+}
+
 // startRotation begins a rotation that was asked for or is due.
 func startRotation(f Facts) Step {
 	recorded := f.Object.Status.Token
 	if recorded.RotatedAt == nil {
 		return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.RotatedAt = f.now() })}
 	}
-	requested := f.Object.Annotations[v1alpha1.RotateTokenAnnotation]
-	onDemand := requested != "" && requested != recorded.Requested
+	onDemand := f.rotationRequested()
 	left, scheduled := f.untilScheduled()
 	if !onDemand && (!scheduled || left > 0) {
 		if scheduled {
@@ -94,21 +110,35 @@ func startRotation(f Facts) Step {
 		}
 		return Step{}
 	}
-	if step := f.rotationBlocked(onDemand); step.Action != "" {
+	if step := f.rotationBlocked(); step.Action != "" {
 		return step
 	}
 	return f.request(TrackToken, Step{Action: RotateToken, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) {
 		t.Phase = v1alpha1.TokenRotating
 		if onDemand {
-			t.Requested = requested
+			t.Requested = f.Object.Annotations[v1alpha1.RotateTokenAnnotation]
 		}
 	})})
+}
+
+// PodsMatter reports whether a decision depends on the pods of the connectors:
+// while the Tunnel may retire, and when its token is to be rotated.
+func PodsMatter(f Facts) bool {
+	left, scheduled := f.untilScheduled()
+	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.Happened() || f.Object.Status.Token.Phase != "" ||
+		f.rotationRequested() || scheduled && left <= 0
+}
+
+// rotationRequested reports whether the Tunnel's annotation asks for a rotation.
+func (f Facts) rotationRequested() bool {
+	requested := f.Object.Annotations[v1alpha1.RotateTokenAnnotation]
+	return requested != "" && requested != f.Object.Status.Token.Requested
 }
 
 // untilScheduled returns the time until the next scheduled rotation. One Tunnel
 // rotates at a time.
 func (f Facts) untilScheduled() (time.Duration, bool) {
-	if f.Desired == nil || f.Desired.TokenRotation == 0 {
+	if f.Desired == nil || f.Desired.TokenRotation == 0 || f.Object.Status.Token.RotatedAt == nil {
 		return 0, false
 	}
 	const jitter = 10 // a tenth
@@ -122,24 +152,24 @@ func (f Facts) untilScheduled() (time.Duration, bool) {
 
 // rotationBlocked returns the step that waits while the token cannot be rotated,
 // or the zero Step.
-func (f Facts) rotationBlocked(onDemand bool) Step {
-	why := ""
+func (f Facts) rotationBlocked() Step {
+	why, extra := "", f.connected() > f.Connectors.Pods
 	switch {
 	case f.Desired == nil:
 		why = "the settings of the Gateway are not valid"
 	case !f.Desired.RunConnectors:
 		why = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):
-		return f.request(TrackToken, Step{Action: ListConnections, Priority: provider.PriorityDrift})
-	case f.connected() > f.Connectors.Pods:
+		return f.request(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
+	case extra && f.Connectors.Pods > 0 && f.Memory.Crowded.since(f.Uptime) < f.Connectors.GracePeriod:
+		return waitFor(f.Connectors.GracePeriod - f.Memory.Crowded.since(f.Uptime)) // a connector of a pod that has stopped
+	case extra:
 		why = "connectors that this controller does not run are connected to the tunnel"
 	default:
 		return Step{}
 	}
 	w := waitFor(blockedRotation)
-	if onDemand {
-		w.Problem = problem(ReasonRotationBlocked, "The token is not rotated: %s.", why)
-	}
+	w.Problem = problem(ReasonRotationBlocked, "The token is not rotated: %s.", why)
 	return w
 }
 
@@ -148,17 +178,23 @@ func (c RemoteConnections) stale(uptime time.Duration) bool {
 	return !c.Read.Happened() || c.Read.since(uptime) > freshConnections
 }
 
-// continueRotating repeats the rotation that an earlier process began, and waits
-// until the new token is in the Secret.
+// continueRotating repeats a rotation that was not answered, or that an earlier
+// process began, and waits until the new token is in the Secret. A PATCH that
+// arrives after the next one would make the token in the Secret invalid.
 func continueRotating(f Facts) Step {
 	switch {
 	case !f.Memory.Token.Rotated.Happened():
+		if left := provider.CallTimeout - f.Memory.Token.Unanswered.since(f.Uptime); left > 0 {
+			w := waitFor(left)
+			w.Problem = f.Memory.Backoffs[TrackToken].Problem
+			return w
+		}
 		return f.request(TrackToken, Step{Action: RotateToken})
 	case f.Memory.Token.Pending:
 		return Step{} // rule token reads it
 	}
 	return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) {
-		t.Phase, t.RotatedAt = v1alpha1.TokenRolling, f.now()
+		t.Phase, t.RotatedAt = v1alpha1.TokenRolling, f.answered(f.Memory.Token.Rotated)
 	})}
 }
 
@@ -168,7 +204,7 @@ func continueRolling(f Facts) Step {
 	case f.Desired == nil || !f.Connectors.Current || !f.Connectors.RolledOut:
 		return waitFor(rolloutCheck)
 	case f.Memory.Remote.Connections.stale(f.Uptime):
-		return f.request(TrackToken, Step{Action: ListConnections})
+		return f.request(TrackTunnel, Step{Action: ListConnections})
 	}
 	return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.Phase = v1alpha1.TokenDisconnecting })}
 }
@@ -177,21 +213,28 @@ func continueRolling(f Facts) Step {
 // token, live ones included.
 func disconnectRotated(f Facts) Step {
 	if f.Memory.Remote.Connections.stale(f.Uptime) {
-		return f.request(TrackToken, Step{Action: ListConnections})
+		return f.request(TrackTunnel, Step{Action: ListConnections})
 	}
 	since := f.Object.Status.Token.RotatedAt
 	i := slices.IndexFunc(f.Memory.Remote.Connections.Connectors, func(c provider.Connector) bool { return c.ConnectedAt.Before(since.Time) })
 	if i >= 0 {
-		return f.request(TrackToken, Step{Action: Disconnect, Connector: f.Memory.Remote.Connections.Connectors[i].ID})
+		return f.request(TrackTunnel, Step{Action: Disconnect, Connector: f.Memory.Remote.Connections.Connectors[i].ID})
 	}
 	return Step{
 		Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.Phase = "" }),
-		Event: &Event{Reason: EventTokenRotated, Message: fmt.Sprintf("The token of tunnel %s was rotated.", f.Object.Status.TunnelID)},
+		Event: newEvent(EventTokenRotated, "The token of tunnel %s was rotated.", f.Object.Status.TunnelID),
 	}
 }
 
 func (f Facts) tokenRecord(change func(*v1alpha1.TokenStatus)) *v1alpha1.TunnelStatus {
 	return f.record(func(s *v1alpha1.TunnelStatus) { change(&s.Token) })
+}
+
+// answered is the wall clock's time of an Instant, rounded up to whole seconds: a
+// connector that connected before it has the old token.
+func (f Facts) answered(i Instant) *metav1.Time {
+	t := metav1.NewTime(f.Clock.Add(time.Second - time.Nanosecond - i.since(f.Uptime)).Truncate(time.Second))
+	return &t
 }
 
 // now is the wall clock as records hold it, in whole seconds.

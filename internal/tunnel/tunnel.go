@@ -8,12 +8,25 @@
 // and an exhaustive exploration shows that they hold together.
 package tunnel
 
-import "github.com/tunnel-gateway/tunnel-gateway/provider"
-
 // Decide returns the next step: one API call, one read or one write. The Facts
 // are not changed. It never returns a step that executes an action twice without
 // a wait or a change of the facts in between.
 func Decide(f Facts) Step {
+	return f.whenWritable(next(f))
+}
+
+// whenWritable returns the step, or the wait until the Tunnel object that it
+// writes can be written again.
+func (f Facts) whenWritable(step Step) Step {
+	if !step.Ends() && (step.Record != nil || trackOf(step.Action) == TrackObject) {
+		return f.attempt(TrackObject, step)
+	}
+	return step
+}
+
+// next returns the next step, also one that writes the Tunnel object while that
+// is in backoff.
+func next(f Facts) Step {
 	if f.Object == nil {
 		return begin(f)
 	}
@@ -35,11 +48,11 @@ func Decide(f Facts) Step {
 // begin decides about a Gateway without a Tunnel object.
 func begin(f Facts) Step {
 	d := f.Desired
-	if f.Gateway.State != GatewayExists || d == nil || d.Configuration == nil || f.Gateway.Paused {
+	switch {
+	case f.Gateway.State != GatewayExists || d == nil || d.Configuration == nil:
 		return Step{Action: None}
+	case f.Gateway.Paused:
+		return blocked(pausedProblem())
 	}
-	if wait := f.Memory.Backoffs[TrackTunnel].wait(f.Uptime, provider.PriorityChange); wait > 0 {
-		return waitFor(wait)
-	}
-	return Step{Action: Claim}
+	return f.attempt(TrackObject, Step{Action: Claim})
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -67,6 +68,21 @@ func (r Request) String() string {
 		resource += "/" + r.Subresource
 	}
 	return fmt.Sprintf("%s %s.%s %s/%s: %d", r.Verb, resource, r.Group, r.Namespace, r.Name, r.Code)
+}
+
+// ChangesOutside reports whether the request changes an object outside the
+// namespaces, by any verb other than a read. Statuses and events do not count, and
+// neither do reviews of permissions, which the API server does not store.
+func (r Request) ChangesOutside(isOwn func(namespace string) bool) bool {
+	switch {
+	case slices.Contains([]string{"get", "list", "watch"}, r.Verb), isOwn(r.Namespace):
+		return false
+	case r.Subresource == "status", r.Resource == "events" && r.Subresource == "":
+		return false
+	case r.Group == authorizationv1.GroupName:
+		return false
+	}
+	return true
 }
 
 // ReadAudit returns the requests of a user for resources, from the log of

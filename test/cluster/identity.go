@@ -70,23 +70,41 @@ func ControllerIdentity(ctx context.Context, admin *rest.Config, dir, path strin
 	if err := kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ControllerNamespace}}); err != nil {
 		return "", fmt.Errorf("making the controller's namespace: %w", err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
+	if err := createAll(ctx, kube, dir, func(*unstructured.Unstructured) bool { return true }); err != nil {
 		return "", err
-	}
-	if len(files) == 0 {
-		return "", fmt.Errorf("there are no manifests in %s", dir)
-	}
-	for _, file := range files {
-		if err := createAll(ctx, kube, file); err != nil {
-			return "", fmt.Errorf("applying %s: %w", file, err)
-		}
 	}
 	return Identity(ctx, admin, ControllerNamespace, controllerName, path)
 }
 
-// createAll creates every object of the file, but for what is for kustomize.
-func createAll(ctx context.Context, kube client.Client, file string) error {
+// ControllerRoles applies the Roles and RoleBindings of the manifests in dir,
+// which is config/rbac, in another namespace. So the identity of
+// [ControllerIdentity] has the same permissions there as in its own.
+func ControllerRoles(ctx context.Context, kube client.Client, dir, namespace string) error {
+	return createAll(ctx, kube, dir, func(object *unstructured.Unstructured) bool {
+		object.SetNamespace(namespace)
+		return object.GetKind() == "Role" || object.GetKind() == "RoleBinding"
+	})
+}
+
+// createAll creates the objects of the manifests in dir that choose returns true
+// for. choose may change the object.
+func createAll(ctx context.Context, kube client.Client, dir string, choose func(*unstructured.Unstructured) bool) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("there are no manifests in %s", dir)
+	}
+	for _, file := range files {
+		if err := createFile(ctx, kube, file, choose); err != nil {
+			return fmt.Errorf("applying %s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+func createFile(ctx context.Context, kube client.Client, file string, choose func(*unstructured.Unstructured) bool) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -100,7 +118,7 @@ func createAll(ctx context.Context, kube client.Client, file string) error {
 			return nil
 		case err != nil:
 			return err
-		case len(object.Object) == 0, object.GetKind() == "Kustomization":
+		case len(object.Object) == 0, object.GetKind() == "Kustomization", !choose(object):
 			continue
 		}
 		if err := kube.Create(ctx, object); err != nil {

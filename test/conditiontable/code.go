@@ -3,31 +3,35 @@ package main
 import (
 	"errors"
 	"fmt"
-	"go/constant"
 	"go/types"
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// The packages that say something about objects, and the one whose errors the
-// status of a Gateway repeats.
-const controllerPackage = module + "internal/controller"
+// packages are the packages that write conditions and emit events, and tunnels is
+// the one whose catalogues describe everything about tunnels.
+const tunnels = module + "internal/tunnel"
 
 var packages = []string{
-	module + "internal/gateway", module + "internal/connector", module + "internal/status", controllerPackage,
+	module + "internal/gateway", module + "internal/connector", module + "internal/status", module + "internal/controller", tunnels,
 }
 
-// code is what the product can say, as the code has it. Every entry has the
-// place that says so.
+// catalogued are the types of which the catalogues of package tunnel have all
+// values.
+var catalogued = []string{tunnels + ".Reason", tunnels + ".EventReason"}
+
+// code is what the product can report, as the code has it. Every entry has the
+// place that reports it.
 type code struct {
 	// types and reasons are those of conditions.
 	types, reasons found
 	// events have the type and the reason. Where the type depends on what
 	// happened, it is "".
 	events map[[2]string]string
-	// errors are the controller's types of errors, by name.
-	errors found
-	// texts are all constant strings of our packages.
-	texts []string
 }
 
 func readCode(folder string) (*code, error) {
@@ -35,12 +39,12 @@ func readCode(folder string) (*code, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newFlow(s)
+	f := newFlow(s, catalogued...)
 	condition, err := f.field("k8s.io/apimachinery/pkg/apis/meta/v1", "Condition")
 	if err != nil {
 		return nil, err
 	}
-	c := &code{errors: f.errorTypes(controllerPackage), texts: f.constants()}
+	c := &code{}
 	if c.types, err = f.strings(condition["Type"]); err != nil {
 		return nil, err
 	}
@@ -52,8 +56,30 @@ func readCode(folder string) (*code, error) {
 		return nil, errors.New("nothing calls EventRecorder.Eventf, so the events are not known")
 	}
 	const kind, reason = 2, 3 // of Eventf's parameters
-	c.events, err = f.pairs(eventf, kind, reason, condition["Reason"])
-	return c, err
+	if c.events, err = f.pairs(eventf, kind, reason, condition["Reason"]); err != nil {
+		return nil, err
+	}
+	c.addCatalogues()
+	return c, nil
+}
+
+// addCatalogues adds what the catalogues of package tunnel describe. Its tests
+// compare them with its code.
+func (c *code) addCatalogues() {
+	for _, entry := range slices.Concat(tunnel.Catalogue, tunnel.States) {
+		c.reasons[string(entry.Reason)] = tunnels
+	}
+	for _, entry := range tunnel.Events {
+		c.events[[2]string{eventType(entry.Warning), string(entry.Reason)}] = tunnels
+	}
+}
+
+// eventType returns the type of an event.
+func eventType(warning bool) string {
+	if warning {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
 }
 
 // field returns the fields of a struct of another module by their names.
@@ -84,38 +110,4 @@ func (f *flow) function(end string) *types.Func {
 		}
 	}
 	return nil
-}
-
-// errorTypes returns the types of a package that are errors.
-func (f *flow) errorTypes(path string) found {
-	failure := types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
-	all, scope := found{}, f.packages[path].Scope()
-	for _, name := range scope.Names() {
-		object, ok := scope.Lookup(name).(*types.TypeName)
-		if ok && !types.IsInterface(object.Type()) && types.Implements(types.NewPointer(object.Type()), failure) {
-			all[name] = f.fset.Position(object.Pos()).String()
-		}
-	}
-	return all
-}
-
-// constants returns every constant string of our packages, joined ones as one.
-func (f *flow) constants() []string {
-	var all []string
-	for _, typed := range f.info.Types {
-		if typed.Value != nil && typed.Value.Kind() == constant.String {
-			all = append(all, constant.StringVal(typed.Value))
-		}
-	}
-	return all
-}
-
-// says reports whether the code has a message with the text.
-func (c *code) says(text string) bool {
-	for _, constant := range c.texts {
-		if strings.Contains(strings.ToLower(constant), strings.ToLower(text)) {
-			return true
-		}
-	}
-	return false
 }

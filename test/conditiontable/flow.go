@@ -13,9 +13,11 @@ import (
 // not look at when.
 type flow struct {
 	*source
-	written map[types.Object][]value
-	results map[*types.Func][][]value
-	calls   map[*types.Func][]*ast.CallExpr
+	// catalogues are the names of the types of which a catalogue has all values.
+	catalogues []string
+	written    map[types.Object][]value
+	results    map[*types.Func][][]value
+	calls      map[*types.Func][]*ast.CallExpr
 }
 
 // value is an expression, or one of the results of one that is a call.
@@ -24,9 +26,9 @@ type value struct {
 	result int
 }
 
-func newFlow(s *source) *flow {
+func newFlow(s *source, catalogues ...string) *flow {
 	f := &flow{
-		source: s, written: map[types.Object][]value{}, results: map[*types.Func][][]value{}, calls: map[*types.Func][]*ast.CallExpr{},
+		source: s, catalogues: catalogues, written: map[types.Object][]value{}, results: map[*types.Func][][]value{}, calls: map[*types.Func][]*ast.CallExpr{},
 	}
 	for _, files := range s.files {
 		for _, file := range files {
@@ -171,11 +173,17 @@ func (f *flow) strings(of types.Object) (found, error) {
 	return t.found, nil
 }
 
-// trace follows a value back to the strings that it can be.
+// trace follows a value back to the strings that it can be. It ends at values of
+// the types of which a catalogue has all values.
 type trace struct {
 	*flow
 	seen  map[types.Object]bool
 	found found
+}
+
+// catalogued reports whether a catalogue has all values of the type.
+func (f *flow) catalogued(t types.Type) bool {
+	return t != nil && slices.Contains(f.catalogues, t.String())
 }
 
 func (t *trace) object(of types.Object) error {
@@ -193,12 +201,18 @@ func (t *trace) object(of types.Object) error {
 
 func (t *trace) value(v value) error {
 	e := ast.Unparen(v.Expr)
-	if typed := t.info.Types[e]; typed.Value != nil && typed.Value.Kind() == constant.String {
-		t.found[constant.StringVal(typed.Value)] = t.fset.Position(e.Pos()).String()
+	typed := t.info.Types[e]
+	if typed.Value != nil && typed.Value.Kind() == constant.String {
+		if text := constant.StringVal(typed.Value); text != "" { // "" means none
+			t.found[text] = t.fset.Position(e.Pos()).String()
+		}
 		return nil
 	}
-	if called, ok := e.(*ast.CallExpr); ok {
+	if called, ok := e.(*ast.CallExpr); ok && (!t.catalogued(typed.Type) || t.info.Types[called.Fun].IsType()) {
 		return t.result(called, v.result)
+	}
+	if t.catalogued(typed.Type) {
+		return nil // the catalogue has all of them
 	}
 	if variable, ok := t.flow.object(e).(*types.Var); ok && len(t.written[variable]) > 0 {
 		return t.object(variable)
@@ -212,6 +226,14 @@ func (t *trace) result(n *ast.CallExpr, i int) error {
 		return t.value(value{n.Args[0], 0})
 	}
 	callee := t.callee(n)
+	if callee != nil && callee.FullName() == "cmp.Or" {
+		for _, argument := range n.Args {
+			if err := t.value(value{argument, 0}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	results, ours := t.results[callee]
 	if callee == nil || !ours {
 		return fmt.Errorf("%s: a reason or a type comes from a function that is not ours, so the table cannot be complete", t.fset.Position(n.Pos()))

@@ -33,7 +33,7 @@ func parse(t *testing.T, text string) (*flow, *types.Package) {
 		t.Fatal(err)
 	}
 	s.files = map[string][]*ast.File{"p": {file}}
-	return newFlow(s), p
+	return newFlow(s, "p.entry"), p
 }
 
 // fieldOf returns a field of the condition.
@@ -58,6 +58,7 @@ func TestStrings(t *testing.T) {
 		"result handed on":   `func h() (int, string) { return 1, "Want" }; func g() (int, string) { return h() }; func f() { _, r := g(); set("k", r) }`,
 		"of another struct":  `type problem struct { text, reason string }; func g() *problem { return &problem{"t", "Want"} }; func f() { set("k", g().reason) }`,
 		"of a method":        `type problem int; func (problem) why() string { return "Want" }; func f(p problem) { set("k", p.why()) }`,
+		"beside a catalogue": `type entry string; func g(e entry) string { return string(e) }; func f(e entry) { set("k", g(e)); set("k", "Want") }`,
 		"of a type argument": `func g[T any](_ T, r string) { set("k", r) }; func f() { g(1, "Want") }`,
 	} {
 		t.Run(way, func(t *testing.T) {

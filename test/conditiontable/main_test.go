@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 var (
@@ -16,8 +18,7 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinks holds that every link of the page leads to a file and to a heading
-// in it.
+// TestLinks: every link of the page leads to a file and to a heading in it.
 func TestLinks(t *testing.T) {
 	docs := os.DirFS("../../docs")
 	content, err := fs.ReadFile(docs, "conditions.md")
@@ -53,20 +54,19 @@ func anchors(page string) map[string]bool {
 	return all
 }
 
-// TestCompare takes something out of the texts, and puts something in, for each
-// thing that they are held against.
+// TestCompare removes something from the texts, and adds something, for each
+// thing that they are compared with.
 func TestCompare(t *testing.T) {
 	c := &code{
-		types: found{"Accepted": "a.go"}, reasons: found{"Fine": "a.go"}, errors: found{"sadError": "a.go"},
+		types: found{"Accepted": "a.go"}, reasons: found{"Fine": "a.go", "Sad": "b.go"},
 		events: map[[2]string]string{{"", "Step"}: "a.go", {"Warning", "Broken"}: "a.go"},
-		texts:  []string{"It is sad that %s."},
 	}
 	whole := func() *texts {
 		return &texts{
 			Kinds: []kind{{Kind: "Gateway", Conditions: []condition{{Type: "Accepted", Reasons: []reason{
 				{Status: "True", Reason: "Fine"}, {Status: "Unknown", Reason: "Foreign", Default: "the API server"},
 			}}}}},
-			Messages: messageSet{Rows: []message{{Says: "it is sad that", Error: names{"sadError"}}}},
+			Problems: problemSet{Rows: []problem{{Reason: "Sad"}}},
 			Events:   eventSet{Rows: []eventRow{{Type: "Normal", Reason: "Step"}, {Type: "Warning", Reason: "Broken"}}},
 		}
 	}
@@ -78,8 +78,7 @@ func TestCompare(t *testing.T) {
 		"the condition Gone has a text, and nothing":                   func(x *texts) { x.Kinds[0].Conditions[0].Type = "Gone" },
 		"the reason Fine has no text: a.go":                            func(x *texts) { x.Kinds[0].Conditions[0].Reasons[0].Default = "x" },
 		"the reason Foreign has a text, and nothing in the code":       func(x *texts) { x.Kinds[0].Conditions[0].Reasons[1].Default = "" },
-		"the error sadError has no text: a.go":                         func(x *texts) { x.Messages.Rows[0].Error = nil },
-		`the message "it was" is in no string of the code`:             func(x *texts) { x.Messages.Rows[0].Says = "it was" },
+		"the reason Sad has no text: b.go":                             func(x *texts) { x.Problems.Rows = nil },
 		"the event Normal Step has no text: a.go":                      func(x *texts) { x.Events.Rows = x.Events.Rows[1:] },
 		"the event Normal Broken has a text, and nothing in the code":  func(x *texts) { x.Events.Rows[1].Type = "Normal" },
 		"the event Warning Broken has no text: a.go":                   func(x *texts) { x.Events.Rows[1].Type = "Normal" },
@@ -88,6 +87,47 @@ func TestCompare(t *testing.T) {
 		changed := whole()
 		change(changed)
 		if err := changed.compare(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
+// TestAddCatalogues: the reasons and events of package tunnel are on the page.
+func TestAddCatalogues(t *testing.T) {
+	whole := func() *texts {
+		x := &texts{Kinds: []kind{{Kind: "Tunnel", Catalogued: true, Conditions: []condition{{Type: "Ready"}}}}}
+		for _, state := range tunnel.States {
+			x.Kinds[0].Conditions[0].Reasons = append(x.Kinds[0].Conditions[0].Reasons, reason{Status: "True", Reason: string(state.Reason)})
+		}
+		return x
+	}
+	x := whole()
+	x.Problems.More = map[string]string{string(tunnel.ReasonPaused): "[pausing](tunnels.md#pausing)"}
+	if err := x.addCatalogues(); err != nil {
+		t.Fatal(err)
+	}
+	page := x.page()
+	for _, entry := range tunnel.Catalogue {
+		if !strings.Contains(page, "| `"+string(entry.Reason)+"` | "+cell(entry.Meaning)+" | ") {
+			t.Errorf("the page has no row for %s", entry.Reason)
+		}
+	}
+	for _, entry := range tunnel.Events {
+		if !strings.Contains(page, cell(entry.Meaning)) {
+			t.Errorf("the page has no row for the event %s", entry.Reason)
+		}
+	}
+	if !strings.Contains(page, "See [pausing](tunnels.md#pausing).") {
+		t.Error("the page lacks a link")
+	}
+	for want, change := range map[string]func(*texts){
+		"the reason " + string(tunnel.States[0].Reason) + " of package tunnel is in no condition": func(x *texts) { x.Kinds[0].Conditions[0].Reasons = x.Kinds[0].Conditions[0].Reasons[1:] },
+		"package tunnel has no problem Gone":                                                      func(x *texts) { x.Problems.More = map[string]string{"Gone": "x"} },
+		"package tunnel has no event Gone":                                                        func(x *texts) { x.Events.More = map[string]string{"Gone": "x"} },
+	} {
+		changed := whole()
+		change(changed)
+		if err := changed.addCatalogues(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}

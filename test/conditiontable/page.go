@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,7 @@ import (
 
 // The headings that the index links to.
 const (
-	messagesTitle = "What a push says"
+	problemsTitle = "Problems of a tunnel"
 	eventsTitle   = "Events"
 )
 
@@ -21,13 +20,17 @@ func (t *texts) page() string {
 	for i := range t.Kinds {
 		t.Kinds[i].write(&b)
 	}
-	fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| The message has | Do |\n|---|---|\n", messagesTitle, wrap(t.Messages.Intro))
-	for _, row := range t.Messages.Rows {
-		fmt.Fprintf(&b, "| *%s* | %s |\n", strings.TrimSuffix(cmp.Or(row.Shown, row.Says), ":"), cell(row.Do))
+	fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| Reason | Means | Do | Needs a person |\n|---|---|---|---|\n", problemsTitle, wrap(t.Problems.Intro))
+	for _, row := range t.Problems.Rows {
+		needs := "no"
+		if row.NeedsPerson {
+			needs = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", row.Reason, cell(row.Means), cell(row.Do), needs)
 	}
 	fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| Type | Reason | On | Means | Do |\n|---|---|---|---|---|\n", eventsTitle, wrap(t.Events.Intro))
 	for _, row := range t.Events.Rows {
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", row.Type, row.Reason, cmp.Or(row.On, "Gateway"), cell(row.Means), cell(row.Do))
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", row.Type, row.Reason, row.On, cell(row.Means), cell(row.Do))
 	}
 	return b.String()
 }
@@ -44,6 +47,9 @@ func (t *texts) index() string {
 				}
 			}
 		}
+	}
+	for _, row := range t.Problems.Rows {
+		places[row.Reason] = append(places[row.Reason], link(problemsTitle))
 	}
 	for _, row := range t.Events.Rows {
 		if place := link(eventsTitle); !slices.Contains(places[row.Reason], place) {
@@ -69,14 +75,17 @@ func (k *kind) write(b *strings.Builder) {
 		for _, r := range c.Reasons {
 			means := r.Means
 			if r.Default != "" {
-				means += " It is " + r.Default + " that says so."
+				means += " Set by " + r.Default + "."
 			}
 			fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", r.Status, r.Reason, cell(means), cell(r.Do))
+		}
+		if c.Problems != "" {
+			fmt.Fprintf(b, "| False | a problem | %s | See %s. |\n", cell(c.Problems), link(problemsTitle))
 		}
 	}
 }
 
-// heading is that of a condition; without the domain of one that is ours.
+// heading is that of a condition, without the domain of its type.
 func (k *kind) heading(c condition) string {
 	return k.Short + " " + c.Type[strings.LastIndex(c.Type, "/")+1:]
 }

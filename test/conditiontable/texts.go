@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +15,7 @@ import (
 // texts are what the page says besides its head.
 type texts struct {
 	Kinds    []kind     `json:"kinds"`
-	Messages messageSet `json:"messages"`
+	Problems problemSet `json:"problems"`
 	Events   eventSet   `json:"events"`
 }
 
@@ -25,8 +24,11 @@ type kind struct {
 	Kind  string `json:"kind"`
 	Title string `json:"title"`
 	// Short begins the headings of its conditions, which other pages link to.
-	Short      string      `json:"short"`
-	Intro      string      `json:"intro"`
+	Short string `json:"short"`
+	Intro string `json:"intro"`
+	// Catalogued is whether the catalogues of package tunnel describe the reasons
+	// that have no text here.
+	Catalogued bool        `json:"catalogued"`
 	Conditions []condition `json:"conditions"`
 }
 
@@ -35,6 +37,9 @@ type condition struct {
 	Type    string   `json:"type"`
 	About   string   `json:"about"`
 	Reasons []reason `json:"reasons"`
+	// Problems says which problems of a tunnel are further reasons; empty when
+	// none is.
+	Problems string `json:"problems"`
 }
 
 // reason is a row of the page.
@@ -51,45 +56,33 @@ type reason struct {
 	Default string `json:"default"`
 }
 
-// messageSet are the messages of a push that has not succeeded.
-type messageSet struct {
-	Intro string    `json:"intro"`
-	Rows  []message `json:"rows"`
+// problemSet are the problems of tunnels, as the catalogue of package tunnel has
+// them.
+type problemSet struct {
+	Intro string `json:"intro"`
+	// More adds a link to what to do about a reason.
+	More map[string]string `json:"more"`
+	Rows []problem         `json:"-"`
 }
 
-type message struct {
-	// Says is a part of the message as the code has it. Shown replaces it on the
-	// page, where the code has place-holders.
-	Says  string `json:"says"`
-	Shown string `json:"shown"`
-	// Error is the type of the error, or several, when it has one of its own.
-	Error names  `json:"error"`
-	Do    string `json:"do"`
+type problem struct {
+	Reason, Means, Do string
+	// NeedsPerson is whether the problem lasts until a person acts.
+	NeedsPerson bool
 }
 
-// names is one name or a list of them.
-type names []string
-
-// UnmarshalJSON reads either.
-func (n *names) UnmarshalJSON(data []byte) error {
-	var one string
-	if json.Unmarshal(data, &one) == nil {
-		*n = names{one}
-		return nil
-	}
-	return json.Unmarshal(data, (*[]string)(n))
-}
-
-// eventSet are the events.
+// eventSet are the events: those of package tunnel, after others.
 type eventSet struct {
-	Intro string     `json:"intro"`
-	Rows  []eventRow `json:"rows"`
+	Intro string `json:"intro"`
+	// More adds a link to what to do about an event of package tunnel.
+	More map[string]string `json:"more"`
+	Rows []eventRow        `json:"rows"`
 }
 
 type eventRow struct {
 	Type   string `json:"type"`
 	Reason string `json:"reason"`
-	// On is the object that it is about; a Gateway, when it is left out.
+	// On is the object that the event is about.
 	On    string `json:"on"`
 	Means string `json:"means"`
 	Do    string `json:"do"`
@@ -101,14 +94,10 @@ func readTexts(data []byte) (*texts, error) {
 		return nil, err
 	}
 	var errs []error
+	errs = append(errs, t.addCatalogues())
 	for where, r := range t.reasons() {
 		if r.Means == "" || r.Do == "" {
 			errs = append(errs, fmt.Errorf("%s does not say what it means, or what to do", where))
-		}
-	}
-	for _, row := range t.Messages.Rows {
-		if row.Says == "" || row.Do == "" {
-			errs = append(errs, fmt.Errorf("the message %q does not say what to do", row.Says))
 		}
 	}
 	for _, row := range t.Events.Rows {
@@ -119,7 +108,7 @@ func readTexts(data []byte) (*texts, error) {
 	return t, errors.Join(errs...)
 }
 
-// said is what one condition says.
+// said is what one condition reports.
 type said struct{ kind, condition, status, reason string }
 
 func (s said) String() string {
@@ -138,7 +127,7 @@ func (t *texts) reasons() map[said]reason {
 	return all
 }
 
-// compare holds the texts against the code.
+// compare compares the texts with the code.
 func (t *texts) compare(c *code) error {
 	conditions, reasons := map[string]bool{}, map[string]bool{}
 	for s, r := range t.reasons() {
@@ -147,16 +136,10 @@ func (t *texts) compare(c *code) error {
 			reasons[s.reason] = true
 		}
 	}
-	failures, events := map[string]bool{}, map[string]bool{}
-	var errs []error
-	for _, row := range t.Messages.Rows {
-		for _, name := range row.Error {
-			failures[name] = true
-		}
-		if !c.says(row.Says) {
-			errs = append(errs, fmt.Errorf("the message %q is in no string of the code", row.Says))
-		}
+	for _, row := range t.Problems.Rows {
+		reasons[row.Reason] = true
 	}
+	events := map[string]bool{}
 	for _, row := range t.Events.Rows {
 		events[row.Type+" "+row.Reason] = true
 	}
@@ -168,9 +151,8 @@ func (t *texts) compare(c *code) error {
 		}
 		made[kind+" "+event[1]] = place
 	}
-	return errors.Join(errors.Join(errs...),
-		differences("the condition", c.types, conditions), differences("the reason", c.reasons, reasons),
-		differences("the error", c.errors, failures), differences("the event", made, events))
+	return errors.Join(
+		differences("the condition", c.types, conditions), differences("the reason", c.reasons, reasons), differences("the event", made, events))
 }
 
 // differences names what only the code has, and what only the texts have.
@@ -189,7 +171,7 @@ func differences(what string, code found, texts map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// compareCases holds the texts against what the golden cases say, and where.
+// compareCases compares the texts with what the golden cases say, and where.
 func (t *texts) compareCases(cases map[said]string) error {
 	var errs []error
 	all := t.reasons()

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,13 +15,16 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
@@ -80,14 +84,27 @@ func startBed(t *testing.T, controllerLog string) *bed {
 
 	kube, err := client.New(control.Config, client.Options{})
 	must(t, err)
-	must(t, gatewayv1.Install(kube.Scheme()))
-	must(t, kube.Create(t.Context(), &gatewayv1.GatewayClass{
-		ObjectMeta: metav1.ObjectMeta{Name: className},
-		Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName},
-	}))
+	must(t, errors.Join(gatewayv1.Install(kube.Scheme()), v1alpha1.Install(kube.Scheme())))
+	b.createClass(t, kube)
 	b.startController(t, serve(t, b.cloudflare.API()), controllerLog)
 	waitForClass(t, kube)
 	return b
+}
+
+// createClass creates the controller's namespace and the class. The suite has
+// more Gateways in one namespace than a class permits by default.
+func (b *bed) createClass(t *testing.T, kube client.Client) {
+	must(t, kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}}))
+	must(t, kube.Create(t.Context(), &v1alpha1.TunnelConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: className},
+		Spec:       v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{TunnelsPerNamespace: ptr.To[int32](1000)}},
+	}))
+	must(t, kube.Create(t.Context(), &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: className},
+		Spec: gatewayv1.GatewayClassSpec{ControllerName: controllerName, ParametersRef: &gatewayv1.ParametersReference{
+			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: ptr.To(gatewayv1.Namespace(cluster.ControllerNamespace)), Name: className,
+		}},
+	}))
 }
 
 // waitForClass waits until the controller has said what it supports, and writes
@@ -185,7 +202,7 @@ func (b *bed) startController(t *testing.T, api, log string) {
 	must(t, err)
 	defer out.Close() //nolint:errcheck // the controller writes to it
 	controller, err := product.Start(product.Options{
-		Binary: program, Kubeconfig: b.kubeconfig, ClusterID: "conformance", Cloudflare: api + "/client/v4", Output: out,
+		Binary: program, Kubeconfig: b.kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "conformance", Cloudflare: api + "/client/v4", Output: out,
 	})
 	must(t, err)
 	t.Cleanup(func() {

@@ -183,12 +183,9 @@ func startController(binary, kubeconfig, api, log string) (*product.Process, err
 	}
 	defer out.Close() //nolint:errcheck // the controller writes to it
 	controller, err := product.Start(product.Options{
-		Binary: binary, Kubeconfig: kubeconfig, ClusterID: "demo",
+		Binary: binary, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "demo",
 		Cloudflare: api, AccountID: accountID, Token: apiToken,
-		Flags: []string{
-			"--leader-election=true", "--leader-election-namespace=" + cluster.ControllerNamespace, "--log-format=console",
-		},
-		Output: out,
+		Flags: []string{"--leader-election=true", "--log-format=console"}, Output: out,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the controller (make build makes it): %w", err)

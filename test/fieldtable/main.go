@@ -1,14 +1,14 @@
-// Command fieldtable writes docs/configuration.md: the fields of a
-// TunnelConfiguration, from the schema of its CustomResourceDefinition. It runs
-// from the folder of package crd, through go generate.
+// Command fieldtable writes docs/configuration.md and docs/tunnel-reference.md:
+// the fields of a TunnelConfiguration and of a Tunnel, from the schemas of their
+// CustomResourceDefinitions. It runs from the folder of package crd, through go
+// generate.
 //
-// Only the page belongs here: its head and its example are written by hand and
-// stand beside this file; what a field means is said where its type is.
+// The heads of the pages and the example are files beside this one. The meaning
+// of a field is documented where its type is.
 package main
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -18,41 +18,68 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	definition = "tunnelgateway.dev_tunnelconfigurations.yaml"
-	page       = "../../docs/configuration.md"
-	// place stands in the head where the example goes.
-	place = "{{example}}\n"
-)
+// place is the line of a head that the example replaces.
+const place = "{{example}}\n"
 
 var (
-	//go:embed head.md
-	head string
+	//go:embed configuration.head.md
+	configurationHead string
 	//go:embed example.yaml
 	example string
+	//go:embed tunnel.head.md
+	tunnelHead string
 )
+
+// page is a page with tables of fields.
+type page struct {
+	file, definition string
+	head             string
+	// objects are the fields of the kind that have tables.
+	objects []string
+	// kubernetes are the fields whose types are Kubernetes' own, by path, with the
+	// name of the type. Their fields have no tables.
+	kubernetes map[string]string
+}
+
+var pages = []page{
+	{
+		file: "../../docs/configuration.md", definition: "tunnelgateway.dev_tunnelconfigurations.yaml",
+		head:    strings.Replace(configurationHead, place, "```yaml\n"+example+"```\n", 1),
+		objects: []string{"spec"},
+		kubernetes: map[string]string{
+			"spec.connector.affinity":                    "Affinity",
+			"spec.connector.resources":                   "ResourceRequirements",
+			"spec.connector.tolerations[]":               "Toleration",
+			"spec.connector.topologySpreadConstraints[]": "TopologySpreadConstraint",
+		},
+	},
+	{
+		file: "../../docs/tunnel-reference.md", definition: "tunnelgateway.dev_tunnels.yaml", head: tunnelHead,
+		objects:    []string{"spec", "status"},
+		kubernetes: map[string]string{"status.conditions[]": "Condition"},
+	},
+}
 
 func main() {
 	log.SetFlags(0)
-	if err := run(); err != nil {
-		log.Fatalf("fieldtable: %v", err)
+	for _, p := range pages {
+		if err := p.write(); err != nil {
+			log.Fatalf("fieldtable: %s: %v", p.file, err)
+		}
 	}
 }
 
-func run() error {
-	schema, err := read(definition)
+// write writes the page.
+func (p page) write() error {
+	schema, err := read(p.definition)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", definition, err)
+		return fmt.Errorf("read %s: %w", p.definition, err)
 	}
-	if strings.Count(head, place) != 1 {
-		return errors.New("the head has no place for the example")
-	}
-	tables, err := newTables("spec", schema.Properties["spec"])
+	tables, err := newTables(schema, p.objects, p.kubernetes)
 	if err != nil {
 		return err
 	}
-	text := strings.Replace(head, place, "```yaml\n"+example+"```\n", 1) + tables
-	return os.WriteFile(page, []byte(text), 0o644)
+	return os.WriteFile(p.file, []byte(p.head+tables), 0o644)
 }
 
 // read returns the schema of the definition's only version.

@@ -14,8 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// TestExample holds that the example is valid and that its references lead to
-// its objects.
+// TestExample: the example is valid, and its references lead to its objects.
 func TestExample(t *testing.T) {
 	set, err := manifest.Read([]string{"example.yaml"}, manifest.Options{})
 	if err != nil {
@@ -54,7 +53,7 @@ func TestTables(t *testing.T) {
 		},
 	}
 	connector := schema{Type: "object", Properties: map[string]schema{"many": {Type: "integer", Minimum: ptr.To(0.0), Maximum: ptr.To(25.0)}}}
-	for path := range podFields {
+	for path := range pages[0].kubernetes {
 		name := strings.TrimPrefix(path, "spec.connector.")
 		field := schema{Type: "object"}
 		if list, found := strings.CutSuffix(name, "[]"); found {
@@ -62,7 +61,7 @@ func TestTables(t *testing.T) {
 		}
 		connector.Properties[name] = field
 	}
-	got, err := newTables("spec", schema{Type: "object", Properties: map[string]schema{
+	spec := schema{Type: "object", Properties: map[string]schema{
 		"connector": connector,
 		"inner":     inner,
 		"list": {
@@ -70,7 +69,10 @@ func TestTables(t *testing.T) {
 			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &inner},
 		},
 		"map": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
-	}})
+	}}
+	status := schema{Type: "object", Properties: map[string]schema{"inner": inner}}
+	kind := &schema{Properties: map[string]schema{"spec": spec, "status": status}}
+	got, err := newTables(kind, []string{"spec", "status"}, pages[0].kubernetes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +101,35 @@ Refused with: name \| kind.
 |---|---|---|---|
 | ` + "`kind` | string |  | one of `\"\"`, `socks`" + ` |
 | ` + "`name`" + ` | string, required |  | length at most 9; must be \* |
+
+## ` + "`status`" + `
+
+| Field | Type | Meaning | Validation |
+|---|---|---|---|
+| ` + "`inner` | [`spec.inner`](#specinner)" + ` |  |  |
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestTablesMissAFieldOfThePod(t *testing.T) {
-	if _, err := newTables("spec", schema{Type: "object"}); err == nil || !strings.Contains(err.Error(), "is no field") {
+// TestHeads: the head of the first page has the example, and each page has a
+// table.
+func TestHeads(t *testing.T) {
+	for _, p := range pages {
+		if p.head == "" || len(p.objects) == 0 {
+			t.Errorf("%s has no head or no tables", p.file)
+		}
+	}
+	if strings.Count(configurationHead, place) != 1 || !strings.Contains(pages[0].head, example) {
+		t.Error("the head has no place for the example")
+	}
+}
+
+// TestTablesMissAField: a field that is left to Kubernetes has to exist.
+func TestTablesMissAField(t *testing.T) {
+	kind := &schema{Properties: map[string]schema{"spec": {Type: "object"}}}
+	if _, err := newTables(kind, []string{"spec"}, map[string]string{"spec.gone": "Gone"}); err == nil || !strings.Contains(err.Error(), "there is no field spec.gone") {
 		t.Errorf("got error %v, want one that names the field", err)
 	}
 }

@@ -14,43 +14,40 @@ import (
 // schema is the schema of one field.
 type schema = apiextensionsv1.JSONSchemaProps
 
-// podFields are the fields whose types are Kubernetes' own, by path, with the
-// name of the type. They are not explained here.
-var podFields = map[string]string{
-	"spec.connector.affinity":                    "Affinity",
-	"spec.connector.resources":                   "ResourceRequirements",
-	"spec.connector.tolerations[]":               "Toleration",
-	"spec.connector.topologySpreadConstraints[]": "TopologySpreadConstraint",
-}
-
 // section is the table of one object's fields.
 type section struct {
 	path   string
 	schema schema
 }
 
-// tables gathers the sections: outer objects come before inner ones, so that
-// what two of them share stands with the outer.
+// tables gathers the sections. Outer objects come before inner ones, so that the
+// table of an object that occurs twice is that of the outer occurrence.
 type tables struct {
 	text     strings.Builder
 	sections []section
-	explain  map[string]string // the pod's fields that were not met yet
+	// kubernetes are the fields with types of Kubernetes that were not found yet.
+	kubernetes map[string]string
 }
 
-// newTables returns the tables of an object and of the objects in it.
-func newTables(path string, object schema) (string, error) {
-	t := &tables{sections: []section{{path, object}}, explain: maps.Clone(podFields)}
-	for i := 0; i < len(t.sections); i++ {
-		t.object(t.sections[i])
+// newTables returns the tables of the objects of a kind and of the objects in
+// them. kubernetes are the fields whose types are Kubernetes' own.
+func newTables(kind *schema, objects []string, kubernetes map[string]string) (string, error) {
+	t := &tables{kubernetes: maps.Clone(kubernetes)}
+	for _, name := range objects {
+		first := len(t.sections)
+		t.sections = append(t.sections, section{name, kind.Properties[name]})
+		for i := first; i < len(t.sections); i++ {
+			t.object(t.sections[i])
+		}
 	}
-	for path := range t.explain {
-		return "", fmt.Errorf("%s is to be left to Kubernetes, and is no field", path)
+	for path := range t.kubernetes {
+		return "", fmt.Errorf("there is no field %s", path)
 	}
 	return t.text.String(), nil
 }
 
-// object writes the table of an object's fields, and puts the objects among
-// them in the queue.
+// object writes the table of an object's fields, and queues the objects among
+// them.
 func (t *tables) object(s section) {
 	fmt.Fprintf(&t.text, "\n## `%s`\n\n", s.path)
 	for _, rule := range s.schema.XValidations {
@@ -79,11 +76,11 @@ func step(path string, field schema) (string, schema) {
 	return path, field
 }
 
-// kind returns the type of a field or of a list's items. An object of ours gets
-// a table of its own, unless there is one that says the same.
+// kind returns the type of a field or of a list's items. An object of this
+// project gets a table of its own, unless there is an equal one.
 func (t *tables) kind(path string, element schema) string {
-	if name, found := t.explain[path]; found {
-		delete(t.explain, path)
+	if name, found := t.kubernetes[path]; found {
+		delete(t.kubernetes, path)
 		return "Kubernetes' " + name
 	}
 	switch {
@@ -109,8 +106,8 @@ func link(path string) string {
 	return fmt.Sprintf("[`%s`](#%s)", path, anchor)
 }
 
-// validation returns what a value is held against. The rules of objects stand
-// with their tables.
+// validation returns the rules for a value. The rules of objects are above their
+// tables.
 func validation(field, element schema) string {
 	var parts []string
 	limit := func(text string, bound *int64) {

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("the account of a class", func() {
-	It("is used in place of the controller's own, and kept while a tunnel needs it", func() {
+	It("is used in place of the controller's own, and needs its API token until the tunnel is deleted", func() {
 		w := newWorld()
 		w.edge.SetToken("first")
 		credentials, settings, class := w.classAccount()
@@ -33,9 +33,7 @@ var _ = Describe("the account of a class", func() {
 		account, _, err := provider.Token(w.token("shared")).Credentials()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(account).To(Equal("account"))
-		for _, kept := range []client.Object{credentials, settings} {
-			Eventually(func() []string { return fresh(kept).GetFinalizers() }).Should(HaveLen(1), "%T", kept)
-		}
+		Expect(w.tunnelObject(g).Spec.AccountID).To(Equal("account"))
 
 		By("taking a new token from its Secret")
 		w.edge.SetToken("second")
@@ -43,41 +41,32 @@ var _ = Describe("the account of a class", func() {
 		w.create(w.route("web", "web", toGateway("shared")))
 		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
 
-		By("deleting everything at once, the Gateway last")
+		By("deleting everything at once, which nothing holds up")
 		w.delete(credentials, settings, class, g)
 		for _, object := range []client.Object{g, credentials, settings, class} {
 			Eventually(w.isGone).WithArguments(object).Should(BeTrue(), "%T", object)
 		}
+		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False CredentialsMissing"))
+		Expect(w.tunnel("shared")).NotTo(BeEmpty())
+
+		By("creating the Secret again")
+		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, credentials.Name), Data: map[string][]byte{"api-token": []byte("second")}})
+		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		Expect(w.tunnel("shared")).To(BeEmpty())
 		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("is kept when the class refers to it after its Gateways have tunnels", func() {
+	It("does not move a tunnel when the class refers to it later", func() {
 		w := newWorld()
 		w.edge.SetToken("first")
 		w.start("--cloudflare-api-token=first")
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		credentials, settings, _ := w.classAccount()
-		for _, kept := range []client.Object{credentials, settings} {
-			Eventually(func() []string { return fresh(kept).GetFinalizers() }).Should(HaveLen(1), "%T", kept)
-		}
-	})
-
-	It("is let go when no tunnel needs it any more", func() {
-		w := newWorld()
-		credentials, settings, _ := w.classAccount()
-		w.start("--cloudflare-account-id=another")
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		for _, kept := range []client.Object{credentials, settings} {
-			Eventually(func() []string { return fresh(kept).GetFinalizers() }).Should(HaveLen(1), "%T", kept)
-		}
-		w.deleteAndWait(g)
-		for _, kept := range []client.Object{credentials, settings} {
-			Eventually(func() []string { return fresh(kept).GetFinalizers() }).Should(BeEmpty(), "%T", kept)
-		}
+		w.classAccount()
+		Eventually(func() *v1alpha1.SecretKeyReference { return w.tunnelObject(g).Spec.Credentials }).ShouldNot(BeNil())
+		Expect(programmed(g)()).To(Equal("True Programmed"))
+		Expect(w.edge.Tunnels()).To(HaveLen(1))
 	})
 
 	It("still opens the tunnel of a Gateway that goes to another controller", func() {
@@ -91,7 +80,7 @@ var _ = Describe("the account of a class", func() {
 		w.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.class) })
-		Eventually(func() []string { return fresh(g).Finalizers }).Should(BeEmpty())
+		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		Expect(w.tunnel("shared")).To(BeEmpty())
 	})
 })
@@ -121,8 +110,8 @@ var _ = Describe("the controller", func() {
 // under a key of its own in a Secret.
 func (w *world) classAccount() (*corev1.Secret, *v1alpha1.TunnelConfiguration, *gatewayv1.GatewayClass) {
 	GinkgoHelper()
-	credentials := &corev1.Secret{ObjectMeta: w.meta("cloudflare"), Data: map[string][]byte{"api-token": []byte("first")}}
-	settings := w.settings("defaults", v1alpha1.TunnelConfigurationSpec{Account: &v1alpha1.Account{
+	credentials := &corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"api-token": []byte("first")}}
+	settings := w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Account: &v1alpha1.Account{
 		AccountID:         ptr.To("account"),
 		APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: "cloudflare", Key: ptr.To("api-token")},
 	}})

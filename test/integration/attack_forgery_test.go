@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -28,8 +27,8 @@ const (
 	pausedSettings  = "paused"
 )
 
-// forgery is one attack: the annotation in which the controller keeps what it
-// owns, forged on the attacker's Gateway, names the tunnel of a victim's.
+// forgery is one attack: an annotation on the attacker's Gateway, and its
+// settings, name the tunnel of a victim's Gateway.
 type forgery struct {
 	index int
 	// origin is where the tunnel comes from, as the forged record says.
@@ -96,11 +95,11 @@ func (f *forgery) lane() string {
 func (f *forgery) hostname() string { return fmt.Sprintf("victim-%02d.example.com", f.index) }
 
 // record is the forged record. It claims everything that can help the attacker:
-// the name of the victim's tunnel, its deletion, and permission to replace its
+// the deletion of the victim's tunnel, and permission to replace its
 // configuration.
 func (f *forgery) record(w *world) string {
-	return fmt.Sprintf(`{"controller":%q,"account":%q,"tunnel":%q,"name":%q,"origin":%q,"policy":"Delete","takenOver":true}`,
-		w.controller, w.victimAccount(f), f.before.tunnel, w.tunnelName(f.victim.Name), f.origin)
+	return fmt.Sprintf(`{"controller":%q,"account":%q,"tunnel":%q,"origin":%q,"policy":"Delete","takenOver":true}`,
+		w.controller, w.victimAccount(f), f.before.tunnel, f.origin)
 }
 
 // victimAccount is the account of the victim's tunnel.
@@ -149,19 +148,23 @@ func newSiege(forgeries []*forgery) *siege {
 }
 
 // createAccountClass creates a GatewayClass of the world's controller that uses
-// the account, with an API token of its own and without connectors.
+// the account, with an API token of its own and without connectors. It permits
+// its Gateways to name existing tunnels, and any number of tunnels.
 func (w *world) createAccountClass(name, account string) {
 	GinkgoHelper()
 	w.create(
-		&corev1.Secret{ObjectMeta: w.meta(name), Data: map[string][]byte{"token": []byte(name)}},
-		w.settings(name, v1alpha1.TunnelConfigurationSpec{
-			Account:   &v1alpha1.Account{AccountID: &account, APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: name}},
-			Connector: &v1alpha1.Connector{Enabled: ptr.To(false)},
+		&corev1.Secret{ObjectMeta: inNamespace(w.system, name), Data: map[string][]byte{"token": []byte(name)}},
+		w.classSettings(name, v1alpha1.TunnelConfigurationSpec{
+			Account:              &v1alpha1.Account{AccountID: &account, APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: name}},
+			Connector:            &v1alpha1.Connector{Enabled: ptr.To(false)},
+			AllowedGatewayFields: []v1alpha1.GatewayField{"tunnel.existing", "tunnel.deletionPolicy"},
+			Limits:               &v1alpha1.Limits{TunnelsPerNamespace: ptr.To[int32](1000)},
+			Tunnel:               &v1alpha1.TunnelSettings{DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyDelete)},
 		}),
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: gatewayv1.GatewayClassSpec{
 			ControllerName: gatewayv1.GatewayController(w.controller),
 			ParametersRef: &gatewayv1.ParametersReference{
-				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: name, Namespace: ptr.To(gatewayv1.Namespace(w.namespace)),
+				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: name, Namespace: ptr.To(gatewayv1.Namespace(w.system)),
 			},
 		}},
 	)
@@ -227,7 +230,6 @@ func (s *siege) forge(forgeries []*forgery) {
 			if f.settings == pausedSettings {
 				g.Annotations[pausedAnnotation] = "true"
 			}
-			controllerutil.AddFinalizer(g, "tunnelgateway.dev/tunnel")
 			g.Spec.GatewayClassName = gatewayv1.ObjectName(s.attackerClass(f))
 			g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
 				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: f.attacker.Name,
@@ -247,7 +249,7 @@ func (s *siege) createAttackerSettings(f *forgery) {
 	settings := s.settings(f.attacker.Name, v1alpha1.TunnelConfigurationSpec{})
 	settings.Namespace = s.attackers
 	if f.origin == "adopted" {
-		settings.Spec.Tunnel = &v1alpha1.Tunnel{
+		settings.Spec.Tunnel = &v1alpha1.TunnelSettings{
 			Existing: &v1alpha1.ExistingTunnel{ID: f.before.tunnel}, DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyDelete),
 		}
 	}

@@ -18,12 +18,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // connectorKinds adds the kinds that connectors are made of to those that kube
@@ -51,8 +53,8 @@ func exists(object client.Object) bool {
 // named gives an empty object the name of those that run the connectors of the
 // Gateway "shared".
 func named[T client.Object](w *world, object T) T {
-	object.SetNamespace(w.namespace)
-	object.SetName("shared-" + w.class)
+	object.SetNamespace(w.system)
+	object.SetName(tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: "shared"}))
 	return object
 }
 
@@ -84,8 +86,7 @@ func (w *world) arguments() string {
 func (w *world) pods(gateway string) []corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
-	Expect(kube.List(context.Background(), &list, client.InNamespace(w.namespace),
-		client.MatchingLabels{gatewayv1.GatewayNameLabelKey: gateway})).To(Succeed())
+	Expect(kube.List(context.Background(), &list, client.InNamespace(w.system), w.tunnelLabel(gateway))).To(Succeed())
 	return list.Items
 }
 
@@ -103,6 +104,12 @@ func (w *world) runPods() {
 	}
 }
 
+// tunnelLabel selects what runs the connectors of a Gateway of the world's
+// namespace.
+func (w *world) tunnelLabel(gateway string) client.MatchingLabels {
+	return client.MatchingLabels{"tunnelgateway.dev/tunnel": tunnel.ObjectName(types.NamespacedName{Namespace: w.namespace, Name: gateway})}
+}
+
 // leftOver returns the kind and name of all that was made for the Gateway.
 func (w *world) leftOver(gateway string) []string {
 	GinkgoHelper()
@@ -111,8 +118,7 @@ func (w *world) leftOver(gateway string) []string {
 		&corev1.ServiceAccountList{}, &networkingv1.NetworkPolicyList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
 		&policyv1.PodDisruptionBudgetList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.PodList{}, &corev1.SecretList{},
 	} {
-		Expect(kube.List(context.Background(), list, client.InNamespace(w.namespace),
-			client.MatchingLabels{gatewayv1.GatewayNameLabelKey: gateway})).To(Succeed())
+		Expect(kube.List(context.Background(), list, client.InNamespace(w.system), w.tunnelLabel(gateway))).To(Succeed())
 		Expect(meta.EachListItem(list, func(item runtime.Object) error {
 			kind := strings.TrimPrefix(fmt.Sprintf("%T", item), "*")
 			found = append(found, kind[strings.Index(kind, ".")+1:]+" "+item.(client.Object).GetName())
@@ -126,7 +132,7 @@ func (w *world) leftOver(gateway string) []string {
 // and returns the least there was.
 func (w *world) leastReplicas(ctx context.Context) func() int32 {
 	GinkgoHelper()
-	watch, err := kube.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(w.namespace))
+	watch, err := kube.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(w.system))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(watch.Stop)
 	var least atomic.Int32

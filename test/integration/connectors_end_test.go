@@ -12,7 +12,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // hold is a finalizer that stands for requests in flight: the pod ends when it
@@ -24,22 +23,23 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
-		referToOwn(g)
-		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{Connector: c}), g)
+		w.create(w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: c}))
+		w.referClass("defaults")
+		w.create(g)
 		Eventually(w.pods).WithArguments("shared").ShouldNot(BeEmpty())
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		last := w.pods("shared")[0]
 		change(&last, func(p *corev1.Pod) { controllerutil.AddFinalizer(p, hold) })
 
 		w.delete(g)
-		Eventually(gatewayMessage(g)).Should(ContainSubstring("1 of its connectors have not ended yet"))
+		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False ConnectorsStopping"))
 		w.settle(ctx)
 		Expect(w.edge.Count(http.MethodDelete, "")).To(BeZero(), "neither the tunnel nor its connections")
 		Expect(w.tunnel("shared")).NotTo(BeEmpty())
 		Expect(w.token("shared")).NotTo(BeEmpty(), "a connector that restarts needs it")
 
 		change(&last, func(p *corev1.Pod) { controllerutil.RemoveFinalizer(p, hold) })
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
+		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		Expect(w.edge.Count(http.MethodDelete, anyTunnel)).To(Equal(1))
 		Expect(w.tunnel("shared")).To(BeEmpty())
 		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
@@ -65,55 +65,30 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 			w.delete(settings)
 			Eventually(accepted(g)).Should(Equal("False InvalidParameters"))
 		}
-		w.deleteAndWait(g)
+		w.delete(g)
+		Eventually(w.tunnelPhase(g)).Should(Equal("Retained"))
 		Expect(w.tunnel("shared")).To(Equal(id))
-		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "the document stays")
-		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "the configuration stays")
+		Eventually(w.pods).WithArguments("shared").Should(BeEmpty())
 	},
 		Entry("in the settings", false),
 		Entry("in settings that are deleted before the Gateway", true),
 	)
 
-	DescribeTable("leaves none behind that have the name of an earlier class", func(down bool) {
+	It("does not come when a Gateway gets another class of the controller", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		second := w.secondClass()
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
-		former := w.deployment()
 		Eventually(w.pods).WithArguments("shared").Should(HaveLen(2))
-		id := w.tunnel("shared")
-		if down {
-			w.stop()
-		}
+		id, before := w.tunnel("shared"), w.deployment()
 		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(second) })
-		if down {
-			w.start()
-		}
-		Eventually(w.isGone).WithArguments(former).Should(BeTrue())
-		Eventually(w.leftOver).WithArguments("shared").Should(And(
-			ContainElement("Deployment shared-"+second), Not(ContainElement(ContainSubstring("shared-"+w.class)))))
-		Expect(w.tunnel("shared")).To(Equal(id), "the tunnel is the same")
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		w.settle(ctx)
+		Expect(w.deployment().UID).To(Equal(before.UID))
+		Expect(w.tunnel("shared")).To(Equal(id))
 		w.deleteAndWait(g)
-		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
-	},
-		Entry("while the controller runs", false),
-		Entry("while the controller is down", true),
-	)
-
-	It("comes when a Gateway is deleted just after it got another class of the controller", func() {
-		w := newWorld()
-		w.start()
-		second := w.secondClass()
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		Eventually(w.pods).WithArguments("shared").Should(HaveLen(2))
-		w.stop()
-		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(second) })
-		w.delete(g)
-		w.start()
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
-		Expect(w.tunnel("shared")).To(BeEmpty())
 		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
 	})
 
@@ -125,13 +100,13 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 		former := w.deployment()
 		Eventually(w.pods).WithArguments("shared").Should(HaveLen(2))
 		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.class) })
-		Eventually(func() []string { return fresh(g).Finalizers }).ShouldNot(ContainElement(state.Finalizer))
+		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		Expect(w.tunnel("shared")).To(BeEmpty())
 		Eventually(w.isGone).WithArguments(former).Should(BeTrue())
 		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
 		other.start()
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Eventually(w.leftOver).WithArguments("shared").Should(ContainElement("Deployment shared-" + other.class))
+		Eventually(other.tunnelPhase(g)).Should(Equal("Serving"))
 	})
 })
 

@@ -10,7 +10,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -19,19 +18,18 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
 var _ = Describe("connectors", func() {
-	It("run as a Deployment of the Gateway, confined and with the tunnel's token", func() {
+	It("run as a Deployment of the Tunnel, confined and with the tunnel's token", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
 		deployment := w.deployment()
-		Expect(metav1.IsControlledBy(deployment, fresh(g))).To(BeTrue())
+		Expect(metav1.IsControlledBy(deployment, w.tunnelObject(g))).To(BeTrue())
 		Expect(deployment.Labels).To(HaveKeyWithValue(gatewayv1.GatewayNameLabelKey, "shared"))
-		Expect(deployment.Labels).To(HaveKeyWithValue(gatewayv1.GatewayClassNameLabelKey, w.class))
+		Expect(deployment.Labels).To(HaveKeyWithValue("tunnelgateway.dev/gateway-namespace", w.namespace))
 		Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 
 		pod := deployment.Spec.Template.Spec
@@ -73,26 +71,26 @@ var _ = Describe("connectors", func() {
 		w.start()
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
-		Eventually(connectorsReady(g)).Should(Equal("False Failed"))
-		Expect(meta.FindStatusCondition(fresh(g).Status.Conditions, gateway.TypeConnectorsReady).Message).To(
-			ContainSubstring("exists and does not belong to the Gateway; delete or rename it"))
-		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning ConnectorsFailed"))
+		Eventually(w.tunnelSays(g, v1alpha1.TunnelConnectorsReady)).Should(Equal("False ObjectTaken"))
+		Eventually(w.notes).WithArguments(ctx, "shared", "ObjectTaken").Should(ContainElement(ContainSubstring("does not belong to Tunnel")))
 		Expect(fresh(theirs).OwnerReferences).To(BeEmpty())
 
 		w.delete(theirs) // which nobody watches
 		Eventually(connectorsReady(g)).WithTimeout(2 * time.Minute).Should(Equal("False Unavailable"))
 	})
 
-	It("carry the labels and annotations of spec.infrastructure on every object and every pod", func() {
+	It("carry the permitted labels and annotations of spec.infrastructure on every object and every pod", func() {
 		w := newWorld()
 		w.start()
-		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
-			Autoscaling:         &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)},
-			PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MaxUnavailable: ptr.To(intstr.FromInt32(1))},
+		w.create(w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
+			Autoscaling:             &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)},
+			PodDisruptionBudget:     &v1alpha1.PodDisruptionBudget{MaxUnavailable: ptr.To(intstr.FromInt32(1))},
+			AllowedMetadataPrefixes: []string{"example.com"},
 		}}))
+		w.referClass("defaults")
 		g := w.gateway("shared", "a.example.com")
-		referToOwn(g)
-		g.Spec.Infrastructure.Labels = map[gatewayv1.LabelKey]gatewayv1.LabelValue{"example.com/team": "shop"}
+		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{}
+		g.Spec.Infrastructure.Labels = map[gatewayv1.LabelKey]gatewayv1.LabelValue{"example.com/team": "shop", "other.example/team": "no", "plain": "no"}
 		g.Spec.Infrastructure.Annotations = map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"example.com/cost-centre": "4711"}
 		w.create(g)
 		Eventually(w.pods).WithArguments("shared").ShouldNot(BeEmpty())
@@ -104,21 +102,22 @@ var _ = Describe("connectors", func() {
 			Eventually(exists).WithArguments(object).Should(BeTrue(), "%T", object)
 			Expect(object.GetLabels()).To(HaveKeyWithValue("example.com/team", "shop"), "%T", object)
 			Expect(object.GetLabels()).To(HaveKeyWithValue(gatewayv1.GatewayNameLabelKey, "shared"), "%T", object)
+			Expect(object.GetLabels()).NotTo(Or(HaveKey("plain"), HaveKey("other.example/team")), "%T", object)
 			Expect(object.GetAnnotations()).To(HaveKeyWithValue("example.com/cost-centre", "4711"), "%T", object)
 		}
-		Expect(w.secret("shared-tunnel-token").Labels).To(HaveKeyWithValue("example.com/team", "shop"))
+		Expect(w.tokenSecret("shared").Labels).NotTo(HaveKey("example.com/team"), "whose annotations other controllers obey")
 
 		By("changing with it")
 		change(g, func(g *gatewayv1.Gateway) { g.Spec.Infrastructure.Labels["example.com/team"] = "till" })
 		for _, object := range w.connectorObjects() {
 			Eventually(func() map[string]string { return fresh(object).GetLabels() }).Should(HaveKeyWithValue("example.com/team", "till"), "%T", object)
 		}
-		Eventually(func() map[string]string { return w.secret("shared-tunnel-token").Labels }).Should(HaveKeyWithValue("example.com/team", "till"))
 	})
 
 	It("go when they are not enabled, and the tunnel serves on", func() {
 		w := newWorld()
 		w.start()
+		w.permit("connector.enabled")
 		settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{})
 		g := w.gateway("shared", "a.example.com")
 		referToOwn(g)
@@ -127,7 +126,7 @@ var _ = Describe("connectors", func() {
 		change(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
 		})
-		Eventually(w.leftOver).WithArguments("shared").Should(HaveExactElements("Secret shared-tunnel-token"), "those who run cloudflared themselves need the token")
+		Eventually(w.leftOver).WithArguments("shared").Should(HaveExactElements(HavePrefix("Secret ")), "those who run cloudflared themselves need the token")
 		Eventually(connectorsReady(g)).Should(Equal("none"))
 		Expect(programmed(g)()).To(Equal("True Programmed"))
 		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
@@ -206,6 +205,7 @@ var _ = Describe("connectors", func() {
 	It("leave the number of connectors to an autoscaler, from the moment it takes over", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
+		w.permit("connector.replicas", "connector.autoscaling", "connector.logLevel")
 		settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](4)}})
 		g := w.gateway("shared", "a.example.com")
 		referToOwn(g)

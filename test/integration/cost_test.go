@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
 // What things cost is counted, never timed.
@@ -108,6 +110,8 @@ var _ = Describe("cost", slow, func() {
 	It("is in proportion to what a change touches, with 50 Gateways of 20 routes", func(ctx SpecContext) {
 		const gateways, routes = 50, 20
 		w := newWorld()
+		w.create(w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{TunnelsPerNamespace: pointer[int32](gateways)}}))
+		w.referClass("defaults")
 		w.start()
 		w.create(w.service("web"))
 		w.createAtOnce(gateways, func(i int) client.Object {

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/gateway-api/pkg/consts"
@@ -19,8 +21,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// A controller that lacks CRDs ends with one message about all of them, as it does
-// for flags that are wrong.
+// A controller without its CRDs ends with one message about all of them, as with
+// wrong flags.
 func TestCRDsThatWillNotDo(t *testing.T) {
 	if kubeconfig != "" {
 		return // this is a part of the suite
@@ -43,13 +45,13 @@ func TestCRDsThatWillNotDo(t *testing.T) {
 	defer cancel()
 	program := build(t, dir)
 	saysWhichCRDs(t, exec.CommandContext(ctx, program, "plan", "--kubeconfig="+config))
-	saysWhichCRDs(t, exec.CommandContext(ctx, program, "controller", "--leader-election=false", "--metrics-address=0", "--health-address=0",
-		"--kubeconfig="+config), "they do not say of which version they are", `["httproutes.gateway.networking.k8s.io"]`) // in its log
+	saysWhichCRDs(t, exec.CommandContext(ctx, program, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
+		"--kubeconfig="+config), "they do not say it", `["httproutes.gateway.networking.k8s.io"]`) // in its log
 	saysWhichKinds(ctx, t, control.Config, program, config)
 }
 
-// saysWhichCRDs wants the command to end with all that is wrong with the CRDs,
-// and to say what else is given.
+// saysWhichCRDs checks that the command ends with everything that is wrong with the
+// CRDs, and prints more.
 func saysWhichCRDs(t *testing.T, command *exec.Cmd, more ...string) {
 	t.Helper()
 	command.Env = append(os.Environ(), "CLOUDFLARE_ACCOUNT_ID=", "CLOUDFLARE_API_TOKEN=")
@@ -58,15 +60,15 @@ func saysWhichCRDs(t *testing.T, command *exec.Cmd, more ...string) {
 		t.Errorf("it ended with %v, want status 1", err)
 	}
 	for _, want := range append(more,
-		"listenersets.gateway.networking.k8s.io is missing", "gateways.gateway.networking.k8s.io is of version v1.4.0",
-		"v1.5 or v1.6", "tunnelconfigurations.tunnelgateway.dev is of version v0.0.1",
+		"listenersets.gateway.networking.k8s.io is missing", "gateways.gateway.networking.k8s.io has version v1.4.0",
+		"v1.5 or v1.6", "tunnelconfigurations.tunnelgateway.dev has version v0.0.1", "tunnels.tunnelgateway.dev is missing",
 	) {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
-	if lines := strings.Count(string(out), "\n"); lines > 3 || strings.Contains(string(out), "goroutine") {
-		t.Errorf("it says more than three lines:\n%s", out)
+	if lines := strings.Count(string(out), "\n"); lines > 4 || strings.Contains(string(out), "goroutine") {
+		t.Errorf("it prints more than four lines:\n%s", out)
 	}
 }
 
@@ -78,7 +80,11 @@ func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, progr
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := makeViewer(ctx, kube, "customresourcedefinitions")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}}
+	if err := kube.Create(ctx, namespace); err != nil {
+		t.Fatal(err)
+	}
+	user, err := makeViewer(ctx, kube, namespace.Name, "customresourcedefinitions")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +101,13 @@ func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, progr
 	}
 }
 
-// oldAndFew leaves out ListenerSets, has Gateways and our own kind of an older
-// version, and HTTPRoutes of none.
+// oldAndFew leaves out ListenerSets and Tunnels, has Gateways and
+// TunnelConfigurations of an older version, and HTTPRoutes without a version.
 func oldAndFew(usual []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
 	var kept []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range usual {
 		switch crd.Spec.Names.Plural {
-		case "listenersets":
+		case "listenersets", "tunnels":
 			continue
 		case "tunnelconfigurations":
 			crd.Annotations[v1alpha1.BundleVersionAnnotation] = "v0.0.1"

@@ -7,7 +7,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -114,7 +116,13 @@ func whileRevoked(l *life, p phase) {
 	GinkgoHelper()
 	l.edge.SetToken("another")
 	p.act()
-	Eventually(gatewayMessage(l.gateway)).Should(ContainSubstring("refuses the API token"), p.name)
+	Eventually(func() string {
+		object := l.tunnelObject(l.gateway)
+		if object == nil || exists(l.gateway) {
+			return gatewayMessage(l.gateway)()
+		}
+		return meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TunnelReady).Message
+	}).Should(ContainSubstring("refuses the API token"), p.name)
 	l.edge.SetToken("token")
 	soon(p.outcome, p.name)
 }

@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 var _ = Describe("whose a tunnel is", lifecycle, func() {
@@ -30,12 +31,12 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Expect(w.edge.Tunnels()).To(HaveLen(1))
 		Expect(fresh(g).Status.Addresses[0].Value).To(HavePrefix(id))
 		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Normal TunnelFound"))
-		Expect(w.events(ctx, "shared")).NotTo(ContainElement("Warning ForeignEdit"))
+		Expect(w.events(ctx, "shared")).NotTo(ContainElement("Warning DriftRepaired"))
 		w.deleteAndWait(g)
 		Expect(w.tunnel("shared")).To(BeEmpty())
 	})
 
-	It("survives the loss of record, finalizer and status", func() {
+	It("survives the loss of the Tunnel object and of the status", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -44,78 +45,136 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		id := w.tunnel("shared")
 		w.stop()
 		w.edge.ResetRequests()
-		change(g, func(g *gatewayv1.Gateway) { g.Annotations, g.Finalizers = nil, nil })
-		g.Status = gatewayv1.GatewayStatus{}
+		w.delete(w.tunnelObject(g))
+		fresh(g).Status = gatewayv1.GatewayStatus{}
 		Expect(kube.Status().Update(context.Background(), g)).To(Succeed())
 
 		w.start()
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		Expect(fresh(g).Status.Addresses[0].Value).To(HavePrefix(id))
-		Expect(g.Finalizers).To(ContainElement(state.Finalizer))
 		Expect(w.edge.Tunnels()).To(HaveLen(1))
-		Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero(), "the document was right")
+		Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero(), "the configuration was right")
 	})
 
-	It("puts record and finalizer back while it runs", func() {
+	It("creates a Tunnel object again that is deleted while it runs, and deletes nothing at Cloudflare", func() {
+		w := newWorld()
+		w.start()
+		g := w.gateway("shared", "a.example.com")
+		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		id, before := w.tunnel("shared"), w.tunnelObject(g).UID
+		w.delete(w.tunnelObject(g))
+		since := time.Now()
+		Eventually(w.tunnelPhase(g)).Should(Equal("Serving"))
+		Expect(w.tunnelObject(g).UID).NotTo(Equal(before))
+		Eventually(func() types.UID { return w.deployment().OwnerReferences[0].UID }).Should(Equal(w.tunnelObject(g).UID))
+		AddReportEntry(fmt.Sprintf("measured: %v from the deletion of a Tunnel to its new Deployment", time.Since(since)))
+		Expect(w.tunnelObject(g).Status.TunnelID).To(Equal(id))
+		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
+		Expect(w.edge.Count(http.MethodDelete, "")).To(BeZero())
+	})
+
+	It("refuses changes of the identity, and writes nothing on the Gateway but its status", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		record := fresh(g).Annotations[state.RecordAnnotation]
-		change(g, func(g *gatewayv1.Gateway) { g.Annotations, g.Finalizers = nil, nil })
-		Eventually(func() string { return fresh(g).Annotations[state.RecordAnnotation] }).Should(Equal(record))
-		Expect(g.Finalizers).To(ContainElement(state.Finalizer))
+		object := w.tunnelObject(g)
+		object.Spec.AccountID = "another"
+		Expect(kube.Update(ctx, object)).To(MatchError(ContainSubstring("delete the Tunnel to switch")))
+		Expect(fresh(g).Annotations).To(BeEmpty())
+		Expect(g.Finalizers).To(BeEmpty())
+		Expect(w.tunnelObject(g).Finalizers).To(BeEmpty())
 	})
 
-	It("gives a copy of a Gateway a tunnel of its own", func(ctx SpecContext) {
+	It("leaves a tunnel to the Gateway that has recorded it", func() {
+		w := newWorld()
+		id := w.tunnelOfOthers()
+		w.start()
+		w.permit("tunnel.existing")
+		w.permitTakeover()
+		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id}}}))
+		first, second := w.gateway("first", "a.example.com"), w.gateway("second", "b.example.com")
+		referToOwn(first)
+		referToOwn(second)
+		w.create(w.service("web"), first, w.route("web", "web", toGateway("first")))
+		Eventually(programmed(first)).Should(Equal("True Programmed"))
+		w.create(second)
+		Eventually(programmed(second)).Should(Equal("False Pending"))
+		Expect(gatewayMessage(second)()).To(And(ContainSubstring("in use by another Gateway"), Not(ContainSubstring("first"))))
+		w.deleteAndWait(second)
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
+	})
+
+	It("refuses a tunnel that was created for another Gateway", func() {
 		w := newWorld()
 		w.start()
-		original := w.gateway("original", "a.example.com")
-		w.create(w.service("web"), original, w.route("web", "web", toGateway("original")))
-		Eventually(programmed(original)).Should(Equal("True Programmed"))
-		duplicate := w.gateway("duplicate", "b.example.com")
-		duplicate.Annotations = map[string]string{state.RecordAnnotation: fresh(original).Annotations[state.RecordAnnotation]}
-		w.create(duplicate)
-		Eventually(programmed(duplicate)).Should(Equal("True Programmed"))
-		Expect(w.tunnel("duplicate")).NotTo(BeEmpty())
-		Expect(fresh(duplicate).Status.Addresses[0].Value).To(HavePrefix(w.tunnel("duplicate")))
-		Expect(w.get("original", "a.example.com", "/")).To(Equal("web"))
-		Eventually(w.events).WithArguments(ctx, "duplicate").Should(ContainElement("Warning TunnelTaken"))
-
-		w.deleteAndWait(duplicate)
-		Expect(w.tunnel("duplicate")).To(BeEmpty())
-		Expect(w.get("original", "a.example.com", "/")).To(Equal("web"))
+		victim := w.gateway("victim", "a.example.com")
+		w.create(w.service("web"), victim, w.route("web", "web", toGateway("victim")))
+		Eventually(programmed(victim)).Should(Equal("True Programmed"))
+		id := w.tunnel("victim")
+		w.permit("tunnel.existing")
+		w.permitTakeover()
+		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id}}}))
+		thief := w.gateway("thief", "b.example.com")
+		referToOwn(thief)
+		w.create(thief)
+		Eventually(programmed(thief)).Should(Equal("False Pending"))
+		w.deleteAndWait(thief)
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
 	})
 
-	It("never touches a tunnel of another name, whatever the record says", func() {
+	It("keeps serving by the recorded tunnel when the settings ask for another one", func() {
 		w := newWorld()
-		id := w.foreignTunnel("elsewhere")
-		w.edge.SetDocument(id, foreign)
+		other := w.tunnelOfOthers()
+		w.start()
+		w.permit("tunnel.existing")
+		own := w.settings("own", v1alpha1.TunnelConfigurationSpec{})
+		g := w.gateway("shared", "*.example.com")
+		referToOwn(g)
+		w.create(w.service("web"), own, g, w.route("web", "web", toGateway("shared")))
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		id := w.tunnel("shared")
+		change(own, func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: other}}
+		})
+		Eventually(programmed(g)).Should(Equal("False SettingsNotApplied"))
+		Expect(gatewayMessage(g)()).To(ContainSubstring("tunnel.existing"))
+		more := w.route("more", "web", toGateway("shared"))
+		more.Spec.Hostnames = []gatewayv1.Hostname{"more.example.com"}
+		w.create(more)
+		Eventually(w.hostnames).WithArguments("shared").Should(ContainElement("more.example.com"), "route changes are still pushed")
+
+		By("switching when an administrator deletes the Tunnel")
+		w.delete(w.tunnelObject(g))
+		Eventually(programmed(g)).Should(Equal("True Programmed"))
+		Expect(fresh(g).Status.Addresses[0].Value).To(HavePrefix(other))
+		Expect(w.tunnel("shared")).To(Equal(id), "the old tunnel is left to the administrator")
+	})
+
+	It("does not touch the tunnel of a Tunnel object from another cluster", func(ctx SpecContext) {
+		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
-		record := state.Record{
-			Controller: gatewayv1.GatewayController(w.controller), Account: "account", Tunnel: provider.TunnelID(id), Origin: state.OriginCreated,
-		}
-		g.Annotations = map[string]string{state.RecordAnnotation: record.String()}
-		w.create(g)
-		Eventually(programmed(g)).Should(Equal("False Pending"))
-		Expect(gatewayMessage(g)()).To(ContainSubstring("is not called"))
-		Expect(w.edge.Tunnels()).To(HaveLen(1))
-		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("418"))
-
-		By("making a tunnel of the right name when the record is taken off")
-		change(g, func(g *gatewayv1.Gateway) { delete(g.Annotations, state.RecordAnnotation) })
+		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Expect(w.tunnel("shared")).NotTo(BeEmpty())
-
-		By("leaving it also when a Gateway with such a record is deleted")
 		w.stop()
-		change(g, func(g *gatewayv1.Gateway) { g.Annotations[state.RecordAnnotation] = record.String() })
+		backup := w.tunnelObject(g)
+		status := backup.Status
+		w.delete(backup)
+		backup.ObjectMeta = metav1.ObjectMeta{Namespace: w.system, Name: backup.Name}
+		backup.Spec.ClusterUID = "another-cluster"
+		w.create(backup)
+		backup.Status = status
+		Expect(kube.Status().Update(ctx, backup)).To(Succeed())
+		w.edge.ResetRequests()
 		w.start()
-		w.deleteAndWait(g)
-		Expect(w.tunnel("shared")).To(BeEmpty())
-		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("418"))
+		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False OtherCluster"))
+		w.delete(g)
+		w.settle(ctx)
+		Expect(w.edge.Count("", "")).To(BeZero())
+		Expect(w.tunnelPhase(g)()).To(Equal("Blocked"))
 	})
 
 	DescribeTable("leaves a locally managed tunnel alone, and says what to do",
@@ -124,20 +183,20 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 			w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"local"}`, w.tunnelName("shared")))
 			id := w.tunnel("shared")
 			w.start()
+			w.create(w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Tunnel: choose(id)}))
+			w.referClass("defaults")
 			g := w.gateway("shared", "a.example.com")
-			referToOwn(g)
-			w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{Tunnel: choose(id)}),
-				w.service("web"), g, w.route("web", "web", toGateway("shared")))
+			w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
 			Eventually(programmed(g)).Should(Equal("False Pending"))
 			Expect(gatewayMessage(g)()).To(And(ContainSubstring("is locally managed"), ContainSubstring(says)))
-			Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning PushFailed"))
+			Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning LocallyManaged"))
 			w.settle(ctx)
-			Expect(fresh(g).Status.Addresses).To(BeEmpty())
 			Expect(w.leftOver("shared")).To(BeEmpty(), "neither connectors nor a token")
 			Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero())
 
 			By("leaving it when the Gateway goes")
-			w.deleteAndWait(g)
+			w.delete(g)
+			Eventually(w.tunnelPhase(g)).Should(BeElementOf("Blocked", "no Tunnel", "Retained"))
 			w.settle(ctx)
 			Expect(w.tunnel("shared")).To(Equal(id))
 			Expect(w.edge.Count(http.MethodDelete, anyTunnel)).To(BeZero())
@@ -145,17 +204,16 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 			By("serving by it once it is migrated")
 			w.edge.SetLocal(id, false)
 			again := w.gateway("shared", "a.example.com")
-			referToOwn(again)
 			w.create(again)
-			Eventually(programmed(again)).Should(Equal("True Programmed"))
+			Eventually(programmed(again)).WithTimeout(2 * time.Minute).Should(Equal("True Programmed"))
 			Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
 		},
 		Entry("that the settings name", func(id string) *v1alpha1.TunnelSettings {
 			return &v1alpha1.TunnelSettings{
-				Existing: &v1alpha1.ExistingTunnel{ID: id}, DeletionPolicy: pointer(v1alpha1.DeletionPolicyDelete),
+				Existing: &v1alpha1.ExistingTunnel{ID: id},
 			}
-		}, "name another one in tunnel.existing.id"),
-		Entry("that has the Gateway's name", func(string) *v1alpha1.TunnelSettings { return nil }, "rename it at Cloudflare"),
+		}, "Migrate it to remote management"),
+		Entry("that has the Gateway's name", func(string) *v1alpha1.TunnelSettings { return nil }, "Migrate it to remote management"),
 	)
 
 	It("makes a new tunnel when somebody deleted it, and says so", func(ctx SpecContext) {
@@ -171,7 +229,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Eventually(func() string { return fresh(g).Status.Addresses[0].Value }).Should(HavePrefix(w.tunnel("shared")))
 		Expect(w.tunnel("shared")).NotTo(Equal(id))
 		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning TunnelLost"))
-		Expect(w.events(ctx, "shared")).NotTo(ContainElement("Warning PushFailed"))
+		Expect(w.events(ctx, "shared")).NotTo(ContainElement("Warning Failed"))
 	})
 
 	It("warns on both Gateways that serve one hostname", func(ctx SpecContext) {
@@ -202,11 +260,21 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 	})
 })
 
-// deleteAndWait deletes the Gateway and waits until it is gone.
+// permitTakeover lets the Gateways of the world's class replace configurations
+// of the tunnels that they adopt. The class has permitted other fields before.
+func (w *world) permitTakeover() {
+	GinkgoHelper()
+	change(w.classSettings(permissions, v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+		c.Spec.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{Takeover: pointer(true)}}
+	})
+}
+
+// deleteAndWait deletes the Gateway and waits until it and its Tunnel are gone.
 func (w *world) deleteAndWait(g *gatewayv1.Gateway) {
 	GinkgoHelper()
 	w.delete(g)
 	Eventually(w.isGone).WithArguments(g).Should(BeTrue())
+	Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 }
 
 func (w *world) isGone(o client.Object) bool {

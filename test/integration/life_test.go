@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // life is a world with one Gateway and what hangs on it. All lives have the
@@ -119,22 +117,24 @@ func (l *life) rightGateway(g Gomega) {
 	g.Expect(gw.Status.Addresses).To(HaveLen(1))
 	g.Expect(gw.Status.Addresses[0].Value).To(Equal(id + ".cfargotunnel.com"))
 	g.Expect(gw.Status.AttachedListenerSets).To(HaveValue(BeEquivalentTo(1)))
-	record, err := state.ReadRecord(gw)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(record.Origin).To(Equal(state.OriginCreated), "who made the tunnel, which decides whether it is deleted")
-	g.Expect(string(record.Tunnel)).To(Equal(id))
+	object := l.tunnelObject(gw)
+	g.Expect(object).NotTo(BeNil())
+	g.Expect(object.Spec.Existing).To(BeNil(), "the tunnel was created, so it is deleted with the Gateway")
+	g.Expect(object.Status.TunnelID).To(Equal(id))
+	g.Expect(string(object.Status.Phase)).To(Equal("Serving"))
 }
 
 // gone is what every deletion has to end in.
 func (l *life) gone(g Gomega) {
 	err := kube.Get(context.Background(), client.ObjectKeyFromObject(l.gateway), &gatewayv1.Gateway{})
 	g.Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
-	l.released(g)
+	l.withdrawn(g)
 }
 
-// released: nothing is left of what the controller made or said.
-func (l *life) released(g Gomega) {
+// withdrawn: nothing is left of what the controller created or reported.
+func (l *life) withdrawn(g Gomega) {
 	g.Expect(l.liveTunnels()).To(BeEmpty())
+	g.Expect(l.tunnelObject(l.gateway)).To(BeNil())
 	for _, route := range l.routes {
 		g.Expect(fresh(route).Status.Parents).To(BeEmpty(), route.Name)
 	}

@@ -8,13 +8,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -96,9 +93,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Eventually(routeSays(route, "team")).Should(Equal("True Accepted"))
 		Expect(w.tunnel("shared")).NotTo(BeEmpty())
 
-		w.delete(g)
-		Eventually(func() error { return kube.Get(GinkgoT().Context(), client.ObjectKeyFromObject(g), g) }).
-			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		w.deleteAndWait(g)
 		Expect(w.tunnel("shared")).To(BeEmpty())
 		Expect(routeSays(route, "team")()).To(Equal("no entry"))
 		Expect(setSays(set, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("Unknown Pending"))
@@ -117,7 +112,6 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		other.create(mine)
 		Eventually(programmed(mine)).Should(Equal("True Programmed"))
 		Expect(w.versions(ctx)).To(Equal(before))
-		Expect(fresh(g).Finalizers).To(ContainElement(state.Finalizer))
 	})
 
 	DescribeTable("hands a Gateway over when its class changes to another controller's", func(down bool) {
@@ -133,7 +127,6 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		other.start()
 		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.class) })
 		if down {
-			Eventually(gatewayMessage(g)).Should(ContainSubstring("still holds"))
 			w.start()
 		}
 		Eventually(func() string { return w.tunnel("shared") }).Should(BeEmpty())
@@ -145,7 +138,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Entry("while the first is down", true),
 	)
 
-	It("keeps a Gateway whose tunnel still has connectors, and says why", func() {
+	It("keeps a tunnel that still has connectors of somebody else, and says why", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "home.example.com")
@@ -154,9 +147,14 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		id := w.tunnel("shared")
 		w.edge.Connect(id, 1)
 		w.delete(g)
-		Eventually(gatewayMessage(g)).Should(ContainSubstring("has connections"))
+		Eventually(w.isGone).WithArguments(g).Should(BeTrue(), "the Gateway does not wait")
+		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False ConnectorsConnected"))
+		Expect(w.tunnelPhase(g)()).To(Equal("Blocked"))
+		w.settle(ctx)
+		Expect(w.tunnel("shared")).To(Equal(id))
 		w.edge.Disconnect(id)
-		Eventually(func() string { return w.tunnel("shared") }).Should(BeEmpty())
+		Eventually(w.tunnelPhase(g)).WithTimeout(time.Minute).Should(Equal("no Tunnel"))
+		Expect(w.tunnel("shared")).To(BeEmpty())
 	})
 
 	It("says that a push failed, keeps the old document and recovers", func() {
@@ -170,7 +168,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		route := w.route("web", "web", toGateway("shared"))
 		w.create(route)
 		Eventually(programmed(g)).Should(Equal("False Pending"))
-		Expect(gatewayMessage(g)()).To(And(ContainSubstring("tried again"), ContainSubstring("last configuration")))
+		Expect(gatewayMessage(g)()).To(And(ContainSubstring("cannot be reached"), ContainSubstring("Retrying in")))
 		Eventually(routeSays(route, "shared")).Should(Equal("True Accepted"))
 		Expect(w.get("shared", "web.example.com", "/")).To(Equal("404"))
 
@@ -192,7 +190,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		gateway, team := fresh(g).ResourceVersion, fresh(set).ResourceVersion
 		other := w.listenerSet("other", "other.example.org")
 		w.create(w.route("other", "web", toSet("other")), other)
-		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning PushDelayed"))
+		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning RateLimited"))
 		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("False Pending"), "its generation is not served yet")
 		Expect(programmed(g)()).To(Equal("True Programmed"))
 		Expect(setSays(set, gatewayv1.ListenerSetConditionProgrammed)()).To(Equal("True Programmed"))
@@ -200,7 +198,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
 		Expect(fresh(set).ResourceVersion).To(Equal(team), "nothing was said of a set that is served")
 		Eventually(func() string { return fresh(g).ResourceVersion }).ShouldNot(Equal(gateway), "it has one set more")
-		Expect(w.events(ctx, "shared")).NotTo(ContainElement(Or(ContainSubstring("PushFailed"), ContainSubstring("Recovered"))))
+		Expect(w.events(ctx, "shared")).NotTo(ContainElement(ContainSubstring("CloudflareUnavailable")))
 	})
 
 	It("goes on saying that a configuration is in effect when it cannot be read back", func(ctx SpecContext) {
@@ -218,21 +216,18 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Expect(g.ResourceVersion).To(Equal(before), "nothing was written meanwhile")
 	})
 
-	It("gives two Gateways one tunnel never, whatever their names", func() {
+	It("gives two Gateways of similar names tunnels of their own", func() {
 		w := newWorld()
 		w.start()
-		first, second := w.gateway("x-y", "a.example.com"), w.gateway("y", "b.example.com")
+		first, second := w.gateway("x.y", "a.example.com"), w.gateway("y", "b.example.com")
 		second.Namespace = w.namespace + "-x"
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second.Namespace}}, w.service("web"),
-			first, w.route("web", "web", toGateway("x-y")))
-		Eventually(w.get).WithArguments("x-y", "a.example.com", "/").Should(Equal("web"))
-		w.create(second)
-		Eventually(programmed(second)).Should(Equal("False Pending"))
-		Expect(gatewayMessage(second)()).To(ContainSubstring("rename"))
-		w.delete(second)
-		Eventually(func() error { return kube.Get(GinkgoT().Context(), client.ObjectKeyFromObject(second), second) }).
-			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
-		Expect(w.get("x-y", "a.example.com", "/")).To(Equal("web"))
+			first, w.route("web", "web", toGateway("x.y")), second)
+		Eventually(w.get).WithArguments("x.y", "a.example.com", "/").Should(Equal("web"))
+		Eventually(programmed(second)).Should(Equal("True Programmed"))
+		Expect(w.edge.Tunnels()).To(HaveLen(2))
+		w.deleteAndWait(second)
+		Expect(w.get("x.y", "a.example.com", "/")).To(Equal("web"))
 	})
 
 	It("says that the token is refused, and what to do", func() {
@@ -273,35 +268,30 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Expect(w.edge.Tunnels()).To(HaveLen(1))
 	})
 
-	It("leaves a configuration alone on a tunnel that it adopted, until it may", func(ctx SpecContext) {
+	It("leaves a configuration alone on a tunnel that it adopted, until takeover is permitted", func(ctx SpecContext) {
 		w := newWorld()
-		id := w.foreignTunnel("shared")
+		id := w.tunnelOfOthers()
 		w.edge.SetDocument(id, foreign)
 		w.start()
-		settings := &v1alpha1.TunnelConfiguration{ObjectMeta: w.meta("own"), Spec: v1alpha1.TunnelConfigurationSpec{
-			Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id}},
-		}}
+		w.permit("tunnel.existing")
 		g := w.gateway("shared", "a.example.com")
-		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
-			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "own",
-		}}
-		w.create(settings)
+		referToOwn(g)
+		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{
+			Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id}},
+		}))
 		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
 		Eventually(programmed(g)).Should(Equal("False Pending"))
-		Expect(gatewayMessage(g)()).To(ContainSubstring(state.TakeoverAnnotation))
-		Expect(w.get("shared", "a.example.com", "/")).To(Equal("418"))
+		Expect(gatewayMessage(g)()).To(ContainSubstring("tunnel.existing.takeover"))
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("418"))
 
-		change(g, func(g *gatewayv1.Gateway) { g.Annotations[state.TakeoverAnnotation] = "true" })
+		w.permitTakeover()
 		Eventually(programmed(g), 5*time.Second).Should(Equal("True Programmed"))
-		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
-		record, err := state.ReadRecord(fresh(g))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(record.TakenOver).To(BeTrue())
-		Expect(record.Origin).To(Equal(state.OriginAdopted))
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
+		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Normal TakenOver"))
 
 		w.delete(g)
-		Eventually(func() error { return kube.Get(ctx, client.ObjectKeyFromObject(g), g) }).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
-		Expect(w.tunnel("shared")).To(Equal(id), "a tunnel that was not made for the Gateway stays")
+		Eventually(w.tunnelPhase(g)).Should(Equal("Retained"))
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "a tunnel that was not created for the Gateway stays")
 	})
 })
 

@@ -94,8 +94,9 @@ func planOf(t *testing.T, text string, paths ...string) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := plan.Make(t.Context(), files,
-		gateway.Options{ControllerName: config.DefaultControllerName, ClusterDomain: config.DefaultClusterDomain}, time.Unix(0, 0))
+	made, err := plan.Make(t.Context(), files, plan.Options{Options: gateway.Options{
+		ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
+	}}, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

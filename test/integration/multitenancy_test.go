@@ -39,7 +39,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 	var platform, orders, journal client.Client
 	var ending *gatewayv1.ListenerSet
 	get := func(host string) string {
-		id, ok := w.edge.TunnelID(w.namespace + "-gateways-shared")
+		id, ok := w.edge.TunnelID(w.tunnelNameIn("gateways", "shared"))
 		if !ok {
 			return "no tunnel"
 		}
@@ -67,7 +67,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Eventually(get).WithArguments("www.example.com").Should(Equal("home"))
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("cart"))
 		Eventually(get).WithArguments("www.journal.example.com").Should(Equal("pages"))
-		id, _ := w.edge.TunnelID(w.namespace + "-gateways-shared")
+		id, _ := w.edge.TunnelID(w.tunnelNameIn("gateways", "shared"))
 		document, _ := w.edge.Document(id)
 		Expect(string(document)).To(ContainSubstring("comments.journal.example.com"))
 

@@ -51,7 +51,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(one.stdout).NotTo(ContainSubstring("team.example.com"))
 		none := w.plan("--kubeconfig", kubeconfig, "--gateway", w.namespace+"/none")
 		Expect(none.status).To(Equal(1))
-		Expect(none.stderr).To(And(ContainSubstring("does not exist"), ContainSubstring(w.namespace+"/other, "+w.namespace+"/shared")))
+		Expect(none.stderr).To(And(ContainSubstring("not found"), ContainSubstring(w.namespace+"/other, "+w.namespace+"/shared")))
 
 		By("completing their names")
 		offered := run("__complete", "plan", "--kubeconfig", kubeconfig, "--controller-name", w.controller, "--gateway", "")
@@ -64,7 +64,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		got := w.plan("--kubeconfig", path)
 		Expect(got.status).To(Equal(1))
 		Expect(got.stdout).To(BeEmpty())
-		for _, kind := range []string{"httproutes.gateway.networking.k8s.io", "tunnelconfigurations.tunnelgateway.dev", "namespaces", "services"} {
+		for _, kind := range []string{"httproutes.gateway.networking.k8s.io", "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev", "namespaces", "services"} {
 			Expect(got.stderr).To(ContainSubstring(kind))
 		}
 		Expect(got.stderr).To(HavePrefix(`tunnel-gateway: user "jane" may not list: `))
@@ -72,13 +72,13 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("takes a certificate for valid that nobody may look at", func(ctx SpecContext) {
-		user, err := makeViewer(ctx, kube, "")
+		user, err := makeViewer(ctx, kube, w.system, "")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
 		got := w.plan("--kubeconfig", path)
 		Expect(got.status).To(Equal(0), got.stderr)
-		Expect(got.stderr).To(Equal("warning: the permission to get the Secret " + w.namespace + "/missing is missing, so its certificate is taken for valid\n"))
+		Expect(got.stderr).To(Equal("warning: the permission to get the Secret " + w.namespace + "/missing is missing, so its certificate is not checked\n"))
 		Expect(got.stdout).NotTo(ContainSubstring("InvalidCertificateRef"))
 	})
 
@@ -87,7 +87,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(os.Symlink(binary, plugin)).To(Succeed())
 		got := runAs(plugin, "plan", "--kubeconfig", kubeconfig, "--controller-name", w.controller, "--gateway", "a/b")
 		Expect(got.status).To(Equal(1))
-		Expect(got.stderr).To(HavePrefix("kubectl tunnel_gateway: the Gateway a/b does not exist"))
+		Expect(got.stderr).To(HavePrefix("kubectl tunnel_gateway: Gateway a/b: not found"))
 	})
 
 	It("of a change is what comes of it", func(ctx SpecContext) {
@@ -164,7 +164,7 @@ type outcome struct {
 // plan runs the command for the class of the world.
 func (w *world) plan(arguments ...string) outcome {
 	GinkgoHelper()
-	return run(append([]string{"plan", "-o", "json", "--controller-name", w.controller}, arguments...)...)
+	return run(append([]string{"plan", "-o", "json", "--controller-name", w.controller, "--controller-namespace", w.system}, arguments...)...)
 }
 
 func run(arguments ...string) outcome {
@@ -200,19 +200,26 @@ func (w *world) write(name, text string) string {
 func (w *world) dump(ctx context.Context) string {
 	GinkgoHelper()
 	var items []any
-	for kind, version := range map[string]string{
-		"Gateway": gatewayAPI, "ListenerSet": gatewayAPI, "HTTPRoute": gatewayAPI, "GRPCRoute": gatewayAPI,
-		"TunnelConfiguration": ownAPI, "Service": "v1", "EndpointSlice": "discovery.k8s.io/v1", "Secret": "v1",
-	} {
+	add := func(namespace, version, kind string) {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(version)
 		list.SetKind(kind + "List")
-		Expect(kube.List(ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+		Expect(kube.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		for i := range list.Items {
 			items = append(items, list.Items[i].Object)
 		}
 	}
-	for _, alone := range []*unstructured.Unstructured{thing(gatewayAPI, "GatewayClass", "", w.class), thing("v1", "Namespace", "", w.namespace)} {
+	for kind, version := range map[string]string{
+		"Gateway": gatewayAPI, "ListenerSet": gatewayAPI, "HTTPRoute": gatewayAPI, "GRPCRoute": gatewayAPI,
+		"TunnelConfiguration": ownAPI, "Service": "v1", "EndpointSlice": "discovery.k8s.io/v1", "Secret": "v1",
+	} {
+		add(w.namespace, version, kind)
+	}
+	add(w.system, ownAPI, "TunnelConfiguration")
+	add(w.system, ownAPI, "Tunnel")
+	for _, alone := range []*unstructured.Unstructured{
+		thing(gatewayAPI, "GatewayClass", "", w.class), thing("v1", "Namespace", "", w.namespace), thing("v1", "Namespace", "", w.system),
+	} {
 		items = append(items, fresh(alone).Object)
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
@@ -247,9 +254,9 @@ func impersonate(kubeconfig, user, path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// makeViewer gives a user of a new name the role in docs/plan.md, without the
-// rule about one kind, if any.
-func makeViewer(ctx context.Context, c client.Client, without string) (string, error) {
+// makeViewer gives a user of a new name the roles in docs/plan.md, for a
+// controller in the namespace, without the rule about one kind, if any.
+func makeViewer(ctx context.Context, c client.Client, namespace, without string) (string, error) {
 	text, err := os.ReadFile("../../docs/plan.md")
 	if err != nil {
 		return "", err
@@ -262,20 +269,27 @@ func makeViewer(ctx context.Context, c client.Client, without string) (string, e
 	if err != nil {
 		return "", err
 	}
-	user, role := unique("viewer"), roles[0]
-	role.SetName(user)
-	rules, _, err := unstructured.NestedSlice(role.Object, "rules")
-	if err != nil {
-		return "", err
+	user := unique("viewer")
+	var errs []error
+	for _, role := range roles {
+		role.SetName(user)
+		if role.GetNamespace() != "" {
+			role.SetNamespace(namespace)
+		}
+		rules, _, err := unstructured.NestedSlice(role.Object, "rules")
+		if err != nil {
+			return "", err
+		}
+		role.Object["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
+			resources := rule.(map[string]any)["resources"].([]any)
+			return slices.Contains(resources, any(without))
+		})
+		binding := thing(rbacAPI, role.GetKind()+"Binding", role.GetNamespace(), user)
+		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": user}
+		binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
+		errs = append(errs, c.Create(ctx, role), c.Create(ctx, binding))
 	}
-	role.Object["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
-		resources := rule.(map[string]any)["resources"].([]any)
-		return slices.Contains(resources, any(without))
-	})
-	binding := thing("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", user)
-	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
-	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
-	return user, errors.Join(c.Create(ctx, role), c.Create(ctx, binding))
+	return user, errors.Join(errs...)
 }
 
 // withoutTimes leaves out when a condition came to be as it is, which nobody

@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
@@ -30,8 +29,8 @@ func (w *world) stop() {
 func (w *world) launch(arguments ...string) *product.Process {
 	GinkgoHelper()
 	p, err := product.Start(product.Options{
-		Binary: binary, Kubeconfig: identity, ClusterID: w.namespace, Cloudflare: w.api,
-		Flags: append([]string{"--controller-name=" + w.controller}, arguments...), Output: GinkgoWriter,
+		Binary: binary, Kubeconfig: identity, ControllerNamespace: w.system, ClusterID: w.namespace, Cloudflare: w.api,
+		Flags: append([]string{"--controller-name=" + w.controller, "--retirement-delay=1s"}, arguments...), Output: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	w.launched = append(w.launched, p)
@@ -39,11 +38,10 @@ func (w *world) launch(arguments ...string) *product.Process {
 }
 
 // launchReplica runs one more controller, of which only the leader works; further
-// arguments add to its flags. The Lease is the one that the controller is allowed
-// to have.
+// arguments add to its flags.
 func (w *world) launchReplica(arguments ...string) *product.Process {
 	GinkgoHelper()
-	return w.launch(append([]string{"--leader-election=true", "--leader-election-namespace=" + cluster.ControllerNamespace}, arguments...)...)
+	return w.launch(append([]string{"--leader-election=true"}, arguments...)...)
 }
 
 // endAll ends all controllers of the world.

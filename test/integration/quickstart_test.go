@@ -14,7 +14,7 @@ var _ = Describe("the quick start", func() {
 		w := newWorld()
 		w.start()
 		get := func(host string) string {
-			id, ok := w.edge.TunnelID(w.namespace + "-infra-shared")
+			id, ok := w.edge.TunnelID(w.tunnelNameIn("infra", "shared"))
 			if !ok {
 				return "no tunnel"
 			}
@@ -27,7 +27,7 @@ var _ = Describe("the quick start", func() {
 		w.apply(kube, quickstart+"00-infra.yaml")
 		DeferCleanup(w.deleteAndWait, &gatewayv1.Gateway{ObjectMeta: inNamespace("infra", "shared")})
 		Eventually(programmed(shared)).Should(Equal("True Programmed"))
-		id, _ := w.edge.TunnelID(w.namespace + "-infra-shared")
+		id, _ := w.edge.TunnelID(w.tunnelNameIn("infra", "shared"))
 		Expect(fresh(shared).Status.Addresses[0].Value).To(Equal(id + ".cfargotunnel.com"))
 
 		w.apply(kube, quickstart+"10-shop.yaml")

@@ -17,7 +17,6 @@ import (
 )
 
 var _ = Describe("whether the controller is ready", func() {
-	const rbacAPI = "rbac.authorization.k8s.io/v1"
 
 	It("waits for what it may not read, and says what that is", func() {
 		w := newWorld()
@@ -41,8 +40,10 @@ var _ = Describe("whether the controller is ready", func() {
 
 		address := freeAddress()
 		w.start("--kubeconfig="+config, "--health-address="+address)
-		reason := func() string { _, body := fetch(address, "/readyz/watch-services"); return body }
-		Eventually(reason).Should(ContainSubstring(`cannot list resource "services"`))
+		for _, kind := range []string{"services", "tunnels"} {
+			reason := func() string { _, body := fetch(address, "/readyz/watch-"+kind); return body }
+			Eventually(reason).Should(ContainSubstring(`cannot list resource "` + kind + `"`))
+		}
 		Eventually(func() int { return answer("http://" + address + "/readyz/watch-httproutes") }).Should(Equal(http.StatusOK))
 		status, body := fetch(address, "/readyz")
 		Expect(status).To(Equal(http.StatusInternalServerError))
@@ -50,6 +51,10 @@ var _ = Describe("whether the controller is ready", func() {
 		Expect(answer("http://" + address + "/healthz")).To(Equal(http.StatusOK))
 
 		By("being granted it")
+		tunnels := thing(rbacAPI, "RoleBinding", w.system, "fewer")
+		tunnels.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": cluster.ControllerNamespace + "-tunnels"}
+		tunnels.Object["subjects"] = binding.Object["subjects"]
+		w.create(tunnels)
 		change(thing(rbacAPI, "ClusterRole", "", w.namespace), func(u *unstructured.Unstructured) { u.Object["rules"] = rules })
 		Eventually(func() int { return answer("http://" + address + "/readyz") }).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
 	})

@@ -12,23 +12,35 @@ import (
 )
 
 var _ = Describe("a Gateway that comes back", lifecycle, func() {
-	It("gets one new tunnel each time, with all that still hangs on it", func() {
+	It("keeps its tunnel when it returns before the retirement delay has passed", func() {
+		undisturbed()
+		l := newLife()
+		l.start("--retirement-delay=5s")
+		l.addGateway()
+		soon(l.right)
+		id := l.tunnel("shared")
+		for range 5 {
+			l.deleteGateway()
+			again := l.world.gateway("shared", "*.example.com")
+			Eventually(kube.Create).WithArguments(GinkgoT().Context(), again).WithPolling(5 * time.Millisecond).Should(Succeed())
+			l.gateway = again
+			soon(l.right)
+		}
+		Expect(l.tunnel("shared")).To(Equal(id))
+		Expect(l.edge.Tunnels()).To(HaveLen(1))
+	})
+
+	It("gets one new tunnel when it returns later, with all that still refers to it", func() {
 		undisturbed()
 		l := newLife()
 		l.start()
 		l.addGateway()
 		soon(l.right)
-		const times = 5
-		for range times {
-			l.deleteGateway()
-			again := l.world.gateway("shared", "*.example.com")
-			// The name is free as soon as the finalizer is gone.
-			Eventually(kube.Create).WithArguments(GinkgoT().Context(), again).
-				WithPolling(5 * time.Millisecond).Should(Succeed())
-			l.gateway = again
-			soon(l.right)
-		}
-		Expect(l.edge.Tunnels()).To(HaveLen(1 + times))
+		l.deleteGateway()
+		soon(l.gone)
+		l.addGateway()
+		soon(l.right)
+		Expect(l.edge.Tunnels()).To(HaveLen(2))
 	})
 
 	DescribeTable("is served again when its class was another controller's for a while", func(leave func(l *life, class string)) {
@@ -41,9 +53,9 @@ var _ = Describe("a Gateway that comes back", lifecycle, func() {
 		l.setClass(l.class)
 		soon(l.right)
 	},
-		Entry("until all was let go", func(l *life, class string) {
+		Entry("until its tunnel was deleted", func(l *life, class string) {
 			l.setClass(class)
-			soon(l.released)
+			soon(l.withdrawn)
 		}),
 		Entry("for a moment", func(l *life, class string) {
 			l.setClass(class)
@@ -51,7 +63,7 @@ var _ = Describe("a Gateway that comes back", lifecycle, func() {
 		Entry("while the tunnel is being deleted", (*life).leaveDuringDeletion),
 	)
 
-	It("blames nobody else for the deletion of its old tunnel", func(ctx SpecContext) {
+	It("does not report the deletion of its old tunnel as a loss", func(ctx SpecContext) {
 		undisturbed()
 		l, nobody := newLife(), newWorld()
 		l.start()

@@ -12,6 +12,7 @@ import (
 const (
 	gatewayAPI = "gateway.networking.k8s.io/v1"
 	ownAPI     = "tunnelgateway.dev/v1alpha1"
+	rbacAPI    = "rbac.authorization.k8s.io/v1"
 )
 
 // attempt is something that somebody tries to do.

@@ -16,12 +16,15 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
 const samples = "../../config/samples"
 
 // sample returns the objects of a file in the folder of samples as they are,
-// but for the class: its name is the cluster's, so it becomes the world's.
+// but for the class and for what is in the controller's namespace: both are the
+// cluster's, so they become the world's.
 func (w *world) sample(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(samples, file))
@@ -29,9 +32,15 @@ func (w *world) sample(file string) []*unstructured.Unstructured {
 	objects, err := decode(bytes.NewReader(text))
 	Expect(err).NotTo(HaveOccurred(), file)
 	for _, object := range objects {
+		if object.GetNamespace() == cluster.ControllerNamespace {
+			object.SetNamespace(w.system)
+		}
 		switch object.GetKind() {
 		case "GatewayClass":
 			object.SetName(w.class)
+			if namespace, _, _ := unstructured.NestedString(object.Object, "spec", "parametersRef", "namespace"); namespace == cluster.ControllerNamespace {
+				Expect(unstructured.SetNestedField(object.Object, w.system, "spec", "parametersRef", "namespace")).To(Succeed())
+			}
 			Expect(unstructured.SetNestedField(object.Object, w.controller, "spec", "controllerName")).To(Succeed())
 		case "Gateway":
 			Expect(unstructured.SetNestedField(object.Object, w.class, "spec", "gatewayClassName")).To(Succeed())

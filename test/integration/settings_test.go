@@ -8,11 +8,12 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -21,7 +22,7 @@ var _ = Describe("settings", func() {
 		w := newWorld()
 		w.start()
 		w.create(
-			w.settings("defaults", v1alpha1.TunnelConfigurationSpec{MergingMode: mode, OriginRequest: &v1alpha1.OriginRequest{
+			w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{MergingMode: mode, OriginRequest: &v1alpha1.OriginRequest{
 				ConnectTimeout: ptr.To[v1alpha1.Duration]("10s"), NoHappyEyeballs: ptr.To(true),
 			}}),
 			w.settings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{
@@ -63,7 +64,7 @@ var _ = Describe("settings", func() {
 	It("take effect when they change", func() {
 		w := newWorld()
 		w.start()
-		settings, defaults := w.settings("own", v1alpha1.TunnelConfigurationSpec{}), w.settings("defaults", v1alpha1.TunnelConfigurationSpec{})
+		settings, defaults := w.settings("own", v1alpha1.TunnelConfigurationSpec{}), w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{})
 		g := w.gateway("shared", "a.example.com")
 		referToOwn(g)
 		w.create(settings, defaults, g)
@@ -84,6 +85,8 @@ var _ = Describe("settings", func() {
 	DescribeTable("that are not valid leave everything as it is, until they are mended",
 		func(ctx SpecContext, spoil, mend func(*world, *v1alpha1.TunnelConfiguration), says string) {
 			w := newWorld()
+			w.create(w.classSettings("class", allowing(v1alpha1.TunnelConfigurationSpec{})))
+			w.referClass("class")
 			w.start()
 			settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{KeepAliveConnections: ptr.To[int32](7)}})
 			g := w.gateway("shared", "*.example.com")
@@ -129,8 +132,23 @@ var _ = Describe("settings", func() {
 			func(w *world, c *v1alpha1.TunnelConfiguration) { w.create(w.settings(c.Name, c.Spec)) }, "does not exist"),
 		Entry("a class that refers to what is missing", func(w *world, _ *v1alpha1.TunnelConfiguration) { w.referClass("missing") },
 			func(w *world, _ *v1alpha1.TunnelConfiguration) {
-				w.create(w.settings("missing", v1alpha1.TunnelConfigurationSpec{}))
+				w.create(w.classSettings("missing", allowing(v1alpha1.TunnelConfigurationSpec{})))
 			}, "does not exist"),
+		Entry("a permission that the class withdraws", func(w *world, _ *v1alpha1.TunnelConfiguration) { w.permit() },
+			func(w *world, _ *v1alpha1.TunnelConfiguration) {
+				change(w.classSettings(permissions, v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+					c.Spec = allowing(c.Spec)
+					c.Spec.AllowedGatewayFields = []v1alpha1.GatewayField{"originRequest"}
+				})
+			}, "does not permit spec.originRequest."),
+		Entry("an account of the class outside the controller's namespace", func(w *world, _ *v1alpha1.TunnelConfiguration) {
+			w.create(w.settings("elsewhere", v1alpha1.TunnelConfigurationSpec{Account: &v1alpha1.Account{AccountID: ptr.To("account")}}))
+			w.referClassTo(w.namespace, "elsewhere")
+		}, func(w *world, _ *v1alpha1.TunnelConfiguration) {
+			change(w.settings("elsewhere", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+				c.Spec = allowing(v1alpha1.TunnelConfigurationSpec{})
+			})
+		}, "spec.account counts only in the controller's namespace"),
 	)
 
 	It("that are missing at first hold a Gateway up, until they are there", func(ctx SpecContext) {
@@ -167,9 +185,12 @@ var _ = Describe("settings", func() {
 		Entry("replicas and autoscaling", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
 			Replicas: ptr.To[int32](2), Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](3)},
 		}}, "connector has both replicas and autoscaling: set replicas for a fixed number, or autoscaling, not both"),
-		Entry("a name and an existing tunnel", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{
-			Name: ptr.To("mine"), Existing: &v1alpha1.ExistingTunnel{ID: "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415"},
-		}}, "tunnel has both name and existing: set name for a tunnel that the controller makes, or existing for one made elsewhere, not both"),
+		Entry("an existing tunnel without anything about it", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{
+			Existing: &v1alpha1.ExistingTunnel{},
+		}}, "existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or leave existing out"),
+		Entry("bounds of replicas that exclude every number", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{
+			ConnectorReplicas: &v1alpha1.ReplicaBounds{Min: ptr.To[int32](5)},
+		}}, "min is greater than max: lower min, which is 1 by default, or raise max, which is 4 by default"),
 		Entry("access without a team", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
 			ProtocolPort: "HTTPS:443", Access: &v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"4714c1358e65fe4b"}},
 		}}}, "access is required but has no teamName, without which no token can be checked: set teamName, or set required to false"),
@@ -178,6 +199,13 @@ var _ = Describe("settings", func() {
 		}}, "must be a positive time in whole seconds, written in hours, minutes and seconds, as in 30s or 1m30s"),
 	)
 })
+
+// allowing adds to the settings of a class that its Gateways may label their
+// connectors.
+func allowing(spec v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
+	spec.Connector = &v1alpha1.Connector{AllowedMetadataPrefixes: []string{"example.com"}}
+	return spec
+}
 
 // takeOut takes out of settings what a Gateway's owner must not set.
 func takeOut(_ *world, c *v1alpha1.TunnelConfiguration) {
@@ -195,7 +223,8 @@ func acceptedMessage(g *gatewayv1.Gateway) string {
 	return c.Message
 }
 
-// settings returns a TunnelConfiguration, to which nothing refers yet.
+// settings returns a TunnelConfiguration for Gateways, to which nothing refers
+// yet.
 func (w *world) settings(name string, spec v1alpha1.TunnelConfigurationSpec) *v1alpha1.TunnelConfiguration {
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: w.meta(name), Spec: spec}
 }
@@ -206,18 +235,47 @@ func referToOwn(g *gatewayv1.Gateway) {
 		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{}
 	}
 	g.Spec.Infrastructure.ParametersRef = &gatewayv1.LocalParametersReference{
-		Group: v1alpha1.GroupName, Kind: gateway.KindTunnelConfiguration, Name: "own",
+		Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "own",
 	}
 }
 
-// referClass makes the class refer to settings in the world's namespace.
-func (w *world) referClass(settings string) *gatewayv1.GatewayClass {
+// classSettings returns a TunnelConfiguration for the class, in the controller's
+// namespace, to which nothing refers yet.
+func (w *world) classSettings(name string, spec v1alpha1.TunnelConfigurationSpec) *v1alpha1.TunnelConfiguration {
+	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: name}, Spec: spec}
+}
+
+// permissions is the name of the TunnelConfiguration that [world.permit] creates.
+const permissions = "permissions"
+
+// permit makes the class permit exactly these fields to its Gateways, and any
+// number of connectors.
+func (w *world) permit(fields ...v1alpha1.GatewayField) {
+	GinkgoHelper()
+	if fields == nil {
+		fields = []v1alpha1.GatewayField{}
+	}
+	w.create(w.classSettings(permissions, v1alpha1.TunnelConfigurationSpec{
+		AllowedGatewayFields: fields,
+		Limits:               &v1alpha1.Limits{ConnectorReplicas: &v1alpha1.ReplicaBounds{Min: ptr.To[int32](0), Max: ptr.To[int32](25)}},
+	}))
+	w.referClass(permissions)
+}
+
+// referClass makes the class refer to settings in the controller's namespace.
+func (w *world) referClass(name string) *gatewayv1.GatewayClass {
+	GinkgoHelper()
+	return w.referClassTo(w.system, name)
+}
+
+// referClassTo makes the class refer to settings in any namespace.
+func (w *world) referClassTo(namespace, name string) *gatewayv1.GatewayClass {
 	GinkgoHelper()
 	class := &gatewayv1.GatewayClass{}
 	class.Name = w.class
 	change(class, func(class *gatewayv1.GatewayClass) {
 		class.Spec.ParametersRef = &gatewayv1.ParametersReference{
-			Group: v1alpha1.GroupName, Kind: gateway.KindTunnelConfiguration, Name: settings, Namespace: ptr.To(gatewayv1.Namespace(w.namespace)),
+			Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: name, Namespace: ptr.To(gatewayv1.Namespace(namespace)),
 		}
 	})
 	return class

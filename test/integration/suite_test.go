@@ -118,16 +118,16 @@ func runPart(t *testing.T, part, program string) {
 	out, err := run.CombinedOutput()
 	report(t, part, string(out), err)
 	if !strings.Contains(string(out), "Ran 0 of") { // as a focus elsewhere does
-		checkNoneRefused(t, part, log, user)
+		checkAudit(t, part, log, user)
 	}
 }
 
-// report tells all of a part that failed, and of another one how many specs it
-// had.
+// report logs all of a part that failed, and of another one how many specs it
+// had and what they measured.
 func report(t *testing.T, part, out string, err error) {
 	if err == nil {
 		for line := range strings.Lines(out) {
-			if strings.Contains(line, "Passed") || strings.Contains(line, "Ran ") {
+			if strings.Contains(line, "Passed") || strings.Contains(line, "Ran ") || strings.Contains(line, "measured: ") {
 				t.Logf("%s: %s", part, strings.TrimSpace(line))
 			}
 		}

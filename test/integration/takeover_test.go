@@ -13,7 +13,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
 // The specs follow docs/guides/migration-from-cloudflared.md, with its files.
@@ -48,8 +48,12 @@ var _ = Describe("the guide to the migration from cloudflared", Ordered, Continu
 
 	AfterEach(func() {
 		if exists(g) {
-			w.deleteAndWait(g)
+			w.delete(g)
 		}
+		if object := w.tunnelObject(g); object != nil {
+			w.delete(object)
+		}
+		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 	})
 
 	It("shows the old Deployment as the API server takes it", func(ctx SpecContext) {
@@ -62,7 +66,7 @@ var _ = Describe("the guide to the migration from cloudflared", Ordered, Continu
 	It("serves by a new tunnel while the old one serves", func() {
 		w.apply(kube, migration+"00-gateway.yaml", migration+"10-settings.yaml")
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		beside, _ := w.edge.TunnelID(w.namespace + "-store-store")
+		beside, _ := w.edge.TunnelID(w.tunnelNameIn("store", "store"))
 		Expect(beside).NotTo(Equal(id))
 		Expect(fresh(g).Status.Addresses[0].Value).To(Equal(beside + ".cfargotunnel.com"))
 		for _, tunnel := range []string{id, beside} {
@@ -77,7 +81,7 @@ var _ = Describe("the guide to the migration from cloudflared", Ordered, Continu
 
 		By("going back")
 		w.deleteAndWait(g)
-		_, ok := w.edge.TunnelID(w.namespace + "-store-store")
+		_, ok := w.edge.TunnelID(w.tunnelNameIn("store", "store"))
 		Expect(ok).To(BeFalse())
 		Expect(from(id, "store.example.com", "/")).To(Equal("web"))
 	})
@@ -88,15 +92,17 @@ var _ = Describe("the guide to the migration from cloudflared", Ordered, Continu
 			c.Spec.Tunnel.Existing.ID = id
 		})
 		w.apply(kube, migration+"00-gateway.yaml")
-		connectors := &appsv1.Deployment{ObjectMeta: inNamespace("store", "store-"+w.class)}
+		connectors := &appsv1.Deployment{ObjectMeta: inNamespace(w.system, tunnel.ConnectorName(client.ObjectKeyFromObject(g)))}
 		Eventually(programmed(g)).Should(Equal("False Pending"))
-		Expect(gatewayMessage(g)()).To(ContainSubstring(state.TakeoverAnnotation))
+		Expect(gatewayMessage(g)()).To(ContainSubstring("tunnel.existing.takeover"))
 		w.settle(ctx)
 		document, _ := w.edge.Document(id)
 		Expect(document).To(MatchJSON(before), "nothing is written without permission")
 		Expect(exists(connectors)).To(BeFalse())
 
-		annotate(g, state.TakeoverAnnotation, "true")
+		change(&v1alpha1.TunnelConfiguration{ObjectMeta: inNamespace(w.system, "migration")}, func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{Takeover: pointer(true)}}
+		})
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		Expect(fresh(g).Status.Addresses[0].Value).To(Equal(id+".cfargotunnel.com"), "the address stays")
 		Expect(from(id, "store.example.com", "/api/logo.png")).To(Equal("api"))
@@ -105,16 +111,17 @@ var _ = Describe("the guide to the migration from cloudflared", Ordered, Continu
 		Eventually(exists).WithArguments(connectors).Should(BeTrue())
 
 		By("putting the old document back while the Gateway is paused")
-		annotate(g, state.PausedAnnotation, "true")
+		annotate(g, v1alpha1.PausedAnnotation, "true")
 		Eventually(gatewayMessage(g)).Should(ContainSubstring("paused"))
 		w.edge.SetDocument(id, written)
 		annotate(g, "example.com/look", "again")
 		w.settle(ctx)
 		Expect(from(id, "closed.example.com", "/")).To(Equal("410"))
 
-		By("letting the tunnel go")
-		w.deleteAndWait(g)
-		Expect(exists(connectors)).To(BeFalse())
+		By("deleting the Gateway: the paused tunnel was adopted, so it is retained")
+		w.delete(g)
+		Eventually(w.tunnelPhase(g)).Should(Equal("Retained"))
+		Eventually(exists).WithArguments(connectors).Should(BeFalse())
 		Expect(from(id, "closed.example.com", "/")).To(Equal("410"))
 		document, _ = w.edge.Document(id)
 		Expect(document).To(MatchJSON(before))
@@ -124,5 +131,5 @@ var _ = Describe("the guide to the migration from cloudflared", Ordered, Continu
 // annotate puts an annotation on the Gateway.
 func annotate(g *gatewayv1.Gateway, name, value string) {
 	GinkgoHelper()
-	change(g, func(g *gatewayv1.Gateway) { g.Annotations[name] = value })
+	change(g, func(g *gatewayv1.Gateway) { metav1.SetMetaDataAnnotation(&g.ObjectMeta, name, value) })
 }

@@ -8,16 +8,19 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 const tokens = "/accounts/*/cfd_tunnel/*/token"
 
 var _ = Describe("tokens", lifecycle, func() {
-	It("keeps the tunnel's token in a Secret of the Gateway", func(ctx SpecContext) {
+	It("keeps the tunnel's token in a Secret of the Tunnel", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--inventory-interval=10s")
 		g := w.gateway("shared", "a.example.com")
@@ -28,8 +31,8 @@ var _ = Describe("tokens", lifecycle, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(account).To(Equal("account"))
 		Expect(string(tunnel)).To(Equal(w.tunnel("shared")))
-		secret := w.secret("shared-tunnel-token")
-		Expect(metav1.IsControlledBy(secret, fresh(g))).To(BeTrue())
+		secret := w.tokenSecret("shared")
+		Expect(metav1.IsControlledBy(secret, w.tunnelObject(g))).To(BeTrue())
 		Expect(secret.Labels).To(HaveKeyWithValue(gatewayv1.GatewayNameLabelKey, "shared"))
 
 		By("not asking for it again after a restart")
@@ -51,33 +54,33 @@ var _ = Describe("tokens", lifecycle, func() {
 		w.edge.Disconnect(w.tunnel("shared"))
 		Eventually(w.token).WithArguments("shared").ShouldNot(Equal(before))
 
-		By("deleting it with the Gateway")
+		By("deleting it with the Tunnel")
 		w.deleteAndWait(g)
-		Expect(w.token("shared")).To(BeEmpty())
+		Eventually(w.token).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("leaves a Secret alone that is not the Gateway's", func(ctx SpecContext) {
+	It("leaves a Secret alone that does not belong to the Tunnel", func() {
 		w := newWorld()
-		w.create(&corev1.Secret{ObjectMeta: w.meta("shared-tunnel-token"), Data: map[string][]byte{"token": []byte("mine")}})
+		name := tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: "shared"})
+		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, name), Data: map[string][]byte{"token": []byte("mine")}})
 		w.start()
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
-		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning TokenFailed"))
 		Eventually(programmed(g)).Should(Equal("True Programmed"), "the hostnames do not depend on it")
+		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False ObjectTaken"))
 		w.deleteAndWait(g)
 		Expect(w.token("shared")).To(Equal("mine"))
 	})
 
-	It("takes a new API token from its Secret, and keeps the Secret while a tunnel needs it", func() {
+	It("takes a new API token from its Secret", func() {
 		w := newWorld()
 		w.edge.SetToken("first")
-		credentials := &corev1.Secret{ObjectMeta: w.meta("cloudflare"), Data: map[string][]byte{"token": []byte("first\n")}}
+		credentials := &corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"token": []byte("first\n")}}
 		w.create(credentials)
-		w.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+w.namespace+"/cloudflare")
+		w.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+w.system+"/cloudflare")
 		g := w.gateway("shared", "*.example.com")
 		w.create(w.service("web"), g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Eventually(func() []string { return fresh(credentials).Finalizers }).Should(HaveLen(1))
 
 		By("saying that the token was revoked")
 		w.edge.SetToken("second")
@@ -87,34 +90,47 @@ var _ = Describe("tokens", lifecycle, func() {
 		Eventually(programmed(g), "5s").Should(Equal("True Programmed"))
 		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
 
-		By("deleting everything at once, the Secret first")
-		w.delete(credentials, g)
+		By("deleting the Secret before the Gateway, and restoring it")
+		w.delete(credentials)
+		Eventually(w.tunnelSays(g, v1alpha1.TunnelCredentialsValid)).Should(Equal("False CredentialsMissing"))
+		Expect(programmed(g)()).To(Equal("True Programmed"), "what is served stays served")
+		w.delete(g)
 		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
-		Eventually(w.isGone).WithArguments(credentials).Should(BeTrue())
+		Eventually(w.tunnelPhase(g)).Should(Equal("Blocked"))
+		Expect(w.tunnel("shared")).NotTo(BeEmpty())
+		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"token": []byte("second")}})
+		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		Expect(w.tunnel("shared")).To(BeEmpty())
 	})
 
 	It("says that the Secret with the API token is missing, and goes on when it is there", func() {
 		w := newWorld()
-		w.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+w.namespace+"/cloudflare")
+		w.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+w.system+"/cloudflare")
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
-		Eventually(gatewayMessage(g)).Should(ContainSubstring("Secret " + w.namespace + "/cloudflare: it does not exist"))
-		w.create(&corev1.Secret{ObjectMeta: w.meta("cloudflare"), Data: map[string][]byte{"token": []byte("any")}})
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("Secret " + w.system + "/cloudflare: it does not exist"))
+		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"token": []byte("any")}})
 		Eventually(programmed(g), "5s").Should(Equal("True Programmed"))
 	})
 })
 
-// secret reads a Secret; one that does not exist is empty.
+// secret reads a Secret of the controller's namespace; one that does not exist is
+// empty.
 func (w *world) secret(name string) *corev1.Secret {
 	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: w.meta(name)}
+	secret := &corev1.Secret{ObjectMeta: inNamespace(w.system, name)}
 	Expect(client.IgnoreNotFound(kube.Get(context.Background(), client.ObjectKeyFromObject(secret), secret))).To(Succeed())
 	return secret
 }
 
-// token returns what the Secret of the Gateway holds.
+// tokenSecret reads the Secret with the token of a Gateway's tunnel.
+func (w *world) tokenSecret(gateway string) *corev1.Secret {
+	GinkgoHelper()
+	return w.secret(tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: gateway}))
+}
+
+// token returns what that Secret holds.
 func (w *world) token(gateway string) string {
 	GinkgoHelper()
-	return string(w.secret(gateway + "-tunnel-token").Data["token"])
+	return string(w.tokenSecret(gateway).Data["token"])
 }

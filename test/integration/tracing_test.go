@@ -76,15 +76,15 @@ var _ = Describe("a trace", func() {
 		w.create(g)
 		of := w.namespace + "/shared: "
 		Eventually(sink.told).Should(ContainElements(
-			of+" > reconcile: ", of+"reconcile > load: ", of+"reconcile > build: ", of+"reconcile > push: ", of+"reconcile > report: ",
+			of+" > reconcile: ", of+"reconcile > load: ", of+"reconcile > build: ", of+"reconcile > manage: ", of+"reconcile > report: ",
 		))
 		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusInternalServerError, Times: pastRetries})
 		w.create(w.service("web"), w.route("web", "web", toGateway("shared")))
-		Eventually(sink.told).Should(ContainElement(And(HavePrefix(of+"reconcile > push: "), ContainSubstring("500"))))
+		Eventually(sink.told).Should(ContainElement(And(HavePrefix(of+"reconcile > manage: "), ContainSubstring("500"))))
 		w.edge.ClearFaults()
 		w.delete(g)
 		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
+		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		w.stop() // sends what is left
-		Expect(sink.told()).To(ContainElement(HavePrefix(of + "reconcile > let go: ")))
 	})
 })

@@ -13,12 +13,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
@@ -39,6 +43,7 @@ type world struct {
 	controller string // name
 	class      string
 	namespace  string
+	system     string             // the controller's namespace
 	process    *product.Process   // what start started
 	launched   []*product.Process // all there ever were
 }
@@ -47,7 +52,7 @@ type world struct {
 func newWorld() *world {
 	connectorKinds()
 	id := unique("w")
-	w := &world{controller: "tunnelgateway.dev/" + id, class: id, namespace: id}
+	w := &world{controller: "tunnelgateway.dev/" + id, class: id, namespace: id, system: id + "-system"}
 	w.edge = simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceAt)})
 	server := httptest.NewServer(w.edge.API())
 	w.api = server.URL + "/client/v4"
@@ -57,7 +62,10 @@ func newWorld() *world {
 		server.Close()
 		w.edge.Close()
 	})
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	for _, name := range []string{w.namespace, w.system} {
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	Expect(cluster.ControllerRoles(context.Background(), kube, "../../config/rbac", w.system)).To(Succeed())
 	w.create(&gatewayv1.GatewayClass{
 		ObjectMeta: metav1.ObjectMeta{Name: w.class},
 		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(w.controller)},
@@ -161,7 +169,39 @@ func (w *world) tunnelName(gateway string) string { return w.tunnelNameIn(w.name
 // tunnelNameIn returns the name of the tunnel of a Gateway in any namespace. The
 // cluster ID is the name of the world's namespace.
 func (w *world) tunnelNameIn(namespace, gateway string) string {
-	return w.namespace + "-" + namespace + "-" + gateway
+	return tunnel.RemoteName(w.namespace, types.NamespacedName{Namespace: namespace, Name: gateway})
+}
+
+// tunnelObject returns the Tunnel of a Gateway, or nil.
+func (w *world) tunnelObject(g *gatewayv1.Gateway) *v1alpha1.Tunnel {
+	GinkgoHelper()
+	object := &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
+	if !exists(object) {
+		return nil
+	}
+	return object
+}
+
+// tunnelSays returns status and reason of a condition of the Gateway's Tunnel.
+func (w *world) tunnelSays(g *gatewayv1.Gateway, kind string) func() string {
+	return func() string {
+		object := w.tunnelObject(g)
+		if object == nil {
+			return "no Tunnel"
+		}
+		return say(object.Status.Conditions, kind)
+	}
+}
+
+// tunnelPhase returns the phase of the Gateway's Tunnel.
+func (w *world) tunnelPhase(g *gatewayv1.Gateway) func() string {
+	return func() string {
+		object := w.tunnelObject(g)
+		if object == nil {
+			return "no Tunnel"
+		}
+		return string(object.Status.Phase)
+	}
 }
 
 // tunnel returns the id of the Gateway's live tunnel, or "".
@@ -228,6 +268,15 @@ func (w *world) foreignTunnel(gateway string) string {
 	return w.tunnel(gateway)
 }
 
+// tunnelOfOthers creates a tunnel whose name is not one of this installation.
+func (w *world) tunnelOfOthers() string {
+	GinkgoHelper()
+	name := "made-elsewhere-" + w.namespace
+	w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, name))
+	id, _ := w.edge.TunnelID(name)
+	return id
+}
+
 // callAPI does something at Cloudflare behind the controller's back.
 func (w *world) callAPI(method, path, body string) {
 	GinkgoHelper()
@@ -245,8 +294,12 @@ func (w *world) callAPI(method, path, body string) {
 func (w *world) versions(ctx context.Context) string {
 	GinkgoHelper()
 	var all []string
-	for _, list := range []client.ObjectList{&gatewayv1.GatewayList{}, &gatewayv1.ListenerSetList{}, &gatewayv1.HTTPRouteList{}} {
-		Expect(kube.List(ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+	for _, list := range []client.ObjectList{&gatewayv1.GatewayList{}, &gatewayv1.ListenerSetList{}, &gatewayv1.HTTPRouteList{}, &v1alpha1.TunnelList{}} {
+		namespace := w.namespace
+		if _, ok := list.(*v1alpha1.TunnelList); ok {
+			namespace = w.system
+		}
+		Expect(kube.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		objects, err := meta.ExtractList(list)
 		Expect(err).NotTo(HaveOccurred())
 		for _, object := range objects {

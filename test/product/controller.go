@@ -3,6 +3,7 @@ package product
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,6 +42,9 @@ type Options struct {
 	Binary string
 	// Kubeconfig is the path of the file that leads to the control plane.
 	Kubeconfig string
+	// ControllerNamespace is the namespace of the controller's own objects. It is
+	// required, and has to exist.
+	ControllerNamespace string
 	// ClusterID begins the names of the tunnels.
 	ClusterID string
 	// Cloudflare is the base URL of the API, with the version in its path.
@@ -56,8 +60,11 @@ type Options struct {
 
 // Start runs a controller. The caller stops it, before the control plane.
 func Start(o Options) (*Process, error) {
+	if o.ControllerNamespace == "" {
+		return nil, errors.New("starting the controller: the options have no ControllerNamespace")
+	}
 	command := exec.Command(o.Binary, append([]string{
-		"controller", "--kubeconfig=" + o.Kubeconfig, "--cluster-id=" + o.ClusterID,
+		"controller", "--kubeconfig=" + o.Kubeconfig, "--controller-namespace=" + o.ControllerNamespace, "--cluster-id=" + o.ClusterID,
 		"--leader-election=false", "--metrics-address=0", "--health-address=0",
 	}, o.Flags...)...)
 	command.Env = append(os.Environ(),

@@ -17,7 +17,7 @@ func TestStart(t *testing.T) {
 	binary := script(t, `printf '%s\n' "$@" "$CLOUDFLARE_ACCOUNT_ID $CLOUDFLARE_API_TOKEN $CLOUDFLARE_BASE_URL"`)
 	var output bytes.Buffer
 	p, err := product.Start(product.Options{
-		Binary: binary, Kubeconfig: "file", ClusterID: "c", Cloudflare: "http://cloudflare/client/v4", AccountID: "another",
+		Binary: binary, Kubeconfig: "file", ControllerNamespace: "n", ClusterID: "c", Cloudflare: "http://cloudflare/client/v4", AccountID: "another",
 		Flags: []string{"--health-address=:1"}, Output: &output,
 	})
 	if err != nil {
@@ -28,10 +28,20 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"controller", "--kubeconfig=file", "--cluster-id=c", "--leader-election=false", "--metrics-address=0", "--health-address=0",
+		"controller", "--kubeconfig=file", "--controller-namespace=n", "--cluster-id=c", "--leader-election=false", "--metrics-address=0", "--health-address=0",
 		"--health-address=:1", "another token http://cloudflare/client/v4", "",
 	}
 	if diff := cmp.Diff(want, strings.Split(output.String(), "\n")); diff != "" {
 		t.Errorf("the command line and the environment (-want +got):\n%s", diff)
+	}
+}
+
+func TestStartNeedsANamespace(t *testing.T) {
+	p, err := product.Start(product.Options{Binary: script(t, "exit 0")})
+	if err == nil {
+		t.Error("a controller without a namespace starts")
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
 	}
 }

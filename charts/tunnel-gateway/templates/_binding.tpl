@@ -1,16 +1,16 @@
 {{/*
-The name of a role and of its binding; takes a dict of root, name and, unless it
-is for the whole cluster, namespace. Where other releases may have roles too, the
-release's namespace is part of the name, behind a dot, which no other part of it
-has; a name that is that of the namespace says it already.
+The name of a role and of its binding. Takes a dict with root, name and, for a
+Role, namespace. Where other releases may have roles too, the name ends with a dot
+and the namespace of the release, unless the name is that namespace. No other part
+of the name has a dot.
 */}}
 {{- define "tunnel-gateway.roleName" -}}
 {{ .name }}{{ if ne (default .name .namespace) .root.Release.Namespace }}.{{ .root.Release.Namespace }}{{ end }}
 {{- end -}}
 
 {{/*
-A role with its binding to the controller's ServiceAccount. Takes a dict of
-root, name, rules and, unless it is for the whole cluster, namespace.
+A role with its binding to the controller's ServiceAccount. Takes a dict with
+root, name, rules and, for a Role, namespace.
 */}}
 {{- define "tunnel-gateway.role" -}}
 {{- $kind := ternary "Role" "ClusterRole" (hasKey . "namespace") }}

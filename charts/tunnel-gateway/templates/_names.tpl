@@ -1,7 +1,7 @@
 {{/*
-The name of most objects. At most 53 characters, so that "-dashboard" and what is
-shorter can follow in the 63 of a Service; and a Service has no dot, and begins
-with a letter.
+The name of most objects. It has at most 53 characters, so that a suffix as long
+as "-dashboard" fits into the 63 of a Service. The name of a Service has no dot and
+begins with a letter.
 */}}
 {{- define "tunnel-gateway.fullname" -}}
 {{- if .Values.fullnameOverride -}}
@@ -18,12 +18,12 @@ with a letter.
 {{- end -}}
 {{- end -}}
 
-{{/* The Lease by which one of the replicas leads. */}}
+{{/* The Lease of the leader election. */}}
 {{- define "tunnel-gateway.lease" -}}
 {{ include "tunnel-gateway.fullname" . }}.tunnelgateway.dev
 {{- end -}}
 
-{{/* What tells the pods from others; it can never be changed. */}}
+{{/* The labels that select the pods. A selector is immutable. */}}
 {{- define "tunnel-gateway.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
@@ -52,21 +52,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* The Secret with the API token, as namespace/name; empty without one. */}}
-{{- define "tunnel-gateway.tokenSecret" -}}
-{{- with .Values.cloudflare.existingSecret -}}
-{{- if contains "/" . }}{{ . }}{{ else }}{{ printf "%s/%s" $.Release.Namespace . }}{{ end -}}
-{{- end -}}
-{{- end -}}
-
 {{- define "tunnel-gateway.configurationName" -}}
 {{- default .Values.gatewayClass.name .Values.tunnelConfiguration.name -}}
 {{- end -}}
 
 {{/*
-What tells Go's collector of the memory limit, so that it works harder before the
-kernel ends the process. Mebibytes that are taken for megabytes leave 5 % for what
-is not Go's. Nothing where there is no limit, or extraEnv has one.
+The environment variables that tell the Go runtime the memory limit, so that it
+collects garbage more often before the kernel kills the process. Megabytes in place
+of mebibytes leave 5 % for other memory. Empty without a limit, or if extraEnv sets
+one.
 */}}
 {{- define "tunnel-gateway.memoryEnv" -}}
 {{- $own := false -}}
@@ -83,7 +77,7 @@ is not Go's. Nothing where there is no limit, or extraEnv has one.
 {{- end -}}
 {{- end -}}
 
-{{/* The port of Cloudflare's API, or of what stands for it. */}}
+{{/* The port of the Cloudflare API, or of its proxy. */}}
 {{- define "tunnel-gateway.apiPort" -}}
 {{- $url := .Values.cloudflare.baseURL -}}
 {{- $port := regexReplaceAll "^https?://[^/]*?(:([0-9]+))?(/.*)?$" (default "" $url) "${2}" -}}

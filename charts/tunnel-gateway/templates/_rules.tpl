@@ -1,63 +1,33 @@
 {{/*
-What the controller does, and nothing else: the tests compare it with the API
-server's audit log. A "get" beside "list" and "watch" is a read past the cache,
-a "patch" of an object a finalizer or an annotation.
+The permissions of the controller. The tests compare them with the API server's
+audit log: each of them is used, and none is missing. Outside the controller's
+namespace the controller writes status and events, and nothing else. "get" beside
+"list" and "watch" is for reads that bypass the cache.
 */}}
 
-{{/* Objects that are in no namespace. */}}
+{{/* Objects without a namespace. */}}
 {{- define "tunnel-gateway.clusterRules" -}}
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gatewayclasses]
-  verbs: [get, list, watch, patch]
+  verbs: [get, list, watch]
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gatewayclasses/status]
   verbs: [update]
-# Metadata only: which version of the Gateway API is installed.
+# Metadata: which version of the Gateway API is installed.
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [list, watch]
-# Labels, which listeners select by.
+# The labels that listeners select by, the UID of kube-system, and whether the
+# namespace of a deleted Gateway still exists.
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [list, watch]
-{{- if not .Values.controller.clusterID }}
-# Its UID is the cluster's ID.
-- apiGroups: [""]
-  resources: [namespaces]
-  resourceNames: [kube-system]
-  verbs: [get]
-{{- end }}
-{{- if .Values.controller.namespaces }}
-# Its own Roles: their finalizers. They have to outlast whatever else is deleted
-# with a namespace; a rule in the Roles themselves would end with the first.
-- apiGroups: [rbac.authorization.k8s.io]
-  resources: [roles, rolebindings]
-  resourceNames: {{ include "tunnel-gateway.keptRoles" . }}
-  verbs: [get, patch]
-{{- end }}
+  verbs: [get, list, watch]
 {{- end -}}
 
-{{/* The names of the Roles in the namespaces of the list, and beside the API token. */}}
-{{- define "tunnel-gateway.keptRoles" -}}
-{{- $fullname := include "tunnel-gateway.fullname" . }}
-{{- $names := list }}
-{{- range .Values.controller.namespaces }}
-{{- $names = append $names (include "tunnel-gateway.roleName" (dict "root" $ "name" $fullname "namespace" .)) }}
-{{- end }}
-{{- $token := splitList "/" (include "tunnel-gateway.tokenSecret" .) }}
-{{- if and (eq (len $token) 2) (not (has (first $token) .Values.controller.namespaces)) }}
-{{- $names = append $names (include "tunnel-gateway.roleName" (dict "root" $ "name" (printf "%s-token" $fullname) "namespace" (first $token))) }}
-{{- end }}
-{{- $names | uniq | toJson }}
-{{- end -}}
-
-{{/* Objects in namespaces. */}}
-{{- define "tunnel-gateway.namespacedRules" -}}
+{{/* Objects of tenants. */}}
+{{- define "tunnel-gateway.tenantRules" -}}
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways]
-  verbs: [get, list, watch, patch]
-- apiGroups: [gateway.networking.k8s.io]
-  resources: [listenersets, httproutes, grpcroutes]
+  resources: [gateways, listenersets, httproutes, grpcroutes]
   verbs: [get, list, watch]
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status]
@@ -67,19 +37,69 @@ a "patch" of an object a finalizer or an annotation.
   verbs: [list, watch]
 - apiGroups: [tunnelgateway.dev]
   resources: [tunnelconfigurations]
-  verbs: [get, list, watch, patch]
+  verbs: [list, watch]
 - apiGroups: [""]
   resources: [services]
   verbs: [list, watch]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]
-# Listed and watched as metadata; read one by one where a listener or an account
-# refers to them; written for the tokens of tunnels.
+{{ include "tunnel-gateway.eventRules" . }}
+{{- end -}}
+
+{{/* Secrets are listed and watched as metadata, and read one at a time. */}}
+{{- define "tunnel-gateway.secretRules" -}}
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, list, watch, create, update, patch, delete]
-# What runs the connectors of a Gateway.
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{- define "tunnel-gateway.eventRules" -}}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{/* Each event about a GatewayClass is a new one, because it is about a new version of the class. */}}
+{{- define "tunnel-gateway.classEventRules" -}}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- end -}}
+
+{{/*
+Where the controller checks certificates: "cluster" for all namespaces, "list" for
+those of tunnel-gateway.certificateNamespaces, which may be none.
+*/}}
+{{- define "tunnel-gateway.certificateScope" -}}
+{{- if and .Values.certificates.validate (not .Values.certificates.namespaces) (not .Values.controller.namespaces) -}}
+cluster
+{{- else -}}
+list
+{{- end -}}
+{{- end -}}
+
+{{/* The list of namespaces in which the controller checks certificates, as JSON. */}}
+{{- define "tunnel-gateway.certificateNamespaces" -}}
+{{- if .Values.certificates.validate -}}
+{{- .Values.certificates.namespaces | default .Values.controller.namespaces | default list | uniq | toJson -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end -}}
+
+{{/* The controller's namespace: Tunnels, and the objects that run their connectors. */}}
+{{- define "tunnel-gateway.tunnelRules" -}}
+- apiGroups: [tunnelgateway.dev]
+  resources: [tunnels]
+  verbs: [get, list, watch, create, update, delete]
+- apiGroups: [tunnelgateway.dev]
+  resources: [tunnels/status]
+  verbs: [update]
+# The tokens of tunnels, by server-side apply. The garbage collector deletes them.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create, patch]
 - apiGroups: [""]
   resources: [serviceaccounts]
   verbs: [get, list, watch, create, patch, delete]
@@ -95,27 +115,24 @@ a "patch" of an object a finalizer or an annotation.
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch, delete]
-# Whether the last connector has ended.
+# Whether connectors still run before a tunnel is deleted.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list]
+{{- if ne (include "tunnel-gateway.certificateScope" .) "cluster" }}
+# API tokens and the tokens of tunnels.
+{{ include "tunnel-gateway.secretRules" . }}
+{{- end }}
+{{- if .Values.controller.namespaces }}
+# The settings of GatewayClasses, and events about Tunnels.
+- apiGroups: [tunnelgateway.dev]
+  resources: [tunnelconfigurations]
+  verbs: [list, watch]
 {{ include "tunnel-gateway.eventRules" . }}
+{{- end }}
 {{- end -}}
 
-{{- define "tunnel-gateway.eventRules" -}}
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create, patch]
-{{- end -}}
-
-{{/* Each event about a GatewayClass is a new one, since it is about a new version of it. */}}
-{{- define "tunnel-gateway.classEventRules" -}}
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create]
-{{- end -}}
-
-{{/* The Lease of the leader, and the event that says who it is. */}}
+{{/* The Lease of the leader, and the event that names the leader. */}}
 {{- define "tunnel-gateway.leaderRules" -}}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
@@ -127,12 +144,4 @@ a "patch" of an object a finalizer or an annotation.
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
-{{- end -}}
-
-{{/* The one Secret with the API token, in a namespace that is not worked in. */}}
-{{- define "tunnel-gateway.tokenRules" -}}
-- apiGroups: [""]
-  resources: [secrets]
-  resourceNames: [{{ . | quote }}]
-  verbs: [get, list, watch, patch]
 {{- end -}}

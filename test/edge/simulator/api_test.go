@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -282,36 +281,6 @@ func TestLocalTunnelIgnoresTheRemoteDocument(t *testing.T) {
 	}
 }
 
-func TestConnectors(t *testing.T) {
-	s, c := newAPI(t, simulator.Options{})
-	ctx := t.Context()
-	id := c.create(t, "one").ID
-	s.Connect(id, 3)
-	s.Connect(id, 2)
-	listed := c.connectors(t, id)
-	if len(listed) != 2 || len(listed[0].Conns) != 4 || listed[0].Conns[0].ClientID != listed[0].ID {
-		t.Errorf("connectors %+v, want 2 with 4 connections each", listed)
-	}
-	if got, err := c.get(ctx, id); err != nil || got.Status != "healthy" {
-		t.Errorf("status %v, %v, want healthy", got, err)
-	}
-	_, err := c.delete(ctx, id)
-	wantError(t, err, http.StatusBadRequest, 1022)
-
-	s.Crash(id)
-	_, err = c.delete(ctx, id)
-	wantError(t, err, http.StatusBadRequest, 1022)
-	c.cleanUp(t, id)
-	if got, err := c.get(ctx, id); err != nil || got.Status != "down" {
-		t.Errorf("status %v, %v, want down", got, err)
-	}
-	s.Connect(id, 1)
-	s.Disconnect(id)
-	if _, err := c.delete(ctx, id); err != nil {
-		t.Errorf("delete without connectors: %v", err)
-	}
-}
-
 func TestTunnelToken(t *testing.T) {
 	_, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
@@ -345,62 +314,6 @@ func TestRotatedToken(t *testing.T) {
 	if after := c.connectors(t, id); len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID {
 		t.Errorf("connectors %v, want %v", after, before)
 	}
-}
-
-// A connector that runs is back at once when the API disconnects it: it shows in
-// the time since which it is connected.
-func TestConnectorsReconnect(t *testing.T) {
-	s, c := newAPI(t, simulator.Options{})
-	id := c.create(t, "one").ID
-	s.Connect(id, 2)
-	before := c.connectors(t, id)
-	c.disconnect(t, id, before[0].ID)
-	after := c.connectors(t, id)
-	if len(after) != 2 || !after[0].RunAt.After(before[0].RunAt) || !after[1].RunAt.Equal(before[1].RunAt) {
-		t.Errorf("connectors %+v, before %+v, want that the first has reconnected", after, before)
-	}
-	if opened := after[0].Conns[0].OpenedAt; !opened.Equal(after[0].RunAt) {
-		t.Errorf("its connections were opened at %s", opened)
-	}
-	c.cleanUp(t, id)
-	if last := c.connectors(t, id); !last[0].RunAt.After(after[0].RunAt) || !last[1].RunAt.After(after[1].RunAt) {
-		t.Errorf("connectors %+v, before %+v, want that both have reconnected", last, after)
-	}
-	_, err := c.delete(t.Context(), id)
-	wantError(t, err, http.StatusBadRequest, 1022)
-
-	s.RotateToken(id)
-	c.cleanUp(t, id)
-	if got := c.connectors(t, id); len(got) != 0 {
-		t.Errorf("connectors %+v are back with the old secret", got)
-	}
-}
-
-func TestStartAndStopConnectors(t *testing.T) {
-	s, c := newAPI(t, simulator.Options{})
-	id := c.create(t, "one").ID
-	old := c.tunnelToken(t, id)
-	one, err := s.StartConnector(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.RotateToken(id)
-	if _, err := s.StartConnector(old); err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("with the old token: %v", err)
-	}
-	other, err := s.StartConnector(c.tunnelToken(t, id))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.wantReplicas(t, id, one, other)
-	s.StopConnector(id, one)
-	c.wantReplicas(t, id, other)
-	s.Crash(id, one, other)
-	if got := c.pending(t, id); !slices.Equal(got, []bool{true}) {
-		t.Errorf("pending reconnect: %v", got)
-	}
-	s.Disconnect(id) // is too late for a farewell
-	c.wantReplicas(t, id, other)
 }
 
 func TestEdit(t *testing.T) {

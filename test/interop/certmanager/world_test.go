@@ -1,6 +1,7 @@
 package certmanager
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
@@ -42,8 +45,10 @@ func startWorld(id, controller string) *world {
 	GinkgoHelper()
 	w := &world{id: id, controller: controller, edge: simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceAt)})}
 	api := httptest.NewServer(w.edge.API())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id + "-system"}}
+	Expect(kube.Create(context.Background(), namespace)).To(Succeed())
 	p, err := product.Start(product.Options{
-		Binary: gatewayProgram, Kubeconfig: kubeconfig, ClusterID: id, Cloudflare: api.URL + "/client/v4",
+		Binary: gatewayProgram, Kubeconfig: kubeconfig, ControllerNamespace: namespace.Name, ClusterID: id, Cloudflare: api.URL + "/client/v4",
 		Flags: []string{"--controller-name=" + controller}, Output: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -34,7 +34,7 @@ func blocks(text, language string) []string {
 }
 
 // said is what a reader puts in place of what the pages leave open.
-var said = strings.NewReplacer("<your registry>", "registry.example.com", "<account>", "account", "<a name for the cluster>", "west",
+var said = strings.NewReplacer("<your registry>", "registry.example.com", "<account>", "account", "<cluster ID>", "west",
 	"…/tunnel-gateway", "registry.example.com/tunnel-gateway", "accountID=…", "accountID=account", "clusterID=…", "clusterID=west", " … ", " ")
 
 // TestDocumentedReleases renders what the pages say to install and to upgrade.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,10 +22,11 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// TestInstall installs, upgrades and uninstalls the chart. The steps build on
-// each other, in one cluster.
+// TestInstall installs, upgrades and uninstalls the chart. Each step builds on
+// the ones before, in one cluster.
 func TestInstall(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, namespaceCalled(namespace), tokenSecret(namespace))
@@ -33,18 +35,19 @@ func TestInstall(t *testing.T) {
 		name string
 		do   func(*testing.T)
 	}{
-		{"settings need the CRD first", func(t *testing.T) { w.refusesSettingsBeforeTheCRD(t) }},
+		{"settings need the CRDs first", func(t *testing.T) { w.refusesSettingsBeforeTheCRD(t) }},
 		{"the samples are served", func(t *testing.T) {
 			w.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", w.values())
 			controller = w.run(t, w.pod(t, release, namespace), namespace)
 			w.servesSamples(t)
 		}},
 		{"an upgrade upgrades the CRD and brings settings", func(t *testing.T) { w.upgrades(t) }},
-		{"exactly what is granted is used", func(t *testing.T) { w.usesWhatIsGranted(t, controller) }},
-		{"a list of namespaces narrows everything", func(t *testing.T) { narrow = w.keepsToNamespaces(t) }},
-		{"a namespace of the list can be deleted", func(t *testing.T) { narrow = w.losesNamespace(t, narrow) }},
-		{"a namespace can be added again", func(t *testing.T) { narrow = w.getsNamespaceBack(t, narrow) }},
-		{"exactly what is granted in namespaces is used", func(t *testing.T) { w.usesWhatIsGrantedInNamespaces(t, narrow) }},
+		{"the controller uses every permission", func(t *testing.T) { w.usesWhatIsGranted(t, controller) }},
+		{"a list of namespaces limits everything", func(t *testing.T) { narrow = w.keepsToNamespaces(t) }},
+		{"a listed namespace can be deleted while no controller runs", func(t *testing.T) { narrow = w.losesNamespace(t, narrow) }},
+		{"a listed namespace can be created again", func(t *testing.T) { narrow = w.getsNamespaceBack(t, narrow) }},
+		{"the controller uses every permission in namespaces", func(t *testing.T) { w.usesWhatIsGrantedInNamespaces(t, narrow) }},
+		{"a listed namespace can be deleted while a controller runs", func(t *testing.T) { w.losesNamespaceWhileRunning(t, narrow) }},
 		{"uninstalling too early loses nothing", func(t *testing.T) { w.survivesUninstalling(t, controller) }},
 	} {
 		if !t.Run(step.name, step.do) {
@@ -53,15 +56,15 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// values are those of every release here. What is off by default is on, so that
-// the controller has to take its flags; there is no collector, which stops
-// nothing.
+// values are those of every release in this test. They switch on what is off by
+// default, so that the controller receives every flag. The trace collector does
+// not exist, which is no obstacle.
 func (w *world) values() string {
 	return "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL=" + w.api +
-		",metrics.pprof=true,tracing.endpoint=http://127.0.0.1:9"
+		",controller.retirementDelay=1s,metrics.pprof=true,tracing.endpoint=http://127.0.0.1:9"
 }
 
-// withSettings adds what the README says cannot be had in the first install.
+// withSettings are values that the first install cannot have, as the README says.
 const withSettings = `tunnelConfiguration.create=true,tunnelConfiguration.spec.account.accountID=` + account +
 	`,tunnelConfiguration.spec.account.apiTokenSecretRef.name=cloudflare` +
 	`,tunnelConfiguration.spec.connector.podDisruptionBudget.maxUnavailable=1` +
@@ -113,15 +116,30 @@ func (w *world) servesSamples(t *testing.T) {
 	}
 }
 
-// tunnelOf is the name of the Gateway's tunnel, in a cluster that was given no
-// ID.
-func (w *world) tunnelOf(t *testing.T, g *gatewayv1.Gateway) string {
+// clusterID returns the ID of an installation that was given none.
+func (w *world) clusterID(t *testing.T) string {
 	t.Helper()
-	system := get(t, w, namespaceCalled("kube-system"))
-	return fmt.Sprintf("%s-%s-%s", system.UID, g.Namespace, g.Name)
+	return tunnel.DefaultClusterID(string(get(t, w, namespaceCalled("kube-system")).UID), "tunnelgateway.dev/controller")
 }
 
-// upgrades from a release whose CRD lacks what the chart's has.
+// tunnelOf returns the name at Cloudflare of a Gateway's tunnel, in the
+// installation without a cluster ID.
+func (w *world) tunnelOf(t *testing.T, g *gatewayv1.Gateway) string {
+	t.Helper()
+	return tunnel.RemoteName(w.clusterID(t), client.ObjectKeyFromObject(g))
+}
+
+// tunnelObject returns the Tunnel of a Gateway.
+func tunnelObject(controllerNamespace string, g *gatewayv1.Gateway) *v1alpha1.Tunnel {
+	return &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
+}
+
+// connectorsOf returns the metadata of the objects that run a Gateway's connectors.
+func connectorsOf(controllerNamespace string, g *gatewayv1.Gateway) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ConnectorName(client.ObjectKeyFromObject(g))}
+}
+
+// upgrades from a release whose CRD has fewer fields than the chart's.
 func (w *world) upgrades(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "tunnelconfigurations.tunnelgateway.dev"}}
 	change(t, w, crd, func(c *apiextensionsv1.CustomResourceDefinition) {
@@ -130,55 +148,124 @@ func (w *world) upgrades(t *testing.T) {
 	w.helm(t, "upgrade", release, chartDir, "--namespace", namespace, "--force-conflicts", "--set", w.values()+","+withSettings)
 	properties := get(t, w, crd).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 	if _, ok := properties["mergingMode"]; !ok {
-		t.Error("the CRD is as it was before the upgrade")
+		t.Error("the upgrade did not upgrade the CRD")
 	}
-	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudflare-tunnel"}}
-	eventually(t, "the settings to be kept for their Gateways", func() error {
-		if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(settings), settings); err != nil {
-			return err
-		}
-		if len(settings.Finalizers) == 0 {
-			return fmt.Errorf("they have no finalizer; their account is %v", settings.Spec.Account)
-		}
-		return nil
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: connectorsOf(namespace, shared)}
+	eventually(t, "the autoscaler that the settings ask for", func() error {
+		return w.kube.Get(t.Context(), client.ObjectKeyFromObject(scaler), scaler)
 	})
 	eventually(t, "the Gateway after the upgrade", w.programmed(t, shared.DeepCopy()))
 }
 
-// usesWhatIsGranted has the controller do all that it can do.
+// usesWhatIsGranted makes the controller use every permission.
 func (w *world) usesWhatIsGranted(t *testing.T, r *running) {
 	granted := w.permissions(t, release)
 	w.usesAll(t, r, granted, disturbed{
-		namespace: "platform", gateway: "shared", class: "cloudflare-tunnel",
+		controllerNamespace: namespace, gateway: shared, class: "cloudflare-tunnel",
 		set:   types.NamespacedName{Namespace: "team-b", Name: "team-b-late"},
 		route: types.NamespacedName{Namespace: "platform", Name: "home"}, service: "home",
 	})
-	checkSecrets(t, w.requests(t, r.user), namespace+"/cloudflare", "platform/certificate", "platform/shared-tunnel-token", "platform/gone-tunnel-token")
+	checkSecrets(t, w.requests(t, r.user), namespace+"/cloudflare", "platform/certificate",
+		secretOf(namespace, shared), secretOf(namespace, goneGateway("platform", "cloudflare-tunnel")))
 }
 
-// disturbed is what is changed again and again, until the controller has done
-// all that it can do.
+// secretOf returns the name of the Secret with the token of a Gateway's tunnel.
+func secretOf(controllerNamespace string, g *gatewayv1.Gateway) string {
+	return controllerNamespace + "/" + connectorsOf(controllerNamespace, g).Name
+}
+
+// disturbed are the objects that a test changes again and again, until the
+// controller has used every permission.
 type disturbed struct {
-	namespace, gateway, class string
-	set, route                types.NamespacedName
-	service                   string // that the route refers to
+	controllerNamespace string
+	gateway             *gatewayv1.Gateway
+	class               string // and the name of its settings
+	set, route          types.NamespacedName
+	service             string // the backend of the route
 }
 
 func (w *world) usesAll(t *testing.T, r *running, granted []permission, d disturbed) {
 	t.Helper()
-	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "unrelated"}}
+	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "unrelated"}}
 	certificate := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS,
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: []byte("none"), corev1.TLSPrivateKeyKey: []byte("none")},
 	}
 	w.create(t, unrelated, certificate, d.grpcRoute())
-	// It gets its token back, which is an update.
-	change(t, w, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: d.gateway + "-tunnel-token"}}, func(s *corev1.Secret) {
-		s.Data = map[string][]byte{"token": []byte("broken")}
+	w.repairsToken(t, d)
+	w.pauses(t, d)
+	w.stopsConnectors(t, d)
+	w.retires(t, d)
+	w.disturbUntil(t, d, func() error { return unused(granted, w.requests(t, r.user)) })
+	w.checkAudit(t, r)
+}
+
+// repairsToken breaks the Secret with the tunnel's token: the controller writes it
+// again.
+func (w *world) repairsToken(t *testing.T, d disturbed) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: connectorsOf(d.controllerNamespace, d.gateway)}
+	change(t, w, secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("broken")} })
+	eventually(t, "the token to be written again", func() error {
+		if string(get(t, w, secret).Data["token"]) == "broken" {
+			return errors.New("it is broken")
+		}
+		return nil
 	})
-	// One more Gateway goes, with all that runs its connectors.
-	gone := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "gone"}, Spec: gatewayv1.GatewaySpec{
-		GatewayClassName: gatewayv1.ObjectName(d.class),
+}
+
+// pauses pauses the Gateway for a while, which the controller records in the spec
+// of the Tunnel.
+func (w *world) pauses(t *testing.T, d disturbed) {
+	t.Helper()
+	for _, paused := range []bool{true, false} {
+		change(t, w, d.gateway.DeepCopy(), func(g *gatewayv1.Gateway) {
+			if g.Annotations = map[string]string{}; paused {
+				g.Annotations[v1alpha1.PausedAnnotation] = "true"
+			}
+		})
+		eventually(t, fmt.Sprintf("the Tunnel to record paused=%v", paused), func() error {
+			if got := get(t, w, tunnelObject(d.controllerNamespace, d.gateway)).Spec.Paused; got != paused {
+				return fmt.Errorf("it is %v", got)
+			}
+			return nil
+		})
+	}
+}
+
+// stopsConnectors switches the connectors of the class off and on again.
+func (w *world) stopsConnectors(t *testing.T, d disturbed) {
+	t.Helper()
+	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: d.controllerNamespace, Name: d.class}}
+	account := &corev1.ServiceAccount{ObjectMeta: connectorsOf(d.controllerNamespace, d.gateway)}
+	change(t, w, settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector.Enabled = ptr.To(false) })
+	eventually(t, "the connectors to be removed", func() error { return w.isGone(t, account) })
+	change(t, w, settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector.Enabled = nil })
+	eventually(t, "the connectors to be created again", func() error {
+		return w.kube.Get(t.Context(), client.ObjectKeyFromObject(account), account)
+	})
+}
+
+// retires moves a Gateway to the class of another controller, so that its Tunnel
+// retires.
+func (w *world) retires(t *testing.T, d disturbed) {
+	t.Helper()
+	gone := goneGateway(d.gateway.Namespace, d.class)
+	foreign := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/foreign"}}
+	w.create(t, foreign, gone)
+	eventually(t, "the other Gateway", w.programmed(t, gone))
+	eventually(t, "its connectors", func() error {
+		deployment := &appsv1.Deployment{ObjectMeta: connectorsOf(d.controllerNamespace, gone)}
+		return w.kube.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)
+	})
+	change(t, w, gone, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "foreign" })
+	eventually(t, "the Tunnel of the other Gateway to retire", func() error { return w.isGone(t, tunnelObject(d.controllerNamespace, gone)) })
+}
+
+// goneGateway is the Gateway whose Tunnel retires.
+func goneGateway(namespace, class string) *gatewayv1.Gateway {
+	return &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gone"}, Spec: gatewayv1.GatewaySpec{
+		GatewayClassName: gatewayv1.ObjectName(class),
 		Listeners: []gatewayv1.Listener{{
 			Name: "web", Hostname: ptr.To[gatewayv1.Hostname]("gone.example.com"), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
 		}, {
@@ -186,28 +273,17 @@ func (w *world) usesAll(t *testing.T, r *running, granted []permission, d distur
 			TLS: &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}}},
 		}},
 	}}
-	w.create(t, gone)
-	eventually(t, "the other Gateway", w.programmed(t, gone))
-	eventually(t, "its connectors", func() error {
-		return w.kube.Get(t.Context(), types.NamespacedName{Namespace: d.namespace, Name: "gone-" + d.class}, &appsv1.Deployment{})
-	})
-	if err := w.kube.Delete(t.Context(), gone); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the other Gateway to go", func() error { return w.isGone(t, gone) })
-	w.disturbUntil(t, d, func() error { return unused(granted, w.requests(t, r.user)) })
-	checkNoneRefused(t, w.requests(t, r.user))
 }
 
 func (d disturbed) grpcRoute() *gatewayv1.GRPCRoute {
-	return &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{
-		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(d.gateway)}}},
+	return &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(d.gateway.Name)}}},
 	}}
 }
 
-// disturbUntil changes objects faster than their statuses can be written, so
-// that the controller has to read them anew, and breaks and mends a route, which
-// is told by the same event again and again.
+// disturbUntil changes objects faster than the controller can write their
+// statuses, so that it has to read them again, and breaks and repairs a route, so
+// that it repeats an event.
 func (w *world) disturbUntil(t *testing.T, d disturbed, done func() error) {
 	t.Helper()
 	var last error
@@ -252,7 +328,7 @@ func (w *world) annotateManyTimes(t *testing.T, d disturbed) {
 	}
 }
 
-// survivesUninstalling uninstalls while there are Gateways, looks what is left,
+// survivesUninstalling uninstalls while there are Gateways, checks what is left,
 // and installs again.
 func (w *world) survivesUninstalling(t *testing.T, r *running) {
 	w.helm(t, "uninstall", release, "--namespace", namespace)
@@ -263,37 +339,52 @@ func (w *world) survivesUninstalling(t *testing.T, r *running) {
 			w.isGone(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}),
 		)
 	})
-	// What it was refused until it had ended: its roles went before its pod.
-	before := len(w.requests(t, r.user))
-	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "cloudflare-tunnel"}}
-	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudflare-tunnel"}}
-	connectors := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared-cloudflare-tunnel"}}
-	for _, left := range []client.Object{class, settings, connectors, shared.DeepCopy(), tokenSecret(namespace)} {
-		if got := get(t, w, left); got.GetDeletionTimestamp() != nil {
-			t.Errorf("%T %s is being deleted", left, left.GetName())
+	connectors := &appsv1.Deployment{ObjectMeta: connectorsOf(namespace, shared)}
+	for _, left := range []client.Object{
+		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "cloudflare-tunnel"}},
+		&v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudflare-tunnel"}},
+		tunnelObject(namespace, shared), connectors, shared.DeepCopy(), tokenSecret(namespace),
+	} {
+		if got := get(t, w, left); got.GetDeletionTimestamp() != nil || len(got.GetFinalizers()) > 0 {
+			t.Errorf("%T %s: deletion timestamp %v, finalizers %q", left, left.GetName(), got.GetDeletionTimestamp(), got.GetFinalizers())
 		}
 	}
 	if got := w.ask(w.tunnelOf(t, shared), "team-a.example.com"); got != "web.team-a" {
 		t.Errorf("the tunnel answers %s", got)
 	}
 
-	w.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", w.values()+","+withSettings)
+	w.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", w.values()+","+withSettings+",certificates.validate=false")
 	again := w.run(t, w.pod(t, release, namespace), namespace)
-	tunnel := w.tunnelOf(t, shared)
+	w.checksNoCertificates(t, again)
 	if err := w.kube.Delete(t.Context(), shared.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Gateway to go", func() error { return w.isGone(t, shared.DeepCopy()) })
-	if _, there := w.edge.TunnelID(tunnel); there {
-		t.Error("the tunnel of the deleted Gateway is there")
+	eventually(t, "the Tunnel to retire", func() error { return w.isGone(t, tunnelObject(namespace, shared)) })
+	if _, there := w.edge.TunnelID(w.tunnelOf(t, shared)); there {
+		t.Error("the tunnel of the deleted Gateway still exists")
 	}
-	eventually(t, "everything to be let go", func() error {
-		for _, kept := range []client.Object{get(t, w, class), get(t, w, settings), get(t, w, tokenSecret(namespace))} {
-			if len(kept.GetFinalizers()) > 0 {
-				return fmt.Errorf("%T %s has finalizers %q", kept, kept.GetName(), kept.GetFinalizers())
+	eventually(t, "the connectors to be removed", func() error { return w.isGone(t, connectors) })
+	w.checkAudit(t, again)
+}
+
+// checksNoCertificates: with certificates.validate=false, the controller reads
+// Secrets in its own namespace only, and the listeners say so.
+func (w *world) checksNoCertificates(t *testing.T, r *running) {
+	t.Helper()
+	g := goneGateway("platform", "cloudflare-tunnel")
+	change(t, w, g.DeepCopy(), func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "cloudflare-tunnel" })
+	eventually(t, "the listener to say that its certificate was not checked", func() error {
+		for _, listener := range get(t, w, g).Status.Listeners {
+			c := meta.FindStatusCondition(listener.Conditions, string(gatewayv1.ListenerConditionResolvedRefs))
+			if listener.Name == "tls" && c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "platform/certificate was not checked") {
+				return nil
 			}
 		}
-		return nil
+		return fmt.Errorf("its listeners are %v", g.Status.Listeners)
 	})
-	checkNoneRefused(t, w.requests(t, again.user)[before:])
+	for _, request := range w.requests(t, r.user)[r.earlier:] {
+		if request.Resource == "secrets" && request.Namespace != namespace {
+			t.Errorf("a request for Secrets outside the controller's namespace: %s", request)
+		}
+	}
 }

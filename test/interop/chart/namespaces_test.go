@@ -1,74 +1,82 @@
 package chart
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// keepsToNamespaces installs a second release, for two namespaces, whose token is in
-// a third.
+// keepsToNamespaces installs a second release, for two namespaces other than its
+// own.
 func (w *world) keepsToNamespaces(t *testing.T) *running {
-	for _, name := range []string{"narrow", "narrow-a", "narrow-b", "vault", "outside"} {
+	for _, name := range []string{"narrow", "narrow-a", "narrow-b", "outside"} {
 		w.create(t, namespaceCalled(name))
 	}
-	w.create(t, tokenSecret("vault"))
-	w.helm(t, "install", "narrow", chartDir, "--namespace", "narrow", "--set", w.narrowValues("narrow-a,narrow-b"))
+	w.create(t, tokenSecret("narrow"))
+	w.helm(t, "install", "narrow", chartDir, "--namespace", "narrow", "--set", w.narrowValues())
 	r := w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
 	inside, outside := narrowGateway("narrow-a"), narrowGateway("outside")
 	w.create(t, outside, inside, webService("narrow-b"), webService("outside"),
 		narrowRoute("narrow-b", "web.example.com", "narrow-b"), narrowRoute("outside", "unseen.example.com", "outside"),
 		narrowRoute("narrow-a", "broken.example.com", "outside"))
-	eventually(t, "the Gateway of one of the namespaces", w.programmed(t, inside))
+	eventually(t, "the Gateway in one of the namespaces", w.programmed(t, inside))
 	for host, want := range map[string]string{
 		"web.example.com": "web.narrow-b",
-		// What is elsewhere does not exist: the Service, and the route.
+		// The Service and the route in the other namespace do not exist for the controller.
 		"broken.example.com": "500", "unseen.example.com": "404",
 	} {
 		eventually(t, "the answer of "+host, func() error {
-			if got := w.ask("narrow-narrow-a-narrow", host); got != want {
-				return fmt.Errorf("%s answers, and not %s", got, want)
+			if got := w.ask(narrowTunnel(inside), host); got != want {
+				return fmt.Errorf("%s answers, want %s", got, want)
 			}
 			return nil
 		})
 	}
-	eventually(t, "the credentials to be kept", func() error {
-		if len(get(t, w, tokenSecret("vault")).Finalizers) == 0 {
-			return errors.New("the Secret has no finalizer")
-		}
-		return nil
-	})
 	if conditions := get(t, w, outside).Status.Conditions; len(conditions) == 0 || conditions[0].Status != metav1.ConditionUnknown {
-		t.Errorf("the Gateway elsewhere has a status: %v", conditions)
+		t.Errorf("the Gateway in the other namespace has a status: %v", conditions)
 	}
-	requests := w.requests(t, r.user)
-	checkNoneRefused(t, requests)
-	for _, request := range requests {
+	for _, request := range w.requests(t, r.user) {
 		if request.Namespace == "outside" {
-			t.Errorf("asked for elsewhere: %s", request)
+			t.Errorf("a request to a namespace that is not listed: %s", request)
 		}
 	}
 	if err := w.kube.Delete(t.Context(), inside); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Gateway to go", func() error { return w.isGone(t, inside) })
-	// Nothing keeps the Roles any more: a release can be uninstalled.
-	eventually(t, "the Role to be let go", func() error { return w.keptRole(t, "narrow-a", false) })
-	checkNoneRefused(t, w.requests(t, r.user))
+	w.checkRetires(t, inside)
+	w.checkAudit(t, r)
 	return r
 }
 
-// narrowValues are those of the second release.
-func (w *world) narrowValues(namespaces string) string {
-	return w.values() + ",cloudflare.existingSecret=vault/cloudflare,controller.namespaces={" + namespaces + "},controller.clusterID=narrow" +
+// narrowTunnel returns the name at Cloudflare of a Gateway's tunnel, in the second
+// release.
+func narrowTunnel(g *gatewayv1.Gateway) string {
+	return tunnel.RemoteName("narrow", client.ObjectKeyFromObject(g))
+}
+
+// checkRetires waits until the Tunnel of a Gateway of the second release is gone,
+// and checks that the tunnel is gone too.
+func (w *world) checkRetires(t *testing.T, g *gatewayv1.Gateway) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the Tunnel of Gateway %s to retire", client.ObjectKeyFromObject(g)), func() error {
+		return w.isGone(t, tunnelObject("narrow", g))
+	})
+	if _, there := w.edge.TunnelID(narrowTunnel(g)); there {
+		t.Errorf("the tunnel of the deleted Gateway %s still exists", client.ObjectKeyFromObject(g))
+	}
+}
+
+// narrowValues are the values of the second release.
+func (w *world) narrowValues() string {
+	return w.values() + ",controller.namespaces={narrow-a,narrow-b},certificates.namespaces={narrow-a},controller.clusterID=narrow" +
 		",controller.name=tunnelgateway.dev/narrow,gatewayClass.name=narrow,crds.install=false,fullnameOverride=narrow"
 }
 
@@ -76,52 +84,17 @@ func webService(namespace string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
-// narrowRole is the name of the second release's Roles outside its namespace.
-const narrowRole = "narrow.narrow"
-
-// keptRole returns an error unless Role and RoleBinding of the second release
-// are there, and kept or not, as wanted.
-func (w *world) keptRole(t *testing.T, namespace string, wanted bool) error {
-	for _, object := range []client.Object{
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: narrowRole}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: narrowRole}},
-	} {
-		if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
-		if kept := len(object.GetFinalizers()) > 0; kept != wanted {
-			return fmt.Errorf("%T has the finalizers %q", object, object.GetFinalizers())
-		}
-	}
-	return nil
-}
-
-// losesNamespace deletes one of the namespaces, with a Gateway in it and while no
-// controller runs, which finds everything being deleted.
+// losesNamespace deletes one of the namespaces, with a Gateway in it, while no
+// controller runs.
 func (w *world) losesNamespace(t *testing.T, r *running) *running {
 	lost := narrowGateway("narrow-b")
 	w.create(t, lost)
 	eventually(t, "the Gateway in the namespace", w.programmed(t, lost))
-	eventually(t, "the Role to be kept", func() error { return w.keptRole(t, "narrow-b", true) })
 	r.stop()
-	if err := w.kube.Delete(t.Context(), namespaceCalled("narrow-b")); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the namespace to wait for the Gateway only", func() error {
-		if get(t, w, lost).DeletionTimestamp == nil || get(t, w, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "narrow-b", Name: narrowRole}}).DeletionTimestamp == nil {
-			return errors.New("it is not being deleted")
-		}
-		return w.isGone(t, webService("narrow-b"))
-	})
-	r = w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
-	eventually(t, "the namespace to go", func() error { return w.isGone(t, namespaceCalled("narrow-b")) })
-	if _, there := w.edge.TunnelID("narrow-narrow-b-narrow"); there {
-		t.Error("the tunnel of the Gateway that went with its namespace is there")
-	}
-	r.ends(t)
-	r.checkSaid(t, "ending, to be started again", "narrow-b has to be left out: the namespace does not exist")
+	w.deleteNamespace(t, "narrow-b")
 
 	r = w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
+	w.checkRetires(t, lost)
 	others := narrowGateway("narrow-a")
 	w.create(t, others)
 	eventually(t, "a Gateway in the other namespace", w.programmed(t, others))
@@ -129,51 +102,72 @@ func (w *world) losesNamespace(t *testing.T, r *running) *running {
 	return r
 }
 
+// deleteNamespace deletes a namespace and waits until it is gone: no finalizer of
+// the controller delays that.
+func (w *world) deleteNamespace(t *testing.T, name string) {
+	t.Helper()
+	if err := w.kube.Delete(t.Context(), namespaceCalled(name)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "namespace "+name+" to be gone", func() error { return w.isGone(t, namespaceCalled(name)) })
+}
+
+// losesNamespaceWhileRunning deletes one of the namespaces while the controller
+// runs. The Role may be deleted before the namespace, so that nothing is known of
+// the Gateway for a while.
+func (w *world) losesNamespaceWhileRunning(t *testing.T, r *running) {
+	w.deleteNamespace(t, "narrow-b")
+	r.ends(t)
+	r.checkSaid(t, "ending, to be started again", "narrow-b has to be left out: the namespace does not exist")
+	w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
+	w.checkRetires(t, narrowGateway("narrow-b"))
+}
+
 func (r *running) checkSaid(t *testing.T, wanted ...string) {
 	t.Helper()
 	text := r.said(t)
 	for _, want := range wanted {
 		if !strings.Contains(text, want) {
-			t.Errorf("it does not say %q:\n%s", want, tail(text, 20))
+			t.Errorf("the log does not contain %q:\n%s", want, tail(text, 20))
 		}
 	}
 }
 
-// getsNamespaceBack makes the namespace again, and its Role later: between the two
-// the others are served. What the controller is answered then, without a flag for
-// tests, is looked at on its way.
+// getsNamespaceBack creates the namespace again, and its Role later: in between,
+// the other namespaces are served. At the end, the controller's connection to the
+// API server leads through a proxy, which checks the answers about Secrets.
 func (w *world) getsNamespaceBack(t *testing.T, r *running) *running {
-	w.create(t, namespaceCalled("narrow-b"), tokenSecret("narrow"))
+	w.create(t, namespaceCalled("narrow-b"))
 	r.stop()
 	r = w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
 	others := narrowGateway("narrow-a")
 	change(t, w, others, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To[gatewayv1.Hostname]("*.example.com") })
 	eventually(t, "the Gateway in the other namespace", w.programmed(t, others))
-	r.checkSaid(t, "is left out", "the controller has no right to list gateways.gateway.networking.k8s.io, watch gateways")
+	r.checkSaid(t, "is left out", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
 
-	w.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", w.narrowValues("narrow,narrow-a,narrow-b")+","+withSettings)
+	w.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", w.narrowValues()+","+withSettings)
 	r.ends(t)
-	r.checkSaid(t, "ending, to be started again", "narrow-b can be worked in")
+	r.checkSaid(t, "ending, to be started again", "narrow-b can be served")
 
 	proxy := newProxy(t, w)
 	r = w.runAt(t, w.pod(t, "narrow", "narrow"), "narrow", proxy.config())
 	again := narrowGateway("narrow-b")
 	w.create(t, again)
-	eventually(t, "the Gateway in the namespace that is there again", w.programmed(t, again))
-	proxy.checkSecrets(t, apiToken, "narrow-tunnel-token")
+	eventually(t, "the Gateway in the namespace that exists again", w.programmed(t, again))
+	proxy.checkSecrets(t, apiToken, connectorsOf("narrow", again).Name)
 	return r
 }
 
 // usesWhatIsGrantedInNamespaces does for the second release what
-// usesWhatIsGranted does for the first. A permission counts as used when it is in
-// one of the namespaces of the list: their Roles are the same.
+// usesWhatIsGranted does for the first. A permission counts as used when it is
+// used in one of the namespaces: their Roles are the same.
 func (w *world) usesWhatIsGrantedInNamespaces(t *testing.T, r *running) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "narrow-b", Name: "late"}, Spec: gatewayv1.ListenerSetSpec{
 		ParentRef: gatewayv1.ParentGatewayReference{Name: "narrow", Namespace: ptr.To[gatewayv1.Namespace]("narrow-a")},
 		Listeners: []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
 	}}
-	// One write of its status is two steps of the same kind, the second of which
-	// counts on in the event of the first.
+	// One write of the route's status is then two changes of the same kind. The
+	// event about the second one continues the event about the first.
 	parent := narrowGateway("narrow-a")
 	change(t, w, parent, func(g *gatewayv1.Gateway) {
 		more := *g.Spec.Listeners[0].DeepCopy()
@@ -186,11 +180,11 @@ func (w *world) usesWhatIsGrantedInNamespaces(t *testing.T, r *running) {
 	route.Spec.ParentRefs = append(route.Spec.ParentRefs, more)
 	w.create(t, set, webService("narrow-b"), route)
 	w.usesAll(t, r, inOneOf(w.permissions(t, "narrow"), "narrow", "narrow-a", "narrow-b"), disturbed{
-		namespace: "narrow-a", gateway: "narrow", class: "narrow", set: client.ObjectKeyFromObject(set),
+		controllerNamespace: "narrow", gateway: narrowGateway("narrow-a"), class: "narrow", set: client.ObjectKeyFromObject(set),
 		route: client.ObjectKeyFromObject(route), service: "web",
 	})
-	checkSecrets(t, w.requests(t, r.user), "vault/cloudflare", "narrow/cloudflare", "narrow-a/certificate",
-		"narrow-a/narrow-tunnel-token", "narrow-a/gone-tunnel-token", "narrow-b/narrow-tunnel-token")
+	checkSecrets(t, w.requests(t, r.user), "narrow/cloudflare", "narrow-a/certificate", secretOf("narrow", narrowGateway("narrow-a")),
+		secretOf("narrow", narrowGateway("narrow-b")), secretOf("narrow", goneGateway("narrow-a", "narrow")))
 }
 
 func narrowGateway(namespace string) *gatewayv1.Gateway {

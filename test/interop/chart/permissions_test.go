@@ -18,8 +18,8 @@ type permission struct {
 	namespace, name       string // any when empty
 }
 
-// allows reports whether the request needed the permission. What is applied and
-// is not there is created, for which the API server asks for that verb too.
+// allows reports whether the request needed the permission. Applying an object
+// that does not exist needs the verb create as well.
 func (p permission) allows(r cluster.Request) bool {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -30,8 +30,8 @@ func (p permission) allows(r cluster.Request) bool {
 		(p.namespace == "" || p.namespace == r.Namespace) && (p.name == "" || p.name == r.Name)
 }
 
-// permissions returns what the roles of a release grant, by reading them from
-// the API server.
+// permissions returns the permissions that the roles of a release in the cluster
+// grant.
 func (w *world) permissions(t *testing.T, instance string) []permission {
 	t.Helper()
 	var granted []permission
@@ -75,8 +75,8 @@ func expand(namespace string, rules []rbacv1.PolicyRule) []permission {
 	return all
 }
 
-// inOneOf has it count for all of the namespaces when a permission is used in one
-// of them.
+// inOneOf returns the permissions such that a permission in several of the
+// namespaces counts as used when it is used in one of them.
 func inOneOf(granted []permission, namespaces ...string) []permission {
 	var all []permission
 	for _, p := range granted {
@@ -90,7 +90,7 @@ func inOneOf(granted []permission, namespaces ...string) []permission {
 	return all
 }
 
-// requests returns what the controller has asked the API server so far.
+// requests returns the controller's requests to the API server so far.
 func (w *world) requests(t *testing.T, user string) []cluster.Request {
 	t.Helper()
 	requests, err := cluster.ReadAudit(w.audit, user)
@@ -100,8 +100,8 @@ func (w *world) requests(t *testing.T, user string) []cluster.Request {
 	return requests
 }
 
-// unused returns an error that names the permissions which no request has
-// needed yet.
+// unused returns an error that names the permissions that no request has needed
+// yet.
 func unused(granted []permission, requests []cluster.Request) error {
 	var idle []string
 	for _, p := range granted {
@@ -115,22 +115,29 @@ func unused(granted []permission, requests []cluster.Request) error {
 	return nil
 }
 
-// checkNoneRefused fails for every request that the controller was not allowed
-// to make.
-func checkNoneRefused(t *testing.T, requests []cluster.Request) {
+// checkAudit fails for every request of the controller that the API server
+// refused since the controller was started, and for every one that changes an
+// object outside the controller's namespace, other than a status or an event.
+func (w *world) checkAudit(t *testing.T, r *running) {
 	t.Helper()
-	if len(requests) == 0 {
+	requests := w.requests(t, r.user)
+	if len(requests) == r.earlier {
 		t.Error("the audit log has no request of the controller")
 	}
-	for _, r := range requests {
-		if r.Code == http.StatusForbidden || r.Code == http.StatusUnauthorized {
-			t.Errorf("refused: %s", r)
+	for _, request := range requests[r.earlier:] {
+		if request.Code == http.StatusForbidden || request.Code == http.StatusUnauthorized {
+			t.Errorf("refused: %s", request)
+		}
+	}
+	for _, request := range requests {
+		if request.ChangesOutside(func(namespace string) bool { return namespace == r.namespace }) {
+			t.Errorf("changes an object outside namespace %s: %s", r.namespace, request)
 		}
 	}
 }
 
-// checkSecrets: all Secrets are looked at as metadata, and only those are read
-// that something refers to, which is what "referred" names.
+// checkSecrets fails if Secrets are listed with their contents, or if others than
+// the given ones are read.
 func checkSecrets(t *testing.T, requests []cluster.Request, referred ...string) {
 	t.Helper()
 	listed, read := false, map[string]bool{}
@@ -146,7 +153,7 @@ func checkSecrets(t *testing.T, requests []cluster.Request, referred ...string) 
 			}
 		case "get":
 			if read[r.Namespace+"/"+r.Name] = true; !slices.Contains(referred, r.Namespace+"/"+r.Name) {
-				t.Errorf("a Secret is read that nothing refers to: %s", r)
+				t.Errorf("the controller reads a Secret that nothing refers to: %s", r)
 			}
 		}
 	}
@@ -156,6 +163,6 @@ func checkSecrets(t *testing.T, requests []cluster.Request, referred ...string) 
 		}
 	}
 	if !listed {
-		t.Error("no list of Secrets is in the audit log, so nothing is known of what was asked for")
+		t.Error("the audit log has no list of Secrets")
 	}
 }

@@ -55,7 +55,7 @@ func argument(t *testing.T, all []object, flag string) string {
 func TestTextStaysText(t *testing.T) {
 	all := rendering(t, "123", "456",
 		"--set-string", "gatewayClass.name=7,priorityClassName=1,serviceAccount.name=8,controller.clusterID=9,tunnelConfiguration.name=10",
-		"--set-string", "cloudflare.accountID=11,cloudflare.existingSecret=12/13,controller.clusterDomain=14,controller.namespaces={456,a}",
+		"--set-string", "cloudflare.accountID=11,cloudflare.existingSecret=12,controller.clusterDomain=14,controller.namespaces={456,a}",
 		"--set", "controller.name=example.com/a:,tunnelConfiguration.create=true",
 		"--set", "podLabels.team=on,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
 	for _, o := range all {
@@ -125,7 +125,7 @@ func TestNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := rendering(t, test.release, namespace, "--set", test.set,
-				"--set", "controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=vault/cloudflare",
+				"--set", "controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=cloudflare",
 				"--set", "metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
 			if got := only(t, all, "Deployment").metadata()["name"]; got != test.want {
 				t.Errorf("the Deployment is %v, want %s", got, test.want)
@@ -162,18 +162,69 @@ func TestLeases(t *testing.T) {
 			t.Errorf("%s and %s share the Lease %s", name, other, lease)
 		}
 		leases[lease] = name
-		var named []any
-		for _, rule := range only(t, all, "Role")["rules"].([]any) {
-			if names, ok := rule.(map[string]any)["resourceNames"].([]any); ok {
-				named = append(named, names...)
-			}
-		}
-		if diff := cmp.Diff([]any{lease}, named); diff != "" {
-			t.Errorf("%s: its role is for another Lease (-flag +role):\n%s", name, diff)
+		if diff := cmp.Diff([]any{lease}, resourceNames(all)); diff != "" {
+			t.Errorf("%s: its Role names another Lease (-flag +role):\n%s", name, diff)
 		}
 	}
 	if leases["tunnel-gateway.tunnelgateway.dev"] != "tunnel-gateway" {
 		t.Errorf("the Leases are %v", leases)
+	}
+}
+
+// resourceNames returns the names of objects to which the Roles are limited.
+func resourceNames(all []object) []any {
+	var named []any
+	for _, o := range all {
+		rules, _ := o["rules"].([]any)
+		for _, rule := range rules {
+			names, _ := rule.(map[string]any)["resourceNames"].([]any)
+			named = append(named, names...)
+		}
+	}
+	return named
+}
+
+// rulesFor returns the namespaces in which a release may use a verb on a resource,
+// in order; "*" stands for all.
+func rulesFor(all []object, resource, verb string) []string {
+	var namespaces []string
+	for _, o := range all {
+		rules, _ := o["rules"].([]any)
+		for _, rule := range rules {
+			r := rule.(map[string]any)
+			if !slices.Contains(r["resources"].([]any), any(resource)) || !slices.Contains(r["verbs"].([]any), any(verb)) {
+				continue
+			}
+			namespace, ok := o.metadata()["namespace"].(string)
+			if !ok {
+				namespace = "*"
+			}
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// The controller may read Secrets where it checks certificates, and in its own
+// namespace.
+func TestSecretsAreReadWhereCertificatesAreChecked(t *testing.T) {
+	for set, want := range map[string][]string{
+		"":                                 {"*"},
+		"certificates.validate=false":      {namespace},
+		"certificates.namespaces={team-a}": {"team-a", namespace},
+		"controller.namespaces={a,b}":      {"a", "b", namespace},
+		"controller.namespaces={a,b},certificates.namespaces={a}": {"a", namespace},
+		"controller.namespaces={a,b},certificates.validate=false": {namespace},
+		"certificates.namespaces={" + namespace + "}":             {namespace},
+	} {
+		all := rendering(t, release, namespace, "--set", set)
+		if diff := cmp.Diff(want, rulesFor(all, "secrets", "get")); diff != "" {
+			t.Errorf("%s: Secrets are read elsewhere (-want +got):\n%s", set, diff)
+		}
+		if diff := cmp.Diff([]string{namespace}, rulesFor(all, "secrets", "patch")); diff != "" {
+			t.Errorf("%s: Secrets are written elsewhere (-want +got):\n%s", set, diff)
+		}
 	}
 }
 
@@ -183,7 +234,8 @@ func TestLeases(t *testing.T) {
 func TestReleasesShareNothing(t *testing.T) {
 	for name, set := range map[string]string{
 		"everywhere":         "crds.install=false",
-		"the same namespace": "crds.install=false,controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=vault/cloudflare",
+		"the same namespace": "crds.install=false,controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=cloudflare",
+		"some certificates":  "crds.install=false,certificates.namespaces={team-a,tunnel}",
 		"each other's":       "crds.install=false,controller.namespaces={tunnel,gateway}",
 	} {
 		t.Run(name, func(t *testing.T) {

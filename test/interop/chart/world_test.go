@@ -40,7 +40,7 @@ const (
 	patience = 2 * time.Minute
 )
 
-// world is a cluster without our CRD, a Cloudflare, and the controller's
+// world is a cluster without the controller's CRDs, a Cloudflare, and the controller's
 // program.
 type world struct {
 	whole      *testing.T // not one step of it
@@ -229,8 +229,11 @@ func eventually(t *testing.T, what string, check func() error) {
 // running is a controller that runs as the chart's Deployment says, with its
 // ServiceAccount's permissions.
 type running struct {
-	whole   *testing.T
-	user    string
+	whole           *testing.T
+	namespace, user string
+	// earlier is the number of requests of the user before the controller was
+	// started.
+	earlier int
 	log     string
 	process *product.Process
 }
@@ -255,7 +258,7 @@ func (w *world) runAt(t *testing.T, pod corev1.PodSpec, namespace string, server
 		t.Fatal(err)
 	}
 	w.runs++
-	r := &running{whole: w.whole, user: user, log: filepath.Join(w.dir, fmt.Sprintf("log-%s-%d", namespace, w.runs))}
+	r := &running{whole: w.whole, namespace: namespace, user: user, earlier: len(w.requests(t, user)), log: filepath.Join(w.dir, fmt.Sprintf("log-%s-%d", namespace, w.runs))}
 	out, err := os.Create(r.log)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -74,6 +75,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	admin := filepath.Join(dir, "admin.kubeconfig")
 	Expect(control.Kubeconfig(admin)).To(Succeed())
+	Expect(kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}})).To(Succeed())
 	startController(program, admin)
 
 	applyFile(ctx, samples+"/external-dns/00-external-dns.yaml")
@@ -92,7 +94,7 @@ func startController(program, kubeconfig string) {
 	server := httptest.NewServer(edge.API())
 	DeferCleanup(server.Close)
 	p, err := product.Start(product.Options{
-		Binary: program, Kubeconfig: kubeconfig, ClusterID: clusterID, Cloudflare: server.URL + "/client/v4", Output: GinkgoWriter,
+		Binary: program, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID, Cloudflare: server.URL + "/client/v4", Output: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.Stop)

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
 // kustomizeController has the CRD of Flux' Kustomization.
@@ -50,11 +52,11 @@ func TestGuidesManifestsApply(t *testing.T) {
 	w.expectKubectl("wait", "-n=platform", "--for=condition=tunnelgateway.dev/ConnectorsReady=False", "gateway/shared")
 	w.expectKubectl("wait", "-n=team-c", "--for=jsonpath={.status.parents[0].conditions[?(@.type==\"Accepted\")].status}=True", "httproute/web")
 
-	narrow := columns(w.expectKubectl("get", "tunnelconfigurations", "-n=platform"))
+	narrow := columns(w.expectKubectl("get", "tunnelconfigurations", "-n="+cluster.ControllerNamespace))
 	w.g.Expect(narrow).To(Equal(map[string]string{
-		"NAME": "platform", "ACCOUNT": "0123456789abcdef0123456789abcdef", "TUNNEL": "", "REPLICAS": "3", "MODE": "PreferGateway", "AGE": narrow["AGE"],
+		"NAME": "platform", "ACCOUNT": "0123456789abcdef0123456789abcdef", "REPLICAS": "3", "MODE": "PreferGateway", "AGE": narrow["AGE"],
 	}))
-	wide := columns(w.expectKubectl("get", "tunnelconfigurations", "-n=platform", "-o=wide"))
+	wide := columns(w.expectKubectl("get", "tunnelconfigurations", "-n="+cluster.ControllerNamespace, "-o=wide"))
 	w.g.Expect(wide).To(HaveKeyWithValue("EXISTING", ""))
 	w.g.Expect(wide).To(HaveKeyWithValue("ON-DELETION", "Retain"))
 	w.g.Expect(wide).To(HaveKeyWithValue("AUTOSCALED-TO", ""))

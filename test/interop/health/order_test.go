@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -85,7 +86,7 @@ func apiToken() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       "Secret",
-		"metadata":   map[string]any{"name": "cloudflare-api-token", "namespace": "platform"},
+		"metadata":   map[string]any{"name": "cloudflare-api-token", "namespace": cluster.ControllerNamespace},
 		"stringData": map[string]any{"token": "token"},
 	}}
 }

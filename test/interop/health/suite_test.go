@@ -19,6 +19,8 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,6 +110,7 @@ func newWorld(t *testing.T) *world {
 	config.QPS, config.Burst = 1000, 1000
 	w.kube, err = client.NewWithWatch(&config, client.Options{Scheme: manifest.Scheme()})
 	w.g.Expect(err).NotTo(HaveOccurred())
+	w.g.Expect(w.kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}})).To(Succeed())
 	w.startEdge()
 	w.judges = newJudges(t)
 	w.history = w.watch()
@@ -133,7 +136,7 @@ func (w *world) start() {
 	w.g.Expect(err).NotTo(HaveOccurred())
 	defer output.Close() //nolint:errcheck // the controller writes to it
 	w.controller, err = product.Start(product.Options{
-		Binary: controllerBinary, Kubeconfig: w.kubeconfig, ClusterID: "health", Cloudflare: w.api,
+		Binary: controllerBinary, Kubeconfig: w.kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "health", Cloudflare: w.api,
 		Flags: []string{"--drift-interval=" + driftInterval.String()}, Output: output,
 	})
 	w.g.Expect(err).NotTo(HaveOccurred())

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -67,6 +68,32 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
+// The reasons in the tables of the runbook are those of the conditions.
+func TestRunbookNamesReasons(t *testing.T) {
+	page, err := os.ReadFile(runbook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, entry := range tunnel.Catalogue {
+		known[string(entry.Reason)] = true
+	}
+	tables := 0
+	for _, found := range regexp.MustCompile("(?ms)^\\| (?:`reason`|Reason) \\|.*?^$").FindAllString(string(page), -1) {
+		tables++
+		for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(found, -1)[1:] {
+			for _, reason := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+				if !known[reason[1]] {
+					t.Errorf("the runbook explains the reason %s, which does not exist", reason[1])
+				}
+			}
+		}
+	}
+	if tables != 2 {
+		t.Errorf("the runbook has %d tables of reasons, want 2", tables)
+	}
+}
+
 // fires tells whether the alert's expression has held for its time: for so many
 // scrapes in a row.
 func (s *prometheusServer) fires(rule rulefmt.Rule) bool {
@@ -115,7 +142,7 @@ var scenes = map[string]struct {
 	"an error now and then": {happens: func(s *prometheusServer) {
 		s.well()
 		if s.now.Minute()%10 == 0 {
-			s.Failed(shared, metrics.ErrorUnavailable)
+			s.Failed(shared, tunnel.ReasonUnavailable)
 		}
 	}},
 	"no connectors are wanted": {happens: func(s *prometheusServer) {
@@ -152,9 +179,11 @@ var scenes = map[string]struct {
 			s.Waits(shared, time.Time{})
 		}
 	}},
-	"writing has stopped": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
+	"external changes have stopped the controller": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
 		s.Stands(shared, metrics.Gateway{})
-		s.Failed(shared, metrics.ErrorDriftFight)
+		if s.now.Minute() == 40 {
+			s.Fought(shared)
+		}
 	}},
 	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, happens: func(s *prometheusServer) {
 		s.Stands(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Wanted: 2}})
@@ -163,9 +192,33 @@ var scenes = map[string]struct {
 		s.well()
 		s.replicas[ours[0]] = 0
 	}},
+	"the Gateway is gone for two hours": {want: []string{"TunnelGatewayTunnelNotDeleted"}, happens: func(s *prometheusServer) {
+		s.Missing(shared, begin.Add(-2*time.Hour))
+	}},
+	"the Gateway is gone for half an hour": {happens: func(s *prometheusServer) {
+		s.Missing(shared, begin.Add(20*time.Minute))
+	}},
+	"the Gateway was gone": {happens: func(s *prometheusServer) {
+		s.Missing(shared, begin.Add(-2*time.Hour))
+		if s.now.Minute() > 30 {
+			s.Missing(shared, time.Time{}) // it is back, or its tunnel is retained
+		}
+	}},
+	"tunnels without a Tunnel object": {want: []string{"TunnelGatewayOrphanedTunnels"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.Account("west", 10, 2)
+	}},
+	"900 tunnels": {happens: func(s *prometheusServer) {
+		s.well()
+		s.Account("west", 900, 0)
+	}},
+	"901 tunnels": {want: []string{"TunnelGatewayAccountFull"}, happens: func(s *prometheusServer) {
+		s.well()
+		s.Account("west", 901, 0)
+	}},
 	"errors every minute": {want: []string{"TunnelGatewayReconcileErrors"}, happens: func(s *prometheusServer) {
 		s.well()
-		s.Failed(shared, metrics.ErrorUnauthorized)
+		s.Failed(shared, tunnel.ReasonUnauthorized)
 	}},
 }
 

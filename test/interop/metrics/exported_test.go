@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
@@ -174,7 +175,9 @@ func (s *prometheusServer) everything() {
 	s.CarriedOut(time.Second)
 	s.Repaired(shared)
 	s.Fought(shared)
-	s.Failed(shared, metrics.ErrorUnavailable)
+	s.Failed(shared, tunnel.ReasonUnavailable)
+	s.Missing(shared, s.now.Add(-time.Minute))
+	s.Account("west", 10, 1)
 	s.call(nil)
 	s.call(&provider.UnavailableError{Err: errors.New("reset")})
 	s.call(&provider.RateLimitedError{RetryAfter: time.Second, Budget: true})

@@ -1,0 +1,58 @@
+package connector_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+)
+
+// A caller passes each Object to a client.
+var _ client.Object = connector.Object(nil)
+
+// TestKinds checks that New and Of of each kind are about the same kind, and that
+// every field of Objects has a kind.
+func TestKinds(t *testing.T) {
+	var order, outlivePods []string
+	objects := build(t, read(t, "testdata/everything.in.yaml"))
+	for _, kind := range connector.Kinds() {
+		known, _, err := scheme.Scheme.ObjectKinds(kind.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(kind.Of(objects))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ APIVersion, Kind string }
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got := schema.FromAPIVersionAndKind(got.APIVersion, got.Kind); got != known[0] {
+			t.Errorf("Of returns a %s, and New a %s", got, known[0])
+		}
+		order = append(order, got.Kind)
+		if kind.OutlivesPods {
+			outlivePods = append(outlivePods, got.Kind)
+		}
+		if none := kind.Of(connector.Objects{}); none != nil {
+			t.Errorf("Of returns %#v, want nil without a %s", none, got.Kind)
+		}
+	}
+	if diff := cmp.Diff("ServiceAccount NetworkPolicy Deployment PodDisruptionBudget HorizontalPodAutoscaler", strings.Join(order, " ")); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"ServiceAccount", "NetworkPolicy"}, outlivePods); diff != "" {
+		t.Errorf("kinds that outlive the pods (-want +got):\n%s", diff)
+	}
+	if fields := reflect.TypeFor[connector.Objects]().NumField(); fields != len(order) {
+		t.Errorf("Objects has %d fields, and there are %d kinds", fields, len(order))
+	}
+}

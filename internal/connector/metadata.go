@@ -1,0 +1,77 @@
+package connector
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+const (
+	tunnelLabel           = "tunnelgateway.dev/tunnel"
+	gatewayNamespaceLabel = "tunnelgateway.dev/gateway-namespace"
+	nameLabel             = "app.kubernetes.io/name"
+	managedByLabel        = "app.kubernetes.io/managed-by"
+
+	managedBy     = "tunnel-gateway"
+	containerName = "cloudflared"
+)
+
+// Selector returns the labels that select the pods of the Tunnel's connectors.
+// All objects of the Tunnel have them. They never change, because the selector
+// of a Deployment is immutable.
+func Selector(t *v1alpha1.Tunnel) map[string]string {
+	return map[string]string{
+		nameLabel:      containerName,
+		managedByLabel: managedBy,
+		tunnelLabel:    t.Name,
+	}
+}
+
+// name is the name of every object of the Tunnel.
+func name(t *v1alpha1.Tunnel) string {
+	return tunnel.ConnectorName(types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name})
+}
+
+// labels are the labels of every object of the Tunnel. The controller's labels
+// replace those of the input.
+func labels(in Input) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, in.Labels)
+	gateway := in.Tunnel.Spec.Gateway
+	labels[gatewayNamespaceLabel] = gateway.Namespace
+	labels[gatewayv1.GatewayNameLabelKey] = tunnel.Shorten(gateway.Name, validation.LabelValueMaxLength, gateway.Name)
+	maps.Copy(labels, Selector(in.Tunnel))
+	return labels
+}
+
+// annotatable is an apply configuration of an object, with the methods that set
+// its metadata.
+type annotatable[T any] interface {
+	WithLabels(map[string]string) T
+	WithAnnotations(map[string]string) T
+	WithOwnerReferences(...*metav1ac.OwnerReferenceApplyConfiguration) T
+}
+
+// owned sets the labels and annotations of the object and makes it belong to the
+// Tunnel.
+func owned[T annotatable[T]](in Input, object T) T {
+	return object.
+		WithLabels(labels(in)).
+		WithAnnotations(in.Annotations).
+		WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Tunnel").
+			WithName(in.Tunnel.Name).WithUID(in.Tunnel.UID).
+			// OpenShift lets only users who can set finalizers block an owner's deletion.
+			WithController(true).WithBlockOwnerDeletion(false))
+}
+
+// selector is Selector in the form that objects contain.
+func selector(t *v1alpha1.Tunnel) *metav1ac.LabelSelectorApplyConfiguration {
+	return metav1ac.LabelSelector().WithMatchLabels(Selector(t))
+}

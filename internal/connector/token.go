@@ -1,0 +1,20 @@
+package connector
+
+import (
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// TokenKey is the key of the tunnel's token in the Secret of TokenSecret.
+const TokenKey = "token"
+
+// TokenSecret returns the Secret with the token that the connectors of the
+// Tunnel run with. It has the name, owner and labels of the other objects, and
+// nothing that a Gateway sets: other controllers copy Secrets because of their
+// annotations.
+func TokenSecret(t *v1alpha1.Tunnel, token provider.Token) *corev1ac.SecretApplyConfiguration {
+	return owned(Input{Tunnel: t}, corev1ac.Secret(name(t), t.Namespace)).
+		WithData(map[string][]byte{TokenKey: []byte(token)})
+}

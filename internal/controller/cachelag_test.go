@@ -1,0 +1,150 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
+)
+
+// A cache that does not have the Tunnel yet makes no second one, also for a new
+// process.
+func TestCacheWithoutTheTunnel(t *testing.T) {
+	for name, restart := range map[string]bool{"of the process that created it": false, "of a new process": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.lag()
+			h.reconcileOnce()
+			if restart {
+				h.restart()
+			}
+			h.advance(time.Second)
+			h.settle(time.Second)
+			if got := len(h.cloud.Calls(fakeprovider.OpCreateTunnel)); got != 1 {
+				t.Errorf("%d tunnels were created", got)
+			}
+			if got := h.count("create"); got != 1 {
+				t.Errorf("%d Tunnel objects were created", got)
+			}
+			id := h.tunnelID()
+			h.catchUp()
+			h.settle(time.Second)
+			if h.tunnelID() != id || h.served() != "a.example.com" {
+				t.Errorf("tunnel %s serves %q", h.tunnelID(), h.served())
+			}
+		})
+	}
+}
+
+// A cache that has an earlier Tunnel does not overwrite the record.
+func TestCacheWithAnEarlierTunnel(t *testing.T) {
+	h := newHarness(t)
+	for range 3 { // as many steps as it takes; the cache then has none of the later ones
+		h.lag()
+		h.reconcileOnce()
+		h.restart()
+		h.advance(time.Second)
+	}
+	h.settle(20 * time.Second)
+	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
+	if got := len(h.cloud.Calls(fakeprovider.OpCreateTunnel)); got != 1 {
+		t.Errorf("%d tunnels were created", got)
+	}
+}
+
+// A Gateway that only the cache does not have keeps its tunnel.
+func TestCacheWithoutTheGateway(t *testing.T) {
+	h := withConnectors(t)
+	h.settle(time.Second)
+	g := h.gateway()
+	h.delete(g)
+	h.lag()
+	g.ResourceVersion = ""
+	h.create(g)
+	h.settle(10 * time.Minute)
+	if len(h.cloud.LiveTunnels()) != 1 || h.deployment() == nil {
+		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
+	}
+	if missing := h.tunnelObject().Status.MissingSince; missing != nil {
+		t.Errorf("the Gateway is missing since %s", missing)
+	}
+}
+
+// A Gateway that comes back right before a destructive step keeps its tunnel,
+// whatever the cache says.
+func TestGatewayReturnsBeforeADestructiveStep(t *testing.T) {
+	h := withConnectors(t)
+	h.settle(time.Second)
+	g := h.gateway()
+	h.delete(g)
+	h.settle(29 * time.Second)
+	h.advance(10 * time.Second)
+	h.cloud.ResetCalls()
+	h.lag() // the cache has no Gateway
+	reads := 0
+	h.lifecycle.gateways.inScope = func(string) bool { // it is asked before each read of a Gateway
+		if reads++; reads == 2 {
+			again := newGateway("shared", "a.example.com")
+			again.UID = "shared-2"
+			h.create(again)
+		}
+		return true
+	}
+	h.reconcileOnce()
+	if h.wantCalls(); reads < 2 {
+		t.Fatal("the Gateway was not read again before the first destructive step")
+	}
+	h.catchUp()
+	h.settle(time.Second)
+	if h.deployment() == nil || len(h.cloud.LiveTunnels()) != 1 {
+		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
+	}
+	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
+}
+
+// A cache that still has a Tunnel that was deleted is not believed.
+func TestCacheWithADeletedTunnel(t *testing.T) {
+	h := newHarness(t)
+	h.settle(time.Second)
+	h.delete(h.gateway())
+	h.settle(29 * time.Second)
+	h.lag()
+	h.settle(time.Minute)
+	if h.tunnelObject() != nil || len(h.cloud.LiveTunnels()) != 0 {
+		t.Fatalf("left are %+v and %+v", h.tunnelObject(), h.cloud.LiveTunnels())
+	}
+	if h.again != 0 {
+		t.Errorf("the controller comes back in %s for a Tunnel that is gone", h.again)
+	}
+}
+
+// A Tunnel that an administrator changes at the same moment is read again: the
+// change counts.
+func TestAdministratorChangesTheTunnelMeanwhile(t *testing.T) {
+	h := newHarness(t)
+	h.settle(time.Second)
+	h.delete(h.gateway())
+	h.settle(29 * time.Second)
+	h.lag()
+	object := &v1alpha1.Tunnel{}
+	h.change(ownNamespace, h.tunnelObject().Name, object, func() { object.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
+	h.settle(time.Minute)
+	if len(h.cloud.LiveTunnels()) != 1 {
+		t.Fatal("the tunnel was deleted although it is to be retained")
+	}
+	h.wantReady(v1alpha1.TunnelRetained, "Retained")
+}
+
+// count returns how many writes of that verb concerned Tunnels.
+func (h *harness) count(verb string) int {
+	n := 0
+	for _, w := range h.takeWrites() {
+		if w.verb == verb && w.kind == "Tunnel" {
+			n++
+		}
+	}
+	return n
+}

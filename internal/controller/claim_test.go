@@ -1,0 +1,254 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
+)
+
+// asSecond has the harness work on Gateway second.
+func (h *harness) asSecond(do func()) {
+	before := h.key
+	h.key = state.GatewayKey("infra", "second")
+	defer func() { h.key = before }()
+	do()
+}
+
+// madeByHand creates a tunnel at Cloudflare that no Gateway has.
+func (h *harness) madeByHand(name string) provider.TunnelID {
+	h.t.Helper()
+	made, err := h.cloud.CreateTunnel(h.t.Context(), name)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.cloud.ResetCalls()
+	return made.ID
+}
+
+// The claim is recorded before the first call, and the tunnel is neither created
+// nor deleted.
+func TestAdoption(t *testing.T) {
+	h := newHarness(t)
+	id := h.madeByHand("by hand")
+	h.adopt(string(id), false)
+	recorded := ""
+	h.fault = func(w write) (bool, error) {
+		if w.kind == "Tunnel" && recorded == "" && w.subresource == "status" {
+			recorded = "with calls"
+			if len(h.cloud.Calls()) == 0 {
+				recorded = "before the first call"
+			}
+		}
+		return true, nil
+	}
+	h.settle(time.Second)
+	if recorded != "before the first call" {
+		t.Errorf("the claim was recorded %s", recorded)
+	}
+	h.wantCalls(fakeprovider.OpTunnel, fakeprovider.OpConfiguration, fakeprovider.OpConfigure, fakeprovider.OpToken)
+	h.wantEvent("TunnelAdopted")
+	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
+	h.delete(h.gateway())
+	h.settle(3 * time.Minute)
+	h.wantReady(v1alpha1.TunnelRetained, "Retained")
+	if len(h.cloud.LiveTunnels()) != 1 {
+		t.Error("the adopted tunnel was deleted")
+	}
+}
+
+// A configuration of somebody else is replaced only with the class's permission.
+func TestAdoptionNeedsPermissionForATakeover(t *testing.T) {
+	h := newHarness(t)
+	id := h.madeByHand("by hand")
+	h.cloud.SetDocument(id, otherConfiguration("old.example.com"))
+	h.adopt(string(id), false)
+	h.settle(time.Second)
+	h.wantProgrammed(metav1.ConditionFalse, "Pending", "takeover")
+	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTakeoverRequired)
+	if h.served() != "old.example.com" {
+		t.Error("the configuration was replaced")
+	}
+	h.adopt(string(id), true)
+	h.settle(time.Second)
+	h.wantEvent("TakenOver")
+	if h.served() != "a.example.com" {
+		t.Error("the configuration was not replaced")
+	}
+}
+
+// Of two Gateways that adopt one tunnel the first keeps it, until it is gone.
+func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
+	second := newGateway("second", "b.example.com")
+	h := newHarness(t, second)
+	id := h.madeByHand("by hand")
+	h.adopt(string(id), true)
+	h.settle(time.Second)
+	h.asSecond(func() {
+		h.settle(time.Minute)
+		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
+		h.wantProgrammed(metav1.ConditionFalse, "Pending", "in use by another Gateway")
+		if message := h.programmed().Message; strings.Contains(message, "shared") {
+			t.Errorf("the condition names the other Gateway: %s", message)
+		}
+	})
+	if h.served() != "a.example.com" {
+		t.Errorf("the tunnel serves %s", h.served())
+	}
+	h.cloud.ResetCalls()
+	h.settle(time.Minute)
+	h.wantCalls() // the second one changes nothing for the first one
+
+	object := h.tunnelObject()
+	h.delete(h.gateway())
+	h.settle(3 * time.Minute)
+	keys, err := (watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}).fromTunnel(t.Context(), object)
+	wantKeys(t, keys, err, "second", "shared")
+	h.delete(h.tunnelObject()) // it is retained, and an administrator lets the second Gateway have it
+	h.asSecond(func() {
+		h.settle(time.Second)
+		if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
+			t.Errorf("the second Gateway has tunnel %s", h.tunnelID())
+		}
+	})
+}
+
+// While one claim is under way, another one waits: only its record tells who has
+// the tunnel.
+func TestClaimsWaitForEachOther(t *testing.T) {
+	second := newGateway("second", "b.example.com")
+	h := newHarness(t, second)
+	id := h.madeByHand("by hand")
+	h.adopt(string(id), true)
+	meanwhile := false
+	h.fault = func(w write) (bool, error) {
+		if w.kind == "Tunnel" && w.verb == "update" && w.name == "infra.shared" && !meanwhile {
+			meanwhile = true
+			if _, err := h.Reconcile(context.Background(), state.GatewayKey("infra", "second")); err != nil {
+				t.Error(err)
+			}
+		}
+		return true, nil
+	}
+	h.settle(time.Second)
+	if !meanwhile {
+		t.Fatal("the second Gateway was not reconciled meanwhile")
+	}
+	h.asSecond(func() {
+		if object := h.tunnelObject(); object.Status.TunnelID != "" {
+			t.Errorf("the second Gateway recorded tunnel %s meanwhile", object.Status.TunnelID)
+		}
+		h.settle(time.Minute)
+		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
+	})
+	if h.served() != "a.example.com" {
+		t.Errorf("the tunnel serves %s", h.served())
+	}
+}
+
+// The cache of a claim may lack a rival: the list after the record does not.
+func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
+	older := asksFor(newTunnel("older", ""), "")
+	h := newHarness(t, newGateway("older", "b.example.com"))
+	id := h.madeByHand("by hand")
+	h.lag()
+	older.Spec.Existing.ID, older.Status = string(id), v1alpha1.TunnelStatus{TunnelID: string(id), Configuration: v1alpha1.ConfigurationRecord{Hash: "x"}}
+	older.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+	older.UID = "a" // of equally old ones the lower UID has the claim
+	h.create(older)
+	h.adopt(string(id), true)
+	h.reconcileOnce()
+	h.wantCalls()
+	h.catchUp()
+	h.settle(time.Minute)
+	h.wantCalls()
+	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
+}
+
+// A tunnel that another controller's Tunnel records is never touched.
+func TestTunnelOfAnotherController(t *testing.T) {
+	other := newTunnel("elsewhere", "")
+	other.Spec.ControllerName = "example.com/other"
+	other.CreationTimestamp = metav1.NewTime(noon.Add(time.Hour)) // younger, and it has the tunnel all the same
+	h := newHarness(t)
+	id := h.madeByHand("by hand")
+	other.Status.TunnelID = string(id)
+	h.create(other)
+	h.adopt(string(id), true)
+	h.settle(time.Minute)
+	h.wantCalls()
+	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
+	h.delete(h.gateway())
+	h.settle(3 * time.Minute)
+	h.wantCalls()
+}
+
+// A tunnel that has the name of a Gateway's tunnel belongs to that Gateway only.
+func TestTunnelOfAnotherGatewaysName(t *testing.T) {
+	h := newHarness(t, newGateway("second", "b.example.com"))
+	h.settle(time.Second)
+	id := h.tunnelID()
+	h.asSecond(func() {
+		h.adopt(string(id), true)
+		h.settle(time.Minute)
+		if got := len(h.cloud.Calls(fakeprovider.OpConfigure)); got != 1 {
+			t.Errorf("the tunnel was configured %d times", got)
+		}
+		if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); ready.Status != metav1.ConditionFalse {
+			t.Errorf("the second Gateway's Tunnel is %+v", ready)
+		}
+	})
+	if h.served() != "a.example.com" {
+		t.Errorf("the tunnel serves %s", h.served())
+	}
+}
+
+// A Tunnel object whose spec names another Gateway or controller is not used.
+func TestTunnelObjectOfAnother(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.Tunnel){
+		"Gateway":    func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" },
+		"controller": func(o *v1alpha1.Tunnel) { o.Spec.ControllerName = "example.com/other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := newTunnel("shared", "")
+			change(object)
+			h := newHarness(t, object)
+			h.settle(time.Minute)
+			h.wantCalls()
+			h.wantProgrammed(metav1.ConditionFalse, "Pending", object.Name)
+			if addresses := h.gateway().Status.Addresses; len(addresses) > 0 {
+				t.Errorf("the Gateway has the addresses %+v", addresses)
+			}
+		})
+	}
+}
+
+// When the settings ask for another tunnel, the recorded one keeps serving, and
+// deleting the object switches.
+func TestSettingsThatAskForAnotherTunnel(t *testing.T) {
+	h := newHarness(t)
+	h.settle(time.Second)
+	id := h.tunnelID()
+	other := h.madeByHand("by hand")
+	h.adopt(string(other), true)
+	h.serve("b.example.com")
+	h.settle(time.Minute)
+	h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "tunnel.existing")
+	if h.tunnelID() != id || h.served() != "b.example.com" {
+		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.served())
+	}
+	h.delete(h.tunnelObject())
+	h.settle(time.Second)
+	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
+	if h.tunnelID() != other || len(h.cloud.LiveTunnels()) != 2 {
+		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())
+	}
+}

@@ -1,0 +1,340 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
+)
+
+// sharedConnectors is the name of the objects that run the connectors of
+// infra/shared.
+var sharedConnectors = types.NamespacedName{Namespace: ownNamespace, Name: tunnel.ConnectorName(types.NamespacedName{Namespace: "infra", Name: "shared"})}
+
+// withConnectors is a harness whose class runs connectors.
+func withConnectors(t *testing.T, objects ...client.Object) *harness {
+	t.Helper()
+	h := newHarness(t, objects...)
+	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(true) })
+	return h
+}
+
+// deployment returns the connectors' Deployment, or nil.
+func (h *harness) deployment() *appsv1.Deployment {
+	h.t.Helper()
+	d := &appsv1.Deployment{}
+	err := h.kube.Get(h.t.Context(), sharedConnectors, d)
+	if client.IgnoreNotFound(err) != nil {
+		h.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// rollOut runs the pods that the Deployment asks for, as Kubernetes does: all of
+// them have its template, and each is connected to the tunnel.
+func (h *harness) rollOut() {
+	h.t.Helper()
+	d := h.deployment()
+	h.stopPods()
+	n := ptr.Deref(d.Spec.Replicas, 1)
+	for range n {
+		h.startPod(d)
+	}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+	if err := h.kube.Status().Update(h.t.Context(), d); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// startPod runs one pod of the Deployment, which connects with the token in the
+// Secret.
+func (h *harness) startPod(d *appsv1.Deployment) {
+	h.t.Helper()
+	id, err := h.cloud.StartConnector(h.token())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: d.Namespace, Name: string(id), Labels: d.Spec.Template.Labels, Annotations: d.Spec.Template.Annotations,
+	}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: d.Spec.Template.Spec.TerminationGracePeriodSeconds}})
+}
+
+// pods returns the pods of the connectors.
+func (h *harness) pods() []corev1.Pod {
+	h.t.Helper()
+	var pods corev1.PodList
+	if err := h.kube.List(h.t.Context(), &pods); err != nil {
+		h.t.Fatal(err)
+	}
+	return pods.Items
+}
+
+// stopPods ends all pods, and their connectors in good order.
+func (h *harness) stopPods() {
+	h.t.Helper()
+	for _, pod := range h.pods() {
+		h.cloud.StopConnector(h.tunnelID(), provider.ConnectorID(pod.Name))
+		h.delete(&pod)
+	}
+}
+
+// token returns the token in the token Secret.
+func (h *harness) token() provider.Token {
+	h.t.Helper()
+	secret := &corev1.Secret{}
+	if err := h.kube.Get(h.t.Context(), sharedConnectors, secret); err != nil {
+		h.t.Fatal(err)
+	}
+	return provider.Token(secret.Data[connector.TokenKey])
+}
+
+// objectKinds returns the kinds of the objects of the connectors' name.
+func (h *harness) objectKinds() []string {
+	h.t.Helper()
+	var kinds []string
+	for _, object := range h.connectorObjects() {
+		if client.ObjectKeyFromObject(object) == sharedConnectors {
+			kinds = append(kinds, object.GetObjectKind().GroupVersionKind().Kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+func (h *harness) wantKinds(want ...string) {
+	h.t.Helper()
+	if diff := cmp.Diff(want, h.objectKinds()); diff != "" {
+		h.t.Errorf("the objects that run the connectors differ (-want +got):\n%s", diff)
+	}
+}
+
+// applies returns the writes of connectors among the writes since the last time.
+func (h *harness) connectorWrites() []string {
+	var found []string
+	for _, w := range h.takeWrites() {
+		if w.name == sharedConnectors.Name {
+			found = append(found, w.verb+" "+w.kind)
+		}
+	}
+	return found
+}
+
+func (h *harness) wantConnectorWrites(want ...string) {
+	h.t.Helper()
+	if diff := cmp.Diff(want, h.connectorWrites()); diff != "" {
+		h.t.Errorf("writes of connectors differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestConnectorsAreAppliedOnce(t *testing.T) {
+	h := withConnectors(t)
+	h.reconcileOnce()
+	h.wantConnectorWrites("apply Secret", "apply ServiceAccount", "apply NetworkPolicy", "apply Deployment")
+
+	for _, object := range h.connectorObjects() {
+		owner := metav1.GetControllerOf(object)
+		if owner == nil || owner.UID != h.tunnelObject().UID || ptr.Deref(owner.BlockOwnerDeletion, true) || object.GetNamespace() != ownNamespace {
+			t.Errorf("%s %s/%s has the owner %+v", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), owner)
+		}
+	}
+	h.rollOut()
+	h.settle(time.Second)
+	h.wantConnectorWrites()
+	h.takeWrites()
+	h.settle(time.Second)
+	h.wantWrites()
+	if got := h.tunnelObject().Status.Connectors.Summary; got != "2/2" {
+		t.Errorf("the Tunnel reports %s connectors", got)
+	}
+	if d := h.deployment(); d.Generation != 1 {
+		t.Errorf("the Deployment has generation %d", d.Generation)
+	}
+
+	h.restart()
+	h.reconcileOnce()
+	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment")
+	if d := h.deployment(); d.Generation != 1 {
+		t.Errorf("a restart changes the Deployment to generation %d", d.Generation)
+	}
+}
+
+// A change by somebody else is undone, and a status is none.
+func TestConnectorsAreRepaired(t *testing.T) {
+	h := withConnectors(t)
+	h.reconcileOnce()
+	h.rollOut()
+	h.settle(time.Second)
+	h.takeWrites()
+	d := &appsv1.Deployment{}
+	h.change(sharedConnectors.Namespace, sharedConnectors.Name, d, func() {
+		d.Spec.Template.Spec.Containers[0].Image = "example.com/other"
+		d.Generation++
+	})
+	h.settle(time.Second)
+	if got := h.connectorWrites(); !slices.Contains(got, "apply Deployment") {
+		t.Errorf("the writes are %q", got)
+	}
+	if got := h.deployment().Spec.Template.Spec.Containers[0].Image; got == "example.com/other" {
+		t.Error("the image of somebody else stays")
+	}
+	h.delete(h.deployment())
+	h.settle(time.Second)
+	if h.deployment() == nil {
+		t.Error("a Deployment that was deleted is not created again")
+	}
+}
+
+func TestConnectorsAreDisabled(t *testing.T) {
+	h := withConnectors(t)
+	h.reconcileOnce()
+	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(false) })
+	h.takeWrites()
+	h.settle(time.Second)
+	h.wantKinds("Secret") // users run connectors with the token
+	h.wantConnectorWrites("delete ServiceAccount", "delete NetworkPolicy", "delete Deployment")
+	h.settle(time.Second)
+	h.wantConnectorWrites()
+}
+
+// An object of somebody else is not changed, and the conditions name it.
+func TestConnectorsWhoseNameIsTaken(t *testing.T) {
+	theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}}
+	h := withConnectors(t, theirs)
+	h.reconcileOnce()
+	h.wantConnectorWrites("apply Secret")
+	h.wantEvent("ObjectTaken")
+	object := h.tunnelObject()
+	ready := condition(object, v1alpha1.TunnelConnectorsReady)
+	if ready.Status != metav1.ConditionFalse || ready.Reason != string(tunnel.ReasonObjectTaken) || !strings.Contains(ready.Message, sharedConnectors.Name) {
+		t.Errorf("ConnectorsReady is %+v", ready)
+	}
+	h.delete(theirs)
+	h.settle(time.Minute)
+	if h.deployment() == nil {
+		t.Error("the connectors do not run after the object was deleted")
+	}
+}
+
+// The number of replicas belongs to an autoscaler as soon as there is one. That
+// it takes over without a gap is tested with a real API server: the fake one
+// cannot apply a part of a Deployment.
+func TestConnectorsOfAnAutoscaler(t *testing.T) {
+	h := withConnectors(t)
+	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+		s.Connector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](4)}
+	})
+	h.settle(time.Second)
+	h.wantKinds("Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "Secret", "ServiceAccount")
+	h.takeWrites()
+	d := &appsv1.Deployment{}
+	h.change(sharedConnectors.Namespace, sharedConnectors.Name, d, func() { d.Spec.Replicas, d.Generation = ptr.To[int32](4), d.Generation+1 })
+	h.settle(time.Second)
+	if got := h.deployment().Spec.Replicas; ptr.Deref(got, 0) != 4 {
+		t.Errorf("the autoscaler's number is changed to %v", got)
+	}
+	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment", "apply HorizontalPodAutoscaler")
+	h.settle(time.Second)
+	h.wantConnectorWrites()
+}
+
+// What confines the pods stays until the Tunnel object is deleted.
+func TestConnectorsStopWhenTheTunnelRetires(t *testing.T) {
+	h := withConnectors(t)
+	h.reconcileOnce()
+	h.rollOut()
+	h.settle(time.Second)
+	h.delete(h.gateway())
+	h.settle(29 * time.Second)
+	if h.deployment() == nil {
+		t.Fatal("the connectors were stopped before the retirement delay has passed")
+	}
+	h.settle(2 * time.Second)
+	h.wantKinds("NetworkPolicy", "Secret", "ServiceAccount")
+	h.wantReady(v1alpha1.TunnelRetiring, tunnel.ReasonConnectorsStopping)
+	if len(h.cloud.LiveTunnels()) != 1 {
+		t.Fatal("the tunnel was deleted while its connectors run")
+	}
+	h.stopPods()
+	h.settle(5 * time.Second)
+	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
+		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+	}
+	h.collectGarbage()
+	h.wantKinds()
+}
+
+// Pods that do not end within their grace period and a minute count no longer;
+// what Cloudflare reports does.
+func TestPodsThatDoNotStop(t *testing.T) {
+	h := withConnectors(t)
+	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.GracePeriod = ptr.To(v1alpha1.Duration("2m")) })
+	h.reconcileOnce()
+	h.rollOut()
+	h.settle(time.Second)
+	h.delete(h.gateway())
+	h.settle(30*time.Second + 3*time.Minute)
+	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
+	h.settle(time.Minute)
+	if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); !strings.Contains(ready.Message, "2 pods are left and 2 connectors are connected") {
+		t.Errorf("the Tunnel is not ready because: %s", ready.Message)
+	}
+	if len(h.cloud.Calls(fakeprovider.OpDisconnect)) > 0 || len(h.cloud.LiveTunnels()) != 1 {
+		t.Error("live connectors were disconnected")
+	}
+	h.cloud.Crash(h.tunnelID()) // their node is lost
+	h.settle(time.Minute)
+	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
+		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+	}
+	if got := len(h.cloud.Calls(fakeprovider.OpDisconnect)); got != 2 {
+		t.Errorf("%d connectors were disconnected one by one, want 2", got)
+	}
+}
+
+// A Gateway that returns while the connectors stop gets them back.
+func TestConnectorsOfAGatewayThatReturns(t *testing.T) {
+	h := withConnectors(t)
+	h.reconcileOnce()
+	h.rollOut()
+	id := h.tunnelID()
+	h.delete(h.gateway())
+	h.settle(31 * time.Second)
+	if h.deployment() != nil {
+		t.Fatal("the connectors run on")
+	}
+	again := newGateway("shared", "a.example.com")
+	again.UID = "shared-2"
+	h.create(again)
+	h.settle(time.Second)
+	if h.deployment() == nil || h.tunnelID() != id {
+		t.Errorf("the Deployment is %v, and the tunnel %s; want %s", h.deployment(), h.tunnelID(), id)
+	}
+	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
+}
+
+// condition returns a condition of the Tunnel.
+func condition(object *v1alpha1.Tunnel, kind string) metav1.Condition {
+	for _, c := range object.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}

@@ -1,0 +1,149 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// execute executes the action of a step.
+func (l *loop) execute(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
+	var r tunnel.Result
+	switch s.Action {
+	case tunnel.Claim:
+		r.Err = l.claim(ctx, f, s)
+	case tunnel.RunConnectors:
+		l.applied, r.Err = l.connectors.apply(ctx, f, l.result)
+	case tunnel.StopConnectors:
+		r.Err = l.connectors.stop(ctx, f.Object)
+	case tunnel.WithdrawStatuses:
+		r.Err = l.withdraw(ctx)
+	case tunnel.DeleteObject:
+		r.Err = l.objects.remove(ctx, f.Object)
+	case tunnel.Record:
+	default:
+		r = l.call(l.requests.context(ctx, s.Priority), f, s)
+	}
+	r.Uptime = l.clock.uptime()
+	return r
+}
+
+// claim creates the Tunnel object or brings its spec up to date, and records the
+// existing tunnel that it claims. The Tunnels are then listed again from the API
+// server: the next decision is based on that list.
+func (l *loop) claim(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
+	object, err := l.objects.apply(ctx, f)
+	if err != nil {
+		return err
+	}
+	if s.Record != nil {
+		if object, err = l.objects.writeStatus(ctx, object, *s.Record); err != nil {
+			return err
+		}
+	}
+	l.object, f.Object = object, object
+	if object.Spec.Existing == nil {
+		return nil
+	}
+	rivals, err := l.objects.rivals(ctx, l.objects.live, f)
+	if err != nil {
+		return err
+	}
+	l.confirmed = rivals
+	return nil
+}
+
+// call makes the request to Cloudflare that the step asks for.
+func (l *loop) call(ctx context.Context, f tunnel.Facts, s tunnel.Step) (r tunnel.Result) {
+	account, err := l.accounts.open(ctx, f.Object)
+	if err != nil {
+		return tunnel.Result{Err: err}
+	}
+	p, id := account.provider, provider.TunnelID(f.Object.Status.TunnelID)
+	switch s.Action {
+	case tunnel.ReadTunnel, tunnel.FindByName, tunnel.Create:
+		r.Tunnel, r.Err = locate(ctx, p, f.Object, s.Action)
+	case tunnel.ReadConfiguration:
+		r.Configuration, r.Version, r.Err = p.Configuration(ctx, id)
+	case tunnel.Configure:
+		r.Configuration, r.Version, r.Err = l.configure(ctx, p, f)
+	case tunnel.ReadToken:
+		r.Err = l.readToken(ctx, p, f)
+	case tunnel.RotateToken:
+		r.Err = p.RotateToken(ctx, id)
+	case tunnel.ListConnections:
+		r.Connectors, r.Err = p.Connections(ctx, id)
+	case tunnel.Disconnect:
+		r.Err = p.Disconnect(ctx, id, s.Connector)
+	case tunnel.Delete:
+		r.Err = p.DeleteTunnel(ctx, id)
+	default:
+		r.Err = fmt.Errorf("unknown action %q", s.Action)
+	}
+	return r
+}
+
+// locate reads the tunnel by its ID, finds it by its name or creates it.
+func locate(ctx context.Context, p provider.Provider, t *v1alpha1.Tunnel, a tunnel.Action) (provider.Tunnel, error) {
+	switch a {
+	case tunnel.ReadTunnel:
+		return p.Tunnel(ctx, provider.TunnelID(t.Status.TunnelID))
+	case tunnel.FindByName:
+		return p.FindTunnel(ctx, t.Spec.Name)
+	default:
+		return p.CreateTunnel(ctx, t.Spec.Name)
+	}
+}
+
+// configure writes the desired configuration, with the fields of the remote one
+// that the controller does not model.
+func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Facts) (provider.Configuration, provider.Version, error) {
+	configuration := *f.Desired.Configuration
+	remote := f.Memory.Remote.Configuration
+	configuration.Unmodelled = remote.Configuration.Unmodelled
+	version, err := p.Configure(ctx, provider.TunnelID(f.Object.Status.TunnelID), configuration)
+	if err == nil {
+		log.FromContext(ctx).Info("wrote the tunnel's configuration", "tunnel", f.Object.Status.TunnelID,
+			"rules", len(configuration.Ingress), "version", version, "expected", remote.Version+1)
+	}
+	return configuration, version, err
+}
+
+// readToken reads the tunnel's token and writes it into its Secret.
+func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Facts) error {
+	token, err := p.Token(ctx, provider.TunnelID(f.Object.Status.TunnelID))
+	if err != nil {
+		return err
+	}
+	return l.tokens.write(ctx, f.Object, connector.TokenSecret(f.Object, token))
+}
+
+// withdraw removes the status entries of the Gateway.
+func (l *loop) withdraw(ctx context.Context) error {
+	report := gateway.Withdraw(l.key, l.snapshot)
+	if l.state.State == tunnel.GatewayNotManaged && reported(l.gateway) {
+		report.ListenerSets = nil
+	}
+	return l.statuses.WriteAttached(ctx, report)
+}
+
+// reported reports whether the status of a Gateway that has left this controller
+// covers its current generation. Then the controller that manages the Gateway now
+// wrote it, and may have written the statuses of its ListenerSets too: they do
+// not name their controller.
+func reported(g *gatewayv1.Gateway) bool {
+	if g == nil {
+		return false
+	}
+	accepted := meta.FindStatusCondition(g.Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
+	return accepted != nil && accepted.ObservedGeneration == g.Generation
+}

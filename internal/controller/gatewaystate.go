@@ -1,0 +1,99 @@
+package controller
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// gatewayReader says whether a Gateway exists, from live reads. Whatever the API
+// server does not state itself is unknown: an answer of a proxy, a permission
+// that is missing, or a kind that is not served must not end a tunnel.
+type gatewayReader struct {
+	live           client.Reader
+	controllerName gatewayv1.GatewayController
+	// inScope reports whether the settings include the namespace, which may not
+	// exist.
+	inScope func(namespace string) bool
+}
+
+// read returns the state of the Gateway as the API server has it now.
+func (r gatewayReader) read(ctx context.Context, name types.NamespacedName) tunnel.Gateway {
+	if !r.inScope(name.Namespace) {
+		return tunnel.Gateway{State: tunnel.GatewayUnknown}
+	}
+	gateway := &gatewayv1.Gateway{}
+	err := r.live.Get(ctx, name, gateway)
+	switch {
+	case err == nil:
+		return r.describe(ctx, gateway)
+	case isNotFound(err, name.Name), r.namespaceGone(ctx, name.Namespace):
+		return tunnel.Gateway{State: r.gone(ctx)}
+	}
+	log.FromContext(ctx).Info("cannot determine whether the Gateway exists; its tunnel is kept", "cause", err.Error())
+	return tunnel.Gateway{State: tunnel.GatewayUnknown}
+}
+
+// describe returns the state of a Gateway that was read live.
+func (r gatewayReader) describe(ctx context.Context, gateway *gatewayv1.Gateway) tunnel.Gateway {
+	found := tunnel.Gateway{State: tunnel.GatewayExists, UID: gateway.UID, Paused: isPaused(gateway)}
+	if !gateway.DeletionTimestamp.IsZero() {
+		found.State = r.gone(ctx)
+		return found
+	}
+	class := &gatewayv1.GatewayClass{}
+	switch err := r.live.Get(ctx, types.NamespacedName{Name: string(gateway.Spec.GatewayClassName)}, class); {
+	case err != nil:
+		found.State = tunnel.GatewayUnknown
+	case class.Spec.ControllerName != r.controllerName:
+		found.State = tunnel.GatewayNotManaged
+	}
+	return found
+}
+
+// namespaceGone reports whether the namespace does not exist.
+func (r gatewayReader) namespaceGone(ctx context.Context, namespace string) bool {
+	return isNotFound(r.live.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}), namespace)
+}
+
+// gone returns the state of a Gateway that does not exist or is being deleted.
+// Unless the CRD of Gateways exists and stays, the state is unknown: Kubernetes
+// deletes every Gateway with the CRD.
+func (r gatewayReader) gone(ctx context.Context) tunnel.GatewayState {
+	crds := &metav1.PartialObjectMetadataList{}
+	crds.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	err := r.live.List(ctx, crds, client.MatchingFields{metav1.ObjectNameField: "gateways." + gatewayv1.GroupName})
+	if err != nil || len(crds.Items) == 0 || !crds.Items[0].DeletionTimestamp.IsZero() {
+		return tunnel.GatewayUnknown
+	}
+	return tunnel.GatewayGone
+}
+
+// isNotFound reports whether the API server itself says that the object of that
+// name does not exist. A 404 of something in front of it, or for a kind that is
+// not served, is something else.
+func isNotFound(err error, name string) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == name
+}
+
+// isPaused reports whether the Gateway asks the controller to change nothing at
+// Cloudflare.
+func isPaused(gateway *gatewayv1.Gateway) bool {
+	return gateway.Annotations[v1alpha1.PausedAnnotation] == "true"
+}

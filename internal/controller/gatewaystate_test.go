@@ -1,0 +1,274 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+var gatewayResource = schema.GroupResource{Group: gatewayv1.GroupName, Resource: "gateways"}
+
+// gatewayCRD is the definition of Gateways.
+func gatewayCRD() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: gatewayResource.String()}}
+}
+
+// answers are errors that a read of a Gateway can end with.
+var answers = map[string]error{
+	"the object is not found": apierrors.NewNotFound(gatewayResource, "shared"),
+	"a proxy's 404": &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Details: &metav1.StatusDetails{
+			Name: "shared", Group: gatewayResource.Group, Kind: gatewayResource.Resource,
+			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse, Message: "404 page not found"}},
+		},
+	}},
+	"the kind is not served": &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Details: &metav1.StatusDetails{},
+		Message: "the server could not find the requested resource",
+	}},
+	"a 404 without details": &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+	}},
+	"another object is not found": apierrors.NewNotFound(gatewayResource, "other"),
+	"forbidden":                   apierrors.NewForbidden(gatewayResource, "shared", errors.New("not granted")),
+	"timeout":                     context.DeadlineExceeded,
+}
+
+// failGateways makes reads of Gateways from the API server fail.
+func (h *harness) failGateways(err error) {
+	h.lifecycle.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			if _, ok := into.(*gatewayv1.Gateway); ok {
+				return err
+			}
+			return c.Get(ctx, key, into, options...)
+		},
+	})
+}
+
+// Only an answer of the API server itself says that a Gateway does not exist.
+func TestGatewayReader(t *testing.T) {
+	const unknown, gone = tunnel.GatewayUnknown, tunnel.GatewayGone
+	for name, test := range map[string]struct {
+		err    string // of answers
+		change func(*harness)
+		want   tunnel.GatewayState
+	}{
+		"it exists":                  {"", func(*harness) {}, tunnel.GatewayExists},
+		"it does not exist":          {"", func(h *harness) { h.delete(h.gateway()) }, gone},
+		"a proxy's 404":              {"a proxy's 404", func(*harness) {}, unknown},
+		"the kind is not served":     {"the kind is not served", func(*harness) {}, unknown},
+		"a 404 without details":      {"a 404 without details", func(*harness) {}, unknown},
+		"a 404 for another name":     {"another object is not found", func(*harness) {}, unknown},
+		"the read is forbidden":      {"forbidden", func(*harness) {}, unknown},
+		"the API server is away":     {"timeout", func(*harness) {}, unknown},
+		"NotFound, and nothing else": {"the object is not found", func(*harness) {}, gone},
+		"the namespace is gone, and Gateways are served": {"forbidden", func(h *harness) {
+			h.delete(namespaceObject("infra"))
+		}, gone},
+		"the namespace is gone, and Gateways are not served": {"the kind is not served", func(h *harness) {
+			h.delete(gatewayCRD())
+			h.delete(namespaceObject("infra"))
+		}, unknown},
+		"it is deleted with its CRD, which is gone": {"", func(h *harness) {
+			h.delete(h.gateway())
+			h.delete(gatewayCRD())
+		}, unknown},
+		"it is deleted with its CRD, which is being deleted": {"", func(h *harness) {
+			h.delete(h.gateway())
+			h.deleteSlowly(gatewayCRD())
+		}, unknown},
+		"it is being deleted with its CRD": {"", func(h *harness) {
+			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/theirs"} })
+			h.delete(h.gateway())
+			h.deleteSlowly(gatewayCRD())
+		}, unknown},
+		"it is being deleted": {"", func(h *harness) {
+			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/theirs"} })
+			h.delete(h.gateway())
+		}, gone},
+		"its class is missing": {"", func(h *harness) {
+			h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
+		}, unknown},
+		"its class is of another controller": {"", func(h *harness) { h.moveToAnotherClass() }, tunnel.GatewayNotManaged},
+		"its namespace is out of scope": {"", func(h *harness) {
+			h.delete(h.gateway())
+			h.lifecycle.gateways.inScope = func(namespace string) bool { return namespace != "infra" }
+		}, unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			test.change(h)
+			if test.err != "" {
+				h.failGateways(answers[test.err])
+			}
+			if got := h.lifecycle.gateways.read(t.Context(), h.key.NamespacedName); got.State != test.want {
+				t.Errorf("the state is %d, want %d", got.State, test.want)
+			}
+		})
+	}
+}
+
+// A namespace that cannot be read is not gone.
+func TestNamespaceThatCannotBeRead(t *testing.T) {
+	for name, err := range map[string]error{
+		"a proxy's 404": answers["a proxy's 404"],
+		"forbidden":     apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "infra", errors.New("not granted")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.lifecycle.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+					switch into.(type) {
+					case *gatewayv1.Gateway:
+						return answers["forbidden"]
+					case *corev1.Namespace:
+						return err
+					}
+					return c.Get(ctx, key, into, options...)
+				},
+			})
+			if got := h.lifecycle.gateways.read(t.Context(), h.key.NamespacedName); got.State != tunnel.GatewayUnknown {
+				t.Errorf("the state is %d, want unknown", got.State)
+			}
+		})
+	}
+}
+
+// deleteSlowly deletes an object that a finalizer keeps.
+func (h *harness) deleteSlowly(o client.Object) {
+	h.t.Helper()
+	if err := h.kube.Get(h.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		h.t.Fatal(err)
+	}
+	o.SetFinalizers([]string{"example.com/theirs"})
+	if err := h.kube.Update(h.t.Context(), o); err != nil {
+		h.t.Fatal(err)
+	}
+	h.delete(o)
+}
+
+// moveToAnotherClass gives the Gateway a class of another controller.
+func (h *harness) moveToAnotherClass() {
+	h.t.Helper()
+	h.create(&gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"},
+	})
+	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "theirs" })
+}
+
+// While the API server does not say that the Gateway is gone, its tunnel serves.
+func TestTunnelOfAGatewayOfUnknownState(t *testing.T) {
+	for name, happen := range map[string]func(*harness){
+		"reads fail":          func(h *harness) { h.delete(h.gateway()); h.failGateways(answers["a proxy's 404"]) },
+		"reads are forbidden": func(h *harness) { h.delete(h.gateway()); h.failGateways(answers["forbidden"]) },
+		"the CRDs and the namespace are gone": func(h *harness) {
+			h.delete(h.gateway())
+			h.delete(namespaceObject("infra"))
+			h.delete(gatewayCRD())
+			h.failGateways(answers["the kind is not served"])
+		},
+		"the CRD is being deleted": func(h *harness) {
+			h.delete(h.gateway())
+			h.deleteSlowly(gatewayCRD())
+		},
+		"the class is missing": func(h *harness) {
+			h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
+		},
+		"the namespace is out of scope": func(h *harness) {
+			h.delete(h.gateway())
+			h.lifecycle.gateways.inScope = func(string) bool { return false }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := withConnectors(t)
+			h.settle(time.Second)
+			happen(h)
+			h.settle(20 * time.Minute)
+			if len(h.cloud.LiveTunnels()) != 1 || h.deployment() == nil {
+				t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
+			}
+			h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonGatewayUnknown)
+		})
+	}
+}
+
+// Two reads that say so have to follow each other: one of unknown result begins
+// the delay anew.
+func TestRetirementDelayBeginsAnew(t *testing.T) {
+	h := newHarness(t)
+	h.settle(time.Second)
+	h.delete(h.gateway())
+	h.settle(20 * time.Second)
+	h.failGateways(answers["forbidden"])
+	h.settle(5 * time.Second)
+	h.lifecycle.gateways.live = h.kube
+	h.settle(25 * time.Second)
+	if len(h.cloud.LiveTunnels()) != 1 {
+		t.Error("the tunnel was deleted before the delay has passed again")
+	}
+	h.settle(20 * time.Second)
+	if len(h.cloud.LiveTunnels()) != 0 {
+		t.Error("the tunnel is not deleted")
+	}
+}
+
+// theirStatus writes a condition of another controller on the Gateway.
+func (h *harness) theirStatus(condition metav1.Condition) {
+	h.t.Helper()
+	g := &gatewayv1.Gateway{}
+	if err := h.kube.Get(h.t.Context(), h.key.NamespacedName, g); err != nil {
+		h.t.Fatal(err)
+	}
+	condition.ObservedGeneration = g.Generation
+	g.Status.Conditions = []metav1.Condition{condition}
+	if err := h.kube.Status().Update(h.t.Context(), g); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// A Gateway of another class is not managed any more: its tunnel retires, and
+// what the other controller has written stays.
+func TestGatewayOfAnotherClass(t *testing.T) {
+	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
+	set.Spec.ParentRef.Name = "shared"
+	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
+	h := newHarness(t, set)
+	h.settle(time.Second)
+	h.moveToAnotherClass()
+	h.reconcileOnce()
+	theirs := metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Theirs", LastTransitionTime: metav1.NewTime(noon)}
+	if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+		t.Fatal(err)
+	}
+	h.theirStatus(theirs)
+	set.Status.Conditions = []metav1.Condition{theirs}
+	if err := h.kube.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(time.Minute)
+	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
+		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+	}
+	if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Status.Conditions) != 1 || set.Status.Conditions[0].Reason != "Theirs" {
+		t.Errorf("the status of the other controller is replaced by %+v", set.Status.Conditions)
+	}
+}

@@ -1,0 +1,124 @@
+package controller
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
+)
+
+// inventory returns the inventory of the process.
+func (h *harness) inventory() *inventory {
+	return &inventory{
+		lifecycle: h.lifecycle, interval: time.Hour, metrics: h.observer.metrics, suspects: map[string]map[provider.TunnelID]bool{},
+		wake: func(key state.Key) { h.woken = append(h.woken, key.Name) },
+	}
+}
+
+// take takes an inventory and compares the Gateways that it wakes.
+func (h *harness) take(i *inventory, woken ...string) {
+	h.t.Helper()
+	h.woken = nil
+	if err := i.take(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+	if diff := cmp.Diff(woken, h.woken); diff != "" {
+		h.t.Errorf("the Gateways that are woken differ (-want +got):\n%s", diff)
+	}
+}
+
+// An inventory is one request, and finds tunnels that are missing or have lost
+// connectors.
+func TestInventoryWakesGateways(t *testing.T) {
+	h := newHarness(t)
+	h.settle(time.Second)
+	i := h.inventory()
+	h.cloud.SetConnected(h.tunnelID(), true)
+	h.cloud.ResetCalls()
+	h.take(i)
+	h.wantCalls(fakeprovider.OpTunnels)
+
+	h.cloud.SetConnected(h.tunnelID(), false)
+	h.take(i, "shared")
+	h.cloud.ResetCalls()
+	h.settle(time.Second)
+	h.wantCalls(fakeprovider.OpToken) // it may have been replaced
+	h.settle(time.Second)
+	h.wantCalls()
+
+	id := h.tunnelID()
+	if err := h.cloud.DeleteTunnel(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	h.take(i, "shared")
+	h.cloud.ResetCalls()
+	h.takeEvents()
+	h.settle(20 * time.Second)
+	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
+	h.wantEvent("TunnelLost")
+	h.wantCurrentToken()
+	if h.tunnelID() == id {
+		t.Error("the tunnel was not replaced")
+	}
+}
+
+// A tunnel of this installation without a Tunnel object is an orphan when two
+// inventories in succession find it. It is never deleted.
+func TestOrphanedTunnels(t *testing.T) {
+	h := newHarness(t)
+	h.settle(time.Second)
+	h.cloud.SetConnected(h.tunnelID(), true)
+	h.madeByHand("by hand")
+	orphan := h.madeByHand("west.infra.gone")
+	i := h.inventory()
+	h.take(i)
+	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 0})
+	h.take(i)
+	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 1})
+	if len(h.cloud.LiveTunnels()) != 3 {
+		t.Error("a tunnel was deleted")
+	}
+	if err := h.cloud.DeleteTunnel(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	h.take(i)
+	h.wantMetrics(map[string]float64{"account_tunnels": 2, "orphaned_tunnels": 0})
+	h.madeByHand("west.infra.gone") // another one of that name
+	h.take(i)
+	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 0})
+}
+
+// A tunnel whose object is about to record it has the object's name.
+func TestTunnelThatIsBeingCreatedIsNoOrphan(t *testing.T) {
+	h := newHarness(t)
+	h.cloud.FailAfter(fakeprovider.OpCreateTunnel, errReset)
+	h.reconcileOnce()
+	i := h.inventory()
+	h.take(i)
+	h.take(i)
+	h.wantMetrics(map[string]float64{"account_tunnels": 1, "orphaned_tunnels": 0})
+}
+
+// An inventory that fails changes nothing, and does not count as one of two.
+func TestInventoryThatFails(t *testing.T) {
+	h := newHarness(t)
+	h.settle(time.Second)
+	h.cloud.SetConnected(h.tunnelID(), true)
+	h.madeByHand("west.infra.gone")
+	i := h.inventory()
+	h.take(i)
+	h.cloud.Fail(fakeprovider.OpTunnels, errReset)
+	if err := i.take(t.Context()); !errors.Is(err, errReset) {
+		t.Errorf("the error is %v", err)
+	}
+	h.wantMetrics(map[string]float64{"orphaned_tunnels": 0})
+	h.take(i)
+	h.wantMetrics(map[string]float64{"orphaned_tunnels": 1})
+}
+
+var errReset = &provider.UnavailableError{Err: errors.New("connection reset")}

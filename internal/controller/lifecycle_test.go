@@ -1,0 +1,51 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
+)
+
+func TestGatewayGetsATunnel(t *testing.T) {
+	h := newHarness(t)
+	h.reconcileOnce()
+	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
+	object := h.tunnelObject()
+	if object == nil || object.Status.Phase != v1alpha1.TunnelServing || object.Status.TunnelID == "" {
+		t.Fatalf("the Tunnel is %+v", object)
+	}
+	if got, want := object.Spec.Name, "west.infra.shared"; got != want {
+		t.Errorf("the tunnel's name is %s, want %s", got, want)
+	}
+	if c := h.programmed(); c.Status != metav1.ConditionTrue {
+		t.Errorf("Programmed is %+v", c)
+	}
+	if addresses := h.gateway().Status.Addresses; len(addresses) != 1 || addresses[0].Value != object.Status.TunnelID+".cfargotunnel.com" {
+		t.Errorf("the addresses are %+v", addresses)
+	}
+	h.reconcileOnce()
+	h.wantCalls()
+
+	h.restart()
+	h.reconcileOnce()
+	h.wantCalls(fakeprovider.OpConfiguration)
+}
+
+func TestTunnelRetiresAfterTheDelay(t *testing.T) {
+	h := newHarness(t)
+	h.settle(time.Second)
+	h.delete(h.gateway())
+	h.settle(29 * time.Second)
+	if len(h.cloud.LiveTunnels()) != 1 {
+		t.Fatal("the tunnel was deleted before the retirement delay has passed")
+	}
+	h.settle(10 * time.Second)
+	if left := h.cloud.LiveTunnels(); len(left) != 0 || h.tunnelObject() != nil {
+		t.Errorf("tunnels %+v and object %+v are left", left, h.tunnelObject())
+	}
+	h.wantEvent("TunnelRetiring")
+}

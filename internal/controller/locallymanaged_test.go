@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
+)
+
+// A locally managed tunnel is never written, deleted or connected.
+func TestLocallyManagedTunnel(t *testing.T) {
+	for name, want := range map[string]func(*harness) provider.TunnelID{
+		"that the settings name": func(h *harness) provider.TunnelID {
+			id := h.madeByHand("by hand")
+			h.adopt(string(id), true)
+			return id
+		},
+		"of the Gateway's name": func(h *harness) provider.TunnelID { return h.madeByHand("west.infra.shared") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := withConnectors(t)
+			id := want(h)
+			h.cloud.SetLocal(id, true)
+			h.settle(5 * time.Minute)
+			h.wantProgrammed(metav1.ConditionFalse, "Pending", "locally managed")
+			h.wantKinds()
+			if calls := h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpToken, fakeprovider.OpDeleteTunnel); len(calls) > 0 {
+				t.Errorf("the calls are %+v", calls)
+			}
+			h.cloud.SetLocal(id, false)
+			h.settle(2 * time.Minute)
+			if h.tunnelID() != id || h.served() != "a.example.com" || h.deployment() == nil {
+				t.Errorf("after the migration tunnel %s serves %s", h.tunnelID(), h.served())
+			}
+		})
+	}
+}
+
+// A tunnel that becomes locally managed while it serves is not written any more.
+func TestTunnelThatBecomesLocallyManaged(t *testing.T) {
+	h := servedHarness(t)
+	id := h.tunnelID()
+	h.cloud.SetLocal(id, true)
+	h.settle(driftInterval)
+	h.wantProgrammed(metav1.ConditionFalse, "Pending", "locally managed")
+	h.cloud.ResetCalls()
+	h.serve("b.example.com")
+	h.settle(5 * time.Minute)
+	if calls := h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpDeleteTunnel); len(calls) > 0 {
+		t.Errorf("the calls are %+v", calls)
+	}
+	h.cloud.SetLocal(id, false)
+	h.settle(2 * time.Minute)
+	if h.served() != "b.example.com" {
+		t.Errorf("the tunnel serves %s", h.served())
+	}
+}

@@ -1,0 +1,80 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// notifier emits the events about tunnels: on the Gateway, and on the Tunnel
+// when the Gateway is gone.
+type notifier struct{ events events.EventRecorder }
+
+// step emits the event of a step.
+func (n notifier) step(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, e tunnel.Event) {
+	n.emit(g, t, e.Warning, string(e.Reason), e.Message)
+}
+
+// problem emits a warning about a problem that a person has to solve.
+func (n notifier) problem(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, p tunnel.Problem) {
+	n.emit(g, t, true, string(p.Reason), p.Message)
+}
+
+// failed emits a warning when a step fails for another reason than before, and
+// logs each failure.
+func (n notifier) failed(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.Tunnel, was *tunnel.Problem, now tunnel.Backoff, err error) {
+	logger := log.FromContext(ctx).WithValues("reason", now.Problem.Reason, "retryAfter", now.Delay.String())
+	if t != nil {
+		logger = logger.WithValues("tunnel", t.Status.TunnelID)
+	}
+	if provider.IsTransient(err) {
+		logger.Info("a step failed", "cause", err.Error())
+	} else {
+		logger.Error(err, "a step failed")
+	}
+	if was == nil || was.Reason != now.Problem.Reason || was.Message != now.Problem.Message {
+		n.emit(g, t, true, string(now.Problem.Reason), fmt.Sprintf("%s (%v)", now.Problem.Message, err))
+	}
+}
+
+// recovered emits that the configuration is in effect again after a failure.
+func (n notifier) recovered(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
+	n.emit(g, t, false, "Recovered", "The configuration of the tunnel can be read and written again.")
+}
+
+func (n notifier) emit(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, warning bool, reason, message string) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	var about runtime.Object
+	switch {
+	case g != nil && g.DeletionTimestamp.IsZero():
+		about = g
+	case t != nil:
+		about = t
+	default:
+		return
+	}
+	n.events.Eventf(about, nil, kind, reason, "ManageTunnel", "%s", shortNote(message))
+}
+
+// longestNote is what the API accepts as the note of an event.
+const longestNote = 1024
+
+func shortNote(note string) string {
+	if len(note) < longestNote {
+		return note
+	}
+	return strings.ToValidUTF8(note[:longestNote-4], "") + "…"
+}

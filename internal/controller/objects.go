@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// tunnelObjects reads and writes Tunnel objects. Every write carries the
+// resourceVersion that the decision was based on.
+type tunnelObjects struct {
+	client    client.Client
+	live      client.Reader
+	namespace string
+}
+
+func (o tunnelObjects) key(gateway types.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.namespace, Name: tunnel.ObjectName(gateway)}
+}
+
+// read returns the Gateway's Tunnel from the reader, or nil.
+func (o tunnelObjects) read(ctx context.Context, from client.Reader, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
+	object := &v1alpha1.Tunnel{}
+	key := o.key(gateway)
+	if err := from.Get(ctx, key, object); err != nil {
+		if isNotFound(err, key.Name) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Tunnel %s: %w", key, err)
+	}
+	return object, nil
+}
+
+// apply creates the Tunnel, or brings its spec up to date.
+func (o tunnelObjects) apply(ctx context.Context, f tunnel.Facts) (*v1alpha1.Tunnel, error) {
+	if f.Object == nil {
+		object := &v1alpha1.Tunnel{
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: tunnel.ObjectName(f.Name)},
+			Spec:       tunnel.DesiredSpec(f),
+		}
+		if err := o.client.Create(ctx, object); err != nil {
+			return nil, fmt.Errorf("creating Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
+		}
+		return object, nil
+	}
+	object := f.Object.DeepCopy()
+	if object.Spec = tunnel.DesiredSpec(f); equal(object.Spec, f.Object.Spec) {
+		return object, nil
+	}
+	if err := o.client.Update(ctx, object); err != nil {
+		return nil, fmt.Errorf("updating Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
+	}
+	return object, nil
+}
+
+// writeStatus writes the status of the Tunnel when it differs.
+func (o tunnelObjects) writeStatus(ctx context.Context, object *v1alpha1.Tunnel, status v1alpha1.TunnelStatus) (*v1alpha1.Tunnel, error) {
+	if equal(object.Status, status) {
+		return object, nil
+	}
+	written := object.DeepCopy()
+	written.Status = status
+	if err := o.client.Status().Update(ctx, written); err != nil {
+		return nil, fmt.Errorf("writing the status of Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
+	}
+	return written, nil
+}
+
+// remove deletes the Tunnel that the decision was based on.
+func (o tunnelObjects) remove(ctx context.Context, object *v1alpha1.Tunnel) error {
+	err := o.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
+
+// rivals returns the other Tunnels that record the tunnel, or ask for it.
+func (o tunnelObjects) rivals(ctx context.Context, from client.Reader, f tunnel.Facts) ([]tunnel.Rival, error) {
+	var list v1alpha1.TunnelList
+	if err := from.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Tunnels: %w", err)
+	}
+	return tunnel.Rivals(f.Object, list.Items), nil
+}
+
+// rotating reports whether the token of another Tunnel is being rotated.
+func (o tunnelObjects) rotating(ctx context.Context, except string) (bool, error) {
+	var list v1alpha1.TunnelList
+	if err := o.client.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the Tunnels: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Name != except && list.Items[i].Status.Token.Phase != "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// isStale reports whether a write failed because the Tunnel has changed.
+func isStale(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+// gatewayOf returns the key of the Gateway that a Tunnel is for.
+func gatewayOf(object *v1alpha1.Tunnel) state.Key {
+	return state.GatewayKey(object.Spec.Gateway.Namespace, object.Spec.Gateway.Name)
+}

@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// restored is a Tunnel that was restored from a backup without its status, and
+// whose tunnel exists at Cloudflare.
+func restored(t *testing.T, change func(*v1alpha1.Tunnel)) *harness {
+	t.Helper()
+	object := newTunnel("shared", "")
+	change(object)
+	h := withConnectors(t, object)
+	h.madeByHand("west.infra.shared")
+	return h
+}
+
+// A Tunnel may be restored before its Gateway: without a record of the Gateway's
+// UID it waits one hour.
+func TestRestoredTunnelWaitsForItsGateway(t *testing.T) {
+	h := restored(t, func(*v1alpha1.Tunnel) {})
+	h.delete(h.gateway())
+	h.settle(59 * time.Minute)
+	h.wantCalls()
+	if len(h.cloud.LiveTunnels()) != 1 || h.tunnelObject() == nil {
+		t.Fatalf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+	}
+	t.Run("that comes", func(t *testing.T) {
+		h.create(newGateway("shared", "a.example.com"))
+		h.settle(30 * time.Second)
+		if h.served() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
+			t.Errorf("tunnel %s serves %q", h.tunnelID(), h.served())
+		}
+	})
+}
+
+func TestRestoredTunnelWithoutAGateway(t *testing.T) {
+	h := restored(t, func(*v1alpha1.Tunnel) {})
+	h.delete(h.gateway())
+	h.settle(62 * time.Minute)
+	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
+		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+	}
+}
+
+// A Tunnel of another cluster is blocked with its Gateway and without: nothing is
+// asked of Cloudflare, and no connectors run.
+func TestTunnelOfAnotherCluster(t *testing.T) {
+	for name, without := range map[string]bool{"with its Gateway": false, "without its Gateway": true} {
+		t.Run(name, func(t *testing.T) {
+			h := restored(t, func(o *v1alpha1.Tunnel) { o.Spec.ClusterUID, o.Status.GatewayUID = "other", "shared-1" })
+			if without {
+				h.delete(h.gateway())
+			}
+			h.settle(2 * time.Hour)
+			h.wantCalls()
+			h.wantKinds()
+			h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonOtherCluster)
+			if without {
+				return
+			}
+			h.delete(h.tunnelObject())
+			h.settle(30 * time.Second)
+			if h.served() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
+				t.Errorf("after the object was deleted, tunnel %s serves %q", h.tunnelID(), h.served())
+			}
+		})
+	}
+}

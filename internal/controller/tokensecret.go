@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// tokenSecrets keeps the tokens with which connectors run in Secrets. Their
+// metadata is watched and their contents are read one at a time.
+type tokenSecrets struct {
+	client client.Client
+	live   client.Reader
+}
+
+// tokenRead is what a token Secret held at a resourceVersion, for a tunnel.
+type tokenRead struct {
+	resourceVersion, tunnelID string
+	found                     tunnel.TokenSecret
+}
+
+// look says what the token Secret of the Tunnel holds. It reads the contents
+// only when the Secret, or the tunnel, is another one than at the last look.
+func (t tokenSecrets) look(ctx context.Context, object *v1alpha1.Tunnel, last *tokenRead) tunnel.TokenSecret {
+	key := connectorKey(object)
+	cached := secretMetadata(key)
+	err := t.client.Get(ctx, key, cached)
+	if err == nil && cached.ResourceVersion == last.resourceVersion && object.Status.TunnelID == last.tunnelID {
+		return last.found
+	}
+	secret := &corev1.Secret{}
+	switch err := t.live.Get(ctx, key, secret); {
+	case isNotFound(err, key.Name):
+		return tunnel.TokenSecret{State: tunnel.TokenMissing}
+	case err != nil:
+		return tunnel.TokenSecret{State: tunnel.TokenUnknown}
+	case !isManagedBy(secret, object):
+		return tunnel.TokenSecret{State: tunnel.TokenTaken}
+	}
+	found := tunnel.TokenSecret{State: tunnel.TokenMissing}
+	token := provider.Token(secret.Data[connector.TokenKey])
+	if account, id, err := token.Credentials(); err == nil && account == object.Spec.AccountID && string(id) == object.Status.TunnelID {
+		found = tunnel.TokenSecret{State: tunnel.TokenPresent, Version: tokenVersion(token)}
+	}
+	*last = tokenRead{resourceVersion: secret.ResourceVersion, tunnelID: object.Status.TunnelID, found: found}
+	return found
+}
+
+// tokenVersion identifies a token without disclosing it.
+func tokenVersion(token provider.Token) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:8])
+}
+
+// write applies the Secret with the token.
+func (t tokenSecrets) write(ctx context.Context, object *v1alpha1.Tunnel, desired *corev1ac.SecretApplyConfiguration) error {
+	current, key := &corev1.Secret{}, connectorKey(object)
+	err := t.live.Get(ctx, key, current)
+	switch {
+	case err != nil && !isNotFound(err, key.Name):
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	case err == nil && !isManagedBy(current, object):
+		return &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("secret %s exists and does not belong to Tunnel %s; delete it", key, object.Name)}
+	}
+	if err := t.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying Secret %s: %w", key, err)
+	}
+	return nil
+}

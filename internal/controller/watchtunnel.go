@@ -1,0 +1,153 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// fromSecret gets metadata only; which listeners refer to the Secret is in an
+// index. A Secret with the token of a tunnel belongs to its Gateway, and one with
+// an API token affects every Gateway.
+func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
+	if w.holdsToken(client.ObjectKeyFromObject(secret)) {
+		return w.fromManaged(ctx)
+	}
+	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
+	keys, err := w.fromGateways(ctx, refers)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := w.fromConnectors(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := w.fromListenerSets(ctx, refers)
+	return append(append(keys, owner...), sets...), err
+}
+
+// fromConnectors maps an object that runs connectors to the Gateway of its
+// Tunnel. An object of the name that does not belong to the Tunnel counts as well:
+// the connectors cannot run until it is deleted.
+func (w watches) fromConnectors(ctx context.Context, object client.Object) ([]state.Key, error) {
+	if object.GetNamespace() != w.namespace {
+		return nil, nil
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == tunnelKind {
+		var t v1alpha1.Tunnel
+		if err := w.reader.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: owner.Name}, &t); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return []state.Key{gatewayOf(&t)}, nil
+	}
+	return w.fromTunnels(ctx, func(t *v1alpha1.Tunnel) bool { return connectorKey(t).Name == object.GetName() })
+}
+
+// fromTunnels returns the Gateways of the chosen Tunnels.
+func (w watches) fromTunnels(ctx context.Context, chosen func(*v1alpha1.Tunnel) bool) ([]state.Key, error) {
+	var list v1alpha1.TunnelList
+	err := w.reader.List(ctx, &list, client.InNamespace(w.namespace), client.UnsafeDisableDeepCopy)
+	var keys []state.Key
+	for i := range list.Items {
+		if chosen(&list.Items[i]) {
+			keys = append(keys, gatewayOf(&list.Items[i]))
+		}
+	}
+	return keys, err
+}
+
+// fromFreedGateway maps a Gateway that may no longer count towards the limit of
+// its namespace to the Gateways that are above the limit.
+func (w watches) fromFreedGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
+	return w.fromLimited(ctx, g.Namespace)
+}
+
+// freesTunnel passes the changes after which a Gateway may no longer count
+// towards the limit: it is deleted, or gets another class.
+var freesTunnel = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*gatewayv1.Gateway), e.ObjectNew.(*gatewayv1.Gateway)
+		return before.Spec.GatewayClassName != after.Spec.GatewayClassName ||
+			before.DeletionTimestamp.IsZero() && !after.DeletionTimestamp.IsZero()
+	},
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// fromTunnel maps a Tunnel to its Gateway and to those of its rivals. A Tunnel
+// that is gone affects the Gateways of the namespace that are above the limit.
+func (w watches) fromTunnel(ctx context.Context, t *v1alpha1.Tunnel) ([]state.Key, error) {
+	if t.Namespace != w.namespace {
+		return nil, nil
+	}
+	rivals, err := w.fromTunnels(ctx, func(other *v1alpha1.Tunnel) bool { return tunnel.AreRivals(t, other) })
+	keys := append(rivals, gatewayOf(t))
+	if err != nil {
+		return keys, err
+	}
+	err = w.reader.Get(ctx, client.ObjectKeyFromObject(t), &v1alpha1.Tunnel{})
+	if err == nil {
+		return keys, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return keys, err
+	}
+	limited, err := w.fromLimited(ctx, t.Spec.Gateway.Namespace)
+	return append(keys, limited...), err
+}
+
+// fromLimited returns the Gateways of the namespace that are above the limit of
+// tunnels.
+func (w watches) fromLimited(ctx context.Context, namespace string) ([]state.Key, error) {
+	var list gatewayv1.GatewayList
+	err := w.reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	var keys []state.Key
+	for i := range list.Items {
+		accepted := meta.FindStatusCondition(list.Items[i].Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
+		if accepted != nil && accepted.Reason == gateway.ReasonLimitExceeded {
+			keys = append(keys, state.GatewayKey(list.Items[i].Namespace, list.Items[i].Name))
+		}
+	}
+	return keys, err
+}
+
+// fromManaged returns every managed Gateway, and those of all Tunnels.
+func (w watches) fromManaged(ctx context.Context) ([]state.Key, error) {
+	var classes gatewayv1.GatewayClassList
+	if err := w.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	managed := map[gatewayv1.ObjectName]bool{}
+	for i := range classes.Items {
+		managed[gatewayv1.ObjectName(classes.Items[i].Name)] = classes.Items[i].Spec.ControllerName == w.controllerName
+	}
+	var gateways gatewayv1.GatewayList
+	var tunnels v1alpha1.TunnelList
+	err := errors.Join(w.reader.List(ctx, &gateways, client.UnsafeDisableDeepCopy),
+		w.reader.List(ctx, &tunnels, client.InNamespace(w.namespace), client.UnsafeDisableDeepCopy))
+	found := map[state.Key]bool{}
+	for i := range gateways.Items {
+		if g := &gateways.Items[i]; managed[g.Spec.GatewayClassName] {
+			found[state.GatewayKey(g.Namespace, g.Name)] = true
+		}
+	}
+	for i := range tunnels.Items {
+		if tunnels.Items[i].Spec.ControllerName == string(w.controllerName) {
+			found[gatewayOf(&tunnels.Items[i])] = true
+		}
+	}
+	return slices.Collect(maps.Keys(found)), err
+}

@@ -1,0 +1,154 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// newTunnel returns the Tunnel of Gateway infra/<name>.
+func newTunnel(name, id string) *v1alpha1.Tunnel {
+	key := types.NamespacedName{Namespace: "infra", Name: name}
+	return &v1alpha1.Tunnel{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: tunnel.ObjectName(key), UID: types.UID("tunnel-" + name)},
+		Spec: v1alpha1.TunnelSpec{
+			Gateway: v1alpha1.GatewayReference{Namespace: "infra", Name: name}, ControllerName: controllerName, ClusterUID: "cluster",
+			AccountID: "00000000000000000000000000000000", Name: tunnel.RemoteName("west", key), DeletionPolicy: v1alpha1.DeletionPolicyDelete,
+		},
+		Status: v1alpha1.TunnelStatus{TunnelID: id},
+	}
+}
+
+// asksFor makes the Tunnel adopt an existing tunnel that it does not record yet.
+func asksFor(t *v1alpha1.Tunnel, id string) *v1alpha1.Tunnel {
+	t.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: id}
+	return t
+}
+
+func ownedBy(t *v1alpha1.Tunnel, object client.Object) client.Object {
+	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t, v1alpha1.GroupVersion.WithKind("Tunnel"))})
+	return object
+}
+
+// wantKeys compares the names of the Gateways among the keys.
+func wantKeys(t *testing.T, keys []state.Key, err error, want ...string) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, key := range keys {
+		got = append(got, key.Name)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		t.Errorf("the Gateways differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestWatchesOfATunnel(t *testing.T) {
+	limited := newGateway("limited", "b.example.com")
+	limited.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionFalse, Reason: gateway.ReasonLimitExceeded}}
+	h := newHarness(t, limited, newTunnel("alone", "t-1"), newTunnel("first", "t-2"), asksFor(newTunnel("second", ""), "t-2"), newTunnel("new", ""))
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
+	ctx := t.Context()
+	from := func(object *v1alpha1.Tunnel) ([]state.Key, error) { return w.fromTunnel(ctx, object) }
+
+	keys, err := from(newTunnel("alone", "t-1"))
+	wantKeys(t, keys, err, "alone")
+	keys, err = from(newTunnel("first", "t-2"))
+	wantKeys(t, keys, err, "first", "second")
+	keys, err = from(asksFor(newTunnel("second", ""), "t-2"))
+	wantKeys(t, keys, err, "first", "second")
+	keys, err = from(newTunnel("new", ""))
+	wantKeys(t, keys, err, "new")
+
+	gone := newTunnel("gone", "t-1")
+	keys, err = from(gone) // its rival may claim the tunnel, and the limit has room
+	wantKeys(t, keys, err, "alone", "gone", "limited")
+	keys, err = w.fromGateway(ctx, newGateway("gone", "c.example.com"))
+	wantKeys(t, keys, err, "gone", "limited")
+	keys, err = w.fromGateway(ctx, h.gateway())
+	wantKeys(t, keys, err, "shared")
+	elsewhere := newTunnel("alone", "t-1")
+	elsewhere.Namespace = "infra"
+	keys, err = from(elsewhere)
+	wantKeys(t, keys, err)
+}
+
+func TestWatchesOfConnectors(t *testing.T) {
+	object := newTunnel("shared", "t-1")
+	h := newHarness(t, object)
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
+	for name, test := range map[string]struct {
+		object client.Object
+		want   []string
+	}{
+		"an object of the Tunnel":            {ownedBy(object, at(ownNamespace, "any", &appsv1.Deployment{})), []string{"shared"}},
+		"an object of a Tunnel that is gone": {ownedBy(newTunnel("gone", ""), at(ownNamespace, "any", &appsv1.Deployment{})), nil},
+		"an object that takes the name":      {at(ownNamespace, sharedConnectors.Name, &corev1.ServiceAccount{}), []string{"shared"}},
+		"another object":                     {at(ownNamespace, "other", &corev1.ServiceAccount{}), nil},
+		"an object in another namespace":     {ownedBy(object, at("infra", sharedConnectors.Name, &appsv1.Deployment{})), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := w.fromConnectors(t.Context(), test.object)
+			wantKeys(t, keys, err, test.want...)
+		})
+	}
+}
+
+func TestWatchesOfASecret(t *testing.T) {
+	g := newGateway("secure", "s.example.com")
+	g.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}}}
+	object := newTunnel("shared", "t-1")
+	h := newHarness(t, g, object, newTunnel("retired", "t-2"))
+	w := watches{
+		reader: h.client(), controllerName: controllerName, namespace: ownNamespace,
+		holdsToken: func(name types.NamespacedName) bool { return name.Name == "cloudflare" },
+	}
+	metadata := func(namespace, name string) *metav1.PartialObjectMetadata {
+		return secretMetadata(types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	for name, test := range map[string]struct {
+		secret *metav1.PartialObjectMetadata
+		want   []string
+	}{
+		"a certificate":          {metadata("infra", "certificate"), []string{"secure"}},
+		"an API token":           {metadata(ownNamespace, "cloudflare"), []string{"retired", "secure", "shared"}},
+		"the token of a tunnel":  {ownedBy(object, metadata(ownNamespace, "any")).(*metav1.PartialObjectMetadata), []string{"shared"}},
+		"a Secret of that name":  {metadata(ownNamespace, sharedConnectors.Name), []string{"shared"}},
+		"a Secret of no concern": {metadata("infra", "other"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := w.fromSecret(t.Context(), test.secret)
+			wantKeys(t, keys, err, test.want...)
+		})
+	}
+}
+
+// Managed are the Gateways of the controller's classes, and those of Tunnels whose
+// Gateway is gone.
+func TestManagedGateways(t *testing.T) {
+	theirs := newGateway("theirs", "b.example.com")
+	theirs.Spec.GatewayClassName = "theirs"
+	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
+	other := newTunnel("other", "t-3")
+	other.Spec.ControllerName = "example.com/other"
+	h := newHarness(t, theirs, class, newTunnel("shared", "t-1"), newTunnel("retired", "t-2"), other)
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
+	keys, err := w.fromManaged(context.Background())
+	wantKeys(t, keys, err, "retired", "shared")
+}

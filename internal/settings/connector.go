@@ -1,0 +1,36 @@
+package settings
+
+import (
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// connector returns the settings of the connectors.
+func (s *Settings) connector() v1alpha1.Connector {
+	return ptr.Deref(s.Spec.Connector, v1alpha1.Connector{})
+}
+
+// RunsConnectors reports whether the controller runs the connectors.
+func (s *Settings) RunsConnectors() bool { return ptr.Deref(s.connector().Enabled, true) }
+
+// Protocol returns the transport between connectors and Cloudflare.
+func (s *Settings) Protocol() v1alpha1.Protocol {
+	return ptr.Deref(s.connector().Protocol, v1alpha1.ProtocolAuto)
+}
+
+// TokenRotation returns the interval at which the token is rotated, or 0 when it
+// is rotated on demand only.
+func (s *Settings) TokenRotation() time.Duration {
+	interval := s.connector().TokenRotation
+	if interval == nil {
+		return 0
+	}
+	seconds, err := interval.Seconds()
+	if err != nil {
+		return 0 // [Resolve] refuses it
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,77 @@
+package settings
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// listenerKey is the key of a ListenerConfiguration.
+type listenerKey struct{ protocolPort, hostname string }
+
+func keyOfListeners(c *v1alpha1.ListenerConfiguration) listenerKey {
+	return listenerKey{c.ProtocolPort, c.Hostname}
+}
+
+// Listeners finds the entries of spec.listenerConfigurations.
+type Listeners map[listenerKey]*v1alpha1.ListenerConfiguration
+
+// Listeners returns the entries of the merged settings.
+func (s *Settings) Listeners() Listeners {
+	entries := make(Listeners, len(s.Spec.ListenerConfigurations))
+	for i := range s.Spec.ListenerConfigurations {
+		entry := &s.Spec.ListenerConfigurations[i]
+		entries[keyOfListeners(entry)] = entry
+	}
+	return entries
+}
+
+// Of returns the settings of a listener, or nil when there are none. The entry
+// with the listener's hostname takes precedence over the one without hostname.
+func (l Listeners) Of(protocolPort, hostname string) *v1alpha1.ListenerConfiguration {
+	general := l[listenerKey{protocolPort, ""}]
+	if hostname == "" {
+		return general
+	}
+	return mergeBlocks(l[listenerKey{protocolPort, hostname}], general, overlay)
+}
+
+// mergeListenerConfigurations merges the entries by key. Within a level, an
+// entry with a hostname takes precedence over the entry without. Across levels,
+// first's entry for all listeners of a port takes precedence over second's entry
+// for one hostname: otherwise a Gateway's owner could remove what the class
+// demands by naming the hostname.
+func mergeListenerConfigurations(first, second []v1alpha1.ListenerConfiguration) []v1alpha1.ListenerConfiguration {
+	if len(first) == 0 || len(second) == 0 {
+		return firstList(first, second)
+	}
+	bound := slices.Clone(second)
+	for i := range bound {
+		general := slices.IndexFunc(first, func(c v1alpha1.ListenerConfiguration) bool {
+			return c.ProtocolPort == bound[i].ProtocolPort && c.Hostname == ""
+		})
+		if general >= 0 {
+			bound[i] = overlay(&first[general], &bound[i])
+		}
+	}
+	return mergeLists(first, bound, keyOfListeners, overlay)
+}
+
+// overlay merges two entries; the key is that of second.
+func overlay(first, second *v1alpha1.ListenerConfiguration) v1alpha1.ListenerConfiguration {
+	return v1alpha1.ListenerConfiguration{
+		ProtocolPort:  second.ProtocolPort,
+		Hostname:      second.Hostname,
+		OriginRequest: mergeBlocks(first.OriginRequest, second.OriginRequest, mergeOriginRequests),
+		Access:        mergeBlocks(first.Access, second.Access, mergeAccess),
+	}
+}
+
+func mergeAccess(first, second *v1alpha1.Access) v1alpha1.Access {
+	return v1alpha1.Access{
+		Required: first.Required, // it is always set
+		TeamName: cmp.Or(first.TeamName, second.TeamName),
+		AUDTags:  firstList(first.AUDTags, second.AUDTags),
+	}
+}

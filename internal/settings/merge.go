@@ -1,0 +1,245 @@
+package settings
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// Merging goes field by field, down to the leaves: first's value stands where
+// both set one. Maps are merged by key, and lists by theirs; a list without a
+// key is a leaf, as is what makes sense only as a whole: a
+// podDisruptionBudget, a topologySpreadConstraint and the audTags of access,
+// where one more would admit more.
+//
+// Of two fields that exclude each other, the one that first sets takes second's
+// away. Nothing is copied that does not have to be, and the input is not
+// changed.
+
+// mergeLevels merges the settings of the class with those of the Gateway.
+func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
+	mode := ptr.Deref(class.MergingMode, v1alpha1.MergingModePreferGatewayClass)
+	if mode == v1alpha1.MergingModePreferGateway {
+		return mergeSpecs(gateway, class)
+	}
+	return mergeSpecs(class, gateway)
+}
+
+// mergeSpecs merges field by field. Of mergingMode, account,
+// allowedGatewayFields and limits only the class has a value.
+func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
+	return v1alpha1.TunnelConfigurationSpec{
+		MergingMode:            cmp.Or(first.MergingMode, second.MergingMode),
+		Account:                cmp.Or(first.Account, second.Account),
+		AllowedGatewayFields:   firstSet(first.AllowedGatewayFields, second.AllowedGatewayFields),
+		Limits:                 cmp.Or(first.Limits, second.Limits),
+		Tunnel:                 mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
+		Connector:              mergeBlocks(first.Connector, second.Connector, mergeConnectors),
+		OriginRequest:          mergeBlocks(first.OriginRequest, second.OriginRequest, mergeOriginRequests),
+		ListenerConfigurations: mergeListenerConfigurations(first.ListenerConfigurations, second.ListenerConfigurations),
+	}
+}
+
+func mergeTunnels(first, second *v1alpha1.TunnelSettings) v1alpha1.TunnelSettings {
+	return v1alpha1.TunnelSettings{
+		Existing:       mergeBlocks(first.Existing, second.Existing, mergeExisting),
+		DeletionPolicy: cmp.Or(first.DeletionPolicy, second.DeletionPolicy),
+	}
+}
+
+// mergeExisting: takeover beside an id is about that tunnel alone.
+func mergeExisting(first, second *v1alpha1.ExistingTunnel) v1alpha1.ExistingTunnel {
+	merged := v1alpha1.ExistingTunnel{
+		ID:       cmp.Or(first.ID, second.ID),
+		Takeover: cmp.Or(first.Takeover, second.Takeover),
+	}
+	if second.ID != "" && second.ID != merged.ID {
+		merged.Takeover = first.Takeover
+	}
+	return merged
+}
+
+func mergeConnectors(first, second *v1alpha1.Connector) v1alpha1.Connector {
+	merged := v1alpha1.Connector{
+		Enabled:        cmp.Or(first.Enabled, second.Enabled),
+		Replicas:       cmp.Or(first.Replicas, second.Replicas),
+		Autoscaling:    mergeBlocks(first.Autoscaling, second.Autoscaling, mergeAutoscalings),
+		Image:          cmp.Or(first.Image, second.Image),
+		Protocol:       cmp.Or(first.Protocol, second.Protocol),
+		LogLevel:       cmp.Or(first.LogLevel, second.LogLevel),
+		Resources:      mergeBlocks(first.Resources, second.Resources, mergeResources),
+		NodeSelector:   mergeMaps(first.NodeSelector, second.NodeSelector),
+		Tolerations:    firstList(first.Tolerations, second.Tolerations),
+		Affinity:       mergeBlocks(first.Affinity, second.Affinity, mergeAffinities),
+		PodAnnotations: mergeMaps(first.PodAnnotations, second.PodAnnotations),
+		PodLabels:      mergeMaps(first.PodLabels, second.PodLabels),
+		TokenRotation:  cmp.Or(first.TokenRotation, second.TokenRotation),
+		GracePeriod:    cmp.Or(first.GracePeriod, second.GracePeriod),
+
+		AllowedMetadataPrefixes: firstList(first.AllowedMetadataPrefixes, second.AllowedMetadataPrefixes),
+		TopologySpreadConstraints: mergeLists(
+			first.TopologySpreadConstraints, second.TopologySpreadConstraints, keyOfConstraint, firstConstraint),
+		PodDisruptionBudget: cmp.Or(first.PodDisruptionBudget, second.PodDisruptionBudget),
+	}
+	if first.Replicas != nil {
+		merged.Autoscaling = first.Autoscaling
+	}
+	if first.Autoscaling != nil {
+		merged.Replicas = first.Replicas
+	}
+	return merged
+}
+
+func mergeAutoscalings(first, second *v1alpha1.Autoscaling) v1alpha1.Autoscaling {
+	return v1alpha1.Autoscaling{
+		MinReplicas:                    cmp.Or(first.MinReplicas, second.MinReplicas),
+		MaxReplicas:                    cmp.Or(first.MaxReplicas, second.MaxReplicas),
+		TargetCPUUtilizationPercentage: cmp.Or(first.TargetCPUUtilizationPercentage, second.TargetCPUUtilizationPercentage),
+	}
+}
+
+func mergeResources(first, second *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Limits:   mergeMaps(first.Limits, second.Limits),
+		Requests: mergeMaps(first.Requests, second.Requests),
+		Claims:   firstList(first.Claims, second.Claims),
+	}
+}
+
+// mergeAffinities: of each kind of affinity, the terms of what is required, and
+// those of what is preferred, belong together.
+func mergeAffinities(first, second *corev1.Affinity) corev1.Affinity {
+	return corev1.Affinity{
+		NodeAffinity: mergeBlocks(first.NodeAffinity, second.NodeAffinity, func(first, second *corev1.NodeAffinity) corev1.NodeAffinity {
+			return corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution:  cmp.Or(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+			}
+		}),
+		PodAffinity: mergeBlocks(first.PodAffinity, second.PodAffinity, func(first, second *corev1.PodAffinity) corev1.PodAffinity {
+			return corev1.PodAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution:  firstList(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+			}
+		}),
+		PodAntiAffinity: mergeBlocks(first.PodAntiAffinity, second.PodAntiAffinity, func(first, second *corev1.PodAntiAffinity) corev1.PodAntiAffinity {
+			return corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution:  firstList(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+			}
+		}),
+	}
+}
+
+// MergeOriginRequests merges two blocks, either of which can be nil: first's
+// value of a field takes precedence.
+func MergeOriginRequests(first, second *v1alpha1.OriginRequest) *v1alpha1.OriginRequest {
+	return mergeBlocks(first, second, mergeOriginRequests)
+}
+
+// mergeOriginRequests: the connector does not use HTTP/2 for a backend when it
+// matches the SNI.
+func mergeOriginRequests(first, second *v1alpha1.OriginRequest) v1alpha1.OriginRequest {
+	merged := v1alpha1.OriginRequest{
+		ConnectTimeout:         cmp.Or(first.ConnectTimeout, second.ConnectTimeout),
+		TLSTimeout:             cmp.Or(first.TLSTimeout, second.TLSTimeout),
+		TCPKeepAlive:           cmp.Or(first.TCPKeepAlive, second.TCPKeepAlive),
+		KeepAliveTimeout:       cmp.Or(first.KeepAliveTimeout, second.KeepAliveTimeout),
+		KeepAliveConnections:   cmp.Or(first.KeepAliveConnections, second.KeepAliveConnections),
+		NoHappyEyeballs:        cmp.Or(first.NoHappyEyeballs, second.NoHappyEyeballs),
+		MatchSNIToHost:         cmp.Or(first.MatchSNIToHost, second.MatchSNIToHost),
+		NoTLSVerify:            cmp.Or(first.NoTLSVerify, second.NoTLSVerify),
+		DisableChunkedEncoding: cmp.Or(first.DisableChunkedEncoding, second.DisableChunkedEncoding),
+		HTTP2Origin:            cmp.Or(first.HTTP2Origin, second.HTTP2Origin),
+		HTTPHostHeader:         cmp.Or(first.HTTPHostHeader, second.HTTPHostHeader),
+		OriginServerName:       cmp.Or(first.OriginServerName, second.OriginServerName),
+		CAPool:                 cmp.Or(first.CAPool, second.CAPool),
+		ProxyType:              cmp.Or(first.ProxyType, second.ProxyType),
+	}
+	if on(first.MatchSNIToHost) && on(merged.HTTP2Origin) {
+		merged.HTTP2Origin = first.HTTP2Origin
+	}
+	if on(first.HTTP2Origin) && on(merged.MatchSNIToHost) {
+		merged.MatchSNIToHost = first.MatchSNIToHost
+	}
+	return merged
+}
+
+func on(field *bool) bool { return ptr.Deref(field, false) }
+
+type constraintKey struct {
+	topologyKey       string
+	whenUnsatisfiable corev1.UnsatisfiableConstraintAction
+}
+
+func keyOfConstraint(c *corev1.TopologySpreadConstraint) constraintKey {
+	return constraintKey{c.TopologyKey, c.WhenUnsatisfiable}
+}
+
+func firstConstraint(first, _ *corev1.TopologySpreadConstraint) corev1.TopologySpreadConstraint {
+	return *first
+}
+
+// mergeBlocks merges two blocks, either of which can be missing.
+func mergeBlocks[T any](first, second *T, merge func(first, second *T) T) *T {
+	if first == nil || second == nil {
+		return cmp.Or(first, second)
+	}
+	merged := merge(first, second)
+	return &merged
+}
+
+// mergeLists merges the entries of a key, first's entries coming first.
+func mergeLists[T any, K comparable](first, second []T, key func(*T) K, merge func(first, second *T) T) []T {
+	if len(first) == 0 || len(second) == 0 {
+		return firstList(first, second)
+	}
+	merged, place := slices.Clone(first), map[K]int{}
+	for i := range first {
+		place[key(&first[i])] = i
+	}
+	for i := range second {
+		if at, both := place[key(&second[i])]; both {
+			merged[at] = merge(&first[at], &second[i])
+		} else {
+			merged = append(merged, second[i])
+		}
+	}
+	return merged
+}
+
+// mergeMaps takes first's value of a key that both have.
+func mergeMaps[M ~map[K]V, K comparable, V any](first, second M) M {
+	switch {
+	case len(first) == 0:
+		return second
+	case len(second) == 0:
+		return first
+	}
+	merged := maps.Clone(second)
+	maps.Copy(merged, first)
+	return merged
+}
+
+// firstSet takes a list as a whole, also an empty one, which is not the same as
+// none.
+func firstSet[T any](first, second []T) []T {
+	if first == nil {
+		return second
+	}
+	return first
+}
+
+// firstList takes a list as a whole. An empty one counts as unset, because the
+// API's clients leave it out.
+func firstList[T any](first, second []T) []T {
+	if len(first) == 0 {
+		return second
+	}
+	return first
+}

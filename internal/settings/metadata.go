@@ -1,0 +1,58 @@
+package settings
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Metadata are the labels and annotations of a Gateway's spec.infrastructure
+// that reach its connectors.
+type Metadata struct {
+	Labels      map[string]string
+	Annotations map[string]string
+	// Dropped are the keys of the others, sorted.
+	Dropped []string
+}
+
+// reservedPrefixes and their subdomains are those of Kubernetes and of this
+// controller. A class cannot permit them.
+var reservedPrefixes = []string{"tunnelgateway.dev", "kubernetes.io", "k8s.io", "gateway.networking.k8s.io"}
+
+// metadataOf returns the labels and annotations whose prefix the class allows.
+func metadataOf(infrastructure *gatewayv1.GatewayInfrastructure, allowed []string) Metadata {
+	if infrastructure == nil {
+		return Metadata{}
+	}
+	var m Metadata
+	dropped := map[string]bool{}
+	admit := func(into *map[string]string, key, value string) {
+		if !admitsKey(allowed, key) {
+			dropped[key] = true
+			return
+		}
+		if *into == nil {
+			*into = map[string]string{}
+		}
+		(*into)[key] = value
+	}
+	for key, value := range infrastructure.Labels {
+		admit(&m.Labels, string(key), string(value))
+	}
+	for key, value := range infrastructure.Annotations {
+		admit(&m.Annotations, string(key), string(value))
+	}
+	m.Dropped = slices.Sorted(maps.Keys(dropped))
+	return m
+}
+
+// admitsKey reports whether the prefix of the key is one of the allowed ones. A
+// key without a prefix never is.
+func admitsKey(allowed []string, key string) bool {
+	prefix, _, ok := strings.Cut(key, "/")
+	return ok && slices.Contains(allowed, prefix) && !slices.ContainsFunc(reservedPrefixes, func(reserved string) bool {
+		return prefix == reserved || strings.HasSuffix(prefix, "."+reserved)
+	})
+}

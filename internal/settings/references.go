@@ -1,0 +1,108 @@
+package settings
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// KindTunnelConfiguration is the only kind of parameters that is supported.
+const KindTunnelConfiguration = "TunnelConfiguration"
+
+// ownField is the field of a Gateway that names its own parameters.
+const ownField = "spec.infrastructure.parametersRef"
+
+// ClassParameters returns the TunnelConfiguration that the class's
+// parametersRef names, and false when it names none.
+func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool) {
+	ref := class.Spec.ParametersRef
+	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) || ref.Namespace == nil {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}, true
+}
+
+// OwnParameters returns the TunnelConfiguration that the Gateway's own
+// parametersRef names, and false when it names none.
+func OwnParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
+	ref := ownParametersRef(g)
+	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: g.Namespace, Name: ref.Name}, true
+}
+
+func ownParametersRef(g *gatewayv1.Gateway) *gatewayv1.LocalParametersReference {
+	if g.Spec.Infrastructure == nil {
+		return nil
+	}
+	return g.Spec.Infrastructure.ParametersRef
+}
+
+func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
+	return group == v1alpha1.GroupName && kind == KindTunnelConfiguration
+}
+
+// ClassProblem returns why the class's parametersRef, or the object that it
+// names, is not valid, or nil. configuration is the object that
+// [ClassParameters] names, or nil when it does not exist. controllerNamespace is
+// the namespace of the controller, the only one in which an account counts.
+//
+// "If the referent cannot be found, refers to an unsupported kind, or when the
+// data within that resource is malformed, the GatewayClass SHOULD be rejected
+// with the "Accepted" status condition set to "False" and an
+// "InvalidParameters" reason." (GatewayClassSpec.ParametersRef)
+func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelConfiguration, controllerNamespace string) *Problem {
+	ref := class.Spec.ParametersRef
+	if ref == nil {
+		return nil
+	}
+	name, ok := ClassParameters(class)
+	switch {
+	case !ok && isTunnelConfiguration(ref.Group, ref.Kind):
+		return invalid("spec.parametersRef names %s %q without a namespace; set the namespace that it is in.", ref.Kind, ref.Name)
+	case !ok:
+		return unsupportedParameters("spec.parametersRef", ref.Group, ref.Kind, ref.Name)
+	case configuration == nil:
+		return invalid("spec.parametersRef names %s %s, which does not exist.", KindTunnelConfiguration, name)
+	}
+	violation := specViolation(&configuration.Spec)
+	if configuration.Spec.Account != nil && name.Namespace != controllerNamespace {
+		violation = fmt.Sprintf("spec.account counts only in the controller's namespace, %s. Move the %s and the Secret with the API token there, or remove spec.account.",
+			controllerNamespace, KindTunnelConfiguration)
+	}
+	if violation != "" {
+		return invalid("%s %s of spec.parametersRef is not valid: %s", KindTunnelConfiguration, name, violation)
+	}
+	return nil
+}
+
+// gatewayProblem returns the same for the Gateway's own reference, and what its
+// class does not permit.
+func gatewayProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration, c *class) *Problem {
+	ref := ownParametersRef(g)
+	switch _, ok := OwnParameters(g); {
+	case !ok:
+		return unsupportedParameters(ownField, ref.Group, ref.Kind, ref.Name)
+	case configuration == nil:
+		return invalid("%s names %s %q, which does not exist in the Gateway's namespace.", ownField, KindTunnelConfiguration, ref.Name)
+	}
+	if violation := cmp.Or(c.violation(&configuration.Spec), specViolation(&configuration.Spec)); violation != "" {
+		return invalidOwn(configuration, violation)
+	}
+	return nil
+}
+
+// invalidOwn returns the problem of a Gateway's own TunnelConfiguration.
+func invalidOwn(configuration *v1alpha1.TunnelConfiguration, violation string) *Problem {
+	return invalid("%s %q of %s is not valid: %s", KindTunnelConfiguration, configuration.Name, ownField, violation)
+}
+
+func unsupportedParameters(field string, group gatewayv1.Group, kind gatewayv1.Kind, name string) *Problem {
+	return invalid("%s names %s %q of group %q; only kind %s of group %s is supported.",
+		field, kind, name, group, KindTunnelConfiguration, v1alpha1.GroupName)
+}

@@ -1,0 +1,190 @@
+package settings_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+)
+
+type specOf = v1alpha1.TunnelConfigurationSpec
+
+func configuration(namespace, name string, spec specOf) *v1alpha1.TunnelConfiguration {
+	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
+}
+
+// inputOf returns a Gateway and its class that refer to the two objects. Nil
+// stands for an object that does not exist.
+func inputOf(class, own *v1alpha1.TunnelConfiguration) settings.Input {
+	return settings.Input{
+		Class: &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{
+			ParametersRef: &gatewayv1.ParametersReference{
+				Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "defaults", Namespace: new(gatewayv1.Namespace("platform")),
+			},
+		}},
+		Gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "shared"}, Spec: gatewayv1.GatewaySpec{
+			Infrastructure: &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
+				Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "own",
+			}},
+		}},
+		ClassConfiguration: class, GatewayConfiguration: own, ControllerNamespace: "platform",
+	}
+}
+
+// gatewayFields are all fields that a class can permit to its Gateways.
+var gatewayFields = []v1alpha1.GatewayField{
+	"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "tunnel.existing",
+	"connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.logLevel", "connector.resources",
+	"connector.nodeSelector", "connector.tolerations", "connector.affinity", "connector.topologySpreadConstraints",
+	"connector.podAnnotations", "connector.podLabels", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation",
+}
+
+func TestSettings(t *testing.T) {
+	account := &v1alpha1.Account{APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: "token"}}
+	class := configuration("platform", "defaults", specOf{Account: account, Connector: &v1alpha1.Connector{Image: new("i")}})
+	own := configuration("infra", "own", specOf{Connector: &v1alpha1.Connector{Replicas: new(int32(3))}})
+	for name, test := range map[string]struct {
+		in   settings.Input
+		want settings.Settings
+	}{
+		"no reference": {settings.Input{Gateway: &gatewayv1.Gateway{}}, settings.Settings{}},
+		"both levels": {inputOf(class, own), settings.Settings{
+			Spec:             specOf{Account: account, Connector: &v1alpha1.Connector{Image: new("i"), Replicas: new(int32(3))}},
+			AccountNamespace: "platform",
+		}},
+		"no account": {inputOf(configuration("platform", "defaults", specOf{}), own), settings.Settings{Spec: own.Spec}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problem := settings.Resolve(test.in)
+			if diff := cmp.Diff(&test.want, got); diff != "" || problem != nil {
+				t.Errorf("the problem is %+v, and the settings differ (-want +got):\n%s", problem, diff)
+			}
+		})
+	}
+}
+
+// A value that is not valid is refused at both levels.
+func TestInvalidSettings(t *testing.T) {
+	connector := func(c v1alpha1.Connector) specOf { return specOf{Connector: &c} }
+	origin := func(o v1alpha1.OriginRequest) specOf { return specOf{OriginRequest: &o} }
+	entry := func(l v1alpha1.ListenerConfiguration) specOf {
+		l.ProtocolPort = "HTTPS:443"
+		return specOf{ListenerConfigurations: []v1alpha1.ListenerConfiguration{l}}
+	}
+	access := func(a v1alpha1.Access) specOf { return entry(v1alpha1.ListenerConfiguration{Access: &a}) }
+	amount := func(n int64) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
+	}
+	one := intstr.FromInt32(1)
+	for name, test := range map[string]struct {
+		spec  specOf
+		field string // "" when it is valid
+	}{
+		"a number that is scaled":   {connector(v1alpha1.Connector{Replicas: new(int32(2)), Autoscaling: &v1alpha1.Autoscaling{}}), "spec.connector "},
+		"more at least than most":   {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: new(int32(2))}}), "autoscaling"},
+		"more than a tunnel takes":  {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(26))}}), "autoscaling"},
+		"as many at least as most":  {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: new(int32(2))}}), ""},
+		"claims":                    {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "a"}}}}), "claims"},
+		"a request above the limit": {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Requests: amount(2), Limits: amount(1)}}), "more cpu"},
+		"a request at the limit":    {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Requests: amount(1), Limits: amount(1)}}), ""},
+		"an empty budget":           {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{}}), "podDisruptionBudget"},
+		"a budget of both kinds":    {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one, MaxUnavailable: &one}}), "podDisruptionBudget"},
+		"a budget":                  {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one}}), ""},
+		"a long grace period":       {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m1s"))}), "gracePeriod"},
+		"a grace period":            {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m"))}), ""},
+		"no connectTimeout":         {origin(v1alpha1.OriginRequest{ConnectTimeout: new(v1alpha1.Duration("1500ms"))}), "spec.originRequest.connectTimeout"},
+		"no tlsTimeout":             {origin(v1alpha1.OriginRequest{TLSTimeout: new(v1alpha1.Duration("0s"))}), "tlsTimeout"},
+		"no tcpKeepAlive":           {origin(v1alpha1.OriginRequest{TCPKeepAlive: new(v1alpha1.Duration("-1s"))}), "tcpKeepAlive"},
+		"no keepAliveTimeout":       {origin(v1alpha1.OriginRequest{KeepAliveTimeout: new(v1alpha1.Duration("long"))}), "keepAliveTimeout"},
+		"SNI and HTTP/2":            {origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(true)}), "spec.originRequest has both"},
+		"SNI without HTTP/2":        {origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(false)}), ""},
+		"the same for listeners": {entry(v1alpha1.ListenerConfiguration{OriginRequest: &v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(true)}}),
+			"spec.listenerConfigurations[HTTPS:443].originRequest has both"},
+		"access without a team":     {access(v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"a"}}), "teamName"},
+		"access of the empty team":  {access(v1alpha1.Access{Required: true, TeamName: new(""), AUDTags: []v1alpha1.AUDTag{"a"}}), "teamName"},
+		"access without tags":       {access(v1alpha1.Access{Required: true, TeamName: new("a")}), "audTags"},
+		"access with an empty tag":  {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{""}}), "audTags"},
+		"access":                    {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a"}}), ""},
+		"access that is not needed": {access(v1alpha1.Access{}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			empty, permitting := configuration("infra", "own", specOf{}), configuration("platform", "defaults", specOf{AllowedGatewayFields: gatewayFields})
+			for level, in := range map[string]settings.Input{
+				"GatewayClass tunnel is not accepted: TunnelConfiguration platform/defaults of spec.parametersRef is not valid: ": inputOf(configuration("platform", "defaults", test.spec), empty),
+				`TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: `:                                   inputOf(permitting, configuration("infra", "own", test.spec)),
+			} {
+				wantInvalid(t, in, level, test.field)
+			}
+		})
+	}
+}
+
+// wantInvalid wants a message with the beginning and the field, or valid
+// settings when the field is empty.
+func wantInvalid(t *testing.T, in settings.Input, beginning, field string) {
+	t.Helper()
+	got, problem := settings.Resolve(in)
+	if field == "" {
+		if problem != nil || got == nil {
+			t.Errorf("the settings are refused: %+v", problem)
+		}
+		return
+	}
+	if got != nil || problem == nil || problem.Reason != "InvalidParameters" ||
+		!strings.HasPrefix(problem.Message, beginning) || !strings.Contains(problem.Message, field) {
+		t.Errorf("the settings are %+v and the problem is %+v, want InvalidParameters with %q and %q", got, problem, beginning, field)
+	}
+}
+
+// Values that are valid in each object can be invalid together.
+func TestInvalidTogether(t *testing.T) {
+	amount := func(n int64) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(n, resource.BinarySI)}
+	}
+	resources := func(r corev1.ResourceRequirements) specOf {
+		return specOf{Connector: &v1alpha1.Connector{Resources: &r}}
+	}
+	for name, test := range map[string]struct {
+		class, own specOf
+		field      string
+	}{
+		"a request above the limit": {
+			resources(corev1.ResourceRequirements{Limits: amount(1)}), resources(corev1.ResourceRequirements{Requests: amount(2)}), "more memory",
+		},
+		"more at least than most": {
+			specOf{Connector: &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(1))}}},
+			specOf{Connector: &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(2))}}}, "autoscaling",
+		},
+		"an empty text over the tunnel's": {
+			specOf{OriginRequest: &v1alpha1.OriginRequest{ProxyType: new(v1alpha1.ProxyTypeSOCKS)}},
+			specOf{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
+				ProtocolPort: "HTTP:80", OriginRequest: &v1alpha1.OriginRequest{ProxyType: new(v1alpha1.ProxyTypeNone)},
+			}}}, "proxyType",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.class.AllowedGatewayFields = gatewayFields
+			wantInvalid(t, inputOf(configuration("platform", "defaults", test.class), configuration("infra", "own", test.own)),
+				"The settings of GatewayClass tunnel and of the Gateway are not valid together: ", test.field)
+		})
+	}
+}
+
+// An object has no effect without a reference to it.
+func TestSettingsNeedAReference(t *testing.T) {
+	object := configuration("platform", "defaults", specOf{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}})
+	got, problem := settings.Resolve(settings.Input{
+		Class: &gatewayv1.GatewayClass{}, ClassConfiguration: object, Gateway: &gatewayv1.Gateway{}, GatewayConfiguration: object,
+	})
+	if problem != nil || got.Spec.OriginRequest != nil {
+		t.Errorf("the settings are %+v and the problem is %+v, want empty settings", got, problem)
+	}
+}

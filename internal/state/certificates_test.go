@@ -1,0 +1,28 @@
+package state_test
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// A Secret in a namespace that is not read costs no request, and its certificate
+// is not checked.
+func TestRememberedCertificatesReadPermittedNamespaces(t *testing.T) {
+	server := serving(t, cluster)
+	server.refuse = func(client.ObjectKey, any) error { return errRead }
+	certificates := &state.RememberedCertificates{
+		Metadata: server, Live: server, Reads: func(namespace string) bool { return namespace == "infra" },
+	}
+	found, exists, err := certificates.Look(t.Context(), types.NamespacedName{Namespace: "team", Name: "live"})
+	if err != nil || !exists || !found.Unchecked {
+		t.Errorf("in another namespace: %+v, exists %v, %v", found, exists, err)
+	}
+	if _, _, err := certificates.Look(t.Context(), types.NamespacedName{Namespace: "infra", Name: "live"}); !errors.Is(err, errRead) {
+		t.Errorf("in a permitted namespace: %v, want a read", err)
+	}
+}

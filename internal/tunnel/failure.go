@@ -1,0 +1,176 @@
+package tunnel
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// failed notes why a step failed.
+func (m Memory) failed(track Track, s Step, r Result) Memory {
+	if s.Action == RotateToken {
+		m.Token.Rotated = Instant{} // that of an earlier rotation
+	}
+	limited, isLimited := errors.AsType[*provider.RateLimitedError](r.Err)
+	if isLimited && limited.Budget {
+		b := m.Backoffs[track]
+		b.Until, b.Slot = At(r.Uptime+limited.RetryAfter), Slot{Promised: true, Priority: s.Priority}
+		m.Backoffs[track] = b
+		return m.postponed(s, r, limited.RetryAfter)
+	}
+	if isLimited && s.Action == ReadConfiguration && m.Remote.Configuration.Known {
+		return m.postponed(s, r, limited.RetryAfter)
+	}
+	return m.attempted(s, r).explained(track, s, r)
+}
+
+// attempted notes what an attempt that failed may have changed.
+func (m Memory) attempted(s Step, r Result) Memory {
+	pending := !refused(r.Err)
+	switch s.Action {
+	case Claim:
+		m.Claimed = m.Claimed && s.Record == nil // the record may have been written
+	case Create:
+		m.Created, m.Remote.Tunnel = At(r.Uptime), RemoteTunnel{}
+	case Delete:
+		m.Deleted, m.Remote, m.InEffect = At(r.Uptime), Remote{}, ""
+	case Disconnect:
+		m.Remote.Connections = RemoteConnections{}
+	case Configure:
+		m.Push, m.Unwritten = m.Push.pushed(r.Uptime), s.Hash
+		_, limited := errors.AsType[*provider.RateLimitedError](r.Err)
+		m.Remote.Configuration.Known = limited
+		if pending {
+			m.Late, m.InEffect = m.Late.add(r.Uptime, s.Hash), ""
+		}
+	case RotateToken:
+		if pending {
+			m.Token.Unanswered = At(r.Uptime)
+		}
+	default: // a read, or a write to Kubernetes
+	}
+	return m
+}
+
+// refused reports whether an error means that the request changed nothing. After
+// any other error, also that of an expired context, it may still be applied.
+func refused(err error) bool {
+	_, limited := errors.AsType[*provider.RateLimitedError](err)
+	_, invalid := errors.AsType[*provider.InvalidError](err)
+	_, known := errors.AsType[*Failure](err)
+	return limited || invalid || known || errors.Is(err, provider.ErrUnauthorized) || errors.Is(err, provider.ErrNotFound) ||
+		errors.Is(err, provider.ErrLocallyManaged)
+}
+
+// postponed moves the next read of a configuration that is known.
+func (m Memory) postponed(s Step, r Result, wait time.Duration) Memory {
+	if s.Action == ReadConfiguration && m.Remote.Configuration.Known {
+		m.Remote.Configuration.ReadAgain = r.Uptime + wait
+	}
+	return m
+}
+
+// explained notes the failure in words, and what it says about the tunnel.
+func (m Memory) explained(track Track, s Step, r Result) Memory {
+	switch {
+	case errors.Is(r.Err, provider.ErrNotFound) && s.Action == FindByName:
+		m.Remote.Tunnel, m.Backoffs[track] = RemoteTunnel{Presence: Absent, Read: At(r.Uptime)}, Backoff{}
+		return m // this is an answer, and no failure
+	case errors.Is(r.Err, provider.ErrNotFound) && s.Action == ReadTunnel:
+		m.Remote.Tunnel = RemoteTunnel{Presence: Absent, Read: At(r.Uptime)}
+	case errors.Is(r.Err, provider.ErrNotFound):
+		m.Remote.Tunnel, m.Remote.Configuration = RemoteTunnel{}, RemoteConfiguration{Missing: true}
+		m.InEffect = ""
+		m.Backoffs[track] = m.Backoffs[track].failed(r.Uptime, nil, r.Err) // rule locate finds out more
+		return m
+	case errors.Is(r.Err, provider.ErrNameExists):
+		m.Remote.Tunnel = RemoteTunnel{}
+	case errors.Is(r.Err, provider.ErrLocallyManaged):
+		m.Remote.Configuration, m.InEffect = RemoteConfiguration{}, ""
+	}
+	p := problemOf(s, r.Err)
+	m.Backoffs[track] = m.Backoffs[track].failed(r.Uptime, p, r.Err)
+	if p.Reason == ReasonConfigurationRejected {
+		m.Backoffs[track].Hash = s.Hash
+	}
+	return m
+}
+
+// problemOf explains an error in words that stay the same from one attempt to
+// the next.
+func problemOf(s Step, err error) *Problem {
+	if p := apiProblem(err); p != nil {
+		return p
+	}
+	if invalid, ok := errors.AsType[*provider.InvalidError](err); ok {
+		return problem(ReasonConfigurationRejected, "Cloudflare rejected the configuration: %s.", strings.TrimSuffix(invalid.Message, "."))
+	}
+	if errors.Is(err, provider.ErrNotFound) && s.Action == ReadTunnel && s.Priority != provider.PriorityDeletion {
+		return problem(ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID.")
+	}
+	if known, ok := errors.AsType[*Failure](err); ok {
+		return &Problem{Reason: known.Reason, Message: sentence(known.Error()), NeedsPerson: describe(known.Reason).NeedsPerson}
+	}
+	return problem(reasonOf(s.Action), "%s", sentence(err.Error()))
+}
+
+// apiProblem explains an error of the Cloudflare API that means the same for
+// every action, or returns nil.
+func apiProblem(err error) *Problem {
+	_, limited := errors.AsType[*provider.RateLimitedError](err)
+	_, unavailable := errors.AsType[*provider.UnavailableError](err)
+	switch {
+	case errors.Is(err, provider.ErrUnauthorized):
+		return problem(ReasonUnauthorized, "Cloudflare refuses the API token. It needs the permission Cloudflare Tunnel: Edit for the account.")
+	case limited:
+		return problem(ReasonRateLimited, "Cloudflare API rate limit reached.")
+	case unavailable:
+		return problem(ReasonUnavailable, "The Cloudflare API cannot be reached or does not answer as documented.")
+	case errors.Is(err, provider.ErrLocallyManaged):
+		return problem(ReasonLocallyManaged, "The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
+			"Migrate it to remote management in the Cloudflare dashboard.")
+	case errors.Is(err, provider.ErrConnected):
+		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so it is not deleted yet.")
+	case errors.Is(err, provider.ErrRoutes):
+		return problem(ReasonPrivateRoutes, "Private network routes lead to the tunnel, so Cloudflare refuses to delete it. "+
+			"Remove the routes in the Cloudflare dashboard, or set spec.deletionPolicy of the Tunnel to Retain.")
+	default:
+		return nil
+	}
+}
+
+// reasonOf returns the reason of a failure that nothing more is known about.
+func reasonOf(a Action) Reason {
+	switch a {
+	case RunConnectors, StopConnectors:
+		return ReasonConnectorsFailed
+	case ReadToken, RotateToken:
+		return ReasonTokenFailed
+	case Claim, Record, WithdrawStatuses, DeleteObject:
+		return ReasonKubernetes
+	default:
+		return ReasonFailed
+	}
+}
+
+// Failure is an error of a step whose reason the controller knows.
+type Failure struct {
+	Reason Reason
+	Err    error
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns what happened.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// sentence returns the text of an error in the form of a sentence.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+}

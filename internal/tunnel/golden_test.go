@@ -1,0 +1,445 @@
+package tunnel
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// The rows of the golden tables begin with a healthy Tunnel that serves its
+// Gateway, and change what the row is about.
+const (
+	// uptime is long after the start of the process.
+	uptime = time.Hour
+	// quiet is how long nothing is due for a healthy Tunnel.
+	quiet = 5 * time.Minute
+
+	ownID     = "95a940ff-8450-4ced-9450-bcb55e97e7d5"
+	otherID   = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
+	ownName   = "prod.infra.shared"
+	ownUID    = "uid-1"
+	accountID = "account-1"
+)
+
+// wall is the wall clock of the rows.
+var wall = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+
+// change changes the facts of a row.
+type change func(*Facts)
+
+// serving returns the facts of a healthy Tunnel after some changes.
+func serving(changes ...change) Facts {
+	desired := configurationFor("app.example.com")
+	spec := v1alpha1.TunnelSpec{
+		Gateway:        v1alpha1.GatewayReference{Namespace: "infra", Name: "shared"},
+		ControllerName: "tunnelgateway.dev/controller", ClusterUID: "cluster-1", AccountID: accountID, Name: ownName,
+		DeletionPolicy: v1alpha1.DeletionPolicyDelete,
+	}
+	f := Facts{
+		Uptime: uptime, Clock: wall,
+		Options: Options{
+			ControllerName: "tunnelgateway.dev/controller", ClusterUID: "cluster-1", ClusterID: "prod",
+			RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute,
+		},
+		Name: types.NamespacedName{Namespace: "infra", Name: "shared"},
+		Object: &v1alpha1.Tunnel{
+			ObjectMeta: metav1.ObjectMeta{Name: "infra.shared", Generation: 3},
+			Spec:       spec,
+			Status: v1alpha1.TunnelStatus{
+				TunnelID: ownID, GatewayUID: ownUID, Phase: v1alpha1.TunnelServing,
+				Configuration: v1alpha1.ConfigurationRecord{Hash: desired.Hash()},
+				Token:         v1alpha1.TokenStatus{RotatedAt: at(-48 * time.Hour)},
+			},
+		},
+		Gateway:     Gateway{State: GatewayExists, UID: ownUID},
+		Desired:     &Desired{Spec: *spec.DeepCopy(), Configuration: &desired, Hash: desired.Hash(), RunConnectors: true},
+		Credentials: Credentials{State: CredentialsUsable, Version: "1"},
+		Token:       TokenSecret{State: TokenPresent, Version: "1"},
+		Connectors: Connectors{
+			Current: true, Exist: true, Pods: 2, RolledOut: true, Desired: 2, Ready: 2, GracePeriod: 30 * time.Second,
+		},
+		Memory: Memory{
+			Remote: Remote{
+				Tunnel: RemoteTunnel{Presence: Present, ID: ownID, Name: ownName, Read: At(time.Minute)},
+				Configuration: RemoteConfiguration{
+					Known: true, Configuration: desired, Hash: desired.Hash(), Version: 7, ReadAgain: uptime + quiet, Settled: true,
+				},
+			},
+			Claimed: true, CredentialsVersion: "1", InEffect: desired.Hash(), Token: TokenCheck{AskAgain: At(2 * uptime)},
+		},
+	}
+	for _, c := range changes {
+		c(&f)
+	}
+	return f
+}
+
+func at(d time.Duration) *metav1.Time {
+	t := metav1.NewTime(wall.Add(d))
+	return &t
+}
+
+func configurationFor(hostnames ...string) provider.Configuration {
+	c := provider.Configuration{}
+	for _, h := range hostnames {
+		c.Ingress = append(c.Ingress, provider.IngressRule{Hostname: h, Service: "http://app.shop.svc:80"})
+	}
+	c.Ingress = append(c.Ingress, provider.IngressRule{Service: "http_status:404"})
+	return c
+}
+
+// The configurations of the rows: the Gateway asks for wantedConfiguration,
+// unless the row says otherwise, and changedConfiguration is what it asks for
+// after a change of its routes.
+var (
+	wantedConfiguration  = configurationFor("app.example.com")
+	changedConfiguration = configurationFor("app.example.com", "api.example.com")
+	foreignConfiguration = configurationFor("elsewhere.example.com")
+)
+
+// all joins changes.
+func all(changes ...change) change {
+	return func(f *Facts) {
+		for _, c := range changes {
+			c(f)
+		}
+	}
+}
+
+// Changes of the Gateway and of what it asks for.
+
+func gatewayIs(state GatewayState) change {
+	return func(f *Facts) {
+		f.Gateway = Gateway{State: state}
+		f.Desired = nil
+	}
+}
+
+// gone is a Gateway that has been gone for some time.
+func gone(d time.Duration) change {
+	return all(gatewayIs(GatewayGone), func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - d) })
+}
+
+// retiring is a Tunnel whose connectors have stopped after its Gateway was
+// deleted.
+func retiring(changes ...change) change {
+	return all(gone(2*time.Minute), func(f *Facts) {
+		f.Memory.Withdrawn, f.Memory.Stopped = true, At(f.Uptime-time.Minute)
+		f.Connectors = Connectors{GracePeriod: 30 * time.Second}
+		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime)}
+		f.Memory.Remote.Tunnel.Read = At(f.Uptime)
+	}, all(changes...))
+}
+
+// returned is a Gateway that exists again after the deletion had been recorded.
+func returnedAfterDeleting(f *Facts) {
+	f.Object.Status.Deleting = true
+	f.Connectors = Connectors{GracePeriod: 30 * time.Second}
+	f.Memory.Remote = Remote{}
+}
+
+func paused(f *Facts) {
+	f.Gateway.Paused = true
+	f.Object.Spec.Paused = true
+	if f.Desired != nil {
+		f.Desired.Spec.Paused = true
+	}
+}
+
+func otherUID(f *Facts) { f.Gateway.UID = "uid-2" }
+
+func invalidSettings(f *Facts) { f.Desired = nil }
+
+func otherAccount(f *Facts) { f.Desired.Spec.AccountID = "account-2" }
+
+func withRetain(f *Facts) {
+	f.Object.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
+	if f.Desired != nil {
+		f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
+	}
+}
+
+// routesChanged asks for another configuration.
+func routesChanged(f *Facts) {
+	c := changedConfiguration
+	f.Desired.Configuration, f.Desired.Hash = &c, c.Hash()
+}
+
+// Changes of the process and of the record.
+
+func restarted(f *Facts) {
+	f.Uptime, f.Memory = time.Second, Memory{CredentialsVersion: f.Credentials.Version}
+}
+
+func up(d time.Duration) change { return func(f *Facts) { f.Uptime = d } }
+
+// unlocated is a Tunnel that was just claimed and has no tunnel yet.
+func unlocated(f *Facts) {
+	f.Object.Status = v1alpha1.TunnelStatus{GatewayUID: ownUID}
+	f.Memory = Memory{CredentialsVersion: f.Credentials.Version}
+	f.Token = TokenSecret{State: TokenMissing}
+	f.Connectors = Connectors{GracePeriod: 30 * time.Second}
+}
+
+func status(change func(*v1alpha1.TunnelStatus)) change {
+	return func(f *Facts) { change(&f.Object.Status) }
+}
+
+func creating(s *v1alpha1.TunnelStatus) { s.Creating = true }
+
+func deleting(s *v1alpha1.TunnelStatus) { s.Deleting = true }
+
+func contested(s *v1alpha1.TunnelStatus) { s.Contested = true }
+
+// adopting is a Tunnel that has adopted a tunnel and serves with it.
+func adopting(f *Facts) {
+	f.Object.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: ownID}
+	f.Memory.Remote.Tunnel.Name = "legacy"
+	if f.Desired != nil {
+		f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: ownID}
+	}
+}
+
+// adopted is an adopted tunnel that was found and not configured yet.
+func adopted(f *Facts) {
+	adopting(f)
+	f.Object.Status.Configuration = v1alpha1.ConfigurationRecord{}
+	f.Memory.InEffect = ""
+	f.Memory.Remote.Configuration = RemoteConfiguration{}
+}
+
+// unclaimed is a Tunnel that asks for an existing tunnel and has not claimed it.
+func unclaimed(f *Facts) {
+	unlocated(f)
+	adopting(f)
+	f.Memory.Remote.Tunnel = RemoteTunnel{}
+}
+
+func takeover(f *Facts) {
+	f.Object.Spec.Existing.Takeover = true
+	f.Desired.Spec.Existing.Takeover = true
+}
+
+// Changes of what Cloudflare answered.
+
+func remoteConfiguration(c provider.Configuration, version provider.Version) change {
+	return func(f *Facts) {
+		f.Memory.Remote.Configuration = RemoteConfiguration{
+			Known: true, Configuration: c, Hash: c.Hash(), Version: version, ReadAgain: f.Uptime + quiet, Settled: true,
+		}
+		f.Memory.InEffect = c.Hash()
+	}
+}
+
+func readDue(f *Facts) { f.Memory.Remote.Configuration.ReadAgain = f.Uptime - time.Second }
+
+func tunnelNotFound(f *Facts) {
+	f.Memory.Remote.Tunnel, f.Memory.Remote.Configuration, f.Memory.InEffect = RemoteTunnel{}, RemoteConfiguration{Missing: true}, ""
+}
+
+// tunnelRead is what Cloudflare said of the tunnel a moment ago.
+func tunnelRead(presence Presence) change {
+	return func(f *Facts) {
+		f.Memory.Remote.Tunnel = RemoteTunnel{Presence: presence, Read: At(f.Uptime)}
+		if presence == Present {
+			f.Memory.Remote.Tunnel.ID, f.Memory.Remote.Tunnel.Name = ownID, ownName
+		}
+	}
+}
+
+func named(name string) change { return func(f *Facts) { f.Memory.Remote.Tunnel.Name = name } }
+
+func local(f *Facts) { f.Memory.Remote.Tunnel.Local = true }
+
+// connections is what Cloudflare listed some time ago.
+func connections(ago time.Duration, connectors ...provider.Connector) change {
+	return func(f *Facts) {
+		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime - ago), Connectors: connectors}
+	}
+}
+
+func live(id provider.ConnectorID, connected time.Duration) provider.Connector {
+	return provider.Connector{ID: id, Connected: true, ConnectedAt: wall.Add(connected)}
+}
+
+func disconnected(id provider.ConnectorID) provider.Connector {
+	return provider.Connector{ID: id, ConnectedAt: wall.Add(-time.Hour)}
+}
+
+func rivals(r ...Rival) change { return func(f *Facts) { f.Rivals = r } }
+
+func credentials(state CredentialsState) change {
+	return func(f *Facts) {
+		f.Credentials = Credentials{State: state}
+		if state != CredentialsWrongAccount {
+			f.Credentials.Message = "Secret tunnel-gateway/api-token not found. Create it."
+		}
+	}
+}
+
+// failing is a track whose last attempt failed, so that the next one is due after
+// some time.
+func failing(track Track, reason Reason, left time.Duration) change {
+	return func(f *Facts) {
+		f.Memory.Backoffs[track] = Backoff{
+			Failures: 3, Until: At(f.Uptime + left), Delay: 8 * time.Second, Problem: problem(reason, "It failed."),
+		}
+	}
+}
+
+// want is what a row expects of a step. Fields that the row leaves out are
+// expected to be empty.
+type want struct {
+	Action Action
+	// Record holds the changes of the record, see recordChanges.
+	Record    string
+	Wait      time.Duration
+	Priority  provider.Priority
+	Event     EventReason
+	Problem   Reason
+	Connector provider.ConnectorID
+	// Change is the version of the external change that the step responds to.
+	Change provider.Version
+	// Interval is after which time what is read now is to be read again. Rows
+	// that are not about it leave it out.
+	Interval time.Duration
+}
+
+// row is one row of a golden table.
+type row struct {
+	name  string
+	facts change
+	want  want
+}
+
+// idle is what is expected of a healthy Tunnel.
+func idle() want { return want{Action: Wait, Wait: quiet} }
+
+// decide runs a golden table: facts in, step out.
+func decide(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			f := serving()
+			if r.facts != nil {
+				r.facts(&f)
+			}
+			f.Memory = Observe(f)
+			got := Decide(f)
+			summary := summarize(f, got)
+			if r.want.Interval == 0 {
+				summary.Interval = 0
+			}
+			if diff := cmp.Diff(r.want, summary); diff != "" {
+				t.Errorf("unexpected step (-want +got):\n%s", diff)
+			}
+			checkStep(t, got)
+		})
+	}
+}
+
+// checkStep checks what holds for every step.
+func checkStep(t *testing.T, s Step) {
+	t.Helper()
+	if (s.For > 0) != (s.Action == Wait) {
+		t.Errorf("action %s waits for %s", s.Action, s.For)
+	}
+	if s.Action == Wait && s.For < 100*time.Millisecond {
+		t.Errorf("a wait of %s is a busy loop", s.For)
+	}
+	if s.Action == Record && s.Record == nil {
+		t.Error("there is nothing to record")
+	}
+	if s.Problem != nil {
+		checkSentence(t, "the problem", s.Problem.Message)
+	}
+	if s.Event != nil {
+		checkSentence(t, "the event", strings.TrimSuffix(s.Event.Message, ".")+".")
+	}
+}
+
+// checkSentence checks the form of a text for people.
+func checkSentence(t *testing.T, what, s string) {
+	t.Helper()
+	switch {
+	case s == "", strings.ToUpper(s[:1]) != s[:1], !strings.HasSuffix(s, "."), strings.HasSuffix(s, ".."), strings.Contains(s, "  "), strings.Contains(s, "%!"):
+		t.Errorf("%s is not written as a sentence: %q", what, s)
+	}
+}
+
+func summarize(f Facts, s Step) want {
+	w := want{
+		Action: s.Action, Wait: s.For, Priority: s.Priority, Connector: s.Connector, Change: s.ExternalChange, Interval: s.Interval,
+	}
+	if s.Record != nil {
+		w.Record = recordChanges(f.Object.Status, *s.Record)
+	}
+	if s.Event != nil {
+		w.Event = s.Event.Reason
+	}
+	if s.Problem != nil {
+		w.Problem = s.Problem.Reason
+	}
+	return w
+}
+
+// recordChanges describes the difference of two records: "field=value" for each
+// field that differs, "field=" for a field that was removed, and "unchanged" when
+// there is none. Hashes of the configurations of the rows have names.
+func recordChanges(before, after v1alpha1.TunnelStatus) string {
+	was, is := fields(before), fields(after)
+	changes := []string{}
+	for field, value := range is {
+		if was[field] != value {
+			changes = append(changes, field+"="+value)
+		}
+	}
+	for field := range was {
+		if _, ok := is[field]; !ok {
+			changes = append(changes, field+"=")
+		}
+	}
+	if len(changes) == 0 {
+		return "unchanged"
+	}
+	slices.Sort(changes)
+	named := strings.NewReplacer(wantedConfiguration.Hash(), "desired", changedConfiguration.Hash(), "changed",
+		foreignConfiguration.Hash(), "foreign", provider.Configuration{}.Hash(), "empty")
+	return named.Replace(strings.Join(changes, " "))
+}
+
+// fields returns the fields of a status by their paths.
+func fields(s v1alpha1.TunnelStatus) map[string]string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		panic(err)
+	}
+	flat := map[string]string{}
+	flatten("", tree, flat)
+	return flat
+}
+
+func flatten(path string, value any, into map[string]string) {
+	tree, ok := value.(map[string]any)
+	if !ok {
+		into[path] = fmt.Sprint(value)
+		return
+	}
+	for field, v := range tree {
+		flatten(strings.TrimPrefix(path+"."+field, "."), v, into)
+	}
+}

@@ -1,0 +1,250 @@
+package tunnel
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// A stage of a journey is a step that is expected, and what comes of it.
+type stage struct {
+	want want
+	// result is what the step returns; the zero value is success.
+	result Result
+	// then changes the facts after the step: what the controller reads next.
+	then change
+	// wait is how much time passes before the next step.
+	wait time.Duration
+}
+
+// travel follows the steps from the facts: it executes each as the controller
+// does, and writes its record.
+func travel(t *testing.T, f Facts, stages []stage) {
+	t.Helper()
+	for i, s := range stages {
+		f.Memory = Observe(f)
+		step := Decide(f)
+		got := summarize(f, step)
+		got.Interval = 0
+		if diff := cmp.Diff(s.want, got); diff != "" {
+			t.Fatalf("unexpected step %d (-want +got):\n%s", i+1, diff)
+		}
+		checkStep(t, step)
+		if step.Record != nil {
+			f.Object.Status = *step.Record.DeepCopy()
+		}
+		s.result.Uptime = f.Uptime
+		f.Memory = Conclude(f.Memory, step, s.result)
+		f.Uptime, f.Clock = f.Uptime+s.wait, f.Clock.Add(s.wait)
+		if s.then != nil {
+			s.then(&f)
+		}
+	}
+}
+
+func TestJourneys(t *testing.T) {
+	spec := serving().Object.Spec
+	tunnel := provider.Tunnel{ID: ownID, Name: ownName}
+	objectCreated := func(f *Facts) { f.Object = &v1alpha1.Tunnel{Spec: spec}; f.Object.Name = "infra.shared" }
+	tokenWritten := func(f *Facts) { f.Token.State = TokenPresent }
+	running := func(f *Facts) { f.Connectors.Current, f.Connectors.Exist, f.Connectors.Pods = true, true, 2 }
+	begin := func(f *Facts) {
+		f.Object, f.Memory, f.Token, f.Connectors = nil, Memory{}, TokenSecret{State: TokenMissing}, Connectors{GracePeriod: 30 * time.Second}
+	}
+	read := Result{Configuration: wantedConfiguration, Version: 7}
+
+	t.Run("a Gateway gets a tunnel: nothing is created before it is recorded", func(t *testing.T) {
+		travel(t, serving(begin), []stage{
+			{want: want{Action: Claim}, then: objectCreated},
+			{want: want{Action: Record, Record: "gatewayUID=uid-1"}},
+			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
+			{want: want{Action: Create, Record: "creating=true"}, result: Result{Tunnel: tunnel}},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + ownID, Event: EventTunnelCreated}},
+			{
+				want:   want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty"},
+				result: Result{Configuration: wantedConfiguration, Version: 1},
+			},
+			{want: want{Action: ReadToken}, then: tokenWritten},
+			{want: want{Action: RunConnectors}, then: running},
+			{want: want{Action: Record, Record: "token.rotatedAt=2026-09-01T12:00:00Z"}},
+			{want: want{Action: Wait, Wait: serving().driftInterval()}},
+		})
+	})
+	t.Run("a create that is not answered is looked for one call timeout later, and found", func(t *testing.T) {
+		travel(t, serving(unlocated, tunnelRead(Absent)), []stage{
+			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoAnswer}},
+			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable}, wait: 10 * time.Second},
+			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + ownID, Event: EventTunnelFound}},
+		})
+	})
+	t.Run("a create that was not applied is repeated after that", func(t *testing.T) {
+		travel(t, serving(unlocated, tunnelRead(Absent)), []stage{
+			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoAnswer}},
+			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable}, wait: 10 * time.Second},
+			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
+			{want: want{Action: Create}, result: Result{Tunnel: tunnel}},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + ownID, Event: EventTunnelCreated}},
+		})
+	})
+	t.Run("a tunnel that appears while its Tunnel retires is deleted", func(t *testing.T) {
+		travel(t, serving(retiring(unlocated, status(creating), func(f *Facts) {
+			f.Memory.MissingSince, f.Memory.Withdrawn, f.Memory.Stopped = At(f.Uptime-time.Minute), true, At(f.Uptime)
+			f.Memory.Created = At(f.Uptime)
+		})), []stage{
+			{want: want{Action: Wait, Wait: 10 * time.Second}, wait: 10 * time.Second},
+			{want: want{Action: FindByName, Priority: provider.PriorityDeletion}, result: Result{Tunnel: tunnel}},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + ownID}},
+			{want: want{Action: ListConnections, Priority: provider.PriorityDeletion}},
+			{want: want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}},
+			{want: want{Action: DeleteObject}},
+		})
+	})
+	t.Run("a Tunnel retires: connectors stop, the deletion is recorded, connections are removed, the tunnel and then the object are deleted", func(t *testing.T) {
+		noPods := func(f *Facts) { f.Connectors = Connectors{GracePeriod: 30 * time.Second} }
+		travel(t, serving(gatewayIs(GatewayGone)), []stage{
+			{want: want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing}, wait: 30 * time.Second},
+			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+			{want: want{Action: StopConnectors}, then: func(f *Facts) { f.Connectors.Exist = false }},
+			{want: want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping}, wait: 2 * time.Second, then: noPods},
+			{
+				want:   want{Action: ListConnections, Priority: provider.PriorityDeletion},
+				result: Result{Connectors: []provider.Connector{disconnected("a"), disconnected("b")}},
+			},
+			{want: want{Action: ReadTunnel, Priority: provider.PriorityDeletion}, result: Result{Tunnel: tunnel}},
+			{want: want{Action: Disconnect, Connector: "a", Record: "deleting=true", Priority: provider.PriorityDeletion}},
+			{want: want{Action: Disconnect, Connector: "b", Priority: provider.PriorityDeletion}},
+			{want: want{Action: Delete, Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}},
+			{want: want{Action: DeleteObject}, then: func(f *Facts) { f.Object = nil }},
+			{want: want{Action: None}},
+		})
+	})
+	t.Run("a Gateway that returns while the delete fails is pending, and resumes its tunnel when a later list shows it", func(t *testing.T) {
+		back := func(f *Facts) { healthy := serving(otherUID); f.Gateway, f.Desired = healthy.Gateway, healthy.Desired }
+		travel(t, serving(retiring()), []stage{
+			{
+				want:   want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+				result: Result{Err: errNoAnswer}, then: back,
+			},
+			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonDeletionPending}, wait: 10 * time.Second},
+			{want: want{Action: ReadTunnel}, result: Result{Tunnel: tunnel}},
+			{want: want{Action: Record, Record: "deleting=", Event: EventTunnelResumed}},
+			{want: want{Action: Record, Record: "gatewayUID=uid-2"}},
+			{want: want{Action: ReadConfiguration, Priority: provider.PriorityStart}, result: read},
+			{want: want{Action: RunConnectors}},
+		})
+	})
+	t.Run("a Gateway that returns while the delete succeeds late gets a new Tunnel", func(t *testing.T) {
+		back := func(f *Facts) { healthy := serving(otherUID); f.Gateway, f.Desired = healthy.Gateway, healthy.Desired }
+		travel(t, serving(retiring()), []stage{
+			{
+				want:   want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+				result: Result{Err: errNoAnswer}, then: back,
+			},
+			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonDeletionPending}, wait: 10 * time.Second},
+			{want: want{Action: ReadTunnel}, result: Result{Err: provider.ErrNotFound}},
+			{want: want{Action: DeleteObject}, then: func(f *Facts) { f.Object = nil }},
+			{want: want{Action: Claim}},
+		})
+	})
+	t.Run("a Tunnel object that was deleted by mistake is created again and finds its tunnel by the name", func(t *testing.T) {
+		travel(t, serving(func(f *Facts) { f.Object, f.Token.State, f.Connectors = nil, TokenMissing, Connectors{} }), []stage{
+			{want: want{Action: Claim}, then: objectCreated},
+			{want: want{Action: Record, Record: "gatewayUID=uid-1"}},
+			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
+			{want: want{Action: Record, Record: "tunnelID=" + ownID, Event: EventTunnelFound}},
+			{want: want{Action: ReadConfiguration}, result: read},
+			{want: want{Action: Record, Record: "configuration.hash=desired"}},
+			{want: want{Action: ReadToken}, then: tokenWritten},
+			{want: want{Action: RunConnectors}, then: running},
+		})
+	})
+	t.Run("an existing tunnel is adopted: list, record, list again, then ask Cloudflare", func(t *testing.T) {
+		legacy := provider.Tunnel{ID: ownID, Name: "legacy"}
+		travel(t, serving(unclaimed, func(f *Facts) { f.Memory.Claimed = true /* by creating the object */ }), []stage{
+			{want: want{Action: Claim, Record: "tunnelID=" + ownID}, result: Result{Err: errAPIServer}},
+			{want: want{Action: Wait, Wait: time.Second, Problem: ReasonKubernetes}, wait: time.Second},
+			{want: want{Action: Claim, Record: "unchanged"}},
+			{want: want{Action: ReadTunnel}, result: Result{Tunnel: legacy}},
+			{want: want{Action: ReadConfiguration}, result: Result{Configuration: wantedConfiguration, Version: 3}},
+			{want: want{Action: Record, Record: "configuration.hash=desired", Event: EventTunnelAdopted}},
+			{want: want{Action: ReadToken}, then: tokenWritten},
+			{want: want{Action: RunConnectors}, then: running},
+		})
+	})
+	t.Run("a tunnel that somebody deleted is replaced, with a new address", func(t *testing.T) {
+		travel(t, serving(readDue), []stage{
+			{want: want{Action: ReadConfiguration, Priority: provider.PriorityDrift}, result: Result{Err: provider.ErrNotFound}},
+			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
+			{want: want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: EventTunnelLost}},
+			{want: want{Action: Create, Record: "creating=true"}, result: Result{Tunnel: provider.Tunnel{ID: otherID, Name: ownName}}},
+			{want: want{Action: Record, Record: "creating= tunnelID=" + otherID, Event: EventTunnelCreated}, then: func(f *Facts) { f.Token.State = TokenMissing }},
+			{
+				want:   want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty"},
+				result: Result{Configuration: wantedConfiguration, Version: 1},
+			},
+			{want: want{Action: ReadToken}},
+		})
+	})
+	t.Run("three external changes within ten minutes are contested, and a pause ends that", func(t *testing.T) {
+		foreign := func(version provider.Version) change { return remoteConfiguration(foreignConfiguration, version) }
+		repair := func(version provider.Version, next change) stage {
+			return stage{
+				want:   want{Action: Configure, Event: EventDriftRepaired, Change: version},
+				result: Result{Configuration: wantedConfiguration, Version: version + 1}, wait: time.Minute, then: next,
+			}
+		}
+		travel(t, serving(foreign(8)), []stage{
+			repair(8, foreign(10)), repair(10, foreign(12)),
+			{want: want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 12}},
+			{want: want{Action: Wait, Wait: quiet, Problem: ReasonContested}, then: paused},
+			{want: want{Action: Record, Record: "contested="}},
+			{want: want{Action: Wait, Wait: quiet, Problem: ReasonPaused}, then: func(f *Facts) { f.Gateway.Paused, f.Object.Spec.Paused, f.Desired.Spec.Paused = false, false, false }},
+			repair(12, nil),
+		})
+	})
+	t.Run("a rotation patches the secret, writes the token, rolls the pods, and disconnects what connected before", func(t *testing.T) {
+		travel(t, serving(rotateOnDemand), []stage{
+			{want: want{Action: ListConnections, Priority: provider.PriorityDrift}, result: Result{Connectors: []provider.Connector{live("a", -time.Hour), live("b", -time.Hour)}}},
+			{want: want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"}},
+			{want: want{Action: ReadToken}, then: func(f *Facts) { f.Token.Version, f.Connectors.Current, f.Connectors.RolledOut = "2", false, false }},
+			{want: want{Action: RunConnectors}, then: func(f *Facts) { f.Connectors.Current = true }},
+			{want: want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T12:00:00Z"}},
+			{want: want{Action: Wait, Wait: 30 * time.Second}, wait: 30 * time.Second, then: func(f *Facts) { f.Connectors.RolledOut = true }},
+			{want: want{Action: ListConnections}, result: Result{Connectors: []provider.Connector{live("a", -time.Hour), live("c", 20*time.Second)}}},
+			{want: want{Action: Record, Record: "token.phase=Disconnecting"}},
+			{want: want{Action: Disconnect, Connector: "a"}},
+			{want: want{Action: Record, Record: "token.phase=", Event: EventTokenRotated}},
+			{want: want{Action: Wait, Wait: quiet - 30*time.Second}},
+		})
+	})
+	t.Run("a rotation whose request waits for the budget does not count an earlier rotation as its own", func(t *testing.T) {
+		travel(t, serving(rotateOnDemand, connections(0), func(f *Facts) { f.Memory.Token.Rotated = At(time.Minute) }), []stage{
+			{want: want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"}, result: Result{Err: errBudget}},
+			{want: want{Action: Wait, Wait: 20 * time.Second}, wait: 20 * time.Second},
+			{want: want{Action: RotateToken}},
+			{want: want{Action: ReadToken}},
+		})
+	})
+	t.Run("a Gateway that was deleted while paused is deleted when an administrator clears spec.paused", func(t *testing.T) {
+		travel(t, serving(gone(time.Minute), recordedPaused), []stage{
+			{want: want{Action: None, Problem: ReasonPaused}, then: func(f *Facts) { f.Object.Spec.Paused = false }},
+			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+			{want: want{Action: StopConnectors}},
+		})
+	})
+	t.Run("a status that cannot be withdrawn delays nothing and is reported once", func(t *testing.T) {
+		travel(t, serving(gone(time.Minute)), []stage{
+			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}, result: Result{Err: errAPIServer}},
+			{want: want{Action: StopConnectors}, then: func(f *Facts) { f.Connectors = Connectors{} }, wait: time.Second},
+			{want: want{Action: WithdrawStatuses}, result: Result{Err: errAPIServer}},
+			{want: want{Action: ListConnections, Priority: provider.PriorityDeletion}},
+			{want: want{Action: ReadTunnel, Priority: provider.PriorityDeletion}, result: Result{Tunnel: tunnel}},
+			{want: want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}},
+		})
+	})
+}

@@ -1,0 +1,271 @@
+package tunnel
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// cloudflare is the model of the Cloudflare API.
+type cloudflare struct {
+	tunnels [mostTunnels]remoteTunnel
+	late    [mostLate]lateCall
+}
+
+// remoteTunnel is a tunnel at Cloudflare. One that was deleted keeps its place.
+type remoteTunnel struct {
+	used, live    bool
+	local, routes bool
+	name          uint8
+	configuration uint8
+	version       int
+	token         int
+	connectors    [mostConnectors]remoteConnector
+	// creator is the actor for which it was created, plus one; 0 for nobody.
+	creator int
+	// original is whether the configuration is the one that the tunnel had before
+	// it was adopted.
+	original bool
+	// external is whether somebody else ever changed the configuration.
+	external bool
+}
+
+// remoteConnector is a connector that Cloudflare lists.
+type remoteConnector struct {
+	id        int // 0 for none
+	connected bool
+	foreign   bool
+	token     int
+	at        time.Duration
+}
+
+// lateCall is a call that arrives after its caller has given up.
+type lateCall struct {
+	until  time.Duration // 0 for none
+	action Action
+	actor  int
+	tunnel int
+	name   uint8
+	hash   string
+}
+
+// The names of tunnels: first those of the actors.
+const (
+	nameOther     = mostActors     // that of the first actor under another cluster ID
+	nameUnrelated = mostActors + 1 // of somebody else
+	nameReserved  = mostActors + 2 // of another Gateway
+)
+
+var tunnelNames = []string{
+	RemoteName("c1", actorNames[0]), RemoteName("c1", actorNames[1]), RemoteName("c2", actorNames[0]), "unrelated", "c1.infra.other",
+}
+
+var tunnelIDs = func() (ids [mostTunnels]string) {
+	for i := range ids {
+		ids[i] = fmt.Sprint("t", i)
+	}
+	return ids
+}()
+
+// tunnelIndex returns the tunnel of an ID, or -1.
+func tunnelIndex(id string) int {
+	for i, known := range tunnelIDs {
+		if id == known {
+			return i
+		}
+	}
+	return -1
+}
+
+func nameIndex(name string) uint8 {
+	for i, known := range tunnelNames {
+		if name == known {
+			return uint8(i)
+		}
+	}
+	panic("unknown name " + name)
+}
+
+// get returns the live tunnel, or nil.
+func (c *cloudflare) get(i int) *remoteTunnel {
+	if i < 0 || !c.tunnels[i].live {
+		return nil
+	}
+	return &c.tunnels[i]
+}
+
+// find returns the live tunnel of the name, or -1.
+func (c *cloudflare) find(name uint8) int {
+	for i, t := range c.tunnels {
+		if t.live && t.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *cloudflare) describe(i int) provider.Tunnel {
+	t := c.tunnels[i]
+	return provider.Tunnel{ID: provider.TunnelID(tunnelIDs[i]), Name: tunnelNames[t.name], Local: t.local}
+}
+
+// read returns the result of a call that reads a tunnel.
+func (c *cloudflare) read(i int) Result {
+	if c.get(i) == nil {
+		return Result{Err: provider.ErrNotFound}
+	}
+	return Result{Tunnel: c.describe(i)}
+}
+
+func (c *cloudflare) create(name uint8, creator int) (int, error) {
+	if c.find(name) >= 0 {
+		return -1, provider.ErrNameExists
+	}
+	for i := range c.tunnels {
+		if !c.tunnels[i].used {
+			c.tunnels[i] = remoteTunnel{used: true, live: true, name: name, creator: creator, token: 1}
+			return i, nil
+		}
+	}
+	panic("the model has too few tunnels")
+}
+
+func (t *remoteTunnel) configure(n int) {
+	t.configuration, t.original = uint8(n), false // #nosec G115 -- small
+	t.version++
+}
+
+// hasOtherGatewayName reports whether the tunnel has the name of another Gateway
+// than that of the actor.
+func (t *remoteTunnel) hasOtherGatewayName(a int) bool {
+	return t.name == nameReserved || t.name < mostActors && int(t.name) != a
+}
+
+// connections lists the connectors.
+func (t *remoteTunnel) connections() []provider.Connector {
+	var list []provider.Connector
+	for _, c := range t.connectors {
+		if c.id != 0 {
+			list = append(list, provider.Connector{ID: connectorID(c.id), Connected: c.connected, ConnectedAt: epoch.Add(c.at)})
+		}
+	}
+	return list
+}
+
+func connectorID(id int) provider.ConnectorID { return provider.ConnectorID(fmt.Sprint("k", id)) }
+
+// connect adds a connector, or reconnects it.
+func (t *remoteTunnel) connect(c remoteConnector) {
+	free := -1
+	for i := range t.connectors {
+		switch {
+		case t.connectors[i].id == c.id:
+			t.connectors[i] = c
+			return
+		case free < 0 && (t.connectors[i].id == 0):
+			free = i
+		}
+	}
+	for i := range t.connectors {
+		if free < 0 && !t.connectors[i].connected {
+			free = i
+		}
+	}
+	if free < 0 {
+		panic("the model has too few connectors")
+	}
+	t.connectors[free] = c
+}
+
+// drop removes a connector, or leaves it listed as disconnected.
+func (t *remoteTunnel) drop(id int, farewell bool) {
+	for i := range t.connectors {
+		if t.connectors[i].id != id {
+			continue
+		}
+		t.connectors[i].connected = false
+		if farewell {
+			t.connectors[i] = remoteConnector{}
+		}
+	}
+}
+
+func (t *remoteTunnel) connector(id provider.ConnectorID) *remoteConnector {
+	for i := range t.connectors {
+		if t.connectors[i].id != 0 && connectorID(t.connectors[i].id) == id {
+			return &t.connectors[i]
+		}
+	}
+	return nil
+}
+
+// del deletes a tunnel.
+func (c *cloudflare) del(i int) error {
+	t := c.get(i)
+	if t == nil {
+		return nil
+	}
+	for _, c := range t.connectors {
+		if c.id != 0 {
+			return provider.ErrConnected
+		}
+	}
+	if t.routes {
+		return provider.ErrRoutes
+	}
+	*t = remoteTunnel{used: true}
+	return nil
+}
+
+var (
+	unavailableError = &provider.UnavailableError{Err: errors.New("no answer")}
+	limitedError     = &provider.RateLimitedError{RetryAfter: 5 * time.Minute}
+	budgetError      = &provider.RateLimitedError{RetryAfter: 20 * time.Second, Budget: true}
+	kubernetesError  = &Failure{Reason: ReasonKubernetes, Err: errors.New("the API server failed")}
+)
+
+// postpone lets a call arrive later.
+func (c *cloudflare) postpone(call lateCall) {
+	for i := range c.late {
+		if c.late[i].until == 0 {
+			c.late[i] = call
+			return
+		}
+	}
+	panic("the model has too few late calls")
+}
+
+// arrive carries out a late call.
+func (w *world) arrive(i int) {
+	call := w.cloudflare.late[i]
+	w.cloudflare.late[i] = lateCall{}
+	w.said = fmt.Sprintf("the late %s arrives", call.action)
+	_, _ = w.mutate(call) // nobody waits for the answer
+}
+
+// mutate carries out a call that changes something.
+func (w *world) mutate(call lateCall) (int, error) {
+	c := &w.cloudflare
+	t := c.get(call.tunnel)
+	switch call.action {
+	case Create:
+		return c.create(call.name, call.actor+1)
+	case Configure:
+		if t == nil {
+			return -1, provider.ErrNotFound
+		}
+		t.configure(configurationOf(call.hash))
+	case RotateToken:
+		if t == nil {
+			return -1, provider.ErrNotFound
+		}
+		t.token++
+	case Delete:
+		return call.tunnel, c.del(call.tunnel)
+	default:
+		panic("not a call that arrives late: " + string(call.action))
+	}
+	return call.tunnel, nil
+}

@@ -1,0 +1,291 @@
+package tunnel
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// printed is what a row expects of a status: the phase, and each condition as
+// "<status> <reason>", or empty when it is not reported.
+type printed struct {
+	Phase       v1alpha1.TunnelPhase
+	Ready       string
+	Credentials string
+	Applied     string
+	Connectors  string
+}
+
+func shown(s v1alpha1.TunnelStatus) printed {
+	of := func(kind string) string {
+		c := meta.FindStatusCondition(s.Conditions, kind)
+		if c == nil {
+			return ""
+		}
+		return string(c.Status) + " " + c.Reason
+	}
+	return printed{
+		Phase: s.Phase, Ready: of(v1alpha1.TunnelReady), Credentials: of(v1alpha1.TunnelCredentialsValid),
+		Applied: of(v1alpha1.TunnelConfigurationApplied), Connectors: of(v1alpha1.TunnelConnectorsReady),
+	}
+}
+
+func TestPhaseAndConditions(t *testing.T) {
+	const (
+		accepted = "True Accepted"
+		applied  = "True Applied"
+		running  = "True Ready"
+	)
+	foreign := remoteConfiguration(foreignConfiguration, 9)
+	// stopped is a retiring Tunnel with its conditions.
+	stopped := func(phase v1alpha1.TunnelPhase, ready string) printed {
+		return printed{phase, ready, accepted, "", ""}
+	}
+	served := func(ready, applied string) printed {
+		return printed{v1alpha1.TunnelServing, ready, accepted, applied, running}
+	}
+	rows := []struct {
+		name  string
+		facts change
+		want  printed
+		// ready is a part of the message of the condition Ready.
+		ready string
+	}{
+		{"a healthy Tunnel serves", nil, served("True Serving", applied), ""},
+		{"a new configuration is pending", routesChanged, served("False Pending", "False Pending"), ""},
+		{
+			"a configuration that could not be written is the reason of Ready",
+			all(routesChanged, failing(TrackConfiguration, ReasonUnavailable, time.Second)),
+			served("False CloudflareUnavailable", "False CloudflareUnavailable"), "Retrying in 8s.",
+		},
+		{"after a restart nothing is reported before Cloudflare has answered", restarted, printed{v1alpha1.TunnelServing, "", "", "", running}, ""},
+		{
+			"connectors that are not ready are the reason of Ready",
+			func(f *Facts) {
+				f.Connectors.Reason, f.Connectors.Message = "NoConnector", "No connector is connected."
+			},
+			printed{v1alpha1.TunnelServing, "False NoConnector", accepted, applied, "False NoConnector"}, "No connector is connected.",
+		},
+		{
+			"connectors that could not be applied are reported",
+			all(func(f *Facts) { f.Connectors.Current = false }, failing(TrackConnectors, ReasonConnectorsFailed, time.Second)),
+			printed{v1alpha1.TunnelServing, "False ConnectorsFailed", accepted, applied, "False ConnectorsFailed"}, "",
+		},
+		{
+			"users may run the connectors themselves",
+			func(f *Facts) { f.Connectors = Connectors{Current: true}; f.Desired.RunConnectors = false },
+			printed{v1alpha1.TunnelServing, "True Serving", accepted, applied, ""}, "",
+		},
+
+		{"a Tunnel that asks for an existing tunnel begins with the claim", unclaimed, printed{v1alpha1.TunnelClaiming, "False Pending", "", "False Pending", ""}, ""},
+		{"a Tunnel without a tunnel looks for it", unlocated, printed{v1alpha1.TunnelLocating, "False Pending", "", "False Pending", ""}, ""},
+		{
+			"a Tunnel whose first configuration is not written yet is being configured",
+			all(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0)),
+			printed{v1alpha1.TunnelConfiguring, "False Pending", accepted, "False Pending", running}, "",
+		},
+		{
+			"a lost tunnel is looked for",
+			tunnelNotFound, printed{v1alpha1.TunnelLocating, "", "", "", running}, "",
+		},
+		{
+			"a missing existing tunnel blocks the Tunnel",
+			all(adopting, tunnelNotFound, failing(TrackTunnel, ReasonTunnelMissing, time.Second)),
+			printed{v1alpha1.TunnelBlocked, "False TunnelMissing", "", "False TunnelMissing", running}, "",
+		},
+		{
+			"a missing takeover blocks the Tunnel",
+			all(adopted, foreign), printed{v1alpha1.TunnelBlocked, "False TakeoverRequired", accepted, "False TakeoverRequired", running}, "",
+		},
+		{
+			"a contested Tunnel serves, and is not ready",
+			all(foreign, status(contested)), served("False Contested", "False Contested"), "pause the Gateway",
+		},
+		{
+			"the Tunnel object names the Tunnel that has the claim",
+			all(unclaimed, rivals(Rival{Object: "team-a.web", Recorded: true})),
+			printed{v1alpha1.TunnelBlocked, "False TunnelInUse", "", "False TunnelInUse", ""}, "Tunnel team-a.web has the claim",
+		},
+		{
+			"settings that are not applied leave the configuration applied",
+			otherAccount, served("False SettingsNotApplied", applied), "The setting account ",
+		},
+		{"a paused Tunnel serves, and is not ready", paused, served("False Paused", applied), "The Gateway is paused"},
+		{
+			"a paused Tunnel whose routes changed says so",
+			all(paused, routesChanged), served("False Paused", "False Paused"), "The Gateway is paused",
+		},
+		{
+			"a Tunnel of another cluster is blocked",
+			func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" },
+			printed{v1alpha1.TunnelBlocked, "False OtherCluster", accepted, applied, running}, "another cluster (UID cluster-2)",
+		},
+		{
+			"a rotation that is blocked says why",
+			all(rotateOnDemand, func(f *Facts) { f.Desired.RunConnectors = false }), served("False RotationBlocked", applied), "connector.enabled is false",
+		},
+
+		{
+			"credentials that are missing leave served what is served",
+			credentials(CredentialsMissing), printed{v1alpha1.TunnelServing, "True Serving", "False CredentialsMissing", applied, running}, "",
+		},
+		{
+			"credentials that are missing are reported after a restart",
+			all(restarted, credentials(CredentialsMissing)), printed{v1alpha1.TunnelServing, "False CredentialsMissing", "False CredentialsMissing", "", running}, "api-token not found",
+		},
+		{
+			"credentials that are missing block a new Tunnel",
+			all(unlocated, credentials(CredentialsMissing)),
+			printed{v1alpha1.TunnelBlocked, "False CredentialsMissing", "False CredentialsMissing", "False CredentialsMissing", ""}, "",
+		},
+		{
+			"credentials for another account are reported",
+			credentials(CredentialsWrongAccount), printed{v1alpha1.TunnelServing, "True Serving", "False WrongAccount", applied, running}, "",
+		},
+		{
+			"a refused token is reported on every track",
+			failing(TrackToken, ReasonUnauthorized, time.Second), printed{v1alpha1.TunnelServing, "True Serving", "False Unauthorized", applied, running}, "",
+		},
+
+		{
+			"a Tunnel whose Gateway is missing keeps its phase until the retirement delay has passed",
+			gone(time.Second), printed{v1alpha1.TunnelServing, "False GatewayMissing", accepted, "", running}, "Gateway infra/shared is gone",
+		},
+		{
+			"a Tunnel whose Gateway is unknown keeps its phase",
+			gatewayIs(GatewayUnknown), printed{v1alpha1.TunnelServing, "False GatewayUnknown", accepted, "", running}, "does not say whether",
+		},
+		{
+			"a new Tunnel whose Gateway is unknown is at its beginning",
+			all(unlocated, gatewayIs(GatewayUnknown)), printed{v1alpha1.TunnelClaiming, "False GatewayUnknown", "", "", ""}, "",
+		},
+		{"a Tunnel retires", gone(time.Minute), printed{v1alpha1.TunnelRetiring, "False Pending", accepted, "", running}, ""},
+		{
+			"a retiring Tunnel waits for its connectors",
+			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), stopped(v1alpha1.TunnelRetiring, "False ConnectorsStopping"), "1 are left",
+		},
+		{"a tunnel is being deleted", retiring(status(deleting)), stopped(v1alpha1.TunnelDeleting, "False Pending"), ""},
+		{
+			"a delete that fails is explained",
+			retiring(status(deleting), failing(TrackTunnel, ReasonUnavailable, time.Second)), stopped(v1alpha1.TunnelDeleting, "False CloudflareUnavailable"), "Retrying in 8s.",
+		},
+		{
+			"private network routes block the deletion",
+			retiring(status(deleting), failing(TrackTunnel, ReasonPrivateRoutes, time.Second)), stopped(v1alpha1.TunnelBlocked, "False PrivateRoutes"), "",
+		},
+		{
+			"connectors that this controller does not run block the deletion",
+			retiring(connections(0, live("a", 0))), stopped(v1alpha1.TunnelBlocked, "False ConnectorsConnected"), "Retain",
+		},
+		{
+			"a locally managed tunnel blocks the deletion",
+			retiring(tunnelRead(Present), local), stopped(v1alpha1.TunnelBlocked, "False LocallyManaged"), "Retain",
+		},
+		{
+			"credentials that are missing block the deletion",
+			retiring(credentials(CredentialsMissing)), printed{v1alpha1.TunnelBlocked, "False CredentialsMissing", "False CredentialsMissing", "", ""}, "api-token",
+		},
+		{
+			"a paused Gateway that is deleted blocks the deletion, and the Tunnel says what to do",
+			all(gone(time.Minute), recordedPaused), printed{v1alpha1.TunnelBlocked, "False Paused", accepted, "", running}, "Set spec.paused of Tunnel infra.shared to false",
+		},
+		{"a retained Tunnel is ready", retiring(withRetain), stopped(v1alpha1.TunnelRetained, "True Retained"), "Delete the Tunnel object"},
+		{
+			"a Gateway that returns during the deletion is pending",
+			returnedAfterDeleting, printed{v1alpha1.TunnelDeleting, "False DeletionPending", accepted, "", ""}, "",
+		},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			f := serving()
+			f.Connectors.Message = "2 of 2 connectors are ready."
+			if r.facts != nil {
+				r.facts(&f)
+			}
+			f.Memory = Observe(f)
+			got := Status(f)
+			if diff := cmp.Diff(r.want, shown(got)); diff != "" {
+				t.Errorf("unexpected status (-want +got):\n%s", diff)
+			}
+			if c := meta.FindStatusCondition(got.Conditions, v1alpha1.TunnelReady); r.ready != "" && !strings.Contains(c.Message, r.ready) {
+				t.Errorf("Ready says %q, want it to contain %q", c.Message, r.ready)
+			}
+			again := f
+			again.Object = f.Object.DeepCopy()
+			again.Object.Status, again.Clock = *got.DeepCopy(), f.Clock.Add(time.Minute)
+			if diff := cmp.Diff(got, Status(again)); diff != "" {
+				t.Errorf("the status changes although nothing has changed (-first +second):\n%s", diff)
+			}
+			for _, c := range got.Conditions {
+				checkSentence(t, "the condition "+c.Type, c.Message)
+				if c.ObservedGeneration != 3 || c.LastTransitionTime.IsZero() {
+					t.Errorf("condition %s has generation %d and time %s", c.Type, c.ObservedGeneration, c.LastTransitionTime)
+				}
+			}
+		})
+	}
+}
+
+func TestPrintedFields(t *testing.T) {
+	status := func(changes ...change) v1alpha1.TunnelStatus {
+		f := serving(changes...)
+		f.Memory = Observe(f)
+		return Status(f)
+	}
+	hostnames := func(n int32) *int32 { return &n }
+	reported := func(n int32) change {
+		return func(f *Facts) { f.Object.Status.Hostnames = hostnames(n) }
+	}
+	equal := func(name string, want, got any) {
+		t.Run(name, func(t *testing.T) {
+			t.Helper()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("unexpected field (-want +got):\n%s", diff)
+			}
+		})
+	}
+	equal("the Gateway is printed with its namespace", "infra/shared", status().Gateway)
+	equal("the connectors are printed as ready of desired", v1alpha1.ConnectorsStatus{Desired: 3, Ready: 1, Summary: "1/3"},
+		status(func(f *Facts) { f.Connectors.Desired, f.Connectors.Ready = 3, 1 }).Connectors)
+	equal("connectors that do not run are printed", "0/0", status(retiring()).Connectors.Summary)
+	equal("the hostnames of the configuration are counted", hostnames(1), status().Hostnames)
+	equal("a hostname with several rules is counted once", hostnames(2), status(func(f *Facts) {
+		c := configurationFor("a.example.com", "b.example.com", "a.example.com")
+		f.Desired.Configuration, f.Desired.Hash, f.Memory.InEffect = &c, c.Hash(), c.Hash()
+	}).Hostnames)
+	equal("hostnames are those in effect, not those desired", hostnames(7), status(routesChanged, reported(7)).Hostnames)
+	equal("hostnames stay when the Gateway is gone", hostnames(7), status(gone(time.Minute), reported(7)).Hostnames)
+	equal("the time when the Gateway was missed is recorded", at(0), status(gatewayIs(GatewayGone)).MissingSince)
+	equal("the time when the Gateway was missed stays after a restart", at(-time.Hour), status(gatewayIs(GatewayGone), func(f *Facts) {
+		f.Object.Status.MissingSince = at(-time.Hour)
+	}).MissingSince)
+	equal("the time when the Gateway was missed is gone when it returns", (*metav1.Time)(nil), status(func(f *Facts) {
+		f.Object.Status.MissingSince = at(-time.Hour)
+	}).MissingSince)
+
+	equal("connectors that were stopped are not reported as ready any more", (*metav1.Condition)(nil), meta.FindStatusCondition(status(retiring(func(f *Facts) {
+		f.Object.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TunnelConnectorsReady, Status: metav1.ConditionTrue, Reason: "Ready"}}
+	})).Conditions, v1alpha1.TunnelConnectorsReady))
+
+	before := serving()
+	after := Status(before)
+	equal("the record stays as it is", recordChanges(before.Object.Status, func() v1alpha1.TunnelStatus {
+		s := *after.DeepCopy()
+		s.Conditions, s.Gateway, s.Hostnames, s.Connectors = nil, "", nil, v1alpha1.ConnectorsStatus{}
+		return s
+	}()), "unchanged")
+	equal("the status is the same as long as nothing changes", after, func() v1alpha1.TunnelStatus {
+		f := serving()
+		f.Object.Status = *after.DeepCopy()
+		f.Clock, f.Uptime = f.Clock.Add(time.Minute), f.Uptime+time.Minute
+		return Status(f)
+	}())
+	equal("the Facts are not changed", serving().Object.Status, before.Object.Status)
+}
