@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
@@ -104,7 +105,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, c, o, places{kubeconfig, api, filepath.Join(dir, "controller.log")}, controller.Exited())
+	return show(ctx, control.Config, c, o, places{kubeconfig, api, filepath.Join(dir, "controller.log")}, controller.Exited())
 }
 
 // places are what a user of the demo needs to look further.
@@ -115,12 +116,12 @@ type places struct {
 }
 
 // show applies the samples, waits for them to be served, and tries them.
-func show(ctx context.Context, c client.Client, o options, at places, exited <-chan struct{}) error {
+func show(ctx context.Context, config *rest.Config, c client.Client, o options, at places, exited <-chan struct{}) error {
 	if err := apply(ctx, c, o.samples); err != nil {
 		return err
 	}
 	address := "http://127.0.0.1:" + o.port
-	if err := tryOut(ctx, c, address); err != nil {
+	if err := tryOut(ctx, config, c, address); err != nil {
 		return fmt.Errorf("%w; the controller's log is %s", err, keep(at.log))
 	}
 	if o.once {
@@ -131,7 +132,7 @@ The tunnel is served on %[1]s until you press Ctrl-C. Try, in another terminal:
 
   curl -H 'Host: team-a.example.com' %[1]s/api/orders
   export KUBECONFIG=%[2]s
-  kubectl get gateways,listenersets,httproutes -A
+  kubectl get gateways,listenersets,httproutes,tunnels -A
   kubectl edit httproute -n team-a web
   kubectl delete listenerset -n team-a team-a   # team B inherits the hostname
   export CLOUDFLARE_BASE_URL=%[4]s CLOUDFLARE_ACCOUNT_ID=%[5]s CLOUDFLARE_API_TOKEN=%[6]s
@@ -148,11 +149,14 @@ The controller's log is %[3]s.
 	}
 }
 
-func tryOut(ctx context.Context, c client.Client, address string) error {
+func tryOut(ctx context.Context, config *rest.Config, c client.Client, address string) error {
 	if err := waitUntilProgrammed(ctx, c); err != nil {
 		return err
 	}
 	if err := printTable(ctx, c); err != nil {
+		return err
+	}
+	if err := printTunnels(ctx, config); err != nil {
 		return err
 	}
 	return tryRequests(ctx, address)

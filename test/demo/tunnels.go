@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// printTunnels prints the Tunnels as kubectl does: the API server renders the
+// table, by the columns of the CRD.
+func printTunnels(ctx context.Context, config *rest.Config) error {
+	table, err := tableOf(ctx, config, "/apis/"+v1alpha1.GroupVersion.String()+"/tunnels")
+	if err != nil {
+		return fmt.Errorf("listing the Tunnels: %w", err)
+	}
+	fmt.Println("\n$ kubectl get tunnels -A")
+	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	for i, column := range table.ColumnDefinitions {
+		if column.Priority == 0 {
+			cell(out, i, strings.ToUpper(column.Name))
+		}
+	}
+	fmt.Fprintln(out)
+	for _, row := range table.Rows {
+		for i, column := range table.ColumnDefinitions {
+			if column.Priority == 0 {
+				cell(out, i, row.Cells[i])
+			}
+		}
+		fmt.Fprintln(out)
+	}
+	return out.Flush()
+}
+
+func cell(out *tabwriter.Writer, i int, value any) {
+	if i > 0 {
+		fmt.Fprint(out, "\t")
+	}
+	fmt.Fprint(out, value)
+}
+
+// tableOf reads a list at the path as a table.
+func tableOf(ctx context.Context, config *rest.Config, path string) (*metav1.Table, error) {
+	api, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	answer, err := api.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the API server answered %s", answer.Status)
+	}
+	table := &metav1.Table{}
+	return table, json.NewDecoder(answer.Body).Decode(table)
+}
