@@ -70,7 +70,7 @@ func (w *world) pushes() int { return w.edge.Count(http.MethodPut, putConfigurat
 // answer.
 func (w *world) get(gateway, host, path string) string {
 	GinkgoHelper()
-	id, ok := w.edge.TunnelID(w.id + "-" + strings.ReplaceAll(gateway, "/", "-"))
+	id, ok := w.edge.TunnelID(w.id + "." + strings.ReplaceAll(gateway, "/", "."))
 	if !ok {
 		return "no tunnel"
 	}

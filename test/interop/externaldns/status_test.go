@@ -95,7 +95,7 @@ func (w *world) tunnel(gateway string) string {
 	GinkgoHelper()
 	var id string
 	Eventually(func() (found bool) {
-		id, found = edge.TunnelID(clusterID + "-" + w.platform + "-" + gateway)
+		id, found = edge.TunnelID(clusterID + "." + w.platform + "." + gateway)
 		return found
 	}).Should(BeTrue())
 	return id

@@ -28,7 +28,6 @@ func TestNothingHasToBeIgnored(t *testing.T) {
 		w.apply(manifest)
 	}
 	w.expectHealthy("the samples")
-	w.expectKubectl("wait", "-n=platform", "--for=jsonpath={.metadata.finalizers[0]}=tunnelgateway.dev/tunnel", "gateway/shared")
 
 	for _, manifest := range manifests {
 		live := w.live(manifest)

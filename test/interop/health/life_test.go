@@ -97,7 +97,7 @@ func TestPushThatFailsIsProgressing(t *testing.T) {
 		w.g.Eventually(w.health).WithArguments(gateway, by).Should(Equal(healthProgressing), by)
 		w.g.Eventually(w.health).WithArguments(set, by).Should(Equal(healthProgressing), by)
 	}
-	w.g.Expect(w.history.latest(gateway, w.judges[argoCD]).message).To(ContainSubstring("does not answer as it should"))
+	w.g.Expect(w.history.latest(gateway, w.judges[argoCD]).message).To(ContainSubstring("does not answer as documented"))
 	w.edge.ClearFaults()
 	w.expectHealthy("Cloudflare answers again")
 	for _, name := range w.history.names() {
@@ -148,7 +148,7 @@ func (w *world) setPath(path string) {
 
 // document returns the text of the document that Cloudflare has.
 func (w *world) document() string {
-	id, _ := w.edge.TunnelID("health-platform-shared")
+	id, _ := w.edge.TunnelID("health.platform.shared")
 	text, _ := w.edge.Document(id)
 	return string(text)
 }
@@ -240,7 +240,7 @@ func (w *world) comeAndGo() {
 
 // editBehindItsBack writes the tunnel's document as another program would.
 func (w *world) editBehindItsBack() {
-	id, _ := w.edge.TunnelID("health-platform-shared")
+	id, _ := w.edge.TunnelID("health.platform.shared")
 	w.edge.SetDocument(id, []byte(`{"ingress":[{"service":"http_status:418"}]}`))
 	w.g.Expect(w.document()).To(ContainSubstring("http_status:418"))
 	w.g.Eventually(w.document, 2*driftInterval).ShouldNot(ContainSubstring("http_status:418"))
