@@ -38,7 +38,7 @@ func newWorld() *world {
 // sampleWorld starts one for the GatewayClass of the samples.
 func sampleWorld() *world {
 	GinkgoHelper()
-	return startWorld("samples", config.DefaultControllerName)
+	return startWorld("samples-"+rand.String(6), config.DefaultControllerName)
 }
 
 func startWorld(id, controller string) *world {
