@@ -50,11 +50,16 @@ test: control-plane ## Run every test; TEST=<packages> for some, RACE= without t
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
-	@$(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory explore fuzz
 
 .PHONY: render
 render: ## Print what the chart installs by default
 	@go tool -C $(CHART) helm template tunnel-gateway $(CURDIR)/charts/tunnel-gateway --namespace tunnel-gateway
+
+.PHONY: explore
+explore: ## Visit every state that faults and changes lead a tunnel to; DEPTH=<faults and changes in one trace> for more
+	@echo "==> exploring the life of a tunnel"
+	@go test ./internal/tunnel -run '^TestExplore$$' -count 1 -v -args $(if $(DEPTH),-tunnel.depth=$(DEPTH))
 
 .PHONY: fuzz
 fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer

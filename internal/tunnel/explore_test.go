@@ -67,7 +67,7 @@ type pending struct {
 }
 
 func explore(s scenario) *exploration {
-	x := &exploration{scenario: s, index: map[[2]uint64]int32{}, seen: map[string]bool{}, depth: s.depth}
+	x := &exploration{scenario: s, index: map[[2]uint64]int32{}, seen: map[string]bool{}, depth: max(1, s.depth-fewerFaults)}
 	if *depth > 0 {
 		x.depth = *depth
 	}
