@@ -97,6 +97,19 @@ func TestDeletionNeedsTheAPIsWord(t *testing.T) {
 	})
 }
 
+// A tunnel is lost only when the list of tunnels lacks it too.
+func TestLossIsConfirmed(t *testing.T) {
+	inEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Method: http.MethodGet, Path: "/accounts/*/cfd_tunnel/*", Status: http.StatusNotFound})
+		_, err := e.Provider.Tunnel(t.Context(), id)
+		wantUnavailable(t, err, 0)
+		if _, err := e.Provider.Tunnel(t.Context(), "00000000-0000-4000-8000-00000000dead"); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
+		}
+	})
+}
+
 func TestDocumentRefusedByTheAPI(t *testing.T) {
 	inEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)

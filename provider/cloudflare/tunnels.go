@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cloudflare/cloudflare-go/v7/option"
 	"github.com/cloudflare/cloudflare-go/v7/packages/pagination"
@@ -46,13 +47,32 @@ func (p *Provider) get(ctx context.Context, id provider.TunnelID) (provider.Tunn
 		tunnel, err = p.tunnels.Get(ctx, string(id), params, options...)
 		return err
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		err = checkLive(tunnel)
+	case errors.Is(err, provider.ErrNotFound):
+		err = p.confirmAbsence(ctx, id, err)
 	}
 	if err != nil {
 		return provider.Tunnel{}, err
 	}
 	return asTunnel(tunnel), nil
+}
+
+// confirmAbsence returns the error of a read that did not find the tunnel, when
+// a list does not contain the tunnel either. One answer alone must not pass for
+// the loss of a tunnel that serves.
+func (p *Provider) confirmAbsence(ctx context.Context, id provider.TunnelID, notFound error) error {
+	var params zero_trust.TunnelCloudflaredListParams
+	params.UUID.Value, params.UUID.Present = string(id), true
+	page, err := p.listBy(ctx, params)
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(page.Result, func(t shared.CloudflareTunnel) bool { return t.ID == string(id) }):
+		return unexpected("no tunnel, and its list has one")
+	}
+	return notFound
 }
 
 // checkLive returns what is wrong with the tunnel that the API answered. The API
@@ -171,11 +191,18 @@ func (p *Provider) list(
 	// Fields are set by hand because the function for it is in the client's
 	// root package, which imports the API of every Cloudflare product.
 	var params zero_trust.TunnelCloudflaredListParams
-	params.AccountID.Value = p.accountID
 	params.Name.Value, params.Name.Present = name, name != ""
-	params.IsDeleted.Value, params.IsDeleted.Present = false, true
 	params.Page.Value, params.Page.Present = float64(number), true
 	params.PerPage.Value, params.PerPage.Present = pageSize, true
+	return p.listBy(ctx, params)
+}
+
+// listBy returns the live tunnels that the parameters select.
+func (p *Provider) listBy(
+	ctx context.Context, params zero_trust.TunnelCloudflaredListParams,
+) (page *pagination.V4PagePaginationArray[shared.CloudflareTunnel], err error) {
+	params.AccountID.Value = p.accountID
+	params.IsDeleted.Value, params.IsDeleted.Present = false, true
 	err = p.call(ctx, idempotent, func(options ...option.RequestOption) error {
 		page, err = p.tunnels.List(ctx, params, options...)
 		return err
