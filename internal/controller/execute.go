@@ -50,15 +50,15 @@ func (l *loop) claim(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 			return err
 		}
 	}
-	l.object, f.Object = object, object
+	l.object = object
 	if object.Spec.Existing == nil {
 		return nil
 	}
-	rivals, err := l.objects.rivals(ctx, l.objects.live, f)
+	tunnels, err := l.objects.list(ctx, l.objects.live)
 	if err != nil {
 		return err
 	}
-	l.confirmed = rivals
+	l.confirmed = tunnel.Rivals(object, tunnels)
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -74,12 +73,12 @@ func (i *inventory) takeOf(ctx context.Context, a account) error {
 	if err != nil {
 		return err
 	}
-	var list v1alpha1.TunnelList
-	if err := i.lifecycle.client().List(ctx, &list, client.InNamespace(i.lifecycle.objects.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the Tunnels: %w", err)
+	tunnels, err := i.lifecycle.objects.list(ctx, i.lifecycle.client())
+	if err != nil {
+		return err
 	}
-	i.wakeDoubtful(a, remote, list.Items)
-	i.report(ctx, a, remote, list.Items)
+	i.wakeDoubtful(a, remote, tunnels)
+	i.report(ctx, a, remote, tunnels)
 	return nil
 }
 

@@ -41,15 +41,14 @@ func (l *loop) facts(ctx context.Context) (tunnel.Facts, error) {
 	if object == nil {
 		return f, nil
 	}
-	if f.Rivals, err = l.objects.rivals(ctx, l.client(), f); err != nil {
+	tunnels, err := l.objects.list(ctx, l.client())
+	if err != nil {
 		return f, err
 	}
-	f.Rivals = append(f.Rivals, l.confirmed...)
+	f.Rivals = append(tunnel.Rivals(object, tunnels), l.confirmed...)
+	f.OtherRotates = rotating(tunnels, object.Name)
 	if object.Spec.Existing != nil {
 		f.Reserved = l.reserved.take(object.Spec.Existing.ID, l.key)
-	}
-	if f.OtherRotates, err = l.objects.rotating(ctx, object.Name); err != nil {
-		return f, err
 	}
 	f.Credentials = l.accounts.check(ctx, object)
 	f.Token = l.tokens.look(ctx, object, &l.token)

@@ -83,27 +83,24 @@ func (o tunnelObjects) remove(ctx context.Context, object *v1alpha1.Tunnel) erro
 	return nil
 }
 
-// rivals returns the other Tunnels that record the tunnel, or ask for it.
-func (o tunnelObjects) rivals(ctx context.Context, from client.Reader, f tunnel.Facts) ([]tunnel.Rival, error) {
+// list returns all Tunnels from the reader. Those of the cache are not copied, so
+// nobody may change them.
+func (o tunnelObjects) list(ctx context.Context, from client.Reader) ([]v1alpha1.Tunnel, error) {
 	var list v1alpha1.TunnelList
 	if err := from.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Tunnels: %w", err)
 	}
-	return tunnel.Rivals(f.Object, list.Items), nil
+	return list.Items, nil
 }
 
 // rotating reports whether the token of another Tunnel is being rotated.
-func (o tunnelObjects) rotating(ctx context.Context, except string) (bool, error) {
-	var list v1alpha1.TunnelList
-	if err := o.client.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing the Tunnels: %w", err)
-	}
-	for i := range list.Items {
-		if list.Items[i].Name != except && list.Items[i].Status.Token.Phase != "" {
-			return true, nil
+func rotating(tunnels []v1alpha1.Tunnel, except string) bool {
+	for i := range tunnels {
+		if tunnels[i].Name != except && tunnels[i].Status.Token.Phase != "" {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 // isStale reports whether a write failed because the Tunnel has changed.
