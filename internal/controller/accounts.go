@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +64,7 @@ func (a *accounts) check(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credent
 	missing, isMissing := errors.AsType[*credentials.TokenError](err)
 	switch {
 	case isMissing:
-		return tunnel.Credentials{State: tunnel.CredentialsMissing, Message: capitalize(missing.Error()) + "."}
+		return tunnel.Credentials{State: tunnel.CredentialsMissing, Message: tunnel.Sentence(missing.Error())}
 	case err != nil:
 		return tunnel.Credentials{State: tunnel.CredentialsUnknown, Message: err.Error()}
 	}
@@ -171,11 +170,4 @@ func secretMetadata(name types.NamespacedName) *metav1.PartialObjectMetadata {
 	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return secret
-}
-
-func capitalize(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

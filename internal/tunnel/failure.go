@@ -111,9 +111,9 @@ func problemOf(s Step, err error) *Problem {
 		return problem(ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID.")
 	}
 	if known, ok := errors.AsType[*Failure](err); ok {
-		return &Problem{Reason: known.Reason, Message: sentence(known.Error()), NeedsPerson: describe(known.Reason).NeedsPerson}
+		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), NeedsPerson: describe(known.Reason).NeedsPerson}
 	}
-	return problem(reasonOf(s.Action), "%s", sentence(err.Error()))
+	return problem(reasonOf(s.Action), "%s", Sentence(err.Error()))
 }
 
 // apiProblem explains an error of the Cloudflare API that means the same for
@@ -167,8 +167,8 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns what happened.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// sentence returns the text of an error in the form of a sentence.
-func sentence(s string) string {
+// Sentence returns the text of an error in the form of a sentence.
+func Sentence(s string) string {
 	if s == "" {
 		return s
 	}
