@@ -225,7 +225,7 @@ func (w *world) document(gateway string) provider.Configuration {
 	GinkgoHelper()
 	var c provider.Configuration
 	if id := w.tunnel(gateway); id != "" {
-		if text, version := w.edge.Document(id); version > 0 {
+		if text, version := w.edge.StoredConfiguration(id); version > 0 {
 			Expect(json.Unmarshal(text, &c)).To(Succeed())
 		}
 	}
