@@ -123,7 +123,7 @@ func wantDocument(
 	if err != nil {
 		t.Fatalf("Configuration: %v", err)
 	}
-	modelled := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(provider.Configuration{}, "Unmodelled")}
+	modelled := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(provider.Configuration{}, "UnknownFields")}
 	if diff := cmp.Diff(want, got, modelled); diff != "" {
 		t.Errorf("document differs (-want +got):\n%s", diff)
 	}
