@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkDocuments fails when what docs/conformance says is not what came out of
-// this run; the report's date and version aside.
+// checkDocuments fails if the files in docs/conformance differ from the results
+// of this run. It ignores the date and the version of the report.
 func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 	report := readReport(t, reportFile)
 	dir := filepath.Join("..", "..", "docs", "conformance")
@@ -31,7 +31,7 @@ func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 		must(t, os.WriteFile(committed, raw, 0o600))
 		must(t, os.WriteFile(table, []byte(renderTests(list)), 0o600))
 	}
-	const advice = "is not what this run gives; if that is right, `make conformance ARGS=-update` writes it anew (-want +got):\n"
+	const advice = "differs from the result of this run; to update it, run `make conformance ARGS=-update` (-want +got):\n"
 	unimportant := cmpopts.IgnoreFields(confv1.ConformanceReport{}, "Date", "Implementation.Version")
 	if diff := gocmp.Diff(readReport(t, committed), report, unimportant); diff != "" {
 		t.Error(committed, advice, diff)
@@ -43,7 +43,7 @@ func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 	}
 }
 
-// renderTests says of every test of the suite what becomes of it.
+// renderTests returns the page with the expected outcome of every test.
 func renderTests(list exceptions) string {
 	var out strings.Builder
 	out.WriteString(testsHead)
