@@ -14,18 +14,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// TestExample: the example is valid, and its references lead to its objects.
-func TestExample(t *testing.T) {
-	set, err := manifest.Read([]string{"example.yaml"}, manifest.Options{})
+func TestConfigurationExampleIsValidAndItsReferencesResolve(t *testing.T) {
+	set, err := manifest.Read([]string{"configuration.example.yaml"}, manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := map[client.ObjectKey]bool{}
+	configurations := map[client.ObjectKey]bool{}
 	var references []client.ObjectKey
 	for _, object := range set.Objects {
 		switch object := object.(type) {
 		case *v1alpha1.TunnelConfiguration:
-			objects[client.ObjectKeyFromObject(object)] = true
+			configurations[client.ObjectKeyFromObject(object)] = true
 		case *gatewayv1.GatewayClass:
 			ref := object.Spec.ParametersRef
 			references = append(references, client.ObjectKey{Namespace: string(*ref.Namespace), Name: ref.Name})
@@ -33,17 +32,48 @@ func TestExample(t *testing.T) {
 			references = append(references, client.ObjectKey{Namespace: object.Namespace, Name: object.Spec.Infrastructure.ParametersRef.Name})
 		}
 	}
-	if len(references) != 2 || len(objects) != 2 || len(set.Skipped) != 0 {
-		t.Errorf("%d references, %d TunnelConfigurations, others %v; want two of each and no others", len(references), len(objects), set.Skipped)
+	if len(references) != 2 || len(configurations) != 2 || len(set.Skipped) != 0 {
+		t.Errorf("got %d references, %d TunnelConfigurations, skipped objects %v; want 2, 2, none", len(references), len(configurations), set.Skipped)
 	}
 	for _, reference := range references {
-		if !objects[reference] {
-			t.Errorf("there is no TunnelConfiguration %s", reference)
+		if !configurations[reference] {
+			t.Errorf("TunnelConfiguration %s does not exist", reference)
 		}
 	}
 }
 
-func TestTables(t *testing.T) {
+func TestConfigurationPageShowsTheExample(t *testing.T) {
+	if strings.Count(configurationHead, examplePlaceholder) != 1 || !strings.Contains(configurationPage.head, configurationExample) {
+		t.Errorf("want one line %q in the head, and the example in the page", examplePlaceholder)
+	}
+}
+
+func TestEveryFieldsPageHasAHeadAndTables(t *testing.T) {
+	for _, p := range []fieldsPage{configurationPage, tunnelPage} {
+		if p.head == "" || len(p.fields) == 0 {
+			t.Errorf("%s has no head or no tables", p.name)
+		}
+	}
+}
+
+// connectorSchema returns a schema with the fields of Kubernetes types that the
+// page about TunnelConfigurations has.
+func connectorSchema() schema {
+	connector := schema{Type: "object", Properties: map[string]schema{
+		"many": {Type: "integer", Minimum: ptr.To(0.0), Maximum: ptr.To(25.0)},
+	}}
+	for path := range configurationPage.kubernetesTypes {
+		name := strings.TrimPrefix(path, "spec.connector.")
+		field := schema{Type: "object"}
+		if list, found := strings.CutSuffix(name, "[]"); found {
+			name, field = list, schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "object"}}}
+		}
+		connector.Properties[name] = field
+	}
+	return connector
+}
+
+func TestFieldTablesShowTypesMeaningsAndValidation(t *testing.T) {
 	text := schema{Type: "string", MaxLength: ptr.To[int64](9), XValidations: apiextensionsv1.ValidationRules{{Message: "must be *"}}}
 	inner := schema{
 		Type: "object", Required: []string{"name"}, XValidations: apiextensionsv1.ValidationRules{{Message: "name | kind"}},
@@ -52,17 +82,8 @@ func TestTables(t *testing.T) {
 			"name": text,
 		},
 	}
-	connector := schema{Type: "object", Properties: map[string]schema{"many": {Type: "integer", Minimum: ptr.To(0.0), Maximum: ptr.To(25.0)}}}
-	for path := range pages[0].kubernetes {
-		name := strings.TrimPrefix(path, "spec.connector.")
-		field := schema{Type: "object"}
-		if list, found := strings.CutSuffix(name, "[]"); found {
-			name, field = list, schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "object"}}}
-		}
-		connector.Properties[name] = field
-	}
 	spec := schema{Type: "object", Properties: map[string]schema{
-		"connector": connector,
+		"connector": connectorSchema(),
 		"inner":     inner,
 		"list": {
 			Type: "array", Description: "Some\ntext.", MaxItems: ptr.To[int64](3), XListMapKeys: []string{"name", "kind"},
@@ -72,7 +93,7 @@ func TestTables(t *testing.T) {
 	}}
 	status := schema{Type: "object", Properties: map[string]schema{"inner": inner}}
 	kind := &schema{Properties: map[string]schema{"spec": spec, "status": status}}
-	got, err := newTables(kind, []string{"spec", "status"}, pages[0].kubernetes)
+	got, err := fieldTables(kind, []string{"spec", "status"}, configurationPage.kubernetesTypes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,23 +134,10 @@ Refused with: name \| kind.
 	}
 }
 
-// TestHeads: the head of the first page has the example, and each page has a
-// table.
-func TestHeads(t *testing.T) {
-	for _, p := range pages {
-		if p.head == "" || len(p.objects) == 0 {
-			t.Errorf("%s has no head or no tables", p.file)
-		}
-	}
-	if strings.Count(configurationHead, place) != 1 || !strings.Contains(pages[0].head, example) {
-		t.Error("the head has no place for the example")
-	}
-}
-
-// TestTablesMissAField: a field that is left to Kubernetes has to exist.
-func TestTablesMissAField(t *testing.T) {
+func TestEveryFieldWithAKubernetesTypeMustExist(t *testing.T) {
 	kind := &schema{Properties: map[string]schema{"spec": {Type: "object"}}}
-	if _, err := newTables(kind, []string{"spec"}, map[string]string{"spec.gone": "Gone"}); err == nil || !strings.Contains(err.Error(), "there is no field spec.gone") {
-		t.Errorf("got error %v, want one that names the field", err)
+	_, err := fieldTables(kind, []string{"spec"}, map[string]string{"spec.gone": "Gone"})
+	if err == nil || !strings.Contains(err.Error(), "the field spec.gone does not exist") {
+		t.Errorf("got error %v, want an error that names the field", err)
 	}
 }
