@@ -56,16 +56,16 @@ func (t *conditionTexts) page() string {
 	for i := range t.Kinds {
 		t.Kinds[i].write(&b)
 	}
-	problems := newTable("Reason", "Means", "Do", "Needs a person")
+	problems := newTable("Reason", "Meaning", "What to do", "Action required")
 	for _, row := range t.Problems.rows {
-		needsPerson := "no"
+		actionRequired := "no"
 		if row.NeedsPerson {
-			needsPerson = "yes"
+			actionRequired = "yes"
 		}
-		problems.add(code(string(row.Reason)), cell(row.Meaning), cell(row.Remedy), needsPerson)
+		problems.add(code(string(row.Reason)), cell(row.Meaning), cell(row.Remedy), actionRequired)
 	}
 	fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s", problemsHeading, wrap(t.Problems.Intro), problems)
-	events := newTable("Type", "Reason", "On", "Means", "Do")
+	events := newTable("Type", "Reason", "Object", "Meaning", "What to do")
 	for _, row := range t.Events.Rows {
 		events.add(row.Type, code(row.Reason), row.Object, cell(row.Meaning), cell(row.Remedy))
 	}
@@ -95,7 +95,7 @@ func (t *conditionTexts) reasonIndex() *table {
 	for _, row := range t.Events.Rows {
 		add(row.Reason, eventsHeading)
 	}
-	index := newTable("Reason", "Where")
+	index := newTable("Reason", "Described under")
 	for _, reason := range slices.Sorted(maps.Keys(links)) {
 		index.add(code(reason), strings.Join(links[reason], ", "))
 	}
@@ -114,16 +114,16 @@ func (c *conditionText) write(b *strings.Builder, heading string) {
 	if strings.Contains(c.Type, "/") {
 		fmt.Fprintf(b, "%s\n\n", code(c.Type))
 	}
-	t := newTable("Status", "Reason", "Means", "Do")
+	t := newTable("Status", "Reason", "Meaning", "What to do")
 	for _, r := range c.Reasons {
 		meaning := r.Meaning
 		if r.SetBy != "" {
-			meaning += " Set by " + r.SetBy + "."
+			meaning += " " + r.SetBy + " sets this reason."
 		}
 		t.add(r.Status, code(r.Reason), cell(meaning), cell(r.Remedy))
 	}
 	if c.Problems != "" {
-		t.add("False", "a problem", cell(c.Problems), "See "+link(problemsHeading)+".")
+		t.add("False", "any problem", cell(c.Problems), "See "+link(problemsHeading)+".")
 	}
 	fmt.Fprintf(b, "%s\n\n%s", wrap(c.About), t)
 }

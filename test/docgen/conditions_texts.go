@@ -50,7 +50,8 @@ type reasonText struct {
 	NotGolden string `json:"notGolden"`
 	// Test is a test file that covers a reason that no golden case has.
 	Test string `json:"test"`
-	// SetBy is the component that sets the reason, if it is not the controller.
+	// SetBy is the component that sets the reason, if it is not the controller. It
+	// begins a sentence.
 	SetBy string `json:"setBy"`
 }
 

@@ -52,7 +52,7 @@ func fieldTables(kind *schema, fields []string, kubernetesTypes map[string]strin
 func (w *fieldWriter) writeObject(o objectSchema) {
 	fmt.Fprintf(&w.text, "\n## %s\n\n", code(o.path))
 	for _, rule := range o.schema.XValidations {
-		fmt.Fprintf(&w.text, "Refused with: %s.\n\n", escape(rule.Message))
+		fmt.Fprintf(&w.text, "Validation error: %s.\n\n", escape(rule.Message))
 	}
 	t := newTable("Field", "Type", "Meaning", "Validation")
 	for _, name := range slices.Sorted(maps.Keys(o.schema.Properties)) {
@@ -84,7 +84,7 @@ func listElement(path string, field schema) (string, schema) {
 func (w *fieldWriter) typeOf(path string, element schema) string {
 	if name, found := w.kubernetesTypes[path]; found {
 		delete(w.kubernetesTypes, path)
-		return "Kubernetes' " + name
+		return name + " (Kubernetes)"
 	}
 	switch {
 	case element.AdditionalProperties != nil:

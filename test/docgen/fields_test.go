@@ -101,22 +101,22 @@ func TestFieldTablesShowTypesMeaningsAndValidation(t *testing.T) {
 |---|---|---|---|
 | ` + "`connector` | [`spec.connector`](#specconnector)" + ` |  |  |
 | ` + "`inner` | [`spec.inner`](#specinner)" + ` |  |  |
-| ` + "`list` | list of [`spec.inner`](#specinner)" + ` | Some text. | at most 3 entries; one entry for each name and kind |
+| ` + "`list` | list of [`spec.inner`](#specinner)" + ` | Some text. | at most 3 entries; unique name and kind |
 | ` + "`map`" + ` | map of strings |  | must be \* |
 
 ## ` + "`spec.connector`" + `
 
 | Field | Type | Meaning | Validation |
 |---|---|---|---|
-| ` + "`affinity`" + ` | Kubernetes' Affinity |  |  |
+| ` + "`affinity`" + ` | Affinity (Kubernetes) |  |  |
 | ` + "`many`" + ` | integer |  | at least 0; at most 25 |
-| ` + "`resources`" + ` | Kubernetes' ResourceRequirements |  |  |
-| ` + "`tolerations`" + ` | list of Kubernetes' Toleration |  |  |
-| ` + "`topologySpreadConstraints`" + ` | list of Kubernetes' TopologySpreadConstraint |  |  |
+| ` + "`resources`" + ` | ResourceRequirements (Kubernetes) |  |  |
+| ` + "`tolerations`" + ` | list of Toleration (Kubernetes) |  |  |
+| ` + "`topologySpreadConstraints`" + ` | list of TopologySpreadConstraint (Kubernetes) |  |  |
 
 ## ` + "`spec.inner`" + `
 
-Refused with: name \| kind.
+Validation error: name \| kind.
 
 | Field | Type | Meaning | Validation |
 |---|---|---|---|

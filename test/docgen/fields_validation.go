@@ -22,9 +22,9 @@ func validation(field, element schema) string {
 		limit("length at least %d", element.MinLength), limit("length at most %d", element.MaxLength))
 	switch {
 	case len(field.XListMapKeys) > 0:
-		rules = append(rules, "one entry for each "+strings.Join(field.XListMapKeys, " and "))
+		rules = append(rules, "unique "+strings.Join(field.XListMapKeys, " and "))
 	case field.XListType != nil && *field.XListType == "set":
-		rules = append(rules, "no entry twice")
+		rules = append(rules, "unique entries")
 	}
 	if len(element.Properties) == 0 {
 		rules = append(rules, ruleMessages(element)...)

@@ -24,15 +24,15 @@ var rulesHead string
 // ruleSections are the sections of the page in their order. A golden case names
 // its section by the key.
 var ruleSections = []struct{ key, title string }{
-	{"1", "Which objects are ours, which listeners take part"},
+	{"1", "Managed objects and allowed ListenerSets"},
 	{"2", "Merging and precedence"},
 	{"3", "Conflicts"},
-	{"4", "A listener's other conditions"},
-	{"5", "Summaries"},
+	{"4", "Other conditions of a listener"},
+	{"5", "Status of Gateways and ListenerSets"},
 	{"6", "Routes"},
-	{"7", "From routes to ingress rules"},
-	{"settings", "Settings of the class and of the Gateway"},
-	{"seed", "Examples of other documents, as written and completed"},
+	{"7", "Ingress rules of routes"},
+	{"settings", "Settings of the GatewayClass and the Gateway"},
+	{"seed", "Examples from the documentation of other projects, unchanged and completed"},
 }
 
 // caseHeader matches the first line of a golden case: the section and the rule.
