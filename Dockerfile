@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
-# The controller's image. The binary is what `make build` builds; the bases are
-# pinned by tag, and by digest where one is given:
+# The image of the controller, with the binary of `make build`. Pass GO_IMAGE and
+# BASE_IMAGE to pin the base images by digest:
 #
 #   docker build --build-arg VERSION=v1.2.3 --build-arg COMMIT=$(git rev-parse HEAD) \
 #     --build-arg GO_IMAGE=golang:1.26.8-bookworm@sha256:… \
@@ -10,7 +10,7 @@ ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
 FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
 WORKDIR /src
-# Modules change less often than the sources.
+# Modules change less often than the sources, so they get a layer of their own.
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY Makefile ./
@@ -28,7 +28,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
 
 FROM ${BASE_IMAGE}
 COPY --from=build /src/bin/tunnel-gateway /usr/local/bin/tunnel-gateway
-# By number: runAsNonRoot cannot be checked by name.
+# The kubelet can verify runAsNonRoot only for a numeric user.
 USER 65532:65532
 EXPOSE 8080 8081
 ENTRYPOINT ["/usr/local/bin/tunnel-gateway"]

@@ -8,25 +8,25 @@ COMMIT := $(shell git rev-parse --verify --quiet HEAD 2>/dev/null || echo unknow
 CLI := github.com/tunnel-gateway/tunnel-gateway/internal/cli
 LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT)
 
-# Go builds a tool the first time and keeps it in its build cache.
+# Go builds each tool on its first use and keeps it in the build cache.
 export TOOL := go tool -modfile=test/tools/go.mod
 
-# A module of its own: what tests the chart, with Helm.
+# The module that tests the chart with Helm.
 CHART := test/interop/chart
-# The race detector needs a C compiler; `make test RACE=` does without both.
+# The race detector needs a C compiler. `make test RACE=` runs without it.
 RACE ?= -race
-# What `go test` is given, for instance TEST=./internal/gateway.
+# The packages that `make test` tests, for example TEST=./internal/gateway.
 TEST ?= ./...
-# How long each fuzz target runs.
+# The time for which each fuzz target runs.
 FUZZTIME ?= 3s
-# Every single result, for whoever wants to count them.
+# The file with the result of every test, in the format of `go test -json`.
 export TEST_RESULTS ?= bin/test-results.json
-# Modules of their own, whose dependencies are none of the product's business.
-# The build of the image has none.
+# The nested modules, whose dependencies are not dependencies of the product. The
+# build of the image has none, because it does not copy test.
 MODULES := $(patsubst %/go.mod,%,$(sort $(if $(wildcard test),$(shell find test -name go.mod))))
-# Those of them with code of ours: the others only name programs and versions.
+# The nested modules that contain code. The others only pin versions of programs.
 CODE_MODULES := $(foreach module,$(MODULES),$(if $(wildcard $(module)/*.go),$(module)))
-# Those that test the controller beside programs that users have.
+# The modules that test the controller together with other programs.
 INTEROP := $(patsubst %/go.mod,%,$(wildcard test/interop/*/go.mod))
 
 .PHONY: help
@@ -39,30 +39,30 @@ build: ## Build bin/tunnel-gateway
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tunnel-gateway ./cmd/tunnel-gateway
 
 .PHONY: demo
-demo: build ## Run everything on this machine; DEMO_ARGS=--once checks and ends, DEMO_PORT=<port> instead of 8080
+demo: build ## Run the controller, a control plane and a simulated Cloudflare on this machine; DEMO_ARGS=--once checks and exits, DEMO_PORT=<port> replaces 8080
 	@echo "==> building the demo"
 	@go build -o bin/demo ./test/demo
 	@echo "==> starting the demo"
 	@exec bin/demo $(DEMO_ARGS)
 
 .PHONY: test
-test: control-plane ## Run every test; TEST=<packages> for some, RACE= without the race detector
+test: control-plane ## Run all tests of the main module; TEST=<packages> selects packages, RACE= disables the race detector
 	@echo "==> testing $(TEST)"
 	@mkdir -p $(dir $(TEST_RESULTS))
 	@$(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_RESULTS) -- $(RACE) -timeout 14m $(TEST)
 	@$(MAKE) --no-print-directory explore fuzz
 
 .PHONY: render
-render: ## Print what the chart installs by default
+render: ## Print the objects that the chart installs by default
 	@go tool -C $(CHART) helm template tunnel-gateway $(CURDIR)/charts/tunnel-gateway --namespace tunnel-gateway
 
 .PHONY: explore
-explore: ## Visit every state that faults and changes lead a tunnel to; DEPTH=<faults and changes in one trace> for more
-	@echo "==> exploring the life of a tunnel"
+explore: ## Check every reachable state of a tunnel's lifecycle; DEPTH=<faults and changes per trace> goes deeper
+	@echo "==> exploring the lifecycle of a tunnel"
 	@go test ./internal/tunnel -run '^TestExplore$$' -count 1 -v -args $(if $(DEPTH),-tunnel.depth=$(DEPTH))
 
 .PHONY: fuzz
-fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer
+fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
 	@mkdir -p bin
 	@for target in $$(go test ./internal/gateway -list '^Fuzz' | grep '^Fuzz'); do \
 		echo "==> fuzzing $$target for $(FUZZTIME)"; \
@@ -70,36 +70,36 @@ fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer
 	done
 
 .PHONY: conformance
-conformance: control-plane ## Run the Gateway API's conformance suite; ARGS=<flags of docs/conformance>
-	@echo "==> running the conformance suite (its logs go to bin/conformance)"
+conformance: control-plane ## Run the Gateway API conformance suite; docs/conformance lists the flags for ARGS
+	@echo "==> running the conformance suite (logs: bin/conformance)"
 	@$(call test-module,test/conformance,conformance) . -args $(ARGS)
 
 .PHONY: interop
-interop: control-plane ## Run the controller beside programs that users have; MODULE=test/interop/<one> for one
+interop: control-plane ## Test the controller with external-dns, cert-manager, Helm and others; MODULE=test/interop/<name> selects one module
 	@status=0; for module in $(or $(MODULE),$(INTEROP)); do \
 		echo "==> testing $$module"; \
 		($(call test-module,$$module,interop-$$(basename $$module)) ./...) || status=1; \
 	done; exit $$status
 
-# Tests the module $(1); its results go to bin/$(2)-results.json.
+# test-module tests module $(1) and writes the results to bin/$(2)-results.json.
 define test-module
 mkdir -p bin && cd $(1) && go tool -modfile="$(CURDIR)/test/tools/go.mod" gotestsum --format testname \
 	--jsonfile "$(CURDIR)/bin/$(2)-results.json" -- -timeout 30m -count 1
 endef
 
 .PHONY: control-plane
-control-plane: ## Build the control plane that tests and demo run against, once per machine
+control-plane: ## Build the control plane for the tests and the demo, once per machine
 	@echo "==> preparing the control plane"
 	@go run ./test/cluster/build >/dev/null
 
 .PHONY: golden
-golden: ## Write the golden files anew; read the diff before committing it
+golden: ## Update the golden files; read the diff before you commit it
 	@echo "==> writing testdata/*.golden.*"
 	@go test ./internal/connector ./internal/gateway ./internal/cli -run Golden -update
 	@go test -C $(CHART) -run 'Golden|Config|README' -update
 
 .PHONY: generate
-generate: ## Write the generated files anew
+generate: ## Update the generated files
 	@echo "==> generating"
 	@go generate ./...
 
@@ -109,7 +109,7 @@ fmt: tools ## Format the Go files
 	@$(TOOL) golangci-lint fmt ./...
 
 .PHONY: lint
-lint: tools ## Check formatting and the house rules
+lint: tools ## Check the formatting and run the linters
 	@echo "==> linting"
 	@$(TOOL) golangci-lint run --allow-parallel-runners ./...
 	@for module in $(CODE_MODULES); do \
@@ -118,7 +118,7 @@ lint: tools ## Check formatting and the house rules
 	done
 
 .PHONY: verify
-verify: lint ## Check all that lint checks, generated files, documentation, go.mod files, dead code and vulnerabilities
+verify: lint ## Run lint, and check terms, generated files, documentation, go.mod files, dead code and vulnerabilities
 	@.ci/check-generated
 	@echo "==> checking that go.mod and go.sum are tidy"
 	@for module in . $(MODULES); do go mod tidy -C $$module -diff; done
@@ -132,6 +132,6 @@ tools: ## Build the development tools, once per machine
 	@.ci/build-tools
 
 .PHONY: clean
-clean: ## Remove what was built here; what clones share stays in the user's cache directory
+clean: ## Remove bin; the cache directory, which all clones share, stays
 	@echo "==> removing bin"
 	@rm -rf bin

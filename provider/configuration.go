@@ -13,10 +13,10 @@ type Configuration struct {
 	Ingress []IngressRule `json:"ingress"`
 	// OriginRequest holds the defaults of all rules.
 	OriginRequest OriginRequest `json:"originRequest,omitzero"`
-	// Unmodelled are the document's other fields as the API returned them, by
+	// UnknownFields are the document's other fields as the API returned them, by
 	// name, for instance "warp-routing". Whoever replaces a document hands them
 	// back, or they are lost. They take no part in [Configuration.Hash].
-	Unmodelled map[string]json.RawMessage `json:"-"`
+	UnknownFields map[string]json.RawMessage `json:"-"`
 }
 
 // IngressRule sends the requests that match its hostname and path to a

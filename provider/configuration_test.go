@@ -24,7 +24,7 @@ func TestConfigurationJSON(t *testing.T) {
 			{Service: "http_status:404"},
 		},
 		OriginRequest: OriginRequest{HTTPHostHeader: "internal"},
-		Unmodelled:    map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)},
+		UnknownFields: map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)},
 	}
 	const want = `{"ingress":[` +
 		`{"hostname":"a.example.com","path":"^/api","service":"https://web:443","originRequest":{` +
@@ -47,7 +47,7 @@ func TestHash(t *testing.T) {
 	}
 	base := rules("http://a")
 	withOthers := rules("http://a")
-	withOthers.Unmodelled = map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)}
+	withOthers.UnknownFields = map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)}
 
 	if base.Hash() != withOthers.Hash() {
 		t.Error("fields that are not modelled change the hash")
@@ -73,7 +73,7 @@ func TestSize(t *testing.T) {
 	if got := c.Size(); got != len(document) {
 		t.Errorf("the size of %s is said to be %d", document, got)
 	}
-	c.Unmodelled = map[string]json.RawMessage{"warp-routing": []byte(`{"enabled":true}`)}
+	c.UnknownFields = map[string]json.RawMessage{"warp-routing": []byte(`{"enabled":true}`)}
 	if got := c.Size(); got != len(document) {
 		t.Errorf("with a field that is not ours it is %d", got)
 	}

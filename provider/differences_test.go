@@ -28,7 +28,7 @@ func shop() Configuration {
 			{Hostname: "shop.example.com", Service: "http://web.team.svc.cluster.local:80"},
 			{Service: "http_status:404"},
 		},
-		Unmodelled: map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)},
+		UnknownFields: map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)},
 	}
 }
 
@@ -39,7 +39,7 @@ var edits = map[string]struct {
 }{
 	"nothing": {func(*Configuration) {}, nil},
 	"a field that is not modelled": {func(c *Configuration) {
-		c.Unmodelled["warp-routing"] = json.RawMessage(`{"enabled":true}`)
+		c.UnknownFields["warp-routing"] = json.RawMessage(`{"enabled":true}`)
 	}, nil},
 	"a service": {func(c *Configuration) { c.Ingress[2].Service = "http_status:418" }, []string{
 		"rule 3 (shop.example.com ^/api): service is http_status:418, not http://api.team.svc.cluster.local:80",

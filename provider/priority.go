@@ -28,11 +28,11 @@ const (
 
 type priorityKey struct{}
 
-// WithPriority returns a context whose calls have the priority. A [Turn] of
+// WithPriority returns a context whose calls have the priority. A [Reservation] of
 // another one is not theirs.
 func WithPriority(ctx context.Context, p Priority) context.Context {
 	if PriorityOf(ctx) != p {
-		ctx = context.WithValue(ctx, turnKey{}, (*Turn)(nil))
+		ctx = context.WithValue(ctx, turnKey{}, (*Reservation)(nil))
 	}
 	return context.WithValue(ctx, priorityKey{}, p)
 }

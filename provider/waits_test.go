@@ -8,9 +8,9 @@ import (
 )
 
 func TestWaits(t *testing.T) {
-	provider.Waited(t.Context(), time.Second) // nobody asked
+	provider.ReportWait(t.Context(), time.Second) // nobody asked
 	var told time.Duration
-	provider.Waited(provider.WithWaits(t.Context(), func(wait time.Duration) { told += wait }), time.Second)
+	provider.ReportWait(provider.WithWaitReporter(t.Context(), func(wait time.Duration) { told += wait }), time.Second)
 	if told != time.Second {
 		t.Errorf("a wait of %s was told", told)
 	}

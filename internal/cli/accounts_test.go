@@ -28,7 +28,7 @@ func TestAnAccountIsAskedOnce(t *testing.T) {
 	o := diffOptions{wanted: true, cloudflare: config.Cloudflare{AccountID: "a", APITokenSecret: "n/s"}}
 	open := o.accounts(objects)
 	for range 2 {
-		if _, err := open(t.Context(), o.account().Of(nil)); err == nil {
+		if _, err := open(t.Context(), o.account().ForSettings(nil)); err == nil {
 			t.Error("it opens")
 		}
 	}

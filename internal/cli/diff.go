@@ -101,7 +101,7 @@ func (o *diffOptions) open(ctx context.Context, from credentials.Source, objects
 	}
 	p, err := cloudflare.New(cloudflare.Options{AccountID: from.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
 	if err != nil {
-		return nil, &credentials.TokenError{Secret: from.Secret, Why: err.Error()}
+		return nil, &credentials.TokenError{Secret: from.Secret, Reason: err.Error()}
 	}
 	return p, nil
 }

@@ -88,7 +88,7 @@ func (e *edge) tunnel(t *testing.T, account, name, document string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.SetDocument(string(tunnel.ID), json.RawMessage(document))
+	e.SetConfiguration(string(tunnel.ID), json.RawMessage(document))
 	e.ids[name] = string(tunnel.ID)
 }
 

@@ -233,7 +233,7 @@ func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
 		return state.Cluster{}, err
 	}
 	return state.Cluster{
-		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.system, Step: step,
+		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.system, Progress: step,
 	}, nil
 }
 
@@ -251,7 +251,7 @@ func (o *planOptions) make(ctx context.Context, source *state.Source, line *prog
 		return made, err
 	}
 	namespace, name, _ := strings.Cut(o.gateway, "/")
-	return made, made.Only(types.NamespacedName{Namespace: namespace, Name: name})
+	return made, made.Select(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // warn says what the plan leaves open.
@@ -270,7 +270,7 @@ func warn(w io.Writer, source *state.Source) {
 // warnOf says what the table of the plan says and another output does not.
 func (o *planOptions) warnOf(w io.Writer, made *plan.Plan) {
 	table := o.output == "table" && o.why == "" && !o.diff.wanted
-	if stray := made.Stray(); stray != "" && !table {
+	if stray := made.Unattached(); stray != "" && !table {
 		fmt.Fprintln(w, "warning: "+stray)
 	}
 	if o.diff.wanted && o.output == "table" {

@@ -29,8 +29,8 @@ func (o *planOptions) printer(stdout io.Writer) (printer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--why %w", err)
 	}
-	table := func(w io.Writer, p *plan.Plan) error { return p.Why(request).WriteTable(w) }
-	return inFormat(o.output, table, func(p *plan.Plan) any { return p.Why(request) })
+	table := func(w io.Writer, p *plan.Plan) error { return p.Explain(request).WriteTable(w) }
+	return inFormat(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })
 }
 
 // planFormats are the values of --output.

@@ -104,7 +104,7 @@ func render(t *testing.T, in connector.Input) []byte {
 	objects := build(t, in)
 	var all [][]byte
 	for _, kind := range connector.Kinds() {
-		object := kind.Of(objects)
+		object := kind.Select(objects)
 		if object == nil {
 			continue
 		}

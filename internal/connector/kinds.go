@@ -20,8 +20,8 @@ type Object interface {
 type Kind struct {
 	// New returns an empty object of the kind.
 	New func() Object
-	// Of returns the object of the kind, or nil if there is none.
-	Of func(Objects) runtime.ApplyConfiguration
+	// Select returns the object of the kind, or nil if there is none.
+	Select func(Objects) runtime.ApplyConfiguration
 	// OutlivesPods reports whether the object has to stay until the last pod has
 	// ended, because it restricts what the pods can do.
 	OutlivesPods bool
@@ -34,25 +34,25 @@ func Kinds() []Kind {
 	return []Kind{
 		{
 			New:          func() Object { return &corev1.ServiceAccount{} },
-			Of:           func(o Objects) runtime.ApplyConfiguration { return untyped(o.ServiceAccount) },
+			Select:       func(o Objects) runtime.ApplyConfiguration { return untyped(o.ServiceAccount) },
 			OutlivesPods: true,
 		},
 		{
 			New:          func() Object { return &networkingv1.NetworkPolicy{} },
-			Of:           func(o Objects) runtime.ApplyConfiguration { return untyped(o.NetworkPolicy) },
+			Select:       func(o Objects) runtime.ApplyConfiguration { return untyped(o.NetworkPolicy) },
 			OutlivesPods: true,
 		},
 		{
-			New: func() Object { return &appsv1.Deployment{} },
-			Of:  func(o Objects) runtime.ApplyConfiguration { return untyped(o.Deployment) },
+			New:    func() Object { return &appsv1.Deployment{} },
+			Select: func(o Objects) runtime.ApplyConfiguration { return untyped(o.Deployment) },
 		},
 		{
-			New: func() Object { return &policyv1.PodDisruptionBudget{} },
-			Of:  func(o Objects) runtime.ApplyConfiguration { return untyped(o.PodDisruptionBudget) },
+			New:    func() Object { return &policyv1.PodDisruptionBudget{} },
+			Select: func(o Objects) runtime.ApplyConfiguration { return untyped(o.PodDisruptionBudget) },
 		},
 		{
-			New: func() Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
-			Of:  func(o Objects) runtime.ApplyConfiguration { return untyped(o.HorizontalPodAutoscaler) },
+			New:    func() Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+			Select: func(o Objects) runtime.ApplyConfiguration { return untyped(o.HorizontalPodAutoscaler) },
 		},
 	}
 }

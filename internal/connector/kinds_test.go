@@ -27,7 +27,7 @@ func TestKinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(kind.Of(objects))
+		text, err := json.Marshal(kind.Select(objects))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestKinds(t *testing.T) {
 		if kind.OutlivesPods {
 			outlivePods = append(outlivePods, got.Kind)
 		}
-		if none := kind.Of(connector.Objects{}); none != nil {
+		if none := kind.Select(connector.Objects{}); none != nil {
 			t.Errorf("Of returns %#v, want nil without a %s", none, got.Kind)
 		}
 	}

@@ -41,7 +41,7 @@ func metadata(t *testing.T, in connector.Input) []metav1.PartialObjectMetadata {
 	objects := build(t, in)
 	all := []runtime.ApplyConfiguration{connector.TokenSecret(in.Tunnel, "token")}
 	for _, kind := range connector.Kinds() {
-		if object := kind.Of(objects); object != nil {
+		if object := kind.Select(objects); object != nil {
 			all = append(all, object)
 		}
 	}

@@ -45,11 +45,11 @@ type Readiness struct {
 	RolledOut bool
 }
 
-// Ready returns the readiness of the connectors. The Deployment is nil if it does
+// NewReadiness returns the readiness of the connectors. The Deployment is nil if it does
 // not exist; the settings then give the desired number. Unless connectors are
 // being replaced, a single available connector is enough: a Gateway stays ready
 // while a node is drained or an autoscaler adds connectors.
-func Ready(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
+func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	if d == nil {
 		return Readiness{
 			Status: metav1.ConditionFalse, Reason: reasonPending,

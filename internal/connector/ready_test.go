@@ -71,7 +71,7 @@ func TestReady(t *testing.T) {
 				Status: metav1.ConditionStatus(c.status), Reason: c.reason, Message: c.message,
 				Desired: c.desired, Available: c.available, RolledOut: c.rolledOut,
 			}
-			if diff := cmp.Diff(want, connector.Ready(c.d, v1alpha1.Connector{})); diff != "" {
+			if diff := cmp.Diff(want, connector.NewReadiness(c.d, v1alpha1.Connector{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -89,7 +89,7 @@ func TestDesiredWithoutDeployment(t *testing.T) {
 		{"autoscaling", v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](3)}}, 3},
 		{"autoscaling below the default", v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](1)}}, 1},
 	} {
-		if got := connector.Ready(nil, c.set).Desired; got != c.want {
+		if got := connector.NewReadiness(nil, c.set).Desired; got != c.want {
 			t.Errorf("%s: %d connectors desired, want %d", c.what, got, c.want)
 		}
 	}

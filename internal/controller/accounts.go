@@ -56,7 +56,7 @@ type opened struct {
 
 // check says whether there is an API token for the account of the Tunnel.
 func (a *accounts) check(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credentials {
-	source, ok := a.flags.For(t.Spec, t.Namespace)
+	source, ok := a.flags.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
 		return tunnel.Credentials{State: tunnel.CredentialsWrongAccount}
 	}
@@ -73,7 +73,7 @@ func (a *accounts) check(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credent
 
 // open returns the account of the Tunnel.
 func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error) {
-	source, ok := a.flags.For(t.Spec, t.Namespace)
+	source, ok := a.flags.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
 		return account{}, &tunnel.Failure{Reason: tunnel.ReasonWrongAccount, Err: errors.New("the API token is for another account")}
 	}
@@ -83,7 +83,7 @@ func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error
 // of returns the account of a source, with the token as it is now.
 func (a *accounts) of(ctx context.Context, from credentials.Source) (account, error) {
 	if !from.HasToken() {
-		return account{}, &credentials.TokenError{Why: "there is none; give one to the controller, or name its Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
+		return account{}, &credentials.TokenError{Reason: "there is none; give one to the controller, or name its Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
 	}
 	known, ok := a.known(from)
 	switch {
@@ -138,7 +138,7 @@ func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, know
 func (a *accounts) renew(from credentials.Source, token, resourceVersion string) (account, error) {
 	p, err := a.connect(from.Account, token)
 	if err != nil {
-		return account{}, &credentials.TokenError{Secret: from.Secret, Why: err.Error()}
+		return account{}, &credentials.TokenError{Secret: from.Secret, Reason: err.Error()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -69,7 +69,7 @@ func TestAdoption(t *testing.T) {
 func TestAdoptionNeedsPermissionForATakeover(t *testing.T) {
 	h := newHarness(t)
 	id := h.madeByHand("by hand")
-	h.cloud.SetDocument(id, otherConfiguration("old.example.com"))
+	h.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
 	h.adopt(string(id), false)
 	h.settle(time.Second)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "takeover")

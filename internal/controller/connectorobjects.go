@@ -141,7 +141,7 @@ func versionOf(object client.Object) string {
 // It returns the object's version. An object that does not belong to the Tunnel
 // is left alone.
 func (c *connectors) applyOne(ctx context.Context, t *v1alpha1.Tunnel, kind connector.Kind, objects connector.Objects) (string, error) {
-	key, object, desired := connectorKey(t), kind.New(), kind.Of(objects)
+	key, object, desired := connectorKey(t), kind.New(), kind.Select(objects)
 	err := c.live.Get(ctx, key, object)
 	switch {
 	case err != nil && !isNotFound(err, key.Name):

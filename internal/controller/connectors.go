@@ -45,7 +45,7 @@ func (c *connectors) look(ctx context.Context, f tunnel.Facts, result *gateway.R
 			return tunnel.Connectors{}, err
 		}
 	}
-	if !tunnel.PodsMatter(f) {
+	if !tunnel.DependsOnPods(f) {
 		return found, nil
 	}
 	pods, err := c.pods(ctx, f.Object)
@@ -63,7 +63,7 @@ func (c *connectors) look(ctx context.Context, f tunnel.Facts, result *gateway.R
 
 // describeDeployment returns what the Deployment says about the connectors.
 func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, result *gateway.Result) tunnel.Connectors {
-	ready := connector.Ready(d, connectorSettings(result))
+	ready := connector.NewReadiness(d, connectorSettings(result))
 	found := tunnel.Connectors{
 		Exist: d != nil, Desired: ready.Desired, Ready: ready.Available, RolledOut: ready.RolledOut, Message: ready.Message,
 		GracePeriod: gracePeriodOf(d),
@@ -87,7 +87,7 @@ func (c *connectors) readiness(ctx context.Context, object *v1alpha1.Tunnel, t t
 	if err != nil || deployment == nil && !t.result.Settings.RunsConnectors() {
 		return nil
 	}
-	ready := connector.Ready(deployment, connectorSettings(t.result))
+	ready := connector.NewReadiness(deployment, connectorSettings(t.result))
 	return &gateway.Readiness{Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Wanted: ready.Desired, Available: ready.Available}
 }
 

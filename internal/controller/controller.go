@@ -81,7 +81,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	recorder := m.GetEventRecorder("tunnel-gateway")
 	writer := &status.Writer{
-		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Tell: report(recorder),
+		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Notify: report(recorder),
 	}
 	classes := &classReconciler{client: m.GetClient(), writer: writer, controllerName: o.ControllerName, namespace: o.Namespace}
 	if err := setupClass(m, classes); err != nil {
@@ -152,7 +152,7 @@ func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
 func report(recorder events.EventRecorder) func(client.Object, status.Change) {
 	return func(object client.Object, change status.Change) {
 		kind := corev1.EventTypeNormal
-		if change.Bad {
+		if change.Warning {
 			kind = corev1.EventTypeWarning
 		}
 		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", change.Message)
@@ -163,7 +163,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 	return &reconciler{
 		loader: state.Loader{
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
-			Certificates: &state.RememberedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader(), Reads: o.ReadsCertificates},
+			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader(), Reads: o.ReadsCertificates},
 		},
 		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace},
 		writer:    writer,

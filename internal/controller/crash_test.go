@@ -207,7 +207,7 @@ func live(c *crashing) {
 // adoptAndRetain adopts a tunnel, takes it over and retains it.
 func adoptAndRetain(c *crashing) {
 	id := c.madeByHand("by hand")
-	c.cloud.SetDocument(id, otherConfiguration("old.example.com"))
+	c.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
 	c.adopt(string(id), true)
 	c.until("the Gateway is served", c.serving)
 	if c.tunnelID() != id || c.served() != "a.example.com" {

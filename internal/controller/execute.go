@@ -109,7 +109,7 @@ func locate(ctx context.Context, p provider.Provider, t *v1alpha1.Tunnel, a tunn
 func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Facts) (provider.Configuration, provider.Version, error) {
 	configuration := *f.Desired.Configuration
 	remote := f.Memory.Remote.Configuration
-	configuration.Unmodelled = remote.Configuration.Unmodelled
+	configuration.UnknownFields = remote.Configuration.UnknownFields
 	version, err := p.Configure(ctx, provider.TunnelID(f.Object.Status.TunnelID), configuration)
 	if err == nil {
 		log.FromContext(ctx).Info("wrote the tunnel's configuration", "tunnel", f.Object.Status.TunnelID,

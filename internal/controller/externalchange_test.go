@@ -17,7 +17,7 @@ import (
 // A change by somebody else is reverted at the next read.
 func TestExternalChange(t *testing.T) {
 	h := servedHarness(t)
-	h.cloud.SetDocument(h.tunnelID(), otherConfiguration("foreign.example.com"))
+	h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
 	h.settle(driftInterval)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 	h.wantEvent("DriftRepaired")
@@ -35,7 +35,7 @@ func TestExternalChange(t *testing.T) {
 func TestConfigurationIsContested(t *testing.T) {
 	h := servedHarness(t)
 	for range 3 {
-		h.cloud.SetDocument(h.tunnelID(), otherConfiguration("foreign.example.com"))
+		h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
 		h.settle(driftInterval)
 		h.wantEvent("DriftRepaired")
 		h.settle(driftInterval / 2)
@@ -44,7 +44,7 @@ func TestConfigurationIsContested(t *testing.T) {
 		t.Fatal("changes that are more than ten minutes apart count together")
 	}
 	for _, within := range []time.Duration{driftInterval, 2 * time.Minute, 2 * time.Minute} {
-		h.cloud.SetDocument(h.tunnelID(), otherConfiguration("foreign.example.com"))
+		h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
 		h.settle(within)
 	}
 	h.wantEvent("DriftContested")
@@ -78,7 +78,7 @@ func TestExternalChangeThatCannotBeReverted(t *testing.T) {
 	for name, err := range map[string]error{"the API is away": errReset, "the API asks to wait": limited(time.Second), "the budget is spent": budget(time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			h := servedHarness(t)
-			h.cloud.SetDocument(h.tunnelID(), otherConfiguration("foreign.example.com"))
+			h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
 			h.cloud.Fail(fakeprovider.OpConfigure, err, err, err)
 			h.settle(driftInterval + time.Minute)
 			reported := 0
@@ -171,7 +171,7 @@ func TestWriteThatArrivesLate(t *testing.T) {
 				t.Fatalf("the tunnel serves %s", h.served())
 			}
 			h.takeEvents()
-			h.cloud.SetDocument(h.tunnelID(), late)
+			h.cloud.SetConfiguration(h.tunnelID(), late)
 			h.settle(provider.CallTimeout + 2*time.Second)
 			if h.served() != "b.example.com" {
 				t.Errorf("the late configuration stays: %s", h.served())

@@ -116,7 +116,7 @@ func (h *harness) restart() {
 	h.registry = prometheus.NewRegistry()
 	c, live := h.client(), h.kube
 	writer := &status.Writer{
-		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wall }, Tell: func(client.Object, status.Change) {},
+		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wall }, Notify: func(client.Object, status.Change) {},
 	}
 	l := &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: ownNamespace},
@@ -138,7 +138,7 @@ func (h *harness) restart() {
 	h.reconciler = &reconciler{
 		loader: state.Loader{
 			Reader: c, ControllerName: controllerName, ControllerNamespace: ownNamespace,
-			Certificates: &state.RememberedCertificates{Metadata: c, Live: live, Reads: func(string) bool { return true }},
+			Certificates: &state.CachedCertificates{Metadata: c, Live: live, Reads: func(string) bool { return true }},
 		},
 		decisions: gateway.Options{ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: ownNamespace},
 		lifecycle: l, writer: writer, observer: newObserver(metrics.New(h.registry), noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wall }),

@@ -119,7 +119,7 @@ func (i *inventory) report(ctx context.Context, a account, remote []provider.Tun
 		}
 	}
 	i.suspects[a.id] = suspects
-	i.metrics.Account(a.id, len(remote), len(orphans))
+	i.metrics.SetAccount(a.id, len(remote), len(orphans))
 	if len(orphans) > 0 {
 		slices.Sort(orphans)
 		log.FromContext(ctx).Info("tunnels of this installation have no Tunnel object; delete them in the Cloudflare dashboard if they are not needed",

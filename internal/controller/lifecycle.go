@@ -150,7 +150,7 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 	m := l.of(t.key)
 	loop := &loop{lifecycle: l, target: t, managed: m, requests: requests{}}
 	if d, ok := l.takeDoubt(t.key); ok {
-		m.memory = m.memory.Doubt(d.missing)
+		m.memory = m.memory.MarkSuspect(d.missing)
 	}
 	defer l.reserved.release(t.key)
 	for range mostSteps {
@@ -182,16 +182,16 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 		return nil
 	}
 	s := t.result.Settings
-	return tunnel.Want(l.options, tunnel.Request{
+	return tunnel.NewDesired(l.options, tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
-		AccountID: l.accounts.flags.Of(s).Account, Credentials: l.accounts.flags.Reference(s),
+		AccountID: l.accounts.flags.ForSettings(s).Account, Credentials: l.accounts.flags.SecretReference(s),
 		Configuration: t.result.Configuration(), ServesGRPC: t.result.ServesGRPC(),
 	})
 }
 
 // accountProblem returns why there is no account to create a tunnel in, or "".
 func (l *lifecycle) accountProblem(t target) string {
-	if t.result == nil || t.result.Settings == nil || l.accounts.flags.Of(t.result.Settings).Account != "" {
+	if t.result == nil || t.result.Settings == nil || l.accounts.flags.ForSettings(t.result.Settings).Account != "" {
 		return ""
 	}
 	return "There is no Cloudflare account. Start the controller with --cloudflare-account-id, or set spec.account in the TunnelConfiguration of the GatewayClass."
@@ -213,7 +213,7 @@ func (r requests) context(ctx context.Context, p provider.Priority) context.Cont
 		if p == provider.PriorityDeletion {
 			share = deletionRequests
 		}
-		r[p] = provider.WithTurn(provider.WithPriority(ctx, p), share)
+		r[p] = provider.WithReservation(provider.WithPriority(ctx, p), share)
 	}
 	return r[p]
 }

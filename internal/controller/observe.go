@@ -48,7 +48,7 @@ type observer struct {
 }
 
 func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time) *observer {
-	return &observer{metrics: m, changes: newChanges(now, m.Waits), tracer: tracer, now: now}
+	return &observer{metrics: m, changes: newChanges(now, m.SetOldestChange), tracer: tracer, now: now}
 }
 
 // finished records a reconcile of a Gateway; since is the first change that it
@@ -60,11 +60,11 @@ func (o *observer) finished(key state.Key, r *run, since time.Time, err error) {
 	}
 	done := o.recordActivity(key, r.managed)
 	if err != nil {
-		o.metrics.Failed(key.NamespacedName, tunnel.ReasonKubernetes)
+		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonKubernetes)
 	}
 	// The repair of an external change carries out nothing that changed beside it.
 	if len(done.pushed) > 0 && !done.repaired && !since.IsZero() {
-		o.metrics.CarriedOut(o.now().Sub(since))
+		o.metrics.ObserveChangeToPush(o.now().Sub(since))
 	}
 	o.changes.ended(key, len(done.pushed) == 0 && (err != nil || r.pending()))
 	o.recordState(key, r, err)
@@ -73,15 +73,15 @@ func (o *observer) finished(key state.Key, r *run, since time.Time, err error) {
 // recordState records the state of the Gateway after the reconcile.
 func (o *observer) recordState(key state.Key, r *run, err error) {
 	if r.managed != nil {
-		o.metrics.Missing(key.NamespacedName, r.missingSince())
+		o.metrics.SetGatewayMissing(key.NamespacedName, r.missingSince())
 	}
 	switch {
 	case r.gone && err == nil:
-		o.metrics.Forget(key.NamespacedName)
+		o.metrics.DeleteGateway(key.NamespacedName)
 	case r.unknown:
-		o.metrics.Unknown(key.NamespacedName)
+		o.metrics.ClearGateway(key.NamespacedName)
 	case r.report != nil:
-		o.metrics.Stands(key.NamespacedName, stands(r))
+		o.metrics.SetGateway(key.NamespacedName, stands(r))
 	}
 }
 
@@ -116,16 +116,16 @@ func (o *observer) recordActivity(key state.Key, m *managed) activity {
 	done := m.done
 	m.done = activity{}
 	for _, bytes := range done.pushed {
-		o.metrics.Pushed(key.NamespacedName, bytes)
+		o.metrics.RecordPush(key.NamespacedName, bytes)
 	}
 	if done.repaired {
-		o.metrics.Repaired(key.NamespacedName)
+		o.metrics.RecordDriftRepair(key.NamespacedName)
 	}
 	if done.contested {
-		o.metrics.Fought(key.NamespacedName)
+		o.metrics.RecordDriftFight(key.NamespacedName)
 	}
 	for _, failure := range done.failures {
-		o.metrics.Failed(key.NamespacedName, failure.reason)
+		o.metrics.RecordError(key.NamespacedName, failure.reason)
 	}
 	return done
 }

@@ -84,7 +84,7 @@ func TestChangeToPushCountsFailures(t *testing.T) {
 func TestChangeThatWaitsForAPerson(t *testing.T) {
 	h := newHarness(t)
 	id := h.madeByHand("by hand")
-	h.cloud.SetDocument(id, otherConfiguration("old.example.com"))
+	h.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
 	h.adopt(string(id), false)
 	h.notice()
 	h.settle(time.Hour)
@@ -94,7 +94,7 @@ func TestChangeThatWaitsForAPerson(t *testing.T) {
 // The repair of an external change carries out no change of the cluster.
 func TestRepairIsNoChange(t *testing.T) {
 	h := servedHarness(t)
-	h.cloud.SetDocument(h.tunnelID(), otherConfiguration("foreign.example.com"))
+	h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
 	h.advance(driftInterval)
 	h.notice()
 	h.advance(time.Second)

@@ -45,7 +45,7 @@ func (t tokenSecrets) look(ctx context.Context, object *v1alpha1.Tunnel, last *t
 	case err != nil:
 		return tunnel.TokenSecret{State: tunnel.TokenUnknown}
 	case !isManagedBy(secret, object):
-		return tunnel.TokenSecret{State: tunnel.TokenTaken}
+		return tunnel.TokenSecret{State: tunnel.TokenNameConflict}
 	}
 	found := tunnel.TokenSecret{State: tunnel.TokenMissing}
 	token := provider.Token(secret.Data[connector.TokenKey])

@@ -202,7 +202,7 @@ func (w watches) fromListenerSets(ctx context.Context, which client.ListOption) 
 func (w watches) fromRoutes(ctx context.Context, which client.ListOption) ([]state.Key, error) {
 	var keys []state.Key
 	var errs []error
-	err := state.EachRoute(ctx, w.reader, func(route client.Object) {
+	err := state.ForEachRoute(ctx, w.reader, func(route client.Object) {
 		found, err := w.fromRoute(ctx, route)
 		keys, errs = append(keys, found...), append(errs, err)
 	}, which)

@@ -38,9 +38,9 @@ type Source struct {
 	Key     string // of the Secret
 }
 
-// Of returns where the account of a Gateway comes from. Nil settings count as
+// ForSettings returns where the account of a Gateway comes from. Nil settings count as
 // those of a class without parameters.
-func (d Default) Of(s *settings.Settings) Source {
+func (d Default) ForSettings(s *settings.Settings) Source {
 	from := Source{Account: d.Account, Token: d.Token, Secret: d.Secret, Key: v1alpha1.DefaultSecretKey}
 	if s == nil || s.Spec.Account == nil {
 		return from
@@ -54,10 +54,10 @@ func (d Default) Of(s *settings.Settings) Source {
 	return from
 }
 
-// For returns where the API token of a Tunnel in that namespace comes from, and
+// ForTunnel returns where the API token of a Tunnel in that namespace comes from, and
 // false when there is none for its account: a Tunnel without credentials of its
 // own uses the default token, which is for the default account only.
-func (d Default) For(spec v1alpha1.TunnelSpec, namespace string) (Source, bool) {
+func (d Default) ForTunnel(spec v1alpha1.TunnelSpec, namespace string) (Source, bool) {
 	if ref := spec.Credentials; ref != nil {
 		secret := types.NamespacedName{Namespace: namespace, Name: ref.Name}
 		return Source{Account: spec.AccountID, Secret: secret, Key: ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey)}, true
@@ -66,9 +66,9 @@ func (d Default) For(spec v1alpha1.TunnelSpec, namespace string) (Source, bool) 
 	return own, spec.AccountID == d.Account
 }
 
-// Reference returns what a Tunnel's spec says of the source, or nil for the
+// SecretReference returns what a Tunnel's spec says of the source, or nil for the
 // default token.
-func (d Default) Reference(s *settings.Settings) *v1alpha1.SecretKeyReference {
+func (d Default) SecretReference(s *settings.Settings) *v1alpha1.SecretKeyReference {
 	if s == nil || s.Spec.Account == nil || s.Spec.Account.APITokenSecretRef == nil {
 		return nil
 	}
@@ -87,13 +87,13 @@ func (s Source) ReadToken(ctx context.Context, r client.Reader) (token, version 
 	err = r.Get(ctx, s.Secret, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", "", &TokenError{Secret: s.Secret, Why: "it does not exist"}
+		return "", "", &TokenError{Secret: s.Secret, Reason: "it does not exist"}
 	case err != nil:
 		return "", "", fmt.Errorf("reading Secret %s with the API token: %w", s.Secret, err)
 	}
 	token = strings.TrimSpace(string(secret.Data[s.Key]))
 	if token == "" {
-		return "", "", &TokenError{Secret: s.Secret, Why: fmt.Sprintf("it has no key %q", s.Key)}
+		return "", "", &TokenError{Secret: s.Secret, Reason: fmt.Sprintf("it has no key %q", s.Key)}
 	}
 	return token, secret.ResourceVersion, nil
 }
@@ -102,12 +102,12 @@ func (s Source) ReadToken(ctx context.Context, r client.Reader) (token, version 
 type TokenError struct {
 	// Secret is where it should be; empty when it comes from elsewhere.
 	Secret types.NamespacedName
-	Why    string
+	Reason string
 }
 
 func (e *TokenError) Error() string {
 	if e.Secret.Name == "" {
-		return "the API token cannot be used: " + e.Why
+		return "the API token cannot be used: " + e.Reason
 	}
-	return fmt.Sprintf("the API token cannot be taken from Secret %s: %s", e.Secret, e.Why)
+	return fmt.Sprintf("the API token cannot be taken from Secret %s: %s", e.Secret, e.Reason)
 }

@@ -34,12 +34,12 @@ func TestOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := &settings.Settings{Spec: v1alpha1.TunnelConfigurationSpec{Account: test.account}, AccountNamespace: "platform"}
-			if diff := cmp.Diff(test.want, def.Of(settings)); diff != "" {
+			if diff := cmp.Diff(test.want, def.ForSettings(settings)); diff != "" {
 				t.Errorf("the source differs (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got, want := def.Of(nil), def.Of(&settings.Settings{}); got != want {
+	if got, want := def.ForSettings(nil), def.ForSettings(&settings.Settings{}); got != want {
 		t.Errorf("settings that are not known give %+v, want %+v", got, want)
 	}
 }

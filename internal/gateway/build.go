@@ -32,7 +32,7 @@ type Snapshot struct {
 	// ClassConfiguration is the object that [settings.ClassParameters] names; nil
 	// when there is no such reference, and when the object does not exist.
 	ClassConfiguration *v1alpha1.TunnelConfiguration
-	// GatewayConfiguration is likewise that of [settings.OwnParameters].
+	// GatewayConfiguration is likewise that of [settings.GatewayParameters].
 	GatewayConfiguration *v1alpha1.TunnelConfiguration
 	// ListenerSets are those whose parentRef points to the Gateway, whether the
 	// Gateway allows them or not.

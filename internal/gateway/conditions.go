@@ -35,9 +35,9 @@ const (
 	reasonParentNotProgrammed = "ParentNotProgrammed"
 )
 
-// GoodStatus returns the status that a condition of the type has when all is
+// ExpectedStatus returns the status that a condition of the type has when all is
 // well: some of them say that something is wrong.
-func GoodStatus(kind string) metav1.ConditionStatus {
+func ExpectedStatus(kind string) metav1.ConditionStatus {
 	switch kind {
 	case typeConflicted, string(gatewayv1.RouteConditionPartiallyInvalid), TypeHostnameShared:
 		return metav1.ConditionFalse

@@ -39,7 +39,7 @@ func (p *places) settle(listeners []*Listener) {
 	rejectAcrossOwners(listeners, p)
 	rejectWithinOwner(listeners)
 	for _, l := range listeners {
-		if l.holds {
+		if l.claims {
 			p.add(l)
 		}
 	}
@@ -63,7 +63,7 @@ func (p *places) add(l *Listener) {
 func rejectAcrossOwners(listeners []*Listener, held *places) {
 	for _, l := range listeners {
 		l.Rejected = lostToEarlierOwner(l, held)
-		l.holds = l.Rejected == nil
+		l.claims = l.Rejected == nil
 	}
 }
 
@@ -103,7 +103,7 @@ func lostToEarlierOwner(l *Listener, held *places) *Problem {
 // owners all the same: a mistake must not hand a hostname to a tenant.
 func rejectWithinOwner(listeners []*Listener) {
 	for _, l := range listeners {
-		if l.holds {
+		if l.claims {
 			l.Rejected = conflictWithSibling(l, listeners)
 		}
 	}
@@ -131,7 +131,7 @@ func conflictWithSibling(l *Listener, siblings []*Listener) *Problem {
 
 // competes reports whether the sibling holds a place on the same port.
 func (l *Listener) competes(sibling *Listener) bool {
-	return sibling != l && sibling.holds && sibling.Spec.Port == l.Spec.Port
+	return sibling != l && sibling.claims && sibling.Spec.Port == l.Spec.Port
 }
 
 // supportedProtocol reports whether ingress rules can serve the protocol.
@@ -160,7 +160,7 @@ func describeHostname(hostname string) string {
 // hostname, for its message: they share their routes' traffic.
 func (p *places) otherPorts(l *Listener) string {
 	holders := p.byHostname[l.Hostname()]
-	if !l.holds || len(holders) < 2 {
+	if !l.claims || len(holders) < 2 {
 		return ""
 	}
 	var ports []string

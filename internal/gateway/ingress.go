@@ -118,7 +118,7 @@ func ingressRules(listeners []*Listener, settings ruleSettings) []Rule {
 func hostnameGroups(listeners []*Listener) map[string]*group {
 	groups := make(map[string]*group, len(listeners))
 	for _, l := range listeners {
-		if !l.holds {
+		if !l.claims {
 			continue
 		}
 		g := groups[l.Hostname()]

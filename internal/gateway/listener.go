@@ -41,7 +41,7 @@ type Listener struct {
 	// AttachedRoutes counts the routes attached to it, whatever its own state.
 	AttachedRoutes int32
 
-	holds       bool   // keeps its port and hostname from later owners
+	claims      bool   // keeps its port and hostname from later owners
 	sharedPorts string // the owner's other ports with this hostname
 	// certificateRemarks says which of its certificates have expired or were not
 	// checked.

@@ -49,7 +49,7 @@ func newRuleSettings(s *settings.Settings, listeners []*Listener) ruleSettings {
 	r.hostnames = map[string]*hostnameSettings{}
 	entries := s.Listeners()
 	for _, l := range listeners {
-		if entry := entries.Of(fmt.Sprintf("%s:%d", l.Spec.Protocol, l.Spec.Port), l.Hostname()); l.holds && entry != nil {
+		if entry := entries.For(fmt.Sprintf("%s:%d", l.Spec.Protocol, l.Spec.Port), l.Hostname()); l.claims && entry != nil {
 			r.add(configuredListener{l, *entry})
 		}
 	}
@@ -113,7 +113,7 @@ func (h *hostnameSettings) demand() {
 func (r ruleSettings) refuseContradictions(listeners []*Listener) *Problem {
 	for _, l := range listeners {
 		h := r.hostnames[l.Hostname()]
-		if h == nil || h.contradiction == "" || !l.holds {
+		if h == nil || h.contradiction == "" || !l.claims {
 			continue
 		}
 		problem := &Problem{Reason: string(gatewayv1.GatewayReasonInvalidParameters), Message: h.contradiction}

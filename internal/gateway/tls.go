@@ -106,8 +106,8 @@ func certificateRefs(l *Listener) []gatewayv1.SecretObjectReference {
 	return l.Spec.TLS.CertificateRefs
 }
 
-// OwnCertificates names the Secrets that the Gateway's listeners refer to.
-func OwnCertificates(g *gatewayv1.Gateway) []types.NamespacedName {
+// GatewayCertificates names the Secrets that the Gateway's listeners refer to.
+func GatewayCertificates(g *gatewayv1.Gateway) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, l := range g.Spec.Listeners {
 		names = append(names, certificateNames(&Listener{Owner: gatewayOwner(g), Spec: l})...)
@@ -147,7 +147,7 @@ func SecretsToRead(s *Snapshot) []types.NamespacedName {
 			}
 		}
 	}
-	read(referrer{KindGateway, s.Gateway.Namespace}, OwnCertificates(s.Gateway))
+	read(referrer{KindGateway, s.Gateway.Namespace}, GatewayCertificates(s.Gateway))
 	for _, set := range s.ListenerSets {
 		read(referrer{KindListenerSet, set.Namespace}, ListenerSetCertificates(set))
 	}

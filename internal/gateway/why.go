@@ -9,40 +9,40 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Trail is the way of a request through the hostname table to the rule that
+// Trace is the way of a request through the hostname table to the rule that
 // answers it, with all that might have answered it instead.
-type Trail struct {
+type Trace struct {
 	Request Request
 	// Listeners are those whose hostname covers the request's host, whatever
 	// their state: the most specific hostname first, then in order of
 	// precedence.
 	Listeners []*Listener
-	// Holders are those among them that the request belongs to: the ones that
+	// Claimants are those among them that the request belongs to: the ones that
 	// hold the most specific hostname, on whatever port.
-	Holders []*Listener
+	Claimants []*Listener
 	// Answer is the place in [Result.Rules] of the rule that answers, or -1
 	// when the Gateway is not accepted and so has no rules.
 	Answer int
-	// Broken says why that rule answers with an error in the place of a backend;
+	// Failure says why that rule answers with an error in the place of a backend;
 	// nil when it does not.
-	Broken *Problem
-	// Through are the holders by which the route of that rule attached, but for
+	Failure *Problem
+	// Via are the holders by which the route of that rule attached, but for
 	// those that are not in effect.
-	Through []*Listener
-	// Beaten are the matches of attached routes that the request meets too, the
+	Via []*Listener
+	// Shadowed are the matches of attached routes that the request meets too, the
 	// next one first.
-	Beaten []Beaten
-	// Absent are routes that mean the request, and that are not in effect for
+	Shadowed []ShadowedMatch
+	// Unserved are routes that mean the request, and that are not in effect for
 	// it, oldest first.
-	Absent []Absent
-	// Elsewhere are routes that attached at the holders and answer other requests
+	Unserved []UnservedRoute
+	// Others are routes that attached at the holders and answer other requests
 	// than this one, oldest first; of a request that a route answers there are
 	// none.
-	Elsewhere []Elsewhere
+	Others []OtherRoute
 }
 
-// Elsewhere is a route that the request misses.
-type Elsewhere struct {
+// OtherRoute is a route that the request misses.
+type OtherRoute struct {
 	Route *Route
 	// Hostnames are those that the route names, when none is the request's.
 	Hostnames []string
@@ -50,33 +50,33 @@ type Elsewhere struct {
 	Paths []string
 }
 
-// Beaten is a match that the request meets and that does not answer it.
-type Beaten struct {
+// ShadowedMatch is a match that the request meets and that does not answer it.
+type ShadowedMatch struct {
 	// Rule is what it would be in the document.
 	Rule Rule
-	// Place is that in [Result.Rules], or -1 when it is not there, because
+	// Index is that in [Result.Rules], or -1 when it is not there, because
 	// another rule hides it.
-	Place int
-	// HiddenBy is the place of a rule that takes all that this one could take,
+	Index int
+	// CoveredBy is the place of a rule that takes all that this one could take,
 	// or -1.
-	HiddenBy int
-	// Because says what decided, as half a sentence about the one that is
+	CoveredBy int
+	// Reason says what decided, as half a sentence about the one that is
 	// beaten.
-	Because string
+	Reason string
 }
 
-// Absent is a route that does not take part, and why.
-type Absent struct {
+// UnservedRoute is a route that does not take part, and why.
+type UnservedRoute struct {
 	Route *Route
-	// At is the Gateway or ListenerSet where it does not.
-	At Owner
+	// Parent is the Gateway or ListenerSet where it does not.
+	Parent Owner
 	Problem
 }
 
-// Why follows a request. It says of the document what [Result.Rules] says: the
+// Trace follows a request. It says of the document what [Result.Rules] says: the
 // first rule that matches answers.
-func (r *Result) Why(request Request) *Trail {
-	t := &Trail{Request: request, Answer: -1}
+func (r *Result) Trace(request Request) *Trace {
+	t := &Trace{Request: request, Answer: -1}
 	for _, l := range r.Listeners {
 		if request.on(l.Hostname()) {
 			t.Listeners = append(t.Listeners, l)
@@ -85,15 +85,15 @@ func (r *Result) Why(request Request) *Trail {
 	slices.SortStableFunc(t.Listeners, func(a, b *Listener) int {
 		return orderOf(a.Hostname()).compare(orderOf(b.Hostname()))
 	})
-	t.Holders = holders(t.Listeners)
+	t.Claimants = holders(t.Listeners)
 	met := t.entrants()
 	if r.Rejected == nil {
 		t.Answer = slices.IndexFunc(r.Rules, func(rule Rule) bool { return request.on(rule.Hostname) && request.at(rule.Path) })
 		t.compete(r, met)
 	}
 	for _, route := range r.Routes {
-		takesPart := slices.ContainsFunc(met, func(e entrant) bool { return e.route == route && e.group == t.Holders[0].Hostname() })
-		t.Absent = append(t.Absent, route.absences(t, takesPart)...)
+		takesPart := slices.ContainsFunc(met, func(e entrant) bool { return e.route == route && e.group == t.Claimants[0].Hostname() })
+		t.Unserved = append(t.Unserved, route.absences(t, takesPart)...)
 	}
 	if t.Answer >= 0 && r.Rules[t.Answer].Route == nil {
 		t.findElsewhere(r)
@@ -103,18 +103,18 @@ func (r *Result) Why(request Request) *Trail {
 
 // holders returns those of the first hostname that is held at all.
 func holders(covering []*Listener) []*Listener {
-	first := slices.IndexFunc(covering, func(l *Listener) bool { return l.holds })
+	first := slices.IndexFunc(covering, func(l *Listener) bool { return l.claims })
 	if first < 0 {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(covering), func(l *Listener) bool {
-		return !l.holds || l.Hostname() != covering[first].Hostname()
+		return !l.claims || l.Hostname() != covering[first].Hostname()
 	})
 }
 
 // entrants returns the candidates for the request among all that the table
 // serves, in the order of the document.
-func (t *Trail) entrants() []entrant {
+func (t *Trace) entrants() []entrant {
 	var met []entrant
 	for _, g := range sortedGroups(hostnameGroups(t.Listeners)) {
 		for _, c := range g.appendCandidates(nil) {
@@ -127,22 +127,22 @@ func (t *Trail) entrants() []entrant {
 }
 
 // compete says of each candidate what came of it.
-func (t *Trail) compete(r *Result, met []entrant) {
+func (t *Trace) compete(r *Result, met []entrant) {
 	answer := &r.Rules[t.Answer]
-	t.Broken = answer.broken()
+	t.Failure = answer.broken()
 	for _, e := range met {
 		if e.is(answer) {
-			t.Through = slices.DeleteFunc(slices.Clone(t.Holders), func(l *Listener) bool { return !l.Serves() || !slices.Contains(l.routes, answer.Route) })
+			t.Via = slices.DeleteFunc(slices.Clone(t.Claimants), func(l *Listener) bool { return !l.Serves() || !slices.Contains(l.routes, answer.Route) })
 			continue
 		}
-		b := Beaten{
-			Rule: e.rule(groupSettings{}), Place: slices.IndexFunc(r.Rules, func(rule Rule) bool { return e.is(&rule) }),
-			HiddenBy: -1, Because: e.because(t, met[0], answer.Route == nil),
+		b := ShadowedMatch{
+			Rule: e.rule(groupSettings{}), Index: slices.IndexFunc(r.Rules, func(rule Rule) bool { return e.is(&rule) }),
+			CoveredBy: -1, Reason: e.because(t, met[0], answer.Route == nil),
 		}
-		if b.Place < 0 {
-			b.HiddenBy = slices.IndexFunc(r.Rules, e.hiddenBy)
+		if b.Index < 0 {
+			b.CoveredBy = slices.IndexFunc(r.Rules, e.hiddenBy)
 		}
-		t.Beaten = append(t.Beaten, b)
+		t.Shadowed = append(t.Shadowed, b)
 	}
 }
 
@@ -191,10 +191,10 @@ func (e entrant) hiddenBy(rule Rule) bool {
 
 // because says why the entrant comes after the winner; ended is whether the
 // request's own hostname has none.
-func (e entrant) because(t *Trail, winner entrant, ended bool) string {
+func (e entrant) because(t *Trace, winner entrant, ended bool) string {
 	if ended {
 		return fmt.Sprintf("the request belongs to the listener of %s and never falls through to %s",
-			nameHostname(t.Holders[0].Hostname()), nameHostname(e.group))
+			nameHostname(t.Claimants[0].Hostname()), nameHostname(e.group))
 	}
 	a, b := winner, e
 	switch {
@@ -228,18 +228,18 @@ func nameHostname(hostname string) string {
 
 // findElsewhere says of a request that no route answers what its listeners have
 // routes for.
-func (t *Trail) findElsewhere(r *Result) {
+func (t *Trace) findElsewhere(r *Result) {
 	for _, route := range r.Routes {
-		attached := slices.ContainsFunc(t.Holders, func(l *Listener) bool { return slices.Contains(l.routes, route) })
-		if attached && !slices.ContainsFunc(t.Absent, func(a Absent) bool { return a.Route == route }) {
-			t.Elsewhere = append(t.Elsewhere, route.elsewhere(t.Request))
+		attached := slices.ContainsFunc(t.Claimants, func(l *Listener) bool { return slices.Contains(l.routes, route) })
+		if attached && !slices.ContainsFunc(t.Unserved, func(a UnservedRoute) bool { return a.Route == route }) {
+			t.Others = append(t.Others, route.elsewhere(t.Request))
 		}
 	}
 }
 
 // elsewhere returns what the route asks for.
-func (r *Route) elsewhere(request Request) Elsewhere {
-	e := Elsewhere{Route: r}
+func (r *Route) elsewhere(request Request) OtherRoute {
+	e := OtherRoute{Route: r}
 	if !r.names(request) {
 		for _, hostname := range r.Hostnames {
 			e.Hostnames = append(e.Hostnames, string(hostname))
@@ -263,22 +263,22 @@ func (r *Route) names(request Request) bool {
 
 // absences returns where and why the route has no part in the request although
 // it means it. Of one that takes part only those matches are told that do not.
-func (r *Route) absences(t *Trail, takesPart bool) []Absent {
+func (r *Route) absences(t *Trace, takesPart bool) []UnservedRoute {
 	if !r.names(t.Request) || !r.means(t.Request) {
 		return nil
 	}
-	var all []Absent
+	var all []UnservedRoute
 	for i := range r.Parents {
 		parent := &r.Parents[i]
 		var problems []Problem
 		if !takesPart {
 			problems = r.problemsAt(parent, t)
 		}
-		if slices.ContainsFunc(parent.Listeners, func(l *Listener) bool { return slices.Contains(t.Holders, l) }) {
+		if slices.ContainsFunc(parent.Listeners, func(l *Listener) bool { return slices.Contains(t.Claimants, l) }) {
 			problems = append(problems, r.leftOut(t.Request)...)
 		}
 		for _, problem := range problems {
-			if next := (Absent{Route: r, At: parent.Owner, Problem: problem}); !slices.Contains(all, next) {
+			if next := (UnservedRoute{Route: r, Parent: parent.Owner, Problem: problem}); !slices.Contains(all, next) {
 				all = append(all, next)
 			}
 		}
@@ -290,7 +290,7 @@ func (r *Route) absences(t *Trail, takesPart bool) []Absent {
 // is not accepted there, it has another hostname there, or its listeners are not
 // in effect. A listener with a wider hostname than that which is held has no part
 // either, whatever attaches to it.
-func (r *Route) problemsAt(parent *Parent, t *Trail) []Problem {
+func (r *Route) problemsAt(parent *Parent, t *Trace) []Problem {
 	if p := parent.Rejected; p != nil && p.Reason != string(gatewayv1.RouteReasonUnsupportedValue) {
 		return []Problem{*p}
 	}
@@ -301,7 +301,7 @@ func (r *Route) problemsAt(parent *Parent, t *Trail) []Problem {
 			continue
 		}
 		covered = true
-		if len(t.Holders) > 0 && orderOf(t.Holders[0].Hostname()).compare(orderOf(l.Hostname())) < 0 {
+		if len(t.Claimants) > 0 && orderOf(t.Claimants[0].Hostname()).compare(orderOf(l.Hostname())) < 0 {
 			continue
 		}
 		switch p := cmp.Or(l.Rejected, l.Unresolved); {

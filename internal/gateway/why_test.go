@@ -20,10 +20,10 @@ func TestTrails(t *testing.T) {
 		hosts, paths := hostsAround(s), pathsAround(s)
 		for range 100 {
 			request := gateway.Request{Host: hosts[dice.IntN(len(hosts))], Path: paths[dice.IntN(len(paths))]}
-			trail := result.Why(request)
+			trail := result.Trace(request)
 			wantHolders(t, o, trail)
 			if configuration == nil {
-				if trail.Answer != -1 || len(trail.Beaten) > 0 {
+				if trail.Answer != -1 || len(trail.Shadowed) > 0 {
 					t.Errorf("%s: rule %d answers, of a Gateway that is not accepted", request, trail.Answer)
 				}
 				continue
@@ -38,13 +38,13 @@ func TestTrails(t *testing.T) {
 	})
 }
 
-func wantHolders(t *testing.T, o *oracle, trail *gateway.Trail) {
+func wantHolders(t *testing.T, o *oracle, trail *gateway.Trace) {
 	t.Helper()
 	hostname, found := o.groupOf(trail.Request.Host)
-	if found != (len(trail.Holders) > 0) {
-		t.Fatalf("%s belongs to %d listeners, and to one by the specification: %t", trail.Request, len(trail.Holders), found)
+	if found != (len(trail.Claimants) > 0) {
+		t.Fatalf("%s belongs to %d listeners, and to one by the specification: %t", trail.Request, len(trail.Claimants), found)
 	}
-	for _, l := range trail.Holders {
+	for _, l := range trail.Claimants {
 		if l.Hostname() != hostname || !slices.Contains(trail.Listeners, l) {
 			t.Errorf("%s belongs to the listener of %q, want %q", trail.Request, l.Hostname(), hostname)
 		}
@@ -53,20 +53,20 @@ func wantHolders(t *testing.T, o *oracle, trail *gateway.Trail) {
 
 // wantElsewhere: of a request that no route answers, each route at its listeners
 // is named, with what it asks for and the request is not.
-func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
+func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
 	t.Helper()
 	if result.Rules[trail.Answer].Route != nil {
-		if len(trail.Elsewhere) > 0 {
-			t.Errorf("%s: a route answers, and %d others are named", trail.Request, len(trail.Elsewhere))
+		if len(trail.Others) > 0 {
+			t.Errorf("%s: a route answers, and %d others are named", trail.Request, len(trail.Others))
 		}
 		return
 	}
 	for _, route := range result.Routes {
 		attached := slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool {
-			return slices.ContainsFunc(p.Listeners, func(l *gateway.Listener) bool { return slices.Contains(trail.Holders, l) })
+			return slices.ContainsFunc(p.Listeners, func(l *gateway.Listener) bool { return slices.Contains(trail.Claimants, l) })
 		})
-		absent := slices.ContainsFunc(trail.Absent, func(a gateway.Absent) bool { return a.Route == route })
-		elsewhere := slices.ContainsFunc(trail.Elsewhere, func(e gateway.Elsewhere) bool { return e.Route == route })
+		absent := slices.ContainsFunc(trail.Unserved, func(a gateway.UnservedRoute) bool { return a.Route == route })
+		elsewhere := slices.ContainsFunc(trail.Others, func(e gateway.OtherRoute) bool { return e.Route == route })
 		if attached && !absent && !elsewhere || elsewhere && (absent || !attached) {
 			t.Errorf("%s: %s attached: %t, absent: %t, elsewhere: %t", trail.Request, route.NamespacedName, attached, absent, elsewhere)
 		}
@@ -75,15 +75,15 @@ func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
 }
 
 // wantMissed: of what is named, the request has the hostname or the path not.
-func wantMissed(t *testing.T, trail *gateway.Trail) {
+func wantMissed(t *testing.T, trail *gateway.Trace) {
 	t.Helper()
-	for _, e := range trail.Elsewhere {
+	for _, e := range trail.Others {
 		if (len(e.Hostnames) > 0) == (len(e.Paths) > 0) {
 			t.Errorf("%s: %s asks for hostnames %q and paths %q", trail.Request, e.Route.NamespacedName, e.Hostnames, e.Paths)
 		}
 		for _, path := range e.Paths {
 			only := gateway.Result{Rules: []gateway.Rule{{Path: path}, {}}}
-			if only.Why(trail.Request).Answer == 0 {
+			if only.Trace(trail.Request).Answer == 0 {
 				t.Errorf("%s: %s asks for %q, which it is", trail.Request, e.Route.NamespacedName, path)
 			}
 		}
@@ -91,52 +91,52 @@ func wantMissed(t *testing.T, trail *gateway.Trail) {
 }
 
 // wantBeaten: what is beaten comes after the answer.
-func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
+func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
 	t.Helper()
 	beaten := map[int]bool{}
-	for _, b := range trail.Beaten {
-		if b.Because == "" || b.Place >= 0 && (b.Place <= trail.Answer || beaten[b.Place]) {
-			t.Errorf("%s: rule %d is beaten by rule %d, because %q", trail.Request, b.Place, trail.Answer, b.Because)
+	for _, b := range trail.Shadowed {
+		if b.Reason == "" || b.Index >= 0 && (b.Index <= trail.Answer || beaten[b.Index]) {
+			t.Errorf("%s: rule %d is beaten by rule %d, because %q", trail.Request, b.Index, trail.Answer, b.Reason)
 		}
-		if (b.Place < 0) != (b.HiddenBy >= 0) {
-			t.Errorf("%s: rule %d is hidden by rule %d", trail.Request, b.Place, b.HiddenBy)
+		if (b.Index < 0) != (b.CoveredBy >= 0) {
+			t.Errorf("%s: rule %d is hidden by rule %d", trail.Request, b.Index, b.CoveredBy)
 		}
-		beaten[b.Place] = true
+		beaten[b.Index] = true
 	}
 	wantNamed(t, result, trail, beaten)
 	wantAnswer(t, result, trail)
 }
 
 // wantNamed: every other rule of a route that the request meets is named.
-func wantNamed(t *testing.T, result *gateway.Result, trail *gateway.Trail, beaten map[int]bool) {
+func wantNamed(t *testing.T, result *gateway.Result, trail *gateway.Trace, beaten map[int]bool) {
 	t.Helper()
 	for place := trail.Answer + 1; place < len(result.Rules); place++ {
 		rule := result.Rules[place]
 		only := gateway.Result{Rules: []gateway.Rule{rule, {}}}
-		if meets := only.Why(trail.Request).Answer == 0; meets && rule.Route != nil && !beaten[place] {
+		if meets := only.Trace(trail.Request).Answer == 0; meets && rule.Route != nil && !beaten[place] {
 			t.Errorf("%s: rule %d, %s %s, could answer too and is not named", trail.Request, place, rule.Hostname, rule.Path)
 		}
 	}
 }
 
 // wantAnswer: what is said of the answer is so, and its route is not absent.
-func wantAnswer(t *testing.T, result *gateway.Result, trail *gateway.Trail) {
+func wantAnswer(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
 	t.Helper()
-	if fails := result.Rules[trail.Answer].Service == answerError; fails != (trail.Broken != nil) {
-		t.Errorf("%s: the answer fails: %t, and why: %v", trail.Request, fails, trail.Broken)
+	if fails := result.Rules[trail.Answer].Service == answerError; fails != (trail.Failure != nil) {
+		t.Errorf("%s: the answer fails: %t, and why: %v", trail.Request, fails, trail.Failure)
 	}
-	for _, l := range trail.Through {
-		if !l.Serves() || !slices.Contains(trail.Holders, l) {
+	for _, l := range trail.Via {
+		if !l.Serves() || !slices.Contains(trail.Claimants, l) {
 			t.Errorf("%s: the answer came through listener %s, which has no part in it", trail.Request, l.Spec.Name)
 		}
 	}
-	for _, a := range trail.Absent {
+	for _, a := range trail.Unserved {
 		if a.Route == result.Rules[trail.Answer].Route && !strings.Contains(a.Message, " leaves match ") {
 			t.Errorf("%s: the route that answers is absent: %s", trail.Request, a.Message)
 		}
 	}
-	if ofRoute := result.Rules[trail.Answer].Route != nil; ofRoute != (len(trail.Through) > 0) {
-		t.Errorf("%s: the route of rule %d attached by %d listeners", trail.Request, trail.Answer, len(trail.Through))
+	if ofRoute := result.Rules[trail.Answer].Route != nil; ofRoute != (len(trail.Via) > 0) {
+		t.Errorf("%s: the route of rule %d attached by %d listeners", trail.Request, trail.Answer, len(trail.Via))
 	}
 }
 

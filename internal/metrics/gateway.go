@@ -146,9 +146,9 @@ func (m Metric) desc() *prometheus.Desc {
 	return prometheus.NewDesc(m.Name, m.Help, m.LabelNames(), nil)
 }
 
-// Stands records how the Gateway stands. Rules that are not known are those that
+// SetGateway records how the Gateway stands. Rules that are not known are those that
 // were known last.
-func (m *Metrics) Stands(name types.NamespacedName, g Gateway) {
+func (m *Metrics) SetGateway(name types.NamespacedName, g Gateway) {
 	m.know(name)
 	m.stands.mu.Lock()
 	defer m.stands.mu.Unlock()
@@ -158,9 +158,9 @@ func (m *Metrics) Stands(name types.NamespacedName, g Gateway) {
 	m.stands.gateways[name] = &g
 }
 
-// Unknown records that it is not known any more how the Gateway stands. What was
+// ClearGateway records that it is not known any more how the Gateway stands. What was
 // counted of it stays.
-func (m *Metrics) Unknown(name types.NamespacedName) {
+func (m *Metrics) ClearGateway(name types.NamespacedName) {
 	m.stands.mu.Lock()
 	defer m.stands.mu.Unlock()
 	if _, known := m.stands.gateways[name]; known {
@@ -168,9 +168,9 @@ func (m *Metrics) Unknown(name types.NamespacedName) {
 	}
 }
 
-// Waits records when the oldest change of the Gateway was seen that is still to be
+// SetOldestChange records when the oldest change of the Gateway was seen that is still to be
 // pushed; the zero time when there is none.
-func (m *Metrics) Waits(name types.NamespacedName, since time.Time) {
+func (m *Metrics) SetOldestChange(name types.NamespacedName, since time.Time) {
 	m.stands.mu.Lock()
 	defer m.stands.mu.Unlock()
 	if m.stands.waits[name] = since; since.IsZero() {
@@ -178,9 +178,9 @@ func (m *Metrics) Waits(name types.NamespacedName, since time.Time) {
 	}
 }
 
-// Missing records since when the Gateway of a Tunnel is gone; the zero time when
+// SetGatewayMissing records since when the Gateway of a Tunnel is gone; the zero time when
 // it exists or its tunnel is retained.
-func (m *Metrics) Missing(name types.NamespacedName, since time.Time) {
+func (m *Metrics) SetGatewayMissing(name types.NamespacedName, since time.Time) {
 	m.stands.mu.Lock()
 	defer m.stands.mu.Unlock()
 	if m.stands.missing[name] = since; since.IsZero() {
@@ -188,43 +188,43 @@ func (m *Metrics) Missing(name types.NamespacedName, since time.Time) {
 	}
 }
 
-// Pushed records a document of so many bytes that was written to the Gateway's
+// RecordPush records a document of so many bytes that was written to the Gateway's
 // tunnel.
-func (m *Metrics) Pushed(name types.NamespacedName, bytes int) {
+func (m *Metrics) RecordPush(name types.NamespacedName, bytes int) {
 	m.know(name)
 	m.pushes.WithLabelValues(name.Namespace, name.Name).Inc()
 	m.pushedBytes.WithLabelValues(name.Namespace, name.Name).Add(float64(bytes))
 }
 
-// CarriedOut records how long it took from a change to the push that carried it
+// ObserveChangeToPush records how long it took from a change to the push that carried it
 // out.
-func (m *Metrics) CarriedOut(took time.Duration) {
+func (m *Metrics) ObserveChangeToPush(took time.Duration) {
 	m.changeToPush.WithLabelValues().Observe(took.Seconds())
 }
 
-// Repaired records that somebody else's change of the tunnel's document was put
+// RecordDriftRepair records that somebody else's change of the tunnel's document was put
 // right.
-func (m *Metrics) Repaired(name types.NamespacedName) {
+func (m *Metrics) RecordDriftRepair(name types.NamespacedName) {
 	m.know(name)
 	m.driftRepairs.WithLabelValues(name.Namespace, name.Name).Inc()
 }
 
-// Fought records that the controller stopped writing a document that somebody
+// RecordDriftFight records that the controller stopped writing a document that somebody
 // else keeps changing.
-func (m *Metrics) Fought(name types.NamespacedName) {
+func (m *Metrics) RecordDriftFight(name types.NamespacedName) {
 	m.know(name)
 	m.driftFights.WithLabelValues(name.Namespace, name.Name).Inc()
 }
 
-// Failed records why a step of a Gateway's reconcile failed.
-func (m *Metrics) Failed(name types.NamespacedName, reason tunnel.Reason) {
+// RecordError records why a step of a Gateway's reconcile failed.
+func (m *Metrics) RecordError(name types.NamespacedName, reason tunnel.Reason) {
 	m.know(name)
 	m.errors.WithLabelValues(name.Namespace, name.Name, string(reason)).Inc()
 }
 
-// Forget takes away the series of a Gateway that is gone. For one that has none
+// DeleteGateway takes away the series of a Gateway that is gone. For one that has none
 // it costs nothing.
-func (m *Metrics) Forget(name types.NamespacedName) {
+func (m *Metrics) DeleteGateway(name types.NamespacedName) {
 	m.stands.mu.Lock()
 	_, known := m.stands.gateways[name]
 	delete(m.stands.gateways, name)

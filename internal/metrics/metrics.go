@@ -1,7 +1,7 @@
 // Package metrics is what the controller tells Prometheus. Every metric is
 // defined in one list, with its labels, and docs/metrics.md is made from it. A
 // provider is metered by a decorator ([Metrics.Meter]); what concerns Gateways is
-// handed over after every pass over one ([Metrics.Stands] and its siblings).
+// handed over after every pass over one ([Metrics.SetGateway] and its siblings).
 //
 // When something is recorded is decided by whoever calls; nothing here reads an
 // object or logs.
@@ -160,9 +160,9 @@ func accountVec(registry prometheus.Registerer, d Metric) *prometheus.GaugeVec {
 	return v
 }
 
-// Account records how many tunnels an account has, and how many of them are
+// SetAccount records how many tunnels an account has, and how many of them are
 // orphans of this installation.
-func (m *Metrics) Account(account string, tunnels, orphans int) {
+func (m *Metrics) SetAccount(account string, tunnels, orphans int) {
 	m.accountTunnels.WithLabelValues(account).Set(float64(tunnels))
 	m.orphanedTunnels.WithLabelValues(account).Set(float64(orphans))
 }

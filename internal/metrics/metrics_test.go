@@ -24,25 +24,25 @@ var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
 // record says something of everything, but for calls of a provider.
 func record(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
-	m.Stands(name, metrics.Gateway{
+	m.SetGateway(name, metrics.Gateway{
 		Programmed: true, Paused: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
 		ListenerSets: map[metrics.SetState]int{metrics.SetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
 		Connectors:   &metrics.Connectors{Ready: true, Wanted: 2, Available: 1},
 	})
-	m.Pushed(name, 1000)
-	m.Pushed(name, 200)
-	m.CarriedOut(2 * time.Second)
-	m.Repaired(name)
-	m.Fought(name)
-	m.Failed(name, tunnel.ReasonUnavailable)
-	m.Waits(name, time.Unix(1500, 0))
-	m.Missing(name, time.Unix(1600, 0))
+	m.RecordPush(name, 1000)
+	m.RecordPush(name, 200)
+	m.ObserveChangeToPush(2 * time.Second)
+	m.RecordDriftRepair(name)
+	m.RecordDriftFight(name)
+	m.RecordError(name, tunnel.ReasonUnavailable)
+	m.SetOldestChange(name, time.Unix(1500, 0))
+	m.SetGatewayMissing(name, time.Unix(1600, 0))
 }
 
 // recordAccount records an inventory.
-func recordAccount(m *metrics.Metrics) { m.Account("west", 11, 2) }
+func recordAccount(m *metrics.Metrics) { m.SetAccount("west", 11, 2) }
 
 func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	t.Helper()
@@ -183,7 +183,7 @@ func TestGateway(t *testing.T) {
 	m := metrics.New(registry)
 	other := types.NamespacedName{Namespace: "platform", Name: "other"}
 	record(m, shared)
-	m.Pushed(other, 7)
+	m.RecordPush(other, 7)
 	of := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
 		"tunnel_gateway_gateway_programmed" + of + "}":                                                                  1,
@@ -213,7 +213,7 @@ func TestGateway(t *testing.T) {
 	}
 
 	// What is not there any more leaves no state behind.
-	m.Stands(shared, metrics.Gateway{})
+	m.SetGateway(shared, metrics.Gateway{})
 	for _, name := range []string{"gateway_programmed", "listeners", "routes", "connectors_ready", "connectors_wanted"} {
 		for series := range samples(t, registry) {
 			if strings.HasPrefix(series, "tunnel_gateway_"+name+"{") {
@@ -231,11 +231,11 @@ func TestForget(t *testing.T) {
 	record(m, sameName)
 	before := seriesOf(t, registry)
 	record(m, shared)
-	m.Forget(shared)
+	m.DeleteGateway(shared)
 	if diff := cmp.Diff(before, seriesOf(t, registry)); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
-	m.Forget(shared)
+	m.DeleteGateway(shared)
 	record(m, shared)
 	if got := samples(t, registry)["tunnel_gateway_pushes_total{gateway=shared,gateway_namespace=platform}"]; got != 2 {
 		t.Errorf("a Gateway made anew has %v pushes", got)
@@ -258,7 +258,7 @@ func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 func TestCountersBeginAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	m.Stands(shared, metrics.Gateway{})
+	m.SetGateway(shared, metrics.Gateway{})
 	m.Meter(fake.New(), "west")
 	all := seriesOf(t, registry)
 	for _, want := range []string{
@@ -276,7 +276,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 func TestAccount(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	m.Account("west", 12, 3)
+	m.SetAccount("west", 12, 3)
 	recordAccount(m)
 	want := map[string]float64{
 		"tunnel_gateway_account_tunnels{account=west}":  11,
@@ -300,7 +300,7 @@ func TestSeveralGatewaysAtOnce(t *testing.T) {
 			name := types.NamespacedName{Namespace: "platform", Name: fmt.Sprint(i)}
 			for range 50 {
 				record(m, name)
-				m.Forget(name)
+				m.DeleteGateway(name)
 			}
 			record(m, name)
 			done <- struct{}{}
@@ -319,17 +319,17 @@ func TestSeveralGatewaysAtOnce(t *testing.T) {
 func TestMissingGateway(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	m.Missing(shared, time.Unix(2500, 0))
+	m.SetGatewayMissing(shared, time.Unix(2500, 0))
 	series := "tunnel_gateway_gateway_missing_timestamp_seconds{gateway=shared,gateway_namespace=platform}"
 	if got := samples(t, registry)[series]; got != 2500 {
 		t.Errorf("the Gateway is missing since %v", got)
 	}
-	m.Missing(shared, time.Time{})
+	m.SetGatewayMissing(shared, time.Time{})
 	if slices.Contains(seriesOf(t, registry), series) {
 		t.Error("the series stays after the Gateway has returned")
 	}
-	m.Missing(shared, time.Unix(2500, 0))
-	m.Forget(shared) // also a Gateway of which nothing else is known
+	m.SetGatewayMissing(shared, time.Unix(2500, 0))
+	m.DeleteGateway(shared) // also a Gateway of which nothing else is known
 	if got := seriesOf(t, registry); slices.Contains(got, series) {
 		t.Error("the series stays after the Tunnel is gone")
 	}

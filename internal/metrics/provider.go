@@ -90,7 +90,7 @@ func (p *metered) CreateTunnel(ctx context.Context, name string) (t provider.Tun
 
 // Configuration is documented at [provider.Provider].
 func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c provider.Configuration, v provider.Version, err error) {
-	err = p.call(ctx, ReadDocument, func(ctx context.Context) error {
+	err = p.call(ctx, ReadConfiguration, func(ctx context.Context) error {
 		c, v, err = p.p.Configuration(ctx, id)
 		return err
 	})
@@ -99,7 +99,7 @@ func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c pr
 
 // Configure is documented at [provider.Provider].
 func (p *metered) Configure(ctx context.Context, id provider.TunnelID, c provider.Configuration) (v provider.Version, err error) {
-	err = p.call(ctx, WriteDocument, func(ctx context.Context) error {
+	err = p.call(ctx, WriteConfiguration, func(ctx context.Context) error {
 		v, err = p.p.Configure(ctx, id, c)
 		return err
 	})
@@ -143,7 +143,7 @@ func (p *metered) DeleteTunnel(ctx context.Context, id provider.TunnelID) error 
 // took none, or that of a 429.
 func (p *metered) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
 	m, priority := p.m, priorityName(provider.PriorityOf(ctx))
-	ctx = provider.WithWaits(ctx, func(wait time.Duration) {
+	ctx = provider.WithWaitReporter(ctx, func(wait time.Duration) {
 		m.budgetWait.WithLabelValues(p.account, priority, waitCall).Observe(wait.Seconds())
 	})
 	began := time.Now()

@@ -120,7 +120,7 @@ type waiting struct {
 
 func (w *waiting) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
 	for _, wait := range w.waits {
-		provider.Waited(ctx, wait)
+		provider.ReportWait(ctx, wait)
 	}
 	return nil, w.err
 }

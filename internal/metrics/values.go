@@ -11,17 +11,17 @@ type Operation string
 
 // The operations.
 const (
-	FindTunnel      Operation = "find_tunnel"
-	ReadTunnel      Operation = "read_tunnel"
-	ListTunnels     Operation = "list_tunnels"
-	CreateTunnel    Operation = "create_tunnel"
-	ReadDocument    Operation = "read_configuration"
-	WriteDocument   Operation = "write_configuration"
-	ReadToken       Operation = "read_token"
-	RotateToken     Operation = "rotate_token"
-	ListConnections Operation = "list_connections"
-	Disconnect      Operation = "disconnect"
-	DeleteTunnel    Operation = "delete_tunnel"
+	FindTunnel         Operation = "find_tunnel"
+	ReadTunnel         Operation = "read_tunnel"
+	ListTunnels        Operation = "list_tunnels"
+	CreateTunnel       Operation = "create_tunnel"
+	ReadConfiguration  Operation = "read_configuration"
+	WriteConfiguration Operation = "write_configuration"
+	ReadToken          Operation = "read_token"
+	RotateToken        Operation = "rotate_token"
+	ListConnections    Operation = "list_connections"
+	Disconnect         Operation = "disconnect"
+	DeleteTunnel       Operation = "delete_tunnel"
 )
 
 // ListenerState is what a listener's conditions come to.
@@ -85,8 +85,8 @@ var (
 		{string(ReadTunnel), "look up a tunnel by its ID"},
 		{string(ListTunnels), "list all tunnels of an account"},
 		{string(CreateTunnel), "create a tunnel"},
-		{string(ReadDocument), "read a tunnel's configuration"},
-		{string(WriteDocument), "replace a tunnel's configuration: a push"},
+		{string(ReadConfiguration), "read a tunnel's configuration"},
+		{string(WriteConfiguration), "replace a tunnel's configuration: a push"},
 		{string(ReadToken), "read the token with which connectors run"},
 		{string(RotateToken), "replace that token"},
 		{string(ListConnections), "list the connectors of a tunnel"},

@@ -42,7 +42,7 @@ func newCloud(t *testing.T) *cloud {
 	c.id = c.create(t, "c.infra.g")
 	held := *planOf(t, compared("old.example.com", "")).Gateways[0].Config
 	c.hash = held.Hash()
-	c.SetDocument(c.id, held)
+	c.SetConfiguration(c.id, held)
 	c.ResetCalls()
 	return c
 }

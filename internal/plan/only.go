@@ -10,14 +10,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Only leaves one Gateway in the plan, and the statuses that its decision is
+// Select leaves one Gateway in the plan, and the statuses that its decision is
 // part of: those of itself, its ListenerSets and the routes at them, each as a
 // whole. Where the Gateway is not in the plan, the error says why and names
 // those that are.
 //
 // All Gateways have been decided about, because a hostname that two of them
 // serve is said of both.
-func (p *Plan) Only(name types.NamespacedName) error {
+func (p *Plan) Select(name types.NamespacedName) error {
 	i := slices.IndexFunc(p.Gateways, func(g Gateway) bool { return g.Namespace == name.Namespace && g.Name == name.Name })
 	if i < 0 {
 		return p.unknown(name)

@@ -53,7 +53,7 @@ spec: {parentRefs: [{name: one}, {name: two}], rules: [{backendRefs: [{name: web
 func TestOnlyLeavesOneGateway(t *testing.T) {
 	p := planOf(t, servedByAll, gatewayWith("one", "example.com"), gatewayWith("two", "example.com"))
 	all := len(p.Statuses)
-	if err := p.Only(types.NamespacedName{Namespace: "platform", Name: "two"}); err != nil {
+	if err := p.Select(types.NamespacedName{Namespace: "platform", Name: "two"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.Gateways) != 1 || p.Gateways[0].Name != "two" {
@@ -86,13 +86,13 @@ func TestOnlySaysWhyThereIsNone(t *testing.T) {
 		"classless": `GatewayClass "gone" not found`,
 		"deleted":   "being deleted",
 	} {
-		err := p.Only(types.NamespacedName{Namespace: "platform", Name: name})
+		err := p.Select(types.NamespacedName{Namespace: "platform", Name: name})
 		want := fmt.Sprintf("Gateway platform/%s: %s; the Gateways of this controller are platform/one, platform/two", name, why)
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if err := planOf(t, servedByAll).Only(types.NamespacedName{Namespace: "a", Name: "b"}); err == nil || !strings.Contains(err.Error(), "no Gateway uses this controller") {
+	if err := planOf(t, servedByAll).Select(types.NamespacedName{Namespace: "a", Name: "b"}); err == nil || !strings.Contains(err.Error(), "no Gateway uses this controller") {
 		t.Errorf("without any Gateway: %v", err)
 	}
 }

@@ -132,7 +132,7 @@ func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (
 		}
 		if why := leaves(loaded); why != "" {
 			plan.leave(loaded, key, why)
-			if !loaded.Classless {
+			if !loaded.ClassMissing {
 				statuses.addAttached(withdrawn(key, loaded))
 			}
 			continue
@@ -174,7 +174,7 @@ func leaves(loaded *state.Loaded) string {
 		return "not found"
 	case !loaded.Gateway.DeletionTimestamp.IsZero():
 		return "being deleted"
-	case loaded.Classless:
+	case loaded.ClassMissing:
 		return fmt.Sprintf("GatewayClass %q not found", loaded.Gateway.Spec.GatewayClassName)
 	case !loaded.Managed:
 		return fmt.Sprintf("GatewayClass %q belongs to another controller", loaded.Gateway.Spec.GatewayClassName)
@@ -203,7 +203,7 @@ func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []s
 		}
 	}
 	for _, object := range objects {
-		for _, parent := range state.RouteEntries(object, controller) {
+		for _, parent := range state.RouteStatusParents(object, controller) {
 			if !exists[parent] {
 				keys[parent] = true
 			}
@@ -268,7 +268,7 @@ var kinds = []string{
 // firstBad returns the first condition that is not in its good state, or nil.
 func firstBad(conditions []metav1.Condition) *metav1.Condition {
 	for _, kind := range kinds {
-		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != gateway.GoodStatus(kind) {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != gateway.ExpectedStatus(kind) {
 			return c
 		}
 	}

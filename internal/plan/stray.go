@@ -82,10 +82,10 @@ func refersTo(object client.Object) (string, []gateway.Owner) {
 // noController has written no entry of a status.
 const noController = ""
 
-// Stray says in one sentence which objects get no status because their parents do
+// Unattached says in one sentence which objects get no status because their parents do
 // not exist; empty when there are none. It is empty for a cluster with managed
 // Gateways, because the objects may belong to other controllers.
-func (p *Plan) Stray() string {
+func (p *Plan) Unattached() string {
 	if len(p.strays.parents) == 0 || !p.strays.alone && len(p.Gateways) > 0 {
 		return ""
 	}

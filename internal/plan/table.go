@@ -25,7 +25,7 @@ func (p *Plan) WriteTable(w io.Writer) error {
 		p.Gateways[i].write(out)
 	}
 	writeEnding(out, p.ending)
-	if stray := p.Stray(); stray != "" {
+	if stray := p.Unattached(); stray != "" {
 		printf(out, "%s\n", stray)
 	}
 	return out.Flush()

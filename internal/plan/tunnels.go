@@ -102,8 +102,8 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 		Connectors: tunnel.Connectors{Current: true, Exist: true, RolledOut: true},
 	}
 	request := tunnel.Request{
-		Gateway: name, Paused: f.Gateway.Paused, Settings: result.Settings, AccountID: t.account.Of(result.Settings).Account,
-		Credentials: t.account.Reference(result.Settings), Configuration: result.Configuration(), ServesGRPC: result.ServesGRPC(),
+		Gateway: name, Paused: f.Gateway.Paused, Settings: result.Settings, AccountID: t.account.ForSettings(result.Settings).Account,
+		Credentials: t.account.SecretReference(result.Settings), Configuration: result.Configuration(), ServesGRPC: result.ServesGRPC(),
 	}
 	if f.Object != nil {
 		// Manifests alone have neither UIDs nor the controller's flags.
@@ -112,7 +112,7 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 		request.AccountID = cmp.Or(request.AccountID, f.Object.Spec.AccountID)
 	}
 	request.AccountID = cmp.Or(request.AccountID, unknownAccount)
-	f.Desired = tunnel.Want(f.Options, request)
+	f.Desired = tunnel.NewDesired(f.Options, request)
 	if f.Desired != nil && f.Object != nil && f.Options.ClusterID == "" {
 		f.Desired.Spec.Name = f.Object.Spec.Name
 	}
@@ -157,7 +157,7 @@ func (t *tunnels) bringUpToDate(f *tunnel.Facts) {
 // credentials returns whether the controller's API token, as far as it is known,
 // is for the account of the Tunnel.
 func (t *tunnels) credentials(spec v1alpha1.TunnelSpec) tunnel.Credentials {
-	if _, ok := t.account.For(spec, t.namespace); !ok && t.account.Account != "" {
+	if _, ok := t.account.ForTunnel(spec, t.namespace); !ok && t.account.Account != "" {
 		return tunnel.Credentials{State: tunnel.CredentialsWrongAccount}
 	}
 	return tunnel.Credentials{State: tunnel.CredentialsUsable}
@@ -165,7 +165,7 @@ func (t *tunnels) credentials(spec v1alpha1.TunnelSpec) tunnel.Credentials {
 
 // source returns where the API token of the Tunnel comes from.
 func (t *tunnels) source(spec v1alpha1.TunnelSpec) credentials.Source {
-	from, _ := t.account.For(spec, t.namespace)
+	from, _ := t.account.ForTunnel(spec, t.namespace)
 	if from.Account == unknownAccount {
 		from.Account = ""
 	}

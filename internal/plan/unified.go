@@ -24,7 +24,7 @@ func unified(have, want provider.Configuration, from, to string) (string, error)
 	if have.Hash() == want.Hash() {
 		return "", nil
 	}
-	want.Unmodelled = have.Unmodelled
+	want.UnknownFields = have.UnknownFields
 	haveText, err := render(have)
 	if err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func render(c provider.Configuration) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rendering a configuration: %w", err)
 	}
-	document := maps.Clone(c.Unmodelled)
+	document := maps.Clone(c.UnknownFields)
 	if err := json.Unmarshal(modelled, &document); err != nil { // adds to the map
 		return nil, fmt.Errorf("rendering a configuration: %w", err)
 	}

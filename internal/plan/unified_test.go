@@ -22,7 +22,7 @@ func document(hostnames ...string) provider.Configuration {
 }
 
 func with(c provider.Configuration, unmodelled map[string]json.RawMessage) provider.Configuration {
-	c.Unmodelled = unmodelled
+	c.UnknownFields = unmodelled
 	return c
 }
 

@@ -42,7 +42,7 @@ func TestStray(t *testing.T) {
 	}
 	source := read(t, teams, "-")
 	source.Live = true
-	if got, want := makePlan(t, source, now).Stray(), "2 ListenerSets and 1 HTTPRoute refer to parents that do not exist (Gateway infra/shared)."; got != want {
+	if got, want := makePlan(t, source, now).Unattached(), "2 ListenerSets and 1 HTTPRoute refer to parents that do not exist (Gateway infra/shared)."; got != want {
 		t.Errorf("with a cluster it says %q, want %q", got, want)
 	}
 }
@@ -124,7 +124,7 @@ func TestAddress(t *testing.T) {
 func why(t *testing.T, p *plan.Plan, host string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := p.Why(gateway.Request{Host: host, Path: "/"}).WriteTable(&out); err != nil {
+	if err := p.Explain(gateway.Request{Host: host, Path: "/"}).WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -119,11 +119,11 @@ type Elsewhere struct {
 	Paths     []string `json:"paths"`
 }
 
-// Why explains what becomes of a request.
-func (p *Plan) Why(request gateway.Request) *Explanation {
+// Explain explains what becomes of a request.
+func (p *Plan) Explain(request gateway.Request) *Explanation {
 	e := &Explanation{Request: request, Trails: []Trail{}, ending: p.ending}
 	for i := range p.Gateways {
-		found := p.Gateways[i].result.Why(request)
+		found := p.Gateways[i].result.Trace(request)
 		if len(found.Listeners) > 0 {
 			e.Trails = append(e.Trails, p.Gateways[i].trail(found))
 		}
@@ -131,7 +131,7 @@ func (p *Plan) Why(request gateway.Request) *Explanation {
 	return e
 }
 
-func (g *Gateway) trail(found *gateway.Trail) Trail {
+func (g *Gateway) trail(found *gateway.Trace) Trail {
 	t := Trail{
 		Namespace: g.Namespace, Name: g.Name, Stopped: g.outcome.Message,
 		Listeners: make([]Claim, len(found.Listeners)), Beaten: []Beaten{}, Absent: []Absent{}, Elsewhere: []Elsewhere{},
@@ -141,28 +141,28 @@ func (g *Gateway) trail(found *gateway.Trail) Trail {
 	}
 	for i, l := range found.Listeners {
 		row := g.Listeners[slices.Index(g.result.Listeners, l)]
-		t.Listeners[i] = Claim{Listener: row, Belongs: slices.Contains(found.Holders, l), Message: messageOf(l)}
+		t.Listeners[i] = Claim{Listener: row, Belongs: slices.Contains(found.Claimants, l), Message: messageOf(l)}
 	}
 	if found.Answer >= 0 {
 		t.Answer = &Answer{Rule: newRule(&g.result.Rules[found.Answer], found.Answer), Through: []Attachment{}}
-		if p := found.Broken; p != nil {
+		if p := found.Failure; p != nil {
 			t.Answer.Broken = p.Reason + ": " + p.Message
 		}
-		for _, l := range found.Through {
+		for _, l := range found.Via {
 			t.Answer.Through = append(t.Answer.Through, Attachment{newOwner(l.Owner), string(l.Spec.Name)})
 		}
 	}
-	for i := range found.Beaten {
-		b := &found.Beaten[i]
-		t.Beaten = append(t.Beaten, Beaten{Rule: newRule(&b.Rule, b.Place), HiddenBy: number(b.HiddenBy), Because: b.Because})
+	for i := range found.Shadowed {
+		b := &found.Shadowed[i]
+		t.Beaten = append(t.Beaten, Beaten{Rule: newRule(&b.Rule, b.Index), HiddenBy: number(b.CoveredBy), Because: b.Reason})
 	}
-	for _, e := range found.Elsewhere {
+	for _, e := range found.Others {
 		t.Elsewhere = append(t.Elsewhere, Elsewhere{
 			Route: ownerOf(e.Route), Hostnames: append([]string{}, e.Hostnames...), Paths: append([]string{}, e.Paths...),
 		})
 	}
-	for _, a := range found.Absent {
-		t.Absent = append(t.Absent, Absent{Route: ownerOf(a.Route), At: newOwner(a.At), Reason: a.Reason, Message: a.Message})
+	for _, a := range found.Unserved {
+		t.Absent = append(t.Absent, Absent{Route: ownerOf(a.Route), At: newOwner(a.Parent), Reason: a.Reason, Message: a.Message})
 	}
 	return t
 }

@@ -42,7 +42,7 @@ func TestWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		got.WriteString("# " + text + "\n")
-		if err := made.Why(request).WriteTable(&got); err != nil {
+		if err := made.Explain(request).WriteTable(&got); err != nil {
 			t.Fatal(err)
 		}
 		got.WriteString("\n")
@@ -65,7 +65,7 @@ func TestWhy(t *testing.T) {
 // The JSON form says what the text says, and has no null where a list belongs.
 func TestWhyAsJSON(t *testing.T) {
 	made := makePlan(t, read(t, "", "testdata/why.yaml"), now)
-	text, err := json.Marshal(made.Why(gateway.Request{Host: "shop.example.com", Path: "/cart"}))
+	text, err := json.Marshal(made.Explain(gateway.Request{Host: "shop.example.com", Path: "/cart"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +79,11 @@ func TestWhyAsJSON(t *testing.T) {
 			t.Errorf("it does not have %s:\n%s", want, text)
 		}
 	}
-	missed, _ := json.Marshal(made.Why(gateway.Request{Host: "shop.example.com", Path: "/"}))
+	missed, _ := json.Marshal(made.Explain(gateway.Request{Host: "shop.example.com", Path: "/"}))
 	if want := `"elsewhere":[{"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"hostnames":[],"paths":["^/cart$",`; !strings.Contains(string(missed), want) {
 		t.Errorf("it does not have %s:\n%s", want, missed)
 	}
-	nobody, _ := json.Marshal(made.Why(gateway.Request{Host: "nobody.test", Path: "/"}))
+	nobody, _ := json.Marshal(made.Explain(gateway.Request{Host: "nobody.test", Path: "/"}))
 	if want := `{"request":{"host":"nobody.test","path":"/"},"trails":[]}`; string(nobody) != want {
 		t.Errorf("got %s, want %s", nobody, want)
 	}

@@ -27,9 +27,9 @@ func (s *Settings) Listeners() Listeners {
 	return entries
 }
 
-// Of returns the settings of a listener, or nil when there are none. The entry
+// For returns the settings of a listener, or nil when there are none. The entry
 // with the listener's hostname takes precedence over the one without hostname.
-func (l Listeners) Of(protocolPort, hostname string) *v1alpha1.ListenerConfiguration {
+func (l Listeners) For(protocolPort, hostname string) *v1alpha1.ListenerConfiguration {
 	general := l[listenerKey{protocolPort, ""}]
 	if hostname == "" {
 		return general

@@ -26,9 +26,9 @@ func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool)
 	return types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}, true
 }
 
-// OwnParameters returns the TunnelConfiguration that the Gateway's own
+// GatewayParameters returns the TunnelConfiguration that the Gateway's own
 // parametersRef names, and false when it names none.
-func OwnParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
+func GatewayParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
 	ref := ownParametersRef(g)
 	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) {
 		return types.NamespacedName{}, false
@@ -85,7 +85,7 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 // class does not permit.
 func gatewayProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration, c *class) *Problem {
 	ref := ownParametersRef(g)
-	switch _, ok := OwnParameters(g); {
+	switch _, ok := GatewayParameters(g); {
 	case !ok:
 		return unsupportedParameters(ownField, ref.Group, ref.Kind, ref.Name)
 	case configuration == nil:

@@ -26,7 +26,7 @@ type Input struct {
 	ClassConfiguration *v1alpha1.TunnelConfiguration
 	// Gateway is the Gateway itself.
 	Gateway *gatewayv1.Gateway
-	// GatewayConfiguration is the object that [OwnParameters] names; nil when
+	// GatewayConfiguration is the object that [GatewayParameters] names; nil when
 	// there is no such reference, and when the object does not exist.
 	GatewayConfiguration *v1alpha1.TunnelConfiguration
 	// ControllerNamespace is the namespace of the controller.

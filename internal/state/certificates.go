@@ -15,9 +15,9 @@ import (
 
 // Certificates looks at Secrets, one by one.
 type Certificates interface {
-	// Look returns what is found of a Secret, and false when it does not exist.
+	// Inspect returns what is found of a Secret, and false when it does not exist.
 	// The Secret's bytes are not kept.
-	Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error)
+	Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error)
 }
 
 // DirectCertificates reads each Secret whenever it is asked.
@@ -25,8 +25,8 @@ type DirectCertificates struct {
 	Reader client.Reader
 }
 
-// Look implements Certificates.
-func (c DirectCertificates) Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
+// Inspect implements Certificates.
+func (c DirectCertificates) Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
 	secret, err := get(ctx, c.Reader, name, &corev1.Secret{})
 	if err != nil || secret == nil {
 		return gateway.Certificate{}, false, err
@@ -54,12 +54,12 @@ func NewPermittedCertificates(r client.Reader) *PermittedCertificates {
 	return &PermittedCertificates{direct: DirectCertificates{Reader: r}, seen: map[types.NamespacedName]lookup{}}
 }
 
-// Look implements Certificates.
-func (c *PermittedCertificates) Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
+// Inspect implements Certificates.
+func (c *PermittedCertificates) Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
 	if known, ok := c.seen[name]; ok {
 		return known.certificate, known.exists, nil
 	}
-	certificate, exists, err := c.direct.Look(ctx, name)
+	certificate, exists, err := c.direct.Inspect(ctx, name)
 	switch {
 	case apierrors.IsForbidden(err):
 		c.forbidden = append(c.forbidden, name)
@@ -75,9 +75,9 @@ func (c *PermittedCertificates) Look(ctx context.Context, name types.NamespacedN
 // which that was tried.
 func (c *PermittedCertificates) Forbidden() []types.NamespacedName { return c.forbidden }
 
-// RememberedCertificates keeps the verdict on a Secret until its metadata says
+// CachedCertificates keeps the verdict on a Secret until its metadata says
 // that it changed.
-type RememberedCertificates struct {
+type CachedCertificates struct {
 	// Metadata reads from a cache that holds no data of Secrets.
 	Metadata client.Reader
 	// Live reads a Secret from the API server.
@@ -96,8 +96,8 @@ type verdict struct {
 	certificate gateway.Certificate
 }
 
-// Look implements Certificates.
-func (c *RememberedCertificates) Look(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
+// Inspect implements Certificates.
+func (c *CachedCertificates) Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
 	if !c.Reads(name.Namespace) {
 		return gateway.Certificate{Unchecked: true}, true, nil
 	}
@@ -120,7 +120,7 @@ func (c *RememberedCertificates) Look(ctx context.Context, name types.Namespaced
 	return found, true, nil
 }
 
-func (c *RememberedCertificates) known(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
+func (c *CachedCertificates) known(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, ok := c.verdicts[name]
@@ -128,7 +128,7 @@ func (c *RememberedCertificates) known(name types.NamespacedName, metadata *meta
 }
 
 // remember keeps a verdict, or forgets the one there is.
-func (c *RememberedCertificates) remember(name types.NamespacedName, v *verdict) {
+func (c *CachedCertificates) remember(name types.NamespacedName, v *verdict) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v == nil {

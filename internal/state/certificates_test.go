@@ -15,14 +15,14 @@ import (
 func TestRememberedCertificatesReadPermittedNamespaces(t *testing.T) {
 	server := serving(t, cluster)
 	server.refuse = func(client.ObjectKey, any) error { return errRead }
-	certificates := &state.RememberedCertificates{
+	certificates := &state.CachedCertificates{
 		Metadata: server, Live: server, Reads: func(namespace string) bool { return namespace == "infra" },
 	}
-	found, exists, err := certificates.Look(t.Context(), types.NamespacedName{Namespace: "team", Name: "live"})
+	found, exists, err := certificates.Inspect(t.Context(), types.NamespacedName{Namespace: "team", Name: "live"})
 	if err != nil || !exists || !found.Unchecked {
 		t.Errorf("in another namespace: %+v, exists %v, %v", found, exists, err)
 	}
-	if _, _, err := certificates.Look(t.Context(), types.NamespacedName{Namespace: "infra", Name: "live"}); !errors.Is(err, errRead) {
+	if _, _, err := certificates.Inspect(t.Context(), types.NamespacedName{Namespace: "infra", Name: "live"}); !errors.Is(err, errRead) {
 		t.Errorf("in a permitted namespace: %v, want a read", err)
 	}
 }

@@ -36,8 +36,8 @@ type Cluster struct {
 	ControllerName gatewayv1.GatewayController
 	// ControllerNamespace is the namespace of the Tunnels.
 	ControllerNamespace string
-	// Step is called before a kind is read, and what it returns afterwards.
-	Step func(name string) (done func())
+	// Progress is called before a kind is read, and what it returns afterwards.
+	Progress func(name string) (done func())
 }
 
 // Connect returns a reader for a Cluster. It makes no request: what a cluster
@@ -181,7 +181,7 @@ func userOf(err error) string {
 
 // list reads every object of a kind, page by page.
 func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, error) {
-	defer c.Step("reading " + kind.name + " of the cluster")()
+	defer c.Progress("reading " + kind.name + " of the cluster")()
 	namespace := ""
 	if kind == tunnels {
 		namespace = c.ControllerNamespace

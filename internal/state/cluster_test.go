@@ -97,7 +97,7 @@ func serving(t *testing.T, manifests string) *apiServer {
 func asCluster(live client.Reader) state.Cluster {
 	return state.Cluster{
 		Live: live, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
-		Step: func(string) func() { return func() {} },
+		Progress: func(string) func() { return func() {} },
 	}
 }
 
@@ -151,7 +151,7 @@ func TestFromClusterAsksOncePerKind(t *testing.T) {
 	server := serving(t, cluster)
 	var steps []string
 	c := asCluster(server)
-	c.Step = func(name string) func() {
+	c.Progress = func(name string) func() {
 		return func() { steps = append(steps, name) }
 	}
 	if _, err := state.FromCluster(t.Context(), c, &manifest.Set{}); err != nil {
@@ -279,7 +279,7 @@ func TestFromClusterReturnsErrorsOfWhatItReadsLater(t *testing.T) {
 	if err := source.List(t.Context(), &discoveryv1.EndpointSliceList{}); !errors.Is(err, errRead) {
 		t.Errorf("EndpointSlices gave %v", err)
 	}
-	if _, _, err := source.Certificates.Look(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}); !errors.Is(err, errRead) {
+	if _, _, err := source.Certificates.Inspect(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}); !errors.Is(err, errRead) {
 		t.Errorf("a certificate gave %v", err)
 	}
 }
@@ -297,7 +297,7 @@ func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
 	certificates := state.NewPermittedCertificates(server)
 	closed := types.NamespacedName{Namespace: "team", Name: "closed"}
 	for _, name := range []string{"closed", "live", "none", "closed", "live", "none"} {
-		found, exists, err := certificates.Look(t.Context(), types.NamespacedName{Namespace: "team", Name: name})
+		found, exists, err := certificates.Inspect(t.Context(), types.NamespacedName{Namespace: "team", Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) err
 	if s.ClassConfiguration, err = ClassConfiguration(ctx, l.Reader, s.Class); err != nil {
 		return err
 	}
-	name, ok := settings.OwnParameters(s.Gateway)
+	name, ok := settings.GatewayParameters(s.Gateway)
 	s.GatewayConfiguration, err = configuration(ctx, l.Reader, name, ok)
 	return err
 }
@@ -44,7 +44,7 @@ func parametersIndexes() []Index {
 			return named(settings.ClassParameters(o.(*gatewayv1.GatewayClass)))
 		}},
 		{&gatewayv1.Gateway{}, IndexParameters, func(o client.Object) []string {
-			return named(settings.OwnParameters(o.(*gatewayv1.Gateway)))
+			return named(settings.GatewayParameters(o.(*gatewayv1.Gateway)))
 		}},
 	}
 }

@@ -62,7 +62,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 			return nil
 		}},
 		{&gatewayv1.Gateway{}, IndexCertificate, func(o client.Object) []string {
-			return distinct(gateway.OwnCertificates(o.(*gatewayv1.Gateway)))
+			return distinct(gateway.GatewayCertificates(o.(*gatewayv1.Gateway)))
 		}},
 		{&gatewayv1.ListenerSet{}, IndexCertificate, func(o client.Object) []string {
 			return distinct(gateway.ListenerSetCertificates(o.(*gatewayv1.ListenerSet)))
@@ -72,7 +72,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		all = append(all,
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},
-			Index{route, IndexEntry, func(o client.Object) []string { return distinct(RouteEntries(o, controller)) }},
+			Index{route, IndexEntry, func(o client.Object) []string { return distinct(RouteStatusParents(o, controller)) }},
 			Index{route, IndexBackend, func(o client.Object) []string { return distinct(backendServices(o)) }},
 		)
 	}
@@ -95,12 +95,12 @@ func RouteParents(route client.Object, controller gatewayv1.GatewayController) [
 	if !ok {
 		return nil
 	}
-	return append(owners(spec.ParentRefs, route.GetNamespace()), RouteEntries(route, controller)...)
+	return append(owners(spec.ParentRefs, route.GetNamespace()), RouteStatusParents(route, controller)...)
 }
 
-// RouteEntries returns those that an entry of ours in the status of a route
+// RouteStatusParents returns those that an entry of ours in the status of a route
 // names.
-func RouteEntries(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
+func RouteStatusParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
 	_, status, ok := gateway.CommonRoute(route)
 	if !ok {
 		return nil

@@ -36,8 +36,8 @@ type Loaded struct {
 	Tunnel *v1alpha1.Tunnel
 	// Managed is whether the class of the Gateway names this controller.
 	Managed bool
-	// Classless is whether the Gateway's class does not exist.
-	Classless bool
+	// ClassMissing is whether the Gateway's class does not exist.
+	ClassMissing bool
 	// Snapshot is everything that can affect the Gateway. Its Gateway and Class
 	// are nil when there is none. When the Gateway is not managed, its routes are
 	// those that have a status entry of this controller.
@@ -129,7 +129,7 @@ func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error 
 	if err != nil {
 		return err
 	}
-	loaded.Classless = class == nil
+	loaded.ClassMissing = class == nil
 	loaded.Managed = class != nil && class.Spec.ControllerName == l.ControllerName
 	loaded.Snapshot.Class = class
 	return nil
@@ -164,7 +164,7 @@ func (l Loader) loadListenerSets(ctx context.Context, key Key, s *gateway.Snapsh
 func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.Owner, s *gateway.Snapshot) error {
 	http, grpc := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 	for _, parent := range parents {
-		err := EachRoute(ctx, l.Reader, func(route client.Object) {
+		err := ForEachRoute(ctx, l.Reader, func(route client.Object) {
 			name := client.ObjectKeyFromObject(route)
 			switch r := route.(type) {
 			case *gatewayv1.HTTPRoute:

@@ -194,7 +194,7 @@ type content struct {
 func contentOf(l *state.Loaded) content {
 	c := content{
 		Gateway: l.Gateway != nil, Class: l.Snapshot.Class != nil,
-		Managed: l.Managed, Classless: l.Classless,
+		Managed: l.Managed, Classless: l.ClassMissing,
 		SnapshotsTunnel: string(l.Snapshot.Tunnel),
 	}
 	if l.Tunnel != nil {

@@ -150,7 +150,7 @@ func TestOverlayAddsMissingNamespacesOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if loaded.Gateway == nil || !loaded.Classless {
+	if loaded.Gateway == nil || !loaded.ClassMissing {
 		t.Errorf("loaded %+v, want the Gateway without a class", contentOf(loaded))
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// EachRoute calls do with every route of every kind that the options select.
+// ForEachRoute calls do with every route of every kind that the options select.
 // The routes must not be changed.
-func EachRoute(ctx context.Context, r client.Reader, do func(client.Object), opts ...client.ListOption) error {
+func ForEachRoute(ctx context.Context, r client.Reader, do func(client.Object), opts ...client.ListOption) error {
 	opts = append(opts, client.UnsafeDisableDeepCopy)
 	for _, list := range []client.ObjectList{&gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}} {
 		if err := r.List(ctx, list, opts...); err != nil {
@@ -90,7 +90,7 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 			}
 		}
 	}
-	note(s.Gateway.Namespace, gateway.OwnCertificates(s.Gateway))
+	note(s.Gateway.Namespace, gateway.GatewayCertificates(s.Gateway))
 	for _, set := range s.ListenerSets {
 		note(set.Namespace, gateway.ListenerSetCertificates(set))
 	}
@@ -117,7 +117,7 @@ func (l Loader) loadCertificates(ctx context.Context, s *gateway.Snapshot) error
 		if _, ok := s.Certificates[name]; ok {
 			continue
 		}
-		found, ok, err := l.Certificates.Look(ctx, name)
+		found, ok, err := l.Certificates.Inspect(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -63,8 +63,8 @@ func TestFromFilesAddsTheClassOnlyWhenThereIsNone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if loaded.Managed != test.managed || loaded.Classless != test.classless {
-				t.Errorf("managed %t, classless %t, want %t, %t", loaded.Managed, loaded.Classless, test.managed, test.classless)
+			if loaded.Managed != test.managed || loaded.ClassMissing != test.classless {
+				t.Errorf("managed %t, classless %t, want %t, %t", loaded.Managed, loaded.ClassMissing, test.managed, test.classless)
 			}
 		})
 	}

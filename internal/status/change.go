@@ -13,8 +13,8 @@ import (
 
 // Change is a step in an object's state that a person should see.
 type Change struct {
-	// Bad is whether it became worse.
-	Bad     bool
+	// Warning is whether it became worse.
+	Warning bool
 	Reason  string
 	Message string
 }
@@ -53,7 +53,7 @@ func step(was, is *metav1.Condition) (Change, bool) {
 	wasBad, bad := isBad(was), isBad(is)
 	switch {
 	case bad && (!wasBad || was.Reason != is.Reason):
-		return Change{Bad: true, Reason: is.Reason, Message: is.Message}, true
+		return Change{Warning: true, Reason: is.Reason, Message: is.Message}, true
 	case !wasBad || bad:
 		return Change{}, false
 	case is == nil:
@@ -65,7 +65,7 @@ func step(was, is *metav1.Condition) (Change, bool) {
 
 // isBad reports whether a condition is said and is not in its good state.
 func isBad(c *metav1.Condition) bool {
-	return c != nil && c.Status != gateway.GoodStatus(c.Type) && c.Status != metav1.ConditionUnknown
+	return c != nil && c.Status != gateway.ExpectedStatus(c.Type) && c.Status != metav1.ConditionUnknown
 }
 
 // listenerChanges compares the listeners of a Gateway.

@@ -14,9 +14,9 @@ import (
 func TestWriterTellsEachStepOnce(t *testing.T) {
 	w := newWorld(t)
 	var told []string
-	w.writer.Tell = func(object client.Object, change status.Change) {
+	w.writer.Notify = func(object client.Object, change status.Change) {
 		kind := "better"
-		if change.Bad {
+		if change.Warning {
 			kind = "worse"
 		}
 		told = append(told, object.GetName()+" "+kind+": "+change.Reason)

@@ -27,8 +27,8 @@ type Writer struct {
 	ControllerName gatewayv1.GatewayController
 	// Now returns the time for transitions.
 	Now func() time.Time
-	// Tell is called for each step that a write made known, once.
-	Tell func(client.Object, Change)
+	// Notify is called for each step that a write made known, once.
+	Notify func(client.Object, Change)
 }
 
 // Write writes the report about a Gateway and what attaches to it. It goes on
@@ -128,7 +128,7 @@ func update[T any, P interface {
 			return err
 		}
 		for _, step := range steps {
-			w.Tell(into, step)
+			w.Notify(into, step)
 		}
 		return nil
 	})

@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 		Live:           interceptor.NewClient(w.server, interceptor.Funcs{Get: w.readLive}),
 		ControllerName: controllerName,
 		Now:            func() time.Time { return now.Add(time.Millisecond) },
-		Tell:           func(client.Object, status.Change) {},
+		Notify:         func(client.Object, status.Change) {},
 	}
 	return w
 }

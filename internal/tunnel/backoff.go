@@ -76,7 +76,7 @@ type Pace struct {
 }
 
 func (p Pace) wait(uptime time.Duration) time.Duration {
-	if !p.Last.Happened() {
+	if !p.Last.IsSet() {
 		return 0
 	}
 	return max(p.Last.at+p.Gap-uptime, 0)
@@ -84,7 +84,7 @@ func (p Pace) wait(uptime time.Duration) time.Duration {
 
 func (p Pace) pushed(uptime time.Duration) Pace {
 	gap := shortestGap
-	if p.Last.Happened() && p.Last.since(uptime) < 2*longestGap {
+	if p.Last.IsSet() && p.Last.since(uptime) < 2*longestGap {
 		gap = min(2*max(p.Gap, shortestGap), longestGap)
 	}
 	return Pace{Last: At(uptime), Gap: gap}

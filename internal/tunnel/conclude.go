@@ -62,7 +62,7 @@ func (m Memory) succeeded(s Step, r Result) Memory {
 	case StopConnectors, ListConnections, Disconnect:
 		return m.connections(s, r)
 	case WithdrawStatuses:
-		m.Withdrawn = true
+		m.StatusesWithdrawn = true
 	case Delete, DeleteObject:
 		return m.deleted(s, r)
 	case Record:
@@ -98,7 +98,7 @@ func (m Memory) connections(s Step, r Result) Memory {
 	case Disconnect:
 		m.Remote.Connections.Connectors = slices.DeleteFunc(slices.Clone(m.Remote.Connections.Connectors), func(c provider.Connector) bool { return c.ID == s.Connector })
 	default: // StopConnectors
-		m.Stopped = At(r.Uptime)
+		m.ConnectorsStopped = At(r.Uptime)
 		m.Remote.Connections = RemoteConnections{}
 	}
 	return m

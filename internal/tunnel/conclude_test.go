@@ -380,13 +380,13 @@ func TestConcludeDeleting(t *testing.T) {
 		},
 		{
 			"connections are listed again after the connectors were stopped", connections(0, list...), Step{Action: StopConnectors}, Result{},
-			func(m *Memory) { m.Stopped, m.Remote.Connections = At(uptime), RemoteConnections{} },
+			func(m *Memory) { m.ConnectorsStopped, m.Remote.Connections = At(uptime), RemoteConnections{} },
 		},
 		{
 			"connectors that could not be stopped were not stopped", nil, Step{Action: StopConnectors}, Result{Err: errAPIServer},
 			failed(TrackConnectors, ReasonConnectorsFailed, time.Second),
 		},
-		{"withdrawn statuses stay withdrawn", nil, Step{Action: WithdrawStatuses}, Result{}, func(m *Memory) { m.Withdrawn = true }},
+		{"withdrawn statuses stay withdrawn", nil, Step{Action: WithdrawStatuses}, Result{}, func(m *Memory) { m.StatusesWithdrawn = true }},
 		{
 			"statuses that could not be withdrawn have a backoff of their own", nil, Step{Action: WithdrawStatuses}, Result{Err: errAPIServer},
 			failed(TrackStatuses, ReasonKubernetes, time.Second),
@@ -520,9 +520,11 @@ func TestObserve(t *testing.T) {
 		{
 			"a Gateway that returns ends the retirement",
 			func(f *Facts) {
-				f.Memory.MissingSince, f.Memory.Stopped, f.Memory.Withdrawn = At(time.Minute), At(2*time.Minute), true
+				f.Memory.MissingSince, f.Memory.ConnectorsStopped, f.Memory.StatusesWithdrawn = At(time.Minute), At(2*time.Minute), true
 			},
-			func(m *Memory) { m.MissingSince, m.Stopped, m.Withdrawn = Instant{}, Instant{}, false },
+			func(m *Memory) {
+				m.MissingSince, m.ConnectorsStopped, m.StatusesWithdrawn = Instant{}, Instant{}, false
+			},
 		},
 		{
 			"new credentials end the backoffs at Cloudflare",
@@ -534,11 +536,11 @@ func TestObserve(t *testing.T) {
 		{"credentials that are missing for a while are not new ones", credentials(CredentialsMissing), same},
 		{
 			"more live connectors than pods are noted", connections(0, live("a", 0), live("b", 0), live("c", 0)),
-			func(m *Memory) { m.Crowded = At(uptime) },
+			func(m *Memory) { m.SurplusSince = At(uptime) },
 		},
 		{
 			"as many live connectors as pods end that", all(crowded(time.Minute), connections(0, live("a", 0), live("b", 0), disconnected("c"))),
-			func(m *Memory) { m.Crowded = Instant{} },
+			func(m *Memory) { m.SurplusSince = Instant{} },
 		},
 		{
 			"a pause forgets the external changes before it", all(paused, func(f *Facts) { f.Memory.Drift = Drift{Times: []Instant{At(time.Minute)}, Version: 7} }),

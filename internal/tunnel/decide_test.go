@@ -67,7 +67,7 @@ func TestWhenATunnelRetires(t *testing.T) {
 		},
 		{
 			"when the statuses are withdrawn, the connectors are stopped",
-			all(gone(time.Minute), func(f *Facts) { f.Memory.Withdrawn = true }), want{Action: StopConnectors},
+			all(gone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors},
 		},
 		{
 			"a status that cannot be written delays nothing",
@@ -75,16 +75,16 @@ func TestWhenATunnelRetires(t *testing.T) {
 		},
 		{
 			"a status that could not be written is written again when its retry is due",
-			all(retiring(), func(f *Facts) { f.Memory.Withdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 0)),
+			all(retiring(), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 0)),
 			want{Action: WithdrawStatuses},
 		},
 		{
 			"connectors are told to stop once by each process, also when none are seen",
-			retiring(func(f *Facts) { f.Memory.Stopped = Instant{} }), want{Action: StopConnectors},
+			retiring(func(f *Facts) { f.Memory.ConnectorsStopped = Instant{} }), want{Action: StopConnectors},
 		},
 		{
 			"connectors that still exist after they were told to stop are looked at again after a moment",
-			retiring(func(f *Facts) { f.Connectors.Exist, f.Memory.Stopped = true, At(f.Uptime) }),
+			retiring(func(f *Facts) { f.Connectors.Exist, f.Memory.ConnectorsStopped = true, At(f.Uptime) }),
 			want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping},
 		},
 		{
@@ -93,7 +93,7 @@ func TestWhenATunnelRetires(t *testing.T) {
 		},
 		{
 			"connectors that cannot be stopped are tried again after a backoff",
-			all(gone(time.Minute), func(f *Facts) { f.Memory.Withdrawn = true }, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
+			all(gone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonConnectorsFailed},
 		},
 		{
@@ -102,12 +102,12 @@ func TestWhenATunnelRetires(t *testing.T) {
 		},
 		{
 			"the deletion waits for pods as long as their grace period and 60 s",
-			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.Stopped = 1, At(f.Uptime-89*time.Second) }),
+			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-89*time.Second) }),
 			want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping},
 		},
 		{
 			"after the grace period and 60 s the connections that Cloudflare reports decide",
-			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.Stopped = 1, At(f.Uptime-90*time.Second) }, connections(time.Minute)),
+			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-90*time.Second) }, connections(time.Minute)),
 			want{Action: ListConnections, Priority: provider.PriorityDeletion},
 		},
 	})
@@ -116,11 +116,11 @@ func TestWhenATunnelRetires(t *testing.T) {
 func TestRetain(t *testing.T) {
 	decide(t, []row{
 		{"with Retain nothing is deleted at Cloudflare and the object stays", retiring(withRetain), want{Action: None}},
-		{"with Retain the connectors are stopped all the same", all(gone(time.Minute), withRetain, func(f *Facts) { f.Memory.Withdrawn = true }), want{Action: StopConnectors}},
+		{"with Retain the connectors are stopped all the same", all(gone(time.Minute), withRetain, func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors}},
 		{"with Retain the statuses are withdrawn all the same", all(gone(time.Minute), withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
 		{
 			"a retained Tunnel goes on withdrawing a status that could not be written",
-			all(retiring(withRetain), func(f *Facts) { f.Memory.Withdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 4*time.Second)),
+			all(retiring(withRetain), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second},
 		},
 		{
@@ -153,7 +153,7 @@ func TestAGatewayReturns(t *testing.T) {
 		{
 			"a Gateway that returns to a retiring Tunnel runs its connectors again",
 			func(f *Facts) {
-				f.Memory.MissingSince, f.Memory.Withdrawn, f.Memory.Stopped = At(f.Uptime-time.Minute), true, At(f.Uptime-time.Second)
+				f.Memory.MissingSince, f.Memory.StatusesWithdrawn, f.Memory.ConnectorsStopped = At(f.Uptime-time.Minute), true, At(f.Uptime-time.Second)
 				f.Connectors = Connectors{}
 			},
 			want{Action: RunConnectors},
@@ -607,7 +607,7 @@ func TestAdoption(t *testing.T) {
 		{
 			"an existing tunnel that was never claimed is not deleted",
 			retiring(unclaimed, func(f *Facts) {
-				f.Memory.MissingSince, f.Memory.Stopped, f.Memory.Withdrawn = At(f.Uptime-time.Minute), At(f.Uptime), true
+				f.Memory.MissingSince, f.Memory.ConnectorsStopped, f.Memory.StatusesWithdrawn = At(f.Uptime-time.Minute), At(f.Uptime), true
 			}),
 			want{Action: DeleteObject},
 		},
@@ -667,12 +667,12 @@ func TestDeletion(t *testing.T) {
 		},
 		{
 			"a live connector may be that of a pod that did not stop in time",
-			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.Stopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, live("a", -time.Hour))),
+			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, live("a", -time.Hour))),
 			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsStopping},
 		},
 		{
 			"more live connectors than pods that did not stop are another's",
-			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.Stopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, live("a", -time.Hour), live("b", -time.Hour))),
+			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, live("a", -time.Hour), live("b", -time.Hour))),
 			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
 		},
 		{
@@ -723,7 +723,7 @@ func TestDeletion(t *testing.T) {
 			"after a restart a retiring Tunnel waits for a create of the earlier process",
 			retiring(unrecorded, status(creating), func(f *Facts) {
 				f.Uptime, f.Options.RetirementDelay = 3*time.Second, time.Second
-				f.Memory = Memory{CredentialsVersion: "1", MissingSince: At(time.Second), Withdrawn: true, Stopped: At(2 * time.Second)}
+				f.Memory = Memory{CredentialsVersion: "1", MissingSince: At(time.Second), StatusesWithdrawn: true, ConnectorsStopped: At(2 * time.Second)}
 			}),
 			want{Action: Wait, Wait: 7 * time.Second},
 		},
@@ -1092,7 +1092,7 @@ func TestConnectors(t *testing.T) {
 		},
 		{
 			"a Secret that belongs to another object is not overwritten",
-			func(f *Facts) { f.Token.State = TokenTaken }, want{Action: Wait, Wait: quiet, Problem: ReasonObjectTaken},
+			func(f *Facts) { f.Token.State = TokenNameConflict }, want{Action: Wait, Wait: quiet, Problem: ReasonObjectTaken},
 		},
 		{
 			"a token Secret that could not be read is read again",
@@ -1302,7 +1302,7 @@ func TestTokenRotation(t *testing.T) {
 
 // crowded has had more connectors than pods for some time.
 func crowded(d time.Duration) change {
-	return func(f *Facts) { f.Memory.Crowded = At(f.Uptime - d) }
+	return func(f *Facts) { f.Memory.SurplusSince = At(f.Uptime - d) }
 }
 
 // noJitter chooses a schedule that ends after 24 h from the rotation whatever the

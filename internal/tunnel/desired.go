@@ -29,9 +29,9 @@ type Request struct {
 	ServesGRPC bool
 }
 
-// Want returns what the request asks for, or nil when the settings are not valid
+// NewDesired returns what the request asks for, or nil when the settings are not valid
 // or there is no account.
-func Want(o Options, r Request) *Desired {
+func NewDesired(o Options, r Request) *Desired {
 	s := r.Settings
 	if s == nil || r.AccountID == "" {
 		return nil

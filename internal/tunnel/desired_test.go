@@ -76,7 +76,7 @@ func TestWant(t *testing.T) {
 			if test.change != nil {
 				test.change(&r)
 			}
-			if diff := cmp.Diff(test.want, tunnel.Want(options, r)); diff != "" {
+			if diff := cmp.Diff(test.want, tunnel.NewDesired(options, r)); diff != "" {
 				t.Errorf("the request differs (-want +got):\n%s", diff)
 			}
 		})

@@ -168,9 +168,9 @@ const (
 	TokenMissing
 	// TokenPresent means that the Secret holds a token of the recorded tunnel.
 	TokenPresent
-	// TokenTaken means that a Secret of the name exists and does not belong to the
+	// TokenNameConflict means that a Secret of the name exists and does not belong to the
 	// Tunnel.
-	TokenTaken
+	TokenNameConflict
 )
 
 // Connectors is the state of the objects and pods that run the connectors.

@@ -134,7 +134,7 @@ func gone(d time.Duration) change {
 // deleted.
 func retiring(changes ...change) change {
 	return all(gone(2*time.Minute), func(f *Facts) {
-		f.Memory.Withdrawn, f.Memory.Stopped = true, At(f.Uptime-time.Minute)
+		f.Memory.StatusesWithdrawn, f.Memory.ConnectorsStopped = true, At(f.Uptime-time.Minute)
 		f.Connectors = Connectors{GracePeriod: 30 * time.Second}
 		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime)}
 		f.Memory.Remote.Tunnel.Read = At(f.Uptime)

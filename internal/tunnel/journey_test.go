@@ -93,7 +93,7 @@ func TestJourneys(t *testing.T) {
 	})
 	t.Run("a tunnel that appears while its Tunnel retires is deleted", func(t *testing.T) {
 		travel(t, serving(retiring(unlocated, status(creating), func(f *Facts) {
-			f.Memory.MissingSince, f.Memory.Withdrawn, f.Memory.Stopped = At(f.Uptime-time.Minute), true, At(f.Uptime)
+			f.Memory.MissingSince, f.Memory.StatusesWithdrawn, f.Memory.ConnectorsStopped = At(f.Uptime-time.Minute), true, At(f.Uptime)
 			f.Memory.Created = At(f.Uptime)
 		})), []stage{
 			{want: want{Action: Wait, Wait: 10 * time.Second}, wait: 10 * time.Second},

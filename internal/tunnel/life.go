@@ -28,7 +28,7 @@ const restoredDelay = time.Hour
 func (f Facts) life() life {
 	switch {
 	case f.missing():
-		if since := f.Memory.MissingSince; since.Happened() && since.since(f.Uptime) >= f.retirementDelay() {
+		if since := f.Memory.MissingSince; since.IsSet() && since.since(f.Uptime) >= f.retirementDelay() {
 			return lifeRetire
 		}
 		return lifeMissing
@@ -87,8 +87,8 @@ func Observe(f Facts) Memory {
 	case f.Object == nil:
 		m = m.WithoutObject()
 	case !f.missing():
-		m.MissingSince, m.Withdrawn, m.Stopped = Instant{}, false, Instant{}
-	case !m.MissingSince.Happened():
+		m.MissingSince, m.StatusesWithdrawn, m.ConnectorsStopped = Instant{}, false, Instant{}
+	case !m.MissingSince.IsSet():
 		m.MissingSince = At(f.Uptime)
 	}
 	if f.Object != nil && f.Object.Spec.Paused {
@@ -99,9 +99,9 @@ func Observe(f Facts) Memory {
 		m.Backoffs[TrackTunnel], m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{}, Backoff{}
 	}
 	if f.Connectors.Pods >= f.connected() {
-		m.Crowded = Instant{}
-	} else if !m.Crowded.Happened() {
-		m.Crowded = At(f.Uptime)
+		m.SurplusSince = Instant{}
+	} else if !m.SurplusSince.IsSet() {
+		m.SurplusSince = At(f.Uptime)
 	}
 	return m
 }

@@ -16,13 +16,13 @@ type Instant struct {
 // At returns the Instant of that uptime.
 func At(uptime time.Duration) Instant { return Instant{happened: true, at: uptime} }
 
-// Happened reports whether the Instant is not never.
-func (i Instant) Happened() bool { return i.happened }
+// IsSet reports whether the Instant is not never.
+func (i Instant) IsSet() bool { return i.happened }
 
 // settled reports whether a request that was sent at the Instant could not be
 // applied any more at the time of an answer.
 func (i Instant) settled(answer Instant) bool {
-	return answer.Happened() && answer.at >= i.at+provider.CallTimeout
+	return answer.IsSet() && answer.at >= i.at+provider.CallTimeout
 }
 
 // since returns how long ago the Instant was, and the whole uptime when it never
@@ -37,11 +37,11 @@ type Memory struct {
 	// MissingSince is when the first of consecutive live reads showed that the
 	// Gateway is gone or not managed.
 	MissingSince Instant
-	// Withdrawn is whether the status entries on routes and ListenerSets were
+	// StatusesWithdrawn is whether the status entries on routes and ListenerSets were
 	// removed.
-	Withdrawn bool
-	// Stopped is when the connectors were last told to stop.
-	Stopped Instant
+	StatusesWithdrawn bool
+	// ConnectorsStopped is when the connectors were last told to stop.
+	ConnectorsStopped Instant
 	// Claimed is whether the claim of an existing tunnel was confirmed by a second
 	// list of the Tunnels.
 	Claimed bool
@@ -66,8 +66,8 @@ type Memory struct {
 	Drift Drift
 	// Token says when Cloudflare is asked for the token again.
 	Token TokenCheck
-	// Crowded is since when more connectors are connected than pods run.
-	Crowded Instant
+	// SurplusSince is since when more connectors are connected than pods run.
+	SurplusSince Instant
 }
 
 // Remote is what Cloudflare answered last.

@@ -181,7 +181,7 @@ func (h *hasher) actor(w *world, me *actor) {
 // caps say how long ago a moment of the Memory may be to make a difference.
 var caps = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
-	"Stopped": gracePeriod + stopMargin, "Crowded": gracePeriod,
+	"ConnectorsStopped": gracePeriod + stopMargin, "SurplusSince": gracePeriod,
 	"Read": lastRetry, "Last": 2 * longestGap, "Until": 0, "Settled": 0, "Rotated": 0, "Unanswered": provider.CallTimeout,
 }
 

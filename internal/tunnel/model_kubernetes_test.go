@@ -84,7 +84,7 @@ func (v view) tokenFacts() TokenSecret {
 	case v.object == nil || !v.secret.exists:
 		return TokenSecret{State: TokenMissing}
 	case v.secret.owner != v.object.uid:
-		return TokenSecret{State: TokenTaken}
+		return TokenSecret{State: TokenNameConflict}
 	case v.object.Status.TunnelID == "" || tunnelIndex(v.object.Status.TunnelID) != v.secret.tunnel:
 		return TokenSecret{State: TokenMissing}
 	}

@@ -126,7 +126,7 @@ func (f Facts) servingProblem() *Problem {
 // until then.
 func (f Facts) explain(p *Problem) *Problem {
 	for _, b := range f.Memory.Backoffs {
-		if p != nil && b.Problem == p && b.Until.Happened() && !p.NeedsPerson {
+		if p != nil && b.Problem == p && b.Until.IsSet() && !p.NeedsPerson {
 			return &Problem{Reason: p.Reason, NeedsPerson: p.NeedsPerson, Message: fmt.Sprintf("%s Retrying in %s.", p.Message, b.Delay.Round(time.Second))}
 		}
 	}

@@ -154,7 +154,7 @@ func TestProgrammed(t *testing.T) {
 		},
 		{"a Gateway whose settings are not valid says nothing about its tunnel", invalidSettings, pending, ""},
 		{"connectors that fail do not make a configuration less in effect", failing(TrackConnectors, ReasonConnectorsFailed, time.Second), inEffect, ""},
-		{"a token that cannot be read does not make a configuration less in effect", func(f *Facts) { f.Token.State = TokenTaken }, inEffect, ""},
+		{"a token that cannot be read does not make a configuration less in effect", func(f *Facts) { f.Token.State = TokenNameConflict }, inEffect, ""},
 		{
 			"a locally managed tunnel is a reason",
 			all(unlocated, func(f *Facts) {

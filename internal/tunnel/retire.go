@@ -30,7 +30,7 @@ func keep(f Facts) Step {
 	w := waitFor(unknownRetry)
 	w.Problem = problem(ReasonGatewayUnknown, "The API server does not say whether Gateway %s exists, so its tunnel is kept. "+
 		"Check the controller's permissions, the CRDs of the Gateway API and the GatewayClass.", f.Name)
-	if since := f.Memory.MissingSince; since.Happened() {
+	if since := f.Memory.MissingSince; since.IsSet() {
 		w = waitFor(f.retirementDelay() - since.since(f.Uptime))
 		w.Problem = problem(ReasonGatewayMissing, "Gateway %s is gone. Its tunnel is kept for %s in case the Gateway returns.", f.Name, f.retirementDelay())
 	}
@@ -63,7 +63,7 @@ func stayPaused(f Facts) Step {
 // withdraw removes the status entries on routes and ListenerSets. A failure
 // delays nothing.
 func withdraw(f Facts) Step {
-	if f.Memory.Withdrawn || f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange) > 0 {
+	if f.Memory.StatusesWithdrawn || f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange) > 0 {
 		return Step{}
 	}
 	step := Step{Action: WithdrawStatuses}
@@ -75,11 +75,11 @@ func withdraw(f Facts) Step {
 
 // stopConnectors deletes what runs the connectors.
 func stopConnectors(f Facts) Step {
-	stopped := f.Memory.Stopped
+	stopped := f.Memory.ConnectorsStopped
 	switch {
-	case stopped.Happened() && !f.Connectors.Exist:
+	case stopped.IsSet() && !f.Connectors.Exist:
 		return Step{}
-	case stopped.Happened() && stopped.since(f.Uptime) < stopCheck:
+	case stopped.IsSet() && stopped.since(f.Uptime) < stopCheck:
 		return f.stopping()
 	}
 	return f.attempt(TrackConnectors, Step{Action: StopConnectors})
@@ -95,7 +95,7 @@ func (f Facts) stopping() Step {
 // waitForPods waits until the connectors have stopped. After their grace period
 // and a margin, only the connections that Cloudflare reports count.
 func waitForPods(f Facts) Step {
-	if f.Connectors.Pods == 0 || f.Memory.Stopped.since(f.Uptime) >= f.Connectors.GracePeriod+stopMargin {
+	if f.Connectors.Pods == 0 || f.Memory.ConnectorsStopped.since(f.Uptime) >= f.Connectors.GracePeriod+stopMargin {
 		return Step{}
 	}
 	return f.stopping()
@@ -108,7 +108,7 @@ func retain(f Facts) Step {
 		return Step{}
 	case f.adopts() && f.Object.Status.Configuration.Hash == "":
 		return Step{Action: DeleteObject} // the tunnel never served this Gateway
-	case !f.Memory.Withdrawn && left > 0:
+	case !f.Memory.StatusesWithdrawn && left > 0:
 		return waitFor(left)
 	default:
 		return Step{Action: None}

@@ -19,7 +19,7 @@ func Status(f Facts) v1alpha1.TunnelStatus {
 	s.Gateway = f.Object.Spec.Gateway.Namespace + "/" + f.Object.Spec.Gateway.Name
 	s.Phase = phase(f)
 	switch {
-	case !f.Memory.MissingSince.Happened():
+	case !f.Memory.MissingSince.IsSet():
 		s.MissingSince = nil
 	case s.MissingSince == nil:
 		s.MissingSince = f.now()

@@ -30,7 +30,7 @@ func token(f Facts) Step {
 	}
 	step := f.readToken()
 	switch f.Token.State {
-	case TokenTaken:
+	case TokenNameConflict:
 		return blocked(problem(ReasonObjectTaken, "A Secret with the name of the tunnel's token Secret exists and does not belong to Tunnel %s. Delete it.", f.Object.Name))
 	case TokenUnknown:
 		w := waitFor(firstRetry)
@@ -55,7 +55,7 @@ func (f Facts) tokenDue() bool {
 	if check.Suspect || check.Pending {
 		return true
 	}
-	if !check.AskAgain.Happened() {
+	if !check.AskAgain.IsSet() {
 		return f.Uptime >= tokenInterval-f.spread(tokenInterval/2)
 	}
 	return f.Uptime >= check.AskAgain.at
@@ -85,7 +85,7 @@ func rotation(f Facts) Step {
 // connect now.
 func finishToken(f Facts) Step {
 	check := f.Memory.Token
-	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenTaken || !check.Pending && check.AskAgain.Happened() {
+	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenNameConflict || !check.Pending && check.AskAgain.IsSet() {
 		return Step{}
 	}
 	return f.request(TrackToken, f.readToken())
@@ -121,11 +121,11 @@ func startRotation(f Facts) Step {
 	})})
 }
 
-// PodsMatter reports whether a decision depends on the pods of the connectors:
+// DependsOnPods reports whether a decision depends on the pods of the connectors:
 // while the Tunnel may retire, and when its token is to be rotated.
-func PodsMatter(f Facts) bool {
+func DependsOnPods(f Facts) bool {
 	left, scheduled := f.untilScheduled()
-	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.Happened() || f.Object.Status.Token.Phase != "" ||
+	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||
 		f.rotationRequested() || scheduled && left <= 0
 }
 
@@ -161,8 +161,8 @@ func (f Facts) rotationBlocked() Step {
 		why = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):
 		return f.request(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
-	case extra && f.Connectors.Pods > 0 && f.Memory.Crowded.since(f.Uptime) < f.Connectors.GracePeriod:
-		return waitFor(f.Connectors.GracePeriod - f.Memory.Crowded.since(f.Uptime)) // a connector of a pod that has stopped
+	case extra && f.Connectors.Pods > 0 && f.Memory.SurplusSince.since(f.Uptime) < f.Connectors.GracePeriod:
+		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.since(f.Uptime)) // a connector of a pod that has stopped
 	case extra:
 		why = "connectors that this controller does not run are connected to the tunnel"
 	default:
@@ -175,7 +175,7 @@ func (f Facts) rotationBlocked() Step {
 
 // stale reports whether the list is too old to act on it.
 func (c RemoteConnections) stale(uptime time.Duration) bool {
-	return !c.Read.Happened() || c.Read.since(uptime) > freshConnections
+	return !c.Read.IsSet() || c.Read.since(uptime) > freshConnections
 }
 
 // continueRotating repeats a rotation that was not answered, or that an earlier
@@ -183,7 +183,7 @@ func (c RemoteConnections) stale(uptime time.Duration) bool {
 // arrives after the next one would make the token in the Secret invalid.
 func continueRotating(f Facts) Step {
 	switch {
-	case !f.Memory.Token.Rotated.Happened():
+	case !f.Memory.Token.Rotated.IsSet():
 		if left := provider.CallTimeout - f.Memory.Token.Unanswered.since(f.Uptime); left > 0 {
 			w := waitFor(left)
 			w.Problem = f.Memory.Backoffs[TrackToken].Problem

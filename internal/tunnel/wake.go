@@ -5,9 +5,9 @@ import "time"
 // Pacing returns how long the next write of the configuration has to wait.
 func (m Memory) Pacing(uptime time.Duration) time.Duration { return m.Push.wait(uptime) }
 
-// Doubt returns the Memory after an inventory has shown that the tunnel lost
+// MarkSuspect returns the Memory after an inventory has shown that the tunnel lost
 // connectors, so that its token may have been replaced, or that it is missing.
-func (m Memory) Doubt(missing bool) Memory {
+func (m Memory) MarkSuspect(missing bool) Memory {
 	m.Token.Suspect = true
 	if missing {
 		m.Remote.Configuration.ReadAgain = 0

@@ -380,7 +380,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 
 func TestEncode(t *testing.T) {
 	c := provider.Configuration{
-		Unmodelled: map[string]json.RawMessage{"warp-routing": json.RawMessage(`{"enabled":true}`)},
+		UnknownFields: map[string]json.RawMessage{"warp-routing": json.RawMessage(`{"enabled":true}`)},
 	}
 	body, err := encode(c)
 	if err != nil {
@@ -389,7 +389,7 @@ func TestEncode(t *testing.T) {
 	if want := `{"config":{"ingress":[],"warp-routing":{"enabled":true}}}`; string(body) != want {
 		t.Errorf("got %s, want %s", body, want)
 	}
-	if len(c.Unmodelled) != 1 {
+	if len(c.UnknownFields) != 1 {
 		t.Error("the caller's document was changed")
 	}
 }

@@ -89,7 +89,7 @@ func (b *budget) take(ctx context.Context, latest time.Time) error {
 	began, waited := time.Now(), false
 	defer func() {
 		if waited {
-			provider.Waited(ctx, time.Since(began))
+			provider.ReportWait(ctx, time.Since(began))
 		}
 	}()
 	for ctx.Err() == nil {
@@ -115,10 +115,10 @@ func (b *budget) turn(ctx context.Context, now, latest time.Time) (time.Time, er
 	held := b.heldUntil.After(now)
 	turn := b.heldUntil
 	if !held {
-		if b.admit(provider.TurnOf(ctx), p, now) {
+		if b.admit(provider.ReservationOf(ctx), p, now) {
 			return now, nil
 		}
-		turn = b.promise(p, provider.TurnOf(ctx).Share(), now)
+		turn = b.promise(p, provider.ReservationOf(ctx).Share(), now)
 	}
 	switch {
 	case terms.patient && !turn.After(latest):
@@ -132,7 +132,7 @@ func (b *budget) turn(ctx context.Context, now, latest time.Time) (time.Time, er
 // admit lets a request in when its turn has come, now or before. Then it spends
 // what the turn is expected to take, so that those whose requests are still under
 // way leave the reserve alone.
-func (b *budget) admit(turn *provider.Turn, p provider.Priority, now time.Time) bool {
+func (b *budget) admit(turn *provider.Reservation, p provider.Priority, now time.Time) bool {
 	switch taken, shared := turn.Next(); {
 	case shared:
 	case taken:
@@ -141,7 +141,7 @@ func (b *budget) admit(turn *provider.Turn, p provider.Priority, now time.Time) 
 		return false
 	default:
 		b.spend(p, turn.Share(), now)
-		turn.Take()
+		turn.Grant()
 	}
 	return true
 }

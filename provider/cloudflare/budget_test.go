@@ -193,7 +193,7 @@ func TestBudgetBeyondPatience(t *testing.T) {
 func TestBudgetTellsOfWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
-		ctx := provider.WithWaits(t.Context(), func(wait time.Duration) { waits = append(waits, wait) })
+		ctx := provider.WithWaitReporter(t.Context(), func(wait time.Duration) { waits = append(waits, wait) })
 		b := &budget{}
 		for range requestBurst {
 			if err := b.take(ctx, time.Now().Add(patience)); err != nil {

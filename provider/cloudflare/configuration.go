@@ -128,14 +128,14 @@ func decode(document json.RawMessage) (provider.Configuration, error) {
 	}
 	err := json.Unmarshal(document, &c)
 	if err == nil {
-		err = json.Unmarshal(document, &c.Unmodelled)
+		err = json.Unmarshal(document, &c.UnknownFields)
 	}
 	if err != nil {
 		return provider.Configuration{}, fmt.Errorf(
 			"the remote document is not as expected, correct or empty it in the dashboard: %w", err)
 	}
 	for _, field := range modelled {
-		delete(c.Unmodelled, field)
+		delete(c.UnknownFields, field)
 	}
 	return c, nil
 }
@@ -149,7 +149,7 @@ func encode(c provider.Configuration) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the document: %w", err)
 	}
-	document := maps.Clone(c.Unmodelled)
+	document := maps.Clone(c.UnknownFields)
 	if err := json.Unmarshal(own, &document); err != nil { // adds to the map
 		return nil, fmt.Errorf("write the document: %w", err)
 	}

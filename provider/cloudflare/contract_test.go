@@ -31,8 +31,8 @@ type cloud struct {
 	edge *simulator.Server
 }
 
-func (c cloud) SetDocument(id provider.TunnelID, document provider.Configuration) {
-	c.edge.SetDocument(string(id), wireForm(c.t, document))
+func (c cloud) SetConfiguration(id provider.TunnelID, document provider.Configuration) {
+	c.edge.SetConfiguration(string(id), wireForm(c.t, document))
 }
 
 func (c cloud) SetConnected(id provider.TunnelID, connected bool) {

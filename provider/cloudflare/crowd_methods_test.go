@@ -27,14 +27,14 @@ func TestManyThingsOfSeveralRequests(t *testing.T) {
 			return p.DeleteTunnel(provider.WithPriority(ctx, provider.PriorityDeletion), someID)
 		}},
 		"searches with a deletion each": {2, func(ctx context.Context, p *Provider, i int) error {
-			ctx = provider.WithTurn(provider.WithPriority(ctx, provider.PriorityDeletion), 2)
+			ctx = provider.WithReservation(provider.WithPriority(ctx, provider.PriorityDeletion), 2)
 			if _, err := p.FindTunnel(ctx, fmt.Sprint("tunnel-", i)); !errors.Is(err, provider.ErrNotFound) {
 				return err
 			}
 			return p.DeleteTunnel(ctx, someID)
 		}},
 		"creations": {2, func(ctx context.Context, p *Provider, i int) error {
-			ctx = provider.WithTurn(ctx, 2)
+			ctx = provider.WithReservation(ctx, 2)
 			if _, err := p.FindTunnel(ctx, fmt.Sprint("tunnel-", i)); !errors.Is(err, provider.ErrNotFound) {
 				return err
 			}
@@ -85,7 +85,7 @@ func TestChangesAmongDeletions(t *testing.T) {
 				var deletions sync.WaitGroup
 				deletions.Go(func() {
 					work(t, workers, jobs, func(i int) error {
-						ctx := provider.WithTurn(provider.WithPriority(t.Context(), provider.PriorityDeletion), 3)
+						ctx := provider.WithReservation(provider.WithPriority(t.Context(), provider.PriorityDeletion), 3)
 						if _, err := p.FindTunnel(ctx, fmt.Sprint("tunnel-", i)); !errors.Is(err, provider.ErrNotFound) {
 							return err
 						}

@@ -189,7 +189,7 @@ func TestShortFailureIsRetried(t *testing.T) {
 			t.Error(err)
 		}
 		e.wantCount(t, http.MethodPut, configurationPath, 3)
-		if _, version := e.Document(string(id)); version != 1 {
+		if _, version := e.StoredConfiguration(string(id)); version != 1 {
 			t.Errorf("version = %d, want 1", version)
 		}
 	})

@@ -85,7 +85,7 @@ var errNoAnswer = errors.New("no answer within " + provider.CallTimeout.String()
 func run(ctx context.Context, action string, method func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, provider.CallTimeout, errNoAnswer)
 	defer cancel()
-	if err := method(provider.WithTurn(ctx, 1)); err != nil {
+	if err := method(provider.WithReservation(ctx, 1)); err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	return nil

@@ -29,9 +29,9 @@ func (p *Provider) Document(id provider.TunnelID) (provider.Configuration, provi
 	return clone(t.document), t.version
 }
 
-// SetDocument replaces the configuration of a live tunnel without validation. It
+// SetConfiguration replaces the configuration of a live tunnel without validation. It
 // raises the version by one.
-func (p *Provider) SetDocument(id provider.TunnelID, c provider.Configuration) {
+func (p *Provider) SetConfiguration(id provider.TunnelID, c provider.Configuration) {
 	p.change(id, func(t *tunnel) { t.write(c) })
 }
 

@@ -228,7 +228,7 @@ func onTunnel[R any](ctx context.Context, p *Provider, call Call, do func(*tunne
 func (p *Provider) carryOut(ctx context.Context, call Call, do func(*Call) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	call.Priority, call.Turn = provider.PriorityOf(ctx), provider.TurnOf(ctx)
+	call.Priority, call.Turn = provider.PriorityOf(ctx), provider.ReservationOf(ctx)
 	call.Err = p.outcome(ctx, &call, do)
 	p.calls = append(p.calls, call)
 	if call.Err != nil {

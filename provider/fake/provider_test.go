@@ -134,12 +134,12 @@ func TestClock(t *testing.T) {
 func TestDocumentsAreCopied(t *testing.T) {
 	p, id := newTunnel(t)
 	mine := document("a")
-	mine.Unmodelled = map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)}
+	mine.UnknownFields = map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)}
 	if _, err := p.Configure(t.Context(), id, mine); err != nil {
 		t.Fatal(err)
 	}
 	mine.Ingress[0].Hostname = "changed"
-	mine.Unmodelled["warp-routing"][0] = '['
+	mine.UnknownFields["warp-routing"][0] = '['
 	read, _, err := p.Configuration(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestDocumentsAreCopied(t *testing.T) {
 	read.Ingress[0].Hostname = "changed"
 
 	got, _ := p.Document(id)
-	if got.Ingress[0].Hostname != "a" || string(got.Unmodelled["warp-routing"]) != "{}" {
+	if got.Ingress[0].Hostname != "a" || string(got.UnknownFields["warp-routing"]) != "{}" {
 		t.Errorf("the stored document changed with the caller's: %+v", got)
 	}
 }

@@ -33,7 +33,7 @@ type Call struct {
 	// Priority of the call's context.
 	Priority provider.Priority
 	// Turn that the call shared with others, or nil.
-	Turn *provider.Turn
+	Turn *provider.Reservation
 	// Name is the argument of FindTunnel or CreateTunnel.
 	Name string
 	// Tunnel that the call was about; empty when FindTunnel found none or
@@ -108,9 +108,9 @@ func clone(c provider.Configuration) provider.Configuration {
 	var copied provider.Configuration
 	document, _ := json.Marshal(c)        // strings, integers and booleans always marshal
 	_ = json.Unmarshal(document, &copied) // and are read back
-	copied.Unmodelled = maps.Clone(c.Unmodelled)
-	for name, value := range copied.Unmodelled {
-		copied.Unmodelled[name] = bytes.Clone(value)
+	copied.UnknownFields = maps.Clone(c.UnknownFields)
+	for name, value := range copied.UnknownFields {
+		copied.UnknownFields[name] = bytes.Clone(value)
 	}
 	return copied
 }

@@ -28,8 +28,8 @@ type Fixture struct {
 // Cloud is what happens at Cloudflare without the provider: connectors, and what
 // people do in the dashboard.
 type Cloud interface {
-	// SetDocument replaces the configuration of a tunnel.
-	SetDocument(provider.TunnelID, provider.Configuration)
+	// SetConfiguration replaces the configuration of a tunnel.
+	SetConfiguration(provider.TunnelID, provider.Configuration)
 	// SetLocal makes the tunnel locally managed, or migrates it to remote
 	// management.
 	SetLocal(id provider.TunnelID, local bool)
@@ -123,7 +123,7 @@ func wantDocument(
 	if err != nil {
 		t.Fatalf("Configuration: %v", err)
 	}
-	modelled := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(provider.Configuration{}, "Unmodelled")}
+	modelled := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(provider.Configuration{}, "UnknownFields")}
 	if diff := cmp.Diff(want, got, modelled); diff != "" {
 		t.Errorf("document differs (-want +got):\n%s", diff)
 	}
@@ -173,7 +173,7 @@ func full() provider.Configuration {
 			{Service: "http_status:404"},
 		},
 		OriginRequest: provider.OriginRequest{ConnectTimeout: &seconds, HTTPHostHeader: "default.example.com"},
-		Unmodelled:    map[string]json.RawMessage{"warp-routing": json.RawMessage(`{"enabled":true}`)},
+		UnknownFields: map[string]json.RawMessage{"warp-routing": json.RawMessage(`{"enabled":true}`)},
 	}
 }
 

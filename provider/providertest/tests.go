@@ -174,7 +174,7 @@ func configureRoundTrip(t *testing.T, f Fixture) {
 
 func unmodelledRoundTrip(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
-	f.Cloud.SetDocument(tunnel.ID, full())
+	f.Cloud.SetConfiguration(tunnel.ID, full())
 	read, _, err := f.Provider.Configuration(t.Context(), tunnel.ID)
 	if err != nil {
 		t.Fatalf("Configuration: %v", err)
@@ -187,10 +187,10 @@ func unmodelledRoundTrip(t *testing.T, f Fixture) {
 		t.Fatalf("Configuration: %v", err)
 	}
 	var got, want any
-	if err := json.Unmarshal(read.Unmodelled["warp-routing"], &got); err != nil {
+	if err := json.Unmarshal(read.UnknownFields["warp-routing"], &got); err != nil {
 		t.Fatalf("warp-routing: %v", err)
 	}
-	if err := json.Unmarshal(full().Unmodelled["warp-routing"], &want); err != nil {
+	if err := json.Unmarshal(full().UnknownFields["warp-routing"], &want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -220,7 +220,7 @@ func versionsCount(t *testing.T, f Fixture) {
 func externalChange(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
 	version := configure(t, f, tunnel.ID, serving("a.example.com"))
-	f.Cloud.SetDocument(tunnel.ID, serving("b.example.com"))
+	f.Cloud.SetConfiguration(tunnel.ID, serving("b.example.com"))
 	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version+1)
 	if got := configure(t, f, tunnel.ID, serving("a.example.com")); got != version+2 {
 		t.Errorf("version = %d, want %d", got, version+2)

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/programs"
+	"github.com/tunnel-gateway/tunnel-gateway/test/toolbuild"
 )
 
 // controllersName is the program that runs Kubernetes' own controllers.
@@ -19,19 +19,19 @@ const (
 )
 
 // controlPlane are the programs that a cluster runs.
-var controlPlane = programs.Set{
+var controlPlane = toolbuild.Set{
 	Name:   "control plane",
 	Module: "test/cluster/binaries",
 	Takes:  "about six minutes",
-	Programs: []programs.Program{
+	Programs: []toolbuild.Program{
 		{Name: "kube-apiserver", ImportPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
 		{Name: controllersName, ImportPath: "k8s.io/kubernetes/cmd/" + controllersName},
 		{Name: "etcd", ImportPath: etcdModule},
 	},
 	Requires: []string{kubernetesModule, etcdModule},
-	Plan: func(versions map[string]string) programs.Plan {
+	Plan: func(versions map[string]string) toolbuild.Plan {
 		kubernetes, etcd := versions[kubernetesModule], versions[etcdModule]
-		return programs.Plan{
+		return toolbuild.Plan{
 			Title: fmt.Sprintf("Kubernetes %s (API server and controller manager) with etcd %s", kubernetes, etcd),
 			Key:   kubernetes + "-etcd-" + etcd,
 			Flags: buildFlags(kubernetes),

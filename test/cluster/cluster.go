@@ -126,7 +126,7 @@ func (c *Cluster) Stop() error {
 			errs = append(errs, fmt.Errorf("%s: %w", controllersName, err))
 		}
 	}
-	errs = append(errs, c.environment.Stop(), c.workspace.tether.Cut())
+	errs = append(errs, c.environment.Stop(), c.workspace.tether.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stopping the control plane: %w", err)
 	}

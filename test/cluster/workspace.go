@@ -5,26 +5,26 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
 // workspace is what one control plane runs from: its programs and its files,
 // which end with this process.
 type workspace struct {
-	tether   *tether.Tether
+	tether   *childproc.Group
 	programs map[string]string // paths to run, by name
 }
 
 // newWorkspace ties the programs of the control plane in the directory binaries.
 func newWorkspace(binaries string) (_ *workspace, err error) {
-	tether, err := tether.New("control-plane")
+	tether, err := childproc.New("control-plane")
 	if err != nil {
 		return nil, err
 	}
 	w := &workspace{tether: tether, programs: map[string]string{}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, tether.Cut())
+			err = errors.Join(err, tether.Close())
 		}
 	}()
 	for _, path := range []string{w.certificates(), w.data()} {
@@ -33,7 +33,7 @@ func newWorkspace(binaries string) (_ *workspace, err error) {
 		}
 	}
 	for _, program := range controlPlane.Programs {
-		if w.programs[program.Name], err = tether.Tie(filepath.Join(binaries, program.Name)); err != nil {
+		if w.programs[program.Name], err = tether.Wrap(filepath.Join(binaries, program.Name)); err != nil {
 			return nil, err
 		}
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -197,11 +197,11 @@ func edgeCertificate(t *testing.T) *tls.Config {
 // startController runs the controller as a user would.
 func (b *bed) startController(t *testing.T, api, log string) {
 	program := filepath.Join(t.TempDir(), "tunnel-gateway")
-	must(t, product.Build(t.Context(), program))
+	must(t, controllerproc.Build(t.Context(), program))
 	out, err := os.Create(log) // #nosec G703 -- named by this very program
 	must(t, err)
 	defer out.Close() //nolint:errcheck // the controller writes to it
-	controller, err := product.Start(product.Options{
+	controller, err := controllerproc.Start(controllerproc.Options{
 		Binary: program, Kubeconfig: b.kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "conformance", Cloudflare: api + "/client/v4", Output: out,
 	})
 	must(t, err)

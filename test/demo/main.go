@@ -22,8 +22,8 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -180,13 +180,13 @@ func startEdge(front net.Listener, backends *backends) (*simulator.Server, strin
 }
 
 // startController runs the binary as a user would.
-func startController(binary, kubeconfig, api, log string) (*product.Process, error) {
+func startController(binary, kubeconfig, api, log string) (*controllerproc.Process, error) {
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close() //nolint:errcheck // the controller writes to it
-	controller, err := product.Start(product.Options{
+	controller, err := controllerproc.Start(controllerproc.Options{
 		Binary: binary, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "demo",
 		Cloudflare: api, AccountID: accountID, Token: apiToken,
 		Flags: []string{"--leader-election=true", "--log-format=console"}, Output: out,

@@ -82,7 +82,7 @@ func TestPlansPrintWhatIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var with []string
-	for _, path := range pages {
+	for _, path := range append(pages, "README.md") {
 		if comparePrinted(t, path) > 0 {
 			with = append(with, filepath.Base(path))
 		}

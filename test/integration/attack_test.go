@@ -37,7 +37,7 @@ type stored struct {
 // stored reads what the simulator stores for the tunnel of that ID, which may be
 // deleted.
 func (w *world) stored(tunnel string) stored {
-	configuration, version := w.edge.Document(tunnel)
+	configuration, version := w.edge.StoredConfiguration(tunnel)
 	return stored{tunnel: tunnel, configuration: string(configuration), version: version}
 }
 

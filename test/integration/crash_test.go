@@ -6,14 +6,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 var _ = Describe("a crash", slow, func() {
 	// Round by round the controller is killed at a later call of every phase,
 	// until no phase has that many.
-	DescribeTable("leaves nothing wrong behind, whichever call of the API it meets", func(at func(*product.Process) simulator.Fault) {
+	DescribeTable("leaves nothing wrong behind, whichever call of the API it meets", func(at func(*controllerproc.Process) simulator.Fault) {
 		undisturbed()
 		l := newLife()
 		l.start()
@@ -28,7 +28,7 @@ var _ = Describe("a crash", slow, func() {
 		))
 	}, moments)
 
-	DescribeTable("leaves no tunnel behind when its Gateway is deleted before the controller is back", func(at func(*product.Process) simulator.Fault) {
+	DescribeTable("leaves no tunnel behind when its Gateway is deleted before the controller is back", func(at func(*controllerproc.Process) simulator.Fault) {
 		l := newLife()
 		l.start()
 		for call := range 3 { // find, create, configure
@@ -44,16 +44,16 @@ var _ = Describe("a crash", slow, func() {
 
 // moments are those of a crash around a call.
 var moments = []TableEntry{
-	Entry("just before it is carried out", func(p *product.Process) simulator.Fault {
+	Entry("just before it is carried out", func(p *controllerproc.Process) simulator.Fault {
 		return simulator.Fault{Drop: simulator.DropBeforeWrite, Before: func(simulator.Request) { p.Kill() }}
 	}),
-	Entry("just after it was carried out", func(p *product.Process) simulator.Fault {
+	Entry("just after it was carried out", func(p *controllerproc.Process) simulator.Fault {
 		return simulator.Fault{Drop: simulator.DropAfterWrite, After: func(simulator.Request) { p.Kill() }}
 	}),
 }
 
 // killAt kills the process that runs at the call of that number from now on.
-func (l *life) killAt(call int, at func(*product.Process) simulator.Fault) {
+func (l *life) killAt(call int, at func(*controllerproc.Process) simulator.Fault) {
 	fault := at(l.process)
 	fault.Skip, fault.Times = call, 1
 	l.edge.Inject(fault)
@@ -61,7 +61,7 @@ func (l *life) killAt(call int, at func(*product.Process) simulator.Fault) {
 
 // crashRound goes through all phases and counts in which of them there was a
 // call of that number to crash at. It reports whether there was any.
-func (l *life) crashRound(call int, at func(*product.Process) simulator.Fault, crashes map[string]int) bool {
+func (l *life) crashRound(call int, at func(*controllerproc.Process) simulator.Fault, crashes map[string]int) bool {
 	GinkgoHelper()
 	met := false
 	for _, p := range l.phases() {

@@ -23,15 +23,15 @@ var _ = Describe("somebody else", lifecycle, func() {
 
 		By("putting two edits right")
 		for range 2 {
-			w.edge.SetDocument(id, foreign)
+			w.edge.SetConfiguration(id, foreign)
 			Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
 		}
 		Eventually(w.notes).WithArguments(ctx, "shared", "DriftRepaired").Should(ContainElement(ContainSubstring("a.example.com")))
-		text, _ := w.edge.Document(id)
+		text, _ := w.edge.StoredConfiguration(id)
 		Expect(string(text)).To(ContainSubstring(`"enabled":true`), "warp-routing is not ours and stays")
 
 		By("stopping at the third")
-		w.edge.SetDocument(id, foreign)
+		w.edge.SetConfiguration(id, foreign)
 		Eventually(gatewayMessage(g)).Should(ContainSubstring("has stopped writing it"))
 		Expect(programmed(g)()).To(Equal("False Pending"))
 		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning DriftContested"))

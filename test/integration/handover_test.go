@@ -8,14 +8,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 var _ = Describe("the hand-over to another leader", func() {
 	var (
 		l      *life
-		leader *product.Process
+		leader *controllerproc.Process
 	)
 	BeforeEach(func() {
 		undisturbed()

@@ -21,8 +21,8 @@ import (
 var _ = Describe("whose a tunnel is", lifecycle, func() {
 	It("finds the tunnel again after the cluster was built anew", func(ctx SpecContext) {
 		w := newWorld()
-		id := w.foreignTunnel("shared") // of the Gateway's name
-		w.edge.SetDocument(id, foreign) // what the cluster before served
+		id := w.foreignTunnel("shared")      // of the Gateway's name
+		w.edge.SetConfiguration(id, foreign) // what the cluster before served
 		w.start()
 		g := w.gateway("shared", "a.example.com")
 		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))

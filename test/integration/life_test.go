@@ -179,7 +179,7 @@ func (l *life) text() string {
 	if id == "" {
 		return "no tunnel"
 	}
-	text, _ := l.edge.Document(id)
+	text, _ := l.edge.StoredConfiguration(id)
 	return strings.ReplaceAll(string(text), l.namespace, "namespace")
 }
 

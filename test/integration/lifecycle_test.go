@@ -271,7 +271,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 	It("leaves a configuration alone on a tunnel that it adopted, until takeover is permitted", func(ctx SpecContext) {
 		w := newWorld()
 		id := w.tunnelOfOthers()
-		w.edge.SetDocument(id, foreign)
+		w.edge.SetConfiguration(id, foreign)
 		w.start()
 		w.permit("tunnel.existing")
 		g := w.gateway("shared", "a.example.com")

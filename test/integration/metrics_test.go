@@ -100,7 +100,7 @@ var _ = Describe("the metrics address", func() {
 
 		By("putting somebody else's edit right")
 		Expect(value(address, "tunnel_gateway_drift_repairs_total", of...)()).To(BeZero())
-		w.edge.SetDocument(w.tunnel("shared"), foreign)
+		w.edge.SetConfiguration(w.tunnel("shared"), foreign)
 		Eventually(value(address, "tunnel_gateway_drift_repairs_total", of...)).Should(Equal(1.0))
 
 		By("failing at the API")

@@ -68,7 +68,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("cart"))
 		Eventually(get).WithArguments("www.journal.example.com").Should(Equal("pages"))
 		id, _ := w.edge.TunnelID(w.tunnelNameIn("gateways", "shared"))
-		document, _ := w.edge.Document(id)
+		document, _ := w.edge.StoredConfiguration(id)
 		Expect(string(document)).To(ContainSubstring("comments.journal.example.com"))
 
 		By("showing them what became of it")

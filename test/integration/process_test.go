@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
 // start runs the controller; further arguments add to its flags.
@@ -26,9 +26,9 @@ func (w *world) stop() {
 }
 
 // launch runs one more controller beside those that run.
-func (w *world) launch(arguments ...string) *product.Process {
+func (w *world) launch(arguments ...string) *controllerproc.Process {
 	GinkgoHelper()
-	p, err := product.Start(product.Options{
+	p, err := controllerproc.Start(controllerproc.Options{
 		Binary: binary, Kubeconfig: identity, ControllerNamespace: w.system, ClusterID: w.namespace, Cloudflare: w.api,
 		Flags: append([]string{"--controller-name=" + w.controller, "--retirement-delay=1s"}, arguments...), Output: GinkgoWriter,
 	})
@@ -39,7 +39,7 @@ func (w *world) launch(arguments ...string) *product.Process {
 
 // launchReplica runs one more controller, of which only the leader works; further
 // arguments add to its flags.
-func (w *world) launchReplica(arguments ...string) *product.Process {
+func (w *world) launchReplica(arguments ...string) *controllerproc.Process {
 	GinkgoHelper()
 	return w.launch(append([]string{"--leader-election=true"}, arguments...)...)
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
 // What a part of the suite is told by its environment.
@@ -140,7 +140,7 @@ func report(t *testing.T, part, out string, err error) {
 // build builds the controller in the directory, and returns its path.
 func build(t *testing.T, dir string) string {
 	path := filepath.Join(dir, "tunnel-gateway")
-	if err := product.Build(t.Context(), path); err != nil {
+	if err := controllerproc.Build(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -23,8 +23,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 func randomSuffix() string { return rand.String(6) }
@@ -43,9 +43,9 @@ type world struct {
 	controller string // name
 	class      string
 	namespace  string
-	system     string             // the controller's namespace
-	process    *product.Process   // what start started
-	launched   []*product.Process // all there ever were
+	system     string                    // the controller's namespace
+	process    *controllerproc.Process   // what start started
+	launched   []*controllerproc.Process // all there ever were
 }
 
 // newWorld makes one in which no controller runs yet.
@@ -225,7 +225,7 @@ func (w *world) document(gateway string) provider.Configuration {
 	GinkgoHelper()
 	var c provider.Configuration
 	if id := w.tunnel(gateway); id != "" {
-		if text, version := w.edge.Document(id); version > 0 {
+		if text, version := w.edge.StoredConfiguration(id); version > 0 {
 			Expect(json.Unmarshal(text, &c)).To(Succeed())
 		}
 	}

@@ -1,16 +1,16 @@
 {{/*
-The name of a role and of its binding. Takes a dict with root, name and, for a
-Role, namespace. Where other releases may have roles too, the name ends with a dot
-and the namespace of the release, unless the name is that namespace. No other part
-of the name has a dot.
+The name of a role and its binding. Parameters: a dict with root, name and, for a
+Role, namespace. If other releases can have roles in the same place, the name ends
+with a dot and the namespace of the release, unless the name equals that namespace.
+No other part of the name contains a dot.
 */}}
 {{- define "tunnel-gateway.roleName" -}}
 {{ .name }}{{ if ne (default .name .namespace) .root.Release.Namespace }}.{{ .root.Release.Namespace }}{{ end }}
 {{- end -}}
 
 {{/*
-A role with its binding to the controller's ServiceAccount. Takes a dict with
-root, name, rules and, for a Role, namespace.
+A role and its binding to the ServiceAccount of the controller. Parameters: a dict
+with root, name, rules and, for a Role, namespace.
 */}}
 {{- define "tunnel-gateway.role" -}}
 {{- $kind := ternary "Role" "ClusterRole" (hasKey . "namespace") }}

@@ -1,7 +1,7 @@
 {{/*
-The name of most objects. It has at most 53 characters, so that a suffix as long
-as "-dashboard" fits into the 63 of a Service. The name of a Service has no dot and
-begins with a letter.
+The name of most objects, with at most 53 characters, so that the name with the
+suffix "-dashboard" is a valid name of a Service: at most 63 characters, no dot, and
+a letter at the beginning.
 */}}
 {{- define "tunnel-gateway.fullname" -}}
 {{- if .Values.fullnameOverride -}}
@@ -40,7 +40,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "tunnel-gateway.fullname" .) .Values.serviceAccount.name -}}
 {{- else -}}
-{{- required "serviceAccount.name is needed where serviceAccount.create is false" .Values.serviceAccount.name -}}
+{{- required "serviceAccount.name is required when serviceAccount.create is false" .Values.serviceAccount.name -}}
 {{- end -}}
 {{- end -}}
 
@@ -57,10 +57,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-The environment variables that tell the Go runtime the memory limit, so that it
-collects garbage more often before the kernel kills the process. Megabytes in place
-of mebibytes leave 5 % for other memory. Empty without a limit, or if extraEnv sets
-one.
+The environment variables that set the memory limit of the Go runtime, so that it
+collects garbage before the kernel kills the process. Megabytes instead of mebibytes
+leave 5 % for other memory. Empty if the pods have no limit or extraEnv sets one.
 */}}
 {{- define "tunnel-gateway.memoryEnv" -}}
 {{- $own := false -}}

@@ -1,11 +1,11 @@
 {{/*
-The permissions of the controller. The tests compare them with the API server's
-audit log: each of them is used, and none is missing. Outside the controller's
-namespace the controller writes status and events, and nothing else. "get" beside
-"list" and "watch" is for reads that bypass the cache.
+The permissions of the controller. The tests compare them with the audit log of the
+API server: the controller uses every permission and needs no other. Outside its
+namespace, the controller writes only status and events. It uses "get" for reads
+that bypass the cache.
 */}}
 
-{{/* Objects without a namespace. */}}
+{{/* Cluster-scoped objects. */}}
 {{- define "tunnel-gateway.clusterRules" -}}
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gatewayclasses]
@@ -13,12 +13,12 @@ namespace the controller writes status and events, and nothing else. "get" besid
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gatewayclasses/status]
   verbs: [update]
-# Metadata: which version of the Gateway API is installed.
+# The metadata shows the installed version of the Gateway API.
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [list, watch]
-# The labels that listeners select by, the UID of kube-system, and whether the
-# namespace of a deleted Gateway still exists.
+# Listeners select namespaces by their labels. The controller also reads the UID of
+# kube-system, and checks that the namespace of a deleted Gateway still exists.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get, list, watch]
@@ -47,7 +47,7 @@ namespace the controller writes status and events, and nothing else. "get" besid
 {{ include "tunnel-gateway.eventRules" . }}
 {{- end -}}
 
-{{/* Secrets are listed and watched as metadata, and read one at a time. */}}
+{{/* The controller lists and watches the metadata of Secrets, and reads single Secrets. */}}
 {{- define "tunnel-gateway.secretRules" -}}
 - apiGroups: [""]
   resources: [secrets]
@@ -60,7 +60,7 @@ namespace the controller writes status and events, and nothing else. "get" besid
   verbs: [create, patch]
 {{- end -}}
 
-{{/* Each event about a GatewayClass is a new one, because it is about a new version of the class. */}}
+{{/* Events about a GatewayClass are never patched, because each refers to another resourceVersion. */}}
 {{- define "tunnel-gateway.classEventRules" -}}
 - apiGroups: [events.k8s.io]
   resources: [events]
@@ -68,8 +68,8 @@ namespace the controller writes status and events, and nothing else. "get" besid
 {{- end -}}
 
 {{/*
-Where the controller checks certificates: "cluster" for all namespaces, "list" for
-those of tunnel-gateway.certificateNamespaces, which may be none.
+The scope of the certificate checks: "cluster" for all namespaces, "list" for the
+namespaces of tunnel-gateway.certificateNamespaces, which can be empty.
 */}}
 {{- define "tunnel-gateway.certificateScope" -}}
 {{- if and .Values.certificates.validate (not .Values.certificates.namespaces) (not .Values.controller.namespaces) -}}
@@ -88,7 +88,7 @@ list
 {{- end -}}
 {{- end -}}
 
-{{/* The controller's namespace: Tunnels, and the objects that run their connectors. */}}
+{{/* The controller's namespace, which contains the Tunnels and their connectors. */}}
 {{- define "tunnel-gateway.tunnelRules" -}}
 - apiGroups: [tunnelgateway.dev]
   resources: [tunnels]
@@ -96,7 +96,7 @@ list
 - apiGroups: [tunnelgateway.dev]
   resources: [tunnels/status]
   verbs: [update]
-# The tokens of tunnels, by server-side apply. The garbage collector deletes them.
+# Server-side apply of the tunnels' tokens. The garbage collector deletes them.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create, patch]
@@ -115,7 +115,7 @@ list
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch, delete]
-# Whether connectors still run before a tunnel is deleted.
+# The controller deletes a tunnel after the last pod of its connectors has stopped.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list]

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
 const (
@@ -60,7 +60,7 @@ type Node struct {
 	name    string
 	images  map[string]Image // with commands that are tied
 	kube    client.Client    // reads from the API server
-	tether  *tether.Tether
+	tether  *childproc.Group
 	logs    *logServer
 	network *network
 
@@ -96,7 +96,7 @@ func (n *Node) start(ctx context.Context, config *rest.Config, images map[string
 	if n.kube, err = client.New(config, client.Options{}); err != nil {
 		return err
 	}
-	if n.tether, err = tether.New("node"); err != nil {
+	if n.tether, err = childproc.New("node"); err != nil {
 		return err
 	}
 	if n.images, err = tieImages(n.tether, images); err != nil {
@@ -112,13 +112,13 @@ func (n *Node) start(ctx context.Context, config *rest.Config, images map[string
 }
 
 // tieImages returns the images with programs that die with this process.
-func tieImages(t *tether.Tether, images map[string]Image) (map[string]Image, error) {
+func tieImages(t *childproc.Group, images map[string]Image) (map[string]Image, error) {
 	tied := map[string]Image{}
 	for name, image := range images {
 		if len(image.Command) == 0 || !filepath.IsAbs(image.Command[0]) {
 			return nil, fmt.Errorf("image %s: its command %q does not begin with an absolute path", name, image.Command)
 		}
-		path, err := t.Tie(image.Command[0])
+		path, err := t.Wrap(image.Command[0])
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (n *Node) Stop() error {
 	}
 	n.running.Wait()
 	if n.tether != nil {
-		errs = append(errs, n.tether.Cut())
+		errs = append(errs, n.tether.Close())
 	}
 	if n.logs != nil {
 		errs = append(errs, n.logs.close())

@@ -168,7 +168,7 @@ func TestNoConfiguration(t *testing.T) {
 	if got.Version != 0 || got.JSON.Config.Raw() != "null" {
 		t.Errorf("configuration %s, want version 0 and null", got.JSON.RawJSON())
 	}
-	if document, version := s.Document(id); document != nil || version != 0 {
+	if document, version := s.StoredConfiguration(id); document != nil || version != 0 {
 		t.Errorf("Document = %s, %d, want none", document, version)
 	}
 }
@@ -191,7 +191,7 @@ func TestConfiguration(t *testing.T) {
 	if got.Version != 1 || len(got.Config.Ingress) != 2 || got.Config.Ingress[0].Path != "<" {
 		t.Errorf("get: %s", got.JSON.RawJSON())
 	}
-	document, version := s.Document(id)
+	document, version := s.StoredConfiguration(id)
 	wantJSON(t, document, `{"x":1,"originRequest":{},"warp-routing":{"enabled":false},"ingress":[
 		{"hostname":"a","path":"<","service":"http://a","originRequest":{"y":2}},
 		{"service":"http_status:404","originRequest":{}}]}`)
@@ -203,7 +203,7 @@ func TestConfiguration(t *testing.T) {
 func TestForeignEdit(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
-	s.SetDocument(id, json.RawMessage(`{"warp-routing":{"enabled":true}}`))
+	s.SetConfiguration(id, json.RawMessage(`{"warp-routing":{"enabled":true}}`))
 	got, err := c.configuration(t.Context(), id)
 	if err != nil || got.Version != 1 {
 		t.Fatalf("configuration %v, %v, want version 1", got, err)
@@ -226,7 +226,7 @@ func TestInvalidConfiguration(t *testing.T) {
 			_, err := c.configure(t.Context(), id, document)
 			wantError(t, err, http.StatusBadRequest, 1056)
 		}
-		if _, version := s.Document(id); version != 1 {
+		if _, version := s.StoredConfiguration(id); version != 1 {
 			t.Errorf("version %d, want 1", version)
 		}
 	})
@@ -240,7 +240,7 @@ func TestInvalidConfiguration(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		document, version := s.Document(id)
+		document, version := s.StoredConfiguration(id)
 		if version != 2 || !strings.Contains(string(document), "http://a/") {
 			t.Errorf("stored %s, version %d, want the invalid document and 2", document, version)
 		}

@@ -84,11 +84,11 @@ func TestDataPath(t *testing.T) {
 	if status, _ := get(t, address, "a.test", "/"); status != http.StatusServiceUnavailable {
 		t.Errorf("before any configuration: status %d, want 503", status)
 	}
-	s.SetDocument(id, json.RawMessage(`{"ingress":[]}`))
+	s.SetConfiguration(id, json.RawMessage(`{"ingress":[]}`))
 	if status, _ := get(t, address, "a.test", "/"); status != http.StatusServiceUnavailable {
 		t.Errorf("without rules: status %d, want 503", status)
 	}
-	s.SetDocument(id, json.RawMessage(`{"ingress":[
+	s.SetConfiguration(id, json.RawMessage(`{"ingress":[
 		{"hostname":"a.test","path":"^/a b$","service":"http_status:418"},
 		{"hostname":"a.test","service":"http://app.team.svc:8080"},
 		{"hostname":"host.test","service":"http://app.team.svc:8080","originRequest":{"httpHostHeader":"inner"}},
@@ -118,7 +118,7 @@ func TestDataPath(t *testing.T) {
 	if status, _ := get(t, address, "a.test", "/"); status != 200 {
 		t.Fatal("the tunnel does not serve")
 	}
-	s.SetDocument(id, json.RawMessage(`{"ingress":[{"hostname":"a.test","service":"http://app.team.svc:8080/"}]}`))
+	s.SetConfiguration(id, json.RawMessage(`{"ingress":[{"hostname":"a.test","service":"http://app.team.svc:8080/"}]}`))
 	if status, _ := get(t, address, "a.test", "/"); status != 200 {
 		t.Errorf("after a bad document: status %d, want the old one's 200", status)
 	}
@@ -149,7 +149,7 @@ func TestUpgradePasses(t *testing.T) {
 	defer origin.Close()
 	resolver := origins{"ws:80": origin.Listener.Addr().String()}
 	s, id, address := newTunnel(t, simulator.Options{Dial: resolver.dial})
-	s.SetDocument(id, json.RawMessage(`{"ingress":[{"service":"http://ws:80"}]}`))
+	s.SetConfiguration(id, json.RawMessage(`{"ingress":[{"service":"http://ws:80"}]}`))
 
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -202,7 +202,7 @@ func TestTLSOrigin(t *testing.T) {
 		"timeout that cannot be met": {`{"noTLSVerify":true}`, `{"connectTimeout":-1}`, 502, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.SetDocument(id, json.RawMessage(fmt.Sprintf(
+			s.SetConfiguration(id, json.RawMessage(fmt.Sprintf(
 				`{"originRequest":%s,"ingress":[{"service":"https://app","originRequest":%s}]}`, test.global, test.own)))
 			status, body := get(t, address, "example.com", "/")
 			if status != test.status || !strings.HasPrefix(body, test.proto) {
@@ -214,8 +214,8 @@ func TestTLSOrigin(t *testing.T) {
 
 func TestUnreadableCAPoolKeepsTheOldDocument(t *testing.T) {
 	s, id, address := newTunnel(t, simulator.Options{})
-	s.SetDocument(id, json.RawMessage(`{"ingress":[{"service":"http_status:201"}]}`))
-	s.SetDocument(id, json.RawMessage(
+	s.SetConfiguration(id, json.RawMessage(`{"ingress":[{"service":"http_status:201"}]}`))
+	s.SetConfiguration(id, json.RawMessage(
 		`{"ingress":[{"path":"/x","service":"https://a","originRequest":{"caPool":"/does/not/exist"}},{"service":"http_status:202"}]}`))
 	if status, _ := get(t, address, "a", "/"); status != 201 {
 		t.Errorf("status %d, want 201", status)
@@ -234,7 +234,7 @@ func TestPushDropsWarmConnections(t *testing.T) {
 	})
 	document := json.RawMessage(`{"ingress":[{"service":"http://app"}]}`)
 	for range 2 {
-		s.SetDocument(id, document)
+		s.SetConfiguration(id, document)
 		get(t, address, "a", "/")
 		get(t, address, "a", "/")
 	}
@@ -245,7 +245,7 @@ func TestPushDropsWarmConnections(t *testing.T) {
 
 func TestNamedOrigins(t *testing.T) {
 	s, id, address := newTunnel(t, simulator.Options{Dial: simulator.NamedOrigins(strings.ToUpper)})
-	s.SetDocument(id, json.RawMessage(`{"ingress":[{"hostname":"a","service":"http://one"},{"service":"http://other:81"}]}`))
+	s.SetConfiguration(id, json.RawMessage(`{"ingress":[{"hostname":"a","service":"http://one"},{"service":"http://other:81"}]}`))
 	for range 2 { // on the same connections
 		for host, want := range map[string]string{"a": "ONE:80", "b": "OTHER:81"} {
 			if status, body := get(t, address, host, "/"); status != http.StatusOK || body != want {

@@ -230,7 +230,7 @@ func TestRequestsThatArriveLate(t *testing.T) {
 				call(t, s, http.MethodPut, "/"+id+"/configurations", strings.Replace(configuration, "%s", "202", 1))
 			},
 			func(s *simulator.Server, id string) bool {
-				document, version := s.Document(id)
+				document, version := s.StoredConfiguration(id)
 				return version == 2 && strings.Contains(string(document), "201")
 			}},
 		"a deletion": {http.MethodDelete, "/{id}", "",

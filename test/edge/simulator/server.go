@@ -160,19 +160,19 @@ func (s *Server) Tunnels() []Tunnel {
 	return tunnels
 }
 
-// Document returns the stored document, with the fields that the API added,
+// StoredConfiguration returns the stored document, with the fields that the API added,
 // and its version. A tunnel that was never configured has nil and 0.
-func (s *Server) Document(id string) (document json.RawMessage, version int64) {
+func (s *Server) StoredConfiguration(id string) (document json.RawMessage, version int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.mustFind(id)
 	return bytes.Clone(t.document), t.version
 }
 
-// SetDocument stores a document as somebody else would: past the request log
+// SetConfiguration stores a document as somebody else would: past the request log
 // and past validation. It raises the version by one. The document must be a
 // JSON object.
-func (s *Server) SetDocument(id string, document json.RawMessage) {
+func (s *Server) SetConfiguration(id string, document json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stored, err := complete(document)

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
 func startCertManager() {
@@ -16,7 +16,7 @@ func startCertManager() {
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
 	var err error
-	certManager, err = product.Run(command)
+	certManager, err = controllerproc.Run(command)
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -24,7 +24,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
 const (
@@ -43,8 +43,8 @@ var (
 
 	gatewayProgram     string // this controller
 	certManagerProgram string
-	certManagerConfig  string           // file
-	certManager        *product.Process // nil while it is stopped
+	certManagerConfig  string                  // file
+	certManager        *controllerproc.Process // nil while it is stopped
 )
 
 func TestCertManager(t *testing.T) {
@@ -57,7 +57,7 @@ func TestCertManager(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	dir := GinkgoT().TempDir()
 	gatewayProgram = filepath.Join(dir, "tunnel-gateway")
-	Expect(product.Build(ctx, gatewayProgram)).To(Succeed())
+	Expect(controllerproc.Build(ctx, gatewayProgram)).To(Succeed())
 	certManagerProgram = buildCertManager(ctx, dir)
 	startControlPlane(ctx, dir)
 	Expect(kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: issuerNamespace}})).To(Succeed())

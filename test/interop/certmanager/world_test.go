@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 // putConfiguration is the path of a push as the simulator counts it.
@@ -47,7 +47,7 @@ func startWorld(id, controller string) *world {
 	api := httptest.NewServer(w.edge.API())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id + "-system"}}
 	Expect(kube.Create(context.Background(), namespace)).To(Succeed())
-	p, err := product.Start(product.Options{
+	p, err := controllerproc.Start(controllerproc.Options{
 		Binary: gatewayProgram, Kubeconfig: kubeconfig, ControllerNamespace: namespace.Name, ClusterID: id, Cloudflare: api.URL + "/client/v4",
 		Flags: []string{"--controller-name=" + controller}, Output: GinkgoWriter,
 	})

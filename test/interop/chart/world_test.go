@@ -29,8 +29,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -85,7 +85,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.startEdge(t)
 	w.program = filepath.Join(w.dir, "tunnel-gateway")
-	if err := product.Build(t.Context(), w.program); err != nil {
+	if err := controllerproc.Build(t.Context(), w.program); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -235,7 +235,7 @@ type running struct {
 	// started.
 	earlier int
 	log     string
-	process *product.Process
+	process *controllerproc.Process
 }
 
 // run starts what the Deployment's pod would. A list before the watch, rather
@@ -268,7 +268,7 @@ func (w *world) runAt(t *testing.T, pod corev1.PodSpec, namespace string, server
 	command := exec.Command(w.program, arguments...)
 	command.Env = append(os.Environ(), environment...)
 	command.Stdout, command.Stderr = out, out
-	if r.process, err = product.Run(command); err != nil {
+	if r.process, err = controllerproc.Run(command); err != nil {
 		t.Fatal(err)
 	}
 	w.whole.Cleanup(func() {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/programs"
+	"github.com/tunnel-gateway/tunnel-gateway/test/toolbuild"
 )
 
 const (
@@ -17,15 +17,15 @@ const (
 // requires. The first call on a machine builds it, which takes minutes; what it
 // does is written to progress.
 func Binary(ctx context.Context, progress io.Writer) (string, error) {
-	set := programs.Set{
+	set := toolbuild.Set{
 		Name:     programName,
 		Module:   "test/interop/externaldns/binary",
 		Takes:    "about four minutes",
-		Programs: []programs.Program{{Name: programName, ImportPath: modulePath}},
+		Programs: []toolbuild.Program{{Name: programName, ImportPath: modulePath}},
 		Requires: []string{modulePath},
-		Plan: func(versions map[string]string) programs.Plan {
+		Plan: func(versions map[string]string) toolbuild.Plan {
 			version := versions[modulePath]
-			return programs.Plan{
+			return toolbuild.Plan{
 				Title: programName + " " + version,
 				Key:   version,
 				Flags: []string{

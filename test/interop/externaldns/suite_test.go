@@ -25,8 +25,8 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -62,7 +62,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	program := filepath.Join(dir, "tunnel-gateway")
-	Expect(product.Build(ctx, program)).To(Succeed())
+	Expect(controllerproc.Build(ctx, program)).To(Succeed())
 	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(control.Stop)
@@ -93,7 +93,7 @@ func startController(program, kubeconfig string) {
 	edge = simulator.New(simulator.Options{})
 	server := httptest.NewServer(edge.API())
 	DeferCleanup(server.Close)
-	p, err := product.Start(product.Options{
+	p, err := controllerproc.Start(controllerproc.Options{
 		Binary: program, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID, Cloudflare: server.URL + "/client/v4", Output: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())

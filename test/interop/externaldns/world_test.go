@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
 // world is a zone at Cloudflare or several, and two namespaces that serve its
@@ -149,7 +149,7 @@ func (w *world) annotate(kind, name, key, value string) {
 // run runs external-dns until the spec ends.
 func (w *world) run() {
 	GinkgoHelper()
-	p, err := product.Run(w.command(GinkgoWriter))
+	p, err := controllerproc.Run(w.command(GinkgoWriter))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.Stop)
 }

@@ -149,7 +149,7 @@ func (w *world) setPath(path string) {
 // document returns the text of the document that Cloudflare has.
 func (w *world) document() string {
 	id, _ := w.edge.TunnelID("health.platform.shared")
-	text, _ := w.edge.Document(id)
+	text, _ := w.edge.StoredConfiguration(id)
 	return string(text)
 }
 
@@ -241,7 +241,7 @@ func (w *world) comeAndGo() {
 // editBehindItsBack writes the tunnel's document as another program would.
 func (w *world) editBehindItsBack() {
 	id, _ := w.edge.TunnelID("health.platform.shared")
-	w.edge.SetDocument(id, []byte(`{"ingress":[{"service":"http_status:418"}]}`))
+	w.edge.SetConfiguration(id, []byte(`{"ingress":[{"service":"http_status:418"}]}`))
 	w.g.Expect(w.document()).To(ContainSubstring("http_status:418"))
 	w.g.Eventually(w.document, 2*driftInterval).ShouldNot(ContainSubstring("http_status:418"))
 }

@@ -28,8 +28,8 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
 )
 
 const (
@@ -64,7 +64,7 @@ func testAll(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
 	controllerBinary = filepath.Join(dir, "tunnel-gateway")
-	if err := product.Build(context.Background(), controllerBinary); err != nil {
+	if err := controllerproc.Build(context.Background(), controllerBinary); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -86,7 +86,7 @@ type world struct {
 	api        string
 	history    *history
 	judges     map[string]judge
-	controller *product.Process // that runs now, or nil
+	controller *controllerproc.Process // that runs now, or nil
 }
 
 // newWorld makes one in which no controller runs yet. Tests mostly wait, so they
@@ -135,7 +135,7 @@ func (w *world) start() {
 	output, err := os.OpenFile(filepath.Join(w.t.ArtifactDir(), "controller.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	w.g.Expect(err).NotTo(HaveOccurred())
 	defer output.Close() //nolint:errcheck // the controller writes to it
-	w.controller, err = product.Start(product.Options{
+	w.controller, err = controllerproc.Start(controllerproc.Options{
 		Binary: controllerBinary, Kubeconfig: w.kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "health", Cloudflare: w.api,
 		Flags: []string{"--drift-interval=" + driftInterval.String()}, Output: output,
 	})

@@ -116,24 +116,24 @@ var scenes = map[string]struct {
 }{
 	"all is well": {happens: func(s *prometheusServer) {
 		s.well()
-		s.Pushed(shared, 100)
-		s.Waits(shared, s.now.Add(-time.Second))
+		s.RecordPush(shared, 100)
+		s.SetOldestChange(shared, s.now.Add(-time.Second))
 		s.call(nil)
 	}},
 	"an edit that is put right": {happens: func(s *prometheusServer) {
 		s.well()
 		if s.now.Minute() == 20 {
-			s.Repaired(shared)
+			s.RecordDriftRepair(shared)
 		}
 	}},
 	"somebody else writes every quarter of an hour": {want: []string{"TunnelGatewayDriftRepairs"}, happens: func(s *prometheusServer) {
 		s.well()
 		if s.now.Minute()%15 == 0 {
-			s.Repaired(shared)
+			s.RecordDriftRepair(shared)
 		}
 	}},
 	"paused": {happens: func(s *prometheusServer) {
-		s.Stands(shared, metrics.Gateway{Paused: true, Connectors: &metrics.Connectors{}})
+		s.SetGateway(shared, metrics.Gateway{Paused: true, Connectors: &metrics.Connectors{}})
 	}},
 	"drift reads wait for their turn": {happens: func(s *prometheusServer) {
 		s.well()
@@ -142,88 +142,88 @@ var scenes = map[string]struct {
 	"an error now and then": {happens: func(s *prometheusServer) {
 		s.well()
 		if s.now.Minute()%10 == 0 {
-			s.Failed(shared, tunnel.ReasonUnavailable)
+			s.RecordError(shared, tunnel.ReasonUnavailable)
 		}
 	}},
 	"no connectors are wanted": {happens: func(s *prometheusServer) {
-		s.Stands(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{}})
+		s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{}})
 	}},
 	"the controller runs no connectors": {happens: func(s *prometheusServer) {
-		s.Stands(shared, metrics.Gateway{Programmed: true})
+		s.SetGateway(shared, metrics.Gateway{Programmed: true})
 	}},
 	"not programmed": {want: []string{"TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
-		s.Stands(shared, metrics.Gateway{})
+		s.SetGateway(shared, metrics.Gateway{})
 	}},
 	"changes wait five minutes each": {happens: func(s *prometheusServer) {
 		s.well()
 		s.call(&provider.RateLimitedError{RetryAfter: time.Minute})
-		s.Waits(shared, s.now.Add(-time.Duration(s.now.Minute()%5)*time.Minute))
+		s.SetOldestChange(shared, s.now.Add(-time.Duration(s.now.Minute()%5)*time.Minute))
 	}},
 	"a change waits": {want: []string{"TunnelGatewayChangesLate"}, happens: func(s *prometheusServer) {
 		s.well()
-		s.Waits(shared, begin.Add(10*time.Minute))
+		s.SetOldestChange(shared, begin.Add(10*time.Minute))
 	}},
 	"a change waits for the API's limit": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
 		s.well()
 		s.call(&provider.RateLimitedError{RetryAfter: time.Minute})
-		s.Waits(shared, begin.Add(10*time.Minute))
+		s.SetOldestChange(shared, begin.Add(10*time.Minute))
 	}},
 	"a change waits for the budget": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
 		s.well()
 		s.call(&provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
-		s.Waits(shared, begin.Add(10*time.Minute))
+		s.SetOldestChange(shared, begin.Add(10*time.Minute))
 	}},
 	"a change waited": {happens: func(s *prometheusServer) {
 		s.well()
-		if s.Waits(shared, begin); s.now.Minute() > 30 {
-			s.Waits(shared, time.Time{})
+		if s.SetOldestChange(shared, begin); s.now.Minute() > 30 {
+			s.SetOldestChange(shared, time.Time{})
 		}
 	}},
 	"external changes have stopped the controller": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
-		s.Stands(shared, metrics.Gateway{})
+		s.SetGateway(shared, metrics.Gateway{})
 		if s.now.Minute() == 40 {
-			s.Fought(shared)
+			s.RecordDriftFight(shared)
 		}
 	}},
 	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, happens: func(s *prometheusServer) {
-		s.Stands(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Wanted: 2}})
+		s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Wanted: 2}})
 	}},
 	"no replica leads": {want: []string{"TunnelGatewayDown"}, happens: func(s *prometheusServer) {
 		s.well()
 		s.replicas[ours[0]] = 0
 	}},
 	"the Gateway is gone for two hours": {want: []string{"TunnelGatewayTunnelNotDeleted"}, happens: func(s *prometheusServer) {
-		s.Missing(shared, begin.Add(-2*time.Hour))
+		s.SetGatewayMissing(shared, begin.Add(-2*time.Hour))
 	}},
 	"the Gateway is gone for half an hour": {happens: func(s *prometheusServer) {
-		s.Missing(shared, begin.Add(20*time.Minute))
+		s.SetGatewayMissing(shared, begin.Add(20*time.Minute))
 	}},
 	"the Gateway was gone": {happens: func(s *prometheusServer) {
-		s.Missing(shared, begin.Add(-2*time.Hour))
+		s.SetGatewayMissing(shared, begin.Add(-2*time.Hour))
 		if s.now.Minute() > 30 {
-			s.Missing(shared, time.Time{}) // it is back, or its tunnel is retained
+			s.SetGatewayMissing(shared, time.Time{}) // it is back, or its tunnel is retained
 		}
 	}},
 	"tunnels without a Tunnel object": {want: []string{"TunnelGatewayOrphanedTunnels"}, happens: func(s *prometheusServer) {
 		s.well()
-		s.Account("west", 10, 2)
+		s.SetAccount("west", 10, 2)
 	}},
 	"900 tunnels": {happens: func(s *prometheusServer) {
 		s.well()
-		s.Account("west", 900, 0)
+		s.SetAccount("west", 900, 0)
 	}},
 	"901 tunnels": {want: []string{"TunnelGatewayAccountFull"}, happens: func(s *prometheusServer) {
 		s.well()
-		s.Account("west", 901, 0)
+		s.SetAccount("west", 901, 0)
 	}},
 	"errors every minute": {want: []string{"TunnelGatewayReconcileErrors"}, happens: func(s *prometheusServer) {
 		s.well()
-		s.Failed(shared, tunnel.ReasonUnauthorized)
+		s.RecordError(shared, tunnel.ReasonUnauthorized)
 	}},
 }
 
 func (s *prometheusServer) well() {
-	s.Stands(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Wanted: 2, Available: 1}})
+	s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Wanted: 2, Available: 1}})
 }
 
 func TestAlertsFire(t *testing.T) {
@@ -260,7 +260,7 @@ func TestFirstDriftFight(t *testing.T) {
 	if s.fires(rule) {
 		t.Error("it fires before anything happened")
 	}
-	s.Fought(shared)
+	s.RecordDriftFight(shared)
 	s.minutes(2, func() {})
 	if !s.fires(rule) {
 		t.Error("it does not fire")
@@ -270,12 +270,12 @@ func TestFirstDriftFight(t *testing.T) {
 // An alert ends with the Gateway.
 func TestAlertEndsWithTheGateway(t *testing.T) {
 	s := newServer(t)
-	s.minutes(15, func() { s.Stands(shared, metrics.Gateway{}) })
+	s.minutes(15, func() { s.SetGateway(shared, metrics.Gateway{}) })
 	rule := alerts(t)["TunnelGatewayNotProgrammed"]
 	if !s.fires(rule) {
 		t.Error("it does not fire")
 	}
-	s.Forget(shared)
+	s.DeleteGateway(shared)
 	s.minutes(6, func() {}) // longer than Prometheus looks back
 	if s.fires(rule) {
 		t.Error("it fires for a Gateway that is gone")

@@ -179,7 +179,7 @@ func TestNothingIsScraped(t *testing.T) {
 func TestFewPushes(t *testing.T) {
 	s := newServer(t)
 	s.minutes(5, func() {})
-	s.CarriedOut(time.Second)
+	s.ObserveChangeToPush(time.Second)
 	s.minutes(30, func() {})
 	for _, p := range load(t).Panels {
 		for _, target := range p.Targets {

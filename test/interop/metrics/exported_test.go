@@ -166,18 +166,18 @@ func (s *prometheusServer) query(expression string) promql.Vector {
 func (s *prometheusServer) everything() {
 	s.t.Helper()
 	n := 3
-	s.Stands(shared, metrics.Gateway{
+	s.SetGateway(shared, metrics.Gateway{
 		Programmed: true, Paused: true, Rules: &n, Listeners: map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2},
 		Connectors: &metrics.Connectors{Ready: true, Wanted: 2, Available: 2},
 	})
-	s.Waits(shared, s.now)
-	s.Pushed(shared, 1000)
-	s.CarriedOut(time.Second)
-	s.Repaired(shared)
-	s.Fought(shared)
-	s.Failed(shared, tunnel.ReasonUnavailable)
-	s.Missing(shared, s.now.Add(-time.Minute))
-	s.Account("west", 10, 1)
+	s.SetOldestChange(shared, s.now)
+	s.RecordPush(shared, 1000)
+	s.ObserveChangeToPush(time.Second)
+	s.RecordDriftRepair(shared)
+	s.RecordDriftFight(shared)
+	s.RecordError(shared, tunnel.ReasonUnavailable)
+	s.SetGatewayMissing(shared, s.now.Add(-time.Minute))
+	s.SetAccount("west", 10, 1)
 	s.call(nil)
 	s.call(&provider.UnavailableError{Err: errors.New("reset")})
 	s.call(&provider.RateLimitedError{RetryAfter: time.Second, Budget: true})

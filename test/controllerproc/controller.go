@@ -1,4 +1,4 @@
-package product
+package controllerproc
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/programs"
+	"github.com/tunnel-gateway/tunnel-gateway/test/toolbuild"
 )
 
 // Build builds the controller at the absolute path, with the requirements of
@@ -19,7 +19,7 @@ import (
 // The working directory must be inside the repository, or in a module that
 // requires it.
 func Build(ctx context.Context, path string) error {
-	root, err := programs.Root(ctx)
+	root, err := toolbuild.Root(ctx)
 	if err != nil {
 		return err
 	}

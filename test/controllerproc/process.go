@@ -1,4 +1,4 @@
-package product
+package controllerproc
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
 // patience is how long a program may take to end in good order.
@@ -34,7 +34,7 @@ func Run(command *exec.Cmd) (*Process, error) {
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
-		return nil, errors.Join(err, tied.Cut())
+		return nil, errors.Join(err, tied.Close())
 	}
 	p := &Process{command: command, exited: make(chan struct{})}
 	go func() {
@@ -43,13 +43,13 @@ func Run(command *exec.Cmd) (*Process, error) {
 		// The shell that ties it is left of its group, and would kill whoever has
 		// its number by then.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-		p.err = errors.Join(err, tied.Cut())
+		p.err = errors.Join(err, tied.Close())
 	}()
 	return p, nil
 }
 
 // tie makes the command run its program tied to this process.
-func tie(command *exec.Cmd) (*tether.Tether, error) {
+func tie(command *exec.Cmd) (*childproc.Group, error) {
 	path, err := exec.LookPath(command.Path) // what is tied would be missed too late
 	if err != nil {
 		return nil, err
@@ -57,12 +57,12 @@ func tie(command *exec.Cmd) (*tether.Tether, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
-	tied, err := tether.New(filepath.Base(path))
+	tied, err := childproc.New(filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}
-	if command.Path, err = tied.Tie(path); err != nil {
-		return nil, errors.Join(err, tied.Cut())
+	if command.Path, err = tied.Wrap(path); err != nil {
+		return nil, errors.Join(err, tied.Close())
 	}
 	return tied, nil
 }

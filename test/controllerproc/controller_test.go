@@ -1,4 +1,4 @@
-package product_test
+package controllerproc_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
 // TestStart: further flags come last, where they win, and what the tests'
@@ -16,7 +16,7 @@ func TestStart(t *testing.T) {
 	t.Setenv("CLOUDFLARE_API_TOKEN", "a real one")
 	binary := script(t, `printf '%s\n' "$@" "$CLOUDFLARE_ACCOUNT_ID $CLOUDFLARE_API_TOKEN $CLOUDFLARE_BASE_URL"`)
 	var output bytes.Buffer
-	p, err := product.Start(product.Options{
+	p, err := controllerproc.Start(controllerproc.Options{
 		Binary: binary, Kubeconfig: "file", ControllerNamespace: "n", ClusterID: "c", Cloudflare: "http://cloudflare/client/v4", AccountID: "another",
 		Flags: []string{"--health-address=:1"}, Output: &output,
 	})
@@ -37,7 +37,7 @@ func TestStart(t *testing.T) {
 }
 
 func TestStartNeedsANamespace(t *testing.T) {
-	p, err := product.Start(product.Options{Binary: script(t, "exit 0")})
+	p, err := controllerproc.Start(controllerproc.Options{Binary: script(t, "exit 0")})
 	if err == nil {
 		t.Error("a controller without a namespace starts")
 		if err := p.Stop(); err != nil {

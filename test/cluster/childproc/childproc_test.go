@@ -1,4 +1,4 @@
-package tether_test
+package childproc_test
 
 import (
 	"errors"
@@ -10,18 +10,18 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
 // TestTetherEndsPrograms closes the pipe as the death of the process would.
 // The programs have the same name, as two in different directories may.
 func TestTetherEndsPrograms(t *testing.T) {
-	tied, err := tether.New("test")
+	tied, err := childproc.New("test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	programs := []*exec.Cmd{start(t, tied, "one"), start(t, tied, "two")}
-	if err := tied.Cut(); err != nil {
+	if err := tied.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, program := range programs {
@@ -42,18 +42,18 @@ func TestTiedProgramIsNotBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tied, err := tether.New("test")
+	tied, err := childproc.New("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tied.Cut() })
+	t.Cleanup(func() { _ = tied.Close() })
 	var tying sync.Mutex // Tie is not called twice at the same time
 	var group sync.WaitGroup
 	for range tiers {
 		group.Go(func() {
 			for range ties {
 				tying.Lock()
-				path, err := tied.Tie(program)
+				path, err := tied.Wrap(program)
 				tying.Unlock()
 				if err != nil {
 					t.Error(err)
@@ -71,13 +71,13 @@ func TestTiedProgramIsNotBusy(t *testing.T) {
 }
 
 // start runs a program that says its arguments and then sleeps.
-func start(t *testing.T, tied *tether.Tether, says string) *exec.Cmd {
+func start(t *testing.T, tied *childproc.Group, says string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sleeper")
-	if err := tether.WriteProgram(path, []byte("#!/bin/sh\necho \"$@\"\nexec sleep 600\n")); err != nil {
+	if err := childproc.WriteProgram(path, []byte("#!/bin/sh\necho \"$@\"\nexec sleep 600\n")); err != nil {
 		t.Fatal(err)
 	}
-	path, err := tied.Tie(path)
+	path, err := tied.Wrap(path)
 	if err != nil {
 		t.Fatal(err)
 	}

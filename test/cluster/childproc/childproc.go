@@ -1,11 +1,11 @@
-// Package tether ties programs to the life of the process that runs them:
+// Package childproc ties programs to the life of the process that runs them:
 // should that process end, whatever the reason, they are killed and their files
 // removed. Handling signals would not do: a panic or the time limit of `go test`
 // ends a process without one. It runs on Unix only.
 //
 // What the programs are, and how they are started and stopped while their user
 // lives, does not belong here.
-package tether
+package childproc
 
 import (
 	_ "embed"
@@ -16,13 +16,13 @@ import (
 	"syscall"
 )
 
-//go:embed tether.sh
+//go:embed childproc.sh
 var script []byte
 
-// Tether is a directory of programs that end when this process ends, even if
+// Group is a directory of programs that end when this process ends, even if
 // it is killed, together with their files. Tie must not be called twice at the
 // same time.
-type Tether struct {
+type Group struct {
 	dir   string
 	tied  int      // how many programs there are
 	alive *os.File // the pipe that the programs watch; closed by our death
@@ -30,15 +30,15 @@ type Tether struct {
 
 // New makes a tether without programs. The name tells its directory apart from
 // others in the directory of temporary files. The caller cuts it in the end.
-func New(name string) (_ *Tether, err error) {
+func New(name string) (_ *Group, err error) {
 	dir, err := os.MkdirTemp("", "tunnel-gateway-"+name+"-")
 	if err != nil {
 		return nil, err
 	}
-	t := &Tether{dir: dir}
+	t := &Group{dir: dir}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.Cut())
+			err = errors.Join(err, t.Close())
 		}
 	}()
 	if err := os.Mkdir(t.Files(), 0o700); err != nil {
@@ -54,14 +54,14 @@ func New(name string) (_ *Tether, err error) {
 }
 
 // Files is the directory for whatever has to go with the programs.
-func (t *Tether) Files() string { return filepath.Join(t.dir, "files") }
+func (t *Group) Files() string { return filepath.Join(t.dir, "files") }
 
-// Tie ties the program at the absolute path, and returns the path to run
+// Wrap ties the program at the absolute path, and returns the path to run
 // instead, with the same arguments. The process that comes of it is the program
 // itself, beside a shell that watches this process. The shell belongs to the
 // program's process group, and outlives the program until the tether is cut,
 // unless the group is killed.
-func (t *Tether) Tie(path string) (string, error) {
+func (t *Group) Wrap(path string) (string, error) {
 	t.tied++
 	dir := filepath.Join(t.dir, "tied", strconv.Itoa(t.tied))
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
@@ -85,8 +85,8 @@ func WriteProgram(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o700) // #nosec G306 -- the owner runs it
 }
 
-// Cut ends what still runs and removes the directory.
-func (t *Tether) Cut() error {
+// Close ends what still runs and removes the directory.
+func (t *Group) Close() error {
 	var err error
 	if t.alive != nil {
 		err = t.alive.Close()

@@ -1,6 +1,6 @@
 //go:build race
 
-package product
+package controllerproc
 
 // The controller has the race detector when what runs it has.
 const raceDetector = true

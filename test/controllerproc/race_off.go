@@ -1,5 +1,5 @@
 //go:build !race
 
-package product
+package controllerproc
 
 const raceDetector = false

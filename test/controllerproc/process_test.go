@@ -1,4 +1,4 @@
-package product_test
+package controllerproc_test
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/tether"
-	"github.com/tunnel-gateway/tunnel-gateway/test/product"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
+	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
 // asStarter makes the test's own binary one that runs a program and waits.
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if program := os.Getenv(asStarter); program != "" {
 		command := exec.Command(program) // #nosec G702 -- named by this very program
 		command.Stdout = os.Stdout
-		if _, err := product.Run(command); err != nil {
+		if _, err := controllerproc.Run(command); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -35,14 +35,14 @@ func TestMain(m *testing.M) {
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	if err := tether.WriteProgram(path, []byte("#!/bin/sh\n"+text)); err != nil {
+	if err := childproc.WriteProgram(path, []byte("#!/bin/sh\n"+text)); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
 // run runs the script, and returns once it has said that it is ready.
-func run(t *testing.T, text string) *product.Process {
+func run(t *testing.T, text string) *controllerproc.Process {
 	t.Helper()
 	output, input, err := os.Pipe()
 	if err != nil {
@@ -51,7 +51,7 @@ func run(t *testing.T, text string) *product.Process {
 	defer output.Close() //nolint:errcheck // it was only read
 	command := exec.Command(script(t, text))
 	command.Stdout = input
-	p, err := product.Run(command)
+	p, err := controllerproc.Run(command)
 	_ = input.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestKill(t *testing.T) {
 
 func TestProgramThatIsMissing(t *testing.T) {
 	t.Parallel()
-	if _, err := product.Run(exec.Command(filepath.Join(t.TempDir(), "none"))); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := controllerproc.Run(exec.Command(filepath.Join(t.TempDir(), "none"))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got the error %v, want that there is no such file", err)
 	}
 }
