@@ -32,7 +32,7 @@ func (t *conditionTexts) compareCode(r *reports) error {
 	for event, position := range r.events {
 		eventType := event.eventType
 		if eventType == "" {
-			// The code emits the event with both types; the texts name one of them.
+			// The type depends on a variable. The texts describe such an event as Normal.
 			eventType = corev1.EventTypeNormal
 		}
 		emitted[eventType+" "+event.reason] = position

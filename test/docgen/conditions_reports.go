@@ -36,7 +36,7 @@ type reports struct {
 
 // eventKey identifies an event.
 type eventKey struct {
-	// eventType is Normal or Warning, or "" if the code emits both.
+	// eventType is Normal or Warning, or "" if the code does not pass a constant.
 	eventType string
 	reason    string
 }

@@ -60,7 +60,7 @@ func (w *fieldWriter) writeObject(o objectSchema) {
 		path, element := listElement(o.path+"."+name, field)
 		kind := w.typeOf(path, element)
 		if field.Type == "array" {
-			kind = "list of " + kind
+			kind = listOf(kind, element)
 		}
 		if slices.Contains(o.schema.Required, name) {
 			kind += ", required"
@@ -77,6 +77,14 @@ func listElement(path string, field schema) (string, schema) {
 		return path + "[]", *field.Items.Schema
 	}
 	return path, field
+}
+
+// listOf returns the type of a list whose elements have the given type.
+func listOf(kind string, element schema) string {
+	if kind == element.Type {
+		kind += "s"
+	}
+	return "list of " + kind
 }
 
 // typeOf returns the type of a field or of the elements of a list. An object of

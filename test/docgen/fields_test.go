@@ -89,7 +89,8 @@ func TestFieldTablesShowTypesMeaningsAndValidation(t *testing.T) {
 			Type: "array", Description: "Some\ntext.", MaxItems: ptr.To[int64](3), XListMapKeys: []string{"name", "kind"},
 			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &inner},
 		},
-		"map": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+		"names": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "string"}}},
+		"map":   {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
 	}}
 	status := schema{Type: "object", Properties: map[string]schema{"inner": inner}}
 	kind := &schema{Properties: map[string]schema{"spec": spec, "status": status}}
@@ -103,6 +104,7 @@ func TestFieldTablesShowTypesMeaningsAndValidation(t *testing.T) {
 | ` + "`inner` | [`spec.inner`](#specinner)" + ` |  |  |
 | ` + "`list` | list of [`spec.inner`](#specinner)" + ` | Some text. | at most 3 entries; unique name and kind |
 | ` + "`map`" + ` | map of strings |  | must be \* |
+| ` + "`names`" + ` | list of strings |  |  |
 
 ## ` + "`spec.connector`" + `
 

@@ -56,7 +56,7 @@ func run(arguments []string, folder string) error {
 	all := generators()
 	if len(arguments) != 1 || all[arguments[0]] == nil {
 		names := strings.Join(slices.Sorted(maps.Keys(all)), "|")
-		return fmt.Errorf("unexpected arguments %q\nUsage: go run ../../test/docgen %s", arguments, names)
+		return fmt.Errorf("expected the name of one generator, got %q\nUsage: go run ../../test/docgen %s", arguments, names)
 	}
 	pages, err := all[arguments[0]]()
 	if err != nil {
