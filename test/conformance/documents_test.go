@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkDocuments fails when what docs/conformance says is not what came out of
-// this run; the report's date and version aside.
+// checkDocuments fails if the files in docs/conformance differ from the results
+// of this run. It ignores the date and the version of the report.
 func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 	report := readReport(t, reportFile)
 	dir := filepath.Join("..", "..", "docs", "conformance")
@@ -31,7 +31,7 @@ func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 		must(t, os.WriteFile(committed, raw, 0o600))
 		must(t, os.WriteFile(table, []byte(renderTests(list)), 0o600))
 	}
-	const advice = "is not what this run gives; if that is right, `make conformance ARGS=-update` writes it anew (-want +got):\n"
+	const advice = "differs from the result of this run; to update it, run `make conformance ARGS=-update` (-want +got):\n"
 	unimportant := cmpopts.IgnoreFields(confv1.ConformanceReport{}, "Date", "Implementation.Version")
 	if diff := gocmp.Diff(readReport(t, committed), report, unimportant); diff != "" {
 		t.Error(committed, advice, diff)
@@ -43,14 +43,14 @@ func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 	}
 }
 
-// renderTests says of every test of the suite what becomes of it.
+// renderTests returns the page with the expected outcome of every test.
 func renderTests(list exceptions) string {
 	var out strings.Builder
 	out.WriteString(testsHead)
 	all := slices.SortedFunc(slices.Values(tests.ConformanceTests), func(a, b suite.ConformanceTest) int {
 		return cmp.Compare(a.ShortName, b.ShortName)
 	})
-	fmt.Fprintf(&out, "\n## Pass\n\n| Test | Features |\n|---|---|\n")
+	fmt.Fprintf(&out, "\n## Tests that pass\n\n| Test | Features |\n|---|---|\n")
 	for _, test := range all {
 		if list.find(test.ShortName) == nil {
 			fmt.Fprintf(&out, "| %s | %s |\n", test.ShortName, join(test.Features))
@@ -59,7 +59,7 @@ func renderTests(list exceptions) string {
 	for _, section := range []struct {
 		title string
 		outcome
-	}{{"Pass, but are not part of what the GatewayClass claims", passes}, {"Do not pass", fails}, {"Do not run", notRun}} {
+	}{{"Tests that pass but require a feature that the GatewayClass does not claim", passes}, {"Tests that do not pass", fails}, {"Tests that are not run", notRun}} {
 		fmt.Fprintf(&out, "\n## %s\n\n| Test | Reason |\n|---|---|\n", section.title)
 		for _, test := range all {
 			if e := list.find(test.ShortName); e != nil && e.Outcome == section.outcome {
@@ -71,9 +71,10 @@ func renderTests(list exceptions) string {
 }
 
 const testsHead = `<!-- Written by make conformance ARGS=-update from test/conformance/exceptions.yaml. -->
-# The conformance suite, test by test
+# Conformance test results
 
-Every test of the Gateway API's conformance suite v1.6.3, and what becomes of it. [How the run is made](README.md).
+This page lists every test of the Gateway API conformance suite v1.6.3 and its result. [Conformance](README.md) describes how the tests
+are run. When a rule of a route answers 500 or a match is omitted, the conditions of the route report it.
 `
 
 func join(names []features.FeatureName) string {
