@@ -15,9 +15,10 @@ import (
 var (
 	markdownLink    = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
 	markdownHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	htmlAnchor      = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 )
 
-func TestEveryLinkOfTheConditionsPageLeadsToAHeading(t *testing.T) {
+func TestEveryLinkOfTheConditionsPageLeadsToAnAnchor(t *testing.T) {
 	folder := os.DirFS(docs)
 	content, err := fs.ReadFile(folder, "conditions.md")
 	if err != nil {
@@ -38,14 +39,19 @@ func TestEveryLinkOfTheConditionsPageLeadsToAHeading(t *testing.T) {
 			continue
 		}
 		if fragment != "" && !anchors(string(target))[fragment] {
-			t.Errorf("%s has no heading for #%s", file, fragment)
+			t.Errorf("%s has no anchor #%s", file, fragment)
 		}
 	}
 }
 
-// anchors returns the anchors of the headings of a page.
+// anchors returns the anchors of a page: those of its headings and those that
+// are written in HTML.
 func anchors(page string) map[string]bool {
 	all := map[string]bool{}
+	for _, match := range htmlAnchor.FindAllStringSubmatch(page, -1) {
+		all[match[1]] = true
+	}
+	page = htmlAnchor.ReplaceAllString(page, "")
 	for _, match := range markdownHeading.FindAllStringSubmatch(page, -1) {
 		all[anchor(match[1])] = true
 	}
