@@ -5,7 +5,7 @@ package crd
 
 import "embed"
 
-//go:generate go run ../../test/fieldtable
+//go:generate go run ../../test/docgen fields
 
 // Files are the definitions, one to a file, named <group>_<plural>.yaml as
 // those of the Gateway API are.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-//go:generate go run ../../test/flagtable
+//go:generate go run ../../test/docgen flags
 
 // Config are the controller's settings.
 type Config struct {

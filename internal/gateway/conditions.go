@@ -10,7 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-//go:generate go run ../../test/conditiontable
+//go:generate go run ../../test/docgen conditions
 
 // Condition types and reasons are the same words for Gateways, ListenerSets
 // and their listeners; the API's constants differ in type only.

@@ -26,7 +26,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-//go:generate go run ../../test/ruletable
+//go:generate go run ../../test/docgen rules
 
 // update rewrites the golden files: make golden. Read the diff before you
 // commit it.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-//go:generate go run ../../test/metrictable
+//go:generate go run ../../test/docgen metrics
 
 // Type is the kind of a metric.
 type Type string

@@ -1,0 +1,93 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// examplePlaceholder is the line of a head that the example replaces.
+const examplePlaceholder = "{{example}}\n"
+
+var (
+	//go:embed configuration.head.md
+	configurationHead string
+	//go:embed configuration.example.yaml
+	configurationExample string
+	//go:embed tunnel-reference.head.md
+	tunnelHead string
+)
+
+// fieldsPage describes a page with the fields of a kind.
+type fieldsPage struct {
+	name, head string
+	// definition is the file of the CustomResourceDefinition, relative to package
+	// crd.
+	definition string
+	// fields are the top-level fields that the page documents.
+	fields []string
+	// kubernetesTypes maps the path of a field to the Kubernetes type of its value.
+	// The page does not document the fields of these types.
+	kubernetesTypes map[string]string
+}
+
+var (
+	configurationPage = fieldsPage{
+		name:       "configuration.md",
+		head:       strings.Replace(configurationHead, examplePlaceholder, "```yaml\n"+configurationExample+"```\n", 1),
+		definition: "tunnelgateway.dev_tunnelconfigurations.yaml",
+		fields:     []string{"spec"},
+		kubernetesTypes: map[string]string{
+			"spec.connector.affinity":                    "Affinity",
+			"spec.connector.resources":                   "ResourceRequirements",
+			"spec.connector.tolerations[]":               "Toleration",
+			"spec.connector.topologySpreadConstraints[]": "TopologySpreadConstraint",
+		},
+	}
+	tunnelPage = fieldsPage{
+		name:            "tunnel-reference.md",
+		head:            tunnelHead,
+		definition:      "tunnelgateway.dev_tunnels.yaml",
+		fields:          []string{"spec", "status"},
+		kubernetesTypes: map[string]string{"status.conditions[]": "Condition"},
+	}
+)
+
+// fieldsPages returns the pages with the fields of the custom resources. It reads
+// the files of package crd in the current folder.
+func fieldsPages() ([]page, error) {
+	var pages []page
+	for _, p := range []fieldsPage{configurationPage, tunnelPage} {
+		kind, err := readSchema(p.definition)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", p.definition, err)
+		}
+		tables, err := fieldTables(kind, p.fields, p.kubernetesTypes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.definition, err)
+		}
+		pages = append(pages, page{p.name, p.head + tables})
+	}
+	return pages, nil
+}
+
+// readSchema returns the schema of the only version of a
+// CustomResourceDefinition.
+func readSchema(file string) (*schema, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
+		return nil, err
+	}
+	if len(crd.Spec.Versions) != 1 {
+		return nil, fmt.Errorf("the definition must have one version, got %d", len(crd.Spec.Versions))
+	}
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema, nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// validation returns the rules for a value. The rules for an object are not part
+// of it; they are above the table of the object.
+func validation(field, element schema) string {
+	var rules []string
+	if len(element.Enum) > 0 {
+		rules = append(rules, "one of "+enumValues(element.Enum))
+	}
+	rules = slices.Concat(rules,
+		bound("at least ", element.Minimum), bound("at most ", element.Maximum),
+		limit("at most %d entries", field.MaxItems), limit("at most %d entries", element.MaxProperties),
+		limit("length at least %d", element.MinLength), limit("length at most %d", element.MaxLength))
+	switch {
+	case len(field.XListMapKeys) > 0:
+		rules = append(rules, "unique "+strings.Join(field.XListMapKeys, " and "))
+	case field.XListType != nil && *field.XListType == "set":
+		rules = append(rules, "unique entries")
+	}
+	if len(element.Properties) == 0 {
+		rules = append(rules, ruleMessages(element)...)
+	}
+	return strings.Join(rules, "; ")
+}
+
+// bound returns the rule for the minimum or maximum of a number, if it has one.
+func bound(text string, value *float64) []string {
+	if value == nil {
+		return nil
+	}
+	return []string{text + strconv.FormatFloat(*value, 'f', -1, 64)}
+}
+
+// limit returns the rule for the size of a value, if it has one.
+func limit(format string, size *int64) []string {
+	if size == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf(format, *size)}
+}
+
+// enumValues lists the values of an enumeration.
+func enumValues(enum []apiextensionsv1.JSON) string {
+	texts := make([]string, len(enum))
+	for i, value := range enum {
+		text := string(value.Raw)
+		if text != `""` {
+			text = strings.Trim(text, `"`)
+		}
+		texts[i] = code(text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// ruleMessages returns the messages of the CEL rules of a value, or of the values
+// of a map.
+func ruleMessages(value schema) []string {
+	rules := value.XValidations
+	if value.AdditionalProperties != nil {
+		rules = append(slices.Clone(rules), value.AdditionalProperties.Schema.XValidations...)
+	}
+	texts := make([]string, len(rules))
+	for i, rule := range rules {
+		texts[i] = escape(rule.Message)
+	}
+	return texts
+}

@@ -1,0 +1,71 @@
+// Command docgen writes the reference pages in docs that are generated from the
+// code:
+//
+//	go run ../../test/docgen conditions|fields|flags|metrics|rules
+//
+// go generate runs it from the package that the page describes, because some
+// generators read files of that package. A generator adds only the head of a
+// page and its tables; the texts of the tables come from the code, except for
+// the conditions, whose texts are in conditions.texts.yaml.
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// root is the root of the repository, relative to the packages that run docgen.
+	root = "../.."
+	// docs is the folder of the pages.
+	docs = root + "/docs"
+)
+
+// page is a generated page.
+type page struct {
+	// name is the name of the file in docs.
+	name string
+	text string
+}
+
+// generators returns the function that generates the pages, for each argument of
+// the command.
+func generators() map[string]func() ([]page, error) {
+	return map[string]func() ([]page, error){
+		"conditions": conditionsPages,
+		"fields":     fieldsPages,
+		"flags":      flagsPages,
+		"metrics":    metricsPages,
+		"rules":      rulesPages,
+	}
+}
+
+func main() {
+	if err := run(os.Args[1:], docs); err != nil {
+		fmt.Fprintf(os.Stderr, "docgen: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the pages that the arguments name to the folder.
+func run(arguments []string, folder string) error {
+	all := generators()
+	if len(arguments) != 1 || all[arguments[0]] == nil {
+		names := strings.Join(slices.Sorted(maps.Keys(all)), "|")
+		return fmt.Errorf("expected the name of one generator, got %q\nUsage: go run ../../test/docgen %s", arguments, names)
+	}
+	pages, err := all[arguments[0]]()
+	if err != nil {
+		return fmt.Errorf("generate %s: %w", arguments[0], err)
+	}
+	for _, p := range pages {
+		if err := os.WriteFile(filepath.Join(folder, p.name), []byte(p.text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// lineWidth is the maximum length of a line of prose, in bytes.
+const lineWidth = 120
+
+var (
+	// escaper escapes the characters that Markdown interprets anywhere in a text.
+	escaper = strings.NewReplacer(`\`, `\\`, `|`, `\|`, `*`, `\*`, `<`, `\<`)
+	// openingUnderscore matches an underscore that can begin an emphasis. Markdown
+	// does not interpret an underscore after a letter or a digit.
+	openingUnderscore = regexp.MustCompile(`(^|[^\p{L}\p{N}_])_+`)
+)
+
+// escape converts plain text to Markdown on one line.
+func escape(text string) string {
+	return openingUnderscore.ReplaceAllStringFunc(escaper.Replace(oneLine(text)), func(match string) string {
+		return strings.ReplaceAll(match, "_", `\_`)
+	})
+}
+
+// oneLine replaces line breaks and repeated spaces with one space.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// cell converts Markdown to the content of a table cell.
+func cell(markdown string) string { return strings.ReplaceAll(oneLine(markdown), "|", `\|`) }
+
+// code formats text as code.
+func code(text string) string { return "`" + text + "`" }
+
+// table is a Markdown table. Its cells are Markdown without line breaks and
+// without unescaped pipes.
+type table struct{ text strings.Builder }
+
+// newTable returns a table that has only a header.
+func newTable(header ...string) *table {
+	t := &table{}
+	t.add(header...)
+	t.text.WriteString("|" + strings.Repeat("---|", len(header)) + "\n")
+	return t
+}
+
+// add adds a row to the table.
+func (t *table) add(cells ...string) {
+	t.text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+// String returns the lines of the table.
+func (t *table) String() string { return t.text.String() }
+
+// notInAnchor matches the characters that GitHub omits from the anchor of a
+// heading.
+var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+
+// link returns a link to a heading of the same page.
+func link(heading string) string { return "[" + heading + "](#" + anchor(heading) + ")" }
+
+// anchor returns the anchor that GitHub gives to a heading.
+func anchor(heading string) string {
+	return strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+}
+
+// wrap breaks each paragraph of a text into lines. A paragraph is one line of the
+// text.
+func wrap(text string) string {
+	paragraphs := strings.Split(text, "\n")
+	for i, paragraph := range paragraphs {
+		paragraphs[i] = wrapParagraph(paragraph)
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+func wrapParagraph(text string) string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > lineWidth {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	return strings.Join(append(lines, line), "\n")
+}

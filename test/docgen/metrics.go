@@ -1,0 +1,58 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+)
+
+//go:embed metrics.head.md
+var metricsHead string
+
+// metricsPages returns the page with the metrics of the controller.
+func metricsPages() ([]page, error) {
+	return []page{{"metrics.md", metricsHead + metricTables(metrics.All)}}, nil
+}
+
+// metricTables returns a table of the metrics, and a table for each label that
+// has a fixed set of values.
+func metricTables(all []metrics.Metric) string {
+	t := newTable("Name", "Type", "Labels", "Unit", "Meaning")
+	var labels strings.Builder
+	for _, m := range all {
+		t.add(code(m.Name), string(m.Type), labelNames(m), m.Unit, escape(m.Help+bucketRange(m)))
+		for _, label := range m.Labels {
+			if len(label.Values) > 0 {
+				labels.WriteString(labelTable(m, label))
+			}
+		}
+	}
+	return "\n## Metrics\n\n" + t.String() + "\n## Labels\n" + labels.String()
+}
+
+func labelNames(m metrics.Metric) string {
+	names := make([]string, len(m.Labels))
+	for i, label := range m.Labels {
+		names[i] = code(label.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// bucketRange returns a sentence with the range of a histogram's buckets.
+func bucketRange(m metrics.Metric) string {
+	if len(m.Buckets) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Buckets from %v to %v.", m.Buckets[0], m.Buckets[len(m.Buckets)-1])
+}
+
+// labelTable returns a table of the values of a label.
+func labelTable(m metrics.Metric, label metrics.Label) string {
+	t := newTable("Value", "Meaning")
+	for _, value := range label.Values {
+		t.add(code(value.Name), escape(value.Help))
+	}
+	return fmt.Sprintf("\n%s of %s: %s.\n\n%s", code(label.Name), code(m.Name), label.Help, t)
+}
