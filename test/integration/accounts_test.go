@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"net"
 	"net/http"
 	"time"
 
@@ -17,8 +16,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("the account of a class", func() {
-	It("is used in place of the controller's own, and needs its API token until the tunnel is deleted", func() {
+var _ = Describe("the Cloudflare account of a GatewayClass", func() {
+	It("overrides the controller's account, and requires its API token until the tunnel is deleted", func() {
 		w := newWorld()
 		w.edge.SetToken("first")
 		credentials, settings, class := w.classAccount()
@@ -35,13 +34,13 @@ var _ = Describe("the account of a class", func() {
 		Expect(account).To(Equal("account"))
 		Expect(w.tunnelObject(g).Spec.AccountID).To(Equal("account"))
 
-		By("taking a new token from its Secret")
+		By("rotating the API token in its Secret")
 		w.edge.SetToken("second")
 		change(credentials, func(s *corev1.Secret) { s.Data["api-token"] = []byte("second") })
 		w.create(w.route("web", "web", toGateway("shared")))
 		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
 
-		By("deleting everything at once, which nothing holds up")
+		By("deleting the Gateway, its class, the settings and the Secret together")
 		w.delete(credentials, settings, class, g)
 		for _, object := range []client.Object{g, credentials, settings, class} {
 			Eventually(w.isGone).WithArguments(object).Should(BeTrue(), "%T", object)
@@ -49,14 +48,14 @@ var _ = Describe("the account of a class", func() {
 		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False CredentialsMissing"))
 		Expect(w.tunnel("shared")).NotTo(BeEmpty())
 
-		By("creating the Secret again")
+		By("recreating the Secret")
 		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, credentials.Name), Data: map[string][]byte{"api-token": []byte("second")}})
 		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
 		Expect(w.tunnel("shared")).To(BeEmpty())
 		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("does not move a tunnel when the class refers to it later", func() {
+	It("does not move an existing tunnel when the class starts to refer to it", func() {
 		w := newWorld()
 		w.edge.SetToken("first")
 		w.start("--cloudflare-api-token=first")
@@ -69,7 +68,7 @@ var _ = Describe("the account of a class", func() {
 		Expect(w.edge.Tunnels()).To(HaveLen(1))
 	})
 
-	It("still opens the tunnel of a Gateway that goes to another controller", func() {
+	It("is used to delete the tunnel of a Gateway that moves to another controller", func() {
 		w, other := newWorld(), newWorld()
 		_, settings, _ := w.classAccount()
 		change(settings, func(c *v1alpha1.TunnelConfiguration) {
@@ -86,13 +85,10 @@ var _ = Describe("the account of a class", func() {
 })
 
 var _ = Describe("the controller", func() {
-	It("is ready whether Cloudflare answers or not", func() {
+	It("is ready even if the Cloudflare API is unavailable", func() {
 		w := newWorld()
 		w.edge.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		Expect(err).NotTo(HaveOccurred())
-		address := l.Addr().String()
-		Expect(l.Close()).To(Succeed())
+		address := freeAddress()
 		w.start("--health-address=" + address)
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
@@ -106,8 +102,8 @@ var _ = Describe("the controller", func() {
 	})
 })
 
-// classAccount gives the world's class the account "account", with its token
-// under a key of its own in a Secret.
+// createClassAccount makes the GatewayClass use the account "account", with an
+// API token under the key "api-token" of a Secret.
 func (w *world) classAccount() (*corev1.Secret, *v1alpha1.TunnelConfiguration, *gatewayv1.GatewayClass) {
 	GinkgoHelper()
 	credentials := &corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"api-token": []byte("first")}}
@@ -119,7 +115,8 @@ func (w *world) classAccount() (*corev1.Secret, *v1alpha1.TunnelConfiguration, *
 	return credentials, settings, w.referClass("defaults")
 }
 
-// answer returns the status that a GET of the address is answered with, or 0.
+// getStatusCode returns the status code of the response to a GET request, or 0
+// if the request fails.
 func answer(url string) int {
 	response, err := http.Get(url) // #nosec G107 -- the controller of the test
 	if err != nil {

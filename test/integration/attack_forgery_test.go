@@ -17,38 +17,35 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// pausedAnnotation pauses a Gateway when its value is "true".
-const pausedAnnotation = "tunnelgateway.dev/paused"
-
-// The settings of an attacker's Gateway.
+// The kinds of settings of an attacker's Gateway.
 const (
 	validSettings   = "valid"
 	invalidSettings = "invalid"
 	pausedSettings  = "paused"
 )
 
-// forgery is one attack: an annotation on the attacker's Gateway, and its
-// settings, name the tunnel of a victim's Gateway.
+// forgery is one attack. An annotation on the attacker's Gateway, and in some
+// cases its settings, name the tunnel of a victim's Gateway.
 type forgery struct {
 	index int
-	// origin is where the tunnel comes from, as the forged record says.
+	// origin is the origin of the tunnel in the forged record: "created" or
+	// "adopted".
 	origin string
-	// other: the victim's tunnel is in another account than the attacker's
-	// GatewayClass uses.
+	// other is set if the attacker's GatewayClass uses another account than the
+	// victim's.
 	other    bool
 	settings string
-	// deleted: the attacker deletes the Gateway afterwards.
+	// deleted is set if the attacker deletes the Gateway after the attack.
 	deleted bool
-	// down: the attack happens before a start of the controller.
+	// down is set if the attack happens while the controller is stopped.
 	down bool
 
 	victim, attacker *gatewayv1.Gateway
-	// before is what the simulator stored for the victim's tunnel before the
-	// attack.
+	// before is the state of the victim's tunnel before the attack.
 	before stored
 }
 
-// allForgeries returns every combination.
+// allForgeries returns a forgery for each combination of properties.
 func allForgeries() []*forgery {
 	var all []*forgery
 	for _, origin := range []string{"created", "adopted"} {
@@ -69,43 +66,43 @@ func allForgeries() []*forgery {
 
 // String describes the attack.
 func (f *forgery) String() string {
-	account, fate, moment := "own account", "kept", "while the controller runs"
+	account, fate, moment := "same account", "Gateway kept", "while the controller runs"
 	if f.other {
-		account = "other account"
+		account = "different account"
 	}
 	if f.deleted {
-		fate = "deleted"
+		fate = "Gateway deleted"
 	}
 	if f.down {
-		moment = "before it starts again"
+		moment = "while the controller is stopped"
 	}
-	return strings.Join([]string{f.origin, account, f.settings, fate, moment}, ", ")
+	return strings.Join([]string{"origin " + f.origin, account, f.settings + " settings", fate, moment}, ", ")
 }
 
-// lane is what the attacks have in common that share their GatewayClasses. Each
-// class has an API token of its own, because the controller limits the requests
-// of a token.
+// classGroup identifies the pair of GatewayClasses that the attack uses. Each
+// class has its own API token, because the controller limits the requests of
+// each token.
 func (f *forgery) lane() string {
 	if f.other {
 		return "other-" + f.settings
 	}
-	return "own-" + f.settings
+	return "same-" + f.settings
 }
 
 func (f *forgery) hostname() string { return fmt.Sprintf("victim-%02d.example.com", f.index) }
 
-// record is the forged record. It claims everything that can help the attacker:
-// the deletion of the victim's tunnel, and permission to replace its
-// configuration.
+// record returns the forged record. It contains everything that can help the
+// attacker: a policy that deletes the victim's tunnel, and permission to replace
+// its configuration.
 func (f *forgery) record(w *world) string {
 	return fmt.Sprintf(`{"controller":%q,"account":%q,"tunnel":%q,"origin":%q,"policy":"Delete","takenOver":true}`,
 		w.controller, w.victimAccount(f), f.before.tunnel, f.origin)
 }
 
-// victimAccount is the account of the victim's tunnel.
+// victimAccount returns the account of the victim's tunnel.
 func (w *world) victimAccount(f *forgery) string { return f.lane() }
 
-// attackerAccount is the account of the attacker's GatewayClass.
+// attackerAccount returns the account of the attacker's GatewayClass.
 func (w *world) attackerAccount(f *forgery) string {
 	if f.other {
 		return "attackers-of-" + f.lane()
@@ -116,18 +113,19 @@ func (w *world) attackerAccount(f *forgery) string {
 func (w *world) victimClass(f *forgery) string   { return w.namespace + "-victims-" + f.lane() }
 func (w *world) attackerClass(f *forgery) string { return w.namespace + "-attackers-" + f.lane() }
 
-// siege is a world in which attackers, in a namespace of their own, attack
-// victims in the world's namespace.
+// attackEnvironment is an environment in which Gateways in a separate namespace
+// attack the Gateways in the namespace of the environment.
 type siege struct {
 	*world
 	forgeries []*forgery
 	attackers string // namespace
 }
 
-// newSiege creates the classes, and the attackers' Gateways with a class that
-// does not exist yet. They are older than the victims' Gateways, and their
-// namespace sorts before the victims' where both are created in the same second:
-// of two Gateways that claim a tunnel the older one wins.
+// newAttackEnvironment creates the classes, and the attackers' Gateways with a
+// class that does not exist yet. If two Gateways claim a tunnel, the older one
+// wins, so the attackers' Gateways are created before the victims' Gateways. If
+// both are created in the same second, the attackers' Gateways win because of
+// the name of their namespace.
 func newSiege(forgeries []*forgery) *siege {
 	GinkgoHelper()
 	s := &siege{world: newWorld(), forgeries: forgeries}
@@ -147,9 +145,9 @@ func newSiege(forgeries []*forgery) *siege {
 	return s
 }
 
-// createAccountClass creates a GatewayClass of the world's controller that uses
-// the account, with an API token of its own and without connectors. It permits
-// its Gateways to name existing tunnels, and any number of tunnels.
+// createAccountClass creates a GatewayClass that uses the account, with its own
+// API token and without connectors. The class permits its Gateways to name
+// existing tunnels, and does not limit the number of tunnels.
 func (w *world) createAccountClass(name, account string) {
 	GinkgoHelper()
 	w.create(
@@ -170,7 +168,7 @@ func (w *world) createAccountClass(name, account string) {
 	)
 }
 
-// serveVictims creates the victims' Gateways and waits until they are served.
+// createVictims creates the victims' Gateways and waits until they are served.
 func (s *siege) serveVictims(ctx context.Context) {
 	GinkgoHelper()
 	s.create(s.service("web"))
@@ -189,7 +187,7 @@ func (s *siege) serveVictims(ctx context.Context) {
 	}
 }
 
-// attack carries out the attacks and waits until the controller has reacted.
+// attack performs the attacks and waits until the controller has reacted.
 func (s *siege) attack(ctx context.Context, forgeries []*forgery) {
 	GinkgoHelper()
 	s.forge(forgeries)
@@ -199,8 +197,8 @@ func (s *siege) attack(ctx context.Context, forgeries []*forgery) {
 	s.quiet(ctx)
 }
 
-// attackWhileDown carries out the attacks while the controller is down, starts
-// it, and waits until it has reacted.
+// attackWhileStopped performs the attacks while the controller is stopped,
+// starts it, and waits until it has reacted.
 func (s *siege) attackWhileDown(ctx context.Context, forgeries []*forgery) {
 	GinkgoHelper()
 	s.stop()
@@ -209,16 +207,18 @@ func (s *siege) attackWhileDown(ctx context.Context, forgeries []*forgery) {
 	s.edge.ResetRequests()
 	s.start()
 	s.reacted(forgeries)
-	// The controller knows the victims' accounts when it has read their tunnels,
-	// perhaps only after it first looked at the attackers' Gateways.
+	// The controller may reconcile the attackers' Gateways before it has read the
+	// victims' tunnels. Reconcile them again after that.
 	Eventually(s.edge.Count).WithArguments("GET", configurations).Should(BeNumerically(">=", len(s.forgeries)))
 	for _, f := range forgeries {
-		s.edit(f.attacker, func(g *gatewayv1.Gateway) { metav1.SetMetaDataAnnotation(&g.ObjectMeta, "example.com/look", "again") })
+		s.edit(f.attacker, func(g *gatewayv1.Gateway) {
+			metav1.SetMetaDataAnnotation(&g.ObjectMeta, "example.com/reconcile", "again")
+		})
 	}
 	s.quiet(ctx)
 }
 
-// forge plants the forged records.
+// createForgeries adds the forged records to the attackers' Gateways.
 func (s *siege) forge(forgeries []*forgery) {
 	GinkgoHelper()
 	for _, f := range forgeries {
@@ -228,7 +228,7 @@ func (s *siege) forge(forgeries []*forgery) {
 				"tunnelgateway.dev/tunnel": f.record(s.world), "tunnelgateway.dev/takeover": "true", "tunnelgateway.dev/deletion-policy": "Delete",
 			}
 			if f.settings == pausedSettings {
-				g.Annotations[pausedAnnotation] = "true"
+				g.Annotations[v1alpha1.PausedAnnotation] = "true"
 			}
 			g.Spec.GatewayClassName = gatewayv1.ObjectName(s.attackerClass(f))
 			g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
@@ -239,8 +239,9 @@ func (s *siege) forge(forgeries []*forgery) {
 }
 
 // createAttackerSettings creates the TunnelConfiguration of the attacker's
-// Gateway, unless the Gateway shall refer to a missing one. Where the forged
-// record says that the tunnel was adopted, the settings say so too.
+// Gateway, except for invalid settings: that Gateway refers to a
+// TunnelConfiguration that does not exist. If the origin in the forged record is
+// "adopted", the settings name the victim's tunnel too.
 func (s *siege) createAttackerSettings(f *forgery) {
 	GinkgoHelper()
 	if f.settings == invalidSettings {
@@ -256,8 +257,8 @@ func (s *siege) createAttackerSettings(f *forgery) {
 	s.create(settings)
 }
 
-// deleteForged deletes the Gateways of the attacks that end so. A paused Gateway
-// is deleted before its pause ends.
+// deleteAttackers deletes the Gateways of the attacks that end with a deletion.
+// It deletes a paused Gateway before it ends the pause.
 func (s *siege) deleteForged(forgeries []*forgery) {
 	GinkgoHelper()
 	for _, f := range forgeries {
@@ -265,18 +266,19 @@ func (s *siege) deleteForged(forgeries []*forgery) {
 			continue
 		}
 		s.delete(f.attacker)
-		s.edit(f.attacker, func(g *gatewayv1.Gateway) { delete(g.Annotations, pausedAnnotation) })
+		s.edit(f.attacker, func(g *gatewayv1.Gateway) { delete(g.Annotations, v1alpha1.PausedAnnotation) })
 	}
 }
 
-// edit changes the Gateway, unless it is gone.
+// updateIfPresent updates the Gateway, unless it does not exist anymore.
 func (s *siege) edit(g *gatewayv1.Gateway, how func(*gatewayv1.Gateway)) {
 	GinkgoHelper()
 	Eventually(func() error { return client.IgnoreNotFound(changeAs(kube, g, how)) }).Should(Succeed())
 }
 
-// reacted waits until the status of every attacker's Gateway is about its
-// current generation, which a deletion increments too, or the Gateway is gone.
+// waitForStatus waits until each attacker's Gateway is deleted, or until its
+// status describes its current generation. A deletion increments the generation
+// too.
 func (s *siege) reacted(forgeries []*forgery) {
 	GinkgoHelper()
 	for _, f := range forgeries {
@@ -290,8 +292,8 @@ func (s *siege) reacted(forgeries []*forgery) {
 	}
 }
 
-// quiet waits until the controller has neither written the status of a Gateway
-// nor called the API of Cloudflare for two seconds.
+// waitUntilQuiet waits until the controller has neither written the status of a
+// Gateway nor called the Cloudflare API for two seconds.
 func (s *siege) quiet(ctx context.Context) {
 	GinkgoHelper()
 	victims, attackers := s.world, *s.world
@@ -301,7 +303,7 @@ func (s *siege) quiet(ctx context.Context) {
 	})
 }
 
-// damage returns what the attack did to its victim.
+// damage returns a description of each effect of the attack on its victim.
 func (s *siege) damage(f *forgery) []string {
 	GinkgoHelper()
 	var damage []string
@@ -312,14 +314,14 @@ func (s *siege) damage(f *forgery) []string {
 		damage = append(damage, fmt.Sprintf("version %d of the configuration was replaced by version %d: %s", f.before.version, now.version, now.configuration))
 	}
 	if answer := s.getFrom(f.before.tunnel, f.hostname(), "/"); answer != "web" {
-		damage = append(damage, fmt.Sprintf("%s answers %q", f.hostname(), answer))
+		damage = append(damage, fmt.Sprintf("the response for %s is %q", f.hostname(), answer))
 	}
 	var secrets corev1.SecretList
 	Expect(kube.List(context.Background(), &secrets, client.InNamespace(s.attackers))).To(Succeed())
 	for _, secret := range secrets.Items {
 		for key, value := range secret.Data {
 			if _, tunnel, err := provider.Token(value).Credentials(); err == nil && string(tunnel) == f.before.tunnel {
-				damage = append(damage, fmt.Sprintf("Secret %s/%s has the tunnel's token, under the key %s", secret.Namespace, secret.Name, key))
+				damage = append(damage, fmt.Sprintf("Secret %s/%s contains the tunnel's token under the key %s", secret.Namespace, secret.Name, key))
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a deletion while Cloudflare is down", lifecycle, func() {
-	It("of a Gateway is completed at once", func() {
+var _ = Describe("while the Cloudflare API is unavailable", lifecycle, func() {
+	It("the deletion of a Gateway completes immediately", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -26,14 +26,14 @@ var _ = Describe("a deletion while Cloudflare is down", lifecycle, func() {
 		w.delete(g)
 		Eventually(w.isGone, soonEnough).WithArguments(g).Should(BeTrue())
 
-		By("deleting the tunnel when Cloudflare is back")
+		By("deleting the tunnel when the Cloudflare API is available again")
 		Expect(w.isLive(tunnel)).To(BeTrue())
 		w.edge.ClearFaults()
 		Eventually(w.isLive).WithArguments(tunnel).WithTimeout(90 * time.Second).Should(BeFalse())
 		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
 	})
 
-	It("of a Gateway's namespace is completed in seconds", func(ctx SpecContext) {
+	It("the deletion of a Gateway's namespace completes within seconds", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-team"}}
@@ -44,10 +44,10 @@ var _ = Describe("a deletion while Cloudflare is down", lifecycle, func() {
 		tunnel := w.served(g).tunnel
 		w.edge.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
 		w.delete(namespace)
-		// The namespace controller takes five seconds.
+		// The namespace controller needs five seconds.
 		Eventually(namespaceIsGone, 20*time.Second).WithArguments(ctx, namespace).Should(BeTrue())
 
-		By("deleting the tunnel when Cloudflare is back")
+		By("deleting the tunnel when the Cloudflare API is available again")
 		Expect(w.isLive(tunnel)).To(BeTrue())
 		w.edge.ClearFaults()
 		Eventually(w.isLive).WithArguments(tunnel).WithTimeout(90 * time.Second).Should(BeFalse())
@@ -55,8 +55,8 @@ var _ = Describe("a deletion while Cloudflare is down", lifecycle, func() {
 	})
 })
 
-// namespaceIsGone reports whether the namespace is gone, and stops the wait when
-// a finalizer of the controller keeps it.
+// namespaceIsGone reports whether the namespace is deleted. It fails immediately
+// if a finalizer of the controller blocks the deletion.
 func namespaceIsGone(ctx context.Context, namespace *corev1.Namespace) (bool, error) {
 	err := kube.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	if err != nil {

@@ -11,7 +11,7 @@ var _ = Describe("a forged record", lifecycle, Ordered, ContinueOnFailure, func(
 	forgeries := allForgeries()
 	var s *siege
 
-	// All attacks run in one world, so that the controller starts only twice.
+	// All attacks use one environment, so that the controller starts only twice.
 	BeforeAll(func(ctx SpecContext) {
 		s = newSiege(forgeries)
 		s.start()
@@ -21,27 +21,27 @@ var _ = Describe("a forged record", lifecycle, Ordered, ContinueOnFailure, func(
 	})
 
 	for _, f := range forgeries {
-		It("harms no other Gateway: "+f.String(), func() {
+		It("does not affect another Gateway: "+f.String(), func() {
 			Expect(s.damage(f)).To(BeEmpty())
 		})
 	}
 })
 
-// stored is what the simulator stores for a tunnel.
+// tunnelState is the configuration of a tunnel as stored by the simulator.
 type stored struct {
-	tunnel        string // its ID
+	tunnel        string // ID
 	configuration string
 	version       int64
 }
 
-// stored reads what the simulator stores for the tunnel of that ID, which may be
-// deleted.
+// tunnelState returns the state of the tunnel with this ID, even after the
+// tunnel was deleted.
 func (w *world) stored(tunnel string) stored {
 	configuration, version := w.edge.StoredConfiguration(tunnel)
 	return stored{tunnel: tunnel, configuration: string(configuration), version: version}
 }
 
-// isLive reports whether the tunnel of that ID exists and is not deleted.
+// isLive reports whether the tunnel with this ID exists and is not deleted.
 func (w *world) isLive(tunnel string) bool {
 	for _, t := range w.edge.Tunnels() {
 		if t.ID == tunnel {

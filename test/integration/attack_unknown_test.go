@@ -11,8 +11,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
-	It("keeps its tunnel when its GatewayClass is deleted", func() {
+var _ = Describe("a Gateway that the controller cannot read", lifecycle, func() {
+	It("keeps its tunnel if its GatewayClass is deleted", func() {
 		w := newWorld()
 		w.start()
 		second := w.secondClass()
@@ -24,21 +24,21 @@ var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
 
 		class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: w.class}}
 		w.delete(class)
-		if !w.isGone(class) { // an administrator insists
+		if !w.isGone(class) { // remove the finalizers, as an administrator might do
 			change(class, func(c *gatewayv1.GatewayClass) { c.Finalizers = nil })
 		}
 		Eventually(w.isGone).WithArguments(class).Should(BeTrue())
 		w.addListener(canary, "more.example.com")
 		w.keeps(before)
 
-		By("starting the controller again")
+		By("restarting the controller")
 		w.stop()
 		w.start()
 		w.addListener(canary, "other.example.com")
 		w.keeps(before)
 	})
 
-	It("keeps its tunnel when its namespace is out of scope", func() {
+	It("keeps its tunnel if its namespace is not watched", func() {
 		w := newWorld()
 		out := w.namespace + "-out"
 		w.start()
@@ -48,7 +48,7 @@ var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: out}}, g, service, route)
 		before := w.served(g)
 
-		By("starting the controller for another namespace only")
+		By("restarting the controller with another namespace only")
 		w.stop()
 		w.start("--namespaces=" + w.namespace)
 		canary := w.gateway("canary", "canary.example.com")
@@ -56,7 +56,7 @@ var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
 		Eventually(programmed(canary)).Should(Equal("True Programmed"))
 		w.keeps(before)
 
-		By("deleting the Gateway there")
+		By("deleting the Gateway in the namespace that is not watched")
 		w.delete(g)
 		w.addListener(canary, "more.example.com")
 		w.keeps(before)
@@ -70,19 +70,19 @@ var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
 		w.create(w.service("web"), g, w.hostRoute("a"))
 		before := w.served(g)
 
-		By("answering so while the controller runs")
+		By("starting the fault while the controller runs")
 		proxy.inject(&fault)
 		Eventually(proxy.failedReads).Should(BeNumerically(">=", aFewTimes))
 		w.keeps(before)
 
-		By("answering as usual again")
+		By("ending the fault")
 		proxy.clear()
 		w.create(w.hostRoute("b"))
 		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("a.example.com", "b.example.com"))
 		Expect(w.tunnel("shared")).To(Equal(before.tunnel))
 		before = w.served(g)
 
-		By("answering so while the controller starts, which may give up")
+		By("starting the controller during the fault, which may make it exit")
 		w.stop()
 		proxy.inject(&fault)
 		w.start("--kubeconfig=" + proxy.kubeconfig)
@@ -90,7 +90,7 @@ var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
 		w.keeps(before)
 		w.process.Kill()
 
-		By("starting the controller when it answers as usual")
+		By("starting the controller after the fault")
 		proxy.clear()
 		w.start("--kubeconfig=" + proxy.kubeconfig)
 		w.create(w.hostRoute("c"))
@@ -99,15 +99,16 @@ var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
 		Expect(w.edge.Count(http.MethodDelete, "")).To(BeZero())
 	},
 		Entry("forbids access to Gateways", apiFault{concerns: ofGateways, answer: forbidden}),
-		Entry("forbids everything", apiFault{concerns: ofAnything, answer: forbidden}),
-		Entry("does not find the page of Gateways", apiFault{concerns: ofGateways, answer: noSuchPage}),
-		Entry("does not find any page", apiFault{concerns: ofAnything, answer: noSuchPage}),
-		Entry("does not serve Gateways", apiFault{concerns: ofGateways, answer: notServed, hidden: true}),
+		Entry("forbids every request", apiFault{concerns: ofAnything, answer: forbidden}),
+		Entry("returns a plain 404 page for Gateways", apiFault{concerns: ofGateways, answer: noSuchPage}),
+		Entry("returns a plain 404 page for every request", apiFault{concerns: ofAnything, answer: noSuchPage}),
+		Entry("does not serve the Gateway resource", apiFault{concerns: ofGateways, answer: notServed, hidden: true}),
 	)
 })
 
-// aFewTimes is how many failed reads of Gateways show that the controller has
-// noticed: it repeats a read that failed after about one second.
+// minFailedReads is the number of failed reads of Gateways after which the
+// controller has noticed the fault. It retries a failed read after about one
+// second.
 const aFewTimes = 3
 
 func hasExited(exited <-chan struct{}) bool {
@@ -119,15 +120,15 @@ func hasExited(exited <-chan struct{}) bool {
 	}
 }
 
-// hostRoute returns a route of the Gateway "shared" for a hostname of its own.
+// hostRoute returns a route of the Gateway "shared" for <name>.example.com.
 func (w *world) hostRoute(name string) *gatewayv1.HTTPRoute {
 	route := w.route(name, "web", toGateway("shared"))
 	route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(name + ".example.com")}
 	return route
 }
 
-// served waits until the Gateway, which serves a.example.com, is served, and
-// returns what the simulator stores for its tunnel.
+// waitUntilServed waits until the Gateway serves a.example.com, and returns the
+// state of its tunnel.
 func (w *world) served(g *gatewayv1.Gateway) stored {
 	GinkgoHelper()
 	answer := func() string {
@@ -143,18 +144,18 @@ func (w *world) served(g *gatewayv1.Gateway) stored {
 	return w.stored(id)
 }
 
-// keeps expects that the tunnel exists for a while, and that its configuration
-// stays what it was.
+// expectUnchanged expects for two seconds that the tunnel exists and that its
+// configuration does not change.
 func (w *world) keeps(before stored) {
 	GinkgoHelper()
 	Consistently(func(g Gomega) {
-		g.Expect(w.isLive(before.tunnel)).To(BeTrue(), "the tunnel exists")
+		g.Expect(w.isLive(before.tunnel)).To(BeTrue(), "the tunnel still exists")
 		g.Expect(w.stored(before.tunnel)).To(Equal(before))
 	}).WithTimeout(2 * time.Second).Should(Succeed())
 }
 
 // addListener adds a listener to the Gateway and waits until the controller has
-// reported about it, which shows that the controller works.
+// updated the status, which shows that the controller works.
 func (w *world) addListener(g *gatewayv1.Gateway, hostname gatewayv1.Hostname) {
 	GinkgoHelper()
 	change(g, func(g *gatewayv1.Gateway) {

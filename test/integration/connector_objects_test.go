@@ -28,8 +28,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// connectorKinds adds the kinds that connectors are made of to those that kube
-// knows, which are those of a Gateway's input.
+// addConnectorKinds adds the kinds of connector objects to the scheme of the
+// test client.
 var connectorKinds = sync.OnceFunc(func() {
 	utilruntime.Must(appsv1.AddToScheme(kube.Scheme()))
 	utilruntime.Must(autoscalingv1.AddToScheme(kube.Scheme()))
@@ -42,7 +42,7 @@ func connectorsReady(g *gatewayv1.Gateway) func() string {
 	return gatewaySays(g, gateway.TypeConnectorsReady)
 }
 
-// exists reads the object, if it is there.
+// exists reads the object and reports whether it exists.
 func exists(object client.Object) bool {
 	GinkgoHelper()
 	err := kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)
@@ -50,16 +50,16 @@ func exists(object client.Object) bool {
 	return err == nil
 }
 
-// named gives an empty object the name of those that run the connectors of the
-// Gateway "shared".
+// connectorObject sets the name and namespace of an empty object to those of the
+// connectors of the Gateway "shared", and returns it.
 func named[T client.Object](w *world, object T) T {
 	object.SetNamespace(w.system)
 	object.SetName(tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: "shared"}))
 	return object
 }
 
-// connectorObjects returns one object of every kind that connectors of the
-// Gateway "shared" are made of, unread.
+// connectorObjects returns an empty object for each kind of connector object of
+// the Gateway "shared".
 func (w *world) connectorObjects() []client.Object {
 	return []client.Object{
 		named(w, &corev1.ServiceAccount{}), named(w, &networkingv1.NetworkPolicy{}), named(w, &appsv1.Deployment{}),
@@ -67,7 +67,7 @@ func (w *world) connectorObjects() []client.Object {
 	}
 }
 
-// deployment waits for the Deployment of the Gateway "shared" and reads it.
+// deployment waits for the Deployment of the Gateway "shared" and returns it.
 func (w *world) deployment() *appsv1.Deployment {
 	GinkgoHelper()
 	deployment := named(w, &appsv1.Deployment{})
@@ -77,12 +77,12 @@ func (w *world) deployment() *appsv1.Deployment {
 
 func (w *world) replicas() int32 { return ptr.Deref(w.deployment().Spec.Replicas, -1) }
 
-// arguments are those that connectors are started with.
+// connectorArguments returns the command-line arguments of the connectors.
 func (w *world) arguments() string {
 	return strings.Join(w.deployment().Spec.Template.Spec.Containers[0].Args, " ")
 }
 
-// pods returns the pods of the Gateway.
+// pods returns the connector pods of the Gateway.
 func (w *world) pods(gateway string) []corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
@@ -90,27 +90,27 @@ func (w *world) pods(gateway string) []corev1.Pod {
 	return list.Items
 }
 
-// runPods does for the pods of the Gateway "shared" what a kubelet would: all
-// that there are run and are ready.
+// markPodsReady sets the status of all existing pods of the Gateway "shared" to
+// running and ready, as a kubelet would.
 func (w *world) runPods() {
 	GinkgoHelper()
 	for _, pod := range w.pods("shared") {
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		err := kube.Status().Update(context.Background(), &pod)
-		if !apierrors.IsConflict(err) { // the next time
+		if !apierrors.IsConflict(err) { // the next call updates the pod
 			Expect(client.IgnoreNotFound(err)).To(Succeed())
 		}
 	}
 }
 
-// tunnelLabel selects what runs the connectors of a Gateway of the world's
-// namespace.
+// tunnelLabel selects the objects of the connectors of a Gateway in the
+// namespace of the environment.
 func (w *world) tunnelLabel(gateway string) client.MatchingLabels {
 	return client.MatchingLabels{"tunnelgateway.dev/tunnel": tunnel.ObjectName(types.NamespacedName{Namespace: w.namespace, Name: gateway})}
 }
 
-// leftOver returns the kind and name of all that was made for the Gateway.
+// remainingObjects returns the kind and name of each object of the Gateway's connectors.
 func (w *world) leftOver(gateway string) []string {
 	GinkgoHelper()
 	var found []string
@@ -128,8 +128,8 @@ func (w *world) leftOver(gateway string) []string {
 	return found
 }
 
-// leastReplicas watches the number of connectors that are wanted from now on,
-// and returns the least there was.
+// watchMinReplicas watches the Deployment of the connectors. The returned
+// function returns the smallest number of replicas since the call.
 func (w *world) leastReplicas(ctx context.Context) func() int32 {
 	GinkgoHelper()
 	watch, err := kube.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(w.system))
@@ -147,7 +147,7 @@ func (w *world) leastReplicas(ctx context.Context) func() int32 {
 	return least.Load
 }
 
-// grpcRoute returns a route of the Gateway "shared" for a hostname of its own.
+// grpcRoute returns a GRPCRoute of the Gateway "shared" for <name>.example.com.
 func (w *world) grpcRoute(name string) *gatewayv1.GRPCRoute {
 	return &gatewayv1.GRPCRoute{ObjectMeta: w.meta(name), Spec: gatewayv1.GRPCRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{toGateway("shared")}},

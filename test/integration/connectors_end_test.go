@@ -14,12 +14,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// hold is a finalizer that stands for requests in flight: the pod ends when it
-// is taken off.
+// holdFinalizer simulates requests in flight. The pod terminates when the
+// finalizer is removed.
 const hold = "example.com/hold"
 
-var _ = Describe("the end of connectors", lifecycle, func() {
-	DescribeTable("comes before that of the tunnel, and nothing is left", func(ctx SpecContext, c *v1alpha1.Connector) {
+var _ = Describe("the removal of connectors", lifecycle, func() {
+	DescribeTable("completes before the tunnel is deleted, and leaves no object behind", func(ctx SpecContext, c *v1alpha1.Connector) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -34,9 +34,9 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 		w.delete(g)
 		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False ConnectorsStopping"))
 		w.settle(ctx)
-		Expect(w.edge.Count(http.MethodDelete, "")).To(BeZero(), "neither the tunnel nor its connections")
+		Expect(w.edge.Count(http.MethodDelete, "")).To(BeZero(), "the controller deletes neither the tunnel nor its connections")
 		Expect(w.tunnel("shared")).NotTo(BeEmpty())
-		Expect(w.token("shared")).NotTo(BeEmpty(), "a connector that restarts needs it")
+		Expect(w.token("shared")).NotTo(BeEmpty(), "a connector that restarts needs the token")
 
 		change(&last, func(p *corev1.Pod) { controllerutil.RemoveFinalizer(p, hold) })
 		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
@@ -44,11 +44,11 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 		Expect(w.tunnel("shared")).To(BeEmpty())
 		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
 	},
-		Entry("with a fixed number", &v1alpha1.Connector{Replicas: ptr.To[int32](3)}),
+		Entry("with a fixed number of replicas", &v1alpha1.Connector{Replicas: ptr.To[int32](3)}),
 		Entry("with an autoscaler", &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)}}),
 	)
 
-	DescribeTable("is all there is under the policy Retain", func(before bool) {
+	DescribeTable("does not delete a tunnel with the deletion policy Retain", func(before bool) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -68,14 +68,14 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 		w.delete(g)
 		Eventually(w.tunnelPhase(g)).Should(Equal("Retained"))
 		Expect(w.tunnel("shared")).To(Equal(id))
-		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "the configuration stays")
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "the configuration is retained")
 		Eventually(w.pods).WithArguments("shared").Should(BeEmpty())
 	},
-		Entry("in the settings", false),
-		Entry("in settings that are deleted before the Gateway", true),
+		Entry("set in the settings", false),
+		Entry("set in settings that are deleted before the Gateway", true),
 	)
 
-	It("does not come when a Gateway gets another class of the controller", func(ctx SpecContext) {
+	It("does not happen when a Gateway changes to another class of the same controller", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		second := w.secondClass()
@@ -92,7 +92,7 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("comes when a Gateway goes to another controller, which makes its own", func() {
+	It("happens when a Gateway changes to the class of another controller, which creates its own connectors", func() {
 		w, other := newWorld(), newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -110,7 +110,7 @@ var _ = Describe("the end of connectors", lifecycle, func() {
 	})
 })
 
-// secondClass makes one more class of the world's controller and returns its
+// createSecondClass creates another class of the same controller and returns its
 // name.
 func (w *world) secondClass() string {
 	GinkgoHelper()

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("connectors", func() {
-	It("run as a Deployment of the Tunnel, confined and with the tunnel's token", func() {
+	It("run as a Deployment owned by the Tunnel, with a restricted security context and the tunnel's token", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -37,7 +37,7 @@ var _ = Describe("connectors", func() {
 		Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
 		Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
 		Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
-		Expect(pod.TerminationGracePeriodSeconds).To(HaveValue(BeNumerically(">", 30)), "above cloudflared's own")
+		Expect(pod.TerminationGracePeriodSeconds).To(HaveValue(BeNumerically(">", 30)), "longer than cloudflared's grace period")
 		c := pod.Containers[0]
 		Expect(c.SecurityContext.ReadOnlyRootFilesystem).To(HaveValue(BeTrue()))
 		Expect(c.ReadinessProbe.HTTPGet.Path).To(Equal("/ready"))
@@ -52,19 +52,19 @@ var _ = Describe("connectors", func() {
 		Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress))
 	})
 
-	It("are said to be ready when their pods are, and the Gateway is programmed before", func() {
+	It("are reported ready when their pods are ready, and do not delay the Programmed condition", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
 		Eventually(connectorsReady(g)).Should(Equal("False Unavailable"))
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Expect(connectorsReady(g)()).To(Equal("False Unavailable"), "it has not waited")
+		Expect(connectorsReady(g)()).To(Equal("False Unavailable"), "Programmed does not wait for the connectors")
 		w.runPods()
 		Eventually(connectorsReady(g)).Should(Equal("True Ready"))
 	})
 
-	It("do not take over what is not theirs, and come when it has gone", slow, func(ctx SpecContext) {
+	It("do not take over an object with the same name, and start when it is deleted", slow, func(ctx SpecContext) {
 		w := newWorld()
 		theirs := named(w, &corev1.ServiceAccount{})
 		w.create(theirs)
@@ -75,11 +75,11 @@ var _ = Describe("connectors", func() {
 		Eventually(w.notes).WithArguments(ctx, "shared", "ObjectTaken").Should(ContainElement(ContainSubstring("does not belong to Tunnel")))
 		Expect(fresh(theirs).OwnerReferences).To(BeEmpty())
 
-		w.delete(theirs) // which nobody watches
+		w.delete(theirs) // the controller does not watch this object
 		Eventually(connectorsReady(g)).WithTimeout(2 * time.Minute).Should(Equal("False Unavailable"))
 	})
 
-	It("carry the permitted labels and annotations of spec.infrastructure on every object and every pod", func() {
+	It("have the permitted labels and annotations of spec.infrastructure on every object and pod", func() {
 		w := newWorld()
 		w.start()
 		w.create(w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
@@ -105,16 +105,16 @@ var _ = Describe("connectors", func() {
 			Expect(object.GetLabels()).NotTo(Or(HaveKey("plain"), HaveKey("other.example/team")), "%T", object)
 			Expect(object.GetAnnotations()).To(HaveKeyWithValue("example.com/cost-centre", "4711"), "%T", object)
 		}
-		Expect(w.tokenSecret("shared").Labels).NotTo(HaveKey("example.com/team"), "whose annotations other controllers obey")
+		Expect(w.tokenSecret("shared").Labels).NotTo(HaveKey("example.com/team"), "other controllers may react to labels and annotations of a Secret")
 
-		By("changing with it")
+		By("changing a label of spec.infrastructure")
 		change(g, func(g *gatewayv1.Gateway) { g.Spec.Infrastructure.Labels["example.com/team"] = "till" })
 		for _, object := range w.connectorObjects() {
 			Eventually(func() map[string]string { return fresh(object).GetLabels() }).Should(HaveKeyWithValue("example.com/team", "till"), "%T", object)
 		}
 	})
 
-	It("go when they are not enabled, and the tunnel serves on", func() {
+	It("are removed when they are disabled, and the tunnel continues to serve", func() {
 		w := newWorld()
 		w.start()
 		w.permit("connector.enabled")
@@ -126,13 +126,13 @@ var _ = Describe("connectors", func() {
 		change(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
 		})
-		Eventually(w.leftOver).WithArguments("shared").Should(HaveExactElements(HavePrefix("Secret ")), "those who run cloudflared themselves need the token")
+		Eventually(w.leftOver).WithArguments("shared").Should(HaveExactElements(HavePrefix("Secret ")), "users who run their own cloudflared need the token")
 		Eventually(connectorsReady(g)).Should(Equal("none"))
 		Expect(programmed(g)()).To(Equal("True Programmed"))
 		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
 	})
 
-	It("do not restart because a route changed, but for the first GRPCRoute", func(ctx SpecContext) {
+	It("do not restart when a route changes, except for the first GRPCRoute", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "*.example.com")
@@ -147,13 +147,13 @@ var _ = Describe("connectors", func() {
 		w.settle(ctx)
 		Expect(w.deployment().Generation).To(Equal(before))
 
-		By("talking HTTP/2 from the first GRPCRoute on")
+		By("switching to HTTP/2 for the first GRPCRoute")
 		first := w.grpcRoute("first")
 		w.create(first)
 		Eventually(w.arguments).Should(ContainSubstring("--protocol http2"))
 		Eventually(w.notes).WithArguments(ctx, "shared", "ConnectorProtocol").Should(ContainElement(ContainSubstring("GRPCRoute")))
 
-		By("also when it is gone, and after a restart")
+		By("deleting all GRPCRoutes and restarting the controller")
 		w.create(w.grpcRoute("second"))
 		w.delete(first, w.grpcRoute("second"))
 		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("b.example.com"))
@@ -172,7 +172,7 @@ var _ = Describe("connectors", func() {
 		w.create(g)
 		before := w.deployment()
 		Eventually(func() string {
-			w.runPods() // they come after the Deployment
+			w.runPods() // the pods are created after the Deployment
 			return connectorsReady(g)()
 		}).Should(Equal("True Ready"))
 		held := w.token("shared")
@@ -185,7 +185,7 @@ var _ = Describe("connectors", func() {
 		Eventually(version).ShouldNot(Equal(before.Spec.Template.Annotations[connector.TokenVersionAnnotation]))
 		Expect(w.token("shared")).NotTo(Equal(held))
 
-		By("playing the kubelet until all are replaced, and looking at the account twice more")
+		By("waiting until all pods are replaced and the controller has listed the tunnels twice more")
 		Eventually(func() string {
 			w.runPods()
 			return connectorsReady(g)()
@@ -202,7 +202,7 @@ var _ = Describe("connectors", func() {
 		Expect(w.deployment().Generation).To(Equal(before.Generation + 1))
 	})
 
-	It("leave the number of connectors to an autoscaler, from the moment it takes over", func(ctx SpecContext) {
+	It("leave the number of replicas to an autoscaler as soon as it is enabled", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		w.permit("connector.replicas", "connector.autoscaling", "connector.logLevel")
@@ -217,7 +217,7 @@ var _ = Describe("connectors", func() {
 		})
 		Eventually(exists).WithArguments(named(w, &autoscalingv2.HorizontalPodAutoscaler{})).Should(BeTrue())
 
-		By("scaling as an autoscaler does, with passes in between")
+		By("scaling as an autoscaler does, with reconciles in between")
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
 		Expect(kube.SubResource("scale").Update(ctx, w.deployment(), client.WithSubResourceBody(scale))).To(Succeed())
 		change(settings, func(c *v1alpha1.TunnelConfiguration) {
@@ -229,6 +229,6 @@ var _ = Describe("connectors", func() {
 		w.start()
 		w.settle(ctx)
 		Expect(w.replicas()).To(BeEquivalentTo(7))
-		Expect(least()).To(BeEquivalentTo(4), "no drop at any moment")
+		Expect(least()).To(BeEquivalentTo(4), "the number of replicas never drops")
 	})
 })

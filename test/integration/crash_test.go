@@ -10,25 +10,25 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a crash", slow, func() {
-	// Round by round the controller is killed at a later call of every phase,
-	// until no phase has that many.
-	DescribeTable("leaves nothing wrong behind, whichever call of the API it meets", func(at func(*controllerproc.Process) simulator.Fault) {
+var _ = Describe("a crash of the controller", slow, func() {
+	// Each round kills the controller at a later call of each phase, until no
+	// phase makes that many calls.
+	DescribeTable("is repaired after the restart, at each call of the Cloudflare API", func(at func(*controllerproc.Process) simulator.Fault) {
 		undisturbed()
 		l := newLife()
 		l.start()
 		crashes := map[string]int{}
 		for call := 0; l.crashRound(call, at, crashes); call++ {
-			Expect(call).To(BeNumerically("<", 20), "a phase of so many calls: %v", crashes)
+			Expect(call).To(BeNumerically("<", 20), "the phases make too many calls: %v", crashes)
 		}
 		Expect(crashes).To(And(
 			HaveKeyWithValue("creation", BeNumerically(">=", 3)), // find, create, configure
 			HaveKeyWithValue("change", BeNumerically(">=", 1)),   // configure
-			HaveKeyWithValue("deletion", BeNumerically(">=", 2)), // look, delete
+			HaveKeyWithValue("deletion", BeNumerically(">=", 2)), // read, delete
 		))
 	}, moments)
 
-	DescribeTable("leaves no tunnel behind when its Gateway is deleted before the controller is back", func(at func(*controllerproc.Process) simulator.Fault) {
+	DescribeTable("leaves no tunnel behind if the Gateway is deleted before the controller restarts", func(at func(*controllerproc.Process) simulator.Fault) {
 		l := newLife()
 		l.start()
 		for call := range 3 { // find, create, configure
@@ -42,28 +42,29 @@ var _ = Describe("a crash", slow, func() {
 	}, moments)
 })
 
-// moments are those of a crash around a call.
+// crashPoints are the points at which the controller crashes around a call.
 var moments = []TableEntry{
-	Entry("just before it is carried out", func(p *controllerproc.Process) simulator.Fault {
+	Entry("just before the call takes effect", func(p *controllerproc.Process) simulator.Fault {
 		return simulator.Fault{Drop: simulator.DropBeforeWrite, Before: func(simulator.Request) { p.Kill() }}
 	}),
-	Entry("just after it was carried out", func(p *controllerproc.Process) simulator.Fault {
+	Entry("just after the call takes effect", func(p *controllerproc.Process) simulator.Fault {
 		return simulator.Fault{Drop: simulator.DropAfterWrite, After: func(simulator.Request) { p.Kill() }}
 	}),
 }
 
-// killAt kills the process that runs at the call of that number from now on.
+// killAtCall kills the running controller after this number of further calls.
 func (l *life) killAt(call int, at func(*controllerproc.Process) simulator.Fault) {
 	fault := at(l.process)
 	fault.Skip, fault.Times = call, 1
 	l.edge.Inject(fault)
 }
 
-// crashRound goes through all phases and counts in which of them there was a
-// call of that number to crash at. It reports whether there was any.
+// crashRound runs all phases and crashes the controller at the call with this
+// number in each. It counts the crashes by phase, and reports whether there was
+// any.
 func (l *life) crashRound(call int, at func(*controllerproc.Process) simulator.Fault, crashes map[string]int) bool {
 	GinkgoHelper()
-	met := false
+	crashedOnce := false
 	for _, p := range l.phases() {
 		crashed := l.process.Exited()
 		l.killAt(call, at)
@@ -71,10 +72,10 @@ func (l *life) crashRound(call int, at func(*controllerproc.Process) simulator.F
 		soon(func(g Gomega) {
 			select {
 			case <-crashed:
-				met = true
+				crashedOnce = true
 				crashes[p.name]++
 				l.start()
-				crashed = nil // once
+				crashed = nil // count the crash once
 			default:
 			}
 			p.outcome(g)
@@ -82,5 +83,5 @@ func (l *life) crashRound(call int, at func(*controllerproc.Process) simulator.F
 		l.edge.ClearFaults()
 	}
 	l.dropRoutes()
-	return met
+	return crashedOnce
 }

@@ -19,23 +19,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// yamlBlock is one of a page, which can be part of a list and so be indented.
+// yamlBlock matches a YAML code block of a page. The block is indented if it is
+// part of a list.
 var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 
-// elsewhere are kinds whose CRDs are not in the cluster, and the module under
-// test/interop that applies them, or what makes them no objects of a cluster.
+// unservedKinds are the kinds whose CRDs are not installed. The value is the
+// module under test/interop that applies them, or the reason why they are not
+// applied to a cluster.
 var elsewhere = map[string]string{
 	"Application":   "health",
 	"ClusterIssuer": "certmanager",
 	"Certificate":   "certmanager",
 	"DNSEndpoint":   "externaldns",
 	"Issuer":        "certmanager",
-	"Kustomization": "health; and a file of kustomize",
+	"Kustomization": "health; also a file that kustomize reads",
 }
 
 var _ = Describe("the documentation", func() {
-	// A block of a page is part of a sample, or stands for itself.
-	It("shows manifests that the API server takes, and so are the samples", func(ctx SpecContext) {
+	// A block of a page is part of a sample, or a complete manifest.
+	It("shows only manifests that the API server accepts, as do the samples", func(ctx SpecContext) {
 		w := newWorld()
 		config := texts("../../config", ".yaml")
 		whole := texts(samples, ".yaml")
@@ -60,7 +62,7 @@ var _ = Describe("the documentation", func() {
 	})
 })
 
-// texts returns the files of a kind in a folder, by their paths.
+// readFiles returns the files with an extension in a directory, by path.
 func texts(folder, extension string) map[string]string {
 	GinkgoHelper()
 	files, in := map[string]string{}, os.DirFS(folder)
@@ -75,8 +77,8 @@ func texts(folder, extension string) map[string]string {
 	return files
 }
 
-// manifestsIn returns the objects of a text. What has neither a kind nor a
-// version is none: settings of Helm, or a workflow.
+// parseManifests returns the objects in a YAML text. It skips documents with
+// neither a kind nor a version, such as Helm values or workflows.
 func manifestsIn(text, source string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var objects []*unstructured.Unstructured
@@ -86,15 +88,16 @@ func manifestsIn(text, source string) []*unstructured.Unstructured {
 		if object.GetKind() == "" && object.GetAPIVersion() == "" {
 			continue
 		}
-		Expect(object.GetKind()).NotTo(BeEmpty(), "%s: half an object:\n%s", source, document)
-		Expect(object.GetAPIVersion()).NotTo(BeEmpty(), "%s: half an object:\n%s", source, document)
+		Expect(object.GetKind()).NotTo(BeEmpty(), "%s: kind or apiVersion is missing:\n%s", source, document)
+		Expect(object.GetAPIVersion()).NotTo(BeEmpty(), "%s: kind or apiVersion is missing:\n%s", source, document)
 		objects = append(objects, object)
 	}
 	return objects
 }
 
-// dryRun lets the API server check an object, in the world's namespace since its
-// own may not be there, and reports whether it knows the kind.
+// dryRun applies an object as a dry run, in the namespace of the environment
+// because the object's own namespace may not exist. It reports whether the API
+// server serves the kind.
 func (w *world) dryRun(ctx SpecContext, object *unstructured.Unstructured, source string) bool {
 	GinkgoHelper()
 	mapping, err := kube.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)

@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-var _ = Describe("somebody else", lifecycle, func() {
-	It("is put right with an event that names the difference, and not fought with", func(ctx SpecContext) {
+var _ = Describe("an external change", lifecycle, func() {
+	It("is reverted with an event that names the difference, until it recurs too often", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--drift-interval=10s")
 		g := w.gateway("shared", "a.example.com")
@@ -21,16 +21,16 @@ var _ = Describe("somebody else", lifecycle, func() {
 		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
 		id := w.tunnel("shared")
 
-		By("putting two edits right")
+		By("reverting two external changes")
 		for range 2 {
 			w.edge.SetConfiguration(id, foreign)
 			Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
 		}
 		Eventually(w.notes).WithArguments(ctx, "shared", "DriftRepaired").Should(ContainElement(ContainSubstring("a.example.com")))
 		text, _ := w.edge.StoredConfiguration(id)
-		Expect(string(text)).To(ContainSubstring(`"enabled":true`), "warp-routing is not ours and stays")
+		Expect(string(text)).To(ContainSubstring(`"enabled":true`), "the controller does not manage warp-routing")
 
-		By("stopping at the third")
+		By("making a third external change")
 		w.edge.SetConfiguration(id, foreign)
 		Eventually(gatewayMessage(g)).Should(ContainSubstring("has stopped writing it"))
 		Expect(programmed(g)()).To(Equal("False Pending"))
@@ -43,10 +43,10 @@ var _ = Describe("somebody else", lifecycle, func() {
 		Eventually(routeSays(more, "shared")).Should(Equal("True Accepted"))
 		Eventually(w.edge.Count).WithArguments(http.MethodGet, configurations).Should(Equal(1))
 		w.settle(ctx)
-		Expect(w.get("shared", "a.example.com", "/")).To(Equal("418"), "also after a restart, and with changes")
+		Expect(w.get("shared", "a.example.com", "/")).To(Equal("418"), "the controller does not write, even after a restart and with changes")
 		Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero())
 
-		By("going on after a pause")
+		By("pausing and resuming the Gateway")
 		change(g, func(g *gatewayv1.Gateway) {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.PausedAnnotation, "true")
 		})
@@ -56,7 +56,10 @@ var _ = Describe("somebody else", lifecycle, func() {
 		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
 	})
 
-	It("may keep the controller from pushing, who goes on computing", func(ctx SpecContext) {
+})
+
+var _ = Describe("a paused Gateway", lifecycle, func() {
+	It("does not change its tunnel, but its status is updated", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "*.example.com")
@@ -66,7 +69,7 @@ var _ = Describe("somebody else", lifecycle, func() {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.PausedAnnotation, "true")
 		})
 		Eventually(gatewayMessage(g)).Should(ContainSubstring("paused"))
-		Expect(programmed(g)()).To(Equal("True Programmed"), "what is in effect is in effect")
+		Expect(programmed(g)()).To(Equal("True Programmed"), "the configuration in effect is current")
 		w.edge.ResetRequests()
 		route := w.route("web", "web", toGateway("shared"))
 		w.create(route)
@@ -74,7 +77,7 @@ var _ = Describe("somebody else", lifecycle, func() {
 		Eventually(programmed(g)).Should(Equal("False Pending"))
 		Expect(gatewayMessage(g)()).To(ContainSubstring(v1alpha1.PausedAnnotation))
 
-		By("keeping the tunnel and its connectors when the Gateway is deleted")
+		By("deleting the Gateway while it is paused")
 		w.delete(g)
 		Eventually(w.tunnelPhase(g)).Should(Equal("Blocked"))
 		w.settle(ctx)
@@ -86,8 +89,8 @@ var _ = Describe("somebody else", lifecycle, func() {
 	})
 })
 
-var _ = Describe("a tunnel that retires", lifecycle, func() {
-	It("is retained with its configuration when an administrator says so", func() {
+var _ = Describe("a retiring tunnel", lifecycle, func() {
+	It("is retained with its configuration if an administrator sets the deletion policy Retain", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "*.example.com")
@@ -95,7 +98,7 @@ var _ = Describe("a tunnel that retires", lifecycle, func() {
 		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 
-		By("waiting for a wrong API token, which delays no deletion")
+		By("deleting the Gateway while the API token is invalid")
 		w.edge.SetToken("another")
 		w.delete(g)
 		Eventually(w.isGone).WithArguments(g).WithTimeout(soonEnough).Should(BeTrue())
@@ -104,12 +107,12 @@ var _ = Describe("a tunnel that retires", lifecycle, func() {
 		Eventually(w.tunnelPhase(g)).Should(Equal("Retained"))
 		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
 
-		By("resuming when the Gateway returns")
+		By("recreating the Gateway with a valid API token")
 		w.edge.SetToken("token")
 		id := w.tunnel("shared")
-		again := w.gateway("shared", "*.example.com")
-		w.create(again)
-		Eventually(programmed(again)).WithTimeout(90 * time.Second).Should(Equal("True Programmed"))
-		Expect(fresh(again).Status.Addresses[0].Value).To(HavePrefix(id))
+		recreated := w.gateway("shared", "*.example.com")
+		w.create(recreated)
+		Eventually(programmed(recreated)).WithTimeout(90 * time.Second).Should(Equal("True Programmed"))
+		Expect(fresh(recreated).Status.Addresses[0].Value).To(HavePrefix(id))
 	})
 })

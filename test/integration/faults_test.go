@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// disturbance goes through one phase of a life while something is wrong, and
-// returns when the phase has come to its right end.
+// faultInjection runs one phase of a scenario while the Cloudflare API has a
+// fault, and waits for the expected result of the phase.
 type disturbance func(*life, phase)
 
 var disturbances = map[string]disturbance{
@@ -29,32 +29,32 @@ var disturbances = map[string]disturbance{
 	"revoked API token":       whileRevoked,
 }
 
-// pastRetries is how many times in a row a call has to fail until its retries
-// have ended and the controller has to deal with it.
+// failuresBeyondRetries is the number of consecutive failures of a call after
+// which the client stops its retries and returns the error to the controller.
 const pastRetries = 6
 
-var _ = Describe("a fault of the API", slow, func() {
-	It("leaves nothing wrong behind, whichever it is and whenever it comes", func() {
+var _ = Describe("a fault of the Cloudflare API", slow, func() {
+	It("is repaired in each phase of a Gateway's life", func() {
 		undisturbed()
-		type disturbed struct {
+		type faultyScenario struct {
 			*life
-			name    string
-			disturb disturbance
+			name   string
+			inject disturbance
 		}
-		var lives []disturbed
-		for name, disturb := range disturbances {
-			lives = append(lives, disturbed{newLife(), name, disturb})
+		var scenarios []faultyScenario
+		for name, inject := range disturbances {
+			scenarios = append(scenarios, faultyScenario{newLife(), name, inject})
 		}
-		together(lives, func(d disturbed) {
-			d.start()
-			for _, p := range d.phases() {
-				p.name = d.name + ", " + p.name
-				d.disturb(d.life, p)
+		together(scenarios, func(f faultyScenario) {
+			f.start()
+			for _, p := range f.phases() {
+				p.name = f.name + ", " + p.name
+				f.inject(f.life, p)
 			}
 		})
 	})
 
-	It("does not let a push that was given up win when it arrives after a newer one", func() {
+	It("does not keep an abandoned write in effect that arrives after a newer one", func() {
 		undisturbed()
 		l := newLife()
 		l.start()
@@ -63,7 +63,7 @@ var _ = Describe("a fault of the API", slow, func() {
 		arrived := make(chan struct{})
 		l.edge.Inject(simulator.Fault{
 			Method: http.MethodPut, Path: configurations, Times: 1,
-			// Longer than the controller waits for an answer, and for its next attempt.
+			// Longer than the controller's request timeout and its backoff.
 			Latency: 15 * time.Second, Late: true, After: func(simulator.Request) { close(arrived) },
 		})
 		before := l.edge.Count(http.MethodPut, configurations)
@@ -71,15 +71,15 @@ var _ = Describe("a fault of the API", slow, func() {
 		Eventually(l.edge.Count).WithArguments(http.MethodPut, configurations).Should(Equal(before + 1))
 		l.addRoute()
 		soon(l.right)
-		Expect(arrived).NotTo(BeClosed(), "the newer one was written first")
+		Expect(arrived).NotTo(BeClosed(), "the newer configuration was written first")
 		Eventually(arrived).Should(BeClosed())
-		Expect(l.text()).To(Equal(undisturbed()[1]), "the document that was given up")
+		Expect(l.text()).To(Equal(undisturbed()[1]), "the configuration of the abandoned write")
 		soon(l.right)
 	})
 })
 
-// during lets the first so many requests of every method fail; of creations
-// only one, since they are never repeated at once.
+// failRequests makes the first requests of each method fail, but only one POST:
+// the client does not retry the creation of a tunnel.
 func during(times int, fault simulator.Fault) disturbance {
 	return func(l *life, p phase) {
 		l.suffer(p, fault, map[string]int{
@@ -88,15 +88,14 @@ func during(times int, fault simulator.Fault) disturbance {
 	}
 }
 
-// duringWrites lets the first request of every method that changes something
-// fail.
+// failWrites makes the first POST, PUT and DELETE request fail.
 func duringWrites(fault simulator.Fault) disturbance {
 	return func(l *life, p phase) {
 		l.suffer(p, fault, map[string]int{http.MethodPost: 1, http.MethodPut: 1, http.MethodDelete: 1})
 	}
 }
 
-// suffer goes through a phase with the fault, so many times by method.
+// runPhaseWithFault runs a phase. The fault occurs the given number of times for each method.
 func (l *life) suffer(p phase, fault simulator.Fault, times map[string]int) {
 	GinkgoHelper()
 	var hits atomic.Int64
@@ -111,7 +110,7 @@ func (l *life) suffer(p phase, fault simulator.Fault, times map[string]int) {
 	Expect(hits.Load()).To(BeNumerically(">", 0), p.name)
 }
 
-// whileRevoked goes through a phase that begins without a valid token.
+// runPhaseWithRevokedToken starts a phase without a valid API token, and restores the token later.
 func whileRevoked(l *life, p phase) {
 	GinkgoHelper()
 	l.edge.SetToken("another")

@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("the hand-over to another leader", func() {
+var _ = Describe("a change of the leader", func() {
 	var (
 		l      *life
 		leader *controllerproc.Process
@@ -26,8 +26,9 @@ var _ = Describe("the hand-over to another leader", func() {
 		l.launchReplica()
 	})
 
-	// handOver adds a route, whose push is not answered, and ends the leader.
-	handOver := func(unanswered simulator.Fault) {
+	// changeLeader adds a route, and stops the leader before it receives the
+	// response to its write.
+	changeLeader := func(unanswered simulator.Fault) {
 		GinkgoHelper()
 		unanswered.Method, unanswered.Times = http.MethodPut, 1
 		l.edge.Inject(unanswered)
@@ -37,26 +38,26 @@ var _ = Describe("the hand-over to another leader", func() {
 		Expect(leader.Stop()).To(Succeed())
 	}
 
-	It("carries out a push that ended with the leader", func() {
-		var carriedOut atomic.Bool
-		handOver(simulator.Fault{
-			Latency: 3 * time.Second, After: func(simulator.Request) { carriedOut.Store(true) },
+	It("does not lose a write that the old leader did not complete", func() {
+		var completed atomic.Bool
+		changeLeader(simulator.Fault{
+			Latency: 3 * time.Second, After: func(simulator.Request) { completed.Store(true) },
 		})
 		soon(l.right)
-		Expect(carriedOut.Load()).To(BeFalse(), "the push of the old leader")
+		Expect(completed.Load()).To(BeFalse(), "the write of the old leader")
 	})
 
-	It("puts a push of the old leader right that arrives after one of the new leader", func() {
+	It("repairs a late write of the old leader that arrives after a write of the new leader", func() {
 		arrived := make(chan struct{})
-		// As late as a request can be that was sent just before its leader ended.
-		handOver(simulator.Fault{
+		// The latest possible arrival of a request that the old leader sent before it stopped.
+		changeLeader(simulator.Fault{
 			Latency: 10 * time.Second, Late: true, After: func(simulator.Request) { close(arrived) },
 		})
 		l.addRoute()
 		soon(l.right)
-		Expect(arrived).NotTo(BeClosed(), "the new leader wrote first")
+		Expect(arrived).NotTo(BeClosed(), "the new leader writes first")
 		Eventually(arrived).Should(BeClosed())
-		Expect(l.text()).To(Equal(undisturbed()[1]), "the document of the old leader")
+		Expect(l.text()).To(Equal(undisturbed()[1]), "the configuration of the old leader")
 		soon(l.right)
 	})
 })

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -18,11 +19,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-var _ = Describe("whose a tunnel is", lifecycle, func() {
-	It("finds the tunnel again after the cluster was built anew", func(ctx SpecContext) {
+var _ = Describe("the ownership of a tunnel", lifecycle, func() {
+	It("is recovered by the tunnel's name after the cluster is rebuilt", func(ctx SpecContext) {
 		w := newWorld()
-		id := w.foreignTunnel("shared")      // of the Gateway's name
-		w.edge.SetConfiguration(id, foreign) // what the cluster before served
+		id := w.foreignTunnel("shared") // as the previous cluster left it
+		w.edge.SetConfiguration(id, foreign)
 		w.start()
 		g := w.gateway("shared", "a.example.com")
 		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
@@ -36,7 +37,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Expect(w.tunnel("shared")).To(BeEmpty())
 	})
 
-	It("survives the loss of the Tunnel object and of the status", func() {
+	It("is recovered after the loss of the Tunnel object and of the Gateway's status", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -53,10 +54,10 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		Expect(fresh(g).Status.Addresses[0].Value).To(HavePrefix(id))
 		Expect(w.edge.Tunnels()).To(HaveLen(1))
-		Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero(), "the configuration was right")
+		Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero(), "the configuration is current")
 	})
 
-	It("creates a Tunnel object again that is deleted while it runs, and deletes nothing at Cloudflare", func() {
+	It("is recorded again when the Tunnel object is deleted, without a deletion in the Cloudflare account", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -74,7 +75,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Expect(w.edge.Count(http.MethodDelete, "")).To(BeZero())
 	})
 
-	It("refuses changes of the identity, and writes nothing on the Gateway but its status", func(ctx SpecContext) {
+	It("is immutable in the Tunnel object, and adds no annotations or finalizers", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -88,7 +89,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Expect(w.tunnelObject(g).Finalizers).To(BeEmpty())
 	})
 
-	It("leaves a tunnel to the Gateway that has recorded it", func() {
+	It("stays with the Gateway whose Tunnel recorded it first", func() {
 		w := newWorld()
 		id := w.tunnelOfOthers()
 		w.start()
@@ -107,7 +108,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
 	})
 
-	It("refuses a tunnel that was created for another Gateway", func() {
+	It("is refused for a tunnel that was created for another Gateway", func() {
 		w := newWorld()
 		w.start()
 		victim := w.gateway("victim", "a.example.com")
@@ -125,7 +126,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
 	})
 
-	It("keeps serving by the recorded tunnel when the settings ask for another one", func() {
+	It("does not change when the settings name another tunnel", func() {
 		w := newWorld()
 		other := w.tunnelOfOthers()
 		w.start()
@@ -144,16 +145,16 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		more := w.route("more", "web", toGateway("shared"))
 		more.Spec.Hostnames = []gatewayv1.Hostname{"more.example.com"}
 		w.create(more)
-		Eventually(w.hostnames).WithArguments("shared").Should(ContainElement("more.example.com"), "route changes are still pushed")
+		Eventually(w.hostnames).WithArguments("shared").Should(ContainElement("more.example.com"), "the controller still writes route changes")
 
-		By("switching when an administrator deletes the Tunnel")
+		By("deleting the Tunnel, as an administrator does to switch tunnels")
 		w.delete(w.tunnelObject(g))
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		Expect(fresh(g).Status.Addresses[0].Value).To(HavePrefix(other))
-		Expect(w.tunnel("shared")).To(Equal(id), "the old tunnel is left to the administrator")
+		Expect(w.tunnel("shared")).To(Equal(id), "the controller does not delete the old tunnel")
 	})
 
-	It("does not touch the tunnel of a Tunnel object from another cluster", func(ctx SpecContext) {
+	It("does not extend to the Tunnel object of another cluster", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "a.example.com")
@@ -177,7 +178,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Expect(w.tunnelPhase(g)()).To(Equal("Blocked"))
 	})
 
-	DescribeTable("leaves a locally managed tunnel alone, and says what to do",
+	DescribeTable("does not extend to a locally managed tunnel",
 		func(ctx SpecContext, choose func(id string) *v1alpha1.TunnelSettings, says string) {
 			w := newWorld()
 			w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"local"}`, w.tunnelName("shared")))
@@ -191,32 +192,32 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 			Expect(gatewayMessage(g)()).To(And(ContainSubstring("is locally managed"), ContainSubstring(says)))
 			Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning LocallyManaged"))
 			w.settle(ctx)
-			Expect(w.leftOver("shared")).To(BeEmpty(), "neither connectors nor a token")
+			Expect(w.leftOver("shared")).To(BeEmpty(), "neither connectors nor a token exist")
 			Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero())
 
-			By("leaving it when the Gateway goes")
+			By("deleting the Gateway")
 			w.delete(g)
 			Eventually(w.tunnelPhase(g)).Should(BeElementOf("Blocked", "no Tunnel", "Retained"))
 			w.settle(ctx)
 			Expect(w.tunnel("shared")).To(Equal(id))
 			Expect(w.edge.Count(http.MethodDelete, anyTunnel)).To(BeZero())
 
-			By("serving by it once it is migrated")
+			By("migrating the tunnel to remote management and recreating the Gateway")
 			w.edge.SetLocal(id, false)
-			again := w.gateway("shared", "a.example.com")
-			w.create(again)
-			Eventually(programmed(again)).WithTimeout(2 * time.Minute).Should(Equal("True Programmed"))
+			recreated := w.gateway("shared", "a.example.com")
+			w.create(recreated)
+			Eventually(programmed(recreated)).WithTimeout(2 * time.Minute).Should(Equal("True Programmed"))
 			Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
 		},
-		Entry("that the settings name", func(id string) *v1alpha1.TunnelSettings {
+		Entry("that is named in the settings", func(id string) *v1alpha1.TunnelSettings {
 			return &v1alpha1.TunnelSettings{
 				Existing: &v1alpha1.ExistingTunnel{ID: id},
 			}
 		}, "Migrate it to remote management"),
-		Entry("that has the Gateway's name", func(string) *v1alpha1.TunnelSettings { return nil }, "Migrate it to remote management"),
+		Entry("that has the name of the Gateway's tunnel", func(string) *v1alpha1.TunnelSettings { return nil }, "Migrate it to remote management"),
 	)
 
-	It("makes a new tunnel when somebody deleted it, and says so", func(ctx SpecContext) {
+	It("moves to a new tunnel, with an event, when the tunnel is deleted in the Cloudflare account", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--inventory-interval=10s")
 		g := w.gateway("shared", "a.example.com")
@@ -232,7 +233,10 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		Expect(w.events(ctx, "shared")).NotTo(ContainElement("Warning Failed"))
 	})
 
-	It("warns on both Gateways that serve one hostname", func(ctx SpecContext) {
+})
+
+var _ = Describe("a hostname that two Gateways serve", lifecycle, func() {
+	It("is reported on both Gateways until one of them stops serving it", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		one, two := w.gateway("one", "*.example.com"), w.gateway("two", "*.example.com")
@@ -244,7 +248,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 			Eventually(w.events).WithArguments(ctx, g.Name).Should(ContainElement("Warning HostnameShared"))
 		}
 
-		By("saying the same after a restart, without a write")
+		By("restarting the controller, which writes nothing")
 		w.settle(ctx)
 		w.stop()
 		before := w.versions(ctx)
@@ -252,7 +256,7 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 		w.settle(ctx)
 		Expect(w.versions(ctx)).To(Equal(before))
 
-		By("taking it back when one of them serves it no more")
+		By("detaching the route from one of the Gateways")
 		change(route, func(r *gatewayv1.HTTPRoute) { r.Spec.ParentRefs = r.Spec.ParentRefs[:1] })
 		for _, g := range []*gatewayv1.Gateway{one, two} {
 			Eventually(gatewaySays(g, gateway.TypeHostnameShared)).Should(Equal("none"))
@@ -260,16 +264,16 @@ var _ = Describe("whose a tunnel is", lifecycle, func() {
 	})
 })
 
-// permitTakeover lets the Gateways of the world's class replace configurations
-// of the tunnels that they adopt. The class has permitted other fields before.
+// allowTakeover permits the Gateways of the class to replace the configurations
+// of tunnels that they adopt. Call it after [environment.allowGatewayFields].
 func (w *world) permitTakeover() {
 	GinkgoHelper()
 	change(w.classSettings(permissions, v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
-		c.Spec.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{Takeover: pointer(true)}}
+		c.Spec.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{Takeover: ptr.To(true)}}
 	})
 }
 
-// deleteAndWait deletes the Gateway and waits until it and its Tunnel are gone.
+// deleteAndWait deletes the Gateway and waits until the API server has neither it nor its Tunnel.
 func (w *world) deleteAndWait(g *gatewayv1.Gateway) {
 	GinkgoHelper()
 	w.delete(g)

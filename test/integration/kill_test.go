@@ -14,36 +14,36 @@ import (
 const (
 	routesUnderKills = 200
 	kills            = 50
-	// changesPerKill times kills are the changes.
+	// The total number of changes is kills * changesPerKill.
 	changesPerKill = 40
 )
 
-var _ = Describe("a controller that is killed while routes change", slow, func() {
+var _ = Describe("a controller that is killed repeatedly while routes change", slow, func() {
 	It("ends with the right configuration and with one tunnel", func() {
 		k := newKilled()
 		for round := range kills {
 			before := k.edge.Count(http.MethodPut, configurations)
 			k.changeRoutes(changesPerKill)
-			if round%2 == 0 { // in the other rounds it is killed while it starts
+			if round%2 == 0 { // in the other rounds, the kill interrupts the start
 				Eventually(k.edge.Count).WithArguments(http.MethodPut, configurations).Should(BeNumerically(">", before))
 			}
 			k.process.Kill()
 			k.start()
 		}
-		Eventually(k.wrong).Should(BeEmpty())
+		Eventually(k.unserved).Should(BeEmpty())
 		k.changeRoutes(1)
 		since := time.Now()
-		Eventually(k.wrong).Should(BeEmpty())
-		AddReportEntry(fmt.Sprintf("measured: %v from the last change to its configuration", time.Since(since)))
+		Eventually(k.unserved).Should(BeEmpty())
+		AddReportEntry(fmt.Sprintf("measured: %v from the last route change to its configuration", time.Since(since)))
 		Expect(k.edge.Tunnels()).To(HaveLen(1))
 	})
 })
 
-// killed is a world whose controller is killed, with a Gateway of many routes.
+// killEnvironment is an environment with a Gateway that has many routes.
 type killed struct {
 	*world
 	routes []*gatewayv1.HTTPRoute
-	// changes is how often routes were changed.
+	// changes is the number of route changes so far.
 	changes int
 }
 
@@ -61,11 +61,11 @@ func newKilled() *killed {
 	return k
 }
 
-// path is what a route serves after so many changes of all routes.
+// pathAfter returns the path of a route that was changed this many times.
 func path(generation int) string { return fmt.Sprintf("/generation-%d", generation) }
 
-// changeRoutes makes the next n changes: one route after the other serves its
-// next path.
+// changeRoutes makes the next n changes. Each change gives the next route a new
+// path.
 func (k *killed) changeRoutes(n int) {
 	GinkgoHelper()
 	for range n {
@@ -77,20 +77,20 @@ func (k *killed) changeRoutes(n int) {
 	}
 }
 
-// wrong returns the routes that are not served as they are.
-func (k *killed) wrong() []string {
+// unserved returns the routes whose current path is not served, or whose previous path still is.
+func (k *killed) unserved() []string {
 	GinkgoHelper()
-	var wrong []string
+	var unserved []string
 	for i, route := range k.routes {
 		generation := k.changes / len(k.routes)
 		if i < k.changes%len(k.routes) {
 			generation++
 		}
 		host := route.Name + ".example.com"
-		now, before := k.get("shared", host, path(generation)), k.get("shared", host, path(generation-1))
-		if now != "web" || before != "404" {
-			wrong = append(wrong, fmt.Sprintf("%s: %s, and %s before", host, now, before))
+		current, previous := k.get("shared", host, path(generation)), k.get("shared", host, path(generation-1))
+		if current != "web" || previous != "404" {
+			unserved = append(unserved, fmt.Sprintf("%s: %s for the current path, %s for the previous path", host, current, previous))
 		}
 	}
-	return wrong
+	return unserved
 }

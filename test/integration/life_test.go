@@ -15,22 +15,22 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// life is a world with one Gateway and what hangs on it. All lives have the
-// same objects, so that what a fault left behind can be compared with what
-// comes of them without one.
+// scenario is an environment with one Gateway, a ListenerSet and routes. All
+// scenarios have the same objects, so that a test can compare the configuration
+// after a fault with the configuration of a scenario without faults.
 type life struct {
 	*world
-	gateway *gatewayv1.Gateway // nil before the first
+	gateway *gatewayv1.Gateway // nil before the first addGateway
 	set     *gatewayv1.ListenerSet
 	routes  []*gatewayv1.HTTPRoute
-	extra   int // how many of the routes were added
+	extra   int // number of routes that addRoute added
 }
 
-// extraRoutes are the names of the routes that can be added.
+// extraRouteNames are the names of the routes that addRoute adds.
 var extraRoutes = [...]string{"more", "other"}
 
-// newLife makes one in which there is no Gateway yet, but all that waits for
-// it. No controller runs.
+// newScenario creates the objects of a scenario except for the Gateway, and does
+// not start a controller.
 func newLife() *life {
 	GinkgoHelper()
 	l := &life{world: newWorld()}
@@ -40,7 +40,7 @@ func newLife() *life {
 	return l
 }
 
-// addGateway makes the Gateway, anew if there was one.
+// addGateway creates the Gateway, or recreates it after its deletion.
 func (l *life) addGateway() {
 	GinkgoHelper()
 	l.gateway = l.world.gateway("shared", "*.example.com")
@@ -52,7 +52,7 @@ func (l *life) deleteGateway() {
 	l.delete(l.gateway)
 }
 
-// addRoute adds the next of the extra routes.
+// addRoute creates the next route of extraRouteNames.
 func (l *life) addRoute() {
 	GinkgoHelper()
 	route := l.hostRoute(extraRoutes[l.extra])
@@ -61,7 +61,7 @@ func (l *life) addRoute() {
 	l.extra++
 }
 
-// dropRoutes takes back what addRoute added.
+// deleteAddedRoutes deletes the routes that addRoute created.
 func (l *life) dropRoutes() {
 	GinkgoHelper()
 	for ; l.extra > 0; l.extra-- {
@@ -71,14 +71,14 @@ func (l *life) dropRoutes() {
 	}
 }
 
-// phase is a step of a life: what happens, and what must come of it.
+// phase is a step of a scenario: an action, and a check of its result.
 type phase struct {
 	name    string
 	act     func()
 	outcome func(Gomega)
 }
 
-// phases are those that call the API, in their order.
+// phases returns the phases that call the Cloudflare API, in their order.
 func (l *life) phases() []phase {
 	return []phase{
 		{"creation", l.addGateway, l.right},
@@ -87,18 +87,18 @@ func (l *life) phases() []phase {
 	}
 }
 
-// soon waits for the outcome, longer than the pauses after several failed
-// attempts last.
+// expectSoon waits until the check succeeds. The timeout exceeds the backoff
+// after several failed attempts.
 func soon(outcome func(Gomega), what ...any) {
 	GinkgoHelper()
 	Eventually(outcome).WithTimeout(time.Minute).WithPolling(100*time.Millisecond).Should(Succeed(), what...)
 }
 
-// right is what every fault has to end in: the document is what the cluster
-// asks for, the Gateway's tunnel is the only one, and all statuses say so.
+// expectServed checks that the configuration is the one without faults, that the
+// Gateway's tunnel is the only one, and that each status is current.
 func (l *life) right(g Gomega) {
 	g.Expect(l.liveTunnels()).To(HaveExactElements(l.tunnelName("shared")))
-	g.Expect(l.text()).To(Equal(undisturbed()[l.extra]), "the document")
+	g.Expect(l.text()).To(Equal(undisturbed()[l.extra]), "configuration")
 	l.rightGateway(g)
 	set := fresh(l.set)
 	g.Expect(current(set.Status.Conditions, set, "Accepted", "Programmed")).To(HaveEach("True"), "ListenerSet")
@@ -119,19 +119,20 @@ func (l *life) rightGateway(g Gomega) {
 	g.Expect(gw.Status.AttachedListenerSets).To(HaveValue(BeEquivalentTo(1)))
 	object := l.tunnelObject(gw)
 	g.Expect(object).NotTo(BeNil())
-	g.Expect(object.Spec.Existing).To(BeNil(), "the tunnel was created, so it is deleted with the Gateway")
+	g.Expect(object.Spec.Existing).To(BeNil(), "the controller created the tunnel, so it deletes it with the Gateway")
 	g.Expect(object.Status.TunnelID).To(Equal(id))
 	g.Expect(string(object.Status.Phase)).To(Equal("Serving"))
 }
 
-// gone is what every deletion has to end in.
+// expectDeleted checks that the Gateway is deleted and that the controller has cleaned up.
 func (l *life) gone(g Gomega) {
 	err := kube.Get(context.Background(), client.ObjectKeyFromObject(l.gateway), &gatewayv1.Gateway{})
 	g.Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	l.withdrawn(g)
 }
 
-// withdrawn: nothing is left of what the controller created or reported.
+// expectCleanedUp checks that no tunnel, no Tunnel and no status of the
+// controller remain.
 func (l *life) withdrawn(g Gomega) {
 	g.Expect(l.liveTunnels()).To(BeEmpty())
 	g.Expect(l.tunnelObject(l.gateway)).To(BeNil())
@@ -141,8 +142,8 @@ func (l *life) withdrawn(g Gomega) {
 	g.Expect(say(fresh(l.set).Status.Conditions, gatewayv1.ListenerSetConditionAccepted)).To(Equal("Unknown Pending"))
 }
 
-// current returns the statuses of the conditions; a condition of an earlier
-// generation of the object says so instead.
+// conditionStatuses returns the status of each condition, with the message unless
+// it is True, or a note that the condition describes an earlier generation.
 func current(conditions []metav1.Condition, o client.Object, kinds ...string) map[string]string {
 	found := map[string]string{}
 	for _, kind := range kinds {
@@ -172,8 +173,8 @@ func (l *life) liveTunnels() []string {
 	return names
 }
 
-// text returns the document of the Gateway's tunnel as it is stored, but for
-// the world's own namespace.
+// configurationText returns the stored configuration of the Gateway's tunnel,
+// with a placeholder for the namespace of the environment.
 func (l *life) text() string {
 	id := l.tunnel("shared")
 	if id == "" {
@@ -183,31 +184,32 @@ func (l *life) text() string {
 	return strings.ReplaceAll(string(text), l.namespace, "namespace")
 }
 
-// undisturbed returns the documents that come without any fault, by how many
-// routes were added. Requests through the tunnel vouch for them.
-var undisturbed = sync.OnceValue(func() (documents [len(extraRoutes) + 1]string) {
+// expectedConfigurations returns the configurations of a scenario without
+// faults, by the number of added routes. Requests through the tunnel confirm
+// them.
+var undisturbed = sync.OnceValue(func() (configurations [len(extraRoutes) + 1]string) {
 	GinkgoHelper()
 	l := newLife()
 	l.start()
 	l.addGateway()
-	served := []string{"home.example.com", "team.example.com"}
-	for i := range documents {
-		Eventually(l.hostnames).WithArguments("shared").Should(ConsistOf(served))
-		for _, host := range served {
+	hosts := []string{"home.example.com", "team.example.com"}
+	for i := range configurations {
+		Eventually(l.hostnames).WithArguments("shared").Should(ConsistOf(hosts))
+		for _, host := range hosts {
 			Expect(l.get("shared", host, "/")).To(Equal("web"), host)
 		}
-		documents[i] = l.text()
+		configurations[i] = l.text()
 		if i < len(extraRoutes) {
-			served = append(served, extraRoutes[i]+".example.com")
+			hosts = append(hosts, extraRoutes[i]+".example.com")
 			l.addRoute()
 		}
 	}
 	l.stop()
-	return documents
+	return configurations
 })
 
-// together runs the function for every element at once. The elements and what
-// they need are made before: only one goroutine may register a cleanup.
+// runConcurrently runs the function for all elements concurrently. The function
+// must not call DeferCleanup, because only one goroutine may register cleanups.
 func together[T any](elements []T, run func(T)) {
 	var running sync.WaitGroup
 	for _, element := range elements {

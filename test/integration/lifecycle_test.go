@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a tunnel's life", lifecycle, func() {
-	It("writes nothing after a restart when nothing changed", func(ctx SpecContext) {
+var _ = Describe("the controller", lifecycle, func() {
+	It("writes nothing after a restart without changes", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "home.example.com")
@@ -24,7 +24,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		w.create(w.service("web"), g, set, w.route("home", "web", toGateway("shared")), w.route("team", "web", toSet("team")))
 		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("home.example.com", "team.example.com"))
 		Eventually(setSays(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
-		w.settle(ctx) // the Gateway's own status comes last
+		w.settle(ctx) // the controller writes the Gateway's status last
 		w.stop()
 		before := w.versions(ctx)
 		w.edge.ResetRequests()
@@ -33,10 +33,10 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Eventually(w.edge.Count).WithArguments(http.MethodGet, configurations).Should(Equal(1))
 		w.settle(ctx)
 		Expect(w.versions(ctx)).To(Equal(before))
-		Expect(w.edge.Count("", "")).To(Equal(1), "one read of the configuration, and nothing else")
+		Expect(w.edge.Count("", "")).To(Equal(1), "one read of the configuration, and no other request")
 	})
 
-	DescribeTable("leaves nothing behind when a route moves to another Gateway", func(down bool) {
+	DescribeTable("removes the rule and status of a route that moves to another Gateway", func(down bool) {
 		w := newWorld()
 		w.start()
 		from, to := w.gateway("from", "*.example.com"), w.gateway("to", "*.example.com")
@@ -60,10 +60,10 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Eventually(routeSays(route, "from")).Should(Equal("no entry"))
 	},
 		Entry("while the controller runs", false),
-		Entry("while the controller is down", true),
+		Entry("while the controller is stopped", true),
 	)
 
-	DescribeTable("takes back a route's entry when its ListenerSet goes", func(down bool) {
+	DescribeTable("removes a route's status entry when its ListenerSet is deleted", func(down bool) {
 		w := newWorld()
 		w.start()
 		set := w.listenerSet("team", "team.example.com")
@@ -81,10 +81,10 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Eventually(w.hostnames).WithArguments("shared").Should(BeEmpty())
 	},
 		Entry("while the controller runs", false),
-		Entry("while the controller is down", true),
+		Entry("while the controller is stopped", true),
 	)
 
-	It("deletes the tunnel with its Gateway, and takes back what it said", func() {
+	It("deletes the tunnel and resets the statuses when the Gateway is deleted", func() {
 		w := newWorld()
 		w.start()
 		g, set := w.gateway("shared", "home.example.com"), w.listenerSet("team", "team.example.com")
@@ -99,7 +99,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Expect(setSays(set, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("Unknown Pending"))
 	})
 
-	It("leaves the Gateways of another controller alone", func(ctx SpecContext) {
+	It("ignores the Gateways of another controller", func(ctx SpecContext) {
 		w, other := newWorld(), newWorld()
 		w.start()
 		g := w.gateway("shared", "home.example.com")
@@ -108,13 +108,13 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		w.stop()
 		before := w.versions(ctx)
 		other.start()
-		mine := other.gateway("mine", "a.example.com")
-		other.create(mine)
-		Eventually(programmed(mine)).Should(Equal("True Programmed"))
+		managed := other.gateway("managed", "a.example.com")
+		other.create(managed)
+		Eventually(programmed(managed)).Should(Equal("True Programmed"))
 		Expect(w.versions(ctx)).To(Equal(before))
 	})
 
-	DescribeTable("hands a Gateway over when its class changes to another controller's", func(down bool) {
+	DescribeTable("deletes the tunnel when the Gateway's class changes to that of another controller", func(down bool) {
 		w, other := newWorld(), newWorld()
 		w.start()
 		g := w.gateway("shared", "home.example.com")
@@ -134,11 +134,11 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Eventually(programmed(g), 60*time.Second).Should(Equal("True Programmed"))
 		Expect(other.edge.Tunnels()).To(HaveLen(1))
 	},
-		Entry("while both run", false),
-		Entry("while the first is down", true),
+		Entry("while both controllers run", false),
+		Entry("while the first controller is stopped", true),
 	)
 
-	It("keeps a tunnel that still has connectors of somebody else, and says why", func(ctx SpecContext) {
+	It("keeps a tunnel with connectors that it does not manage, and reports the reason", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "home.example.com")
@@ -147,7 +147,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		id := w.tunnel("shared")
 		w.edge.Connect(id, 1)
 		w.delete(g)
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue(), "the Gateway does not wait")
+		Eventually(w.isGone).WithArguments(g).Should(BeTrue(), "the deletion of the Gateway does not wait")
 		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False ConnectorsConnected"))
 		Expect(w.tunnelPhase(g)()).To(Equal("Blocked"))
 		w.settle(ctx)
@@ -157,7 +157,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Expect(w.tunnel("shared")).To(BeEmpty())
 	})
 
-	It("says that a push failed, keeps the old document and recovers", func() {
+	It("reports a failed write, keeps the old configuration and recovers", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "*.example.com")
@@ -177,7 +177,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Expect(w.get("shared", "web.example.com", "/")).To(Equal("web"))
 	})
 
-	It("tells nobody but its events that a push is limited by the API", func(ctx SpecContext) {
+	It("reports a rate limit only in an event", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g, set := w.gateway("shared", "*.example.com"), w.listenerSet("team", "team.example.org")
@@ -191,17 +191,17 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		other := w.listenerSet("other", "other.example.org")
 		w.create(w.route("other", "web", toSet("other")), other)
 		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning RateLimited"))
-		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("False Pending"), "its generation is not served yet")
+		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("False Pending"), "the generation is not in effect yet")
 		Expect(programmed(g)()).To(Equal("True Programmed"))
 		Expect(setSays(set, gatewayv1.ListenerSetConditionProgrammed)()).To(Equal("True Programmed"))
 
 		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
-		Expect(fresh(set).ResourceVersion).To(Equal(team), "nothing was said of a set that is served")
-		Eventually(func() string { return fresh(g).ResourceVersion }).ShouldNot(Equal(gateway), "it has one set more")
+		Expect(fresh(set).ResourceVersion).To(Equal(team), "the status of the served ListenerSet does not change")
+		Eventually(func() string { return fresh(g).ResourceVersion }).ShouldNot(Equal(gateway), "one more ListenerSet is attached")
 		Expect(w.events(ctx, "shared")).NotTo(ContainElement(ContainSubstring("CloudflareUnavailable")))
 	})
 
-	It("goes on saying that a configuration is in effect when it cannot be read back", func(ctx SpecContext) {
+	It("keeps the condition Programmed when it cannot read the configuration back", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--drift-interval=10s")
 		g := w.gateway("shared", "*.example.com")
@@ -213,10 +213,10 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		before := fresh(g).ResourceVersion
 		Eventually(w.edge.Count).WithArguments(http.MethodGet, configurations).Should(BeNumerically(">", 3))
 		Expect(programmed(g)()).To(Equal("True Programmed"))
-		Expect(g.ResourceVersion).To(Equal(before), "nothing was written meanwhile")
+		Expect(g.ResourceVersion).To(Equal(before), "the controller does not write the status")
 	})
 
-	It("gives two Gateways of similar names tunnels of their own", func() {
+	It("creates separate tunnels for Gateways with similar names", func() {
 		w := newWorld()
 		w.start()
 		first, second := w.gateway("x.y", "a.example.com"), w.gateway("y", "b.example.com")
@@ -230,7 +230,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Expect(w.get("x.y", "a.example.com", "/")).To(Equal("web"))
 	})
 
-	It("says that the token is refused, and what to do", func() {
+	It("reports the missing permission when the API token is rejected", func() {
 		w := newWorld()
 		w.edge.SetToken("another")
 		w.start()
@@ -243,7 +243,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 	})
 
-	It("writes the statuses first when a push takes long", func() {
+	It("writes the statuses before a slow configuration write completes", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "*.example.com")
@@ -253,12 +253,12 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		route := w.route("web", "web", toGateway("shared"))
 		w.create(route)
 		Eventually(routeSays(route, "shared"), 5*time.Second).Should(Equal("True Accepted"))
-		Expect(programmed(g)()).To(Equal("True Programmed"), "the generation was programmed before")
+		Expect(programmed(g)()).To(Equal("True Programmed"), "this generation is already programmed")
 		Expect(w.get("shared", "web.example.com", "/")).To(Equal("404"))
 		Eventually(w.get).WithArguments("shared", "web.example.com", "/").Should(Equal("web"))
 	})
 
-	It("makes one tunnel when the answer to its creation is lost", func() {
+	It("creates only one tunnel when the response to the creation is lost", func() {
 		w := newWorld()
 		w.edge.Inject(simulator.Fault{Method: http.MethodPost, Path: allTunnels, Drop: simulator.DropAfterWrite, Times: 1})
 		w.start()
@@ -268,7 +268,7 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 		Expect(w.edge.Tunnels()).To(HaveLen(1))
 	})
 
-	It("leaves a configuration alone on a tunnel that it adopted, until takeover is permitted", func(ctx SpecContext) {
+	It("does not replace the configuration of an adopted tunnel until takeover is permitted", func(ctx SpecContext) {
 		w := newWorld()
 		id := w.tunnelOfOthers()
 		w.edge.SetConfiguration(id, foreign)
@@ -291,9 +291,9 @@ var _ = Describe("a tunnel's life", lifecycle, func() {
 
 		w.delete(g)
 		Eventually(w.tunnelPhase(g)).Should(Equal("Retained"))
-		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "a tunnel that was not created for the Gateway stays")
+		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "the controller does not delete an adopted tunnel")
 	})
 })
 
-// foreign is a document that somebody else wrote.
+// externalConfiguration is a configuration that the controller did not write.
 var foreign = json.RawMessage(`{"ingress":[{"service":"http_status:418"}],"warp-routing":{"enabled":true}}`)

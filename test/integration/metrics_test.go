@@ -13,13 +13,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// freeAddress is one that nobody listened on a moment ago.
+// freeAddress returns a local address with a port that is currently free.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +29,7 @@ func freeAddress() string {
 	return listener.Addr().String()
 }
 
-// fetch returns the status and the body of what the controller serves.
+// fetch returns the status code and the body of a response of the controller.
 func fetch(address, path string) (int, string) {
 	response, err := http.Get("http://" + address + path)
 	if err != nil {
@@ -42,7 +43,7 @@ func fetch(address, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// scrape returns what Prometheus would read.
+// scrape returns the metrics at the address, parsed as Prometheus does.
 func scrape(address string) (map[string]*dto.MetricFamily, error) {
 	status, body := fetch(address, "/metrics")
 	if status != http.StatusOK {
@@ -52,8 +53,9 @@ func scrape(address string) (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(strings.NewReader(body))
 }
 
-// value reads the series that has these labels, each as "name=value", and maybe
-// others: -1 when there is none, and the count of a histogram.
+// metricValue returns a function that reads a metric. The series has at least
+// the given labels, each written as "name=value". The function returns -1 if
+// there is no such series, and the sample count of a histogram.
 func value(address, name string, labels ...string) func() (float64, error) {
 	return func() (float64, error) {
 		families, err := scrape(address)
@@ -71,42 +73,42 @@ func value(address, name string, labels ...string) func() (float64, error) {
 }
 
 var _ = Describe("the metrics address", func() {
-	It("tells of calls, pushes, listeners, drift and errors, and nothing of a Gateway that is gone", func() {
+	It("exports calls, writes, listeners, drift and errors, and no metrics of a deleted Gateway", func() {
 		w := newWorld()
 		address := freeAddress()
 		w.start("--metrics-address="+address, "--drift-interval=10s")
 		g, other := w.gateway("shared", "a.example.com"), w.gateway("other", "b.example.com")
 		w.create(w.service("web"), g, other, w.route("web", "web", toGateway("shared")),
 			w.listenerSet("late", "a.example.com"), w.listenerSet("team", "c.example.com"))
-		of := []string{"gateway_namespace=" + w.namespace, "gateway=shared"}
-		with := func(labels ...string) []string { return append(slices.Clone(of), labels...) }
+		shared := []string{"gateway_namespace=" + w.namespace, "gateway=shared"}
+		with := func(labels ...string) []string { return append(slices.Clone(shared), labels...) }
 		Eventually(value(address, "tunnel_gateway_listeners", with("state=programmed")...)).Should(Equal(2.0))
-		Eventually(value(address, "tunnel_gateway_gateway_programmed", of...)).Should(Equal(1.0))
+		Eventually(value(address, "tunnel_gateway_gateway_programmed", shared...)).Should(Equal(1.0))
 		Expect(value(address, "tunnel_gateway_listeners", with("state=conflicted")...)()).To(Equal(1.0))
 		Expect(value(address, "tunnel_gateway_listener_sets", with("state=programmed")...)()).To(Equal(1.0))
 		Expect(value(address, "tunnel_gateway_listener_sets", with("state=rejected")...)()).To(Equal(1.0))
 		Expect(value(address, "tunnel_gateway_routes", with("state=accepted")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_rules", of...)()).To(BeEquivalentTo(len(w.document("shared").Ingress)))
-		Expect(value(address, "tunnel_gateway_connectors_available", of...)()).To(BeZero(), "nothing runs pods here")
-		Expect(value(address, "tunnel_gateway_connectors_wanted", of...)()).To(BeNumerically(">", 0))
+		Expect(value(address, "tunnel_gateway_rules", shared...)()).To(BeEquivalentTo(len(w.document("shared").Ingress)))
+		Expect(value(address, "tunnel_gateway_connectors_available", shared...)()).To(BeZero(), "no kubelet runs the pods")
+		Expect(value(address, "tunnel_gateway_connectors_wanted", shared...)()).To(BeNumerically(">", 0))
 
-		By("counting calls and pushes")
+		By("counting calls and configuration writes")
 		puts := w.edge.Count(http.MethodPut, configurations)
 		Expect(value(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=success")()).To(BeEquivalentTo(puts))
 		Expect(value(address, "tunnel_gateway_provider_call_duration_seconds", "operation=write_configuration")()).To(BeEquivalentTo(puts))
-		Expect(value(address, "tunnel_gateway_pushes_total", of...)()).To(BeNumerically(">=", 1))
-		Expect(value(address, "tunnel_gateway_pushed_bytes_total", of...)()).To(BeNumerically(">=", w.document("shared").Size()))
-		Expect(value(address, "tunnel_gateway_change_to_push_seconds")()).To(BeNumerically(">=", 2), "one for each Gateway")
+		Expect(value(address, "tunnel_gateway_pushes_total", shared...)()).To(BeNumerically(">=", 1))
+		Expect(value(address, "tunnel_gateway_pushed_bytes_total", shared...)()).To(BeNumerically(">=", w.document("shared").Size()))
+		Expect(value(address, "tunnel_gateway_change_to_push_seconds")()).To(BeNumerically(">=", 2), "one sample for each Gateway")
 
-		By("putting somebody else's edit right")
-		Expect(value(address, "tunnel_gateway_drift_repairs_total", of...)()).To(BeZero())
+		By("reverting an external change")
+		Expect(value(address, "tunnel_gateway_drift_repairs_total", shared...)()).To(BeZero())
 		w.edge.SetConfiguration(w.tunnel("shared"), foreign)
-		Eventually(value(address, "tunnel_gateway_drift_repairs_total", of...)).Should(Equal(1.0))
+		Eventually(value(address, "tunnel_gateway_drift_repairs_total", shared...)).Should(Equal(1.0))
 
-		By("failing at the API")
+		By("failing to write a configuration")
 		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusInternalServerError, Times: pastRetries})
 		change(g, func(g *gatewayv1.Gateway) {
-			g.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("*.example.org"))
+			g.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("*.example.org"))
 		})
 		route := w.route("more", "web", toGateway("shared"))
 		w.create(route)
@@ -114,10 +116,10 @@ var _ = Describe("the metrics address", func() {
 		Expect(value(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=unavailable")()).To(BeNumerically(">=", 1))
 		w.edge.ClearFaults()
 
-		By("exporting what is documented")
+		By("exporting the documented metrics")
 		documented(address)
 
-		By("forgetting a Gateway that is gone")
+		By("deleting a Gateway")
 		w.delete(g)
 		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
 		Eventually(fetchBody).WithArguments(address).ShouldNot(ContainSubstring(`gateway="shared"`))
@@ -125,7 +127,7 @@ var _ = Describe("the metrics address", func() {
 		Expect(fetchBody(address)).NotTo(Or(ContainSubstring("example.com"), ContainSubstring(`"token"`)))
 	})
 
-	It("serves profiles only when it is told to, and never the command line", func() {
+	It("serves profiles only with --pprof, and never the command line", func() {
 		w := newWorld()
 		without, with := freeAddress(), freeAddress()
 		w.launch("--metrics-address=" + without)
@@ -150,8 +152,8 @@ func fetchBody(address string) string {
 	return body
 }
 
-// documented compares what the process exports with the list that the page is
-// made from.
+// expectDocumentedMetrics compares the exported metrics with the list from which
+// the documentation is generated.
 func documented(address string) {
 	GinkgoHelper()
 	families, err := scrape(address)
@@ -173,8 +175,8 @@ func documented(address string) {
 		defined[m.Name] = fmt.Sprint(m.Type, labels, m.Help)
 	}
 	for _, name := range []string{
-		"tunnel_gateway_account_tunnels", "tunnel_gateway_orphaned_tunnels", // from the first inventory on, after an hour
-		"tunnel_gateway_gateway_missing_timestamp_seconds", // only of a Gateway that is gone
+		"tunnel_gateway_account_tunnels", "tunnel_gateway_orphaned_tunnels", // exported after the first inventory, which takes place after an hour
+		"tunnel_gateway_gateway_missing_timestamp_seconds", // exported only for a missing Gateway
 	} {
 		Expect(defined).To(HaveKey(name))
 		delete(defined, name)

@@ -21,10 +21,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// migration is the folder of the guide to the migration from cloudflared.
+// migration is the directory of the samples in the guide to migrating from cloudflared.
 const migration = "migration-from-cloudflared/"
 
-// paths are enough to tell the expressions of the guide apart.
+// requestPaths distinguish the path expressions of the guide.
 var paths = []string{
 	"/", "/api", "/api/", "/api/orders", "/apiary", "/v2/api", "/v2/api/orders", "/API",
 	"/logo.png", "/api/logo.png", "/img/logo.PNG", "/logo.png/raw", "/app.js", "/logo.pngx",
@@ -32,14 +32,14 @@ var paths = []string{
 	"/healthz", "/healthz/", "/healthzz", "/a/healthz", "/a b", "/äpi",
 }
 
-// answers are those that a document gives to requests: the rule's service and
-// how its backend is talked to.
+// evaluator finds the ingress rule of a configuration for a request.
 type answers struct {
-	document document
-	rules    *simulator.Rules
+	configuration ingressConfiguration
+	rules         *simulator.Rules
 }
 
-type document struct {
+// ingressConfiguration contains the origin settings of a tunnel configuration.
+type ingressConfiguration struct {
 	Ingress []struct {
 		OriginRequest map[string]any `json:"originRequest"`
 	} `json:"ingress"`
@@ -49,7 +49,7 @@ type document struct {
 func answersOf(t *testing.T, text []byte) answers {
 	t.Helper()
 	var a answers
-	if err := json.Unmarshal(text, &a.document); err != nil {
+	if err := json.Unmarshal(text, &a.configuration); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -59,33 +59,33 @@ func answersOf(t *testing.T, text []byte) answers {
 	return a
 }
 
-// answer returns the index of the rule, and what it does with the request.
+// evaluate returns the index of the rule for a request, and its service and origin settings.
 func (a answers) answer(host, path string) (int, string) {
 	index, service, _ := a.rules.Match(host, path)
 	if strings.HasPrefix(service, "http_status:") {
 		return index, service
 	}
-	origin := maps.Clone(a.document.OriginRequest)
+	origin := maps.Clone(a.configuration.OriginRequest)
 	if origin == nil {
 		origin = map[string]any{}
 	}
-	maps.Copy(origin, a.document.Ingress[index].OriginRequest)
-	text, _ := json.Marshal(origin) // sorted
+	maps.Copy(origin, a.configuration.Ingress[index].OriginRequest)
+	text, _ := json.Marshal(origin) // with sorted keys
 	return index, service + " " + string(text)
 }
 
-// planned returns the document that the manifests give.
+// plannedConfiguration returns the configuration that plan computes from manifests.
 func planned(t *testing.T, text string, paths ...string) []byte {
 	t.Helper()
-	made := planOf(t, text, paths...)
-	if len(made.Gateways) != 1 || !made.Good() {
-		t.Fatalf("the plan has %d Gateways, good: %t", len(made.Gateways), made.Good())
+	result := planOf(t, text, paths...)
+	if len(result.Gateways) != 1 || !result.Good() {
+		t.Fatalf("the plan has %d Gateways, good: %t", len(result.Gateways), result.Good())
 	}
-	document, err := json.Marshal(made.Gateways[0].Config)
+	configuration, err := json.Marshal(result.Gateways[0].Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return document
+	return configuration
 }
 
 func planOf(t *testing.T, text string, paths ...string) *plan.Plan {
@@ -94,17 +94,17 @@ func planOf(t *testing.T, text string, paths ...string) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := plan.Make(t.Context(), files, plan.Options{Options: gateway.Options{
+	result, err := plan.Make(t.Context(), files, plan.Options{Options: gateway.Options{
 		ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 	}}, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return result
 }
 
-// remoteDocument returns what a configuration file of cloudflared says as the
-// API holds it, where durations are whole seconds.
+// remoteConfiguration returns the configuration file of cloudflared in the
+// format of the Cloudflare API, in which durations are whole seconds.
 func remoteDocument() ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(samples, migration, "before/config.yml"))
 	if err != nil {
@@ -139,7 +139,8 @@ func inSeconds(originRequest map[string]any) {
 	}
 }
 
-func TestMigratedSamplesAnswerAsBefore(t *testing.T) {
+// The migrated samples serve each request like the configuration of cloudflared.
+func TestMigratedSamplesServeTheSameBackends(t *testing.T) {
 	text, err := remoteDocument()
 	if err != nil {
 		t.Fatal(err)
@@ -154,24 +155,24 @@ func TestMigratedSamplesAnswerAsBefore(t *testing.T) {
 			rule, want := before.answer(host, path)
 			used[rule] = true
 			if _, got := after.answer(host, path); got != want {
-				t.Errorf("%s%s: %s, before it was %s", host, path, got, want)
+				t.Errorf("%s%s: %s, want %s", host, path, got, want)
 			}
 		}
 	}
-	// What has no equivalent is not served: it stays with the old tunnel.
+	// Services without an equivalent are not served. They stay on the old tunnel.
 	for host, want := range map[string]string{"closed.example.com": "http_status:410", "ssh.example.com": "ssh://bastion.store.svc.cluster.local:22"} {
 		rule, had := before.answer(host, "/")
 		used[rule] = true
 		if _, got := after.answer(host, "/"); !strings.HasPrefix(had, want) || got != "http_status:404" {
-			t.Errorf("%s: %s, before it was %s", host, got, had)
+			t.Errorf("%s: %s after the migration of %s, want http_status:404", host, got, had)
 		}
 	}
-	if len(used) != len(before.document.Ingress) {
-		t.Errorf("the requests meet %d of %d rules", len(used), len(before.document.Ingress))
+	if len(used) != len(before.configuration.Ingress) {
+		t.Errorf("the requests match %d of %d rules", len(used), len(before.configuration.Ingress))
 	}
 }
 
-// The guide shows the rules as plan prints them.
+// The guide shows the rules in the format of plan.
 func TestGuideShowsThePlan(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guides/migration-from-cloudflared.md")
 	if err != nil {
@@ -183,12 +184,12 @@ func TestGuideShowsThePlan(t *testing.T) {
 	}
 	_, rules, ok := strings.Cut(table.String(), "  #  ")
 	if !ok || !strings.Contains(string(guide), rules) {
-		t.Errorf("the guide lacks\n%s", rules)
+		t.Errorf("the guide does not contain\n%s", rules)
 	}
 }
 
-// The settings for taking over are those of the guide and the tunnel.
-func TestSettingsForTakingOverAreTheSame(t *testing.T) {
+// The settings for a takeover are the settings of the guide plus the tunnel.
+func TestTakeoverSettingsOnlyAddTheTunnel(t *testing.T) {
 	var settings, takeover map[string]any
 	for file, into := range map[string]*map[string]any{"10-settings.yaml": &settings, "takeover/settings.yaml": &takeover} {
 		text, err := os.ReadFile(filepath.Join(samples, migration, file))
@@ -205,9 +206,9 @@ func TestSettingsForTakingOverAreTheSame(t *testing.T) {
 	}
 }
 
-// The rows of the guide's table of paths, with the paths for which the two
-// differ.
-func TestPathsOfCloudflared(t *testing.T) {
+// Each row of the guide's table of paths, with the paths that the Gateway API
+// match serves differently.
+func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
 	for _, test := range []struct {
 		path, kind, value string
 		differ            []string
@@ -236,8 +237,8 @@ func TestPathsOfCloudflared(t *testing.T) {
 	}
 }
 
-// What the guide says of the order of rules.
-func TestOrderOfCloudflared(t *testing.T) {
+// The order of rules as described in the guide.
+func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
 	rule := func(kind, value, service string) string {
 		return fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: %s, port: 80}]\n", kind, value, service)
 	}
@@ -253,19 +254,19 @@ func TestOrderOfCloudflared(t *testing.T) {
 		before, after string
 		differ        map[string][]string
 	}{
-		"a prefix comes after an expression": {
+		"a prefix match comes after a regular expression": {
 			apiThenPNG, objects(route("all", "exact", rule("PathPrefix", "/api", "one")+rule("RegularExpression", `.*\.png`, "two"))),
 			map[string][]string{"a.example.com": {"/api/logo.png"}},
 		},
-		"expressions of one route keep their order": {
+		"regular expressions of one route keep their order": {
 			apiThenPNG, objects(route("all", "exact", rule("RegularExpression", "/api(/.*)?", "one")+rule("RegularExpression", `.*\.png`, "two"))), nil,
 		},
-		"a route of all listeners": {
+		"a route attached to all listeners": {
 			everyHost, objects(route("health", "", rule("Exact", "/healthz", "one")) + route("a", "exact", everything) +
 				route("rest", "wildcard", rule("RegularExpression", "/api.*", "three"))),
 			map[string][]string{"other.test": {"/healthz"}},
 		},
-		"a wildcard never serves what has a listener of its own": {
+		"a wildcard listener does not serve a hostname that has its own listener": {
 			wildcardFirst, objects(route("health", "wildcard", rule("Exact", "/healthz", "one")) + route("a", "exact", everything)),
 			map[string][]string{"a.example.com": {"/healthz"}},
 		},
@@ -281,8 +282,8 @@ func TestOrderOfCloudflared(t *testing.T) {
 	}
 }
 
-// Two listeners of one hostname give two paths settings of their own.
-func TestSettingsOfTwoPaths(t *testing.T) {
+// Two listeners with the same hostname give two paths separate settings.
+func TestTwoListenersSeparateTheSettingsOfTwoPaths(t *testing.T) {
 	before := `{"ingress":[
 		{"hostname":"a.example.com","path":"^/api(/|$)","service":"http://one.ns.svc.cluster.local:80","originRequest":{"connectTimeout":3}},
 		{"hostname":"a.example.com","service":"http://two.ns.svc.cluster.local:80","originRequest":{"connectTimeout":9}},
@@ -307,11 +308,11 @@ spec:
 	}
 }
 
-// rulesOf returns a document of the rules.
+// ingressOf returns a configuration with the rules and a final 404 rule.
 func rulesOf(rules string) string { return `{"ingress":[` + rules + `,{"service":"http_status:404"}]}` }
 
-// objects returns a Gateway with the listeners "exact" and "wildcard", and the
-// routes.
+// gatewayManifests returns the manifests of a Gateway with the listeners "exact"
+// and "wildcard", of Services, and of the routes.
 func objects(routes string) string {
 	var services strings.Builder
 	for _, name := range []string{"one", "two", "three"} {
@@ -328,7 +329,7 @@ spec:
 ` + services.String() + routes
 }
 
-// route returns an HTTPRoute for one listener, or for all.
+// routeManifest returns an HTTPRoute for one listener, or for all if section is empty.
 func route(name, section, rules string) string {
 	parent := "{name: g}"
 	if section != "" {
@@ -338,14 +339,14 @@ func route(name, section, rules string) string {
 		"spec:\n  parentRefs: [%s]\n  rules:\n%s", name, parent, rules)
 }
 
-// differing returns the paths that the two answer differently, in their order.
+// differingPaths returns the paths that the two configurations serve differently.
 func differing(t *testing.T, before, after, host string) []string {
 	t.Helper()
-	was, is := answersOf(t, []byte(before)), answersOf(t, planned(t, after, "-"))
+	old, migrated := answersOf(t, []byte(before)), answersOf(t, planned(t, after, "-"))
 	var found []string
 	for _, path := range paths {
-		_, then := was.answer(host, path)
-		if _, now := is.answer(host, path); then != now {
+		_, want := old.answer(host, path)
+		if _, got := migrated.answer(host, path); got != want {
 			found = append(found, path)
 		}
 	}

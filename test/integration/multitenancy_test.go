@@ -14,13 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 )
 
-// The guide says that plan finds one thing wrong.
-func TestOnlyTheCertificateIsMissing(t *testing.T) {
+// As the guide states, plan reports only the missing certificate.
+func TestPlanReportsOnlyTheMissingCertificate(t *testing.T) {
 	for _, listener := range planOf(t, "", filepath.Join(samples, "multi-tenancy")).Gateways[0].Listeners {
 		want := ""
 		if listener.Owner.Name == "orders-secure" {
@@ -32,8 +33,8 @@ func TestOnlyTheCertificateIsMissing(t *testing.T) {
 	}
 }
 
-// The specs follow docs/guides/multi-tenancy.md, with its files.
-var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func() {
+// The specs follow docs/guides/multi-tenancy.md and apply its files.
+var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 	const guide = "multi-tenancy/"
 	var w *world
 	var platform, orders, journal client.Client
@@ -55,23 +56,23 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		DeferCleanup(w.deleteAndWait, &gatewayv1.Gateway{ObjectMeta: inNamespace("gateways", "shared")})
 		w.apply(orders, guide+"40-orders.yaml")
 		w.apply(journal, guide+"50-journal.yaml")
-		// From before the policy, and with a finalizer of the team's own.
+		// Created before the policy, and with a finalizer of the team.
 		ending = teamSet("journal", "ending", "ending.example.com", 80)
-		ending.Finalizers = []string{"example.com/mine"}
+		ending.Finalizers = []string{"example.com/cleanup"}
 		Expect(journal.Create(context.Background(), ending)).To(Succeed())
 	})
 
 	AfterAll(func(ctx SpecContext) { w.deletePolicies(ctx, guide+"20-policy.yaml") })
 
-	It("serves what each team wrote with its own rights", func(ctx SpecContext) {
+	It("serves the hostnames of each team with the team's own permissions", func(ctx SpecContext) {
 		Eventually(get).WithArguments("www.example.com").Should(Equal("home"))
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("cart"))
 		Eventually(get).WithArguments("www.journal.example.com").Should(Equal("pages"))
 		id, _ := w.edge.TunnelID(w.tunnelNameIn("gateways", "shared"))
-		document, _ := w.edge.StoredConfiguration(id)
-		Expect(string(document)).To(ContainSubstring("comments.journal.example.com"))
+		configuration, _ := w.edge.StoredConfiguration(id)
+		Expect(string(configuration)).To(ContainSubstring("comments.journal.example.com"))
 
-		By("showing them what became of it")
+		By("reading the status with the team's permissions")
 		set := &gatewayv1.ListenerSet{}
 		Expect(orders.Get(ctx, client.ObjectKey{Namespace: "orders", Name: "orders"}, set)).To(Succeed())
 		Eventually(setSays(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
@@ -81,7 +82,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Expect(gateway.Status.Addresses[0].Value).To(Equal(id + ".cfargotunnel.com"))
 	})
 
-	It("lets a team change and delete what is its own", func(ctx SpecContext) {
+	It("lets a team change and delete its own objects", func(ctx SpecContext) {
 		set := teamSet("orders", "more", "more.orders.example.com", 80)
 		route := w.route("more", "cart", toSet("more"))
 		route.Namespace = "orders"
@@ -92,7 +93,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		}
 		Eventually(get).WithArguments("more.orders.example.com").Should(Equal("cart"))
 		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(orders, set, func(s *gatewayv1.ListenerSet) {
-			s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("other.orders.example.com"))
+			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("other.orders.example.com"))
 		}).Should(Succeed())
 		Eventually(changeAs[*gatewayv1.HTTPRoute]).WithArguments(orders, route, func(r *gatewayv1.HTTPRoute) {
 			r.Labels = map[string]string{"example.com/tier": "web"}
@@ -118,7 +119,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Expect(try(ctx, client.NewDryRunClient(platform))).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	}, notForThePlatformTeam())
 
-	It("lets a team watch the Gateway, and no other", func(ctx SpecContext) {
+	It("lets a team watch the shared Gateway, but no other Gateway", func(ctx SpecContext) {
 		one := client.MatchingFields{"metadata.name": "shared"}
 		Expect(orders.List(ctx, &gatewayv1.GatewayList{}, client.InNamespace("gateways"), one)).To(Succeed())
 		other := client.MatchingFields{"metadata.name": "other"}
@@ -126,7 +127,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 			To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	})
 
-	It("tells a team that a hostname is taken, and not by whom", func(ctx SpecContext) {
+	It("reports a hostname conflict without naming the other team", func(ctx SpecContext) {
 		taken, port := teamSet("journal", "taken", "orders.example.com", 80), teamSet("journal", "port", "orders.example.com", 443)
 		route := w.route("taken", "pages", toSet("taken"))
 		route.Namespace = "journal"
@@ -141,7 +142,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Expect(entryOf(port, gatewayv1.ListenerEntryConditionAccepted)().Message).To(ContainSubstring("by another ListenerSet"))
 		Expect(get("orders.example.com")).To(Equal("cart"))
 
-		By("handing the hostname on when its owner goes, even if it comes back")
+		By("deleting and recreating the owner of the hostname")
 		w.delete(port)
 		Expect(orders.Delete(ctx, teamSet("orders", "orders", "", 80))).To(Succeed())
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("pages"))
@@ -154,32 +155,32 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("cart"))
 	})
 
-	It("gives a hostname to the oldest set, also when a younger one served it first", func(ctx SpecContext) {
-		young := teamSet("orders", "young", "sale.orders.example.com", 80)
-		route := w.route("young", "cart", toSet("young"))
+	It("gives a hostname to the oldest ListenerSet, even if a newer one served it first", func(ctx SpecContext) {
+		newer := teamSet("orders", "newer", "sale.orders.example.com", 80)
+		route := w.route("newer", "cart", toSet("newer"))
 		route.Namespace = "orders"
-		DeferCleanup(w.delete, young, route)
-		Expect(orders.Create(ctx, young)).To(Succeed())
+		DeferCleanup(w.delete, newer, route)
+		Expect(orders.Create(ctx, newer)).To(Succeed())
 		Expect(orders.Create(ctx, route)).To(Succeed())
 		Eventually(get).WithArguments("sale.orders.example.com").Should(Equal("cart"))
-		old := teamSet("journal", "journal", "", 80)
-		before := fresh(old).Spec.DeepCopy()
-		change(old, func(s *gatewayv1.ListenerSet) {
+		oldest := teamSet("journal", "journal", "", 80)
+		before := fresh(oldest).Spec.DeepCopy()
+		change(oldest, func(s *gatewayv1.ListenerSet) {
 			s.Spec.Listeners = append(s.Spec.Listeners, teamSet("", "", "sale.orders.example.com", 80).Spec.Listeners...)
 		})
-		Eventually(entryOf(young, gatewayv1.ListenerEntryConditionConflicted)).Should(HaveField("Reason", "HostnameConflict"))
+		Eventually(entryOf(newer, gatewayv1.ListenerEntryConditionConflicted)).Should(HaveField("Reason", "HostnameConflict"))
 		Eventually(get).WithArguments("sale.orders.example.com").ShouldNot(Equal("cart"))
-		change(old, func(s *gatewayv1.ListenerSet) { s.Spec = *before })
+		change(oldest, func(s *gatewayv1.ListenerSet) { s.Spec = *before })
 		Eventually(get).WithArguments("sale.orders.example.com").Should(Equal("cart"))
 	})
 
-	It("admits no route to what is another's", func(ctx SpecContext) {
+	It("rejects a route to the listeners or the backends of another team", func(ctx SpecContext) {
 		intruder := w.route("intruder", "pages", gatewayv1.ParentReference{
-			Kind: pointer(gatewayv1.Kind("ListenerSet")), Namespace: pointer(gatewayv1.Namespace("orders")), Name: "orders",
-		}, gatewayv1.ParentReference{Namespace: pointer(gatewayv1.Namespace("gateways")), Name: "shared"})
+			Kind: ptr.To(gatewayv1.Kind("ListenerSet")), Namespace: ptr.To(gatewayv1.Namespace("orders")), Name: "orders",
+		}, gatewayv1.ParentReference{Namespace: ptr.To(gatewayv1.Namespace("gateways")), Name: "shared"})
 		thief := w.route("thief", "cart", toSet("journal"))
 		thief.Spec.Hostnames = []gatewayv1.Hostname{"thief.journal.example.com"}
-		thief.Spec.Rules[0].BackendRefs[0].Namespace = pointer(gatewayv1.Namespace("orders"))
+		thief.Spec.Rules[0].BackendRefs[0].Namespace = ptr.To(gatewayv1.Namespace("orders"))
 		intruder.Namespace, thief.Namespace = "journal", "journal"
 		DeferCleanup(w.delete, intruder, thief)
 		Expect(journal.Create(ctx, intruder)).To(Succeed())
@@ -191,7 +192,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Expect(get("orders.example.com")).To(Equal("cart"))
 	})
 
-	It("needs a ReferenceGrant for the ListenerSet itself", func(ctx SpecContext) {
+	It("requires a ReferenceGrant for the ListenerSet to use a certificate of another namespace", func(ctx SpecContext) {
 		secret := w.tlsSecret("orders-certificate")
 		secret.Namespace = "gateways"
 		Expect(platform.Create(ctx, secret)).To(Succeed())
@@ -208,7 +209,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Eventually(entryOf(set, gatewayv1.ListenerEntryConditionResolvedRefs)).Should(HaveField("Reason", "ResolvedRefs"))
 	})
 
-	It("keeps a team to its domain with the policy", func(ctx SpecContext) {
+	It("restricts a team to its domain with the admission policy", func(ctx SpecContext) {
 		w.apply(kube, guide+"20-policy.yaml")
 		journal := client.NewDryRunClient(journal)
 		try := func(hostname string, port gatewayv1.PortNumber) error {
@@ -231,14 +232,14 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 			Expect(journal.Create(ctx, swapped)).To(MatchError(ContainSubstring(ports)), string(protocol))
 		}
 
-		By("looking at changes too, and not at the controller's statuses")
+		By("checking updates, but not status updates of the controller")
 		set := teamSet("journal", "journal", "", 80)
-		take := func(s *gatewayv1.ListenerSet) {
-			s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("*.orders.example.com"))
+		takeHostname := func(s *gatewayv1.ListenerSet) {
+			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("*.orders.example.com"))
 		}
-		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, take).Should(MatchError(ContainSubstring(outside)))
-		label := func(s *gatewayv1.ListenerSet) { s.Labels = map[string]string{"example.com/tier": "web"} }
-		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, label).Should(Succeed())
+		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, takeHostname).Should(MatchError(ContainSubstring(outside)))
+		addLabel := func(s *gatewayv1.ListenerSet) { s.Labels = map[string]string{"example.com/tier": "web"} }
+		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, addLabel).Should(Succeed())
 		w.apply(orders, guide+"40-orders.yaml")
 		w.apply(as("jo", "journal-team"), guide+"50-journal.yaml")
 		last := teamSet("orders", "last", "last.orders.example.com", 80)
@@ -246,26 +247,26 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		Eventually(setSays(last, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
 	})
 
-	It("refuses sets of namespaces without a domain, at this Gateway alone", func(ctx SpecContext) {
+	It("rejects ListenerSets in namespaces without a domain, but only for the shared Gateway", func(ctx SpecContext) {
 		kube := client.NewDryRunClient(kube)
 		early := teamSet(w.namespace, "early", "early.example.com", 80)
 		Expect(kube.Create(ctx, early.DeepCopy())).To(MatchError(ContainSubstring("this namespace has no label example.com/domain")))
-		elsewhere := early.DeepCopy()
-		elsewhere.Spec.ParentRef.Name = "other"
-		Expect(kube.Create(ctx, elsewhere)).To(Succeed())
-		beside := early.DeepCopy()
-		beside.Spec.ParentRef.Namespace = nil // the set's, which has another Gateway of this name
-		Expect(kube.Create(ctx, beside)).To(Succeed())
+		otherGateway := early.DeepCopy()
+		otherGateway.Spec.ParentRef.Name = "other"
+		Expect(kube.Create(ctx, otherGateway)).To(Succeed())
+		sameNamespace := early.DeepCopy()
+		sameNamespace.Spec.ParentRef.Namespace = nil // refers to a Gateway with this name in the ListenerSet's namespace
+		Expect(kube.Create(ctx, sameNamespace)).To(Succeed())
 		inside := early.DeepCopy()
 		inside.Namespace, inside.Spec.ParentRef.Namespace = "gateways", nil
 		Expect(kube.Create(ctx, inside)).To(MatchError(ContainSubstring("this namespace has no label")))
 	})
 
-	It("lets a set go that the policy would refuse, and not change on its way", func(ctx SpecContext) {
+	It("allows the deletion of a ListenerSet that the policy would reject, but no update", func(ctx SpecContext) {
 		Expect(ending.Finalizers).NotTo(BeEmpty())
 		Expect(journal.Delete(ctx, ending)).To(Succeed())
 		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(journal, ending, func(s *gatewayv1.ListenerSet) {
-			s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("orders.example.com"))
+			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("orders.example.com"))
 		}).Should(MatchError(ContainSubstring("every listener needs a hostname")))
 		Eventually(changeAs[*gatewayv1.ListenerSet]).WithArguments(journal, ending, func(s *gatewayv1.ListenerSet) {
 			s.Finalizers = nil
@@ -274,7 +275,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	})
 
-	It("keeps routes and sets to a size", func(ctx SpecContext) {
+	It("limits the size of routes and ListenerSets", func(ctx SpecContext) {
 		journal := client.NewDryRunClient(journal)
 		large := teamSet("journal", "large", "", 80)
 		large.Spec.Listeners = nil
@@ -314,8 +315,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 	})
 })
 
-// deletePolicies deletes what the file has. It would stand in the way of other
-// specs of this API server.
+// deletePolicies deletes the objects of the file, which would affect other specs.
 func (w *world) deletePolicies(ctx context.Context, file string) {
 	GinkgoHelper()
 	for _, object := range w.sample(file) {
@@ -327,23 +327,23 @@ func inNamespace(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// teamSet returns a set of one listener of the guide's Gateway; on port 80 it
-// is HTTP, elsewhere HTTPS.
+// teamListenerSet returns a ListenerSet of the guide's Gateway with one listener.
+// The protocol is HTTP on port 80, and HTTPS on other ports.
 func teamSet(namespace, name, hostname string, port gatewayv1.PortNumber) *gatewayv1.ListenerSet {
 	entry := gatewayv1.ListenerEntry{Name: "web", Port: port, Protocol: gatewayv1.HTTPSProtocolType}
 	if port == 80 {
 		entry.Protocol = gatewayv1.HTTPProtocolType
 	}
 	if hostname != "" {
-		entry.Hostname = pointer(gatewayv1.Hostname(hostname))
+		entry.Hostname = ptr.To(gatewayv1.Hostname(hostname))
 	}
 	return &gatewayv1.ListenerSet{ObjectMeta: inNamespace(namespace, name), Spec: gatewayv1.ListenerSetSpec{
-		ParentRef: gatewayv1.ParentGatewayReference{Namespace: pointer(gatewayv1.Namespace("gateways")), Name: "shared"},
+		ParentRef: gatewayv1.ParentGatewayReference{Namespace: ptr.To(gatewayv1.Namespace("gateways")), Name: "shared"},
 		Listeners: []gatewayv1.ListenerEntry{entry},
 	}}
 }
 
-// entryOf reads the set and returns a condition of its first listener.
+// listenerCondition reads the ListenerSet and returns a condition of its first listener.
 func entryOf(set *gatewayv1.ListenerSet, kind gatewayv1.ListenerEntryConditionType) func() metav1.Condition {
 	return func() metav1.Condition {
 		for _, entry := range fresh(set).Status.Listeners {

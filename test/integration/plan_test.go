@@ -27,7 +27,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The specs look at one world; the last of them changes it.
+// The specs share one environment. Only the last spec changes it.
 var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 	var w *world
 	BeforeAll(func(ctx SpecContext) {
@@ -38,14 +38,14 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		w.settle(ctx)
 	})
 
-	It("of a cluster is that of its objects in a file", func(ctx SpecContext) {
+	It("has the same output for a cluster and for a file with the cluster's objects", func(ctx SpecContext) {
 		live := w.plan("--kubeconfig", kubeconfig)
 		Expect(live.stderr).To(BeEmpty())
 		Expect(live.stdout).To(And(ContainSubstring("InvalidCertificateRef"), ContainSubstring(":8080"),
 			ContainSubstring(w.tunnel("shared")+".cfargotunnel.com"), ContainSubstring(`"connectTimeout": 7`)))
 		Expect(w.plan("-f", w.dump(ctx))).To(Equal(live))
 
-		By("showing one Gateway of several")
+		By("selecting one of several Gateways")
 		one := w.plan("--kubeconfig", kubeconfig, "--gateway", w.namespace+"/other")
 		Expect(one.stdout).To(And(ContainSubstring(`"name": "other"`), ContainSubstring("other.example.com")))
 		Expect(one.stdout).NotTo(ContainSubstring("team.example.com"))
@@ -53,12 +53,12 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(none.status).To(Equal(1))
 		Expect(none.stderr).To(And(ContainSubstring("not found"), ContainSubstring(w.namespace+"/other, "+w.namespace+"/shared")))
 
-		By("completing their names")
+		By("completing the names of Gateways")
 		offered := run("__complete", "plan", "--kubeconfig", kubeconfig, "--controller-name", w.controller, "--gateway", "")
 		Expect(offered.stdout).To(Equal(w.namespace + "/other\n" + w.namespace + "/shared\n:4\n"))
 	})
 
-	It("tells somebody without permissions which ones are missing", func() {
+	It("lists the missing permissions for a user without permissions", func() {
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, "jane", path)).To(Succeed())
 		got := w.plan("--kubeconfig", path)
@@ -71,7 +71,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(strings.Count(got.stderr, "\n")).To(Equal(1))
 	})
 
-	It("takes a certificate for valid that nobody may look at", func(ctx SpecContext) {
+	It("assumes that a certificate is valid if the user cannot read its Secret", func(ctx SpecContext) {
 		user, err := makeViewer(ctx, kube, w.system, "")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
@@ -82,7 +82,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(got.stdout).NotTo(ContainSubstring("InvalidCertificateRef"))
 	})
 
-	It("is a plugin of kubectl", func() {
+	It("works as a kubectl plugin", func() {
 		plugin := filepath.Join(GinkgoT().TempDir(), "kubectl-tunnel_gateway")
 		Expect(os.Symlink(binary, plugin)).To(Succeed())
 		got := runAs(plugin, "plan", "--kubeconfig", kubeconfig, "--controller-name", w.controller, "--gateway", "a/b")
@@ -90,8 +90,8 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(got.stderr).To(HavePrefix("kubectl tunnel_gateway: Gateway a/b: not found"))
 	})
 
-	It("of a change is what comes of it", func(ctx SpecContext) {
-		By("keeping the age of what changes, and making the new the youngest")
+	It("predicts the result of a change", func(ctx SpecContext) {
+		By("keeping the age of existing objects, and treating new objects as the newest")
 		file := w.write("change.yaml", `
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
@@ -121,9 +121,9 @@ spec:
 		planned := w.plan("-f", file, "--kubeconfig", kubeconfig, "--namespace", w.namespace)
 		Expect(planned.stderr).To(BeEmpty())
 		Expect(planned.stdout).To(And(ContainSubstring("HostnameConflict"), ContainSubstring("free.example.com"), ContainSubstring("^/changed(/|$)")))
-		Expect(w.versions(ctx)).To(Equal(before), "it wrote")
+		Expect(w.versions(ctx)).To(Equal(before), "plan does not write to the cluster")
 
-		By("applying it")
+		By("applying the change")
 		Eventually(func() bool {
 			return time.Since(fresh(w.listenerSet("team", "")).CreationTimestamp.Time) > 2*time.Second
 		}).Should(BeTrue())
@@ -134,7 +134,7 @@ spec:
 	})
 })
 
-// serveMuch makes something of every kind that a plan reads.
+// createAllKinds creates objects of each kind that plan reads.
 func (w *world) serveMuch() {
 	GinkgoHelper()
 	g := w.gateway("shared", "home.example.com")
@@ -155,13 +155,13 @@ func (w *world) serveMuch() {
 		w.route("pods", "pods", toGateway("shared")), w.route("other", "web", toGateway("other")), w.grpcRoute("grpc"))
 }
 
-// outcome is what a command leaves behind.
+// commandResult is the result of a command.
 type outcome struct {
 	stdout, stderr string
 	status         int
 }
 
-// plan runs the command for the class of the world.
+// plan runs plan for the controller of the environment.
 func (w *world) plan(arguments ...string) outcome {
 	GinkgoHelper()
 	return run(append([]string{"plan", "-o", "json", "--controller-name", w.controller, "--controller-namespace", w.system}, arguments...)...)
@@ -172,10 +172,10 @@ func run(arguments ...string) outcome {
 	return runAs(binary, arguments...)
 }
 
-// progressLine is what a slow machine makes the program say besides.
+// progressLine matches the progress messages that the program prints on a slow machine.
 var progressLine = regexp.MustCompile(`(?m)^(looking|reading|building) .* \.\.\.\n`)
 
-// runAs runs the program under another name, which says how it is called.
+// runCommandAs runs the program by a path, whose name appears in its messages.
 func runAs(path string, arguments ...string) outcome {
 	GinkgoHelper()
 	var stdout, stderr bytes.Buffer
@@ -195,8 +195,8 @@ func (w *world) write(name, text string) string {
 	return path
 }
 
-// dump writes what there is of the world to a file, as kubectl get -o json
-// does.
+// dumpObjects writes the objects of the environment to a file, in the format of
+// kubectl get -o json.
 func (w *world) dump(ctx context.Context) string {
 	GinkgoHelper()
 	var items []any
@@ -217,17 +217,17 @@ func (w *world) dump(ctx context.Context) string {
 	}
 	add(w.system, ownAPI, "TunnelConfiguration")
 	add(w.system, ownAPI, "Tunnel")
-	for _, alone := range []*unstructured.Unstructured{
+	for _, clusterScoped := range []*unstructured.Unstructured{
 		thing(gatewayAPI, "GatewayClass", "", w.class), thing("v1", "Namespace", "", w.namespace), thing("v1", "Namespace", "", w.system),
 	} {
-		items = append(items, fresh(alone).Object)
+		items = append(items, fresh(clusterScoped).Object)
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	Expect(err).NotTo(HaveOccurred())
 	return w.write("all.json", string(text))
 }
 
-// applyFile applies manifests to the world's namespace.
+// applyFile applies manifests to the namespace of the environment.
 func (w *world) applyFile(ctx context.Context, file string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(file)
@@ -241,8 +241,7 @@ func (w *world) applyFile(ctx context.Context, file string) {
 	}
 }
 
-// impersonate writes a kubeconfig to path with which one is another user than
-// with the one that there is.
+// impersonate writes a copy of a kubeconfig to path that impersonates the user.
 func impersonate(kubeconfig, user, path string) error {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -254,8 +253,9 @@ func impersonate(kubeconfig, user, path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// makeViewer gives a user of a new name the roles in docs/plan.md, for a
-// controller in the namespace, without the rule about one kind, if any.
+// createViewer grants the roles in docs/plan.md to a new user, for a controller in
+// the namespace, and returns the name of the user. It omits the rule about the
+// resource without, unless that is empty.
 func makeViewer(ctx context.Context, c client.Client, namespace, without string) (string, error) {
 	text, err := os.ReadFile("../../docs/plan.md")
 	if err != nil {
@@ -263,7 +263,7 @@ func makeViewer(ctx context.Context, c client.Client, namespace, without string)
 	}
 	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
 	if shown == nil {
-		return "", errors.New("docs/plan.md shows no role")
+		return "", errors.New("docs/plan.md contains no role")
 	}
 	roles, err := decode(bytes.NewReader(shown[1]))
 	if err != nil {
@@ -292,8 +292,8 @@ func makeViewer(ctx context.Context, c client.Client, namespace, without string)
 	return user, errors.Join(errs...)
 }
 
-// withoutTimes leaves out when a condition came to be as it is, which nobody
-// knows before.
+// withoutTransitionTimes returns the lines of the text without the transition
+// times of conditions, which plan cannot predict.
 func withoutTimes(text string) []string {
 	return strings.Split(regexp.MustCompile(`"lastTransitionTime": "[^"]*"`).ReplaceAllString(text, ""), "\n")
 }

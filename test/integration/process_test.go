@@ -9,13 +9,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// start runs the controller; further arguments add to its flags.
+// start starts the controller with additional flags.
 func (w *world) start(arguments ...string) {
 	GinkgoHelper()
 	w.process = w.launch(arguments...)
 }
 
-// stop ends the controller as a rollout would, and waits for it.
+// stop stops the controller as a rollout does, and waits until it has exited.
 func (w *world) stop() {
 	GinkgoHelper()
 	if w.process == nil {
@@ -25,7 +25,7 @@ func (w *world) stop() {
 	w.process = nil
 }
 
-// launch runs one more controller beside those that run.
+// startProcess starts one more controller, without stopping the others.
 func (w *world) launch(arguments ...string) *controllerproc.Process {
 	GinkgoHelper()
 	p, err := controllerproc.Start(controllerproc.Options{
@@ -37,14 +37,14 @@ func (w *world) launch(arguments ...string) *controllerproc.Process {
 	return p
 }
 
-// launchReplica runs one more controller, of which only the leader works; further
-// arguments add to its flags.
+// startReplica starts one more controller with leader election and additional
+// flags.
 func (w *world) launchReplica(arguments ...string) *controllerproc.Process {
 	GinkgoHelper()
 	return w.launch(append([]string{"--leader-election=true"}, arguments...)...)
 }
 
-// endAll ends all controllers of the world.
+// stopAll stops all controllers of the environment.
 func (w *world) endAll() {
 	GinkgoHelper()
 	var errs []error

@@ -4,12 +4,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// The spec follows docs/quickstart.md, with its files.
+// The spec follows docs/quickstart.md and applies its files.
 var _ = Describe("the quick start", func() {
-	It("serves the first team, and the second one when it asks for a hostname that is free", func() {
+	It("serves the first team, and the second team after it changes to a free hostname", func() {
 		const quickstart = "quickstart/"
 		w := newWorld()
 		w.start()
@@ -41,7 +42,7 @@ var _ = Describe("the quick start", func() {
 		Expect(get("shop.example.com")).To(Equal("shop"))
 
 		change(wiki, func(s *gatewayv1.ListenerSet) {
-			s.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("wiki.example.com"))
+			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("wiki.example.com"))
 		})
 		Eventually(setSays(wiki, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
 		Eventually(get).WithArguments("wiki.example.com").Should(Equal("wiki"))

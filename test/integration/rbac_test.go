@@ -8,17 +8,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// checkAudit fails when a controller lacked a permission, or changed an object
-// outside the namespaces of controllers other than a status or an event.
+// checkAudit fails if a controller lacked a permission. It also fails if a
+// controller changed an object outside its namespace, except for a status or an
+// event.
 func checkAudit(t *testing.T, part, log, user string) {
 	t.Helper()
 	requests, err := cluster.ReadAudit(log, user)
 	if err != nil || len(requests) == 0 {
-		t.Errorf("part %q: the audit log has %d requests of %s: %v", part, len(requests), user, err)
+		t.Errorf("part %q: the audit log contains %d requests of %s: %v", part, len(requests), user, err)
 	}
-	refused, outside := map[string]bool{}, map[string]bool{} // each once
+	denied, outside := map[string]bool{}, map[string]bool{} // without duplicates
 	for _, r := range requests {
-		found := refused
+		found := denied
 		switch {
 		case r.ChangesOutside(isOfController):
 			found = outside
@@ -29,15 +30,15 @@ func checkAudit(t *testing.T, part, log, user string) {
 		r.Namespace, r.Name = "", ""
 		found[r.String()] = true
 	}
-	for what := range refused {
-		t.Errorf("part %q: the controller is not allowed to %s; charts/tunnel-gateway/templates/_rules.tpl lists its permissions", part, what)
+	for request := range denied {
+		t.Errorf("part %q: the controller lacks the permission to %s; charts/tunnel-gateway/templates/_rules.tpl lists its permissions", part, request)
 	}
-	for what := range outside {
-		t.Errorf("part %q: the controller changes objects outside its namespace: %s", part, what)
+	for request := range outside {
+		t.Errorf("part %q: the controller changes objects outside its namespace: %s", part, request)
 	}
 }
 
-// isOfController reports whether the namespace is that of a world's controller.
+// isControllerNamespace reports whether the namespace is the one of a controller of a test.
 func isOfController(namespace string) bool {
 	return namespace == cluster.ControllerNamespace || strings.HasPrefix(namespace, "w-") && strings.HasSuffix(namespace, "-system")
 }

@@ -16,26 +16,25 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-var _ = Describe("whether the controller is ready", func() {
-
-	It("waits for what it may not read, and says what that is", func() {
+var _ = Describe("the readiness of the controller", func() {
+	It("requires read access to all watched resources, and names those without access", func() {
 		w := newWorld()
 		role := fresh(thing(rbacAPI, "ClusterRole", "", cluster.ControllerNamespace))
 		rules, _, err := unstructured.NestedSlice(role.Object, "rules")
 		Expect(err).NotTo(HaveOccurred())
-		fewer := thing(rbacAPI, "ClusterRole", "", w.namespace)
-		fewer.Object["rules"] = slices.DeleteFunc(slices.Clone(rules), func(rule any) bool {
+		limited := thing(rbacAPI, "ClusterRole", "", w.namespace)
+		limited.Object["rules"] = slices.DeleteFunc(slices.Clone(rules), func(rule any) bool {
 			return slices.Contains(rule.(map[string]any)["resources"].([]any), any("services"))
 		})
-		Expect(fewer.Object["rules"]).To(HaveLen(len(rules) - 1))
+		Expect(limited.Object["rules"]).To(HaveLen(len(rules) - 1))
 		binding := thing(rbacAPI, "ClusterRoleBinding", "", w.namespace)
 		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": w.namespace}
-		binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": w.namespace, "name": "fewer"}}
-		w.create(fewer, binding, &corev1.ServiceAccount{ObjectMeta: w.meta("fewer")})
+		binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": w.namespace, "name": "limited"}}
+		w.create(limited, binding, &corev1.ServiceAccount{ObjectMeta: w.meta("limited")})
 		admin, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 		Expect(err).NotTo(HaveOccurred())
 		config := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-		_, err = cluster.Identity(context.Background(), admin, w.namespace, "fewer", config)
+		_, err = cluster.Identity(context.Background(), admin, w.namespace, "limited", config)
 		Expect(err).NotTo(HaveOccurred())
 
 		address := freeAddress()
@@ -50,8 +49,8 @@ var _ = Describe("whether the controller is ready", func() {
 		Expect(body).To(And(ContainSubstring("[-]watch-services failed"), ContainSubstring("[+]watch-gateways ok")))
 		Expect(answer("http://" + address + "/healthz")).To(Equal(http.StatusOK))
 
-		By("being granted it")
-		tunnels := thing(rbacAPI, "RoleBinding", w.system, "fewer")
+		By("granting the missing permissions")
+		tunnels := thing(rbacAPI, "RoleBinding", w.system, "limited")
 		tunnels.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": cluster.ControllerNamespace + "-tunnels"}
 		tunnels.Object["subjects"] = binding.Object["subjects"]
 		w.create(tunnels)
@@ -59,7 +58,7 @@ var _ = Describe("whether the controller is ready", func() {
 		Eventually(func() int { return answer("http://" + address + "/readyz") }).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
 	})
 
-	It("does not depend on whether it leads", func() {
+	It("does not depend on leadership", func() {
 		w := newWorld()
 		w.launchReplica()
 		g := w.gateway("shared", "a.example.com")

@@ -7,13 +7,14 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 )
 
-var _ = Describe("references", func() {
-	It("moves a listener with its Secret, within a second", func(ctx SpecContext) {
+var _ = Describe("the controller", func() {
+	It("updates a listener within a second after a change of its Secret", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		set := w.listenerSet("team", "team.example.com")
@@ -29,7 +30,7 @@ var _ = Describe("references", func() {
 		Eventually(resolved).Should(Equal("False InvalidCertificateRef"))
 		Expect(w.hostnames("shared")).To(BeEmpty())
 
-		w.settle(ctx) // pushes that follow each other closely wait up to a second
+		w.settle(ctx) // writes in quick succession are delayed by up to a second
 		secret := w.tlsSecret("cert")
 		w.create(secret)
 		Eventually(resolved, soonEnough).Should(Equal("True ResolvedRefs"))
@@ -46,11 +47,11 @@ var _ = Describe("references", func() {
 		Eventually(resolved, soonEnough).Should(Equal("False InvalidCertificateRef"))
 	})
 
-	It("follows a ReferenceGrant that comes and goes", func() {
+	It("serves a backend in another namespace only while a ReferenceGrant exists", func() {
 		w, other := newWorld(), newWorld()
 		w.start()
 		route := w.route("web", "web", toGateway("shared"))
-		route.Spec.Rules[0].BackendRefs[0].Namespace = pointer(gatewayv1.Namespace(other.namespace))
+		route.Spec.Rules[0].BackendRefs[0].Namespace = ptr.To(gatewayv1.Namespace(other.namespace))
 		other.create(other.service("web"))
 		w.create(w.gateway("shared", "home.example.com"), route)
 		Eventually(w.get).WithArguments("shared", "home.example.com", "/").Should(Equal("500"))
@@ -69,13 +70,13 @@ var _ = Describe("references", func() {
 		w := newWorld()
 		w.start()
 		service := w.service("greeter")
-		service.Spec.Ports[0].AppProtocol = pointer("https")
+		service.Spec.Ports[0].AppProtocol = ptr.To("https")
 		route := &gatewayv1.GRPCRoute{ObjectMeta: w.meta("greeter"), Spec: gatewayv1.GRPCRouteSpec{
 			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{toGateway("shared")}},
 			Rules: []gatewayv1.GRPCRouteRule{{
-				Matches: []gatewayv1.GRPCRouteMatch{{Method: &gatewayv1.GRPCMethodMatch{Service: pointer("hello.Greeter"), Method: pointer("Hi")}}},
+				Matches: []gatewayv1.GRPCRouteMatch{{Method: &gatewayv1.GRPCMethodMatch{Service: ptr.To("hello.Greeter"), Method: ptr.To("Hi")}}},
 				BackendRefs: []gatewayv1.GRPCBackendRef{{BackendRef: gatewayv1.BackendRef{
-					BackendObjectReference: gatewayv1.BackendObjectReference{Name: "greeter", Port: pointer(int32(80))},
+					BackendObjectReference: gatewayv1.BackendObjectReference{Name: "greeter", Port: ptr.To(int32(80))},
 				}}},
 			}},
 		}}
@@ -89,7 +90,7 @@ var _ = Describe("references", func() {
 		Expect(say(route.Status.Parents[0].Conditions, gatewayv1.RouteConditionAccepted)).To(Equal("True Accepted"))
 	})
 
-	It("tells a conflict in one event on the object that lost, and its end in another", func(ctx SpecContext) {
+	It("reports the start and the end of a conflict in one event each, on the object without precedence", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		first, second := w.listenerSet("a-first", "shop.example.com"), w.listenerSet("b-second", "shop.example.com")
@@ -121,7 +122,7 @@ func (w *world) events(ctx context.Context, name string) []string {
 	return found
 }
 
-// notes returns what the events of a reason on the object say.
+// eventMessages returns the messages of the events on the object with this reason.
 func (w *world) notes(ctx context.Context, name, reason string) []string {
 	GinkgoHelper()
 	var list corev1.EventList
@@ -135,7 +136,7 @@ func (w *world) notes(ctx context.Context, name, reason string) []string {
 	return found
 }
 
-// tlsSecret returns a Secret with a new certificate.
+// tlsSecret returns a Secret with a new self-signed certificate.
 func (w *world) tlsSecret(name string) *corev1.Secret {
 	GinkgoHelper()
 	chain, key, err := cert.GenerateSelfSignedCertKey("example.com", nil, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a Gateway that comes back", lifecycle, func() {
-	It("keeps its tunnel when it returns before the retirement delay has passed", func() {
+var _ = Describe("a recreated Gateway", lifecycle, func() {
+	It("keeps its tunnel if the retirement delay has not expired", func() {
 		undisturbed()
 		l := newLife()
 		l.start("--retirement-delay=5s")
@@ -21,16 +21,16 @@ var _ = Describe("a Gateway that comes back", lifecycle, func() {
 		id := l.tunnel("shared")
 		for range 5 {
 			l.deleteGateway()
-			again := l.world.gateway("shared", "*.example.com")
-			Eventually(kube.Create).WithArguments(GinkgoT().Context(), again).WithPolling(5 * time.Millisecond).Should(Succeed())
-			l.gateway = again
+			recreated := l.world.gateway("shared", "*.example.com")
+			Eventually(kube.Create).WithArguments(GinkgoT().Context(), recreated).WithPolling(5 * time.Millisecond).Should(Succeed())
+			l.gateway = recreated
 			soon(l.right)
 		}
 		Expect(l.tunnel("shared")).To(Equal(id))
 		Expect(l.edge.Tunnels()).To(HaveLen(1))
 	})
 
-	It("gets one new tunnel when it returns later, with all that still refers to it", func() {
+	It("has one new tunnel with all its routes if the old tunnel was deleted", func() {
 		undisturbed()
 		l := newLife()
 		l.start()
@@ -43,17 +43,17 @@ var _ = Describe("a Gateway that comes back", lifecycle, func() {
 		Expect(l.edge.Tunnels()).To(HaveLen(2))
 	})
 
-	DescribeTable("is served again when its class was another controller's for a while", func(leave func(l *life, class string)) {
+	DescribeTable("is served again after a temporary change to the class of another controller", func(leave func(l *life, class string)) {
 		undisturbed()
-		l, nobody := newLife(), newWorld() // no controller of that one runs
+		l, other := newLife(), newWorld() // the controller of other does not run
 		l.start()
 		l.addGateway()
 		soon(l.right)
-		leave(l, nobody.class)
+		leave(l, other.class)
 		l.setClass(l.class)
 		soon(l.right)
 	},
-		Entry("until its tunnel was deleted", func(l *life, class string) {
+		Entry("until the tunnel is deleted", func(l *life, class string) {
 			l.setClass(class)
 			soon(l.withdrawn)
 		}),
@@ -63,14 +63,14 @@ var _ = Describe("a Gateway that comes back", lifecycle, func() {
 		Entry("while the tunnel is being deleted", (*life).leaveDuringDeletion),
 	)
 
-	It("does not report the deletion of its old tunnel as a loss", func(ctx SpecContext) {
+	It("does not report the deletion of its old tunnel as an external change", func(ctx SpecContext) {
 		undisturbed()
-		l, nobody := newLife(), newWorld()
+		l, other := newLife(), newWorld()
 		l.start()
 		l.addGateway()
 		soon(l.right)
-		for range 8 { // what the cache knows when it is looked at again is a matter of luck
-			l.leaveDuringDeletion(nobody.class)
+		for range 8 { // the state of the controller's cache is different each time
+			l.leaveDuringDeletion(other.class)
 			l.setClass(l.class)
 			soon(l.right)
 		}
@@ -78,8 +78,8 @@ var _ = Describe("a Gateway that comes back", lifecycle, func() {
 	})
 })
 
-// leaveDuringDeletion gives the Gateway another class and returns while its
-// tunnel is being deleted.
+// changeClassDuringDeletion changes the class of the Gateway and returns while
+// the controller deletes the tunnel.
 func (l *life) leaveDuringDeletion(class string) {
 	GinkgoHelper()
 	before := l.edge.Count(http.MethodDelete, anyTunnel)

@@ -22,9 +22,8 @@ import (
 
 const samples = "../../config/samples"
 
-// sample returns the objects of a file in the folder of samples as they are,
-// but for the class and for what is in the controller's namespace: both are the
-// cluster's, so they become the world's.
+// readSample returns the objects of a sample file. It replaces the GatewayClass
+// and the controller's namespace with those of the environment.
 func (w *world) sample(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(samples, file))
@@ -49,7 +48,7 @@ func (w *world) sample(file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// decode returns the objects of manifests as they are.
+// decodeManifests returns the objects of manifests without changes.
 func decode(manifests io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(manifests, 4096); ; {
@@ -65,8 +64,8 @@ func decode(manifests io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// apply applies the objects of the files as the client's user, who must not
-// write a field that does not exist.
+// applySamples applies the objects of the sample files as the user of the client.
+// It fails if an object contains an unknown field.
 func (w *world) apply(c client.Client, files ...string) {
 	GinkgoHelper()
 	c = client.WithFieldValidation(c, metav1.FieldValidationStrict)
@@ -78,8 +77,8 @@ func (w *world) apply(c client.Client, files ...string) {
 	}
 }
 
-// as returns a client that acts as a user in a group, as kubectl does with --as
-// and --as-group.
+// clientAs returns a client that impersonates a user in a group, like kubectl with
+// --as and --as-group.
 func as(user, group string) client.Client {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

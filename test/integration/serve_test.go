@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -16,8 +17,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-var _ = Describe("serving", func() {
-	It("serves the samples end to end", func(ctx SpecContext) {
+var _ = Describe("the controller", func() {
+	It("serves the samples", func(ctx SpecContext) {
 		w := newWorld()
 		w.controller = config.DefaultControllerName
 		set, err := manifest.Read([]string{"../../config/samples"}, manifest.Options{Namespace: "default"})
@@ -32,19 +33,19 @@ var _ = Describe("serving", func() {
 		Expect(gatewaySays(shared, gatewayv1.GatewayConditionAccepted)()).To(Equal("True Accepted"))
 		Expect(*shared.Status.AttachedListenerSets).To(BeEquivalentTo(2))
 
-		w.namespace = "samples" // the cluster ID, in the tunnel's name
+		w.namespace = "samples" // the cluster ID, which is part of the tunnel's name
 		id, ok := w.edge.TunnelID(w.tunnelNameIn("platform", "shared"))
 		Expect(ok).To(BeTrue())
 		Expect(shared.Status.Addresses).To(HaveLen(1))
 		Expect(shared.Status.Addresses[0].Value).To(Equal(id + ".cfargotunnel.com"))
-		ask := func(host, path string) string { return w.getFrom(id, host, path) }
-		Expect(ask("shared.example.com", "/")).To(Equal("home"))
-		Expect(ask("team-a.example.com", "/")).To(Equal("web"))
-		Expect(ask("team-a.example.com", "/api/orders")).To(Equal("api"))
-		Expect(ask("team-a.example.com", "/apiary")).To(Equal("web"))
-		Expect(ask("shop.team-b.example.com", "/")).To(Equal("shop"))
-		Expect(ask("blog.team-b.example.com", "/")).To(Equal("404"))
-		Expect(ask("nobody.example.com", "/")).To(Equal("404"))
+		get := func(host, path string) string { return w.getFrom(id, host, path) }
+		Expect(get("shared.example.com", "/")).To(Equal("home"))
+		Expect(get("team-a.example.com", "/")).To(Equal("web"))
+		Expect(get("team-a.example.com", "/api/orders")).To(Equal("api"))
+		Expect(get("team-a.example.com", "/apiary")).To(Equal("web"))
+		Expect(get("shop.team-b.example.com", "/")).To(Equal("shop"))
+		Expect(get("blog.team-b.example.com", "/")).To(Equal("404"))
+		Expect(get("unknown.example.com", "/")).To(Equal("404"))
 
 		late := &gatewayv1.ListenerSet{}
 		Expect(kube.Get(ctx, client.ObjectKey{Namespace: "team-b", Name: "team-b-late"}, late)).To(Succeed())
@@ -52,7 +53,7 @@ var _ = Describe("serving", func() {
 		Expect(say(late.Status.Listeners[0].Conditions, gatewayv1.ListenerEntryConditionConflicted)).To(Equal("True HostnameConflict"))
 	})
 
-	It("hands a hostname on when its owner goes", func() {
+	It("gives a hostname to the next ListenerSet when its owner is deleted", func() {
 		w := newWorld()
 		w.start()
 		first := w.listenerSet("a-first", "shop.example.com")
@@ -69,7 +70,7 @@ var _ = Describe("serving", func() {
 		Expect(w.get("shared", "shop.example.com", "/")).To(Equal("two"))
 	})
 
-	It("takes a burst of routes together, and a single one at once", func(ctx SpecContext) {
+	It("combines a burst of routes in few writes, and writes a single route immediately", func(ctx SpecContext) {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "*.example.com")
@@ -101,11 +102,11 @@ var _ = Describe("serving", func() {
 		Expect(w.edge.Count("", "")).To(Equal(1))
 	})
 
-	It("follows Services and namespace labels", func() {
+	It("reacts to changes of Services and namespace labels", func() {
 		w := newWorld()
 		w.start()
 		g := w.gateway("shared", "home.example.com")
-		g.Spec.AllowedListeners.Namespaces.From = pointer(gatewayv1.NamespacesFromSelector)
+		g.Spec.AllowedListeners.Namespaces.From = ptr.To(gatewayv1.NamespacesFromSelector)
 		g.Spec.AllowedListeners.Namespaces.Selector = selector("team", "yes")
 		set := w.listenerSet("team", "team.example.com")
 		route := w.route("team", "web", toSet("team"))
@@ -124,7 +125,7 @@ var _ = Describe("serving", func() {
 		Eventually(w.get).WithArguments("shared", "team.example.com", "/").Should(Equal("web"))
 	})
 
-	It("reports on its GatewayClass, and sets no finalizer on it", func() {
+	It("updates the status of its GatewayClass, and adds no finalizer", func() {
 		w := newWorld()
 		w.start()
 		class := &gatewayv1.GatewayClass{}
@@ -141,21 +142,21 @@ var _ = Describe("serving", func() {
 	})
 })
 
-// settle waits until the controller has written nothing for two seconds. What it
-// must not have written meanwhile is for the caller to compare.
+// waitUntilIdle waits until the controller has not written to the API server for
+// two seconds.
 func (w *world) settle(ctx context.Context) {
 	GinkgoHelper()
 	still(func() string { return w.versions(ctx) })
 }
 
-// still waits until the text that the function returns has stayed the same for
-// two seconds.
-func still(text func() string) {
+// waitUntilStable waits until the function has returned the same text for two
+// seconds.
+func still(state func() string) {
 	GinkgoHelper()
 	last, since := "", time.Now()
 	Eventually(func() time.Duration {
-		if now := text(); now != last {
-			last, since = now, time.Now()
+		if current := state(); current != last {
+			last, since = current, time.Now()
 		}
 		return time.Since(since)
 	}).Should(BeNumerically(">=", 2*time.Second))

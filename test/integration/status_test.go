@@ -8,7 +8,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// say returns a condition as "Status Reason", or "none".
+// formatCondition returns a condition as "Status Reason", or "none" if it is not set.
 func say[T ~string](conditions []metav1.Condition, kind T) string {
 	c := meta.FindStatusCondition(conditions, string(kind))
 	if c == nil {
@@ -17,7 +17,7 @@ func say[T ~string](conditions []metav1.Condition, kind T) string {
 	return fmt.Sprintf("%s %s", c.Status, c.Reason)
 }
 
-// gatewaySays reads the Gateway and returns one of its conditions.
+// gatewayCondition reads the Gateway and returns one of its conditions.
 func gatewaySays(g *gatewayv1.Gateway, kind gatewayv1.GatewayConditionType) func() string {
 	return func() string { return say(fresh(g).Status.Conditions, kind) }
 }
@@ -41,8 +41,8 @@ func setSays(s *gatewayv1.ListenerSet, kind gatewayv1.ListenerSetConditionType) 
 	return func() string { return say(fresh(s).Status.Conditions, kind) }
 }
 
-// routeSays returns what a route's entry for the parent says of Accepted, or
-// "no entry".
+// routeAccepted returns the condition Accepted in a route's status entry for the
+// parent, or "no entry".
 func routeSays(r *gatewayv1.HTTPRoute, parent string) func() string {
 	return func() string {
 		if conditions := conditionsFrom(r, parent); conditions != nil {
@@ -52,8 +52,8 @@ func routeSays(r *gatewayv1.HTTPRoute, parent string) func() string {
 	}
 }
 
-// conditionsFrom returns the conditions of a route's entry for the parent, or
-// nil when it has no entry.
+// routeConditions returns the conditions in a route's status entry for the
+// parent, or nil if there is no entry.
 func conditionsFrom(r *gatewayv1.HTTPRoute, parent string) []metav1.Condition {
 	for _, entry := range fresh(r).Status.Parents {
 		if string(entry.ParentRef.Name) == parent {
@@ -63,7 +63,7 @@ func conditionsFrom(r *gatewayv1.HTTPRoute, parent string) []metav1.Condition {
 	return nil
 }
 
-// controllers returns who has an entry in the route's status.
+// routeControllers returns the names of the controllers with an entry in the route's status.
 func controllers(r *gatewayv1.HTTPRoute) []string {
 	var names []string
 	for _, entry := range fresh(r).Status.Parents {

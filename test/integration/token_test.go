@@ -19,8 +19,8 @@ import (
 
 const tokens = "/accounts/*/cfd_tunnel/*/token"
 
-var _ = Describe("tokens", lifecycle, func() {
-	It("keeps the tunnel's token in a Secret of the Tunnel", func(ctx SpecContext) {
+var _ = Describe("the controller", lifecycle, func() {
+	It("stores the tunnel's token in a Secret owned by the Tunnel", func(ctx SpecContext) {
 		w := newWorld()
 		w.start("--inventory-interval=10s")
 		g := w.gateway("shared", "a.example.com")
@@ -35,7 +35,7 @@ var _ = Describe("tokens", lifecycle, func() {
 		Expect(metav1.IsControlledBy(secret, w.tunnelObject(g))).To(BeTrue())
 		Expect(secret.Labels).To(HaveKeyWithValue(gatewayv1.GatewayNameLabelKey, "shared"))
 
-		By("not asking for it again after a restart")
+		By("restarting the controller, which does not read the token again")
 		w.settle(ctx)
 		w.stop()
 		w.edge.ResetRequests()
@@ -43,36 +43,36 @@ var _ = Describe("tokens", lifecycle, func() {
 		w.settle(ctx)
 		Expect(w.edge.Count(http.MethodGet, tokens)).To(BeZero())
 
-		By("putting it back when it is deleted")
+		By("restoring the deleted Secret")
 		before := w.token("shared")
 		w.delete(secret)
 		Eventually(w.token).WithArguments("shared").Should(Equal(before))
 
-		By("taking a rotated one when connectors are lost")
+		By("updating the rotated token after connectors disconnect")
 		w.edge.RotateToken(w.tunnel("shared"))
 		w.edge.Connect(w.tunnel("shared"), 1)
 		w.edge.Disconnect(w.tunnel("shared"))
 		Eventually(w.token).WithArguments("shared").ShouldNot(Equal(before))
 
-		By("deleting it with the Tunnel")
+		By("deleting the Secret with the Tunnel")
 		w.deleteAndWait(g)
 		Eventually(w.token).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("leaves a Secret alone that does not belong to the Tunnel", func() {
+	It("does not change a Secret that does not belong to the Tunnel", func() {
 		w := newWorld()
 		name := tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: "shared"})
-		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, name), Data: map[string][]byte{"token": []byte("mine")}})
+		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, name), Data: map[string][]byte{"token": []byte("unrelated")}})
 		w.start()
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
-		Eventually(programmed(g)).Should(Equal("True Programmed"), "the hostnames do not depend on it")
+		Eventually(programmed(g)).Should(Equal("True Programmed"), "Programmed does not depend on the Secret")
 		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False ObjectTaken"))
 		w.deleteAndWait(g)
-		Expect(w.token("shared")).To(Equal("mine"))
+		Expect(w.token("shared")).To(Equal("unrelated"))
 	})
 
-	It("takes a new API token from its Secret", func() {
+	It("uses a new API token after a change of its Secret", func() {
 		w := newWorld()
 		w.edge.SetToken("first")
 		credentials := &corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"token": []byte("first\n")}}
@@ -82,7 +82,7 @@ var _ = Describe("tokens", lifecycle, func() {
 		w.create(w.service("web"), g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 
-		By("saying that the token was revoked")
+		By("reporting that the API token is rejected")
 		w.edge.SetToken("second")
 		w.create(w.route("web", "web", toGateway("shared")))
 		Eventually(gatewayMessage(g)).Should(ContainSubstring("refuses the API token"))
@@ -90,10 +90,10 @@ var _ = Describe("tokens", lifecycle, func() {
 		Eventually(programmed(g), "5s").Should(Equal("True Programmed"))
 		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
 
-		By("deleting the Secret before the Gateway, and restoring it")
+		By("deleting the Secret before the Gateway, and recreating it")
 		w.delete(credentials)
 		Eventually(w.tunnelSays(g, v1alpha1.TunnelCredentialsValid)).Should(Equal("False CredentialsMissing"))
-		Expect(programmed(g)()).To(Equal("True Programmed"), "what is served stays served")
+		Expect(programmed(g)()).To(Equal("True Programmed"), "the configuration stays in effect")
 		w.delete(g)
 		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
 		Eventually(w.tunnelPhase(g)).Should(Equal("Blocked"))
@@ -103,7 +103,7 @@ var _ = Describe("tokens", lifecycle, func() {
 		Expect(w.tunnel("shared")).To(BeEmpty())
 	})
 
-	It("says that the Secret with the API token is missing, and goes on when it is there", func() {
+	It("reports that the Secret with the API token is missing, and recovers when it is created", func() {
 		w := newWorld()
 		w.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+w.system+"/cloudflare")
 		g := w.gateway("shared", "a.example.com")
@@ -114,8 +114,8 @@ var _ = Describe("tokens", lifecycle, func() {
 	})
 })
 
-// secret reads a Secret of the controller's namespace; one that does not exist is
-// empty.
+// readSecret returns a Secret of the controller's namespace. The Secret is empty
+// if it does not exist.
 func (w *world) secret(name string) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: inNamespace(w.system, name)}
@@ -123,13 +123,13 @@ func (w *world) secret(name string) *corev1.Secret {
 	return secret
 }
 
-// tokenSecret reads the Secret with the token of a Gateway's tunnel.
+// tokenSecret returns the Secret with the token of the Gateway's tunnel.
 func (w *world) tokenSecret(gateway string) *corev1.Secret {
 	GinkgoHelper()
 	return w.secret(tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: gateway}))
 }
 
-// token returns what that Secret holds.
+// tunnelToken returns the stored token of the Gateway's tunnel.
 func (w *world) token(gateway string) string {
 	GinkgoHelper()
 	return string(w.tokenSecret(gateway).Data["token"])

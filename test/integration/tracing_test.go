@@ -16,14 +16,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// spans is a collector that keeps what it gets.
+// spanCollector is an OpenTelemetry collector that stores the spans that it receives.
 type spans struct {
 	collector.UnimplementedTraceServiceServer
 	mu  sync.Mutex
 	all []*tracing.Span
 }
 
-// Export is the call with which spans come.
+// Export implements [collector.TraceServiceServer].
 func (s *spans) Export(_ context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *spans) Export(_ context.Context, request *collector.ExportTraceServiceR
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// collect starts a collector, and returns it and its address.
+// startCollector starts a collector, and returns it and its address.
 func collect() (*spans, string) {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,44 +47,44 @@ func collect() (*spans, string) {
 	return s, listener.Addr().String()
 }
 
-// told returns the spans as "gateway: parent > span: error".
-func (s *spans) told() []string {
+// descriptions returns each span as "gateway: parent > span: error".
+func (s *spans) descriptions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := map[string]string{}
 	for _, span := range s.all {
 		names[string(span.GetSpanId())] = span.GetName()
 	}
-	var told []string
+	var found []string
 	for _, span := range s.all {
 		attributes := map[string]string{}
 		for _, a := range span.GetAttributes() {
 			attributes[a.GetKey()] = a.GetValue().GetStringValue()
 		}
-		told = append(told, fmt.Sprintf("%s/%s: %s > %s: %s", attributes["k8s.namespace.name"], attributes["gateway.name"],
+		found = append(found, fmt.Sprintf("%s/%s: %s > %s: %s", attributes["k8s.namespace.name"], attributes["gateway.name"],
 			names[string(span.GetParentSpanId())], span.GetName(), span.GetStatus().GetMessage()))
 	}
-	return told
+	return found
 }
 
-var _ = Describe("a trace", func() {
-	It("has a span for each step of a pass, with the error that it ended with", func() {
+var _ = Describe("a trace of the controller", func() {
+	It("has a span for each step of a reconcile, with the error of the step", func() {
 		w := newWorld()
 		sink, address := collect()
 		w.start("--tracing-endpoint=http://" + address)
 		g := w.gateway("shared", "a.example.com")
 		w.create(g)
-		of := w.namespace + "/shared: "
-		Eventually(sink.told).Should(ContainElements(
-			of+" > reconcile: ", of+"reconcile > load: ", of+"reconcile > build: ", of+"reconcile > manage: ", of+"reconcile > report: ",
+		gateway := w.namespace + "/shared: "
+		Eventually(sink.descriptions).Should(ContainElements(
+			gateway+" > reconcile: ", gateway+"reconcile > load: ", gateway+"reconcile > build: ", gateway+"reconcile > manage: ", gateway+"reconcile > report: ",
 		))
 		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusInternalServerError, Times: pastRetries})
 		w.create(w.service("web"), w.route("web", "web", toGateway("shared")))
-		Eventually(sink.told).Should(ContainElement(And(HavePrefix(of+"reconcile > manage: "), ContainSubstring("500"))))
+		Eventually(sink.descriptions).Should(ContainElement(And(HavePrefix(gateway+"reconcile > manage: "), ContainSubstring("500"))))
 		w.edge.ClearFaults()
 		w.delete(g)
 		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
 		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
-		w.stop() // sends what is left
+		w.stop() // sends the remaining spans
 	})
 })

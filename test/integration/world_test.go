@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -27,28 +26,27 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-func randomSuffix() string { return rand.String(6) }
-
-// The API's paths as the simulator counts them.
+// The paths of the Cloudflare API in the counters of the simulator.
 const (
 	configurations = "/accounts/*/cfd_tunnel/*/configurations"
 	anyTunnel      = "/accounts/*/cfd_tunnel/*"
 	allTunnels     = "/accounts/*/cfd_tunnel"
 )
 
-// world is a Cloudflare, a GatewayClass and a controller of its own.
+// environment isolates a spec from others: it has a simulator of Cloudflare, a
+// GatewayClass with its own controller name, and two namespaces.
 type world struct {
 	edge       *simulator.Server
-	api        string
-	controller string // name
+	api        string // URL of the simulator's API
+	controller string
 	class      string
-	namespace  string
-	system     string                    // the controller's namespace
-	process    *controllerproc.Process   // what start started
-	launched   []*controllerproc.Process // all there ever were
+	namespace  string                    // namespace of the Gateways and routes
+	system     string                    // namespace of the controller
+	process    *controllerproc.Process   // controller of the last start
+	launched   []*controllerproc.Process // all controllers, including exited ones
 }
 
-// newWorld makes one in which no controller runs yet.
+// newEnvironment creates an environment without a running controller.
 func newWorld() *world {
 	connectorKinds()
 	id := unique("w")
@@ -87,26 +85,26 @@ func (w *world) delete(objects ...client.Object) {
 	}
 }
 
-// fresh reads the object again.
+// latest reads the object from the API server and returns it.
 func fresh[T client.Object](object T) T {
 	GinkgoHelper()
 	Expect(kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
 }
 
-// change reads the object, changes it and writes it.
-func change[T client.Object](object T, how func(T)) {
+// update reads the object, changes it and writes it. It retries after a conflict.
+func change[T client.Object](object T, mutate func(T)) {
 	GinkgoHelper()
-	Eventually(changeAs[T]).WithArguments(kube, object, how).Should(Succeed())
+	Eventually(changeAs[T]).WithArguments(kube, object, mutate).Should(Succeed())
 }
 
-// changeAs tries once, as the client's user. Somebody else may write the object
-// in between.
-func changeAs[T client.Object](c client.Client, object T, how func(T)) error {
+// updateAs updates the object once, as the user of the client. It fails if the
+// object changes between the read and the write.
+func changeAs[T client.Object](c client.Client, object T, mutate func(T)) error {
 	if err := c.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
-	how(object)
+	mutate(object)
 	return c.Update(context.Background(), object)
 }
 
@@ -114,8 +112,8 @@ func (w *world) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.namespace, Name: name}
 }
 
-// gateway returns a Gateway with one listener for every given hostname, which
-// everybody may attach to.
+// gateway returns a Gateway with one listener for each hostname. ListenerSets of
+// all namespaces can attach to it.
 func (w *world) gateway(name string, hostnames ...string) *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{ObjectMeta: w.meta(name), Spec: gatewayv1.GatewaySpec{
 		GatewayClassName: gatewayv1.ObjectName(w.class),
@@ -130,7 +128,7 @@ func (w *world) gateway(name string, hostnames ...string) *gatewayv1.Gateway {
 	return g
 }
 
-// listenerSet returns a set of the Gateway "shared" with one listener.
+// listenerSet returns a ListenerSet of the Gateway "shared" with one listener.
 func (w *world) listenerSet(name, hostname string) *gatewayv1.ListenerSet {
 	return &gatewayv1.ListenerSet{ObjectMeta: w.meta(name), Spec: gatewayv1.ListenerSetSpec{
 		ParentRef: gatewayv1.ParentGatewayReference{Name: "shared"},
@@ -140,7 +138,7 @@ func (w *world) listenerSet(name, hostname string) *gatewayv1.ListenerSet {
 	}}
 }
 
-// route returns a route of everything to the Service.
+// route returns an HTTPRoute that sends all requests to the Service.
 func (w *world) route(name, service string, parents ...gatewayv1.ParentReference) *gatewayv1.HTTPRoute {
 	return &gatewayv1.HTTPRoute{ObjectMeta: w.meta(name), Spec: gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: parents},
@@ -162,17 +160,17 @@ func toSet(name string) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: gatewayv1.ObjectName(name)}
 }
 
-// tunnelName returns the name of the tunnel of a Gateway in the world's
-// namespace.
+// tunnelName returns the name of the tunnel of a Gateway in the namespace of the
+// environment.
 func (w *world) tunnelName(gateway string) string { return w.tunnelNameIn(w.namespace, gateway) }
 
 // tunnelNameIn returns the name of the tunnel of a Gateway in any namespace. The
-// cluster ID is the name of the world's namespace.
+// cluster ID is the name of the environment's namespace.
 func (w *world) tunnelNameIn(namespace, gateway string) string {
 	return tunnel.RemoteName(w.namespace, types.NamespacedName{Namespace: namespace, Name: gateway})
 }
 
-// tunnelObject returns the Tunnel of a Gateway, or nil.
+// tunnelObject returns the Tunnel of the Gateway, or nil if there is none.
 func (w *world) tunnelObject(g *gatewayv1.Gateway) *v1alpha1.Tunnel {
 	GinkgoHelper()
 	object := &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
@@ -182,7 +180,7 @@ func (w *world) tunnelObject(g *gatewayv1.Gateway) *v1alpha1.Tunnel {
 	return object
 }
 
-// tunnelSays returns status and reason of a condition of the Gateway's Tunnel.
+// tunnelCondition returns a condition of the Gateway's Tunnel as "Status Reason".
 func (w *world) tunnelSays(g *gatewayv1.Gateway, kind string) func() string {
 	return func() string {
 		object := w.tunnelObject(g)
@@ -204,13 +202,13 @@ func (w *world) tunnelPhase(g *gatewayv1.Gateway) func() string {
 	}
 }
 
-// tunnel returns the id of the Gateway's live tunnel, or "".
+// tunnel returns the ID of the Gateway's tunnel, or "" if there is none.
 func (w *world) tunnel(gateway string) string {
 	id, _ := w.edge.TunnelID(w.tunnelName(gateway))
 	return id
 }
 
-// hostnames returns the hostnames of the rules of the Gateway's tunnel.
+// hostnames returns the hostnames of the ingress rules of the Gateway's tunnel.
 func (w *world) hostnames(gateway string) []string {
 	var names []string
 	for _, rule := range w.document(gateway).Ingress {
@@ -221,6 +219,7 @@ func (w *world) hostnames(gateway string) []string {
 	return names
 }
 
+// configuration returns the stored configuration of the Gateway's tunnel.
 func (w *world) document(gateway string) provider.Configuration {
 	GinkgoHelper()
 	var c provider.Configuration
@@ -232,8 +231,8 @@ func (w *world) document(gateway string) provider.Configuration {
 	return c
 }
 
-// get makes a request through the Gateway's tunnel and returns which Service
-// answered, or the status of the edge's own answer.
+// get sends a request through the Gateway's tunnel. It returns the name of the
+// Service that responded, or the status code of a response without a Service.
 func (w *world) get(gateway, host, path string) string {
 	GinkgoHelper()
 	id := w.tunnel(gateway)
@@ -243,13 +242,13 @@ func (w *world) get(gateway, host, path string) string {
 	return w.getFrom(id, host, path)
 }
 
-// serviceAt returns which Service is meant by an address.
+// serviceName returns the name of the Service in an address.
 func serviceAt(address string) string {
 	service, _, _ := strings.Cut(address, ".")
 	return service
 }
 
-// getFrom is get for a tunnel by its id.
+// getThrough is like get, for the tunnel with this ID.
 func (w *world) getFrom(id, host, path string) string {
 	GinkgoHelper()
 	request := httptest.NewRequest(http.MethodGet, "http://"+host+path, http.NoBody)
@@ -261,23 +260,23 @@ func (w *world) getFrom(id, host, path string) string {
 	return recorder.Body.String()
 }
 
-// foreignTunnel makes a tunnel of the Gateway's name that is not ours.
+// createPreviousTunnel creates a tunnel with the name of the Gateway's tunnel, and returns its ID.
 func (w *world) foreignTunnel(gateway string) string {
 	GinkgoHelper()
 	w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, w.tunnelName(gateway)))
 	return w.tunnel(gateway)
 }
 
-// tunnelOfOthers creates a tunnel whose name is not one of this installation.
+// createUnrelatedTunnel creates a tunnel with the name of no Gateway's tunnel, and returns its ID.
 func (w *world) tunnelOfOthers() string {
 	GinkgoHelper()
-	name := "made-elsewhere-" + w.namespace
+	name := "unrelated-" + w.namespace
 	w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, name))
 	id, _ := w.edge.TunnelID(name)
 	return id
 }
 
-// callAPI does something at Cloudflare behind the controller's back.
+// callAPI sends a request to the Cloudflare API that does not come from the controller.
 func (w *world) callAPI(method, path, body string) {
 	GinkgoHelper()
 	request, err := http.NewRequest(method, w.api+path, strings.NewReader(body))
@@ -289,8 +288,8 @@ func (w *world) callAPI(method, path, body string) {
 	Expect(response.StatusCode).To(Equal(http.StatusOK))
 }
 
-// versions returns the resourceVersion of every object that the controller
-// writes to, which changes with every write.
+// resourceVersions returns the resourceVersion of each object that the controller
+// writes to. It changes with each write.
 func (w *world) versions(ctx context.Context) string {
 	GinkgoHelper()
 	var all []string
@@ -309,8 +308,6 @@ func (w *world) versions(ctx context.Context) string {
 	}
 	return strings.Join(all, " ")
 }
-
-func pointer[T any](value T) *T { return &value }
 
 func selector(key, value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
