@@ -27,7 +27,7 @@ func TestExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 	if kubeconfig != "" {
 		return // this process runs a part of the suite
 	}
-	control, err := cluster.Start(t.Context(), cluster.Options{CRDs: oldAndFew})
+	control, err := cluster.Start(t.Context(), cluster.Options{CRDs: unsupportedCRDs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,15 +44,15 @@ func TestExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	program := build(t, dir)
-	saysWhichCRDs(t, exec.CommandContext(ctx, program, "plan", "--kubeconfig="+config))
-	saysWhichCRDs(t, exec.CommandContext(ctx, program, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
+	checkCRDErrors(t, exec.CommandContext(ctx, program, "plan", "--kubeconfig="+config))
+	checkCRDErrors(t, exec.CommandContext(ctx, program, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
 		"--kubeconfig="+config), "they do not say it", `["httproutes.gateway.networking.k8s.io"]`) // in its log
-	saysWhichKinds(ctx, t, control.Config, program, config)
+	checkMissingKindError(ctx, t, control.Config, program, config)
 }
 
 // checkCRDErrors checks that the command exits with an error about each CRD that
 // is missing or not supported, and that its output contains more.
-func saysWhichCRDs(t *testing.T, command *exec.Cmd, more ...string) {
+func checkCRDErrors(t *testing.T, command *exec.Cmd, more ...string) {
 	t.Helper()
 	command.Env = append(os.Environ(), "CLOUDFLARE_ACCOUNT_ID=", "CLOUDFLARE_API_TOKEN=")
 	out, err := command.CombinedOutput()
@@ -74,7 +74,7 @@ func saysWhichCRDs(t *testing.T, command *exec.Cmd, more ...string) {
 
 // checkMissingKindError checks that plan names the missing CRD for a user without
 // permission to read CRDs.
-func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, program, config string) {
+func checkMissingKindError(ctx context.Context, t *testing.T, admin *rest.Config, program, config string) {
 	t.Helper()
 	kube, err := client.New(admin, client.Options{})
 	if err != nil {
@@ -84,7 +84,7 @@ func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, progr
 	if err := kube.Create(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
-	user, err := makeViewer(ctx, kube, namespace.Name, "customresourcedefinitions")
+	user, err := createViewer(ctx, kube, namespace.Name, "customresourcedefinitions")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, progr
 // unsupportedCRDs removes the CRDs of ListenerSets and Tunnels, sets an older
 // version on those of Gateways and TunnelConfigurations, and removes the version
 // of the CRD of HTTPRoutes.
-func oldAndFew(supported []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+func unsupportedCRDs(supported []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
 	var kept []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range supported {
 		switch crd.Spec.Names.Plural {

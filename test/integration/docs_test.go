@@ -26,7 +26,7 @@ var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 // unservedKinds are the kinds whose CRDs are not installed. The value is the
 // module under test/interop that applies them, or the reason why they are not
 // applied to a cluster.
-var elsewhere = map[string]string{
+var unservedKinds = map[string]string{
 	"Application":   "health",
 	"ClusterIssuer": "certmanager",
 	"Certificate":   "certmanager",
@@ -38,10 +38,10 @@ var elsewhere = map[string]string{
 var _ = Describe("the documentation", func() {
 	// A block of a page is part of a sample, or a complete manifest.
 	It("shows only manifests that the API server accepts, as do the samples", func(ctx SpecContext) {
-		w := newWorld()
-		config := texts("../../config", ".yaml")
-		whole := texts(samples, ".yaml")
-		for path, text := range texts("../../docs", ".md") {
+		env := newEnvironment()
+		config := readFiles("../../config", ".yaml")
+		whole := readFiles(samplesDir, ".yaml")
+		for path, text := range readFiles("../../docs", ".md") {
 			for i, block := range yamlBlock.FindAllStringSubmatch(text, -1) {
 				shown := strings.TrimPrefix(strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"), "\n")
 				isOf := func(file string) bool { return strings.Contains(file, shown) }
@@ -52,8 +52,8 @@ var _ = Describe("the documentation", func() {
 		}
 		applied := 0
 		for source, text := range whole {
-			for _, object := range manifestsIn(text, source) {
-				if w.dryRun(ctx, object, source) {
+			for _, object := range parseManifests(text, source) {
+				if env.dryRun(ctx, object, source) {
 					applied++
 				}
 			}
@@ -63,7 +63,7 @@ var _ = Describe("the documentation", func() {
 })
 
 // readFiles returns the files with an extension in a directory, by path.
-func texts(folder, extension string) map[string]string {
+func readFiles(folder, extension string) map[string]string {
 	GinkgoHelper()
 	files, in := map[string]string{}, os.DirFS(folder)
 	Expect(fs.WalkDir(in, ".", func(path string, _ fs.DirEntry, err error) error {
@@ -79,7 +79,7 @@ func texts(folder, extension string) map[string]string {
 
 // parseManifests returns the objects in a YAML text. It skips documents with
 // neither a kind nor a version, such as Helm values or workflows.
-func manifestsIn(text, source string) []*unstructured.Unstructured {
+func parseManifests(text, source string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq(text, "\n---\n") {
@@ -98,16 +98,16 @@ func manifestsIn(text, source string) []*unstructured.Unstructured {
 // dryRun applies an object as a dry run, in the namespace of the environment
 // because the object's own namespace may not exist. It reports whether the API
 // server serves the kind.
-func (w *world) dryRun(ctx SpecContext, object *unstructured.Unstructured, source string) bool {
+func (env *environment) dryRun(ctx SpecContext, object *unstructured.Unstructured, source string) bool {
 	GinkgoHelper()
 	mapping, err := kube.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
 	if meta.IsNoMatchError(err) {
-		Expect(elsewhere).To(HaveKey(object.GetKind()), source)
+		Expect(unservedKinds).To(HaveKey(object.GetKind()), source)
 		return false
 	}
 	Expect(err).NotTo(HaveOccurred(), source)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		object.SetNamespace(w.namespace)
+		object.SetNamespace(env.namespace)
 	}
 	strict := client.WithFieldValidation(client.NewDryRunClient(kube), metav1.FieldValidationStrict)
 	Expect(strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("docs"), client.ForceOwnership)).To(Succeed(), "%s: %s %s", source, object.GetKind(), object.GetName())

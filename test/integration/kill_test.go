@@ -20,74 +20,74 @@ const (
 
 var _ = Describe("a controller that is killed repeatedly while routes change", slow, func() {
 	It("ends with the right configuration and with one tunnel", func() {
-		k := newKilled()
+		env := newKillEnvironment()
 		for round := range kills {
-			before := k.edge.Count(http.MethodPut, configurations)
-			k.changeRoutes(changesPerKill)
+			before := env.cloudflare.Count(http.MethodPut, configurationPath)
+			env.changeRoutes(changesPerKill)
 			if round%2 == 0 { // in the other rounds, the kill interrupts the start
-				Eventually(k.edge.Count).WithArguments(http.MethodPut, configurations).Should(BeNumerically(">", before))
+				Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(BeNumerically(">", before))
 			}
-			k.process.Kill()
-			k.start()
+			env.process.Kill()
+			env.start()
 		}
-		Eventually(k.unserved).Should(BeEmpty())
-		k.changeRoutes(1)
+		Eventually(env.unserved).Should(BeEmpty())
+		env.changeRoutes(1)
 		since := time.Now()
-		Eventually(k.unserved).Should(BeEmpty())
+		Eventually(env.unserved).Should(BeEmpty())
 		AddReportEntry(fmt.Sprintf("measured: %v from the last route change to its configuration", time.Since(since)))
-		Expect(k.edge.Tunnels()).To(HaveLen(1))
+		Expect(env.cloudflare.Tunnels()).To(HaveLen(1))
 	})
 })
 
 // killEnvironment is an environment with a Gateway that has many routes.
-type killed struct {
-	*world
+type killEnvironment struct {
+	*environment
 	routes []*gatewayv1.HTTPRoute
 	// changes is the number of route changes so far.
 	changes int
 }
 
-func newKilled() *killed {
+func newKillEnvironment() *killEnvironment {
 	GinkgoHelper()
-	k := &killed{world: newWorld()}
-	k.create(k.service("web"), k.gateway("shared", "*.example.com"))
+	env := &killEnvironment{environment: newEnvironment()}
+	env.create(env.service("web"), env.gateway("shared", "*.example.com"))
 	for i := range routesUnderKills {
-		route := k.route(fmt.Sprintf("route-%03d", i), "web", toGateway("shared"))
+		route := env.route(fmt.Sprintf("route-%03d", i), "web", gatewayParent("shared"))
 		route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(route.Name + ".example.com")}
-		k.create(route)
-		k.routes = append(k.routes, route)
+		env.create(route)
+		env.routes = append(env.routes, route)
 	}
-	k.start()
-	return k
+	env.start()
+	return env
 }
 
-// pathAfter returns the path of a route that was changed this many times.
-func path(generation int) string { return fmt.Sprintf("/generation-%d", generation) }
+// pathAfterAfter returns the path of a route that was changed this many times.
+func pathAfter(generation int) string { return fmt.Sprintf("/generation-%d", generation) }
 
 // changeRoutes makes the next n changes. Each change gives the next route a new
 // path.
-func (k *killed) changeRoutes(n int) {
+func (env *killEnvironment) changeRoutes(n int) {
 	GinkgoHelper()
 	for range n {
-		next := path(k.changes/len(k.routes) + 1)
-		change(k.routes[k.changes%len(k.routes)], func(r *gatewayv1.HTTPRoute) {
+		next := pathAfter(env.changes/len(env.routes) + 1)
+		update(env.routes[env.changes%len(env.routes)], func(r *gatewayv1.HTTPRoute) {
 			r.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Value: ptr.To(next)}}}
 		})
-		k.changes++
+		env.changes++
 	}
 }
 
 // unserved returns the routes whose current path is not served, or whose previous path still is.
-func (k *killed) unserved() []string {
+func (env *killEnvironment) unserved() []string {
 	GinkgoHelper()
 	var unserved []string
-	for i, route := range k.routes {
-		generation := k.changes / len(k.routes)
-		if i < k.changes%len(k.routes) {
+	for i, route := range env.routes {
+		generation := env.changes / len(env.routes)
+		if i < env.changes%len(env.routes) {
 			generation++
 		}
 		host := route.Name + ".example.com"
-		current, previous := k.get("shared", host, path(generation)), k.get("shared", host, path(generation-1))
+		current, previous := env.get("shared", host, pathAfter(generation)), env.get("shared", host, pathAfter(generation-1))
 		if current != "web" || previous != "404" {
 			unserved = append(unserved, fmt.Sprintf("%s: %s for the current path, %s for the previous path", host, current, previous))
 		}

@@ -56,7 +56,7 @@ func scrape(address string) (map[string]*dto.MetricFamily, error) {
 // metricValue returns a function that reads a metric. The series has at least
 // the given labels, each written as "name=value". The function returns -1 if
 // there is no such series, and the sample count of a histogram.
-func value(address, name string, labels ...string) func() (float64, error) {
+func metricValue(address, name string, labels ...string) func() (float64, error) {
 	return func() (float64, error) {
 		families, err := scrape(address)
 		for _, metric := range families[name].GetMetric() {
@@ -74,64 +74,64 @@ func value(address, name string, labels ...string) func() (float64, error) {
 
 var _ = Describe("the metrics address", func() {
 	It("exports calls, writes, listeners, drift and errors, and no metrics of a deleted Gateway", func() {
-		w := newWorld()
+		env := newEnvironment()
 		address := freeAddress()
-		w.start("--metrics-address="+address, "--drift-interval=10s")
-		g, other := w.gateway("shared", "a.example.com"), w.gateway("other", "b.example.com")
-		w.create(w.service("web"), g, other, w.route("web", "web", toGateway("shared")),
-			w.listenerSet("late", "a.example.com"), w.listenerSet("team", "c.example.com"))
-		shared := []string{"gateway_namespace=" + w.namespace, "gateway=shared"}
+		env.start("--metrics-address="+address, "--drift-interval=10s")
+		g, other := env.gateway("shared", "a.example.com"), env.gateway("other", "b.example.com")
+		env.create(env.service("web"), g, other, env.route("web", "web", gatewayParent("shared")),
+			env.listenerSet("late", "a.example.com"), env.listenerSet("team", "c.example.com"))
+		shared := []string{"gateway_namespace=" + env.namespace, "gateway=shared"}
 		with := func(labels ...string) []string { return append(slices.Clone(shared), labels...) }
-		Eventually(value(address, "tunnel_gateway_listeners", with("state=programmed")...)).Should(Equal(2.0))
-		Eventually(value(address, "tunnel_gateway_gateway_programmed", shared...)).Should(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_listeners", with("state=conflicted")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_listener_sets", with("state=programmed")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_listener_sets", with("state=rejected")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_routes", with("state=accepted")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_rules", shared...)()).To(BeEquivalentTo(len(w.document("shared").Ingress)))
-		Expect(value(address, "tunnel_gateway_connectors_available", shared...)()).To(BeZero(), "no kubelet runs the pods")
-		Expect(value(address, "tunnel_gateway_connectors_wanted", shared...)()).To(BeNumerically(">", 0))
+		Eventually(metricValue(address, "tunnel_gateway_listeners", with("state=programmed")...)).Should(Equal(2.0))
+		Eventually(metricValue(address, "tunnel_gateway_gateway_programmed", shared...)).Should(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listeners", with("state=conflicted")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listener_sets", with("state=programmed")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listener_sets", with("state=rejected")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_routes", with("state=accepted")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_rules", shared...)()).To(BeEquivalentTo(len(env.configuration("shared").Ingress)))
+		Expect(metricValue(address, "tunnel_gateway_connectors_available", shared...)()).To(BeZero(), "no kubelet runs the pods")
+		Expect(metricValue(address, "tunnel_gateway_connectors_wanted", shared...)()).To(BeNumerically(">", 0))
 
 		By("counting calls and configuration writes")
-		puts := w.edge.Count(http.MethodPut, configurations)
-		Expect(value(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=success")()).To(BeEquivalentTo(puts))
-		Expect(value(address, "tunnel_gateway_provider_call_duration_seconds", "operation=write_configuration")()).To(BeEquivalentTo(puts))
-		Expect(value(address, "tunnel_gateway_pushes_total", shared...)()).To(BeNumerically(">=", 1))
-		Expect(value(address, "tunnel_gateway_pushed_bytes_total", shared...)()).To(BeNumerically(">=", w.document("shared").Size()))
-		Expect(value(address, "tunnel_gateway_change_to_push_seconds")()).To(BeNumerically(">=", 2), "one sample for each Gateway")
+		puts := env.cloudflare.Count(http.MethodPut, configurationPath)
+		Expect(metricValue(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=success")()).To(BeEquivalentTo(puts))
+		Expect(metricValue(address, "tunnel_gateway_provider_call_duration_seconds", "operation=write_configuration")()).To(BeEquivalentTo(puts))
+		Expect(metricValue(address, "tunnel_gateway_pushes_total", shared...)()).To(BeNumerically(">=", 1))
+		Expect(metricValue(address, "tunnel_gateway_pushed_bytes_total", shared...)()).To(BeNumerically(">=", env.configuration("shared").Size()))
+		Expect(metricValue(address, "tunnel_gateway_change_to_push_seconds")()).To(BeNumerically(">=", 2), "one sample for each Gateway")
 
 		By("reverting an external change")
-		Expect(value(address, "tunnel_gateway_drift_repairs_total", shared...)()).To(BeZero())
-		w.edge.SetConfiguration(w.tunnel("shared"), foreign)
-		Eventually(value(address, "tunnel_gateway_drift_repairs_total", shared...)).Should(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_drift_repairs_total", shared...)()).To(BeZero())
+		env.cloudflare.SetConfiguration(env.tunnel("shared"), externalConfiguration)
+		Eventually(metricValue(address, "tunnel_gateway_drift_repairs_total", shared...)).Should(Equal(1.0))
 
 		By("failing to write a configuration")
-		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusInternalServerError, Times: pastRetries})
-		change(g, func(g *gatewayv1.Gateway) {
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusInternalServerError, Times: failuresBeyondRetries})
+		update(g, func(g *gatewayv1.Gateway) {
 			g.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("*.example.org"))
 		})
-		route := w.route("more", "web", toGateway("shared"))
-		w.create(route)
-		Eventually(value(address, "tunnel_gateway_reconcile_errors_total", with("reason=CloudflareUnavailable")...)).Should(BeNumerically(">=", 1))
-		Expect(value(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=unavailable")()).To(BeNumerically(">=", 1))
-		w.edge.ClearFaults()
+		route := env.route("more", "web", gatewayParent("shared"))
+		env.create(route)
+		Eventually(metricValue(address, "tunnel_gateway_reconcile_errors_total", with("reason=CloudflareUnavailable")...)).Should(BeNumerically(">=", 1))
+		Expect(metricValue(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=unavailable")()).To(BeNumerically(">=", 1))
+		env.cloudflare.ClearFaults()
 
 		By("exporting the documented metrics")
-		documented(address)
+		expectDocumentedMetrics(address)
 
 		By("deleting a Gateway")
-		w.delete(g)
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
-		Eventually(fetchBody).WithArguments(address).ShouldNot(ContainSubstring(`gateway="shared"`))
-		Expect(value(address, "tunnel_gateway_gateway_programmed", "gateway=other")()).To(Equal(1.0))
-		Expect(fetchBody(address)).NotTo(Or(ContainSubstring("example.com"), ContainSubstring(`"token"`)))
+		env.delete(g)
+		Eventually(env.isGone).WithArguments(g).Should(BeTrue())
+		Eventually(fetchMetrics).WithArguments(address).ShouldNot(ContainSubstring(`gateway="shared"`))
+		Expect(metricValue(address, "tunnel_gateway_gateway_programmed", "gateway=other")()).To(Equal(1.0))
+		Expect(fetchMetrics(address)).NotTo(Or(ContainSubstring("example.com"), ContainSubstring(`"token"`)))
 	})
 
 	It("serves profiles only with --pprof, and never the command line", func() {
-		w := newWorld()
+		env := newEnvironment()
 		without, with := freeAddress(), freeAddress()
-		w.launch("--metrics-address=" + without)
-		w.launch("--metrics-address="+with, "--pprof")
+		env.startProcess("--metrics-address=" + without)
+		env.startProcess("--metrics-address="+with, "--pprof")
 		for _, address := range []string{without, with} {
 			Eventually(func() int { status, _ := fetch(address, "/metrics"); return status }).Should(Equal(http.StatusOK))
 		}
@@ -147,14 +147,14 @@ var _ = Describe("the metrics address", func() {
 	})
 })
 
-func fetchBody(address string) string {
+func fetchMetrics(address string) string {
 	_, body := fetch(address, "/metrics")
 	return body
 }
 
 // expectDocumentedMetrics compares the exported metrics with the list from which
 // the documentation is generated.
-func documented(address string) {
+func expectDocumentedMetrics(address string) {
 	GinkgoHelper()
 	families, err := scrape(address)
 	Expect(err).NotTo(HaveOccurred())

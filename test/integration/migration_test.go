@@ -21,11 +21,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// migration is the directory of the samples in the guide to migrating from cloudflared.
-const migration = "migration-from-cloudflared/"
+// migrationSamples is the directory of the samples in the guide to migrating from cloudflared.
+const migrationSamples = "migration-from-cloudflared/"
 
 // requestPaths distinguish the path expressions of the guide.
-var paths = []string{
+var requestPaths = []string{
 	"/", "/api", "/api/", "/api/orders", "/apiary", "/v2/api", "/v2/api/orders", "/API",
 	"/logo.png", "/api/logo.png", "/img/logo.PNG", "/logo.png/raw", "/app.js", "/logo.pngx",
 	"/download", "/download/1", "/downloads", "/a/download/b", "/api/download", "/download/a.css",
@@ -33,7 +33,7 @@ var paths = []string{
 }
 
 // evaluator finds the ingress rule of a configuration for a request.
-type answers struct {
+type evaluator struct {
 	configuration ingressConfiguration
 	rules         *simulator.Rules
 }
@@ -46,9 +46,9 @@ type ingressConfiguration struct {
 	OriginRequest map[string]any `json:"originRequest"`
 }
 
-func answersOf(t *testing.T, text []byte) answers {
+func newEvaluator(t *testing.T, text []byte) evaluator {
 	t.Helper()
-	var a answers
+	var a evaluator
 	if err := json.Unmarshal(text, &a.configuration); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func answersOf(t *testing.T, text []byte) answers {
 }
 
 // evaluate returns the index of the rule for a request, and its service and origin settings.
-func (a answers) answer(host, path string) (int, string) {
+func (a evaluator) evaluate(host, path string) (int, string) {
 	index, service, _ := a.rules.Match(host, path)
 	if strings.HasPrefix(service, "http_status:") {
 		return index, service
@@ -74,10 +74,10 @@ func (a answers) answer(host, path string) (int, string) {
 	return index, service + " " + string(text)
 }
 
-// plannedConfiguration returns the configuration that plan computes from manifests.
-func planned(t *testing.T, text string, paths ...string) []byte {
+// plannedConfigurationConfiguration returns the configuration that plan computes from manifests.
+func plannedConfiguration(t *testing.T, text string, paths ...string) []byte {
 	t.Helper()
-	result := planOf(t, text, paths...)
+	result := planManifests(t, text, paths...)
 	if len(result.Gateways) != 1 || !result.Good() {
 		t.Fatalf("the plan has %d Gateways, good: %t", len(result.Gateways), result.Good())
 	}
@@ -88,7 +88,7 @@ func planned(t *testing.T, text string, paths ...string) []byte {
 	return configuration
 }
 
-func planOf(t *testing.T, text string, paths ...string) *plan.Plan {
+func planManifests(t *testing.T, text string, paths ...string) *plan.Plan {
 	t.Helper()
 	files, err := state.FromFiles(paths, manifest.Options{Stdin: strings.NewReader(text)}, config.DefaultControllerName, config.DefaultClassName)
 	if err != nil {
@@ -105,8 +105,8 @@ func planOf(t *testing.T, text string, paths ...string) *plan.Plan {
 
 // remoteConfiguration returns the configuration file of cloudflared in the
 // format of the Cloudflare API, in which durations are whole seconds.
-func remoteDocument() ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(samples, migration, "before/config.yml"))
+func remoteConfiguration() ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(samplesDir, migrationSamples, "before/config.yml"))
 	if err != nil {
 		return nil, err
 	}
@@ -141,29 +141,29 @@ func inSeconds(originRequest map[string]any) {
 
 // The migrated samples serve each request like the configuration of cloudflared.
 func TestMigratedSamplesServeTheSameBackends(t *testing.T) {
-	text, err := remoteDocument()
+	text, err := remoteConfiguration()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after := answersOf(t, text), answersOf(t, planned(t, "", filepath.Join(samples, migration)))
+	before, after := newEvaluator(t, text), newEvaluator(t, plannedConfiguration(t, "", filepath.Join(samplesDir, migrationSamples)))
 	used := map[int]bool{}
 	for _, host := range []string{
 		"store.example.com", "staff.example.com", "one.preview.example.com", "one.two.preview.example.com",
 		"preview.example.com", "store.example.com.test", "example.com", "",
 	} {
-		for _, path := range paths {
-			rule, want := before.answer(host, path)
+		for _, path := range requestPaths {
+			rule, want := before.evaluate(host, path)
 			used[rule] = true
-			if _, got := after.answer(host, path); got != want {
+			if _, got := after.evaluate(host, path); got != want {
 				t.Errorf("%s%s: %s, want %s", host, path, got, want)
 			}
 		}
 	}
 	// Services without an equivalent are not served. They stay on the old tunnel.
 	for host, want := range map[string]string{"closed.example.com": "http_status:410", "ssh.example.com": "ssh://bastion.store.svc.cluster.local:22"} {
-		rule, had := before.answer(host, "/")
+		rule, had := before.evaluate(host, "/")
 		used[rule] = true
-		if _, got := after.answer(host, "/"); !strings.HasPrefix(had, want) || got != "http_status:404" {
+		if _, got := after.evaluate(host, "/"); !strings.HasPrefix(had, want) || got != "http_status:404" {
 			t.Errorf("%s: %s after the migration of %s, want http_status:404", host, got, had)
 		}
 	}
@@ -179,7 +179,7 @@ func TestGuideShowsThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table strings.Builder
-	if err := planOf(t, "", filepath.Join(samples, migration)).WriteTable(&table); err != nil {
+	if err := planManifests(t, "", filepath.Join(samplesDir, migrationSamples)).WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
 	_, rules, ok := strings.Cut(table.String(), "  #  ")
@@ -192,7 +192,7 @@ func TestGuideShowsThePlan(t *testing.T) {
 func TestTakeoverSettingsOnlyAddTheTunnel(t *testing.T) {
 	var settings, takeover map[string]any
 	for file, into := range map[string]*map[string]any{"10-settings.yaml": &settings, "takeover/settings.yaml": &takeover} {
-		text, err := os.ReadFile(filepath.Join(samples, migration, file))
+		text, err := os.ReadFile(filepath.Join(samplesDir, migrationSamples, file))
 		if err == nil {
 			err = yaml.UnmarshalStrict(text, into)
 		}
@@ -228,9 +228,9 @@ func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
 	} {
 		t.Run(test.path+" as "+test.kind+" "+test.value, func(t *testing.T) {
 			old, _ := json.Marshal(test.path)
-			before := rulesOf(`{"hostname":"a.example.com","path":` + string(old) + `,"service":"http://one.ns.svc.cluster.local:80"}`)
-			after := objects(route("all", "", fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: one, port: 80}]\n", test.kind, test.value)))
-			if diff := cmp.Diff(test.differ, differing(t, before, after, "a.example.com")); diff != "" {
+			before := ingressOf(`{"hostname":"a.example.com","path":` + string(old) + `,"service":"http://one.ns.svc.cluster.local:80"}`)
+			after := gatewayManifests(routeManifest("all", "", fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: one, port: 80}]\n", test.kind, test.value)))
+			if diff := cmp.Diff(test.differ, differingPaths(t, before, after, "a.example.com")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -242,12 +242,12 @@ func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
 	rule := func(kind, value, service string) string {
 		return fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: %s, port: 80}]\n", kind, value, service)
 	}
-	apiThenPNG := rulesOf(`{"hostname":"a.example.com","path":"^/api(/|$)","service":"http://one.ns.svc.cluster.local:80"},
+	apiThenPNG := ingressOf(`{"hostname":"a.example.com","path":"^/api(/|$)","service":"http://one.ns.svc.cluster.local:80"},
 		{"hostname":"a.example.com","path":"\\.png$","service":"http://two.ns.svc.cluster.local:80"}`)
-	everyHost := rulesOf(`{"path":"^/healthz$","service":"http://one.ns.svc.cluster.local:80"},
+	everyHost := ingressOf(`{"path":"^/healthz$","service":"http://one.ns.svc.cluster.local:80"},
 		{"hostname":"a.example.com","service":"http://two.ns.svc.cluster.local:80"},
 		{"hostname":"*.example.com","path":"^/api","service":"http://three.ns.svc.cluster.local:80"}`)
-	wildcardFirst := rulesOf(`{"hostname":"*.example.com","path":"^/healthz$","service":"http://one.ns.svc.cluster.local:80"},
+	wildcardFirst := ingressOf(`{"hostname":"*.example.com","path":"^/healthz$","service":"http://one.ns.svc.cluster.local:80"},
 		{"hostname":"a.example.com","service":"http://two.ns.svc.cluster.local:80"}`)
 	everything := "  - backendRefs: [{name: two, port: 80}]\n"
 	tests := map[string]struct {
@@ -255,26 +255,26 @@ func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
 		differ        map[string][]string
 	}{
 		"a prefix match comes after a regular expression": {
-			apiThenPNG, objects(route("all", "exact", rule("PathPrefix", "/api", "one")+rule("RegularExpression", `.*\.png`, "two"))),
+			apiThenPNG, gatewayManifests(routeManifest("all", "exact", rule("PathPrefix", "/api", "one")+rule("RegularExpression", `.*\.png`, "two"))),
 			map[string][]string{"a.example.com": {"/api/logo.png"}},
 		},
 		"regular expressions of one route keep their order": {
-			apiThenPNG, objects(route("all", "exact", rule("RegularExpression", "/api(/.*)?", "one")+rule("RegularExpression", `.*\.png`, "two"))), nil,
+			apiThenPNG, gatewayManifests(routeManifest("all", "exact", rule("RegularExpression", "/api(/.*)?", "one")+rule("RegularExpression", `.*\.png`, "two"))), nil,
 		},
 		"a route attached to all listeners": {
-			everyHost, objects(route("health", "", rule("Exact", "/healthz", "one")) + route("a", "exact", everything) +
-				route("rest", "wildcard", rule("RegularExpression", "/api.*", "three"))),
+			everyHost, gatewayManifests(routeManifest("health", "", rule("Exact", "/healthz", "one")) + routeManifest("a", "exact", everything) +
+				routeManifest("rest", "wildcard", rule("RegularExpression", "/api.*", "three"))),
 			map[string][]string{"other.test": {"/healthz"}},
 		},
 		"a wildcard listener does not serve a hostname that has its own listener": {
-			wildcardFirst, objects(route("health", "wildcard", rule("Exact", "/healthz", "one")) + route("a", "exact", everything)),
+			wildcardFirst, gatewayManifests(routeManifest("health", "wildcard", rule("Exact", "/healthz", "one")) + routeManifest("a", "exact", everything)),
 			map[string][]string{"a.example.com": {"/healthz"}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, host := range []string{"a.example.com", "b.example.com", "other.test"} {
-				if diff := cmp.Diff(test.differ[host], differing(t, test.before, test.after, host)); diff != "" {
+				if diff := cmp.Diff(test.differ[host], differingPaths(t, test.before, test.after, host)); diff != "" {
 					t.Errorf("%s: %s", host, diff)
 				}
 			}
@@ -297,23 +297,25 @@ spec:
   - {protocolPort: "HTTPS:443", hostname: a.example.com, originRequest: {connectTimeout: 3s}}
   - {protocolPort: "HTTP:80", hostname: a.example.com, originRequest: {connectTimeout: 9s}}
 `
-	after := objects(settings + route("api", "secure", "  - matches: [{path: {type: PathPrefix, value: /api}}]\n    backendRefs: [{name: one, port: 80}]\n") +
-		route("rest", "exact", "  - backendRefs: [{name: two, port: 80}]\n"))
+	after := gatewayManifests(settings + routeManifest("api", "secure", "  - matches: [{path: {type: PathPrefix, value: /api}}]\n    backendRefs: [{name: one, port: 80}]\n") +
+		routeManifest("rest", "exact", "  - backendRefs: [{name: two, port: 80}]\n"))
 	after = strings.Replace(after, "  listeners:\n", `  infrastructure: {parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, name: s}}
   listeners:
   - {name: secure, hostname: a.example.com, port: 443, protocol: HTTPS}
 `, 1)
-	if diff := cmp.Diff([]string(nil), differing(t, before, after, "a.example.com")); diff != "" {
+	if diff := cmp.Diff([]string(nil), differingPaths(t, before, after, "a.example.com")); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // ingressOf returns a configuration with the rules and a final 404 rule.
-func rulesOf(rules string) string { return `{"ingress":[` + rules + `,{"service":"http_status:404"}]}` }
+func ingressOf(rules string) string {
+	return `{"ingress":[` + rules + `,{"service":"http_status:404"}]}`
+}
 
 // gatewayManifests returns the manifests of a Gateway with the listeners "exact"
 // and "wildcard", of Services, and of the routes.
-func objects(routes string) string {
+func gatewayManifests(routes string) string {
 	var services strings.Builder
 	for _, name := range []string{"one", "two", "three"} {
 		fmt.Fprintf(&services, "---\napiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: ns}\nspec: {ports: [{port: 80}]}\n", name)
@@ -329,8 +331,8 @@ spec:
 ` + services.String() + routes
 }
 
-// routeManifest returns an HTTPRoute for one listener, or for all if section is empty.
-func route(name, section, rules string) string {
+// routeManifestManifest returns an HTTPRoute for one listener, or for all if section is empty.
+func routeManifest(name, section, rules string) string {
 	parent := "{name: g}"
 	if section != "" {
 		parent = "{name: g, sectionName: " + section + "}"
@@ -339,14 +341,14 @@ func route(name, section, rules string) string {
 		"spec:\n  parentRefs: [%s]\n  rules:\n%s", name, parent, rules)
 }
 
-// differingPaths returns the paths that the two configurations serve differently.
-func differing(t *testing.T, before, after, host string) []string {
+// differingPathsPaths returns the paths that the two configurations serve differently.
+func differingPaths(t *testing.T, before, after, host string) []string {
 	t.Helper()
-	old, migrated := answersOf(t, []byte(before)), answersOf(t, planned(t, after, "-"))
+	old, migrated := newEvaluator(t, []byte(before)), newEvaluator(t, plannedConfiguration(t, after, "-"))
 	var found []string
-	for _, path := range paths {
-		_, want := old.answer(host, path)
-		if _, got := migrated.answer(host, path); got != want {
+	for _, path := range requestPaths {
+		_, want := old.evaluate(host, path)
+		if _, got := migrated.evaluate(host, path); got != want {
 			found = append(found, path)
 		}
 	}

@@ -19,21 +19,21 @@ import (
 
 var _ = Describe("settings", func() {
 	DescribeTable("of the class and of the Gateway are merged into the configuration", func(mode *v1alpha1.MergingMode, connect int64) {
-		w := newWorld()
-		w.start()
-		w.create(
-			w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{MergingMode: mode, OriginRequest: &v1alpha1.OriginRequest{
+		env := newEnvironment()
+		env.start()
+		env.create(
+			env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{MergingMode: mode, OriginRequest: &v1alpha1.OriginRequest{
 				ConnectTimeout: ptr.To[v1alpha1.Duration]("10s"), NoHappyEyeballs: ptr.To(true),
 			}}),
-			w.settings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{
+			env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{
 				ConnectTimeout: ptr.To[v1alpha1.Duration]("20s"), KeepAliveTimeout: ptr.To[v1alpha1.Duration]("1m30s"),
 			}}))
-		w.referClass("defaults")
-		g := w.gateway("shared", "a.example.com")
-		referToOwn(g)
-		w.create(g)
+		env.useClassSettings("defaults")
+		g := env.gateway("shared", "a.example.com")
+		useOwnSettings(g)
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Expect(w.document("shared").OriginRequest).To(Equal(provider.OriginRequest{
+		Expect(env.configuration("shared").OriginRequest).To(Equal(provider.OriginRequest{
 			ConnectTimeout: &connect, NoHappyEyeballs: ptr.To(true), KeepAliveTimeout: ptr.To[int64](90),
 		}))
 	},
@@ -43,16 +43,16 @@ var _ = Describe("settings", func() {
 	)
 
 	It("of a listener apply to the rules of its routes", func() {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "a.example.com", "b.example.com")
-		referToOwn(g)
-		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com", "b.example.com")
+		useOwnSettings(g)
+		env.create(env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
 			ProtocolPort: "HTTP:80", Hostname: "b.example.com",
 			Access: &v1alpha1.Access{Required: true, TeamName: ptr.To("shop"), AUDTags: []v1alpha1.AUDTag{"4714c1358e65fe4b"}},
-		}}}), w.service("web"), g, w.route("web", "web", toGateway("shared")))
-		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("a.example.com", "b.example.com"))
-		for _, rule := range w.document("shared").Ingress {
+		}}}), env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
+		Eventually(env.hostnames).WithArguments("shared").Should(ConsistOf("a.example.com", "b.example.com"))
+		for _, rule := range env.configuration("shared").Ingress {
 			if rule.Hostname == "b.example.com" {
 				Expect(rule.OriginRequest.Access).To(Equal(&provider.Access{Required: true, TeamName: "shop", AUDTag: []string{"4714c1358e65fe4b"}}))
 			} else {
@@ -62,123 +62,125 @@ var _ = Describe("settings", func() {
 	})
 
 	It("take effect when they change", func() {
-		w := newWorld()
-		w.start()
-		settings, defaults := w.settings("own", v1alpha1.TunnelConfigurationSpec{}), w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{})
-		g := w.gateway("shared", "a.example.com")
-		referToOwn(g)
-		w.create(settings, defaults, g)
-		w.referClass("defaults")
+		env := newEnvironment()
+		env.start()
+		settings, defaults := env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{}), env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{})
+		g := env.gateway("shared", "a.example.com")
+		useOwnSettings(g)
+		env.create(settings, defaults, g)
+		env.useClassSettings("defaults")
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+		update(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.OriginRequest = &v1alpha1.OriginRequest{KeepAliveConnections: ptr.To[int32](7)}
 		})
-		Eventually(w.origin).Should(Equal(provider.OriginRequest{KeepAliveConnections: ptr.To[int64](7)}))
-		change(defaults, func(c *v1alpha1.TunnelConfiguration) {
+		Eventually(env.originRequest).Should(Equal(provider.OriginRequest{KeepAliveConnections: ptr.To[int64](7)}))
+		update(defaults, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.OriginRequest = &v1alpha1.OriginRequest{KeepAliveConnections: ptr.To[int32](8)}
 			c.Spec.Connector = &v1alpha1.Connector{Image: ptr.To("registry.example.com/cloudflared:1")}
 		})
-		Eventually(w.origin).Should(Equal(provider.OriginRequest{KeepAliveConnections: ptr.To[int64](8)}))
-		Eventually(w.image).Should(Equal("registry.example.com/cloudflared:1"))
+		Eventually(env.originRequest).Should(Equal(provider.OriginRequest{KeepAliveConnections: ptr.To[int64](8)}))
+		Eventually(env.connectorImage).Should(Equal("registry.example.com/cloudflared:1"))
 	})
 
 	DescribeTable("that are not valid change nothing until they are fixed",
-		func(ctx SpecContext, invalidate, fix func(*world, *v1alpha1.TunnelConfiguration), says string) {
-			w := newWorld()
-			w.create(w.classSettings("class", allowing(v1alpha1.TunnelConfigurationSpec{})))
-			w.referClass("class")
-			w.start()
-			settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{KeepAliveConnections: ptr.To[int32](7)}})
-			g := w.gateway("shared", "*.example.com")
-			referToOwn(g)
-			w.create(settings, w.service("web"), g, w.route("web", "web", toGateway("shared")))
-			Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
-			before := w.deployment()
-			w.settle(ctx)
-			w.edge.ResetRequests()
+		func(ctx SpecContext, invalidate, fix func(*environment, *v1alpha1.TunnelConfiguration), says string) {
+			env := newEnvironment()
+			env.create(env.classSettings("class", withAllowedLabels(v1alpha1.TunnelConfigurationSpec{})))
+			env.useClassSettings("class")
+			env.start()
+			settings := env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{KeepAliveConnections: ptr.To[int32](7)}})
+			g := env.gateway("shared", "*.example.com")
+			useOwnSettings(g)
+			env.create(settings, env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
+			Eventually(env.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+			before := env.deployment()
+			env.waitUntilIdle(ctx)
+			env.cloudflare.ResetRequests()
 
-			invalidate(w, settings)
+			invalidate(env, settings)
 			Eventually(accepted(g)).Should(Equal("False InvalidParameters"))
 			Expect(acceptedMessage(g)).To(ContainSubstring(says))
-			change(g, func(g *gatewayv1.Gateway) { // the label and the route would change objects
+			update(g, func(g *gatewayv1.Gateway) { // the label and the route would change objects
 				g.Spec.Infrastructure.Labels = map[gatewayv1.LabelKey]gatewayv1.LabelValue{"example.com/team": "shop"}
 			})
-			w.create(w.route("more", "web", toGateway("shared")))
-			w.settle(ctx)
-			Expect(w.edge.Count(http.MethodPut, configurations)).To(BeZero())
-			Expect(w.origin()).To(Equal(provider.OriginRequest{KeepAliveConnections: ptr.To[int64](7)}))
-			Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"), "the Gateway continues to serve")
-			after := w.deployment()
+			env.create(env.route("more", "web", gatewayParent("shared")))
+			env.waitUntilIdle(ctx)
+			Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(BeZero())
+			Expect(env.originRequest()).To(Equal(provider.OriginRequest{KeepAliveConnections: ptr.To[int64](7)}))
+			Expect(env.get("shared", "a.example.com", "/")).To(Equal("web"), "the Gateway continues to serve")
+			after := env.deployment()
 			Expect(after.UID).To(Equal(before.UID))
 			Expect(after.Generation).To(Equal(before.Generation))
 			Expect(after.Labels).To(Equal(before.Labels))
 
-			fix(w, settings)
+			fix(env, settings)
 			Eventually(accepted(g)).Should(Equal("True Accepted"))
 			Eventually(programmed(g)).Should(Equal("True Programmed"))
-			Eventually(func() map[string]string { return w.deployment().Labels }).Should(HaveKeyWithValue("example.com/team", "shop"))
+			Eventually(func() map[string]string { return env.deployment().Labels }).Should(HaveKeyWithValue("example.com/team", "shop"))
 		},
-		Entry("because the Gateway's settings contain an account", func(_ *world, c *v1alpha1.TunnelConfiguration) {
-			change(c, func(c *v1alpha1.TunnelConfiguration) {
+		Entry("because the Gateway's settings contain an account", func(_ *environment, c *v1alpha1.TunnelConfiguration) {
+			update(c, func(c *v1alpha1.TunnelConfiguration) {
 				c.Spec.Account = &v1alpha1.Account{AccountID: ptr.To("another")}
 			})
-		}, takeOut, "account"),
-		Entry("because the Gateway's settings contain an image", func(_ *world, c *v1alpha1.TunnelConfiguration) {
-			change(c, func(c *v1alpha1.TunnelConfiguration) {
+		}, removeForbiddenFields, "account"),
+		Entry("because the Gateway's settings contain an image", func(_ *environment, c *v1alpha1.TunnelConfiguration) {
+			update(c, func(c *v1alpha1.TunnelConfiguration) {
 				c.Spec.Connector = &v1alpha1.Connector{Image: ptr.To("registry.example.com/mine:1")}
 			})
-		}, takeOut, "image"),
-		Entry("because the Gateway's settings are deleted", func(w *world, c *v1alpha1.TunnelConfiguration) { w.delete(c) },
-			func(w *world, c *v1alpha1.TunnelConfiguration) { w.create(w.settings(c.Name, c.Spec)) }, "does not exist"),
-		Entry("because the class refers to missing settings", func(w *world, _ *v1alpha1.TunnelConfiguration) { w.referClass("missing") },
-			func(w *world, _ *v1alpha1.TunnelConfiguration) {
-				w.create(w.classSettings("missing", allowing(v1alpha1.TunnelConfigurationSpec{})))
+		}, removeForbiddenFields, "image"),
+		Entry("because the Gateway's settings are deleted", func(env *environment, c *v1alpha1.TunnelConfiguration) { env.delete(c) },
+			func(env *environment, c *v1alpha1.TunnelConfiguration) {
+				env.create(env.gatewaySettings(c.Name, c.Spec))
 			}, "does not exist"),
-		Entry("because the class no longer permits a field", func(w *world, _ *v1alpha1.TunnelConfiguration) { w.permit() },
-			func(w *world, _ *v1alpha1.TunnelConfiguration) {
-				change(w.classSettings(permissions, v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
-					c.Spec = allowing(c.Spec)
+		Entry("because the class refers to missing settings", func(env *environment, _ *v1alpha1.TunnelConfiguration) { env.useClassSettings("missing") },
+			func(env *environment, _ *v1alpha1.TunnelConfiguration) {
+				env.create(env.classSettings("missing", withAllowedLabels(v1alpha1.TunnelConfigurationSpec{})))
+			}, "does not exist"),
+		Entry("because the class no longer permits a field", func(env *environment, _ *v1alpha1.TunnelConfiguration) { env.allowGatewayFields() },
+			func(env *environment, _ *v1alpha1.TunnelConfiguration) {
+				update(env.classSettings(permissionsName, v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+					c.Spec = withAllowedLabels(c.Spec)
 					c.Spec.AllowedGatewayFields = []v1alpha1.GatewayField{"originRequest"}
 				})
 			}, "does not permit spec.originRequest."),
-		Entry("because the class's account is outside the controller's namespace", func(w *world, _ *v1alpha1.TunnelConfiguration) {
-			w.create(w.settings("outside", v1alpha1.TunnelConfigurationSpec{Account: &v1alpha1.Account{AccountID: ptr.To("account")}}))
-			w.referClassTo(w.namespace, "outside")
-		}, func(w *world, _ *v1alpha1.TunnelConfiguration) {
-			change(w.settings("outside", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
-				c.Spec = allowing(v1alpha1.TunnelConfigurationSpec{})
+		Entry("because the class's account is outside the controller's namespace", func(env *environment, _ *v1alpha1.TunnelConfiguration) {
+			env.create(env.gatewaySettings("outside", v1alpha1.TunnelConfigurationSpec{Account: &v1alpha1.Account{AccountID: ptr.To("account")}}))
+			env.useClassSettingsIn(env.namespace, "outside")
+		}, func(env *environment, _ *v1alpha1.TunnelConfiguration) {
+			update(env.gatewaySettings("outside", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
+				c.Spec = withAllowedLabels(v1alpha1.TunnelConfigurationSpec{})
 			})
 		}, "spec.account counts only in the controller's namespace"),
 	)
 
 	It("that do not exist yet delay a new Gateway until they are created", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "a.example.com")
-		referToOwn(g)
-		w.create(g)
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		useOwnSettings(g)
+		env.create(g)
 		Eventually(accepted(g)).Should(Equal("False InvalidParameters"))
-		w.settle(ctx)
-		Expect(w.edge.Tunnels()).To(BeEmpty())
-		Expect(w.leftOver("shared")).To(BeEmpty())
-		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{}))
+		env.waitUntilIdle(ctx)
+		Expect(env.cloudflare.Tunnels()).To(BeEmpty())
+		Expect(env.remainingObjects("shared")).To(BeEmpty())
+		env.create(env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{}))
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 	})
 
 	It("of an unsupported kind prevent the creation of a tunnel", func() {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "a.example.com")
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com")
 		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{Kind: "ConfigMap", Name: "own"}}
-		w.create(g)
+		env.create(g)
 		Eventually(accepted(g)).Should(Equal("False InvalidParameters"))
-		Expect(w.edge.Tunnels()).To(BeEmpty())
+		Expect(env.cloudflare.Tunnels()).To(BeEmpty())
 	})
 
 	DescribeTable("that contradict themselves are rejected by the API server with a reason",
 		func(spec v1alpha1.TunnelConfigurationSpec, says string) {
-			w := newWorld()
-			err := kube.Create(context.Background(), w.settings("own", spec))
+			env := newEnvironment()
+			err := kube.Create(context.Background(), env.gatewaySettings("own", spec))
 			Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 			Expect(err).To(MatchError(ContainSubstring(says)))
 		},
@@ -202,34 +204,38 @@ var _ = Describe("settings", func() {
 
 // withAllowedLabels adds the permission to label connectors to the settings of a
 // class.
-func allowing(spec v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
+func withAllowedLabels(spec v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	spec.Connector = &v1alpha1.Connector{AllowedMetadataPrefixes: []string{"example.com"}}
 	return spec
 }
 
 // removeForbiddenFields removes the fields that a Gateway's settings must not contain.
-func takeOut(_ *world, c *v1alpha1.TunnelConfiguration) {
-	change(c, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Account, c.Spec.Connector = nil, nil })
+func removeForbiddenFields(_ *environment, c *v1alpha1.TunnelConfiguration) {
+	update(c, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Account, c.Spec.Connector = nil, nil })
 }
 
-// originRequest returns the origin settings in the configuration of the Gateway "shared".
-func (w *world) origin() provider.OriginRequest { return w.document("shared").OriginRequest }
+// originRequestRequest returns the origin settings in the configuration of the Gateway "shared".
+func (env *environment) originRequest() provider.OriginRequest {
+	return env.configuration("shared").OriginRequest
+}
 
 // connectorImage returns the image of the connectors.
-func (w *world) image() string { return w.deployment().Spec.Template.Spec.Containers[0].Image }
+func (env *environment) connectorImage() string {
+	return env.deployment().Spec.Template.Spec.Containers[0].Image
+}
 
 func acceptedMessage(g *gatewayv1.Gateway) string {
-	c := meta.FindStatusCondition(fresh(g).Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
+	c := meta.FindStatusCondition(latest(g).Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
 	return c.Message
 }
 
 // gatewaySettings returns a TunnelConfiguration in the namespace of the Gateways.
-func (w *world) settings(name string, spec v1alpha1.TunnelConfigurationSpec) *v1alpha1.TunnelConfiguration {
-	return &v1alpha1.TunnelConfiguration{ObjectMeta: w.meta(name), Spec: spec}
+func (env *environment) gatewaySettings(name string, spec v1alpha1.TunnelConfigurationSpec) *v1alpha1.TunnelConfiguration {
+	return &v1alpha1.TunnelConfiguration{ObjectMeta: env.objectMeta(name), Spec: spec}
 }
 
 // useOwnSettings makes the Gateway refer to the settings "own".
-func referToOwn(g *gatewayv1.Gateway) {
+func useOwnSettings(g *gatewayv1.Gateway) {
 	if g.Spec.Infrastructure == nil {
 		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{}
 	}
@@ -240,39 +246,39 @@ func referToOwn(g *gatewayv1.Gateway) {
 
 // classSettings returns a TunnelConfiguration in the controller's namespace, for
 // the GatewayClass.
-func (w *world) classSettings(name string, spec v1alpha1.TunnelConfigurationSpec) *v1alpha1.TunnelConfiguration {
-	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: name}, Spec: spec}
+func (env *environment) classSettings(name string, spec v1alpha1.TunnelConfigurationSpec) *v1alpha1.TunnelConfiguration {
+	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: env.controllerNamespace, Name: name}, Spec: spec}
 }
 
-// permissionsName is the name of the TunnelConfiguration that [environment.allowGatewayFields] creates.
-const permissions = "permissions"
+// permissionsNameName is the name of the TunnelConfiguration that [environment.allowGatewayFields] creates.
+const permissionsName = "permissions"
 
 // allowGatewayFields makes the class permit exactly these fields to its Gateways,
 // and any number of connector replicas.
-func (w *world) permit(fields ...v1alpha1.GatewayField) {
+func (env *environment) allowGatewayFields(fields ...v1alpha1.GatewayField) {
 	GinkgoHelper()
 	if fields == nil {
 		fields = []v1alpha1.GatewayField{}
 	}
-	w.create(w.classSettings(permissions, v1alpha1.TunnelConfigurationSpec{
+	env.create(env.classSettings(permissionsName, v1alpha1.TunnelConfigurationSpec{
 		AllowedGatewayFields: fields,
 		Limits:               &v1alpha1.Limits{ConnectorReplicas: &v1alpha1.ReplicaBounds{Min: ptr.To[int32](0), Max: ptr.To[int32](25)}},
 	}))
-	w.referClass(permissions)
+	env.useClassSettings(permissionsName)
 }
 
 // useClassSettings makes the class refer to settings in the controller's namespace.
-func (w *world) referClass(name string) *gatewayv1.GatewayClass {
+func (env *environment) useClassSettings(name string) *gatewayv1.GatewayClass {
 	GinkgoHelper()
-	return w.referClassTo(w.system, name)
+	return env.useClassSettingsIn(env.controllerNamespace, name)
 }
 
 // useClassSettingsIn makes the class refer to settings in any namespace.
-func (w *world) referClassTo(namespace, name string) *gatewayv1.GatewayClass {
+func (env *environment) useClassSettingsIn(namespace, name string) *gatewayv1.GatewayClass {
 	GinkgoHelper()
 	class := &gatewayv1.GatewayClass{}
-	class.Name = w.class
-	change(class, func(class *gatewayv1.GatewayClass) {
+	class.Name = env.className
+	update(class, func(class *gatewayv1.GatewayClass) {
 		class.Spec.ParametersRef = &gatewayv1.ParametersReference{
 			Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: name, Namespace: ptr.To(gatewayv1.Namespace(namespace)),
 		}

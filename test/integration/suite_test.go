@@ -25,14 +25,14 @@ import (
 
 // The environment variables that configure the process of a part of the suite.
 const (
-	kubeconfigVariable = "INTEGRATION_KUBECONFIG"
-	binaryVariable     = "INTEGRATION_BINARY"
-	identityVariable   = "INTEGRATION_IDENTITY"
+	kubeconfigVariable           = "INTEGRATION_KUBECONFIG"
+	binaryVariable               = "INTEGRATION_BINARY"
+	controllerKubeconfigVariable = "INTEGRATION_IDENTITY"
 )
 
 // shortTimeout is the timeout for changes that take less than a second on a
 // machine without other load.
-const soonEnough = 4 * time.Second
+const shortTimeout = 4 * time.Second
 
 var (
 	// slow is the label of specs that take long, mostly because they wait.
@@ -50,9 +50,9 @@ var (
 	kube       client.WithWatch
 	kubeconfig = os.Getenv(kubeconfigVariable)
 	binary     = os.Getenv(binaryVariable)
-	// identity is the path of the kubeconfig of the controllers, which have the
+	// controllerKubeconfig is the path of the kubeconfig of the controllers, which have the
 	// permissions of config/rbac.
-	identity = os.Getenv(identityVariable)
+	controllerKubeconfig = os.Getenv(controllerKubeconfigVariable)
 )
 
 func TestIntegration(t *testing.T) {
@@ -113,7 +113,7 @@ func runPart(t *testing.T, part, program string) {
 	}
 	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+part)
 	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of this test program
-	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, identityVariable+"="+identity, binaryVariable+"="+program)
+	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity, binaryVariable+"="+program)
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	out, err := run.CombinedOutput()
 	report(t, part, string(out), err)
@@ -146,5 +146,5 @@ func build(t *testing.T, dir string) string {
 	return path
 }
 
-// unique returns the prefix with a random suffix.
-func unique(prefix string) string { return prefix + "-" + rand.String(6) }
+// uniqueName returns the prefix with a random suffix.
+func uniqueName(prefix string) string { return prefix + "-" + rand.String(6) }

@@ -17,14 +17,14 @@ import (
 )
 
 // spanCollector is an OpenTelemetry collector that stores the spans that it receives.
-type spans struct {
+type spanCollector struct {
 	collector.UnimplementedTraceServiceServer
 	mu  sync.Mutex
 	all []*tracing.Span
 }
 
 // Export implements [collector.TraceServiceServer].
-func (s *spans) Export(_ context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s *spanCollector) Export(_ context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, resource := range request.GetResourceSpans() {
@@ -36,11 +36,11 @@ func (s *spans) Export(_ context.Context, request *collector.ExportTraceServiceR
 }
 
 // startCollector starts a collector, and returns it and its address.
-func collect() (*spans, string) {
+func startCollector() (*spanCollector, string) {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	s, server := &spans{}, grpc.NewServer()
+	s, server := &spanCollector{}, grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, s)
 	go func() { _ = server.Serve(listener) }()
 	DeferCleanup(server.Stop)
@@ -48,7 +48,7 @@ func collect() (*spans, string) {
 }
 
 // descriptions returns each span as "gateway: parent > span: error".
-func (s *spans) descriptions() []string {
+func (s *spanCollector) descriptions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := map[string]string{}
@@ -69,22 +69,22 @@ func (s *spans) descriptions() []string {
 
 var _ = Describe("a trace of the controller", func() {
 	It("has a span for each step of a reconcile, with the error of the step", func() {
-		w := newWorld()
-		sink, address := collect()
-		w.start("--tracing-endpoint=http://" + address)
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		gateway := w.namespace + "/shared: "
+		env := newEnvironment()
+		sink, address := startCollector()
+		env.start("--tracing-endpoint=http://" + address)
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		gateway := env.namespace + "/shared: "
 		Eventually(sink.descriptions).Should(ContainElements(
 			gateway+" > reconcile: ", gateway+"reconcile > load: ", gateway+"reconcile > build: ", gateway+"reconcile > manage: ", gateway+"reconcile > report: ",
 		))
-		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusInternalServerError, Times: pastRetries})
-		w.create(w.service("web"), w.route("web", "web", toGateway("shared")))
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusInternalServerError, Times: failuresBeyondRetries})
+		env.create(env.service("web"), env.route("web", "web", gatewayParent("shared")))
 		Eventually(sink.descriptions).Should(ContainElement(And(HavePrefix(gateway+"reconcile > manage: "), ContainSubstring("500"))))
-		w.edge.ClearFaults()
-		w.delete(g)
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
-		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
-		w.stop() // sends the remaining spans
+		env.cloudflare.ClearFaults()
+		env.delete(g)
+		Eventually(env.isGone).WithArguments(g).Should(BeTrue())
+		Eventually(env.tunnelPhase(g)).Should(Equal("no Tunnel"))
+		env.stop() // sends the remaining spans
 	})
 })

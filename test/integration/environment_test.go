@@ -28,57 +28,57 @@ import (
 
 // The paths of the Cloudflare API in the counters of the simulator.
 const (
-	configurations = "/accounts/*/cfd_tunnel/*/configurations"
-	anyTunnel      = "/accounts/*/cfd_tunnel/*"
-	allTunnels     = "/accounts/*/cfd_tunnel"
+	configurationPath = "/accounts/*/cfd_tunnel/*/configurations"
+	tunnelPath        = "/accounts/*/cfd_tunnel/*"
+	tunnelsPath       = "/accounts/*/cfd_tunnel"
 )
 
 // environment isolates a spec from others: it has a simulator of Cloudflare, a
 // GatewayClass with its own controller name, and two namespaces.
-type world struct {
-	edge       *simulator.Server
-	api        string // URL of the simulator's API
-	controller string
-	class      string
-	namespace  string                    // namespace of the Gateways and routes
-	system     string                    // namespace of the controller
-	process    *controllerproc.Process   // controller of the last start
-	launched   []*controllerproc.Process // all controllers, including exited ones
+type environment struct {
+	cloudflare          *simulator.Server
+	apiURL              string // URL of the simulator's API
+	controllerName      string
+	className           string
+	namespace           string                    // namespace of the Gateways and routes
+	controllerNamespace string                    // namespace of the controller
+	process             *controllerproc.Process   // controller of the last start
+	processes           []*controllerproc.Process // all controllers, including exited ones
 }
 
 // newEnvironment creates an environment without a running controller.
-func newWorld() *world {
-	connectorKinds()
-	id := unique("w")
-	w := &world{controller: "tunnelgateway.dev/" + id, class: id, namespace: id, system: id + "-system"}
-	w.edge = simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceAt)})
-	server := httptest.NewServer(w.edge.API())
-	w.api = server.URL + "/client/v4"
+func newEnvironment() *environment {
+	addConnectorKinds()
+	id := uniqueName("w")
+	env := &environment{controllerName: "tunnelgateway.dev/" + id, className: id, namespace: id, controllerNamespace: id + "-system"}
+	env.cloudflare = simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceName)})
+	server := httptest.NewServer(env.cloudflare.API())
+	env.apiURL = server.URL + "/client/v4"
 	DeferCleanup(func() {
-		w.endAll()
+		env.stopAll()
 		server.CloseClientConnections()
 		server.Close()
-		w.edge.Close()
+		env.cloudflare.Close()
 	})
-	for _, name := range []string{w.namespace, w.system} {
-		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	for _, name := range []string{env.namespace, env.controllerNamespace} {
+		env.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	Expect(cluster.ControllerRoles(context.Background(), kube, "../../config/rbac", w.system)).To(Succeed())
-	w.create(&gatewayv1.GatewayClass{
-		ObjectMeta: metav1.ObjectMeta{Name: w.class},
-		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(w.controller)},
+	Expect(cluster.ControllerRoles(context.Background(), kube, "../../config/rbac", env.controllerNamespace)).To(Succeed())
+	env.create(&gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: env.className},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(env.controllerName)},
 	})
-	return w
+	return env
 }
 
-func (w *world) create(objects ...client.Object) {
+func (env *environment) create(objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
 		Expect(kube.Create(context.Background(), object)).To(Succeed())
 	}
 }
 
-func (w *world) delete(objects ...client.Object) {
+func (env *environment) delete(objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
 		Expect(kube.Delete(context.Background(), object)).To(Succeed())
@@ -86,21 +86,21 @@ func (w *world) delete(objects ...client.Object) {
 }
 
 // latest reads the object from the API server and returns it.
-func fresh[T client.Object](object T) T {
+func latest[T client.Object](object T) T {
 	GinkgoHelper()
 	Expect(kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
 }
 
 // update reads the object, changes it and writes it. It retries after a conflict.
-func change[T client.Object](object T, mutate func(T)) {
+func update[T client.Object](object T, mutate func(T)) {
 	GinkgoHelper()
-	Eventually(changeAs[T]).WithArguments(kube, object, mutate).Should(Succeed())
+	Eventually(updateAs[T]).WithArguments(kube, object, mutate).Should(Succeed())
 }
 
 // updateAs updates the object once, as the user of the client. It fails if the
 // object changes between the read and the write.
-func changeAs[T client.Object](c client.Client, object T, mutate func(T)) error {
+func updateAs[T client.Object](c client.Client, object T, mutate func(T)) error {
 	if err := c.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
@@ -108,15 +108,15 @@ func changeAs[T client.Object](c client.Client, object T, mutate func(T)) error 
 	return c.Update(context.Background(), object)
 }
 
-func (w *world) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: w.namespace, Name: name}
+func (env *environment) objectMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: env.namespace, Name: name}
 }
 
 // gateway returns a Gateway with one listener for each hostname. ListenerSets of
 // all namespaces can attach to it.
-func (w *world) gateway(name string, hostnames ...string) *gatewayv1.Gateway {
-	g := &gatewayv1.Gateway{ObjectMeta: w.meta(name), Spec: gatewayv1.GatewaySpec{
-		GatewayClassName: gatewayv1.ObjectName(w.class),
+func (env *environment) gateway(name string, hostnames ...string) *gatewayv1.Gateway {
+	g := &gatewayv1.Gateway{ObjectMeta: env.objectMeta(name), Spec: gatewayv1.GatewaySpec{
+		GatewayClassName: gatewayv1.ObjectName(env.className),
 		AllowedListeners: &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
 	}}
 	for i, hostname := range hostnames {
@@ -129,8 +129,8 @@ func (w *world) gateway(name string, hostnames ...string) *gatewayv1.Gateway {
 }
 
 // listenerSet returns a ListenerSet of the Gateway "shared" with one listener.
-func (w *world) listenerSet(name, hostname string) *gatewayv1.ListenerSet {
-	return &gatewayv1.ListenerSet{ObjectMeta: w.meta(name), Spec: gatewayv1.ListenerSetSpec{
+func (env *environment) listenerSet(name, hostname string) *gatewayv1.ListenerSet {
+	return &gatewayv1.ListenerSet{ObjectMeta: env.objectMeta(name), Spec: gatewayv1.ListenerSetSpec{
 		ParentRef: gatewayv1.ParentGatewayReference{Name: "shared"},
 		Listeners: []gatewayv1.ListenerEntry{{
 			Name: "web", Hostname: ptr.To(gatewayv1.Hostname(hostname)), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
@@ -139,8 +139,8 @@ func (w *world) listenerSet(name, hostname string) *gatewayv1.ListenerSet {
 }
 
 // route returns an HTTPRoute that sends all requests to the Service.
-func (w *world) route(name, service string, parents ...gatewayv1.ParentReference) *gatewayv1.HTTPRoute {
-	return &gatewayv1.HTTPRoute{ObjectMeta: w.meta(name), Spec: gatewayv1.HTTPRouteSpec{
+func (env *environment) route(name, service string, parents ...gatewayv1.ParentReference) *gatewayv1.HTTPRoute {
+	return &gatewayv1.HTTPRoute{ObjectMeta: env.objectMeta(name), Spec: gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: parents},
 		Rules: []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
 			BackendObjectReference: gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(service), Port: ptr.To[int32](80)},
@@ -148,32 +148,34 @@ func (w *world) route(name, service string, parents ...gatewayv1.ParentReference
 	}}
 }
 
-func (w *world) service(name string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: w.meta(name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+func (env *environment) service(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: env.objectMeta(name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
-func toGateway(name string) gatewayv1.ParentReference {
+func gatewayParent(name string) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Name: gatewayv1.ObjectName(name)}
 }
 
-func toSet(name string) gatewayv1.ParentReference {
+func listenerSetParent(name string) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: gatewayv1.ObjectName(name)}
 }
 
 // tunnelName returns the name of the tunnel of a Gateway in the namespace of the
 // environment.
-func (w *world) tunnelName(gateway string) string { return w.tunnelNameIn(w.namespace, gateway) }
+func (env *environment) tunnelName(gateway string) string {
+	return env.tunnelNameIn(env.namespace, gateway)
+}
 
 // tunnelNameIn returns the name of the tunnel of a Gateway in any namespace. The
 // cluster ID is the name of the environment's namespace.
-func (w *world) tunnelNameIn(namespace, gateway string) string {
-	return tunnel.RemoteName(w.namespace, types.NamespacedName{Namespace: namespace, Name: gateway})
+func (env *environment) tunnelNameIn(namespace, gateway string) string {
+	return tunnel.RemoteName(env.namespace, types.NamespacedName{Namespace: namespace, Name: gateway})
 }
 
 // tunnelObject returns the Tunnel of the Gateway, or nil if there is none.
-func (w *world) tunnelObject(g *gatewayv1.Gateway) *v1alpha1.Tunnel {
+func (env *environment) tunnelObject(g *gatewayv1.Gateway) *v1alpha1.Tunnel {
 	GinkgoHelper()
-	object := &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
+	object := &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: env.controllerNamespace, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
 	if !exists(object) {
 		return nil
 	}
@@ -181,20 +183,20 @@ func (w *world) tunnelObject(g *gatewayv1.Gateway) *v1alpha1.Tunnel {
 }
 
 // tunnelCondition returns a condition of the Gateway's Tunnel as "Status Reason".
-func (w *world) tunnelSays(g *gatewayv1.Gateway, kind string) func() string {
+func (env *environment) tunnelCondition(g *gatewayv1.Gateway, kind string) func() string {
 	return func() string {
-		object := w.tunnelObject(g)
+		object := env.tunnelObject(g)
 		if object == nil {
 			return "no Tunnel"
 		}
-		return say(object.Status.Conditions, kind)
+		return formatCondition(object.Status.Conditions, kind)
 	}
 }
 
 // tunnelPhase returns the phase of the Gateway's Tunnel.
-func (w *world) tunnelPhase(g *gatewayv1.Gateway) func() string {
+func (env *environment) tunnelPhase(g *gatewayv1.Gateway) func() string {
 	return func() string {
-		object := w.tunnelObject(g)
+		object := env.tunnelObject(g)
 		if object == nil {
 			return "no Tunnel"
 		}
@@ -203,15 +205,15 @@ func (w *world) tunnelPhase(g *gatewayv1.Gateway) func() string {
 }
 
 // tunnel returns the ID of the Gateway's tunnel, or "" if there is none.
-func (w *world) tunnel(gateway string) string {
-	id, _ := w.edge.TunnelID(w.tunnelName(gateway))
+func (env *environment) tunnel(gateway string) string {
+	id, _ := env.cloudflare.TunnelID(env.tunnelName(gateway))
 	return id
 }
 
 // hostnames returns the hostnames of the ingress rules of the Gateway's tunnel.
-func (w *world) hostnames(gateway string) []string {
+func (env *environment) hostnames(gateway string) []string {
 	var names []string
-	for _, rule := range w.document(gateway).Ingress {
+	for _, rule := range env.configuration(gateway).Ingress {
 		if rule.Hostname != "" {
 			names = append(names, rule.Hostname)
 		}
@@ -220,11 +222,11 @@ func (w *world) hostnames(gateway string) []string {
 }
 
 // configuration returns the stored configuration of the Gateway's tunnel.
-func (w *world) document(gateway string) provider.Configuration {
+func (env *environment) configuration(gateway string) provider.Configuration {
 	GinkgoHelper()
 	var c provider.Configuration
-	if id := w.tunnel(gateway); id != "" {
-		if text, version := w.edge.StoredConfiguration(id); version > 0 {
+	if id := env.tunnel(gateway); id != "" {
+		if text, version := env.cloudflare.StoredConfiguration(id); version > 0 {
 			Expect(json.Unmarshal(text, &c)).To(Succeed())
 		}
 	}
@@ -233,27 +235,27 @@ func (w *world) document(gateway string) provider.Configuration {
 
 // get sends a request through the Gateway's tunnel. It returns the name of the
 // Service that responded, or the status code of a response without a Service.
-func (w *world) get(gateway, host, path string) string {
+func (env *environment) get(gateway, host, path string) string {
 	GinkgoHelper()
-	id := w.tunnel(gateway)
+	id := env.tunnel(gateway)
 	if id == "" {
 		return "no tunnel"
 	}
-	return w.getFrom(id, host, path)
+	return env.getThrough(id, host, path)
 }
 
 // serviceName returns the name of the Service in an address.
-func serviceAt(address string) string {
+func serviceName(address string) string {
 	service, _, _ := strings.Cut(address, ".")
 	return service
 }
 
 // getThrough is like get, for the tunnel with this ID.
-func (w *world) getFrom(id, host, path string) string {
+func (env *environment) getThrough(id, host, path string) string {
 	GinkgoHelper()
 	request := httptest.NewRequest(http.MethodGet, "http://"+host+path, http.NoBody)
 	recorder := httptest.NewRecorder()
-	w.edge.Tunnel(id).ServeHTTP(recorder, request)
+	env.cloudflare.Tunnel(id).ServeHTTP(recorder, request)
 	if recorder.Code != http.StatusOK {
 		return fmt.Sprint(recorder.Code)
 	}
@@ -261,25 +263,25 @@ func (w *world) getFrom(id, host, path string) string {
 }
 
 // createPreviousTunnel creates a tunnel with the name of the Gateway's tunnel, and returns its ID.
-func (w *world) foreignTunnel(gateway string) string {
+func (env *environment) createPreviousTunnel(gateway string) string {
 	GinkgoHelper()
-	w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, w.tunnelName(gateway)))
-	return w.tunnel(gateway)
+	env.callCloudflareAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, env.tunnelName(gateway)))
+	return env.tunnel(gateway)
 }
 
 // createUnrelatedTunnel creates a tunnel with the name of no Gateway's tunnel, and returns its ID.
-func (w *world) tunnelOfOthers() string {
+func (env *environment) createUnrelatedTunnel() string {
 	GinkgoHelper()
-	name := "unrelated-" + w.namespace
-	w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, name))
-	id, _ := w.edge.TunnelID(name)
+	name := "unrelated-" + env.namespace
+	env.callCloudflareAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, name))
+	id, _ := env.cloudflare.TunnelID(name)
 	return id
 }
 
-// callAPI sends a request to the Cloudflare API that does not come from the controller.
-func (w *world) callAPI(method, path, body string) {
+// callCloudflareAPI sends a request to the Cloudflare API that does not come from the controller.
+func (env *environment) callCloudflareAPI(method, path, body string) {
 	GinkgoHelper()
-	request, err := http.NewRequest(method, w.api+path, strings.NewReader(body))
+	request, err := http.NewRequest(method, env.apiURL+path, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer token")
 	response, err := http.DefaultClient.Do(request)
@@ -290,13 +292,13 @@ func (w *world) callAPI(method, path, body string) {
 
 // resourceVersions returns the resourceVersion of each object that the controller
 // writes to. It changes with each write.
-func (w *world) versions(ctx context.Context) string {
+func (env *environment) resourceVersions(ctx context.Context) string {
 	GinkgoHelper()
 	var all []string
 	for _, list := range []client.ObjectList{&gatewayv1.GatewayList{}, &gatewayv1.ListenerSetList{}, &gatewayv1.HTTPRouteList{}, &v1alpha1.TunnelList{}} {
-		namespace := w.namespace
+		namespace := env.namespace
 		if _, ok := list.(*v1alpha1.TunnelList); ok {
-			namespace = w.system
+			namespace = env.controllerNamespace
 		}
 		Expect(kube.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		objects, err := meta.ExtractList(list)
@@ -309,6 +311,6 @@ func (w *world) versions(ctx context.Context) string {
 	return strings.Join(all, " ")
 }
 
-func selector(key, value string) *metav1.LabelSelector {
+func labelSelector(key, value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }

@@ -31,26 +31,26 @@ type apiProxy struct {
 	server     *httptest.Server
 	kubeconfig string // path
 
-	mu    sync.Mutex
-	fault *apiFault // nil forwards everything
-	reads int       // requests to read Gateways that failed because of the fault
+	mu           sync.Mutex
+	fault        *apiFault // nil forwards everything
+	gatewayReads int       // requests to read Gateways that failed because of the fault
 }
 
 // apiFault describes which requests the proxy does not forward, and its
 // responses to them.
 type apiFault struct {
-	// concerns reports whether requests for the path fail.
-	concerns func(path string) bool
-	answer   http.HandlerFunc
-	// hidden removes Gateways from discovery.
-	hidden bool
+	// matches reports whether requests for the path fail.
+	matches func(path string) bool
+	handler http.HandlerFunc
+	// hidesGateways removes Gateways from discovery.
+	hidesGateways bool
 }
 
 // newAPIProxy starts a proxy. It writes a kubeconfig with the usual identity of
 // the controller and the address of the proxy.
 func newAPIProxy() *apiProxy {
 	GinkgoHelper()
-	direct, err := clientcmd.BuildConfigFromFlags("", identity)
+	direct, err := clientcmd.BuildConfigFromFlags("", controllerKubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	target, err := url.Parse(direct.Host)
 	Expect(err).NotTo(HaveOccurred())
@@ -87,7 +87,7 @@ func newAPIProxy() *apiProxy {
 
 func (p *apiProxy) writeKubeconfig() {
 	GinkgoHelper()
-	config, err := clientcmd.LoadFromFile(identity)
+	config, err := clientcmd.LoadFromFile(controllerKubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	for _, c := range config.Clusters {
 		c.Server = p.server.URL
@@ -110,7 +110,7 @@ func (p *apiProxy) clear() { p.setFault(nil) }
 func (p *apiProxy) setFault(fault *apiFault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault, p.reads = fault, 0
+	p.fault, p.gatewayReads = fault, 0
 }
 
 // failedReads returns the number of requests to read Gateways that failed
@@ -118,26 +118,26 @@ func (p *apiProxy) setFault(fault *apiFault) {
 func (p *apiProxy) failedReads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reads
+	return p.gatewayReads
 }
 
 // faultFor returns the handler for a request that fails, or nil to forward it.
 func (p *apiProxy) faultFor(r *http.Request) http.HandlerFunc {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.fault == nil || !p.fault.concerns(r.URL.Path) {
+	if p.fault == nil || !p.fault.matches(r.URL.Path) {
 		return nil
 	}
-	if r.Method == http.MethodGet && ofGateways(r.URL.Path) {
-		p.reads++
+	if r.Method == http.MethodGet && isGatewayPath(r.URL.Path) {
+		p.gatewayReads++
 	}
-	return p.fault.answer
+	return p.fault.handler
 }
 
 // hideGateways removes Gateways from discovery if the current fault hides them.
 func (p *apiProxy) hideGateways(response *http.Response) error {
 	p.mu.Lock()
-	hidden := p.fault != nil && p.fault.hidden
+	hidden := p.fault != nil && p.fault.hidesGateways
 	p.mu.Unlock()
 	path := response.Request.URL.Path
 	isDiscovery, _ := regexp.MatchString("^/apis(/"+regexp.QuoteMeta(gatewayv1.GroupName)+"/[^/]+)?$", path)
@@ -183,7 +183,7 @@ func withoutGateways(document any) any {
 
 // isGatewayPath reports whether the path is the one of Gateways, of a single
 // Gateway, or of its status.
-func ofGateways(path string) bool {
+func isGatewayPath(path string) bool {
 	rest, ok := strings.CutPrefix(path, "/apis/"+gatewayv1.GroupName+"/")
 	parts := strings.Split(rest, "/") // the version comes first
 	if len(parts) > 3 && parts[1] == "namespaces" {
@@ -193,7 +193,7 @@ func ofGateways(path string) bool {
 }
 
 // anyPath matches every request.
-func ofAnything(string) bool { return true }
+func anyPath(string) bool { return true }
 
 // forbidden responds like the API server when the controller lacks a permission.
 func forbidden(w http.ResponseWriter, r *http.Request) {
@@ -202,8 +202,8 @@ func forbidden(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// notServed responds like the API server for a resource that it does not serve.
-func notServed(w http.ResponseWriter, _ *http.Request) {
+// resourceNotServed responds like the API server for a resource that it does not serve.
+func resourceNotServed(w http.ResponseWriter, _ *http.Request) {
 	writeStatus(w, metav1.Status{
 		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the server could not find the requested resource",
 		Details: &metav1.StatusDetails{Group: gatewayv1.GroupName, Kind: "gateways"},
@@ -218,4 +218,4 @@ func writeStatus(w http.ResponseWriter, status metav1.Status) {
 }
 
 // pageNotFound responds like a load balancer without a backend.
-func noSuchPage(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+func pageNotFound(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }

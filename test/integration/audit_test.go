@@ -21,7 +21,7 @@ func checkAudit(t *testing.T, part, log, user string) {
 	for _, r := range requests {
 		found := denied
 		switch {
-		case r.ChangesOutside(isOfController):
+		case r.ChangesOutside(isControllerNamespace):
 			found = outside
 		case (r.Code == http.StatusForbidden || r.Code == http.StatusUnauthorized) && !r.Terminating:
 		default:
@@ -39,6 +39,6 @@ func checkAudit(t *testing.T, part, log, user string) {
 }
 
 // isControllerNamespace reports whether the namespace is the one of a controller of a test.
-func isOfController(namespace string) bool {
+func isControllerNamespace(namespace string) bool {
 	return namespace == cluster.ControllerNamespace || strings.HasPrefix(namespace, "w-") && strings.HasSuffix(namespace, "-system")
 }

@@ -31,18 +31,18 @@ type forgery struct {
 	// origin is the origin of the tunnel in the forged record: "created" or
 	// "adopted".
 	origin string
-	// other is set if the attacker's GatewayClass uses another account than the
+	// otherAccount is set if the attacker's GatewayClass uses another account than the
 	// victim's.
-	other    bool
-	settings string
-	// deleted is set if the attacker deletes the Gateway after the attack.
-	deleted bool
-	// down is set if the attack happens while the controller is stopped.
-	down bool
+	otherAccount bool
+	settings     string
+	// deletesGateway is set if the attacker deletes the Gateway after the attack.
+	deletesGateway bool
+	// whileStopped is set if the attack happens while the controller is stopped.
+	whileStopped bool
 
 	victim, attacker *gatewayv1.Gateway
 	// before is the state of the victim's tunnel before the attack.
-	before stored
+	before tunnelState
 }
 
 // allForgeries returns a forgery for each combination of properties.
@@ -54,7 +54,7 @@ func allForgeries() []*forgery {
 				for _, deleted := range []bool{false, true} {
 					for _, down := range []bool{false, true} {
 						all = append(all, &forgery{
-							index: len(all), origin: origin, other: other, settings: settings, deleted: deleted, down: down,
+							index: len(all), origin: origin, otherAccount: other, settings: settings, deletesGateway: deleted, whileStopped: down,
 						})
 					}
 				}
@@ -67,13 +67,13 @@ func allForgeries() []*forgery {
 // String describes the attack.
 func (f *forgery) String() string {
 	account, fate, moment := "same account", "Gateway kept", "while the controller runs"
-	if f.other {
+	if f.otherAccount {
 		account = "different account"
 	}
-	if f.deleted {
+	if f.deletesGateway {
 		fate = "Gateway deleted"
 	}
-	if f.down {
+	if f.whileStopped {
 		moment = "while the controller is stopped"
 	}
 	return strings.Join([]string{"origin " + f.origin, account, f.settings + " settings", fate, moment}, ", ")
@@ -82,8 +82,8 @@ func (f *forgery) String() string {
 // classGroup identifies the pair of GatewayClasses that the attack uses. Each
 // class has its own API token, because the controller limits the requests of
 // each token.
-func (f *forgery) lane() string {
-	if f.other {
+func (f *forgery) classGroup() string {
+	if f.otherAccount {
 		return "other-" + f.settings
 	}
 	return "same-" + f.settings
@@ -94,31 +94,35 @@ func (f *forgery) hostname() string { return fmt.Sprintf("victim-%02d.example.co
 // record returns the forged record. It contains everything that can help the
 // attacker: a policy that deletes the victim's tunnel, and permission to replace
 // its configuration.
-func (f *forgery) record(w *world) string {
+func (f *forgery) record(env *environment) string {
 	return fmt.Sprintf(`{"controller":%q,"account":%q,"tunnel":%q,"origin":%q,"policy":"Delete","takenOver":true}`,
-		w.controller, w.victimAccount(f), f.before.tunnel, f.origin)
+		env.controllerName, env.victimAccount(f), f.before.tunnel, f.origin)
 }
 
 // victimAccount returns the account of the victim's tunnel.
-func (w *world) victimAccount(f *forgery) string { return f.lane() }
+func (env *environment) victimAccount(f *forgery) string { return f.classGroup() }
 
 // attackerAccount returns the account of the attacker's GatewayClass.
-func (w *world) attackerAccount(f *forgery) string {
-	if f.other {
-		return "attackers-of-" + f.lane()
+func (env *environment) attackerAccount(f *forgery) string {
+	if f.otherAccount {
+		return "attackers-of-" + f.classGroup()
 	}
-	return w.victimAccount(f)
+	return env.victimAccount(f)
 }
 
-func (w *world) victimClass(f *forgery) string   { return w.namespace + "-victims-" + f.lane() }
-func (w *world) attackerClass(f *forgery) string { return w.namespace + "-attackers-" + f.lane() }
+func (env *environment) victimClass(f *forgery) string {
+	return env.namespace + "-victims-" + f.classGroup()
+}
+func (env *environment) attackerClass(f *forgery) string {
+	return env.namespace + "-attackers-" + f.classGroup()
+}
 
 // attackEnvironment is an environment in which Gateways in a separate namespace
 // attack the Gateways in the namespace of the environment.
-type siege struct {
-	*world
-	forgeries []*forgery
-	attackers string // namespace
+type attackEnvironment struct {
+	*environment
+	forgeries         []*forgery
+	attackerNamespace string // namespace
 }
 
 // newAttackEnvironment creates the classes, and the attackers' Gateways with a
@@ -126,33 +130,33 @@ type siege struct {
 // wins, so the attackers' Gateways are created before the victims' Gateways. If
 // both are created in the same second, the attackers' Gateways win because of
 // the name of their namespace.
-func newSiege(forgeries []*forgery) *siege {
+func newAttackEnvironment(forgeries []*forgery) *attackEnvironment {
 	GinkgoHelper()
-	s := &siege{world: newWorld(), forgeries: forgeries}
-	s.attackers = s.namespace + "-attackers"
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.attackers}})
+	env := &attackEnvironment{environment: newEnvironment(), forgeries: forgeries}
+	env.attackerNamespace = env.namespace + "-attackers"
+	env.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.attackerNamespace}})
 	lanes := map[string]bool{}
 	for _, f := range forgeries {
-		f.attacker = s.gateway(fmt.Sprintf("attacker-%02d", f.index), fmt.Sprintf("attacker-%02d.example.com", f.index))
-		f.attacker.Namespace, f.attacker.Spec.GatewayClassName = s.attackers, "none-yet"
-		s.create(f.attacker)
-		if !lanes[f.lane()] {
-			lanes[f.lane()] = true
-			s.createAccountClass(s.victimClass(f), s.victimAccount(f))
-			s.createAccountClass(s.attackerClass(f), s.attackerAccount(f))
+		f.attacker = env.gateway(fmt.Sprintf("attacker-%02d", f.index), fmt.Sprintf("attacker-%02d.example.com", f.index))
+		f.attacker.Namespace, f.attacker.Spec.GatewayClassName = env.attackerNamespace, "none-yet"
+		env.create(f.attacker)
+		if !lanes[f.classGroup()] {
+			lanes[f.classGroup()] = true
+			env.createAccountClass(env.victimClass(f), env.victimAccount(f))
+			env.createAccountClass(env.attackerClass(f), env.attackerAccount(f))
 		}
 	}
-	return s
+	return env
 }
 
 // createAccountClass creates a GatewayClass that uses the account, with its own
 // API token and without connectors. The class permits its Gateways to name
 // existing tunnels, and does not limit the number of tunnels.
-func (w *world) createAccountClass(name, account string) {
+func (env *environment) createAccountClass(name, account string) {
 	GinkgoHelper()
-	w.create(
-		&corev1.Secret{ObjectMeta: inNamespace(w.system, name), Data: map[string][]byte{"token": []byte(name)}},
-		w.classSettings(name, v1alpha1.TunnelConfigurationSpec{
+	env.create(
+		&corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, name), Data: map[string][]byte{"token": []byte(name)}},
+		env.classSettings(name, v1alpha1.TunnelConfigurationSpec{
 			Account:              &v1alpha1.Account{AccountID: &account, APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: name}},
 			Connector:            &v1alpha1.Connector{Enabled: ptr.To(false)},
 			AllowedGatewayFields: []v1alpha1.GatewayField{"tunnel.existing", "tunnel.deletionPolicy"},
@@ -160,77 +164,77 @@ func (w *world) createAccountClass(name, account string) {
 			Tunnel:               &v1alpha1.TunnelSettings{DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyDelete)},
 		}),
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: gatewayv1.GatewayClassSpec{
-			ControllerName: gatewayv1.GatewayController(w.controller),
+			ControllerName: gatewayv1.GatewayController(env.controllerName),
 			ParametersRef: &gatewayv1.ParametersReference{
-				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: name, Namespace: ptr.To(gatewayv1.Namespace(w.system)),
+				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: name, Namespace: ptr.To(gatewayv1.Namespace(env.controllerNamespace)),
 			},
 		}},
 	)
 }
 
 // createVictims creates the victims' Gateways and waits until they are served.
-func (s *siege) serveVictims(ctx context.Context) {
+func (env *attackEnvironment) createVictims(ctx context.Context) {
 	GinkgoHelper()
-	s.create(s.service("web"))
-	for _, f := range s.forgeries {
-		f.victim = s.gateway(fmt.Sprintf("victim-%02d", f.index), f.hostname())
-		f.victim.Spec.GatewayClassName = gatewayv1.ObjectName(s.victimClass(f))
-		s.create(f.victim, s.route(f.victim.Name, "web", toGateway(f.victim.Name)))
+	env.create(env.service("web"))
+	for _, f := range env.forgeries {
+		f.victim = env.gateway(fmt.Sprintf("victim-%02d", f.index), f.hostname())
+		f.victim.Spec.GatewayClassName = gatewayv1.ObjectName(env.victimClass(f))
+		env.create(f.victim, env.route(f.victim.Name, "web", gatewayParent(f.victim.Name)))
 	}
-	for _, f := range s.forgeries {
-		Eventually(s.get).WithArguments(f.victim.Name, f.hostname(), "/").Should(Equal("web"))
+	for _, f := range env.forgeries {
+		Eventually(env.get).WithArguments(f.victim.Name, f.hostname(), "/").Should(Equal("web"))
 		Eventually(programmed(f.victim)).Should(Equal("True Programmed"))
 	}
-	s.quiet(ctx)
-	for _, f := range s.forgeries {
-		f.before = s.stored(s.tunnel(f.victim.Name))
+	env.waitUntilQuiet(ctx)
+	for _, f := range env.forgeries {
+		f.before = env.tunnelState(env.tunnel(f.victim.Name))
 	}
 }
 
 // attack performs the attacks and waits until the controller has reacted.
-func (s *siege) attack(ctx context.Context, forgeries []*forgery) {
+func (env *attackEnvironment) attack(ctx context.Context, forgeries []*forgery) {
 	GinkgoHelper()
-	s.forge(forgeries)
-	s.reacted(forgeries)
-	s.deleteForged(forgeries)
-	s.reacted(forgeries)
-	s.quiet(ctx)
+	env.createForgeries(forgeries)
+	env.waitForStatus(forgeries)
+	env.deleteAttackers(forgeries)
+	env.waitForStatus(forgeries)
+	env.waitUntilQuiet(ctx)
 }
 
 // attackWhileStopped performs the attacks while the controller is stopped,
 // starts it, and waits until it has reacted.
-func (s *siege) attackWhileDown(ctx context.Context, forgeries []*forgery) {
+func (env *attackEnvironment) attackWhileStopped(ctx context.Context, forgeries []*forgery) {
 	GinkgoHelper()
-	s.stop()
-	s.forge(forgeries)
-	s.deleteForged(forgeries)
-	s.edge.ResetRequests()
-	s.start()
-	s.reacted(forgeries)
+	env.stop()
+	env.createForgeries(forgeries)
+	env.deleteAttackers(forgeries)
+	env.cloudflare.ResetRequests()
+	env.start()
+	env.waitForStatus(forgeries)
 	// The controller may reconcile the attackers' Gateways before it has read the
 	// victims' tunnels. Reconcile them again after that.
-	Eventually(s.edge.Count).WithArguments("GET", configurations).Should(BeNumerically(">=", len(s.forgeries)))
+	Eventually(env.cloudflare.Count).WithArguments("GET", configurationPath).Should(BeNumerically(">=", len(env.forgeries)))
 	for _, f := range forgeries {
-		s.edit(f.attacker, func(g *gatewayv1.Gateway) {
+		env.updateIfPresent(f.attacker, func(g *gatewayv1.Gateway) {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, "example.com/reconcile", "again")
 		})
 	}
-	s.quiet(ctx)
+	env.waitUntilQuiet(ctx)
 }
 
 // createForgeries adds the forged records to the attackers' Gateways.
-func (s *siege) forge(forgeries []*forgery) {
+func (env *attackEnvironment) createForgeries(forgeries []*forgery) {
 	GinkgoHelper()
 	for _, f := range forgeries {
-		s.createAttackerSettings(f)
-		s.edit(f.attacker, func(g *gatewayv1.Gateway) {
+		env.createAttackerSettings(f)
+		env.updateIfPresent(f.attacker, func(g *gatewayv1.Gateway) {
 			g.Annotations = map[string]string{
-				"tunnelgateway.dev/tunnel": f.record(s.world), "tunnelgateway.dev/takeover": "true", "tunnelgateway.dev/deletion-policy": "Delete",
+				"tunnelgateway.dev/tunnel": f.record(env.environment), "tunnelgateway.dev/takeover": "true", "tunnelgateway.dev/deletion-policy": "Delete",
 			}
 			if f.settings == pausedSettings {
 				g.Annotations[v1alpha1.PausedAnnotation] = "true"
 			}
-			g.Spec.GatewayClassName = gatewayv1.ObjectName(s.attackerClass(f))
+			g.Spec.GatewayClassName = gatewayv1.ObjectName(env.attackerClass(f))
 			g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
 				Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: f.attacker.Name,
 			}}
@@ -242,51 +246,51 @@ func (s *siege) forge(forgeries []*forgery) {
 // Gateway, except for invalid settings: that Gateway refers to a
 // TunnelConfiguration that does not exist. If the origin in the forged record is
 // "adopted", the settings name the victim's tunnel too.
-func (s *siege) createAttackerSettings(f *forgery) {
+func (env *attackEnvironment) createAttackerSettings(f *forgery) {
 	GinkgoHelper()
 	if f.settings == invalidSettings {
 		return
 	}
-	settings := s.settings(f.attacker.Name, v1alpha1.TunnelConfigurationSpec{})
-	settings.Namespace = s.attackers
+	settings := env.gatewaySettings(f.attacker.Name, v1alpha1.TunnelConfigurationSpec{})
+	settings.Namespace = env.attackerNamespace
 	if f.origin == "adopted" {
 		settings.Spec.Tunnel = &v1alpha1.TunnelSettings{
 			Existing: &v1alpha1.ExistingTunnel{ID: f.before.tunnel}, DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyDelete),
 		}
 	}
-	s.create(settings)
+	env.create(settings)
 }
 
 // deleteAttackers deletes the Gateways of the attacks that end with a deletion.
 // It deletes a paused Gateway before it ends the pause.
-func (s *siege) deleteForged(forgeries []*forgery) {
+func (env *attackEnvironment) deleteAttackers(forgeries []*forgery) {
 	GinkgoHelper()
 	for _, f := range forgeries {
-		if !f.deleted {
+		if !f.deletesGateway {
 			continue
 		}
-		s.delete(f.attacker)
-		s.edit(f.attacker, func(g *gatewayv1.Gateway) { delete(g.Annotations, v1alpha1.PausedAnnotation) })
+		env.delete(f.attacker)
+		env.updateIfPresent(f.attacker, func(g *gatewayv1.Gateway) { delete(g.Annotations, v1alpha1.PausedAnnotation) })
 	}
 }
 
 // updateIfPresent updates the Gateway, unless it does not exist anymore.
-func (s *siege) edit(g *gatewayv1.Gateway, how func(*gatewayv1.Gateway)) {
+func (env *attackEnvironment) updateIfPresent(g *gatewayv1.Gateway, how func(*gatewayv1.Gateway)) {
 	GinkgoHelper()
-	Eventually(func() error { return client.IgnoreNotFound(changeAs(kube, g, how)) }).Should(Succeed())
+	Eventually(func() error { return client.IgnoreNotFound(updateAs(kube, g, how)) }).Should(Succeed())
 }
 
 // waitForStatus waits until each attacker's Gateway is deleted, or until its
 // status describes its current generation. A deletion increments the generation
 // too.
-func (s *siege) reacted(forgeries []*forgery) {
+func (env *attackEnvironment) waitForStatus(forgeries []*forgery) {
 	GinkgoHelper()
 	for _, f := range forgeries {
 		Eventually(func(g Gomega) {
-			if s.isGone(f.attacker) {
+			if env.isGone(f.attacker) {
 				return
 			}
-			conditions := current(f.attacker.Status.Conditions, f.attacker, "Accepted", "Programmed")
+			conditions := conditionStatuses(f.attacker.Status.Conditions, f.attacker, "Accepted", "Programmed")
 			g.Expect(conditions).To(HaveEach(Or(Equal("True"), HavePrefix("False"))))
 		}).Should(Succeed(), f.String())
 	}
@@ -294,30 +298,30 @@ func (s *siege) reacted(forgeries []*forgery) {
 
 // waitUntilQuiet waits until the controller has neither written the status of a
 // Gateway nor called the Cloudflare API for two seconds.
-func (s *siege) quiet(ctx context.Context) {
+func (env *attackEnvironment) waitUntilQuiet(ctx context.Context) {
 	GinkgoHelper()
-	victims, attackers := s.world, *s.world
-	attackers.namespace = s.attackers
-	still(func() string {
-		return fmt.Sprint(victims.versions(ctx), attackers.versions(ctx), s.edge.Count("", ""))
+	victims, attackers := env.environment, *env.environment
+	attackers.namespace = env.attackerNamespace
+	waitUntilStable(func() string {
+		return fmt.Sprint(victims.resourceVersions(ctx), attackers.resourceVersions(ctx), env.cloudflare.Count("", ""))
 	})
 }
 
 // damage returns a description of each effect of the attack on its victim.
-func (s *siege) damage(f *forgery) []string {
+func (env *attackEnvironment) damage(f *forgery) []string {
 	GinkgoHelper()
 	var damage []string
-	if !s.isLive(f.before.tunnel) {
+	if !env.isLive(f.before.tunnel) {
 		damage = append(damage, "the tunnel was deleted")
 	}
-	if now := s.stored(f.before.tunnel); now != f.before {
+	if now := env.tunnelState(f.before.tunnel); now != f.before {
 		damage = append(damage, fmt.Sprintf("version %d of the configuration was replaced by version %d: %s", f.before.version, now.version, now.configuration))
 	}
-	if answer := s.getFrom(f.before.tunnel, f.hostname(), "/"); answer != "web" {
+	if answer := env.getThrough(f.before.tunnel, f.hostname(), "/"); answer != "web" {
 		damage = append(damage, fmt.Sprintf("the response for %s is %q", f.hostname(), answer))
 	}
 	var secrets corev1.SecretList
-	Expect(kube.List(context.Background(), &secrets, client.InNamespace(s.attackers))).To(Succeed())
+	Expect(kube.List(context.Background(), &secrets, client.InNamespace(env.attackerNamespace))).To(Succeed())
 	for _, secret := range secrets.Items {
 		for key, value := range secret.Data {
 			if _, tunnel, err := provider.Token(value).Credentials(); err == nil && string(tunnel) == f.before.tunnel {

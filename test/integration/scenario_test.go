@@ -18,106 +18,106 @@ import (
 // scenario is an environment with one Gateway, a ListenerSet and routes. All
 // scenarios have the same objects, so that a test can compare the configuration
 // after a fault with the configuration of a scenario without faults.
-type life struct {
-	*world
-	gateway *gatewayv1.Gateway // nil before the first addGateway
-	set     *gatewayv1.ListenerSet
-	routes  []*gatewayv1.HTTPRoute
-	extra   int // number of routes that addRoute added
+type scenario struct {
+	*environment
+	gateway     *gatewayv1.Gateway // nil before the first addGateway
+	set         *gatewayv1.ListenerSet
+	routes      []*gatewayv1.HTTPRoute
+	addedRoutes int // number of routes that addRoute added
 }
 
 // extraRouteNames are the names of the routes that addRoute adds.
-var extraRoutes = [...]string{"more", "other"}
+var extraRouteNames = [...]string{"more", "other"}
 
 // newScenario creates the objects of a scenario except for the Gateway, and does
 // not start a controller.
-func newLife() *life {
+func newScenario() *scenario {
 	GinkgoHelper()
-	l := &life{world: newWorld()}
-	l.set = l.listenerSet("team", "team.example.com")
-	l.routes = []*gatewayv1.HTTPRoute{l.hostRoute("home"), l.route("team", "web", toSet("team"))}
-	l.create(l.service("web"), l.set, l.routes[0], l.routes[1])
-	return l
+	s := &scenario{environment: newEnvironment()}
+	s.set = s.listenerSet("team", "team.example.com")
+	s.routes = []*gatewayv1.HTTPRoute{s.hostRoute("home"), s.route("team", "web", listenerSetParent("team"))}
+	s.create(s.service("web"), s.set, s.routes[0], s.routes[1])
+	return s
 }
 
 // addGateway creates the Gateway, or recreates it after its deletion.
-func (l *life) addGateway() {
+func (s *scenario) addGateway() {
 	GinkgoHelper()
-	l.gateway = l.world.gateway("shared", "*.example.com")
-	l.create(l.gateway)
+	s.gateway = s.environment.gateway("shared", "*.example.com")
+	s.create(s.gateway)
 }
 
-func (l *life) deleteGateway() {
+func (s *scenario) deleteGateway() {
 	GinkgoHelper()
-	l.delete(l.gateway)
+	s.delete(s.gateway)
 }
 
 // addRoute creates the next route of extraRouteNames.
-func (l *life) addRoute() {
+func (s *scenario) addRoute() {
 	GinkgoHelper()
-	route := l.hostRoute(extraRoutes[l.extra])
-	l.create(route)
-	l.routes = append(l.routes, route)
-	l.extra++
+	route := s.hostRoute(extraRouteNames[s.addedRoutes])
+	s.create(route)
+	s.routes = append(s.routes, route)
+	s.addedRoutes++
 }
 
 // deleteAddedRoutes deletes the routes that addRoute created.
-func (l *life) dropRoutes() {
+func (s *scenario) deleteAddedRoutes() {
 	GinkgoHelper()
-	for ; l.extra > 0; l.extra-- {
-		last := len(l.routes) - 1
-		l.delete(l.routes[last])
-		l.routes = l.routes[:last]
+	for ; s.addedRoutes > 0; s.addedRoutes-- {
+		last := len(s.routes) - 1
+		s.delete(s.routes[last])
+		s.routes = s.routes[:last]
 	}
 }
 
 // phase is a step of a scenario: an action, and a check of its result.
 type phase struct {
-	name    string
-	act     func()
-	outcome func(Gomega)
+	name   string
+	action func()
+	check  func(Gomega)
 }
 
 // phases returns the phases that call the Cloudflare API, in their order.
-func (l *life) phases() []phase {
+func (s *scenario) phases() []phase {
 	return []phase{
-		{"creation", l.addGateway, l.right},
-		{"change", l.addRoute, l.right},
-		{"deletion", l.deleteGateway, l.gone},
+		{"creation", s.addGateway, s.expectServed},
+		{"change", s.addRoute, s.expectServed},
+		{"deletion", s.deleteGateway, s.expectDeleted},
 	}
 }
 
 // expectSoon waits until the check succeeds. The timeout exceeds the backoff
 // after several failed attempts.
-func soon(outcome func(Gomega), what ...any) {
+func expectSoon(outcome func(Gomega), what ...any) {
 	GinkgoHelper()
 	Eventually(outcome).WithTimeout(time.Minute).WithPolling(100*time.Millisecond).Should(Succeed(), what...)
 }
 
 // expectServed checks that the configuration is the one without faults, that the
 // Gateway's tunnel is the only one, and that each status is current.
-func (l *life) right(g Gomega) {
-	g.Expect(l.liveTunnels()).To(HaveExactElements(l.tunnelName("shared")))
-	g.Expect(l.text()).To(Equal(undisturbed()[l.extra]), "configuration")
-	l.rightGateway(g)
-	set := fresh(l.set)
-	g.Expect(current(set.Status.Conditions, set, "Accepted", "Programmed")).To(HaveEach("True"), "ListenerSet")
-	for _, route := range l.routes {
-		entries := fresh(route).Status.Parents
+func (s *scenario) expectServed(g Gomega) {
+	g.Expect(s.liveTunnels()).To(HaveExactElements(s.tunnelName("shared")))
+	g.Expect(s.configurationText()).To(Equal(expectedConfigurations()[s.addedRoutes]), "configuration")
+	s.expectGatewayServed(g)
+	set := latest(s.set)
+	g.Expect(conditionStatuses(set.Status.Conditions, set, "Accepted", "Programmed")).To(HaveEach("True"), "ListenerSet")
+	for _, route := range s.routes {
+		entries := latest(route).Status.Parents
 		g.Expect(entries).To(HaveLen(1), route.Name)
-		g.Expect(string(entries[0].ControllerName)).To(Equal(l.controller))
-		g.Expect(current(entries[0].Conditions, route, "Accepted", "ResolvedRefs")).To(HaveEach("True"), route.Name)
+		g.Expect(string(entries[0].ControllerName)).To(Equal(s.controllerName))
+		g.Expect(conditionStatuses(entries[0].Conditions, route, "Accepted", "ResolvedRefs")).To(HaveEach("True"), route.Name)
 	}
 }
 
-func (l *life) rightGateway(g Gomega) {
-	gw := fresh(l.gateway)
-	g.Expect(current(gw.Status.Conditions, gw, "Accepted", "Programmed")).To(HaveEach("True"), "Gateway")
-	id := l.tunnel("shared")
+func (s *scenario) expectGatewayServed(g Gomega) {
+	gw := latest(s.gateway)
+	g.Expect(conditionStatuses(gw.Status.Conditions, gw, "Accepted", "Programmed")).To(HaveEach("True"), "Gateway")
+	id := s.tunnel("shared")
 	g.Expect(gw.Status.Addresses).To(HaveLen(1))
 	g.Expect(gw.Status.Addresses[0].Value).To(Equal(id + ".cfargotunnel.com"))
 	g.Expect(gw.Status.AttachedListenerSets).To(HaveValue(BeEquivalentTo(1)))
-	object := l.tunnelObject(gw)
+	object := s.tunnelObject(gw)
 	g.Expect(object).NotTo(BeNil())
 	g.Expect(object.Spec.Existing).To(BeNil(), "the controller created the tunnel, so it deletes it with the Gateway")
 	g.Expect(object.Status.TunnelID).To(Equal(id))
@@ -125,26 +125,26 @@ func (l *life) rightGateway(g Gomega) {
 }
 
 // expectDeleted checks that the Gateway is deleted and that the controller has cleaned up.
-func (l *life) gone(g Gomega) {
-	err := kube.Get(context.Background(), client.ObjectKeyFromObject(l.gateway), &gatewayv1.Gateway{})
+func (s *scenario) expectDeleted(g Gomega) {
+	err := kube.Get(context.Background(), client.ObjectKeyFromObject(s.gateway), &gatewayv1.Gateway{})
 	g.Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
-	l.withdrawn(g)
+	s.expectCleanedUp(g)
 }
 
 // expectCleanedUp checks that no tunnel, no Tunnel and no status of the
 // controller remain.
-func (l *life) withdrawn(g Gomega) {
-	g.Expect(l.liveTunnels()).To(BeEmpty())
-	g.Expect(l.tunnelObject(l.gateway)).To(BeNil())
-	for _, route := range l.routes {
-		g.Expect(fresh(route).Status.Parents).To(BeEmpty(), route.Name)
+func (s *scenario) expectCleanedUp(g Gomega) {
+	g.Expect(s.liveTunnels()).To(BeEmpty())
+	g.Expect(s.tunnelObject(s.gateway)).To(BeNil())
+	for _, route := range s.routes {
+		g.Expect(latest(route).Status.Parents).To(BeEmpty(), route.Name)
 	}
-	g.Expect(say(fresh(l.set).Status.Conditions, gatewayv1.ListenerSetConditionAccepted)).To(Equal("Unknown Pending"))
+	g.Expect(formatCondition(latest(s.set).Status.Conditions, gatewayv1.ListenerSetConditionAccepted)).To(Equal("Unknown Pending"))
 }
 
 // conditionStatuses returns the status of each condition, with the message unless
 // it is True, or a note that the condition describes an earlier generation.
-func current(conditions []metav1.Condition, o client.Object, kinds ...string) map[string]string {
+func conditionStatuses(conditions []metav1.Condition, o client.Object, kinds ...string) map[string]string {
 	found := map[string]string{}
 	for _, kind := range kinds {
 		c := meta.FindStatusCondition(conditions, kind)
@@ -163,9 +163,9 @@ func current(conditions []metav1.Condition, o client.Object, kinds ...string) ma
 }
 
 // liveTunnels returns the names of all tunnels that are not deleted.
-func (l *life) liveTunnels() []string {
+func (s *scenario) liveTunnels() []string {
 	var names []string
-	for _, t := range l.edge.Tunnels() {
+	for _, t := range s.cloudflare.Tunnels() {
 		if !t.Deleted {
 			names = append(names, t.Name)
 		}
@@ -175,42 +175,42 @@ func (l *life) liveTunnels() []string {
 
 // configurationText returns the stored configuration of the Gateway's tunnel,
 // with a placeholder for the namespace of the environment.
-func (l *life) text() string {
-	id := l.tunnel("shared")
+func (s *scenario) configurationText() string {
+	id := s.tunnel("shared")
 	if id == "" {
 		return "no tunnel"
 	}
-	text, _ := l.edge.StoredConfiguration(id)
-	return strings.ReplaceAll(string(text), l.namespace, "namespace")
+	text, _ := s.cloudflare.StoredConfiguration(id)
+	return strings.ReplaceAll(string(text), s.namespace, "namespace")
 }
 
 // expectedConfigurations returns the configurations of a scenario without
 // faults, by the number of added routes. Requests through the tunnel confirm
 // them.
-var undisturbed = sync.OnceValue(func() (configurations [len(extraRoutes) + 1]string) {
+var expectedConfigurations = sync.OnceValue(func() (configurations [len(extraRouteNames) + 1]string) {
 	GinkgoHelper()
-	l := newLife()
-	l.start()
-	l.addGateway()
+	s := newScenario()
+	s.start()
+	s.addGateway()
 	hosts := []string{"home.example.com", "team.example.com"}
 	for i := range configurations {
-		Eventually(l.hostnames).WithArguments("shared").Should(ConsistOf(hosts))
+		Eventually(s.hostnames).WithArguments("shared").Should(ConsistOf(hosts))
 		for _, host := range hosts {
-			Expect(l.get("shared", host, "/")).To(Equal("web"), host)
+			Expect(s.get("shared", host, "/")).To(Equal("web"), host)
 		}
-		configurations[i] = l.text()
-		if i < len(extraRoutes) {
-			hosts = append(hosts, extraRoutes[i]+".example.com")
-			l.addRoute()
+		configurations[i] = s.configurationText()
+		if i < len(extraRouteNames) {
+			hosts = append(hosts, extraRouteNames[i]+".example.com")
+			s.addRoute()
 		}
 	}
-	l.stop()
+	s.stop()
 	return configurations
 })
 
 // runConcurrently runs the function for all elements concurrently. The function
 // must not call DeferCleanup, because only one goroutine may register cleanups.
-func together[T any](elements []T, run func(T)) {
+func runConcurrently[T any](elements []T, run func(T)) {
 	var running sync.WaitGroup
 	for _, element := range elements {
 		running.Go(func() {

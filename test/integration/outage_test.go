@@ -17,41 +17,41 @@ import (
 
 var _ = Describe("while the Cloudflare API is unavailable", lifecycle, func() {
 	It("the deletion of a Gateway completes immediately", func() {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "a.example.com")
-		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
-		tunnel := w.served(g).tunnel
-		w.edge.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
-		w.delete(g)
-		Eventually(w.isGone, soonEnough).WithArguments(g).Should(BeTrue())
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
+		tunnel := env.waitUntilServed(g).tunnel
+		env.cloudflare.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+		env.delete(g)
+		Eventually(env.isGone, shortTimeout).WithArguments(g).Should(BeTrue())
 
 		By("deleting the tunnel when the Cloudflare API is available again")
-		Expect(w.isLive(tunnel)).To(BeTrue())
-		w.edge.ClearFaults()
-		Eventually(w.isLive).WithArguments(tunnel).WithTimeout(90 * time.Second).Should(BeFalse())
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
+		Expect(env.isLive(tunnel)).To(BeTrue())
+		env.cloudflare.ClearFaults()
+		Eventually(env.isLive).WithArguments(tunnel).WithTimeout(90 * time.Second).Should(BeFalse())
+		Eventually(env.isGone).WithArguments(g).Should(BeTrue())
 	})
 
 	It("the deletion of a Gateway's namespace completes within seconds", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-team"}}
-		g, service := w.gateway("shared", "a.example.com"), w.service("web")
-		route := w.route("web", "web", toGateway("shared"))
+		env := newEnvironment()
+		env.start()
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.namespace + "-team"}}
+		g, service := env.gateway("shared", "a.example.com"), env.service("web")
+		route := env.route("web", "web", gatewayParent("shared"))
 		g.Namespace, service.Namespace, route.Namespace = namespace.Name, namespace.Name, namespace.Name
-		w.create(namespace, g, service, route)
-		tunnel := w.served(g).tunnel
-		w.edge.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
-		w.delete(namespace)
+		env.create(namespace, g, service, route)
+		tunnel := env.waitUntilServed(g).tunnel
+		env.cloudflare.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+		env.delete(namespace)
 		// The namespace controller needs five seconds.
 		Eventually(namespaceIsGone, 20*time.Second).WithArguments(ctx, namespace).Should(BeTrue())
 
 		By("deleting the tunnel when the Cloudflare API is available again")
-		Expect(w.isLive(tunnel)).To(BeTrue())
-		w.edge.ClearFaults()
-		Eventually(w.isLive).WithArguments(tunnel).WithTimeout(90 * time.Second).Should(BeFalse())
-		Eventually(w.isGone, time.Minute).WithArguments(namespace).Should(BeTrue())
+		Expect(env.isLive(tunnel)).To(BeTrue())
+		env.cloudflare.ClearFaults()
+		Eventually(env.isLive).WithArguments(tunnel).WithTimeout(90 * time.Second).Should(BeFalse())
+		Eventually(env.isGone, time.Minute).WithArguments(namespace).Should(BeTrue())
 	})
 })
 

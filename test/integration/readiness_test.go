@@ -18,55 +18,55 @@ import (
 
 var _ = Describe("the readiness of the controller", func() {
 	It("requires read access to all watched resources, and names those without access", func() {
-		w := newWorld()
-		role := fresh(thing(rbacAPI, "ClusterRole", "", cluster.ControllerNamespace))
+		env := newEnvironment()
+		role := latest(newObject(rbacAPI, "ClusterRole", "", cluster.ControllerNamespace))
 		rules, _, err := unstructured.NestedSlice(role.Object, "rules")
 		Expect(err).NotTo(HaveOccurred())
-		limited := thing(rbacAPI, "ClusterRole", "", w.namespace)
+		limited := newObject(rbacAPI, "ClusterRole", "", env.namespace)
 		limited.Object["rules"] = slices.DeleteFunc(slices.Clone(rules), func(rule any) bool {
 			return slices.Contains(rule.(map[string]any)["resources"].([]any), any("services"))
 		})
 		Expect(limited.Object["rules"]).To(HaveLen(len(rules) - 1))
-		binding := thing(rbacAPI, "ClusterRoleBinding", "", w.namespace)
-		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": w.namespace}
-		binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": w.namespace, "name": "limited"}}
-		w.create(limited, binding, &corev1.ServiceAccount{ObjectMeta: w.meta("limited")})
+		binding := newObject(rbacAPI, "ClusterRoleBinding", "", env.namespace)
+		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": env.namespace}
+		binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": env.namespace, "name": "limited"}}
+		env.create(limited, binding, &corev1.ServiceAccount{ObjectMeta: env.objectMeta("limited")})
 		admin, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 		Expect(err).NotTo(HaveOccurred())
 		config := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-		_, err = cluster.Identity(context.Background(), admin, w.namespace, "limited", config)
+		_, err = cluster.Identity(context.Background(), admin, env.namespace, "limited", config)
 		Expect(err).NotTo(HaveOccurred())
 
 		address := freeAddress()
-		w.start("--kubeconfig="+config, "--health-address="+address)
+		env.start("--kubeconfig="+config, "--health-address="+address)
 		for _, kind := range []string{"services", "tunnels"} {
 			reason := func() string { _, body := fetch(address, "/readyz/watch-"+kind); return body }
 			Eventually(reason).Should(ContainSubstring(`cannot list resource "` + kind + `"`))
 		}
-		Eventually(func() int { return answer("http://" + address + "/readyz/watch-httproutes") }).Should(Equal(http.StatusOK))
+		Eventually(func() int { return getStatusCode("http://" + address + "/readyz/watch-httproutes") }).Should(Equal(http.StatusOK))
 		status, body := fetch(address, "/readyz")
 		Expect(status).To(Equal(http.StatusInternalServerError))
 		Expect(body).To(And(ContainSubstring("[-]watch-services failed"), ContainSubstring("[+]watch-gateways ok")))
-		Expect(answer("http://" + address + "/healthz")).To(Equal(http.StatusOK))
+		Expect(getStatusCode("http://" + address + "/healthz")).To(Equal(http.StatusOK))
 
 		By("granting the missing permissions")
-		tunnels := thing(rbacAPI, "RoleBinding", w.system, "limited")
+		tunnels := newObject(rbacAPI, "RoleBinding", env.controllerNamespace, "limited")
 		tunnels.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": cluster.ControllerNamespace + "-tunnels"}
 		tunnels.Object["subjects"] = binding.Object["subjects"]
-		w.create(tunnels)
-		change(thing(rbacAPI, "ClusterRole", "", w.namespace), func(u *unstructured.Unstructured) { u.Object["rules"] = rules })
-		Eventually(func() int { return answer("http://" + address + "/readyz") }).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
+		env.create(tunnels)
+		update(newObject(rbacAPI, "ClusterRole", "", env.namespace), func(u *unstructured.Unstructured) { u.Object["rules"] = rules })
+		Eventually(func() int { return getStatusCode("http://" + address + "/readyz") }).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
 	})
 
 	It("does not depend on leadership", func() {
-		w := newWorld()
-		w.launchReplica()
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
+		env := newEnvironment()
+		env.startReplica()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		address, metrics := freeAddress(), freeAddress()
-		w.launchReplica("--health-address="+address, "--metrics-address="+metrics)
-		Eventually(func() int { return answer("http://" + address + "/readyz") }).Should(Equal(http.StatusOK))
-		Expect(value(metrics, "leader_election_master_status")()).To(BeZero())
+		env.startReplica("--health-address="+address, "--metrics-address="+metrics)
+		Eventually(func() int { return getStatusCode("http://" + address + "/readyz") }).Should(Equal(http.StatusOK))
+		Expect(metricValue(metrics, "leader_election_master_status")()).To(BeZero())
 	})
 })

@@ -14,16 +14,16 @@ import (
 
 var _ = Describe("a change of the leader", func() {
 	var (
-		l      *life
+		s      *scenario
 		leader *controllerproc.Process
 	)
 	BeforeEach(func() {
-		undisturbed()
-		l = newLife()
-		leader = l.launchReplica()
-		l.addGateway()
-		soon(l.right)
-		l.launchReplica()
+		expectedConfigurations()
+		s = newScenario()
+		leader = s.startReplica()
+		s.addGateway()
+		expectSoon(s.expectServed)
+		s.startReplica()
 	})
 
 	// changeLeader adds a route, and stops the leader before it receives the
@@ -31,10 +31,10 @@ var _ = Describe("a change of the leader", func() {
 	changeLeader := func(unanswered simulator.Fault) {
 		GinkgoHelper()
 		unanswered.Method, unanswered.Times = http.MethodPut, 1
-		l.edge.Inject(unanswered)
-		before := l.edge.Count(http.MethodPut, configurations)
-		l.addRoute()
-		Eventually(l.edge.Count).WithArguments(http.MethodPut, configurations).Should(Equal(before + 1))
+		s.cloudflare.Inject(unanswered)
+		before := s.cloudflare.Count(http.MethodPut, configurationPath)
+		s.addRoute()
+		Eventually(s.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(before + 1))
 		Expect(leader.Stop()).To(Succeed())
 	}
 
@@ -43,7 +43,7 @@ var _ = Describe("a change of the leader", func() {
 		changeLeader(simulator.Fault{
 			Latency: 3 * time.Second, After: func(simulator.Request) { completed.Store(true) },
 		})
-		soon(l.right)
+		expectSoon(s.expectServed)
 		Expect(completed.Load()).To(BeFalse(), "the write of the old leader")
 	})
 
@@ -53,11 +53,11 @@ var _ = Describe("a change of the leader", func() {
 		changeLeader(simulator.Fault{
 			Latency: 10 * time.Second, Late: true, After: func(simulator.Request) { close(arrived) },
 		})
-		l.addRoute()
-		soon(l.right)
+		s.addRoute()
+		expectSoon(s.expectServed)
 		Expect(arrived).NotTo(BeClosed(), "the new leader writes first")
 		Eventually(arrived).Should(BeClosed())
-		Expect(l.text()).To(Equal(undisturbed()[1]), "the configuration of the old leader")
-		soon(l.right)
+		Expect(s.configurationText()).To(Equal(expectedConfigurations()[1]), "the configuration of the old leader")
+		expectSoon(s.expectServed)
 	})
 })
