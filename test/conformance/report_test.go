@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkDocuments fails when what docs/conformance says is not what came out of
-// this run; the report's date and version aside.
-func checkDocuments(t *testing.T, reportFile string, list exceptions) {
+// checkCommittedReport fails if the report or the table in docs/conformance
+// differs from the result of this run. It ignores the report's date and version.
+func checkCommittedReport(t *testing.T, reportFile string, list exceptions) {
 	report := readReport(t, reportFile)
 	dir := filepath.Join("..", "..", "docs", "conformance")
 	committed, table := filepath.Join(dir, "report.yaml"), filepath.Join(dir, "tests.md")
@@ -31,9 +31,9 @@ func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 		must(t, os.WriteFile(committed, raw, 0o600))
 		must(t, os.WriteFile(table, []byte(renderTests(list)), 0o600))
 	}
-	const advice = "is not what this run gives; if that is right, `make conformance ARGS=-update` writes it anew (-want +got):\n"
-	unimportant := cmpopts.IgnoreFields(confv1.ConformanceReport{}, "Date", "Implementation.Version")
-	if diff := gocmp.Diff(readReport(t, committed), report, unimportant); diff != "" {
+	const advice = "differs from the result of this run; if the result is correct, update it with `make conformance ARGS=-update` (-want +got):\n"
+	ignored := cmpopts.IgnoreFields(confv1.ConformanceReport{}, "Date", "Implementation.Version")
+	if diff := gocmp.Diff(readReport(t, committed), report, ignored); diff != "" {
 		t.Error(committed, advice, diff)
 	}
 	want, err := os.ReadFile(table)
@@ -43,7 +43,7 @@ func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 	}
 }
 
-// renderTests says of every test of the suite what becomes of it.
+// renderTests returns the table of all tests of the suite with their outcomes.
 func renderTests(list exceptions) string {
 	var out strings.Builder
 	out.WriteString(testsHead)
@@ -84,7 +84,7 @@ func join(names []features.FeatureName) string {
 	return strings.Join(parts, ", ")
 }
 
-// version names the commit that is tested, where git knows it.
+// version returns the name of the tested commit, or "unknown" outside a git repository.
 func version(t *testing.T) string {
 	out, err := exec.CommandContext(t.Context(), "git", "describe", "--tags", "--always", "--dirty").Output()
 	if err != nil {
