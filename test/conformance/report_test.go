@@ -84,7 +84,8 @@ func join(names []features.FeatureName) string {
 	return strings.Join(parts, ", ")
 }
 
-// version returns the name of the tested commit, or "unknown" outside a git repository.
+// version returns the name of the tested commit, or "unknown" outside a git
+// repository.
 func version(t *testing.T) string {
 	out, err := exec.CommandContext(t.Context(), "git", "describe", "--tags", "--always", "--dirty").Output()
 	if err != nil {

@@ -187,7 +187,8 @@ func (b *testBed) edge(address string) (string, error) {
 	}
 }
 
-// edgeCertificate returns a TLS configuration with a certificate that no listener refers to.
+// edgeCertificate returns a TLS configuration with a certificate that no
+// listener refers to.
 func edgeCertificate(t *testing.T) *tls.Config {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("cloudflare.test", nil, nil)
 	must(t, err)
@@ -240,7 +241,8 @@ func build(t *testing.T, out, module, pkg string) {
 	}
 }
 
-// stopAtEnd fails the test if err is set. Otherwise, it calls end when the test ends.
+// stopAtEnd fails the test if err is set. Otherwise, it calls end when the test
+// ends.
 func stopAtEnd(t *testing.T, err error, end func() error) {
 	must(t, err)
 	t.Cleanup(func() {

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("the Cloudflare account of a GatewayClass", func() {
-	It("overrides the controller's account, and requires its API token until the tunnel is deleted", func() {
+	It("overrides the controller's account, and its API token is required until the tunnel is deleted", func() {
 		env := newEnvironment()
 		env.cloudflare.SetToken("first")
 		credentials, settings, class := env.createClassAccount()

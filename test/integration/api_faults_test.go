@@ -34,7 +34,7 @@ var faultInjections = map[string]faultInjection{
 const failuresBeyondRetries = 6
 
 var _ = Describe("a fault of the Cloudflare API", slow, func() {
-	It("is repaired in each phase of a Gateway's life", func() {
+	It("does not change the result of a creation, change or deletion", func() {
 		expectedConfigurations()
 		type faultyScenario struct {
 			*scenario
@@ -54,7 +54,7 @@ var _ = Describe("a fault of the Cloudflare API", slow, func() {
 		})
 	})
 
-	It("does not keep an abandoned write in effect that arrives after a newer one", func() {
+	It("does not leave a delayed write in effect that arrives after a newer one", func() {
 		expectedConfigurations()
 		s := newScenario()
 		s.start()
@@ -71,9 +71,9 @@ var _ = Describe("a fault of the Cloudflare API", slow, func() {
 		Eventually(s.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(before + 1))
 		s.addRoute()
 		expectSoon(s.expectServed)
-		Expect(arrived).NotTo(BeClosed(), "the newer configuration was written first")
+		Expect(arrived).NotTo(BeClosed(), "the newer write arrives first")
 		Eventually(arrived).Should(BeClosed())
-		Expect(s.configurationText()).To(Equal(expectedConfigurations()[1]), "the configuration of the abandoned write")
+		Expect(s.configurationText()).To(Equal(expectedConfigurations()[1]), "the configuration of the delayed write")
 		expectSoon(s.expectServed)
 	})
 })
@@ -95,7 +95,8 @@ func failWrites(fault simulator.Fault) faultInjection {
 	}
 }
 
-// runPhaseWithFault runs a phase. The fault occurs the given number of times for each method.
+// runPhaseWithFault runs a phase. The fault occurs the given number of times for
+// each method.
 func (s *scenario) runPhaseWithFault(p phase, fault simulator.Fault, times map[string]int) {
 	GinkgoHelper()
 	var hits atomic.Int64
@@ -110,7 +111,8 @@ func (s *scenario) runPhaseWithFault(p phase, fault simulator.Fault, times map[s
 	Expect(hits.Load()).To(BeNumerically(">", 0), p.name)
 }
 
-// runPhaseWithRevokedToken starts a phase without a valid API token, and restores the token later.
+// runPhaseWithRevokedToken starts a phase without a valid API token, and restores
+// the token after the controller has reported the error.
 func runPhaseWithRevokedToken(s *scenario, p phase) {
 	GinkgoHelper()
 	s.cloudflare.SetToken("another")

@@ -32,7 +32,7 @@ type apiProxy struct {
 	kubeconfig string // path
 
 	mu           sync.Mutex
-	fault        *apiFault // nil forwards everything
+	fault        *apiFault // nil forwards all requests
 	gatewayReads int       // requests to read Gateways that failed because of the fault
 }
 
@@ -69,8 +69,8 @@ func newAPIProxy() *apiProxy {
 		ErrorLog:       log.New(GinkgoWriter, "", 0),
 	}
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if answer := p.faultFor(r); answer != nil {
-			answer(w, r)
+		if handler := p.faultFor(r); handler != nil {
+			handler(w, r)
 			return
 		}
 		forward.ServeHTTP(w, r)
@@ -202,7 +202,8 @@ func forbidden(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// resourceNotServed responds like the API server for a resource that it does not serve.
+// resourceNotServed responds like the API server for a resource that it does
+// not serve.
 func resourceNotServed(w http.ResponseWriter, _ *http.Request) {
 	writeStatus(w, metav1.Status{
 		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the server could not find the requested resource",

@@ -38,7 +38,8 @@ func checkAudit(t *testing.T, part, log, user string) {
 	}
 }
 
-// isControllerNamespace reports whether the namespace is the one of a controller of a test.
+// isControllerNamespace reports whether a controller of a test runs in the
+// namespace.
 func isControllerNamespace(namespace string) bool {
-	return namespace == cluster.ControllerNamespace || strings.HasPrefix(namespace, "w-") && strings.HasSuffix(namespace, "-system")
+	return namespace == cluster.ControllerNamespace || strings.HasPrefix(namespace, environmentPrefix+"-") && strings.HasSuffix(namespace, "-system")
 }

@@ -112,7 +112,8 @@ func (env *environment) tunnelLabel(gateway string) client.MatchingLabels {
 	return client.MatchingLabels{"tunnelgateway.dev/tunnel": tunnel.ObjectName(types.NamespacedName{Namespace: env.namespace, Name: gateway})}
 }
 
-// remainingObjects returns the kind and name of each object of the Gateway's connectors.
+// remainingObjects returns the kind and name of each object of the Gateway's
+// connectors.
 func (env *environment) remainingObjects(gateway string) []string {
 	GinkgoHelper()
 	var found []string

@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// holdFinalizerFinalizer simulates requests in flight. The pod terminates when the
+// holdFinalizer simulates requests in flight. The pod terminates when the
 // finalizer is removed.
 const holdFinalizer = "example.com/hold"
 
@@ -48,7 +48,7 @@ var _ = Describe("the removal of connectors", lifecycle, func() {
 		Entry("with an autoscaler", &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)}}),
 	)
 
-	DescribeTable("does not delete a tunnel with the deletion policy Retain", func(before bool) {
+	DescribeTable("does not delete a tunnel with the deletion policy Retain", func(deleteSettings bool) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "a.example.com")
@@ -61,7 +61,7 @@ var _ = Describe("the removal of connectors", lifecycle, func() {
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		Eventually(env.pods).WithArguments("shared").Should(HaveLen(2))
 		id := env.tunnel("shared")
-		if before {
+		if deleteSettings {
 			env.delete(settings)
 			Eventually(accepted(g)).Should(Equal("False InvalidParameters"))
 		}

@@ -66,16 +66,16 @@ var _ = Describe("connectors", func() {
 
 	It("do not take over an object with the same name, and start when it is deleted", slow, func(ctx SpecContext) {
 		env := newEnvironment()
-		theirs := connectorObject(env, &corev1.ServiceAccount{})
-		env.create(theirs)
+		unrelated := connectorObject(env, &corev1.ServiceAccount{})
+		env.create(unrelated)
 		env.start()
 		g := env.gateway("shared", "a.example.com")
 		env.create(g)
 		Eventually(env.tunnelCondition(g, v1alpha1.TunnelConnectorsReady)).Should(Equal("False ObjectTaken"))
-		Eventually(env.notes).WithArguments(ctx, "shared", "ObjectTaken").Should(ContainElement(ContainSubstring("does not belong to Tunnel")))
-		Expect(latest(theirs).OwnerReferences).To(BeEmpty())
+		Eventually(env.eventMessages).WithArguments(ctx, "shared", "ObjectTaken").Should(ContainElement(ContainSubstring("does not belong to Tunnel")))
+		Expect(latest(unrelated).OwnerReferences).To(BeEmpty())
 
-		env.delete(theirs) // the controller does not watch this object
+		env.delete(unrelated) // the controller does not watch this object
 		Eventually(connectorsReady(g)).WithTimeout(2 * time.Minute).Should(Equal("False Unavailable"))
 	})
 
@@ -151,7 +151,7 @@ var _ = Describe("connectors", func() {
 		first := env.grpcRoute("first")
 		env.create(first)
 		Eventually(env.connectorArguments).Should(ContainSubstring("--protocol http2"))
-		Eventually(env.notes).WithArguments(ctx, "shared", "ConnectorProtocol").Should(ContainElement(ContainSubstring("GRPCRoute")))
+		Eventually(env.eventMessages).WithArguments(ctx, "shared", "ConnectorProtocol").Should(ContainElement(ContainSubstring("GRPCRoute")))
 
 		By("deleting all GRPCRoutes and restarting the controller")
 		env.create(env.grpcRoute("second"))
@@ -162,7 +162,7 @@ var _ = Describe("connectors", func() {
 		env.waitUntilIdle(ctx)
 		Expect(env.connectorArguments()).To(ContainSubstring("--protocol http2"))
 		Expect(env.deployment().Generation).To(Equal(before + 1))
-		Expect(env.notes(ctx, "shared", "ConnectorProtocol")).To(HaveLen(1))
+		Expect(env.eventMessages(ctx, "shared", "ConnectorProtocol")).To(HaveLen(1))
 	})
 
 	It("are replaced once when the tunnel's token is rotated", slow, func(ctx SpecContext) {
@@ -175,7 +175,7 @@ var _ = Describe("connectors", func() {
 			env.markPodsReady() // the pods are created after the Deployment
 			return connectorsReady(g)()
 		}).Should(Equal("True Ready"))
-		held := env.tunnelToken("shared")
+		previous := env.tunnelToken("shared")
 		env.cloudflare.RotateToken(env.tunnel("shared"))
 		env.cloudflare.Connect(env.tunnel("shared"), 1)
 		env.cloudflare.Disconnect(env.tunnel("shared"))
@@ -183,7 +183,7 @@ var _ = Describe("connectors", func() {
 			return env.deployment().Spec.Template.Annotations[connector.TokenVersionAnnotation]
 		}
 		Eventually(version).ShouldNot(Equal(before.Spec.Template.Annotations[connector.TokenVersionAnnotation]))
-		Expect(env.tunnelToken("shared")).NotTo(Equal(held))
+		Expect(env.tunnelToken("shared")).NotTo(Equal(previous))
 
 		By("waiting until all pods are replaced and the controller has listed the tunnels twice more")
 		Eventually(func() string {

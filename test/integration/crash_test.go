@@ -13,12 +13,12 @@ import (
 var _ = Describe("a crash of the controller", slow, func() {
 	// Each round kills the controller at a later call of each phase, until no
 	// phase makes that many calls.
-	DescribeTable("is repaired after the restart, at each call of the Cloudflare API", func(at func(*controllerproc.Process) simulator.Fault) {
+	DescribeTable("does not change the result of a creation, change or deletion, at any call of the Cloudflare API", func(crash func(*controllerproc.Process) simulator.Fault) {
 		expectedConfigurations()
 		s := newScenario()
 		s.start()
 		crashes := map[string]int{}
-		for call := 0; s.crashRound(call, at, crashes); call++ {
+		for call := 0; s.crashRound(call, crash, crashes); call++ {
 			Expect(call).To(BeNumerically("<", 20), "the phases make too many calls: %v", crashes)
 		}
 		Expect(crashes).To(And(
@@ -28,11 +28,11 @@ var _ = Describe("a crash of the controller", slow, func() {
 		))
 	}, crashPoints)
 
-	DescribeTable("leaves no tunnel behind if the Gateway is deleted before the controller restarts", func(at func(*controllerproc.Process) simulator.Fault) {
+	DescribeTable("leaves no tunnel behind if the Gateway is deleted before the controller restarts", func(crash func(*controllerproc.Process) simulator.Fault) {
 		s := newScenario()
 		s.start()
 		for call := range 3 { // find, create, configure
-			s.killAtCall(call, at)
+			s.killAtCall(call, crash)
 			s.addGateway()
 			Eventually(s.process.Exited()).Should(BeClosed(), "crash at call %d", call)
 			s.deleteGateway()
@@ -52,9 +52,9 @@ var crashPoints = []TableEntry{
 	}),
 }
 
-// killAtCallCall kills the running controller after this number of further calls.
-func (s *scenario) killAtCall(call int, at func(*controllerproc.Process) simulator.Fault) {
-	fault := at(s.process)
+// killAtCall kills the running controller after this number of further calls.
+func (s *scenario) killAtCall(call int, crash func(*controllerproc.Process) simulator.Fault) {
+	fault := crash(s.process)
 	fault.Skip, fault.Times = call, 1
 	s.cloudflare.Inject(fault)
 }
@@ -62,12 +62,12 @@ func (s *scenario) killAtCall(call int, at func(*controllerproc.Process) simulat
 // crashRound runs all phases and crashes the controller at the call with this
 // number in each. It counts the crashes by phase, and reports whether there was
 // any.
-func (s *scenario) crashRound(call int, at func(*controllerproc.Process) simulator.Fault, crashes map[string]int) bool {
+func (s *scenario) crashRound(call int, crash func(*controllerproc.Process) simulator.Fault, crashes map[string]int) bool {
 	GinkgoHelper()
 	crashedOnce := false
 	for _, p := range s.phases() {
 		crashed := s.process.Exited()
-		s.killAtCall(call, at)
+		s.killAtCall(call, crash)
 		p.action()
 		expectSoon(func(g Gomega) {
 			select {

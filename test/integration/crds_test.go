@@ -23,7 +23,7 @@ import (
 
 // The controller and plan exit with one message about all CRDs that are missing
 // or not supported.
-func TestExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
+func TestProgramExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 	if kubeconfig != "" {
 		return // this process runs a part of the suite
 	}
@@ -51,15 +51,15 @@ func TestExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 }
 
 // checkCRDErrors checks that the command exits with an error about each CRD that
-// is missing or not supported, and that its output contains more.
-func checkCRDErrors(t *testing.T, command *exec.Cmd, more ...string) {
+// is missing or not supported, and that its output contains the additional texts.
+func checkCRDErrors(t *testing.T, command *exec.Cmd, additional ...string) {
 	t.Helper()
 	command.Env = append(os.Environ(), "CLOUDFLARE_ACCOUNT_ID=", "CLOUDFLARE_API_TOKEN=")
 	out, err := command.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
 		t.Errorf("the command exited with %v, want status 1", err)
 	}
-	for _, want := range append(more,
+	for _, want := range append(additional,
 		"listenersets.gateway.networking.k8s.io is missing", "gateways.gateway.networking.k8s.io has version v1.4.0",
 		"v1.5 or v1.6", "tunnelconfigurations.tunnelgateway.dev has version v0.0.1", "tunnels.tunnelgateway.dev is missing",
 	) {

@@ -37,21 +37,21 @@ var unservedKinds = map[string]string{
 
 var _ = Describe("the documentation", func() {
 	// A block of a page is part of a sample, or a complete manifest.
-	It("shows only manifests that the API server accepts, as do the samples", func(ctx SpecContext) {
+	It("contains only manifests that the API server accepts, in pages and in samples", func(ctx SpecContext) {
 		env := newEnvironment()
 		config := readFiles("../../config", ".yaml")
-		whole := readFiles(samplesDir, ".yaml")
+		manifests := readFiles(samplesDir, ".yaml")
 		for path, text := range readFiles("../../docs", ".md") {
 			for i, block := range yamlBlock.FindAllStringSubmatch(text, -1) {
 				shown := strings.TrimPrefix(strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"), "\n")
-				isOf := func(file string) bool { return strings.Contains(file, shown) }
-				if !slices.ContainsFunc(slices.Collect(maps.Values(config)), isOf) {
-					whole[fmt.Sprintf("%s, block %d", path, i)] = shown
+				isPartOf := func(file string) bool { return strings.Contains(file, shown) }
+				if !slices.ContainsFunc(slices.Collect(maps.Values(config)), isPartOf) {
+					manifests[fmt.Sprintf("%s, block %d", path, i)] = shown
 				}
 			}
 		}
 		applied := 0
-		for source, text := range whole {
+		for source, text := range manifests {
 			for _, object := range parseManifests(text, source) {
 				if env.dryRun(ctx, object, source) {
 					applied++
@@ -63,15 +63,15 @@ var _ = Describe("the documentation", func() {
 })
 
 // readFiles returns the files with an extension in a directory, by path.
-func readFiles(folder, extension string) map[string]string {
+func readFiles(dir, extension string) map[string]string {
 	GinkgoHelper()
-	files, in := map[string]string{}, os.DirFS(folder)
-	Expect(fs.WalkDir(in, ".", func(path string, _ fs.DirEntry, err error) error {
+	files, tree := map[string]string{}, os.DirFS(dir)
+	Expect(fs.WalkDir(tree, ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != extension {
 			return err
 		}
-		text, err := fs.ReadFile(in, path)
-		files[filepath.Join(folder, path)] = string(text)
+		text, err := fs.ReadFile(tree, path)
+		files[filepath.Join(dir, path)] = string(text)
 		return err
 	})).To(Succeed())
 	return files

@@ -26,7 +26,7 @@ var _ = Describe("an external change", lifecycle, func() {
 			env.cloudflare.SetConfiguration(id, externalConfiguration)
 			Eventually(env.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
 		}
-		Eventually(env.notes).WithArguments(ctx, "shared", "DriftRepaired").Should(ContainElement(ContainSubstring("a.example.com")))
+		Eventually(env.eventMessages).WithArguments(ctx, "shared", "DriftRepaired").Should(ContainElement(ContainSubstring("a.example.com")))
 		text, _ := env.cloudflare.StoredConfiguration(id)
 		Expect(string(text)).To(ContainSubstring(`"enabled":true`), "the controller does not manage warp-routing")
 
@@ -55,11 +55,10 @@ var _ = Describe("an external change", lifecycle, func() {
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		Expect(env.get("shared", "a.example.com", "/")).To(Equal("web"))
 	})
-
 })
 
 var _ = Describe("a paused Gateway", lifecycle, func() {
-	It("does not change its tunnel, but its status is updated", func(ctx SpecContext) {
+	It("keeps its tunnel unchanged while its status is updated", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g := env.gateway("shared", "*.example.com")

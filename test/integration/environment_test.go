@@ -46,10 +46,13 @@ type environment struct {
 	processes           []*controllerproc.Process // all controllers, including exited ones
 }
 
+// environmentPrefix begins the names of all environments.
+const environmentPrefix = "env"
+
 // newEnvironment creates an environment without a running controller.
 func newEnvironment() *environment {
 	addConnectorKinds()
-	id := uniqueName("w")
+	id := uniqueName(environmentPrefix)
 	env := &environment{controllerName: "tunnelgateway.dev/" + id, className: id, namespace: id, controllerNamespace: id + "-system"}
 	env.cloudflare = simulator.New(simulator.Options{Dial: simulator.NamedOrigins(serviceName)})
 	server := httptest.NewServer(env.cloudflare.API())
@@ -262,14 +265,16 @@ func (env *environment) getThrough(id, host, path string) string {
 	return recorder.Body.String()
 }
 
-// createPreviousTunnel creates a tunnel with the name of the Gateway's tunnel, and returns its ID.
+// createPreviousTunnel creates a tunnel with the name of the Gateway's tunnel, as
+// a previous installation would, and returns its ID.
 func (env *environment) createPreviousTunnel(gateway string) string {
 	GinkgoHelper()
 	env.callCloudflareAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, env.tunnelName(gateway)))
 	return env.tunnel(gateway)
 }
 
-// createUnrelatedTunnel creates a tunnel with the name of no Gateway's tunnel, and returns its ID.
+// createUnrelatedTunnel creates a tunnel whose name does not refer to a Gateway,
+// and returns its ID.
 func (env *environment) createUnrelatedTunnel() string {
 	GinkgoHelper()
 	name := "unrelated-" + env.namespace
@@ -278,7 +283,8 @@ func (env *environment) createUnrelatedTunnel() string {
 	return id
 }
 
-// callCloudflareAPI sends a request to the Cloudflare API that does not come from the controller.
+// callCloudflareAPI sends a request to the Cloudflare API that does not come
+// from the controller.
 func (env *environment) callCloudflareAPI(method, path, body string) {
 	GinkgoHelper()
 	request, err := http.NewRequest(method, env.apiURL+path, strings.NewReader(body))

@@ -31,8 +31,8 @@ type forgery struct {
 	// origin is the origin of the tunnel in the forged record: "created" or
 	// "adopted".
 	origin string
-	// otherAccount is set if the attacker's GatewayClass uses another account than the
-	// victim's.
+	// otherAccount is set if the attacker's GatewayClass uses a different account
+	// than the victim's class.
 	otherAccount bool
 	settings     string
 	// deletesGateway is set if the attacker deletes the Gateway after the attack.
@@ -51,10 +51,10 @@ func allForgeries() []*forgery {
 	for _, origin := range []string{"created", "adopted"} {
 		for _, other := range []bool{false, true} {
 			for _, settings := range []string{validSettings, invalidSettings, pausedSettings} {
-				for _, deleted := range []bool{false, true} {
-					for _, down := range []bool{false, true} {
+				for _, deletes := range []bool{false, true} {
+					for _, stopped := range []bool{false, true} {
 						all = append(all, &forgery{
-							index: len(all), origin: origin, otherAccount: other, settings: settings, deletesGateway: deleted, whileStopped: down,
+							index: len(all), origin: origin, otherAccount: other, settings: settings, deletesGateway: deletes, whileStopped: stopped,
 						})
 					}
 				}
@@ -122,7 +122,7 @@ func (env *environment) attackerClass(f *forgery) string {
 type attackEnvironment struct {
 	*environment
 	forgeries         []*forgery
-	attackerNamespace string // namespace
+	attackerNamespace string
 }
 
 // newAttackEnvironment creates the classes, and the attackers' Gateways with a
@@ -135,13 +135,13 @@ func newAttackEnvironment(forgeries []*forgery) *attackEnvironment {
 	env := &attackEnvironment{environment: newEnvironment(), forgeries: forgeries}
 	env.attackerNamespace = env.namespace + "-attackers"
 	env.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.attackerNamespace}})
-	lanes := map[string]bool{}
+	groups := map[string]bool{}
 	for _, f := range forgeries {
 		f.attacker = env.gateway(fmt.Sprintf("attacker-%02d", f.index), fmt.Sprintf("attacker-%02d.example.com", f.index))
 		f.attacker.Namespace, f.attacker.Spec.GatewayClassName = env.attackerNamespace, "none-yet"
 		env.create(f.attacker)
-		if !lanes[f.classGroup()] {
-			lanes[f.classGroup()] = true
+		if !groups[f.classGroup()] {
+			groups[f.classGroup()] = true
 			env.createAccountClass(env.victimClass(f), env.victimAccount(f))
 			env.createAccountClass(env.attackerClass(f), env.attackerAccount(f))
 		}
@@ -274,10 +274,10 @@ func (env *attackEnvironment) deleteAttackers(forgeries []*forgery) {
 	}
 }
 
-// updateIfPresent updates the Gateway, unless it does not exist anymore.
-func (env *attackEnvironment) updateIfPresent(g *gatewayv1.Gateway, how func(*gatewayv1.Gateway)) {
+// updateIfPresent updates the Gateway, unless it is deleted.
+func (env *attackEnvironment) updateIfPresent(g *gatewayv1.Gateway, mutate func(*gatewayv1.Gateway)) {
 	GinkgoHelper()
-	Eventually(func() error { return client.IgnoreNotFound(updateAs(kube, g, how)) }).Should(Succeed())
+	Eventually(func() error { return client.IgnoreNotFound(updateAs(kube, g, mutate)) }).Should(Succeed())
 }
 
 // waitForStatus waits until each attacker's Gateway is deleted, or until its
@@ -314,11 +314,11 @@ func (env *attackEnvironment) damage(f *forgery) []string {
 	if !env.isLive(f.before.tunnel) {
 		damage = append(damage, "the tunnel was deleted")
 	}
-	if now := env.tunnelState(f.before.tunnel); now != f.before {
-		damage = append(damage, fmt.Sprintf("version %d of the configuration was replaced by version %d: %s", f.before.version, now.version, now.configuration))
+	if after := env.tunnelState(f.before.tunnel); after != f.before {
+		damage = append(damage, fmt.Sprintf("version %d of the configuration was replaced by version %d: %s", f.before.version, after.version, after.configuration))
 	}
-	if answer := env.getThrough(f.before.tunnel, f.hostname(), "/"); answer != "web" {
-		damage = append(damage, fmt.Sprintf("the response for %s is %q", f.hostname(), answer))
+	if response := env.getThrough(f.before.tunnel, f.hostname(), "/"); response != "web" {
+		damage = append(damage, fmt.Sprintf("the response for %s is %q", f.hostname(), response))
 	}
 	var secrets corev1.SecretList
 	Expect(kube.List(context.Background(), &secrets, client.InNamespace(env.attackerNamespace))).To(Succeed())

@@ -19,7 +19,7 @@ const (
 )
 
 var _ = Describe("a controller that is killed repeatedly while routes change", slow, func() {
-	It("ends with the right configuration and with one tunnel", func() {
+	It("ends with the current configuration and a single tunnel", func() {
 		env := newKillEnvironment()
 		for round := range kills {
 			before := env.cloudflare.Count(http.MethodPut, configurationPath)
@@ -61,8 +61,8 @@ func newKillEnvironment() *killEnvironment {
 	return env
 }
 
-// pathAfterAfter returns the path of a route that was changed this many times.
-func pathAfter(generation int) string { return fmt.Sprintf("/generation-%d", generation) }
+// pathAfter returns the path of a route after this number of changes.
+func pathAfter(changes int) string { return fmt.Sprintf("/generation-%d", changes) }
 
 // changeRoutes makes the next n changes. Each change gives the next route a new
 // path.
@@ -77,7 +77,8 @@ func (env *killEnvironment) changeRoutes(n int) {
 	}
 }
 
-// unserved returns the routes whose current path is not served, or whose previous path still is.
+// unserved returns the routes whose current path is not served, or whose
+// previous path is still served.
 func (env *killEnvironment) unserved() []string {
 	GinkgoHelper()
 	var unserved []string

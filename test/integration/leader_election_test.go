@@ -49,7 +49,7 @@ var _ = Describe("a change of the leader", func() {
 
 	It("repairs a late write of the old leader that arrives after a write of the new leader", func() {
 		arrived := make(chan struct{})
-		// The latest possible arrival of a request that the old leader sent before it stopped.
+		// The latest time at which a request of the old leader can arrive.
 		changeLeader(simulator.Fault{
 			Latency: 10 * time.Second, Late: true, After: func(simulator.Request) { close(arrived) },
 		})

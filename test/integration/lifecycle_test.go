@@ -36,45 +36,45 @@ var _ = Describe("the controller", lifecycle, func() {
 		Expect(env.cloudflare.Count("", "")).To(Equal(1), "one read of the configuration, and no other request")
 	})
 
-	DescribeTable("removes the rule and status of a route that moves to another Gateway", func(down bool) {
+	DescribeTable("removes the rule and status of a route that moves to another Gateway", func(stopped bool) {
 		env := newEnvironment()
 		env.start()
-		from, to := env.gateway("from", "*.example.com"), env.gateway("to", "*.example.com")
-		route := env.route("web", "web", gatewayParent("from"))
+		source, target := env.gateway("source", "*.example.com"), env.gateway("target", "*.example.com")
+		route := env.route("web", "web", gatewayParent("source"))
 		route.Spec.Hostnames = []gatewayv1.Hostname{"web.example.com"}
-		env.create(env.service("web"), from, to, route)
-		Eventually(env.hostnames).WithArguments("from").Should(ConsistOf("web.example.com"))
-		Eventually(routeAccepted(route, "from")).Should(Equal("True Accepted"))
-		Eventually(programmed(to)).Should(Equal("True Programmed"))
+		env.create(env.service("web"), source, target, route)
+		Eventually(env.hostnames).WithArguments("source").Should(ConsistOf("web.example.com"))
+		Eventually(routeAccepted(route, "source")).Should(Equal("True Accepted"))
+		Eventually(programmed(target)).Should(Equal("True Programmed"))
 
-		if down {
+		if stopped {
 			env.stop()
 		}
-		update(route, func(r *gatewayv1.HTTPRoute) { r.Spec.ParentRefs[0].Name = "to" })
-		if down {
+		update(route, func(r *gatewayv1.HTTPRoute) { r.Spec.ParentRefs[0].Name = "target" })
+		if stopped {
 			env.start()
 		}
-		Eventually(env.hostnames).WithArguments("to").Should(ConsistOf("web.example.com"))
-		Eventually(env.hostnames).WithArguments("from").Should(BeEmpty())
-		Eventually(routeAccepted(route, "to")).Should(Equal("True Accepted"))
-		Eventually(routeAccepted(route, "from")).Should(Equal("no entry"))
+		Eventually(env.hostnames).WithArguments("target").Should(ConsistOf("web.example.com"))
+		Eventually(env.hostnames).WithArguments("source").Should(BeEmpty())
+		Eventually(routeAccepted(route, "target")).Should(Equal("True Accepted"))
+		Eventually(routeAccepted(route, "source")).Should(Equal("no entry"))
 	},
 		Entry("while the controller runs", false),
 		Entry("while the controller is stopped", true),
 	)
 
-	DescribeTable("removes a route's status entry when its ListenerSet is deleted", func(down bool) {
+	DescribeTable("removes a route's status entry when its ListenerSet is deleted", func(stopped bool) {
 		env := newEnvironment()
 		env.start()
 		set := env.listenerSet("team", "team.example.com")
 		route := env.route("web", "web", listenerSetParent("team"))
 		env.create(env.service("web"), env.gateway("shared", "home.example.com"), set, route)
 		Eventually(routeAccepted(route, "team")).Should(Equal("True Accepted"))
-		if down {
+		if stopped {
 			env.stop()
 		}
 		env.delete(set)
-		if down {
+		if stopped {
 			env.start()
 		}
 		Eventually(routeAccepted(route, "team")).Should(Equal("no entry"))
@@ -114,19 +114,19 @@ var _ = Describe("the controller", lifecycle, func() {
 		Expect(env.resourceVersions(ctx)).To(Equal(before))
 	})
 
-	DescribeTable("deletes the tunnel when the Gateway's class changes to that of another controller", func(down bool) {
+	DescribeTable("deletes the tunnel when the Gateway's class changes to that of another controller", func(stopped bool) {
 		env, other := newEnvironment(), newEnvironment()
 		env.start()
 		g := env.gateway("shared", "home.example.com")
 		route := env.route("web", "web", gatewayParent("shared"))
 		env.create(env.service("web"), g, route)
 		Eventually(env.get).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
-		if down {
+		if stopped {
 			env.stop()
 		}
 		other.start()
 		update(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.className) })
-		if down {
+		if stopped {
 			env.start()
 		}
 		Eventually(func() string { return env.tunnel("shared") }).Should(BeEmpty())
@@ -177,7 +177,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Expect(env.get("shared", "web.example.com", "/")).To(Equal("web"))
 	})
 
-	It("reports a rate limit only in an event", func(ctx SpecContext) {
+	It("reports a rate limit in an event, and keeps the status of served objects", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start()
 		g, set := env.gateway("shared", "*.example.com"), env.listenerSet("team", "team.example.org")
@@ -201,7 +201,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		Expect(env.events(ctx, "shared")).NotTo(ContainElement(ContainSubstring("CloudflareUnavailable")))
 	})
 
-	It("keeps the condition Programmed when it cannot read the configuration back", func(ctx SpecContext) {
+	It("keeps the Programmed condition when it cannot read the configuration back", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start("--drift-interval=10s")
 		g := env.gateway("shared", "*.example.com")

@@ -50,7 +50,7 @@ var _ = Describe("the limit of tunnels per namespace", func() {
 	})
 })
 
-// orphanedTunneledTunnel returns a Tunnel without a Gateway.
+// orphanedTunnel returns a Tunnel without a Gateway.
 func (env *environment) orphanedTunnel(gateway string) *v1alpha1.Tunnel {
 	return &v1alpha1.Tunnel{ObjectMeta: objectMetaIn(env.controllerNamespace, env.namespace+"."+gateway), Spec: v1alpha1.TunnelSpec{
 		Gateway: v1alpha1.GatewayReference{Namespace: env.namespace, Name: gateway}, ControllerName: env.controllerName,

@@ -72,8 +72,8 @@ func metricValue(address, name string, labels ...string) func() (float64, error)
 	}
 }
 
-var _ = Describe("the metrics address", func() {
-	It("exports calls, writes, listeners, drift and errors, and no metrics of a deleted Gateway", func() {
+var _ = Describe("the metrics endpoint", func() {
+	It("exports metrics of calls, writes, listeners, drift and errors, but none of a deleted Gateway", func() {
 		env := newEnvironment()
 		address := freeAddress()
 		env.start("--metrics-address="+address, "--drift-interval=10s")
@@ -81,13 +81,13 @@ var _ = Describe("the metrics address", func() {
 		env.create(env.service("web"), g, other, env.route("web", "web", gatewayParent("shared")),
 			env.listenerSet("late", "a.example.com"), env.listenerSet("team", "c.example.com"))
 		shared := []string{"gateway_namespace=" + env.namespace, "gateway=shared"}
-		with := func(labels ...string) []string { return append(slices.Clone(shared), labels...) }
-		Eventually(metricValue(address, "tunnel_gateway_listeners", with("state=programmed")...)).Should(Equal(2.0))
+		sharedWith := func(labels ...string) []string { return append(slices.Clone(shared), labels...) }
+		Eventually(metricValue(address, "tunnel_gateway_listeners", sharedWith("state=programmed")...)).Should(Equal(2.0))
 		Eventually(metricValue(address, "tunnel_gateway_gateway_programmed", shared...)).Should(Equal(1.0))
-		Expect(metricValue(address, "tunnel_gateway_listeners", with("state=conflicted")...)()).To(Equal(1.0))
-		Expect(metricValue(address, "tunnel_gateway_listener_sets", with("state=programmed")...)()).To(Equal(1.0))
-		Expect(metricValue(address, "tunnel_gateway_listener_sets", with("state=rejected")...)()).To(Equal(1.0))
-		Expect(metricValue(address, "tunnel_gateway_routes", with("state=accepted")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listeners", sharedWith("state=conflicted")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listener_sets", sharedWith("state=programmed")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listener_sets", sharedWith("state=rejected")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_routes", sharedWith("state=accepted")...)()).To(Equal(1.0))
 		Expect(metricValue(address, "tunnel_gateway_rules", shared...)()).To(BeEquivalentTo(len(env.configuration("shared").Ingress)))
 		Expect(metricValue(address, "tunnel_gateway_connectors_available", shared...)()).To(BeZero(), "no kubelet runs the pods")
 		Expect(metricValue(address, "tunnel_gateway_connectors_wanted", shared...)()).To(BeNumerically(">", 0))
@@ -112,7 +112,7 @@ var _ = Describe("the metrics address", func() {
 		})
 		route := env.route("more", "web", gatewayParent("shared"))
 		env.create(route)
-		Eventually(metricValue(address, "tunnel_gateway_reconcile_errors_total", with("reason=CloudflareUnavailable")...)).Should(BeNumerically(">=", 1))
+		Eventually(metricValue(address, "tunnel_gateway_reconcile_errors_total", sharedWith("reason=CloudflareUnavailable")...)).Should(BeNumerically(">=", 1))
 		Expect(metricValue(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=unavailable")()).To(BeNumerically(">=", 1))
 		env.cloudflare.ClearFaults()
 
@@ -129,19 +129,19 @@ var _ = Describe("the metrics address", func() {
 
 	It("serves profiles only with --pprof, and never the command line", func() {
 		env := newEnvironment()
-		without, with := freeAddress(), freeAddress()
-		env.startProcess("--metrics-address=" + without)
-		env.startProcess("--metrics-address="+with, "--pprof")
-		for _, address := range []string{without, with} {
+		disabled, enabled := freeAddress(), freeAddress()
+		env.startProcess("--metrics-address=" + disabled)
+		env.startProcess("--metrics-address="+enabled, "--pprof")
+		for _, address := range []string{disabled, enabled} {
 			Eventually(func() int { status, _ := fetch(address, "/metrics"); return status }).Should(Equal(http.StatusOK))
 		}
 		for _, path := range []string{"", "heap", "goroutine?debug=1", "profile?seconds=1", "trace?seconds=0.1", "symbol", "allocs"} {
-			status, body := fetch(with, "/debug/pprof/"+path)
+			status, body := fetch(enabled, "/debug/pprof/"+path)
 			Expect(status).To(Equal(http.StatusOK), "%s: %s", path, body)
-			status, _ = fetch(without, "/debug/pprof/"+path)
+			status, _ = fetch(disabled, "/debug/pprof/"+path)
 			Expect(status).To(Equal(http.StatusNotFound), path)
 		}
-		status, body := fetch(with, "/debug/pprof/cmdline")
+		status, body := fetch(enabled, "/debug/pprof/cmdline")
 		Expect(status).To(Equal(http.StatusNotFound))
 		Expect(body).NotTo(ContainSubstring("controller-name"))
 	})
@@ -175,7 +175,7 @@ func expectDocumentedMetrics(address string) {
 		defined[m.Name] = fmt.Sprint(m.Type, labels, m.Help)
 	}
 	for _, name := range []string{
-		"tunnel_gateway_account_tunnels", "tunnel_gateway_orphaned_tunnels", // exported after the first inventory, which takes place after an hour
+		"tunnel_gateway_account_tunnels", "tunnel_gateway_orphaned_tunnels", // exported after the first inventory, one hour after the start
 		"tunnel_gateway_gateway_missing_timestamp_seconds", // exported only for a missing Gateway
 	} {
 		Expect(defined).To(HaveKey(name))

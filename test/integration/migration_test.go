@@ -21,7 +21,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// migrationSamples is the directory of the samples in the guide to migrating from cloudflared.
+// migrationSamples is the directory with the samples of the guide to migrating
+// from cloudflared.
 const migrationSamples = "migration-from-cloudflared/"
 
 // requestPaths distinguish the path expressions of the guide.
@@ -48,33 +49,34 @@ type ingressConfiguration struct {
 
 func newEvaluator(t *testing.T, text []byte) evaluator {
 	t.Helper()
-	var a evaluator
-	if err := json.Unmarshal(text, &a.configuration); err != nil {
+	var e evaluator
+	if err := json.Unmarshal(text, &e.configuration); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if a.rules, err = simulator.Compile(text); err != nil {
+	if e.rules, err = simulator.Compile(text); err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return e
 }
 
-// evaluate returns the index of the rule for a request, and its service and origin settings.
-func (a evaluator) evaluate(host, path string) (int, string) {
-	index, service, _ := a.rules.Match(host, path)
+// evaluate returns the index of the rule for a request, and its service and
+// origin settings.
+func (e evaluator) evaluate(host, path string) (int, string) {
+	index, service, _ := e.rules.Match(host, path)
 	if strings.HasPrefix(service, "http_status:") {
 		return index, service
 	}
-	origin := maps.Clone(a.configuration.OriginRequest)
+	origin := maps.Clone(e.configuration.OriginRequest)
 	if origin == nil {
 		origin = map[string]any{}
 	}
-	maps.Copy(origin, a.configuration.Ingress[index].OriginRequest)
+	maps.Copy(origin, e.configuration.Ingress[index].OriginRequest)
 	text, _ := json.Marshal(origin) // with sorted keys
 	return index, service + " " + string(text)
 }
 
-// plannedConfigurationConfiguration returns the configuration that plan computes from manifests.
+// plannedConfiguration returns the configuration that plan computes from manifests.
 func plannedConfiguration(t *testing.T, text string, paths ...string) []byte {
 	t.Helper()
 	result := planManifests(t, text, paths...)
@@ -129,6 +131,7 @@ func remoteConfiguration() ([]byte, error) {
 	return json.Marshal(file)
 }
 
+// inSeconds replaces durations by numbers of seconds.
 func inSeconds(originRequest map[string]any) {
 	for name, value := range originRequest {
 		if text, ok := value.(string); ok {
@@ -172,7 +175,7 @@ func TestMigratedSamplesServeTheSameBackends(t *testing.T) {
 	}
 }
 
-// The guide shows the rules in the format of plan.
+// The guide shows the rules as plan prints them.
 func TestGuideShowsThePlan(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guides/migration-from-cloudflared.md")
 	if err != nil {
@@ -206,8 +209,8 @@ func TestTakeoverSettingsOnlyAddTheTunnel(t *testing.T) {
 	}
 }
 
-// Each row of the guide's table of paths, with the paths that the Gateway API
-// match serves differently.
+// Each test case is a row of the guide's table of paths, with the request paths
+// that the match of the Gateway API serves differently.
 func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
 	for _, test := range []struct {
 		path, kind, value string
@@ -237,7 +240,7 @@ func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
 	}
 }
 
-// The order of rules as described in the guide.
+// The order of rules is the one that the guide describes.
 func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
 	rule := func(kind, value, service string) string {
 		return fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: %s, port: 80}]\n", kind, value, service)
@@ -331,7 +334,8 @@ spec:
 ` + services.String() + routes
 }
 
-// routeManifestManifest returns an HTTPRoute for one listener, or for all if section is empty.
+// routeManifest returns an HTTPRoute for one listener, or for all if section is
+// empty.
 func routeManifest(name, section, rules string) string {
 	parent := "{name: g}"
 	if section != "" {
@@ -341,7 +345,7 @@ func routeManifest(name, section, rules string) string {
 		"spec:\n  parentRefs: [%s]\n  rules:\n%s", name, parent, rules)
 }
 
-// differingPathsPaths returns the paths that the two configurations serve differently.
+// differingPaths returns the paths that the two configurations serve differently.
 func differingPaths(t *testing.T, before, after, host string) []string {
 	t.Helper()
 	old, migrated := newEvaluator(t, []byte(before)), newEvaluator(t, plannedConfiguration(t, after, "-"))

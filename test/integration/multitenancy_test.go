@@ -34,11 +34,11 @@ func TestPlanReportsOnlyTheMissingCertificate(t *testing.T) {
 }
 
 // The specs follow docs/guides/multi-tenancy.md and apply its files.
-var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
+var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 	const guide = "multi-tenancy/"
 	var env *environment
 	var platform, orders, journal client.Client
-	var ending *gatewayv1.ListenerSet
+	var terminating *gatewayv1.ListenerSet
 	get := func(host string) string {
 		id, ok := env.cloudflare.TunnelID(env.tunnelNameIn("gateways", "shared"))
 		if !ok {
@@ -57,9 +57,9 @@ var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 		env.applySamples(orders, guide+"40-orders.yaml")
 		env.applySamples(journal, guide+"50-journal.yaml")
 		// Created before the policy, and with a finalizer of the team.
-		ending = teamListenerSet("journal", "ending", "ending.example.com", 80)
-		ending.Finalizers = []string{"example.com/cleanup"}
-		Expect(journal.Create(context.Background(), ending)).To(Succeed())
+		terminating = teamListenerSet("journal", "terminating", "terminating.example.com", 80)
+		terminating.Finalizers = []string{"example.com/cleanup"}
+		Expect(journal.Create(context.Background(), terminating)).To(Succeed())
 	})
 
 	AfterAll(func(ctx SpecContext) { env.deletePolicies(ctx, guide+"20-policy.yaml") })
@@ -107,21 +107,21 @@ var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 		Expect(get("more.orders.example.com")).To(Equal("404"))
 	})
 
-	DescribeTable("forbids a team", func(ctx SpecContext, try operation) {
-		Expect(try(ctx, client.NewDryRunClient(orders))).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
+	DescribeTable("forbids a team", func(ctx SpecContext, perform operation) {
+		Expect(perform(ctx, client.NewDryRunClient(orders))).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	}, deniedToTeams())
 
-	DescribeTable("permits the platform team", func(ctx SpecContext, try operation) {
-		Expect(try(ctx, client.NewDryRunClient(platform))).To(Succeed())
+	DescribeTable("permits the platform team", func(ctx SpecContext, perform operation) {
+		Expect(perform(ctx, client.NewDryRunClient(platform))).To(Succeed())
 	}, allowedToPlatformTeam())
 
-	DescribeTable("forbids the platform team", func(ctx SpecContext, try operation) {
-		Expect(try(ctx, client.NewDryRunClient(platform))).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
+	DescribeTable("forbids the platform team", func(ctx SpecContext, perform operation) {
+		Expect(perform(ctx, client.NewDryRunClient(platform))).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	}, deniedToPlatformTeam())
 
 	It("lets a team watch the shared Gateway, but no other Gateway", func(ctx SpecContext) {
-		one := client.MatchingFields{"metadata.name": "shared"}
-		Expect(orders.List(ctx, &gatewayv1.GatewayList{}, client.InNamespace("gateways"), one)).To(Succeed())
+		shared := client.MatchingFields{"metadata.name": "shared"}
+		Expect(orders.List(ctx, &gatewayv1.GatewayList{}, client.InNamespace("gateways"), shared)).To(Succeed())
 		other := client.MatchingFields{"metadata.name": "other"}
 		Expect(orders.List(ctx, &gatewayv1.GatewayList{}, client.InNamespace("gateways"), other)).
 			To(MatchError(apierrors.IsForbidden, "IsForbidden"))
@@ -147,8 +147,8 @@ var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 		Expect(orders.Delete(ctx, teamListenerSet("orders", "orders", "", 80))).To(Succeed())
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("pages"))
 		env.applySamples(orders, guide+"40-orders.yaml")
-		again := teamListenerSet("orders", "orders", "", 80)
-		Eventually(listenerSetCondition(again, gatewayv1.ListenerSetConditionAccepted)).Should(Equal("False ListenersNotValid"))
+		recreated := teamListenerSet("orders", "orders", "", 80)
+		Eventually(listenerSetCondition(recreated, gatewayv1.ListenerSetConditionAccepted)).Should(Equal("False ListenersNotValid"))
 		Expect(get("orders.example.com")).To(Equal("pages"))
 
 		env.delete(taken, route)
@@ -214,20 +214,20 @@ var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 	It("restricts a team to its domain with the admission policy", func(ctx SpecContext) {
 		env.applySamples(kube, guide+"20-policy.yaml")
 		journal := client.NewDryRunClient(journal)
-		try := func(hostname string, port gatewayv1.PortNumber) error {
+		createSet := func(hostname string, port gatewayv1.PortNumber) error {
 			return journal.Create(ctx, teamListenerSet("journal", "try", hostname, port))
 		}
 		const outside = "every listener needs a hostname: journal.example.com or one below it"
-		Eventually(try).WithArguments("orders.example.com", gatewayv1.PortNumber(80)).Should(MatchError(ContainSubstring(outside)))
+		Eventually(createSet).WithArguments("orders.example.com", gatewayv1.PortNumber(80)).Should(MatchError(ContainSubstring(outside)))
 		for _, hostname := range []string{"*.example.com", "example.com", "notjournal.example.com", "journal.example.com.evil.test", ""} {
-			Expect(try(hostname, 80)).To(MatchError(ContainSubstring(outside)), hostname)
+			Expect(createSet(hostname, 80)).To(MatchError(ContainSubstring(outside)), hostname)
 		}
 		for _, hostname := range []string{"journal.example.com", "www.journal.example.com", "*.journal.example.com"} {
-			Expect(try(hostname, 80)).To(Succeed(), hostname)
-			Expect(try(hostname, 443)).To(Succeed(), hostname)
+			Expect(createSet(hostname, 80)).To(Succeed(), hostname)
+			Expect(createSet(hostname, 443)).To(Succeed(), hostname)
 		}
 		const ports = "HTTP on port 80 or HTTPS on port 443"
-		Expect(try("www.journal.example.com", 8443)).To(MatchError(ContainSubstring(ports)))
+		Expect(createSet("www.journal.example.com", 8443)).To(MatchError(ContainSubstring(ports)))
 		for port, protocol := range map[gatewayv1.PortNumber]gatewayv1.ProtocolType{443: gatewayv1.HTTPProtocolType, 80: gatewayv1.HTTPSProtocolType} {
 			swapped := teamListenerSet("journal", "try", "www.journal.example.com", port)
 			swapped.Spec.Listeners[0].Protocol = protocol
@@ -265,15 +265,15 @@ var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("allows the deletion of a ListenerSet that the policy would reject, but no update", func(ctx SpecContext) {
-		Expect(ending.Finalizers).NotTo(BeEmpty())
-		Expect(journal.Delete(ctx, ending)).To(Succeed())
-		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, ending, func(s *gatewayv1.ListenerSet) {
+		Expect(terminating.Finalizers).NotTo(BeEmpty())
+		Expect(journal.Delete(ctx, terminating)).To(Succeed())
+		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, terminating, func(s *gatewayv1.ListenerSet) {
 			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("orders.example.com"))
 		}).Should(MatchError(ContainSubstring("every listener needs a hostname")))
-		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, ending, func(s *gatewayv1.ListenerSet) {
+		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, terminating, func(s *gatewayv1.ListenerSet) {
 			s.Finalizers = nil
 		}).Should(Succeed())
-		Eventually(func() error { return kube.Get(ctx, client.ObjectKeyFromObject(ending), ending) }).
+		Eventually(func() error { return kube.Get(ctx, client.ObjectKeyFromObject(terminating), terminating) }).
 			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	})
 
@@ -288,7 +288,7 @@ var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 		}
 		Expect(journal.Create(ctx, large)).To(MatchError(ContainSubstring("at most 16 listeners")))
 
-		try := func(parents, hostnames, matches int) error {
+		createRoute := func(parents, hostnames, matches int) error {
 			route := env.route("large", "pages", listenerSetParent("journal"))
 			route.Namespace = "journal"
 			for i := 1; i < parents; i++ {
@@ -300,10 +300,10 @@ var _ = Describe("the multi-tenancy guide", Ordered, ContinueOnFailure, func() {
 			route.Spec.Rules[0].Matches = make([]gatewayv1.HTTPRouteMatch, matches)
 			return journal.Create(ctx, route)
 		}
-		Eventually(try).WithArguments(1, 1, 33).Should(MatchError(ContainSubstring("at most 32 matches")))
-		Expect(try(1, 9, 1)).To(MatchError(ContainSubstring("at most 8 hostnames")))
-		Expect(try(3, 1, 1)).To(MatchError(ContainSubstring("at most 2 parents")))
-		Expect(try(2, 8, 32)).To(Succeed())
+		Eventually(createRoute).WithArguments(1, 1, 33).Should(MatchError(ContainSubstring("at most 32 matches")))
+		Expect(createRoute(1, 9, 1)).To(MatchError(ContainSubstring("at most 8 hostnames")))
+		Expect(createRoute(3, 1, 1)).To(MatchError(ContainSubstring("at most 2 parents")))
+		Expect(createRoute(2, 8, 32)).To(Succeed())
 	})
 
 	It("stops serving a namespace that loses its label", func(ctx SpecContext) {
@@ -345,7 +345,8 @@ func teamListenerSet(namespace, name, hostname string, port gatewayv1.PortNumber
 	}}
 }
 
-// listenerCondition reads the ListenerSet and returns a condition of its first listener.
+// listenerCondition reads the ListenerSet and returns a condition of its first
+// listener.
 func listenerCondition(set *gatewayv1.ListenerSet, kind gatewayv1.ListenerEntryConditionType) func() metav1.Condition {
 	return func() metav1.Condition {
 		for _, entry := range latest(set).Status.Listeners {

@@ -58,7 +58,8 @@ func deniedToTeams() []TableEntry {
 	}
 }
 
-// allowedToPlatformTeam lists operations that the platform team of the guide can perform.
+// allowedToPlatformTeam lists operations that the platform team of the guide can
+// perform.
 func allowedToPlatformTeam() []TableEntry {
 	gateway, set := newObject(gatewayAPI, "Gateway", "gateways", "shared"), newObject(gatewayAPI, "ListenerSet", "orders", "orders")
 	settings, route := newObject(projectAPI, "TunnelConfiguration", "gateways", "teams"), newObject(gatewayAPI, "HTTPRoute", "journal", "pages")
@@ -81,7 +82,8 @@ func allowedToPlatformTeam() []TableEntry {
 	}
 }
 
-// deniedToPlatformTeam lists operations that the platform team must not be able to perform.
+// deniedToPlatformTeam lists operations that the platform team must not be able
+// to perform.
 func deniedToPlatformTeam() []TableEntry {
 	privileged := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
 	return []TableEntry{

@@ -172,10 +172,10 @@ func runCommand(arguments ...string) commandResult {
 	return runCommandAs(binary, arguments...)
 }
 
-// progressLine matches the progress messages that the program prints on a slow machine.
+// progressLine matches the progress messages that plan prints on a slow machine.
 var progressLine = regexp.MustCompile(`(?m)^(looking|reading|building) .* \.\.\.\n`)
 
-// runCommandAs runs the program by a path, whose name appears in its messages.
+// runCommandAs runs the program at a path. Its messages begin with the file name.
 func runCommandAs(path string, arguments ...string) commandResult {
 	GinkgoHelper()
 	var stdout, stderr bytes.Buffer
@@ -195,7 +195,7 @@ func (env *environment) writeFile(name, text string) string {
 	return path
 }
 
-// dumpObjectsObjects writes the objects of the environment to a file, in the format of
+// dumpObjects writes the objects of the environment to a file, in the format of
 // kubectl get -o json.
 func (env *environment) dumpObjects(ctx context.Context) string {
 	GinkgoHelper()
@@ -254,18 +254,18 @@ func impersonate(kubeconfig, user, path string) error {
 }
 
 // createViewer grants the roles in docs/plan.md to a new user, for a controller in
-// the namespace, and returns the name of the user. It omits the rule about the
-// resource without, unless that is empty.
-func createViewer(ctx context.Context, c client.Client, namespace, without string) (string, error) {
+// the namespace, and returns the name of the user. If omitted is not empty, the
+// roles do not include the rule about this resource.
+func createViewer(ctx context.Context, c client.Client, namespace, omitted string) (string, error) {
 	text, err := os.ReadFile("../../docs/plan.md")
 	if err != nil {
 		return "", err
 	}
-	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
-	if shown == nil {
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+	if block == nil {
 		return "", errors.New("docs/plan.md contains no role")
 	}
-	roles, err := decodeManifests(bytes.NewReader(shown[1]))
+	roles, err := decodeManifests(bytes.NewReader(block[1]))
 	if err != nil {
 		return "", err
 	}
@@ -282,7 +282,7 @@ func createViewer(ctx context.Context, c client.Client, namespace, without strin
 		}
 		role.Object["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
 			resources := rule.(map[string]any)["resources"].([]any)
-			return slices.Contains(resources, any(without))
+			return slices.Contains(resources, any(omitted))
 		})
 		binding := newObject(rbacAPI, role.GetKind()+"Binding", role.GetNamespace(), user)
 		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": user}

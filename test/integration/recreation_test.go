@@ -43,13 +43,13 @@ var _ = Describe("a recreated Gateway", lifecycle, func() {
 		Expect(s.cloudflare.Tunnels()).To(HaveLen(2))
 	})
 
-	DescribeTable("is served again after a temporary change to the class of another controller", func(leave func(s *scenario, class string)) {
+	DescribeTable("is served again after a temporary change to the class of another controller", func(changeClass func(s *scenario, class string)) {
 		expectedConfigurations()
 		s, other := newScenario(), newEnvironment() // the controller of other does not run
 		s.start()
 		s.addGateway()
 		expectSoon(s.expectServed)
-		leave(s, other.className)
+		changeClass(s, other.className)
 		s.setClass(s.className)
 		expectSoon(s.expectServed)
 	},

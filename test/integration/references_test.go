@@ -106,7 +106,7 @@ var _ = Describe("the controller", func() {
 	})
 })
 
-// events returns the type and reason of each event on the object, sorted.
+// events returns the type and reason of each event on the object.
 func (env *environment) events(ctx context.Context, name string) []string {
 	GinkgoHelper()
 	var list corev1.EventList
@@ -123,7 +123,7 @@ func (env *environment) events(ctx context.Context, name string) []string {
 }
 
 // eventMessages returns the messages of the events on the object with this reason.
-func (env *environment) notes(ctx context.Context, name, reason string) []string {
+func (env *environment) eventMessages(ctx context.Context, name, reason string) []string {
 	GinkgoHelper()
 	var list corev1.EventList
 	Expect(kube.List(ctx, &list, client.InNamespace(env.namespace))).To(Succeed())

@@ -48,7 +48,7 @@ func (env *environment) readSample(file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// decodeManifestsManifests returns the objects of manifests without changes.
+// decodeManifests returns the objects of manifests without changes.
 func decodeManifests(manifests io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(manifests, 4096); ; {
@@ -64,7 +64,7 @@ func decodeManifests(manifests io.Reader) ([]*unstructured.Unstructured, error) 
 	}
 }
 
-// applySamplesSamples applies the objects of the sample files as the user of the client.
+// applySamples applies the objects of the sample files as the user of the client.
 // It fails if an object contains an unknown field.
 func (env *environment) applySamples(c client.Client, files ...string) {
 	GinkgoHelper()

@@ -89,9 +89,9 @@ func (s *scenario) phases() []phase {
 
 // expectSoon waits until the check succeeds. The timeout exceeds the backoff
 // after several failed attempts.
-func expectSoon(outcome func(Gomega), what ...any) {
+func expectSoon(check func(Gomega), description ...any) {
 	GinkgoHelper()
-	Eventually(outcome).WithTimeout(time.Minute).WithPolling(100*time.Millisecond).Should(Succeed(), what...)
+	Eventually(check).WithTimeout(time.Minute).WithPolling(100*time.Millisecond).Should(Succeed(), description...)
 }
 
 // expectServed checks that the configuration is the one without faults, that the
@@ -124,7 +124,8 @@ func (s *scenario) expectGatewayServed(g Gomega) {
 	g.Expect(string(object.Status.Phase)).To(Equal("Serving"))
 }
 
-// expectDeleted checks that the Gateway is deleted and that the controller has cleaned up.
+// expectDeleted checks that the Gateway is deleted and that the controller has
+// cleaned up.
 func (s *scenario) expectDeleted(g Gomega) {
 	err := kube.Get(context.Background(), client.ObjectKeyFromObject(s.gateway), &gatewayv1.Gateway{})
 	g.Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))

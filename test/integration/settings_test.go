@@ -82,8 +82,8 @@ var _ = Describe("settings", func() {
 		Eventually(env.connectorImage).Should(Equal("registry.example.com/cloudflared:1"))
 	})
 
-	DescribeTable("that are not valid change nothing until they are fixed",
-		func(ctx SpecContext, invalidate, fix func(*environment, *v1alpha1.TunnelConfiguration), says string) {
+	DescribeTable("that become invalid change nothing until they are fixed",
+		func(ctx SpecContext, invalidate, fix func(*environment, *v1alpha1.TunnelConfiguration), message string) {
 			env := newEnvironment()
 			env.create(env.classSettings("class", withAllowedLabels(v1alpha1.TunnelConfigurationSpec{})))
 			env.useClassSettings("class")
@@ -99,7 +99,7 @@ var _ = Describe("settings", func() {
 
 			invalidate(env, settings)
 			Eventually(accepted(g)).Should(Equal("False InvalidParameters"))
-			Expect(acceptedMessage(g)).To(ContainSubstring(says))
+			Expect(acceptedMessage(g)).To(ContainSubstring(message))
 			update(g, func(g *gatewayv1.Gateway) { // the label and the route would change objects
 				g.Spec.Infrastructure.Labels = map[gatewayv1.LabelKey]gatewayv1.LabelValue{"example.com/team": "shop"}
 			})
@@ -177,12 +177,12 @@ var _ = Describe("settings", func() {
 		Expect(env.cloudflare.Tunnels()).To(BeEmpty())
 	})
 
-	DescribeTable("that contradict themselves are rejected by the API server with a reason",
-		func(spec v1alpha1.TunnelConfigurationSpec, says string) {
+	DescribeTable("with invalid values or combinations are rejected by the API server with a reason",
+		func(spec v1alpha1.TunnelConfigurationSpec, message string) {
 			env := newEnvironment()
 			err := kube.Create(context.Background(), env.gatewaySettings("own", spec))
 			Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
-			Expect(err).To(MatchError(ContainSubstring(says)))
+			Expect(err).To(MatchError(ContainSubstring(message)))
 		},
 		Entry("for replicas together with autoscaling", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
 			Replicas: ptr.To[int32](2), Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](3)},
@@ -209,12 +209,14 @@ func withAllowedLabels(spec v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelCon
 	return spec
 }
 
-// removeForbiddenFields removes the fields that a Gateway's settings must not contain.
+// removeForbiddenFields removes the fields that a Gateway's settings must not
+// contain.
 func removeForbiddenFields(_ *environment, c *v1alpha1.TunnelConfiguration) {
 	update(c, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Account, c.Spec.Connector = nil, nil })
 }
 
-// originRequestRequest returns the origin settings in the configuration of the Gateway "shared".
+// originRequest returns the origin settings in the configuration of the Gateway
+// "shared".
 func (env *environment) originRequest() provider.OriginRequest {
 	return env.configuration("shared").OriginRequest
 }
@@ -250,7 +252,8 @@ func (env *environment) classSettings(name string, spec v1alpha1.TunnelConfigura
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: env.controllerNamespace, Name: name}, Spec: spec}
 }
 
-// permissionsNameName is the name of the TunnelConfiguration that [environment.allowGatewayFields] creates.
+// permissionsName is the name of the TunnelConfiguration that
+// [environment.allowGatewayFields] creates.
 const permissionsName = "permissions"
 
 // allowGatewayFields makes the class permit exactly these fields to its Gateways,

@@ -8,7 +8,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// formatCondition returns a condition as "Status Reason", or "none" if it is not set.
+// formatCondition returns a condition as "Status Reason", or "none" if it is
+// not set.
 func formatCondition[T ~string](conditions []metav1.Condition, kind T) string {
 	c := meta.FindStatusCondition(conditions, string(kind))
 	if c == nil {
@@ -63,7 +64,8 @@ func routeConditions(r *gatewayv1.HTTPRoute, parent string) []metav1.Condition {
 	return nil
 }
 
-// routeControllers returns the names of the controllers with an entry in the route's status.
+// routeControllers returns the names of the controllers with an entry in the
+// route's status.
 func routeControllers(r *gatewayv1.HTTPRoute) []string {
 	var names []string
 	for _, entry := range latest(r).Status.Parents {

@@ -37,7 +37,8 @@ const shortTimeout = 4 * time.Second
 var (
 	// slow is the label of specs that take long, mostly because they wait.
 	slow = Label("slow")
-	// lifecycle is the label of specs about the creation and deletion of tunnels and connectors.
+	// lifecycle is the label of specs about the creation and deletion of
+	// tunnels and connectors.
 	lifecycle = Label("lifecycle")
 )
 
@@ -50,8 +51,8 @@ var (
 	kube       client.WithWatch
 	kubeconfig = os.Getenv(kubeconfigVariable)
 	binary     = os.Getenv(binaryVariable)
-	// controllerKubeconfig is the path of the kubeconfig of the controllers, which have the
-	// permissions of config/rbac.
+	// controllerKubeconfig is the path of the kubeconfig of the controllers,
+	// which have the permissions of config/rbac.
 	controllerKubeconfig = os.Getenv(controllerKubeconfigVariable)
 )
 

@@ -18,7 +18,7 @@ import (
 )
 
 // The specs follow docs/guides/migration-from-cloudflared.md and apply its files.
-var _ = Describe("the guide to migrating from cloudflared", Ordered, ContinueOnFailure, func() {
+var _ = Describe("the migration from cloudflared", Ordered, ContinueOnFailure, func() {
 	var env *environment
 	var written, before []byte // the old configuration: as written, and as stored by the API
 	var id string              // ID of the old tunnel
@@ -57,14 +57,14 @@ var _ = Describe("the guide to migrating from cloudflared", Ordered, ContinueOnF
 		Eventually(env.tunnelPhase(g)).Should(Equal("no Tunnel"))
 	})
 
-	It("shows an old Deployment that the API server accepts", func(ctx SpecContext) {
+	It("starts from a Deployment that the API server accepts", func(ctx SpecContext) {
 		for _, object := range env.readSample(migrationSamples + "before/deployment.yaml") {
 			strict := client.WithFieldValidation(client.NewDryRunClient(kube), "Strict")
 			Expect(strict.Create(ctx, object)).To(Succeed())
 		}
 	})
 
-	It("serves through a new tunnel while the old tunnel still serves", func() {
+	It("can use a new tunnel while the old tunnel still serves", func() {
 		env.applySamples(kube, migrationSamples+"00-gateway.yaml", migrationSamples+"10-settings.yaml")
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		newTunnel, _ := env.cloudflare.TunnelID(env.tunnelNameIn("store", "store"))
@@ -87,7 +87,7 @@ var _ = Describe("the guide to migrating from cloudflared", Ordered, ContinueOnF
 		Expect(get(id, "store.example.com", "/")).To(Equal("web"))
 	})
 
-	It("takes over the old tunnel when permitted, and rolls back", func(ctx SpecContext) {
+	It("can take over the old tunnel when permitted, and roll back", func(ctx SpecContext) {
 		env.applySamples(kube, migrationSamples+"takeover/settings.yaml")
 		update(&v1alpha1.TunnelConfiguration{ObjectMeta: objectMetaIn("store", "store")}, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Tunnel.Existing.ID = id

@@ -16,7 +16,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// spanCollector is an OpenTelemetry collector that stores the spans that it receives.
+// spanCollector is an OpenTelemetry collector that stores the spans that it
+// receives.
 type spanCollector struct {
 	collector.UnimplementedTraceServiceServer
 	mu  sync.Mutex

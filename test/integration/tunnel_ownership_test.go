@@ -179,7 +179,7 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 	})
 
 	DescribeTable("does not extend to a locally managed tunnel",
-		func(ctx SpecContext, choose func(id string) *v1alpha1.TunnelSettings, says string) {
+		func(ctx SpecContext, choose func(id string) *v1alpha1.TunnelSettings, message string) {
 			env := newEnvironment()
 			env.callCloudflareAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"local"}`, env.tunnelName("shared")))
 			id := env.tunnel("shared")
@@ -189,7 +189,7 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 			g := env.gateway("shared", "a.example.com")
 			env.create(env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
 			Eventually(programmed(g)).Should(Equal("False Pending"))
-			Expect(gatewayMessage(g)()).To(And(ContainSubstring("is locally managed"), ContainSubstring(says)))
+			Expect(gatewayMessage(g)()).To(And(ContainSubstring("is locally managed"), ContainSubstring(message)))
 			Eventually(env.events).WithArguments(ctx, "shared").Should(ContainElement("Warning LocallyManaged"))
 			env.waitUntilIdle(ctx)
 			Expect(env.remainingObjects("shared")).To(BeEmpty(), "neither connectors nor a token exist")
@@ -217,7 +217,10 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 		Entry("that has the name of the Gateway's tunnel", func(string) *v1alpha1.TunnelSettings { return nil }, "Migrate it to remote management"),
 	)
 
-	It("moves to a new tunnel, with an event, when the tunnel is deleted in the Cloudflare account", func(ctx SpecContext) {
+})
+
+var _ = Describe("a tunnel that is deleted in the Cloudflare account", lifecycle, func() {
+	It("is replaced by a new tunnel, with an event", func(ctx SpecContext) {
 		env := newEnvironment()
 		env.start("--inventory-interval=10s")
 		g := env.gateway("shared", "a.example.com")
@@ -232,7 +235,6 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 		Eventually(env.events).WithArguments(ctx, "shared").Should(ContainElement("Warning TunnelLost"))
 		Expect(env.events(ctx, "shared")).NotTo(ContainElement("Warning Failed"))
 	})
-
 })
 
 var _ = Describe("a hostname that two Gateways serve", lifecycle, func() {
@@ -273,7 +275,7 @@ func (env *environment) allowTakeover() {
 	})
 }
 
-// deleteAndWait deletes the Gateway and waits until the API server has neither it nor its Tunnel.
+// deleteAndWait deletes the Gateway and waits until its Tunnel is deleted too.
 func (env *environment) deleteAndWait(g *gatewayv1.Gateway) {
 	GinkgoHelper()
 	env.delete(g)

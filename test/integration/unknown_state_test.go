@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-var _ = Describe("a Gateway that the controller cannot read", lifecycle, func() {
+var _ = Describe("a Gateway whose state is unknown", lifecycle, func() {
 	It("keeps its tunnel if its GatewayClass is deleted", func() {
 		env := newEnvironment()
 		env.start()
@@ -40,12 +40,12 @@ var _ = Describe("a Gateway that the controller cannot read", lifecycle, func() 
 
 	It("keeps its tunnel if its namespace is not watched", func() {
 		env := newEnvironment()
-		out := env.namespace + "-out"
+		unwatched := env.namespace + "-out"
 		env.start()
 		g, service := env.gateway("shared", "a.example.com"), env.service("web")
 		route := env.route("web", "web", gatewayParent("shared"))
-		g.Namespace, service.Namespace, route.Namespace = out, out, out
-		env.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: out}}, g, service, route)
+		g.Namespace, service.Namespace, route.Namespace = unwatched, unwatched, unwatched
+		env.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: unwatched}}, g, service, route)
 		before := env.waitUntilServed(g)
 
 		By("restarting the controller with another namespace only")
@@ -131,14 +131,14 @@ func (env *environment) hostRoute(name string) *gatewayv1.HTTPRoute {
 // state of its tunnel.
 func (env *environment) waitUntilServed(g *gatewayv1.Gateway) tunnelState {
 	GinkgoHelper()
-	answer := func() string {
+	response := func() string {
 		id, ok := env.cloudflare.TunnelID(env.tunnelNameIn(g.Namespace, g.Name))
 		if !ok {
 			return "no tunnel"
 		}
 		return env.getThrough(id, "a.example.com", "/")
 	}
-	Eventually(answer).Should(Equal("web"))
+	Eventually(response).Should(Equal("web"))
 	Eventually(programmed(g)).Should(Equal("True Programmed"))
 	id, _ := env.cloudflare.TunnelID(env.tunnelNameIn(g.Namespace, g.Name))
 	return env.tunnelState(id)
