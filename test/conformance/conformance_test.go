@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	outcomes := readResults(t, list, startSuite(t, f), f.suiteLog)
 	if !*existing && onlyTest() == "" {
 		t.Run("supported features", func(t *testing.T) { checkFeatures(t, f.features, outcomes) })
-		t.Run("committed report", func(t *testing.T) { checkCommittedReport(t, f.report, list) })
+		t.Run("documents", func(t *testing.T) { checkDocuments(t, f.report, list) })
 	}
 }
 

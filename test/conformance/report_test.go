@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkCommittedReport fails if the report or the table in docs/conformance
-// differs from the result of this run. It ignores the report's date and version.
-func checkCommittedReport(t *testing.T, reportFile string, list exceptions) {
+// checkDocuments fails if the files in docs/conformance differ from the results
+// of this run. It ignores the date and the version of the report.
+func checkDocuments(t *testing.T, reportFile string, list exceptions) {
 	report := readReport(t, reportFile)
 	dir := filepath.Join("..", "..", "docs", "conformance")
 	committed, table := filepath.Join(dir, "report.yaml"), filepath.Join(dir, "tests.md")
@@ -31,9 +31,9 @@ func checkCommittedReport(t *testing.T, reportFile string, list exceptions) {
 		must(t, os.WriteFile(committed, raw, 0o600))
 		must(t, os.WriteFile(table, []byte(renderTests(list)), 0o600))
 	}
-	const advice = "differs from the result of this run; if the result is correct, update it with `make conformance ARGS=-update` (-want +got):\n"
-	ignored := cmpopts.IgnoreFields(confv1.ConformanceReport{}, "Date", "Implementation.Version")
-	if diff := gocmp.Diff(readReport(t, committed), report, ignored); diff != "" {
+	const advice = "differs from the result of this run; to update it, run `make conformance ARGS=-update` (-want +got):\n"
+	unimportant := cmpopts.IgnoreFields(confv1.ConformanceReport{}, "Date", "Implementation.Version")
+	if diff := gocmp.Diff(readReport(t, committed), report, unimportant); diff != "" {
 		t.Error(committed, advice, diff)
 	}
 	want, err := os.ReadFile(table)
@@ -43,14 +43,14 @@ func checkCommittedReport(t *testing.T, reportFile string, list exceptions) {
 	}
 }
 
-// renderTests returns the table of all tests of the suite with their outcomes.
+// renderTests returns the page with the expected outcome of every test.
 func renderTests(list exceptions) string {
 	var out strings.Builder
 	out.WriteString(testsHead)
 	all := slices.SortedFunc(slices.Values(tests.ConformanceTests), func(a, b suite.ConformanceTest) int {
 		return cmp.Compare(a.ShortName, b.ShortName)
 	})
-	fmt.Fprintf(&out, "\n## Pass\n\n| Test | Features |\n|---|---|\n")
+	fmt.Fprintf(&out, "\n## Tests that pass\n\n| Test | Features |\n|---|---|\n")
 	for _, test := range all {
 		if list.find(test.ShortName) == nil {
 			fmt.Fprintf(&out, "| %s | %s |\n", test.ShortName, join(test.Features))
@@ -59,7 +59,7 @@ func renderTests(list exceptions) string {
 	for _, section := range []struct {
 		title string
 		outcome
-	}{{"Pass, but are not part of what the GatewayClass claims", passes}, {"Do not pass", fails}, {"Do not run", notRun}} {
+	}{{"Tests that pass but require a feature that the GatewayClass does not claim", passes}, {"Tests that do not pass", fails}, {"Tests that are not run", notRun}} {
 		fmt.Fprintf(&out, "\n## %s\n\n| Test | Reason |\n|---|---|\n", section.title)
 		for _, test := range all {
 			if e := list.find(test.ShortName); e != nil && e.Outcome == section.outcome {
@@ -71,9 +71,10 @@ func renderTests(list exceptions) string {
 }
 
 const testsHead = `<!-- Written by make conformance ARGS=-update from test/conformance/exceptions.yaml. -->
-# The conformance suite, test by test
+# Conformance test results
 
-Every test of the Gateway API's conformance suite v1.6.3, and what becomes of it. [How the run is made](README.md).
+This page lists every test of the Gateway API conformance suite v1.6.3 and its result. [Conformance](README.md) describes how the tests
+are run. When a rule of a route answers 500 or a match is omitted, the conditions of the route report it.
 `
 
 func join(names []features.FeatureName) string {
@@ -84,8 +85,7 @@ func join(names []features.FeatureName) string {
 	return strings.Join(parts, ", ")
 }
 
-// version returns the name of the tested commit, or "unknown" outside a git
-// repository.
+// version names the commit that is tested, where git knows it.
 func version(t *testing.T) string {
 	out, err := exec.CommandContext(t.Context(), "git", "describe", "--tags", "--always", "--dirty").Output()
 	if err != nil {
