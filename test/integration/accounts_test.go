@@ -55,7 +55,7 @@ var _ = Describe("the Cloudflare account of a GatewayClass", func() {
 		Eventually(env.remainingObjects).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("does not move an existing tunnel when the class starts to refer to it", func() {
+	It("does not move an existing tunnel when it is added to the class", func() {
 		env := newEnvironment()
 		env.cloudflare.SetToken("first")
 		env.start("--cloudflare-api-token=first")

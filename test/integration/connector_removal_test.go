@@ -44,8 +44,8 @@ var _ = Describe("the removal of connectors", lifecycle, func() {
 		Expect(env.tunnel("shared")).To(BeEmpty())
 		Eventually(env.remainingObjects).WithArguments("shared").Should(BeEmpty())
 	},
-		Entry("with a fixed number of replicas", &v1alpha1.Connector{Replicas: ptr.To[int32](3)}),
-		Entry("with an autoscaler", &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)}}),
+		Entry("if the number of replicas is fixed", &v1alpha1.Connector{Replicas: ptr.To[int32](3)}),
+		Entry("if an autoscaler is enabled", &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)}}),
 	)
 
 	DescribeTable("does not delete a tunnel with the deletion policy Retain", func(deleteSettings bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a change of the leader", func() {
+var _ = Describe("a leader change", func() {
 	var (
 		s      *scenario
 		leader *controllerproc.Process

@@ -107,15 +107,15 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		Expect(get("more.orders.example.com")).To(Equal("404"))
 	})
 
-	DescribeTable("forbids a team", func(ctx SpecContext, perform operation) {
+	DescribeTable("does not allow a team", func(ctx SpecContext, perform operation) {
 		Expect(perform(ctx, client.NewDryRunClient(orders))).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	}, deniedToTeams())
 
-	DescribeTable("permits the platform team", func(ctx SpecContext, perform operation) {
+	DescribeTable("allows the platform team", func(ctx SpecContext, perform operation) {
 		Expect(perform(ctx, client.NewDryRunClient(platform))).To(Succeed())
 	}, allowedToPlatformTeam())
 
-	DescribeTable("forbids the platform team", func(ctx SpecContext, perform operation) {
+	DescribeTable("does not allow the platform team", func(ctx SpecContext, perform operation) {
 		Expect(perform(ctx, client.NewDryRunClient(platform))).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	}, deniedToPlatformTeam())
 

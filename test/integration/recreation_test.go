@@ -63,7 +63,7 @@ var _ = Describe("a recreated Gateway", lifecycle, func() {
 		Entry("while the tunnel is being deleted", (*scenario).changeClassDuringDeletion),
 	)
 
-	It("does not report the deletion of its old tunnel as an external change", func(ctx SpecContext) {
+	It("does not cause an event about a lost tunnel", func(ctx SpecContext) {
 		expectedConfigurations()
 		s, other := newScenario(), newEnvironment()
 		s.start()

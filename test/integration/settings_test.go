@@ -82,7 +82,7 @@ var _ = Describe("settings", func() {
 		Eventually(env.connectorImage).Should(Equal("registry.example.com/cloudflared:1"))
 	})
 
-	DescribeTable("that become invalid change nothing until they are fixed",
+	DescribeTable("have no effect while they are invalid",
 		func(ctx SpecContext, invalidate, fix func(*environment, *v1alpha1.TunnelConfiguration), message string) {
 			env := newEnvironment()
 			env.create(env.classSettings("class", withAllowedLabels(v1alpha1.TunnelConfigurationSpec{})))
@@ -177,26 +177,26 @@ var _ = Describe("settings", func() {
 		Expect(env.cloudflare.Tunnels()).To(BeEmpty())
 	})
 
-	DescribeTable("with invalid values or combinations are rejected by the API server with a reason",
+	DescribeTable("are rejected by the API server if they contain",
 		func(spec v1alpha1.TunnelConfigurationSpec, message string) {
 			env := newEnvironment()
 			err := kube.Create(context.Background(), env.gatewaySettings("own", spec))
 			Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 			Expect(err).To(MatchError(ContainSubstring(message)))
 		},
-		Entry("for replicas together with autoscaling", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
+		Entry("both replicas and autoscaling", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
 			Replicas: ptr.To[int32](2), Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](3)},
 		}}, "connector has both replicas and autoscaling: set replicas for a fixed number, or autoscaling, not both"),
-		Entry("for an empty existing tunnel", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{
+		Entry("an empty existing tunnel", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{
 			Existing: &v1alpha1.ExistingTunnel{},
 		}}, "existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or leave existing out"),
-		Entry("for replica bounds that exclude every number", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{
+		Entry("replica bounds that exclude every number", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{
 			ConnectorReplicas: &v1alpha1.ReplicaBounds{Min: ptr.To[int32](5)},
 		}}, "min is greater than max: lower min, which is 1 by default, or raise max, which is 4 by default"),
-		Entry("for required access without a team name", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
+		Entry("required access without a team name", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
 			ProtocolPort: "HTTPS:443", Access: &v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"4714c1358e65fe4b"}},
 		}}}, "access is required but has no teamName, without which no token can be checked: set teamName, or set required to false"),
-		Entry("for a duration that cloudflared does not support", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{
+		Entry("a duration that cloudflared does not support", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{
 			ConnectTimeout: ptr.To[v1alpha1.Duration]("500ms"),
 		}}, "must be a positive time in whole seconds, written in hours, minutes and seconds, as in 30s or 1m30s"),
 	)
