@@ -14,22 +14,23 @@ import (
 	"sigs.k8s.io/gateway-api/conformance/utils/websocket"
 )
 
-// edge tells where requests for the "host:port" of a Gateway really go to:
-// addresses of tunnels resolve only inside Cloudflare.
+// edge maps the "host:port" of a Gateway to the address that accepts its
+// requests. The addresses of tunnels resolve only inside Cloudflare.
 type edge func(address string) (string, error)
 
-// connect makes the suite's clients find tunnels.
-func (e edge) connect(o *suite.ConformanceOptions) {
-	o.RoundTripper = roundTripper{edge: e, to: &roundtripper.DefaultRoundTripper{Debug: o.Debug, TimeoutConfig: o.TimeoutConfig}}
+// configureClients makes the suite's clients connect to the addresses that the
+// edge returns.
+func (e edge) configureClients(o *suite.ConformanceOptions) {
+	o.RoundTripper = roundTripper{edge: e, next: &roundtripper.DefaultRoundTripper{Debug: o.Debug, TimeoutConfig: o.TimeoutConfig}}
 	o.WebSocketDialer = webSocketDialer{e}
 	o.GRPCClient = &grpcClient{edge: e}
 }
 
-// roundTripper makes requests. The suite's own dials by itself for HTTP/2, so
-// that not its connections are led to the edge, but its requests.
+// roundTripper sends HTTP requests to the edge. It changes the requests and not
+// the dialer, because the suite's round tripper has its own dialer for HTTP/2.
 type roundTripper struct {
 	edge edge
-	to   roundtripper.RoundTripper
+	next roundtripper.RoundTripper
 }
 
 // CaptureRoundTrip implements [roundtripper.RoundTripper].
@@ -48,10 +49,10 @@ func (r roundTripper) CaptureRoundTrip(request roundtripper.Request) (*roundtrip
 	}
 	request.Host = cmp.Or(request.Host, request.URL.Host)
 	request.URL.Host = address
-	return r.to.CaptureRoundTrip(request)
+	return r.next.CaptureRoundTrip(request)
 }
 
-// webSocketDialer opens WebSockets.
+// webSocketDialer opens WebSocket connections to the edge.
 type webSocketDialer struct{ edge edge }
 
 var _ websocket.Dialer = webSocketDialer{}
@@ -76,7 +77,7 @@ func (d webSocketDialer) Dial(url, protocol, origin string) (*xwebsocket.Conn, e
 	return xwebsocket.NewClient(c, conn)
 }
 
-// grpcClient makes one call on a connection of its own.
+// grpcClient sends each call to the edge on a new connection.
 type grpcClient struct{ edge edge }
 
 var _ grpc.Client = &grpcClient{}
@@ -95,20 +96,20 @@ func (c *grpcClient) SendRPC(t *testing.T, address string, expected grpc.Expecte
 // Close implements [grpc.Client].
 func (c *grpcClient) Close() {}
 
-// impatient is for what is expected to fail. With nothing beside it, what passes
-// does so within about two seconds.
-func impatient() timeouts.TimeoutConfig {
-	const patience = 5 * time.Second
+// shortTimeouts returns timeouts for tests that are expected to fail. A test that
+// passes needs about two seconds if it runs alone.
+func shortTimeouts() timeouts.TimeoutConfig {
+	const timeout = 5 * time.Second
 	c := timeouts.DefaultTimeoutConfig()
-	for _, timeout := range []*time.Duration{
+	for _, field := range []*time.Duration{
 		&c.GatewayMustHaveAddress, &c.GatewayMustHaveCondition, &c.GatewayStatusMustHaveListeners,
 		&c.GatewayListenersMustHaveConditions, &c.ListenerSetMustHaveCondition, &c.ListenerSetListenersMustHaveConditions,
 		&c.HTTPRouteMustNotHaveParents, &c.HTTPRouteMustHaveCondition, &c.TLSRouteMustHaveCondition,
 		&c.TCPRouteMustHaveCondition, &c.UDPRouteMustHaveCondition, &c.RouteMustHaveParents, &c.MaxTimeToConsistency,
 		&c.LatestObservedGenerationSet, &c.DefaultTestTimeout,
 	} {
-		*timeout = patience
+		*field = timeout
 	}
-	c.NamespacesMustBeReady = 5 * patience // Pods and the end of Gateways take longer
+	c.NamespacesMustBeReady = 5 * timeout // pods and the deletion of Gateways need more time
 	return c
 }

@@ -20,137 +20,139 @@ import (
 
 // The runs of the suite.
 const (
-	claimedRun   = "claimed"
-	byNameRun    = "byName"
-	unclaimedRun = "unclaimed"
-	controlRun   = "control"
+	supportedRun   = "supported"
+	byNameRun      = "byName"
+	unsupportedRun = "unsupported"
+	controlRun     = "control"
 )
 
-var update = flag.Bool("update", false, "write the files in docs/conformance anew")
+var update = flag.Bool("update", false, "update the report and the table of tests in docs/conformance")
 
-// results are the outcomes of the suite's tests by their names.
+// results are the outcomes of the suite's tests, by name.
 type results map[string]outcome
 
-// TestConformance runs the suite and fails for every test of it whose outcome
-// is not the one that exceptions.yaml expects, in either direction.
+// TestConformance runs the suite. It fails for each test whose outcome differs
+// from the expected one in exceptions.yaml, including tests that pass
+// unexpectedly.
 func TestConformance(t *testing.T) {
 	if os.Getenv(reportVariable) != "" {
-		t.Fatal("this is the process that runs the suite, and not to start another")
+		t.Fatal("this process runs the suite and must not start another one")
 	}
 	list := readExceptions(t)
 	checkArguments(t, list)
 	f := newFiles(t)
-	seen := follow(t, list, startSuite(t, f), f.suiteLog)
+	outcomes := readResults(t, list, startSuite(t, f), f.suiteLog)
 	if !*existing && onlyTest() == "" {
-		t.Run("supported features", func(t *testing.T) { checkFeatures(t, f.features, seen) })
+		t.Run("supported features", func(t *testing.T) { checkFeatures(t, f.features, outcomes) })
 		t.Run("documents", func(t *testing.T) { checkDocuments(t, f.report, list) })
 	}
 }
 
-// checkArguments ends the test when it would not do what is asked for.
+// checkArguments ends the test if a flag is not valid.
 func checkArguments(t *testing.T, list exceptions) {
 	if flag.NArg() > 0 {
-		t.Fatalf("%q are no flags; a boolean one is written -flag=true", flag.Args())
+		t.Fatalf("arguments %q are not flags; write a boolean flag as -flag=true", flag.Args())
 	}
 	if only := onlyTest(); only != "" && (!slices.Contains(testNames(), only) || list.expected(only) == notRun) {
-		t.Fatalf("-run-test: %s is no test that is run here", only)
+		t.Fatalf("-run-test: %s is not a test of the suite, or is listed as not run", only)
 	}
 }
 
-// follow writes the suite's log, judges every test when it ends, and returns the
-// outcomes.
-func follow(t *testing.T, list exceptions, events io.Reader, logFile string) results {
+// readResults writes the suite's log, checks each test when it ends, and returns
+// the outcomes.
+func readResults(t *testing.T, list exceptions, events io.Reader, logFile string) results {
 	log, err := os.Create(logFile)
 	must(t, err)
-	defer log.Close() //nolint:errcheck // a log
-	j := judge{list: list, seen: results{}, output: map[string]string{}}
+	defer log.Close() //nolint:errcheck // only a log
+	c := checker{list: list, outcomes: results{}, output: map[string]string{}}
 	decoder := json.NewDecoder(bufio.NewReader(events))
 	for {
 		var e event
 		if err := decoder.Decode(&e); err == io.EOF {
-			j.end(t, logFile)
-			return j.seen
+			c.checkCompleteness(t, logFile)
+			return c.outcomes
 		} else if err != nil {
-			t.Fatalf("reading the suite's results: %v", err)
+			t.Fatalf("read the suite's results: %v", err)
 		}
 		_, err := log.WriteString(e.Output)
 		must(t, err)
-		j.hear(t, e)
+		c.handle(t, e)
 	}
 }
 
-// judge compares what becomes of the suite's tests with what is expected.
-type judge struct {
-	list    exceptions
-	seen    results
-	output  map[string]string // by run and test
-	control outcome           // of the last run
-	bed     string            // what was said outside of all runs
+// checker compares the outcomes of the suite's tests with the expected outcomes.
+type checker struct {
+	list      exceptions
+	outcomes  results
+	output    map[string]string // by "run/test"
+	control   outcome           // outcome of controlTest in the last run
+	bedOutput string            // output of the test bed, outside of all runs
 }
 
-// hear judges the test that the event is the end of.
-func (j *judge) hear(t *testing.T, e event) {
+// handle stores the output of the event, and checks the test that ends with it.
+func (c *checker) handle(t *testing.T, e event) {
 	run, name, whole := e.subject()
 	key := run + "/" + name
 	if run == "" {
-		j.bed += e.Output
+		c.bedOutput += e.Output
 	}
-	j.output[key] += e.Output
+	c.output[key] += e.Output
 	got := e.outcome()
 	switch {
 	case got == "" || !whole:
 	case key == controlRun+"/":
-		j.control = got
-	case key == claimedRun+"/" && got == fails:
-		t.Errorf("the first run has failed:\n%s", indent(j.output[key]))
-	case name != "" && j.list.runsIn(name) == run:
-		j.seen[name] = got
-		t.Run(name, func(t *testing.T) { j.test(t, name, got, j.output[key]) })
+		c.control = got
+	case key == supportedRun+"/" && got == fails:
+		t.Errorf("the run of the supported features failed:\n%s", indent(c.output[key]))
+	case name != "" && c.list.runFor(name) == run:
+		c.outcomes[name] = got
+		t.Run(name, func(t *testing.T) { c.checkTest(t, name, got, c.output[key]) })
 	}
 	if got != "" && whole {
-		delete(j.output, key) // it can be long
+		delete(c.output, key) // the output can be long
 	}
 }
 
-// strangers in the output of a test that fails tell that it does so for another
-// reason than ours.
-var strangers = regexp.MustCompile(`no such host|is not the address of a tunnel|error (parsing manifest|creating resource|updating resource)`)
+// unrelatedFailure matches the output of a test that fails for another reason than
+// the one in exceptions.yaml.
+var unrelatedFailure = regexp.MustCompile(`no such host|is not the address of a tunnel|error (parsing manifest|creating resource|updating resource)`)
 
-// test judges one test.
-func (j *judge) test(t *testing.T, name string, got outcome, output string) {
-	want := j.list.expected(name)
+// checkTest checks the outcome of one test.
+func (c *checker) checkTest(t *testing.T, name string, got outcome, output string) {
+	want := c.list.expected(name)
 	switch {
-	case got == want && want == fails && strangers.MatchString(output):
-		t.Errorf("it fails as expected, but for a reason that is not the one given:\n%s", indent(output))
+	case got == want && want == fails && unrelatedFailure.MatchString(output):
+		t.Errorf("the test fails as expected, but for another reason than the one in exceptions.yaml:\n%s", indent(output))
 	case got == want:
-		t.Logf("it %s, as expected", got)
+		t.Logf("the test %s, as expected", got)
 	case got == fails:
-		t.Errorf("it has failed:\n%s", indent(output))
+		t.Errorf("the test failed:\n%s", indent(output))
 	default:
-		t.Errorf("it passes now: take it out of exceptions.yaml, or say there that it does")
+		t.Errorf("the test passes now: remove it from exceptions.yaml, or change its outcome to passes")
 	}
 }
 
-// end judges what did not happen, and what the tests were run against.
-func (j *judge) end(t *testing.T, logFile string) {
+// checkCompleteness checks that all tests ran, and that the test bed still worked
+// at the end.
+func (c *checker) checkCompleteness(t *testing.T, logFile string) {
 	only := onlyTest()
 	for _, name := range testNames() {
-		if happens(j.list.runsIn(name)) && j.seen[name] == "" && (only == "" || only == name) {
-			t.Errorf("%s did not run to its end; the log of the suite is %s", name, logFile)
+		if isEnabled(c.list.runFor(name)) && c.outcomes[name] == "" && (only == "" || only == name) {
+			t.Errorf("%s did not complete; the log of the suite is %s", name, logFile)
 		}
 	}
-	if j.control != passes {
-		t.Errorf("%s does not pass in the end: what was run against may have been gone before; the log is %s", controlTest, logFile)
+	if c.control != passes {
+		t.Errorf("%s fails at the end, so the test bed may have failed during the other tests; the log is %s", controlTest, logFile)
 	}
-	if bed := j.bed; strings.Contains(bed, "bed_test.go:") {
-		t.Errorf("something that the suite runs against has failed:\n%s", indent(bed))
+	if bed := c.bedOutput; strings.Contains(bed, "testbed_test.go:") {
+		t.Errorf("the test bed failed:\n%s", indent(bed))
 	}
 }
 
-// files are what a run leaves.
+// files are the paths of the files that a run writes.
 type files struct{ report, features, suiteLog, controllerLog string }
 
-// newFiles names them, and removes those of an earlier run.
+// newFiles returns the paths, and removes the files of an earlier run.
 func newFiles(t *testing.T) files {
 	dir := logDirectory(t)
 	f := files{
@@ -163,7 +165,7 @@ func newFiles(t *testing.T) files {
 	return f
 }
 
-// logDirectory is where logs and the report are kept after the run.
+// logDirectory returns the directory of the logs and the report.
 func logDirectory(t *testing.T) string {
 	dir, err := filepath.Abs(filepath.Join("..", "..", "bin", "conformance"))
 	must(t, err)
@@ -171,11 +173,11 @@ func logDirectory(t *testing.T) string {
 	return dir
 }
 
-// startSuite runs TestSuite in a process of its own, with the flags that this
-// one was given, and returns its events.
+// startSuite runs TestSuite in a separate process with the flags of this process,
+// and returns its events.
 func startSuite(t *testing.T, f files) io.Reader {
 	arguments := append([]string{"tool", "test2json", "-t", os.Args[0]}, suiteFlags()...)
-	command := exec.CommandContext(t.Context(), "go", arguments...) // #nosec G702 -- this very program
+	command := exec.CommandContext(t.Context(), "go", arguments...) // #nosec G702 -- the path of this test program
 	command.Env = append(os.Environ(), reportVariable+"="+f.report,
 		featuresVariable+"="+f.features, controllerLogVariable+"="+f.controllerLog)
 	command.Stderr = os.Stderr
@@ -185,12 +187,12 @@ func startSuite(t *testing.T, f files) io.Reader {
 	events, err := command.StdoutPipe()
 	must(t, err)
 	must(t, command.Start())
-	t.Cleanup(func() { _ = command.Wait() }) // how it ended is in the events
+	t.Cleanup(func() { _ = command.Wait() }) // the events contain the result
 	return events
 }
 
-// suiteFlags are the flags that were set, but for those of `go test` that are
-// about this process.
+// suiteFlags returns the flags of the suite's process: the flags of this process,
+// except for those of `go test`.
 func suiteFlags() []string {
 	flags := []string{"-test.run=^TestSuite$", "-test.v=test2json", "-test.timeout=25m"}
 	flag.Visit(func(f *flag.Flag) {
@@ -204,8 +206,8 @@ func suiteFlags() []string {
 // event is one line of `go tool test2json`.
 type event struct{ Action, Test, Output string }
 
-// subject tells which run and which of its tests the event is about, and
-// whether it is about the whole of that and not about a part.
+// subject returns the run and the test of the event. It returns whole as false if
+// the event describes only a part of that test or run.
 func (e event) subject() (run, name string, whole bool) {
 	parts := strings.Split(e.Test, "/")
 	if len(parts) > 1 {
@@ -226,17 +228,18 @@ func (e event) outcome() outcome {
 		return passes
 	case "fail":
 		return fails
-	default: // a test that is skipped has no outcome
+	default: // a skipped test has no outcome
 		return ""
 	}
 }
 
-// indent keeps lines of another `go test` from being taken for ours.
+// indent indents the output of the suite, so that `go test` does not read it as
+// results of this process.
 func indent(output string) string {
 	return "  | " + strings.ReplaceAll(strings.TrimSpace(output), "\n", "\n  | ")
 }
 
-// names of all tests of the suite, sorted.
+// testNames returns the names of all tests of the suite, sorted.
 func testNames() []string {
 	var names []string
 	for _, test := range tests.ConformanceTests {

@@ -1,10 +1,8 @@
-// Package conformance runs the Gateway API's official conformance suite,
-// unmodified, against the real controller on the real control plane of
-// test/cluster, whose pods are processes, with the simulator of test/edge in
-// Cloudflare's place.
+// Package conformance runs the unmodified official conformance suite of the
+// Gateway API against the controller. The control plane of test/cluster is real,
+// its pods run as processes, and the simulator of test/edge replaces Cloudflare.
 //
-// TestConformance runs the suite in a process of its own and judges what comes
-// out by exceptions.yaml, the one list of tests that are not expected to pass.
-// What is known of the suite, its names and its hostnames, is known here and
-// nowhere else in the repository.
+// TestConformance runs the suite in a separate process and compares the results
+// with exceptions.yaml, the list of tests that are not expected to pass. No other
+// package of the repository depends on the names or hostnames of the suite.
 package conformance

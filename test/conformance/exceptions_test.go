@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// outcome is what becomes of a test.
+// outcome is the outcome of a test of the suite.
 type outcome string
 
 const (
@@ -21,17 +21,17 @@ const (
 //go:embed exceptions.yaml
 var exceptionsFile []byte
 
-// exceptions is the list of tests that are not part of what we claim.
+// exceptions lists the tests that the claimed features do not include.
 type exceptions []exception
 
-// exception is one reason, and the tests that it is the reason for.
+// exception is the outcome of some tests, and the reason for it.
 type exception struct {
 	Reason  string   `json:"reason"`
 	Outcome outcome  `json:"outcome"`
 	Tests   []string `json:"tests"`
 }
 
-// readExceptions reads the list, and ends the test if it is not in order.
+// readExceptions reads exceptions.yaml, and ends the test if the list is not valid.
 func readExceptions(t *testing.T) exceptions {
 	var list exceptions
 	if err := yaml.UnmarshalStrict(exceptionsFile, &list); err != nil {
@@ -41,11 +41,11 @@ func readExceptions(t *testing.T) exceptions {
 	listed := map[string]bool{}
 	for _, e := range list {
 		if !strings.HasSuffix(e.Reason, ".") || !slices.Contains([]outcome{passes, fails, notRun}, e.Outcome) {
-			t.Errorf("exceptions.yaml: the reason %q is no sentence, or its outcome %q none of passes, fails and not run", e.Reason, e.Outcome)
+			t.Errorf("exceptions.yaml: the reason %q must end with a full stop, and the outcome %q must be passes, fails or not run", e.Reason, e.Outcome)
 		}
 		for _, name := range e.Tests {
 			if listed[name] || !slices.Contains(known, name) {
-				t.Errorf("exceptions.yaml: %s is listed twice, or no test of the suite", name)
+				t.Errorf("exceptions.yaml: %s is listed twice, or is not a test of the suite", name)
 			}
 			listed[name] = true
 		}
@@ -56,7 +56,7 @@ func readExceptions(t *testing.T) exceptions {
 	return list
 }
 
-// expected is what should become of a test.
+// expected returns the expected outcome of a test.
 func (x exceptions) expected(name string) outcome {
 	if e := x.find(name); e != nil {
 		return e.Outcome
@@ -64,16 +64,16 @@ func (x exceptions) expected(name string) outcome {
 	return passes
 }
 
-// runsIn is the run whose outcome of a test counts.
-func (x exceptions) runsIn(name string) string {
+// runFor returns the run that determines the outcome of a test, or "".
+func (x exceptions) runFor(name string) string {
 	e := x.find(name)
 	switch {
 	case e == nil:
-		return claimedRun
+		return supportedRun
 	case e.Outcome == passes:
 		return byNameRun
 	case e.Outcome == fails:
-		return unclaimedRun
+		return unsupportedRun
 	default:
 		return ""
 	}
@@ -88,16 +88,17 @@ func (x exceptions) find(name string) *exception {
 	return nil
 }
 
-// with are the tests on the list that have one of the outcomes, sorted.
-func (x exceptions) with(outcomes ...outcome) []string {
+// testsWith returns the tests on the list with one of the outcomes, sorted.
+func (x exceptions) testsWith(outcomes ...outcome) []string {
 	return slices.DeleteFunc(testNames(), func(name string) bool {
 		e := x.find(name)
 		return e == nil || !slices.Contains(outcomes, e.Outcome)
 	})
 }
 
-// without are all other tests of the suite, sorted.
-func (x exceptions) without(outcomes ...outcome) []string {
-	with := x.with(outcomes...)
+// testsWithout returns the tests of the suite that testsWith does not return,
+// sorted.
+func (x exceptions) testsWithout(outcomes ...outcome) []string {
+	with := x.testsWith(outcomes...)
 	return slices.DeleteFunc(testNames(), func(name string) bool { return slices.Contains(with, name) })
 }

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkFeatures fails unless the GatewayClass claims the core features and
-// exactly the extended ones whose every test passes. A test counts for a feature
-// when the feature is all that is missing for it.
-func checkFeatures(t *testing.T, featuresFile string, seen results) {
+// checkFeatures fails unless the GatewayClass claims all core features, and
+// exactly those extended features whose tests all pass. A test belongs to a
+// feature if the claimed features include all other features of the test.
+func checkFeatures(t *testing.T, featuresFile string, outcomes results) {
 	raw, err := os.ReadFile(featuresFile)
 	must(t, err)
 	var listed []features.FeatureName
@@ -31,7 +31,7 @@ func checkFeatures(t *testing.T, featuresFile string, seen results) {
 		for _, test := range tests.ConformanceTests {
 			if slices.Contains(test.Features, feature) && with.HasAll(test.Features...) {
 				total++
-				if seen[test.ShortName] == passes {
+				if outcomes[test.ShortName] == passes {
 					passed++
 				}
 			}
@@ -41,10 +41,11 @@ func checkFeatures(t *testing.T, featuresFile string, seen results) {
 		}
 	}
 	if diff := cmp.Diff(sets.List(want), listed); diff != "" {
-		t.Errorf("internal/gateway/class.go claims other features than the tests show (-shown +claimed):\n%s", diff)
+		t.Errorf("the features claimed in internal/gateway/class.go differ from the features whose tests pass (-passing +claimed):\n%s", diff)
 	}
 }
 
+// readReport reads a report of the suite.
 func readReport(t *testing.T, file string) *confv1.ConformanceReport {
 	raw, err := os.ReadFile(file)
 	must(t, err)

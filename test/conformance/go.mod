@@ -1,5 +1,5 @@
-// The official conformance suite, in a module of its own: what it depends on
-// is none of the product's business.
+// The conformance tests are a separate module, so that the product does not
+// depend on the modules of the official suite.
 module github.com/tunnel-gateway/tunnel-gateway/test/conformance
 
 go 1.26.0

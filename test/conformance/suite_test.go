@@ -18,75 +18,74 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/features"
 )
 
-// What the process of the suite is told by its environment.
+// The environment variables that configure the process of the suite.
 const (
-	reportVariable        = "CONFORMANCE_REPORT"         // where the suite's own report goes
-	featuresVariable      = "CONFORMANCE_FEATURES"       // where the features of the GatewayClass go
-	controllerLogVariable = "CONFORMANCE_CONTROLLER_LOG" // where the controller's log goes
+	reportVariable        = "CONFORMANCE_REPORT"         // path of the suite's report
+	featuresVariable      = "CONFORMANCE_FEATURES"       // path of the file for the features of the GatewayClass
+	controllerLogVariable = "CONFORMANCE_CONTROLLER_LOG" // path of the controller's log
 )
 
-// Flags of ours beside the suite's own, for a run against a cluster that is
-// there already.
+// Additional flags for a run against an existing cluster.
 var (
 	existing = flag.Bool("existing-cluster", false,
-		"run against the cluster of --kubeconfig, in which the controller and a GatewayClass are, instead of a test bed")
+		"run against the cluster of --kubeconfig, which has the controller and a GatewayClass, instead of a test bed")
 	edgeAddress = flag.String("edge", "",
-		"with --existing-cluster, the `host` to send requests for every tunnel to (default the tunnel's own address)")
+		"with --existing-cluster, the `host` that receives the requests for all tunnels (default the address of the tunnel)")
 )
 
-// TestSuite is the suite itself, in several runs. The first is the one that a
-// report is about: the features that the GatewayClass claims. Then comes what
-// is not claimed, to know whether that is still right: what passes by its name,
-// and what is not expected to pass and so not worth waiting long for. The last
-// shows that all that was run against is still there.
+// TestSuite runs the suite several times. The first run tests the features that
+// the GatewayClass claims, and writes the report. The next two runs check that the
+// list of exceptions is current: they run the tests that pass without a claimed
+// feature by name, and the tests that are expected to fail with short timeouts.
+// The last run checks that the test bed still works.
 func TestSuite(t *testing.T) {
 	if os.Getenv(reportVariable) == "" {
-		t.Skip("TestConformance runs this in a process of its own, and judges it")
+		t.Skip("TestConformance runs this test in a separate process")
 	}
 	list := readExceptions(t)
-	edge := reach(t)
-	run := func(run string, f func(*testing.T)) {
-		if only := onlyTest(); (only == "" || list.runsIn(only) == run) && happens(run) {
+	edge := newEdge(t)
+	start := func(run string, f func(*testing.T)) {
+		if only := onlyTest(); (only == "" || list.runFor(only) == run) && isEnabled(run) {
 			t.Run(run, f)
 		}
 	}
 
-	run(claimedRun, func(t *testing.T) {
+	start(supportedRun, func(t *testing.T) {
 		o := options(t, edge)
-		o.SkipTests = append(o.SkipTests, list.with(passes, fails, notRun)...)
+		o.SkipTests = append(o.SkipTests, list.testsWith(passes, fails, notRun)...)
 		o.ReportOutputPath = os.Getenv(reportVariable)
-		o.CleanupBaseResources = false // the runs after it take them over
+		o.CleanupBaseResources = false // the next runs use them
 		official.RunConformanceWithOptions(t, o)
 	})
-	run(byNameRun, func(t *testing.T) {
-		for _, name := range list.with(passes) {
+	start(byNameRun, func(t *testing.T) {
+		for _, name := range list.testsWith(passes) {
 			t.Run(name, func(t *testing.T) { runByName(t, edge, name, false) })
 		}
 	})
-	run(unclaimedRun, func(t *testing.T) {
+	start(unsupportedRun, func(t *testing.T) {
 		o := options(t, edge)
-		o.TimeoutConfig = impatient()
-		o.DisableParallelTests = true // one that is not served keeps others waiting
+		o.TimeoutConfig = shortTimeouts()
+		o.DisableParallelTests = true // a Gateway that is not served delays the other tests
 		o.UsableNetworkAddresses = addresses("192.0.2.1")
 		o.UnusableNetworkAddresses = addresses("192.0.2.2")
-		o.SupportedFeatures = featuresOf(list.with(fails))
-		o.SkipTests = append(o.SkipTests, list.without(fails)...)
+		o.SupportedFeatures = featuresOf(list.testsWith(fails))
+		o.SkipTests = append(o.SkipTests, list.testsWithout(fails)...)
 		o.CleanupBaseResources = false
 		official.RunConformanceWithOptions(t, o)
 	})
 	t.Run(controlRun, func(t *testing.T) { runByName(t, edge, controlTest, true) })
 }
 
-// happens tells whether a run takes place. What is not expected to pass need not
-// be asked of somebody's own cluster, where it would prove nothing.
-func happens(run string) bool { return run != "" && (!*existing || run != unclaimedRun) }
+// isEnabled reports whether a run takes place. An existing cluster does not run
+// the tests that are expected to fail, because their result would prove nothing.
+func isEnabled(run string) bool { return run != "" && (!*existing || run != unsupportedRun) }
 
-// controlTest is one that fails whatever has gone: the controller, the API
-// server, the node or the edge.
+// controlTest is a test that fails if the controller, the API server, the node or
+// the edge no longer works.
 const controlTest = "HTTPRouteSimpleSameNamespace"
 
-// runByName runs one test. The last one removes what all have in common, unless
-// the suite's own flag says otherwise.
+// runByName runs one test. If it is the last one, it deletes the objects that all
+// tests share, unless the suite's flag disables that.
 func runByName(t *testing.T, edge edge, name string, last bool) {
 	o := options(t, edge)
 	o.RunTest = name
@@ -98,14 +97,13 @@ func addresses(value string) []gatewayv1.GatewaySpecAddress {
 	return []gatewayv1.GatewaySpecAddress{{Type: new(gatewayv1.IPAddressType), Value: value}}
 }
 
-// onlyTest is the one test that the suite's own flag asks for, or "".
+// onlyTest returns the test in the suite's flag -run-test, or "".
 func onlyTest() string { return flag.Lookup("run-test").Value.String() }
 
-// reach starts the test bed, unless there is a cluster already, and returns how
-// its tunnels are reached.
-func reach(t *testing.T) edge {
+// newEdge returns the edge of the existing cluster, or of a new test bed.
+func newEdge(t *testing.T) edge {
 	if !*existing {
-		b := startBed(t, os.Getenv(controllerLogVariable))
+		b := startTestBed(t, os.Getenv(controllerLogVariable))
 		must(t, flag.Set(config.KubeconfigFlagName, b.kubeconfig))
 		return b.edge
 	}
@@ -118,7 +116,7 @@ func reach(t *testing.T) edge {
 	}
 }
 
-// options are those of the suite's flags, and ours where it has none.
+// options returns the options of the suite's flags, with defaults for this project.
 func options(t *testing.T, edge edge) suite.ConformanceOptions {
 	o := official.DefaultOptions(t)
 	if o.GatewayClassName == flags.DefaultGatewayClassName {
@@ -133,11 +131,11 @@ func options(t *testing.T, edge edge) suite.ConformanceOptions {
 	if len(i.Contact) == 0 {
 		i.Contact = []string{"https://" + root + "/issues"}
 	}
-	edge.connect(&o)
+	edge.configureClients(&o)
 	return o
 }
 
-// featuresOf are all that the tests need.
+// featuresOf returns all features that the tests require.
 func featuresOf(names []string) []features.FeatureName {
 	all := sets.New[features.FeatureName]()
 	for _, test := range tests.ConformanceTests {

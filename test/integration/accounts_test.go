@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"net"
 	"net/http"
 	"time"
 
@@ -17,110 +16,108 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("the account of a class", func() {
-	It("is used in place of the controller's own, and needs its API token until the tunnel is deleted", func() {
-		w := newWorld()
-		w.edge.SetToken("first")
-		credentials, settings, class := w.classAccount()
-		w.start("--cloudflare-account-id=another", "--cloudflare-api-token=wrong")
-		g := w.gateway("shared", "*.example.com")
-		w.create(w.service("web"), g)
+var _ = Describe("the Cloudflare account of a GatewayClass", func() {
+	It("overrides the controller's account, and its API token is required until the tunnel is deleted", func() {
+		env := newEnvironment()
+		env.cloudflare.SetToken("first")
+		credentials, settings, class := env.createClassAccount()
+		env.start("--cloudflare-account-id=another", "--cloudflare-api-token=wrong")
+		g := env.gateway("shared", "*.example.com")
+		env.create(env.service("web"), g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		for _, request := range w.edge.Requests() {
+		for _, request := range env.cloudflare.Requests() {
 			Expect(request.Path).To(HavePrefix("/accounts/account/"))
 		}
-		Eventually(w.token).WithArguments("shared").ShouldNot(BeEmpty())
-		account, _, err := provider.Token(w.token("shared")).Credentials()
+		Eventually(env.tunnelToken).WithArguments("shared").ShouldNot(BeEmpty())
+		account, _, err := provider.Token(env.tunnelToken("shared")).Credentials()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(account).To(Equal("account"))
-		Expect(w.tunnelObject(g).Spec.AccountID).To(Equal("account"))
+		Expect(env.tunnelObject(g).Spec.AccountID).To(Equal("account"))
 
-		By("taking a new token from its Secret")
-		w.edge.SetToken("second")
-		change(credentials, func(s *corev1.Secret) { s.Data["api-token"] = []byte("second") })
-		w.create(w.route("web", "web", toGateway("shared")))
-		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+		By("rotating the API token in its Secret")
+		env.cloudflare.SetToken("second")
+		update(credentials, func(s *corev1.Secret) { s.Data["api-token"] = []byte("second") })
+		env.create(env.route("web", "web", gatewayParent("shared")))
+		Eventually(env.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
 
-		By("deleting everything at once, which nothing holds up")
-		w.delete(credentials, settings, class, g)
+		By("deleting the Gateway, its class, the settings and the Secret together")
+		env.delete(credentials, settings, class, g)
 		for _, object := range []client.Object{g, credentials, settings, class} {
-			Eventually(w.isGone).WithArguments(object).Should(BeTrue(), "%T", object)
+			Eventually(env.isGone).WithArguments(object).Should(BeTrue(), "%T", object)
 		}
-		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False CredentialsMissing"))
-		Expect(w.tunnel("shared")).NotTo(BeEmpty())
+		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False CredentialsMissing"))
+		Expect(env.tunnel("shared")).NotTo(BeEmpty())
 
-		By("creating the Secret again")
-		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, credentials.Name), Data: map[string][]byte{"api-token": []byte("second")}})
-		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
-		Expect(w.tunnel("shared")).To(BeEmpty())
-		Eventually(w.leftOver).WithArguments("shared").Should(BeEmpty())
+		By("recreating the Secret")
+		env.create(&corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, credentials.Name), Data: map[string][]byte{"api-token": []byte("second")}})
+		Eventually(env.tunnelPhase(g)).Should(Equal("no Tunnel"))
+		Expect(env.tunnel("shared")).To(BeEmpty())
+		Eventually(env.remainingObjects).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("does not move a tunnel when the class refers to it later", func() {
-		w := newWorld()
-		w.edge.SetToken("first")
-		w.start("--cloudflare-api-token=first")
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
+	It("does not move an existing tunnel when it is added to the class", func() {
+		env := newEnvironment()
+		env.cloudflare.SetToken("first")
+		env.start("--cloudflare-api-token=first")
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		w.classAccount()
-		Eventually(func() *v1alpha1.SecretKeyReference { return w.tunnelObject(g).Spec.Credentials }).ShouldNot(BeNil())
+		env.createClassAccount()
+		Eventually(func() *v1alpha1.SecretKeyReference { return env.tunnelObject(g).Spec.Credentials }).ShouldNot(BeNil())
 		Expect(programmed(g)()).To(Equal("True Programmed"))
-		Expect(w.edge.Tunnels()).To(HaveLen(1))
+		Expect(env.cloudflare.Tunnels()).To(HaveLen(1))
 	})
 
-	It("still opens the tunnel of a Gateway that goes to another controller", func() {
-		w, other := newWorld(), newWorld()
-		_, settings, _ := w.classAccount()
-		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+	It("is used to delete the tunnel of a Gateway that moves to another controller", func() {
+		env, other := newEnvironment(), newEnvironment()
+		_, settings, _ := env.createClassAccount()
+		update(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
 		})
-		w.start("--cloudflare-account-id=another")
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
+		env.start("--cloudflare-account-id=another")
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.class) })
-		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
-		Expect(w.tunnel("shared")).To(BeEmpty())
+		update(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.className) })
+		Eventually(env.tunnelPhase(g)).Should(Equal("no Tunnel"))
+		Expect(env.tunnel("shared")).To(BeEmpty())
 	})
 })
 
 var _ = Describe("the controller", func() {
-	It("is ready whether Cloudflare answers or not", func() {
-		w := newWorld()
-		w.edge.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		Expect(err).NotTo(HaveOccurred())
-		address := l.Addr().String()
-		Expect(l.Close()).To(Succeed())
-		w.start("--health-address=" + address)
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		Eventually(answer).WithArguments("http://" + address + "/readyz").Should(Equal(http.StatusOK))
+	It("is ready even if the Cloudflare API is unavailable", func() {
+		env := newEnvironment()
+		env.cloudflare.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
+		address := freeAddress()
+		env.start("--health-address=" + address)
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		Eventually(getStatusCode).WithArguments("http://" + address + "/readyz").Should(Equal(http.StatusOK))
 		Eventually(gatewayMessage(g)).Should(ContainSubstring("cannot be reached"))
 		for _, path := range []string{"/readyz", "/healthz"} {
-			Expect(answer("http://"+address+path)).To(Equal(http.StatusOK), path)
+			Expect(getStatusCode("http://"+address+path)).To(Equal(http.StatusOK), path)
 		}
-		w.edge.ClearFaults()
+		env.cloudflare.ClearFaults()
 		Eventually(programmed(g)).WithTimeout(time.Minute).Should(Equal("True Programmed"))
 	})
 })
 
-// classAccount gives the world's class the account "account", with its token
-// under a key of its own in a Secret.
-func (w *world) classAccount() (*corev1.Secret, *v1alpha1.TunnelConfiguration, *gatewayv1.GatewayClass) {
+// createClassAccount makes the GatewayClass use the account "account", with an
+// API token under the key "api-token" of a Secret.
+func (env *environment) createClassAccount() (*corev1.Secret, *v1alpha1.TunnelConfiguration, *gatewayv1.GatewayClass) {
 	GinkgoHelper()
-	credentials := &corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"api-token": []byte("first")}}
-	settings := w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Account: &v1alpha1.Account{
+	credentials := &corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, "cloudflare"), Data: map[string][]byte{"api-token": []byte("first")}}
+	settings := env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Account: &v1alpha1.Account{
 		AccountID:         ptr.To("account"),
 		APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: "cloudflare", Key: ptr.To("api-token")},
 	}})
-	w.create(credentials, settings)
-	return credentials, settings, w.referClass("defaults")
+	env.create(credentials, settings)
+	return credentials, settings, env.useClassSettings("defaults")
 }
 
-// answer returns the status that a GET of the address is answered with, or 0.
-func answer(url string) int {
+// getStatusCode returns the status code of the response to a GET request, or 0
+// if the request fails.
+func getStatusCode(url string) int {
 	response, err := http.Get(url) // #nosec G107 -- the controller of the test
 	if err != nil {
 		return 0

@@ -28,9 +28,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// connectorKinds adds the kinds that connectors are made of to those that kube
-// knows, which are those of a Gateway's input.
-var connectorKinds = sync.OnceFunc(func() {
+// addConnectorKinds adds the kinds of connector objects to the scheme of the
+// test client.
+var addConnectorKinds = sync.OnceFunc(func() {
 	utilruntime.Must(appsv1.AddToScheme(kube.Scheme()))
 	utilruntime.Must(autoscalingv1.AddToScheme(kube.Scheme()))
 	utilruntime.Must(autoscalingv2.AddToScheme(kube.Scheme()))
@@ -39,10 +39,10 @@ var connectorKinds = sync.OnceFunc(func() {
 })
 
 func connectorsReady(g *gatewayv1.Gateway) func() string {
-	return gatewaySays(g, gateway.TypeConnectorsReady)
+	return gatewayCondition(g, gateway.TypeConnectorsReady)
 }
 
-// exists reads the object, if it is there.
+// exists reads the object and reports whether it exists.
 func exists(object client.Object) bool {
 	GinkgoHelper()
 	err := kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)
@@ -50,75 +50,78 @@ func exists(object client.Object) bool {
 	return err == nil
 }
 
-// named gives an empty object the name of those that run the connectors of the
-// Gateway "shared".
-func named[T client.Object](w *world, object T) T {
-	object.SetNamespace(w.system)
-	object.SetName(tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: "shared"}))
+// connectorObject sets the name and namespace of an empty object to those of the
+// connectors of the Gateway "shared", and returns it.
+func connectorObject[T client.Object](env *environment, object T) T {
+	object.SetNamespace(env.controllerNamespace)
+	object.SetName(tunnel.ConnectorName(types.NamespacedName{Namespace: env.namespace, Name: "shared"}))
 	return object
 }
 
-// connectorObjects returns one object of every kind that connectors of the
-// Gateway "shared" are made of, unread.
-func (w *world) connectorObjects() []client.Object {
+// connectorObjects returns an empty object for each kind of connector object of
+// the Gateway "shared".
+func (env *environment) connectorObjects() []client.Object {
 	return []client.Object{
-		named(w, &corev1.ServiceAccount{}), named(w, &networkingv1.NetworkPolicy{}), named(w, &appsv1.Deployment{}),
-		named(w, &policyv1.PodDisruptionBudget{}), named(w, &autoscalingv2.HorizontalPodAutoscaler{}),
+		connectorObject(env, &corev1.ServiceAccount{}), connectorObject(env, &networkingv1.NetworkPolicy{}), connectorObject(env, &appsv1.Deployment{}),
+		connectorObject(env, &policyv1.PodDisruptionBudget{}), connectorObject(env, &autoscalingv2.HorizontalPodAutoscaler{}),
 	}
 }
 
-// deployment waits for the Deployment of the Gateway "shared" and reads it.
-func (w *world) deployment() *appsv1.Deployment {
+// deployment waits for the Deployment of the Gateway "shared" and returns it.
+func (env *environment) deployment() *appsv1.Deployment {
 	GinkgoHelper()
-	deployment := named(w, &appsv1.Deployment{})
+	deployment := connectorObject(env, &appsv1.Deployment{})
 	Eventually(exists).WithArguments(deployment).Should(BeTrue())
 	return deployment
 }
 
-func (w *world) replicas() int32 { return ptr.Deref(w.deployment().Spec.Replicas, -1) }
-
-// arguments are those that connectors are started with.
-func (w *world) arguments() string {
-	return strings.Join(w.deployment().Spec.Template.Spec.Containers[0].Args, " ")
+func (env *environment) connectorReplicas() int32 {
+	return ptr.Deref(env.deployment().Spec.Replicas, -1)
 }
 
-// pods returns the pods of the Gateway.
-func (w *world) pods(gateway string) []corev1.Pod {
+// connectorArguments returns the command-line arguments of the connectors.
+func (env *environment) connectorArguments() string {
+	return strings.Join(env.deployment().Spec.Template.Spec.Containers[0].Args, " ")
+}
+
+// pods returns the connector pods of the Gateway.
+func (env *environment) pods(gateway string) []corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
-	Expect(kube.List(context.Background(), &list, client.InNamespace(w.system), w.tunnelLabel(gateway))).To(Succeed())
+	Expect(kube.List(context.Background(), &list, client.InNamespace(env.controllerNamespace), env.tunnelLabel(gateway))).To(Succeed())
 	return list.Items
 }
 
-// runPods does for the pods of the Gateway "shared" what a kubelet would: all
-// that there are run and are ready.
-func (w *world) runPods() {
+// markPodsReady sets the status of all existing pods of the Gateway "shared" to
+// running and ready, as a kubelet would.
+func (env *environment) markPodsReady() {
 	GinkgoHelper()
-	for _, pod := range w.pods("shared") {
+	for _, pod := range env.pods("shared") {
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		err := kube.Status().Update(context.Background(), &pod)
-		if !apierrors.IsConflict(err) { // the next time
+		if !apierrors.IsConflict(err) { // the next call updates the pod
 			Expect(client.IgnoreNotFound(err)).To(Succeed())
 		}
 	}
 }
 
-// tunnelLabel selects what runs the connectors of a Gateway of the world's
-// namespace.
-func (w *world) tunnelLabel(gateway string) client.MatchingLabels {
-	return client.MatchingLabels{"tunnelgateway.dev/tunnel": tunnel.ObjectName(types.NamespacedName{Namespace: w.namespace, Name: gateway})}
+// tunnelLabel selects the objects of the connectors of a Gateway in the
+// namespace of the environment.
+func (env *environment) tunnelLabel(gateway string) client.MatchingLabels {
+	return client.MatchingLabels{"tunnelgateway.dev/tunnel": tunnel.ObjectName(types.NamespacedName{Namespace: env.namespace, Name: gateway})}
 }
 
-// leftOver returns the kind and name of all that was made for the Gateway.
-func (w *world) leftOver(gateway string) []string {
+// remainingObjects returns the kind and name of each object of the Gateway's
+// connectors.
+func (env *environment) remainingObjects(gateway string) []string {
 	GinkgoHelper()
 	var found []string
 	for _, list := range []client.ObjectList{
 		&corev1.ServiceAccountList{}, &networkingv1.NetworkPolicyList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
 		&policyv1.PodDisruptionBudgetList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.PodList{}, &corev1.SecretList{},
 	} {
-		Expect(kube.List(context.Background(), list, client.InNamespace(w.system), w.tunnelLabel(gateway))).To(Succeed())
+		Expect(kube.List(context.Background(), list, client.InNamespace(env.controllerNamespace), env.tunnelLabel(gateway))).To(Succeed())
 		Expect(meta.EachListItem(list, func(item runtime.Object) error {
 			kind := strings.TrimPrefix(fmt.Sprintf("%T", item), "*")
 			found = append(found, kind[strings.Index(kind, ".")+1:]+" "+item.(client.Object).GetName())
@@ -128,15 +131,15 @@ func (w *world) leftOver(gateway string) []string {
 	return found
 }
 
-// leastReplicas watches the number of connectors that are wanted from now on,
-// and returns the least there was.
-func (w *world) leastReplicas(ctx context.Context) func() int32 {
+// watchMinReplicas watches the Deployment of the connectors. The returned
+// function returns the smallest number of replicas since the call.
+func (env *environment) watchMinReplicas(ctx context.Context) func() int32 {
 	GinkgoHelper()
-	watch, err := kube.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(w.system))
+	watch, err := kube.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(env.controllerNamespace))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(watch.Stop)
 	var least atomic.Int32
-	least.Store(w.replicas())
+	least.Store(env.connectorReplicas())
 	go func() {
 		for event := range watch.ResultChan() {
 			if deployment, ok := event.Object.(*appsv1.Deployment); ok {
@@ -147,10 +150,10 @@ func (w *world) leastReplicas(ctx context.Context) func() int32 {
 	return least.Load
 }
 
-// grpcRoute returns a route of the Gateway "shared" for a hostname of its own.
-func (w *world) grpcRoute(name string) *gatewayv1.GRPCRoute {
-	return &gatewayv1.GRPCRoute{ObjectMeta: w.meta(name), Spec: gatewayv1.GRPCRouteSpec{
-		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{toGateway("shared")}},
+// grpcRoute returns a GRPCRoute of the Gateway "shared" for <name>.example.com.
+func (env *environment) grpcRoute(name string) *gatewayv1.GRPCRoute {
+	return &gatewayv1.GRPCRoute{ObjectMeta: env.objectMeta(name), Spec: gatewayv1.GRPCRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{gatewayParent("shared")}},
 		Hostnames:       []gatewayv1.Hostname{gatewayv1.Hostname(name + ".example.com")},
 		Rules: []gatewayv1.GRPCRouteRule{{BackendRefs: []gatewayv1.GRPCBackendRef{{BackendRef: gatewayv1.BackendRef{
 			BackendObjectReference: gatewayv1.BackendObjectReference{Name: "web", Port: ptr.To[int32](80)},

@@ -21,15 +21,15 @@ import (
 )
 
 var _ = Describe("connectors", func() {
-	It("run as a Deployment of the Tunnel, confined and with the tunnel's token", func() {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		deployment := w.deployment()
-		Expect(metav1.IsControlledBy(deployment, w.tunnelObject(g))).To(BeTrue())
+	It("run as a Deployment owned by the Tunnel, with a restricted security context and the tunnel's token", func() {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		deployment := env.deployment()
+		Expect(metav1.IsControlledBy(deployment, env.tunnelObject(g))).To(BeTrue())
 		Expect(deployment.Labels).To(HaveKeyWithValue(gatewayv1.GatewayNameLabelKey, "shared"))
-		Expect(deployment.Labels).To(HaveKeyWithValue("tunnelgateway.dev/gateway-namespace", w.namespace))
+		Expect(deployment.Labels).To(HaveKeyWithValue("tunnelgateway.dev/gateway-namespace", env.namespace))
 		Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 
 		pod := deployment.Spec.Template.Spec
@@ -37,65 +37,65 @@ var _ = Describe("connectors", func() {
 		Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
 		Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
 		Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
-		Expect(pod.TerminationGracePeriodSeconds).To(HaveValue(BeNumerically(">", 30)), "above cloudflared's own")
+		Expect(pod.TerminationGracePeriodSeconds).To(HaveValue(BeNumerically(">", 30)), "longer than cloudflared's grace period")
 		c := pod.Containers[0]
 		Expect(c.SecurityContext.ReadOnlyRootFilesystem).To(HaveValue(BeTrue()))
 		Expect(c.ReadinessProbe.HTTPGet.Path).To(Equal("/ready"))
 		Expect(c.LivenessProbe.HTTPGet.Path).To(Equal("/ready"))
 		token := c.Env[0].ValueFrom.SecretKeyRef
-		Expect(w.secret(token.Name).Data).To(HaveKeyWithValue(token.Key, []byte(w.token("shared"))))
+		Expect(env.readSecret(token.Name).Data).To(HaveKeyWithValue(token.Key, []byte(env.tunnelToken("shared"))))
 
-		account, policy := named(w, &corev1.ServiceAccount{}), named(w, &networkingv1.NetworkPolicy{})
+		account, policy := connectorObject(env, &corev1.ServiceAccount{}), connectorObject(env, &networkingv1.NetworkPolicy{})
 		Eventually(exists).WithArguments(account).Should(BeTrue())
 		Eventually(exists).WithArguments(policy).Should(BeTrue())
-		Expect(fresh(policy).Spec.PodSelector.MatchLabels).To(Equal(deployment.Spec.Selector.MatchLabels))
+		Expect(latest(policy).Spec.PodSelector.MatchLabels).To(Equal(deployment.Spec.Selector.MatchLabels))
 		Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress))
 	})
 
-	It("are said to be ready when their pods are, and the Gateway is programmed before", func() {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
+	It("are reported ready when their pods are ready, and do not delay the Programmed condition", func() {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
 		Eventually(connectorsReady(g)).Should(Equal("False Unavailable"))
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Expect(connectorsReady(g)()).To(Equal("False Unavailable"), "it has not waited")
-		w.runPods()
+		Expect(connectorsReady(g)()).To(Equal("False Unavailable"), "Programmed does not wait for the connectors")
+		env.markPodsReady()
 		Eventually(connectorsReady(g)).Should(Equal("True Ready"))
 	})
 
-	It("do not take over what is not theirs, and come when it has gone", slow, func(ctx SpecContext) {
-		w := newWorld()
-		theirs := named(w, &corev1.ServiceAccount{})
-		w.create(theirs)
-		w.start()
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		Eventually(w.tunnelSays(g, v1alpha1.TunnelConnectorsReady)).Should(Equal("False ObjectTaken"))
-		Eventually(w.notes).WithArguments(ctx, "shared", "ObjectTaken").Should(ContainElement(ContainSubstring("does not belong to Tunnel")))
-		Expect(fresh(theirs).OwnerReferences).To(BeEmpty())
+	It("do not take over an object with the same name, and start when it is deleted", slow, func(ctx SpecContext) {
+		env := newEnvironment()
+		unrelated := connectorObject(env, &corev1.ServiceAccount{})
+		env.create(unrelated)
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		Eventually(env.tunnelCondition(g, v1alpha1.TunnelConnectorsReady)).Should(Equal("False ObjectTaken"))
+		Eventually(env.eventMessages).WithArguments(ctx, "shared", "ObjectTaken").Should(ContainElement(ContainSubstring("does not belong to Tunnel")))
+		Expect(latest(unrelated).OwnerReferences).To(BeEmpty())
 
-		w.delete(theirs) // which nobody watches
+		env.delete(unrelated) // the controller does not watch this object
 		Eventually(connectorsReady(g)).WithTimeout(2 * time.Minute).Should(Equal("False Unavailable"))
 	})
 
-	It("carry the permitted labels and annotations of spec.infrastructure on every object and every pod", func() {
-		w := newWorld()
-		w.start()
-		w.create(w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
+	It("have the permitted labels and annotations of spec.infrastructure on every object and pod", func() {
+		env := newEnvironment()
+		env.start()
+		env.create(env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
 			Autoscaling:             &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](1)},
 			PodDisruptionBudget:     &v1alpha1.PodDisruptionBudget{MaxUnavailable: ptr.To(intstr.FromInt32(1))},
 			AllowedMetadataPrefixes: []string{"example.com"},
 		}}))
-		w.referClass("defaults")
-		g := w.gateway("shared", "a.example.com")
+		env.useClassSettings("defaults")
+		g := env.gateway("shared", "a.example.com")
 		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{}
 		g.Spec.Infrastructure.Labels = map[gatewayv1.LabelKey]gatewayv1.LabelValue{"example.com/team": "shop", "other.example/team": "no", "plain": "no"}
 		g.Spec.Infrastructure.Annotations = map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"example.com/cost-centre": "4711"}
-		w.create(g)
-		Eventually(w.pods).WithArguments("shared").ShouldNot(BeEmpty())
-		objects := w.connectorObjects()
-		for _, pod := range w.pods("shared") {
+		env.create(g)
+		Eventually(env.pods).WithArguments("shared").ShouldNot(BeEmpty())
+		objects := env.connectorObjects()
+		for _, pod := range env.pods("shared") {
 			objects = append(objects, &pod)
 		}
 		for _, object := range objects {
@@ -105,130 +105,130 @@ var _ = Describe("connectors", func() {
 			Expect(object.GetLabels()).NotTo(Or(HaveKey("plain"), HaveKey("other.example/team")), "%T", object)
 			Expect(object.GetAnnotations()).To(HaveKeyWithValue("example.com/cost-centre", "4711"), "%T", object)
 		}
-		Expect(w.tokenSecret("shared").Labels).NotTo(HaveKey("example.com/team"), "whose annotations other controllers obey")
+		Expect(env.tokenSecret("shared").Labels).NotTo(HaveKey("example.com/team"), "other controllers may react to labels and annotations of a Secret")
 
-		By("changing with it")
-		change(g, func(g *gatewayv1.Gateway) { g.Spec.Infrastructure.Labels["example.com/team"] = "till" })
-		for _, object := range w.connectorObjects() {
-			Eventually(func() map[string]string { return fresh(object).GetLabels() }).Should(HaveKeyWithValue("example.com/team", "till"), "%T", object)
+		By("changing a label of spec.infrastructure")
+		update(g, func(g *gatewayv1.Gateway) { g.Spec.Infrastructure.Labels["example.com/team"] = "till" })
+		for _, object := range env.connectorObjects() {
+			Eventually(func() map[string]string { return latest(object).GetLabels() }).Should(HaveKeyWithValue("example.com/team", "till"), "%T", object)
 		}
 	})
 
-	It("go when they are not enabled, and the tunnel serves on", func() {
-		w := newWorld()
-		w.start()
-		w.permit("connector.enabled")
-		settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{})
-		g := w.gateway("shared", "a.example.com")
-		referToOwn(g)
-		w.create(settings, w.service("web"), g, w.route("web", "web", toGateway("shared")))
+	It("are removed when they are disabled, and the tunnel continues to serve", func() {
+		env := newEnvironment()
+		env.start()
+		env.allowGatewayFields("connector.enabled")
+		settings := env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{})
+		g := env.gateway("shared", "a.example.com")
+		useOwnSettings(g)
+		env.create(settings, env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
 		Eventually(connectorsReady(g)).Should(Equal("False Unavailable"))
-		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+		update(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
 		})
-		Eventually(w.leftOver).WithArguments("shared").Should(HaveExactElements(HavePrefix("Secret ")), "those who run cloudflared themselves need the token")
+		Eventually(env.remainingObjects).WithArguments("shared").Should(HaveExactElements(HavePrefix("Secret ")), "users who run their own cloudflared need the token")
 		Eventually(connectorsReady(g)).Should(Equal("none"))
 		Expect(programmed(g)()).To(Equal("True Programmed"))
-		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
+		Expect(env.get("shared", "a.example.com", "/")).To(Equal("web"))
 	})
 
-	It("do not restart because a route changed, but for the first GRPCRoute", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "*.example.com")
-		w.create(w.service("web"), g)
-		before := w.deployment().Generation
-		Expect(w.arguments()).To(ContainSubstring("--protocol auto"))
-		route := w.route("web", "web", toGateway("shared"))
-		w.create(route)
-		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
-		change(route, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{"b.example.com"} })
-		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("b.example.com"))
-		w.settle(ctx)
-		Expect(w.deployment().Generation).To(Equal(before))
+	It("do not restart when a route changes, except for the first GRPCRoute", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "*.example.com")
+		env.create(env.service("web"), g)
+		before := env.deployment().Generation
+		Expect(env.connectorArguments()).To(ContainSubstring("--protocol auto"))
+		route := env.route("web", "web", gatewayParent("shared"))
+		env.create(route)
+		Eventually(env.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+		update(route, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{"b.example.com"} })
+		Eventually(env.hostnames).WithArguments("shared").Should(ConsistOf("b.example.com"))
+		env.waitUntilIdle(ctx)
+		Expect(env.deployment().Generation).To(Equal(before))
 
-		By("talking HTTP/2 from the first GRPCRoute on")
-		first := w.grpcRoute("first")
-		w.create(first)
-		Eventually(w.arguments).Should(ContainSubstring("--protocol http2"))
-		Eventually(w.notes).WithArguments(ctx, "shared", "ConnectorProtocol").Should(ContainElement(ContainSubstring("GRPCRoute")))
+		By("switching to HTTP/2 for the first GRPCRoute")
+		first := env.grpcRoute("first")
+		env.create(first)
+		Eventually(env.connectorArguments).Should(ContainSubstring("--protocol http2"))
+		Eventually(env.eventMessages).WithArguments(ctx, "shared", "ConnectorProtocol").Should(ContainElement(ContainSubstring("GRPCRoute")))
 
-		By("also when it is gone, and after a restart")
-		w.create(w.grpcRoute("second"))
-		w.delete(first, w.grpcRoute("second"))
-		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("b.example.com"))
-		w.stop()
-		w.start()
-		w.settle(ctx)
-		Expect(w.arguments()).To(ContainSubstring("--protocol http2"))
-		Expect(w.deployment().Generation).To(Equal(before + 1))
-		Expect(w.notes(ctx, "shared", "ConnectorProtocol")).To(HaveLen(1))
+		By("deleting all GRPCRoutes and restarting the controller")
+		env.create(env.grpcRoute("second"))
+		env.delete(first, env.grpcRoute("second"))
+		Eventually(env.hostnames).WithArguments("shared").Should(ConsistOf("b.example.com"))
+		env.stop()
+		env.start()
+		env.waitUntilIdle(ctx)
+		Expect(env.connectorArguments()).To(ContainSubstring("--protocol http2"))
+		Expect(env.deployment().Generation).To(Equal(before + 1))
+		Expect(env.eventMessages(ctx, "shared", "ConnectorProtocol")).To(HaveLen(1))
 	})
 
 	It("are replaced once when the tunnel's token is rotated", slow, func(ctx SpecContext) {
-		w := newWorld()
-		w.start("--inventory-interval=10s")
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		before := w.deployment()
+		env := newEnvironment()
+		env.start("--inventory-interval=10s")
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		before := env.deployment()
 		Eventually(func() string {
-			w.runPods() // they come after the Deployment
+			env.markPodsReady() // the pods are created after the Deployment
 			return connectorsReady(g)()
 		}).Should(Equal("True Ready"))
-		held := w.token("shared")
-		w.edge.RotateToken(w.tunnel("shared"))
-		w.edge.Connect(w.tunnel("shared"), 1)
-		w.edge.Disconnect(w.tunnel("shared"))
+		previous := env.tunnelToken("shared")
+		env.cloudflare.RotateToken(env.tunnel("shared"))
+		env.cloudflare.Connect(env.tunnel("shared"), 1)
+		env.cloudflare.Disconnect(env.tunnel("shared"))
 		version := func() string {
-			return w.deployment().Spec.Template.Annotations[connector.TokenVersionAnnotation]
+			return env.deployment().Spec.Template.Annotations[connector.TokenVersionAnnotation]
 		}
 		Eventually(version).ShouldNot(Equal(before.Spec.Template.Annotations[connector.TokenVersionAnnotation]))
-		Expect(w.token("shared")).NotTo(Equal(held))
+		Expect(env.tunnelToken("shared")).NotTo(Equal(previous))
 
-		By("playing the kubelet until all are replaced, and looking at the account twice more")
+		By("waiting until all pods are replaced and the controller has listed the tunnels twice more")
 		Eventually(func() string {
-			w.runPods()
+			env.markPodsReady()
 			return connectorsReady(g)()
 		}).Should(Equal("True Ready"))
 		Eventually(func(g Gomega) {
-			w.runPods()
-			for _, pod := range w.pods("shared") {
+			env.markPodsReady()
+			for _, pod := range env.pods("shared") {
 				g.Expect(pod.Annotations).To(HaveKeyWithValue(connector.TokenVersionAnnotation, version()))
 			}
 		}).Should(Succeed())
-		lists := w.edge.Count(http.MethodGet, allTunnels)
-		Eventually(w.edge.Count).WithArguments(http.MethodGet, allTunnels).Should(BeNumerically(">", lists+1))
-		w.settle(ctx)
-		Expect(w.deployment().Generation).To(Equal(before.Generation + 1))
+		lists := env.cloudflare.Count(http.MethodGet, tunnelsPath)
+		Eventually(env.cloudflare.Count).WithArguments(http.MethodGet, tunnelsPath).Should(BeNumerically(">", lists+1))
+		env.waitUntilIdle(ctx)
+		Expect(env.deployment().Generation).To(Equal(before.Generation + 1))
 	})
 
-	It("leave the number of connectors to an autoscaler, from the moment it takes over", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		w.permit("connector.replicas", "connector.autoscaling", "connector.logLevel")
-		settings := w.settings("own", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](4)}})
-		g := w.gateway("shared", "a.example.com")
-		referToOwn(g)
-		w.create(settings, g)
-		Eventually(w.replicas).Should(BeEquivalentTo(4))
-		least := w.leastReplicas(ctx)
-		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+	It("leave the number of replicas to an autoscaler as soon as it is enabled", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		env.allowGatewayFields("connector.replicas", "connector.autoscaling", "connector.logLevel")
+		settings := env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](4)}})
+		g := env.gateway("shared", "a.example.com")
+		useOwnSettings(g)
+		env.create(settings, g)
+		Eventually(env.connectorReplicas).Should(BeEquivalentTo(4))
+		least := env.watchMinReplicas(ctx)
+		update(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Connector = &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](9)}}
 		})
-		Eventually(exists).WithArguments(named(w, &autoscalingv2.HorizontalPodAutoscaler{})).Should(BeTrue())
+		Eventually(exists).WithArguments(connectorObject(env, &autoscalingv2.HorizontalPodAutoscaler{})).Should(BeTrue())
 
-		By("scaling as an autoscaler does, with passes in between")
+		By("scaling as an autoscaler does, with reconciles in between")
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
-		Expect(kube.SubResource("scale").Update(ctx, w.deployment(), client.WithSubResourceBody(scale))).To(Succeed())
-		change(settings, func(c *v1alpha1.TunnelConfiguration) {
+		Expect(kube.SubResource("scale").Update(ctx, env.deployment(), client.WithSubResourceBody(scale))).To(Succeed())
+		update(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Connector.LogLevel = ptr.To(v1alpha1.LogLevelDebug)
 		})
-		Eventually(w.arguments).Should(ContainSubstring("--loglevel debug"))
-		Expect(w.replicas()).To(BeEquivalentTo(7))
-		w.stop()
-		w.start()
-		w.settle(ctx)
-		Expect(w.replicas()).To(BeEquivalentTo(7))
-		Expect(least()).To(BeEquivalentTo(4), "no drop at any moment")
+		Eventually(env.connectorArguments).Should(ContainSubstring("--loglevel debug"))
+		Expect(env.connectorReplicas()).To(BeEquivalentTo(7))
+		env.stop()
+		env.start()
+		env.waitUntilIdle(ctx)
+		Expect(env.connectorReplicas()).To(BeEquivalentTo(7))
+		Expect(least()).To(BeEquivalentTo(4), "the number of replicas never drops")
 	})
 })

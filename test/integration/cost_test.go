@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,148 +17,149 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// What things cost is counted, never timed.
-var _ = Describe("cost", slow, func() {
-	It("takes 900 routes that come at once together", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "*.example.com")
-		w.create(w.service("web"), g)
+// The specs count requests, writes and reconciles. They never measure time.
+var _ = Describe("the cost of a change", slow, func() {
+	It("is at most 8 configuration writes for 900 routes that are created concurrently", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "*.example.com")
+		env.create(env.service("web"), g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		w.settle(ctx)
-		w.edge.ResetRequests()
-		writes := w.countWrites(ctx, &gatewayv1.HTTPRouteList{})
+		env.waitUntilIdle(ctx)
+		env.cloudflare.ResetRequests()
+		writes := env.countWrites(ctx, &gatewayv1.HTTPRouteList{})
 
 		const burst = 900
-		w.createAtOnce(burst, func(i int) client.Object {
-			route := w.route(fmt.Sprintf("r%03d", i), "web", toGateway("shared"))
+		env.createConcurrently(burst, func(i int) client.Object {
+			route := env.route(fmt.Sprintf("r%03d", i), "web", gatewayParent("shared"))
 			route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(fmt.Sprintf("h%03d.example.com", i))}
 			return route
 		})
-		Eventually(func() int { return len(w.hostnames("shared")) }, time.Minute).Should(Equal(burst))
-		w.settle(ctx)
-		Expect(w.edge.Count(http.MethodPut, configurations)).To(BeNumerically("<=", 8))
-		Expect(w.edge.Count(http.MethodGet, configurations)).To(BeZero())
+		Eventually(func() int { return len(env.hostnames("shared")) }, time.Minute).Should(Equal(burst))
+		env.waitUntilIdle(ctx)
+		Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(BeNumerically("<=", 8))
+		Expect(env.cloudflare.Count(http.MethodGet, configurationPath)).To(BeZero())
 		Expect(writes()).To(And(BeNumerically(">=", burst), BeNumerically("<=", 1.1*burst)))
 	})
 
-	It("does nothing at all when the readiness of an endpoint flips", func(ctx SpecContext) {
-		w := newWorld()
-		passes := w.startCounting()
-		service := w.service("web")
+	It("is zero when the readiness of an endpoint changes", func(ctx SpecContext) {
+		env := newEnvironment()
+		reconciles := env.startWithReconcileCount()
+		service := env.service("web")
 		service.Spec.ClusterIP = corev1.ClusterIPNone
 		service.Spec.Ports[0].TargetPort.Type, service.Spec.Ports[0].TargetPort.StrVal = 1, "http"
 		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta:  w.meta("web-1"),
+			ObjectMeta:  env.objectMeta("web-1"),
 			AddressType: discoveryv1.AddressTypeIPv4,
-			Ports:       []discoveryv1.EndpointPort{{Name: pointer(""), Port: pointer[int32](8080)}},
-			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: pointer(true)}}},
+			Ports:       []discoveryv1.EndpointPort{{Name: ptr.To(""), Port: ptr.To[int32](8080)}},
+			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
 		}
 		slice.Labels = map[string]string{discoveryv1.LabelServiceName: "web"}
-		g := w.gateway("shared", "a.example.com")
-		w.create(service, slice, g, w.route("web", "web", toGateway("shared")))
-		Eventually(w.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
-		w.settle(ctx)
-		w.edge.ResetRequests()
-		before, versions := passes(), w.versions(ctx)
-		change(slice, func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = pointer(false) })
-		w.settle(ctx)
-		Expect(passes()).To(Equal(before))
-		Expect(w.versions(ctx)).To(Equal(versions))
-		Expect(w.edge.Count("", "")).To(BeZero())
+		g := env.gateway("shared", "a.example.com")
+		env.create(service, slice, g, env.route("web", "web", gatewayParent("shared")))
+		Eventually(env.get).WithArguments("shared", "a.example.com", "/").Should(Equal("web"))
+		env.waitUntilIdle(ctx)
+		env.cloudflare.ResetRequests()
+		before, versions := reconciles(), env.resourceVersions(ctx)
+		update(slice, func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = ptr.To(false) })
+		env.waitUntilIdle(ctx)
+		Expect(reconciles()).To(Equal(before))
+		Expect(env.resourceVersions(ctx)).To(Equal(versions))
+		Expect(env.cloudflare.Count("", "")).To(BeZero())
 
-		By("noticing another port")
-		change(slice, func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = pointer[int32](9090) })
-		Eventually(w.edge.Count).WithArguments(http.MethodPut, configurations).Should(Equal(1))
+		By("changing the port of the endpoints")
+		update(slice, func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = ptr.To[int32](9090) })
+		Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(1))
 	})
 
-	It("writes once when the Gateway gains a listener, and statuses only where one changed", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "*.example.com")
-		set := w.listenerSet("team", "team.example.com")
-		w.create(w.service("web"), g, set, w.route("team", "web", toSet("team")))
+	It("is one configuration write, and no write to other objects, for a new listener of the Gateway", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "*.example.com")
+		set := env.listenerSet("team", "team.example.com")
+		env.create(env.service("web"), g, set, env.route("team", "web", listenerSetParent("team")))
 		for i := range 10 {
-			w.create(w.route(fmt.Sprintf("r%d", i), "web", toGateway("shared")))
+			env.create(env.route(fmt.Sprintf("r%d", i), "web", gatewayParent("shared")))
 		}
-		Eventually(setSays(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
-		w.settle(ctx)
-		w.edge.ResetRequests()
-		routes, sets := w.countWrites(ctx, &gatewayv1.HTTPRouteList{}), w.countWrites(ctx, &gatewayv1.ListenerSetList{})
-		change(g, func(g *gatewayv1.Gateway) {
+		Eventually(listenerSetCondition(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		env.waitUntilIdle(ctx)
+		env.cloudflare.ResetRequests()
+		routes, sets := env.countWrites(ctx, &gatewayv1.HTTPRouteList{}), env.countWrites(ctx, &gatewayv1.ListenerSetList{})
+		update(g, func(g *gatewayv1.Gateway) {
 			more := g.Spec.Listeners[0]
-			more.Name, more.Hostname = "more", pointer[gatewayv1.Hostname]("more.example.com")
+			more.Name, more.Hostname = "more", ptr.To[gatewayv1.Hostname]("more.example.com")
 			more.AllowedRoutes = &gatewayv1.AllowedRoutes{Kinds: []gatewayv1.RouteGroupKind{{Kind: "GRPCRoute"}}}
 			g.Spec.Listeners = append(g.Spec.Listeners, more)
 		})
-		Eventually(w.get).WithArguments("shared", "more.example.com", "/").Should(Equal("404"))
-		Eventually(func() int { return len(fresh(g).Status.Listeners) }).Should(Equal(2))
-		w.settle(ctx)
-		Expect(w.edge.Count(http.MethodPut, configurations)).To(Equal(1))
-		Expect(w.edge.Count("", "")).To(Equal(1))
+		Eventually(env.get).WithArguments("shared", "more.example.com", "/").Should(Equal("404"))
+		Eventually(func() int { return len(latest(g).Status.Listeners) }).Should(Equal(2))
+		env.waitUntilIdle(ctx)
+		Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(Equal(1))
+		Expect(env.cloudflare.Count("", "")).To(Equal(1))
 		Expect(routes()).To(BeZero())
 		Expect(sets()).To(BeZero())
 	})
 
-	It("is in proportion to what a change touches, with 50 Gateways of 20 routes", func(ctx SpecContext) {
+	It("does not depend on the number of other Gateways, with 50 Gateways of 20 routes each", func(ctx SpecContext) {
 		const gateways, routes = 50, 20
-		w := newWorld()
-		w.create(w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{TunnelsPerNamespace: pointer[int32](gateways)}}))
-		w.referClass("defaults")
-		w.start()
-		w.create(w.service("web"))
-		w.createAtOnce(gateways, func(i int) client.Object {
-			return w.gateway(fmt.Sprintf("g%02d", i), fmt.Sprintf("*.g%02d.example.com", i))
+		env := newEnvironment()
+		env.create(env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{TunnelsPerNamespace: ptr.To[int32](gateways)}}))
+		env.useClassSettings("defaults")
+		env.start()
+		env.create(env.service("web"))
+		env.createConcurrently(gateways, func(i int) client.Object {
+			return env.gateway(fmt.Sprintf("g%02d", i), fmt.Sprintf("*.g%02d.example.com", i))
 		})
-		w.createAtOnce(gateways*routes, func(i int) client.Object {
-			of := fmt.Sprintf("g%02d", i%gateways)
-			route := w.route(fmt.Sprintf("%s-r%02d", of, i/gateways), "web", toGateway(of))
-			route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(fmt.Sprintf("r%02d.%s.example.com", i/gateways, of))}
+		env.createConcurrently(gateways*routes, func(i int) client.Object {
+			gateway := fmt.Sprintf("g%02d", i%gateways)
+			route := env.route(fmt.Sprintf("%s-r%02d", gateway, i/gateways), "web", gatewayParent(gateway))
+			route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(fmt.Sprintf("r%02d.%s.example.com", i/gateways, gateway))}
 			return route
 		})
 		for i := range gateways {
-			Eventually(w.hostnames, 3*time.Minute).WithArguments(fmt.Sprintf("g%02d", i)).Should(HaveLen(routes))
-			Eventually(w.token, time.Minute).WithArguments(fmt.Sprintf("g%02d", i)).ShouldNot(BeEmpty())
+			Eventually(env.hostnames, 3*time.Minute).WithArguments(fmt.Sprintf("g%02d", i)).Should(HaveLen(routes))
+			Eventually(env.tunnelToken, time.Minute).WithArguments(fmt.Sprintf("g%02d", i)).ShouldNot(BeEmpty())
 		}
-		w.settle(ctx)
-		w.stop()
-		before := w.versions(ctx)
-		w.edge.ResetRequests()
+		env.waitUntilIdle(ctx)
+		env.stop()
+		before := env.resourceVersions(ctx)
+		env.cloudflare.ResetRequests()
 
-		By("reading each document once at a start, and writing nothing")
-		passes := w.startCounting("--drift-interval=1m")
-		Eventually(w.edge.Count, time.Minute).WithArguments(http.MethodGet, configurations).Should(Equal(gateways))
-		w.settle(ctx)
-		Expect(w.versions(ctx)).To(Equal(before))
-		Expect(w.edge.Count("", "")).To(Equal(gateways))
+		By("reading each configuration once at the start, and writing nothing")
+		reconciles := env.startWithReconcileCount("--drift-interval=1m")
+		Eventually(env.cloudflare.Count, time.Minute).WithArguments(http.MethodGet, configurationPath).Should(Equal(gateways))
+		env.waitUntilIdle(ctx)
+		Expect(env.resourceVersions(ctx)).To(Equal(before))
+		Expect(env.cloudflare.Count("", "")).To(Equal(gateways))
 
-		By("writing one document for one change, and not even looking at the other Gateways")
-		w.edge.ResetRequests()
-		seen := passes()
-		one := w.route("g07-more", "web", toGateway("g07"))
+		By("writing one configuration for one change, without a reconcile of the other Gateways")
+		env.cloudflare.ResetRequests()
+		reconcilesBefore := reconciles()
+		one := env.route("g07-more", "web", gatewayParent("g07"))
 		one.Spec.Hostnames = []gatewayv1.Hostname{"more.g07.example.com"}
-		w.create(one)
-		Eventually(routeSays(one, "g07")).Should(Equal("True Accepted"))
-		w.settle(ctx)
-		Expect(w.edge.Count(http.MethodPut, configurations)).To(Equal(1))
-		Expect(passes()-seen).To(BeNumerically("<", 10), "passes")
+		env.create(one)
+		Eventually(routeAccepted(one, "g07")).Should(Equal("True Accepted"))
+		env.waitUntilIdle(ctx)
+		Expect(env.cloudflare.Count(http.MethodPut, configurationPath)).To(Equal(1))
+		Expect(reconciles()-reconcilesBefore).To(BeNumerically("<", 10), "reconciles")
 
-		By("reading back at most one document a second")
-		w.edge.ResetRequests()
-		Eventually(w.edge.Count, 2*time.Minute).WithArguments(http.MethodGet, configurations).Should(BeNumerically(">=", 15))
-		requests := w.edge.Requests()
+		By("reading back at most one configuration per second")
+		env.cloudflare.ResetRequests()
+		Eventually(env.cloudflare.Count, 2*time.Minute).WithArguments(http.MethodGet, configurationPath).Should(BeNumerically(">=", 15))
+		requests := env.cloudflare.Requests()
 		Expect(requests[len(requests)-1].Time.Sub(requests[0].Time)).To(BeNumerically(">=", time.Duration(len(requests)-2)*time.Second))
 	})
 })
 
-// createAtOnce creates the objects from several goroutines.
-func (w *world) createAtOnce(count int, object func(int) client.Object) {
+// createConcurrently creates the objects from several goroutines.
+func (env *environment) createConcurrently(count int, object func(int) client.Object) {
 	GinkgoHelper()
 	var next atomic.Int64
 	var running sync.WaitGroup
@@ -167,18 +167,19 @@ func (w *world) createAtOnce(count int, object func(int) client.Object) {
 		running.Go(func() {
 			defer GinkgoRecover()
 			for i := int(next.Add(1)) - 1; i < count; i = int(next.Add(1)) - 1 {
-				w.create(object(i))
+				env.create(object(i))
 			}
 		})
 	}
 	running.Wait()
 }
 
-// countWrites returns how many writes there were to objects of the kind since.
-func (w *world) countWrites(ctx context.Context, list client.ObjectList) func() int {
+// countWrites counts the updates of objects of a kind. The returned function
+// returns the number of updates since the call.
+func (env *environment) countWrites(ctx context.Context, list client.ObjectList) func() int {
 	GinkgoHelper()
-	Expect(kube.List(ctx, list, client.InNamespace(w.namespace))).To(Succeed())
-	watcher, err := kube.Watch(ctx, list, client.InNamespace(w.namespace), &client.ListOptions{
+	Expect(kube.List(ctx, list, client.InNamespace(env.namespace))).To(Succeed())
+	watcher, err := kube.Watch(ctx, list, client.InNamespace(env.namespace), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -194,20 +195,17 @@ func (w *world) countWrites(ctx context.Context, list client.ObjectList) func() 
 	return func() int { return int(writes.Load()) }
 }
 
-// startCounting starts the controller, and returns how many passes it made over
-// Gateways.
-func (w *world) startCounting(arguments ...string) func() int {
+// startWithReconcileCount starts the controller. The returned function returns
+// the number of reconciles of Gateways since the start.
+func (env *environment) startWithReconcileCount(arguments ...string) func() int {
 	GinkgoHelper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	address := l.Addr().String()
-	Expect(l.Close()).To(Succeed())
-	w.start(append([]string{"--metrics-address=" + address}, arguments...)...)
+	address := freeAddress()
+	env.start(append([]string{"--metrics-address=" + address}, arguments...)...)
 	return func() int {
 		GinkgoHelper()
 		var total int
 		Eventually(func() (err error) {
-			total, err = passesAt("http://" + address + "/metrics")
+			total, err = reconcileCount("http://" + address + "/metrics")
 			return err
 		}).Should(Succeed())
 		Expect(total).To(BeNumerically(">", 0))
@@ -215,8 +213,8 @@ func (w *world) startCounting(arguments ...string) func() int {
 	}
 }
 
-// passesAt adds up the passes over Gateways in the metrics.
-func passesAt(url string) (int, error) {
+// reconcileCount returns the number of reconciles of Gateways in the metrics.
+func reconcileCount(url string) (int, error) {
 	response, err := http.Get(url) // #nosec G107 -- the controller of the test
 	if err != nil {
 		return 0, err

@@ -10,77 +10,78 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a crash", slow, func() {
-	// Round by round the controller is killed at a later call of every phase,
-	// until no phase has that many.
-	DescribeTable("leaves nothing wrong behind, whichever call of the API it meets", func(at func(*controllerproc.Process) simulator.Fault) {
-		undisturbed()
-		l := newLife()
-		l.start()
+var _ = Describe("a crash of the controller", slow, func() {
+	// Each round kills the controller at a later call of each phase, until no
+	// phase makes that many calls.
+	DescribeTable("does not change the result of a creation, change or deletion if it happens during any API call", func(crash func(*controllerproc.Process) simulator.Fault) {
+		expectedConfigurations()
+		s := newScenario()
+		s.start()
 		crashes := map[string]int{}
-		for call := 0; l.crashRound(call, at, crashes); call++ {
-			Expect(call).To(BeNumerically("<", 20), "a phase of so many calls: %v", crashes)
+		for call := 0; s.crashRound(call, crash, crashes); call++ {
+			Expect(call).To(BeNumerically("<", 20), "the phases make too many calls: %v", crashes)
 		}
 		Expect(crashes).To(And(
 			HaveKeyWithValue("creation", BeNumerically(">=", 3)), // find, create, configure
 			HaveKeyWithValue("change", BeNumerically(">=", 1)),   // configure
-			HaveKeyWithValue("deletion", BeNumerically(">=", 2)), // look, delete
+			HaveKeyWithValue("deletion", BeNumerically(">=", 2)), // read, delete
 		))
-	}, moments)
+	}, crashPoints)
 
-	DescribeTable("leaves no tunnel behind when its Gateway is deleted before the controller is back", func(at func(*controllerproc.Process) simulator.Fault) {
-		l := newLife()
-		l.start()
+	DescribeTable("leaves no tunnel behind if it happens during an API call, the Gateway is deleted before the restart,", func(crash func(*controllerproc.Process) simulator.Fault) {
+		s := newScenario()
+		s.start()
 		for call := range 3 { // find, create, configure
-			l.killAt(call, at)
-			l.addGateway()
-			Eventually(l.process.Exited()).Should(BeClosed(), "crash at call %d", call)
-			l.deleteGateway()
-			l.start()
-			soon(l.gone, fmt.Sprintf("crash at call %d", call))
+			s.killAtCall(call, crash)
+			s.addGateway()
+			Eventually(s.process.Exited()).Should(BeClosed(), "crash at call %d", call)
+			s.deleteGateway()
+			s.start()
+			expectSoon(s.expectDeleted, fmt.Sprintf("crash at call %d", call))
 		}
-	}, moments)
+	}, crashPoints)
 })
 
-// moments are those of a crash around a call.
-var moments = []TableEntry{
-	Entry("just before it is carried out", func(p *controllerproc.Process) simulator.Fault {
+// crashPoints are the points at which the controller crashes around a call.
+var crashPoints = []TableEntry{
+	Entry("and the call does not take effect", func(p *controllerproc.Process) simulator.Fault {
 		return simulator.Fault{Drop: simulator.DropBeforeWrite, Before: func(simulator.Request) { p.Kill() }}
 	}),
-	Entry("just after it was carried out", func(p *controllerproc.Process) simulator.Fault {
+	Entry("and the call takes effect", func(p *controllerproc.Process) simulator.Fault {
 		return simulator.Fault{Drop: simulator.DropAfterWrite, After: func(simulator.Request) { p.Kill() }}
 	}),
 }
 
-// killAt kills the process that runs at the call of that number from now on.
-func (l *life) killAt(call int, at func(*controllerproc.Process) simulator.Fault) {
-	fault := at(l.process)
+// killAtCall kills the running controller after this number of further calls.
+func (s *scenario) killAtCall(call int, crash func(*controllerproc.Process) simulator.Fault) {
+	fault := crash(s.process)
 	fault.Skip, fault.Times = call, 1
-	l.edge.Inject(fault)
+	s.cloudflare.Inject(fault)
 }
 
-// crashRound goes through all phases and counts in which of them there was a
-// call of that number to crash at. It reports whether there was any.
-func (l *life) crashRound(call int, at func(*controllerproc.Process) simulator.Fault, crashes map[string]int) bool {
+// crashRound runs all phases and crashes the controller at the call with this
+// number in each. It counts the crashes by phase, and reports whether there was
+// any.
+func (s *scenario) crashRound(call int, crash func(*controllerproc.Process) simulator.Fault, crashes map[string]int) bool {
 	GinkgoHelper()
-	met := false
-	for _, p := range l.phases() {
-		crashed := l.process.Exited()
-		l.killAt(call, at)
-		p.act()
-		soon(func(g Gomega) {
+	crashedOnce := false
+	for _, p := range s.phases() {
+		crashed := s.process.Exited()
+		s.killAtCall(call, crash)
+		p.action()
+		expectSoon(func(g Gomega) {
 			select {
 			case <-crashed:
-				met = true
+				crashedOnce = true
 				crashes[p.name]++
-				l.start()
-				crashed = nil // once
+				s.start()
+				crashed = nil // count the crash once
 			default:
 			}
-			p.outcome(g)
+			p.check(g)
 		}, fmt.Sprintf("%s, crash at call %d", p.name, call))
-		l.edge.ClearFaults()
+		s.cloudflare.ClearFaults()
 	}
-	l.dropRoutes()
-	return met
+	s.deleteAddedRoutes()
+	return crashedOnce
 }

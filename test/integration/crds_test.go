@@ -21,13 +21,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// A controller without its CRDs ends with one message about all of them, as with
-// wrong flags.
-func TestCRDsThatWillNotDo(t *testing.T) {
+// The controller and plan exit with one message about all CRDs that are missing
+// or not supported.
+func TestProgramExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 	if kubeconfig != "" {
-		return // this is a part of the suite
+		return // this process runs a part of the suite
 	}
-	control, err := cluster.Start(t.Context(), cluster.Options{CRDs: oldAndFew})
+	control, err := cluster.Start(t.Context(), cluster.Options{CRDs: unsupportedCRDs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,37 +44,37 @@ func TestCRDsThatWillNotDo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	program := build(t, dir)
-	saysWhichCRDs(t, exec.CommandContext(ctx, program, "plan", "--kubeconfig="+config))
-	saysWhichCRDs(t, exec.CommandContext(ctx, program, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
+	checkCRDErrors(t, exec.CommandContext(ctx, program, "plan", "--kubeconfig="+config))
+	checkCRDErrors(t, exec.CommandContext(ctx, program, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
 		"--kubeconfig="+config), "they do not say it", `["httproutes.gateway.networking.k8s.io"]`) // in its log
-	saysWhichKinds(ctx, t, control.Config, program, config)
+	checkMissingKindError(ctx, t, control.Config, program, config)
 }
 
-// saysWhichCRDs checks that the command ends with everything that is wrong with the
-// CRDs, and prints more.
-func saysWhichCRDs(t *testing.T, command *exec.Cmd, more ...string) {
+// checkCRDErrors checks that the command exits with an error about each CRD that
+// is missing or not supported, and that its output contains the additional texts.
+func checkCRDErrors(t *testing.T, command *exec.Cmd, additional ...string) {
 	t.Helper()
 	command.Env = append(os.Environ(), "CLOUDFLARE_ACCOUNT_ID=", "CLOUDFLARE_API_TOKEN=")
 	out, err := command.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
-		t.Errorf("it ended with %v, want status 1", err)
+		t.Errorf("the command exited with %v, want status 1", err)
 	}
-	for _, want := range append(more,
+	for _, want := range append(additional,
 		"listenersets.gateway.networking.k8s.io is missing", "gateways.gateway.networking.k8s.io has version v1.4.0",
 		"v1.5 or v1.6", "tunnelconfigurations.tunnelgateway.dev has version v0.0.1", "tunnels.tunnelgateway.dev is missing",
 	) {
 		if !strings.Contains(string(out), want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("the output does not contain %q", want)
 		}
 	}
 	if lines := strings.Count(string(out), "\n"); lines > 4 || strings.Contains(string(out), "goroutine") {
-		t.Errorf("it prints more than four lines:\n%s", out)
+		t.Errorf("the output has more than four lines or a stack trace:\n%s", out)
 	}
 }
 
-// saysWhichKinds wants a plan to end with the kinds that are missing, for
-// somebody who may not look at CRDs.
-func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, program, config string) {
+// checkMissingKindError checks that plan names the missing CRD for a user without
+// permission to read CRDs.
+func checkMissingKindError(ctx context.Context, t *testing.T, admin *rest.Config, program, config string) {
 	t.Helper()
 	kube, err := client.New(admin, client.Options{})
 	if err != nil {
@@ -84,7 +84,7 @@ func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, progr
 	if err := kube.Create(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
-	user, err := makeViewer(ctx, kube, namespace.Name, "customresourcedefinitions")
+	user, err := createViewer(ctx, kube, namespace.Name, "customresourcedefinitions")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,18 +94,19 @@ func saysWhichKinds(ctx context.Context, t *testing.T, admin *rest.Config, progr
 	}
 	out, err := exec.CommandContext(ctx, program, "plan", "--kubeconfig="+path).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
-		t.Errorf("plan ended with %v, want status 1", err)
+		t.Errorf("plan exited with %v, want status 1", err)
 	}
 	if want := "the CRD listenersets.gateway.networking.k8s.io is missing"; !strings.Contains(string(out), want) {
-		t.Errorf("plan does not say %q:\n%s", want, out)
+		t.Errorf("the output of plan does not contain %q:\n%s", want, out)
 	}
 }
 
-// oldAndFew leaves out ListenerSets and Tunnels, has Gateways and
-// TunnelConfigurations of an older version, and HTTPRoutes without a version.
-func oldAndFew(usual []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+// unsupportedCRDs removes the CRDs of ListenerSets and Tunnels, sets an older
+// version on those of Gateways and TunnelConfigurations, and removes the version
+// of the CRD of HTTPRoutes.
+func unsupportedCRDs(supported []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
 	var kept []*apiextensionsv1.CustomResourceDefinition
-	for _, crd := range usual {
+	for _, crd := range supported {
 		switch crd.Spec.Names.Plural {
 		case "listenersets", "tunnels":
 			continue

@@ -14,83 +14,84 @@ import (
 const (
 	routesUnderKills = 200
 	kills            = 50
-	// changesPerKill times kills are the changes.
+	// The total number of changes is kills * changesPerKill.
 	changesPerKill = 40
 )
 
-var _ = Describe("a controller that is killed while routes change", slow, func() {
-	It("ends with the right configuration and with one tunnel", func() {
-		k := newKilled()
+var _ = Describe("a controller that is killed repeatedly while routes change", slow, func() {
+	It("ends with the current configuration and a single tunnel", func() {
+		env := newKillEnvironment()
 		for round := range kills {
-			before := k.edge.Count(http.MethodPut, configurations)
-			k.changeRoutes(changesPerKill)
-			if round%2 == 0 { // in the other rounds it is killed while it starts
-				Eventually(k.edge.Count).WithArguments(http.MethodPut, configurations).Should(BeNumerically(">", before))
+			before := env.cloudflare.Count(http.MethodPut, configurationPath)
+			env.changeRoutes(changesPerKill)
+			if round%2 == 0 { // in the other rounds, the kill interrupts the start
+				Eventually(env.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(BeNumerically(">", before))
 			}
-			k.process.Kill()
-			k.start()
+			env.process.Kill()
+			env.start()
 		}
-		Eventually(k.wrong).Should(BeEmpty())
-		k.changeRoutes(1)
+		Eventually(env.unserved).Should(BeEmpty())
+		env.changeRoutes(1)
 		since := time.Now()
-		Eventually(k.wrong).Should(BeEmpty())
-		AddReportEntry(fmt.Sprintf("measured: %v from the last change to its configuration", time.Since(since)))
-		Expect(k.edge.Tunnels()).To(HaveLen(1))
+		Eventually(env.unserved).Should(BeEmpty())
+		AddReportEntry(fmt.Sprintf("measured: %v from the last route change to its configuration", time.Since(since)))
+		Expect(env.cloudflare.Tunnels()).To(HaveLen(1))
 	})
 })
 
-// killed is a world whose controller is killed, with a Gateway of many routes.
-type killed struct {
-	*world
+// killEnvironment is an environment with a Gateway that has many routes.
+type killEnvironment struct {
+	*environment
 	routes []*gatewayv1.HTTPRoute
-	// changes is how often routes were changed.
+	// changes is the number of route changes so far.
 	changes int
 }
 
-func newKilled() *killed {
+func newKillEnvironment() *killEnvironment {
 	GinkgoHelper()
-	k := &killed{world: newWorld()}
-	k.create(k.service("web"), k.gateway("shared", "*.example.com"))
+	env := &killEnvironment{environment: newEnvironment()}
+	env.create(env.service("web"), env.gateway("shared", "*.example.com"))
 	for i := range routesUnderKills {
-		route := k.route(fmt.Sprintf("route-%03d", i), "web", toGateway("shared"))
+		route := env.route(fmt.Sprintf("route-%03d", i), "web", gatewayParent("shared"))
 		route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(route.Name + ".example.com")}
-		k.create(route)
-		k.routes = append(k.routes, route)
+		env.create(route)
+		env.routes = append(env.routes, route)
 	}
-	k.start()
-	return k
+	env.start()
+	return env
 }
 
-// path is what a route serves after so many changes of all routes.
-func path(generation int) string { return fmt.Sprintf("/generation-%d", generation) }
+// pathAfter returns the path of a route after this number of changes.
+func pathAfter(changes int) string { return fmt.Sprintf("/generation-%d", changes) }
 
-// changeRoutes makes the next n changes: one route after the other serves its
-// next path.
-func (k *killed) changeRoutes(n int) {
+// changeRoutes makes the next n changes. Each change gives the next route a new
+// path.
+func (env *killEnvironment) changeRoutes(n int) {
 	GinkgoHelper()
 	for range n {
-		next := path(k.changes/len(k.routes) + 1)
-		change(k.routes[k.changes%len(k.routes)], func(r *gatewayv1.HTTPRoute) {
+		next := pathAfter(env.changes/len(env.routes) + 1)
+		update(env.routes[env.changes%len(env.routes)], func(r *gatewayv1.HTTPRoute) {
 			r.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Value: ptr.To(next)}}}
 		})
-		k.changes++
+		env.changes++
 	}
 }
 
-// wrong returns the routes that are not served as they are.
-func (k *killed) wrong() []string {
+// unserved returns the routes whose current path is not served, or whose
+// previous path is still served.
+func (env *killEnvironment) unserved() []string {
 	GinkgoHelper()
-	var wrong []string
-	for i, route := range k.routes {
-		generation := k.changes / len(k.routes)
-		if i < k.changes%len(k.routes) {
+	var unserved []string
+	for i, route := range env.routes {
+		generation := env.changes / len(env.routes)
+		if i < env.changes%len(env.routes) {
 			generation++
 		}
 		host := route.Name + ".example.com"
-		now, before := k.get("shared", host, path(generation)), k.get("shared", host, path(generation-1))
-		if now != "web" || before != "404" {
-			wrong = append(wrong, fmt.Sprintf("%s: %s, and %s before", host, now, before))
+		current, previous := env.get("shared", host, pathAfter(generation)), env.get("shared", host, pathAfter(generation-1))
+		if current != "web" || previous != "404" {
+			unserved = append(unserved, fmt.Sprintf("%s: %s for the current path, %s for the previous path", host, current, previous))
 		}
 	}
-	return wrong
+	return unserved
 }

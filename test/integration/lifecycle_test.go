@@ -15,285 +15,285 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-var _ = Describe("a tunnel's life", lifecycle, func() {
-	It("writes nothing after a restart when nothing changed", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "home.example.com")
-		set := w.listenerSet("team", "team.example.com")
-		w.create(w.service("web"), g, set, w.route("home", "web", toGateway("shared")), w.route("team", "web", toSet("team")))
-		Eventually(w.hostnames).WithArguments("shared").Should(ConsistOf("home.example.com", "team.example.com"))
-		Eventually(setSays(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
-		w.settle(ctx) // the Gateway's own status comes last
-		w.stop()
-		before := w.versions(ctx)
-		w.edge.ResetRequests()
+var _ = Describe("the controller", lifecycle, func() {
+	It("writes nothing after a restart without changes", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "home.example.com")
+		set := env.listenerSet("team", "team.example.com")
+		env.create(env.service("web"), g, set, env.route("home", "web", gatewayParent("shared")), env.route("team", "web", listenerSetParent("team")))
+		Eventually(env.hostnames).WithArguments("shared").Should(ConsistOf("home.example.com", "team.example.com"))
+		Eventually(listenerSetCondition(set, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		env.waitUntilIdle(ctx) // the controller writes the Gateway's status last
+		env.stop()
+		before := env.resourceVersions(ctx)
+		env.cloudflare.ResetRequests()
 
-		w.start()
-		Eventually(w.edge.Count).WithArguments(http.MethodGet, configurations).Should(Equal(1))
-		w.settle(ctx)
-		Expect(w.versions(ctx)).To(Equal(before))
-		Expect(w.edge.Count("", "")).To(Equal(1), "one read of the configuration, and nothing else")
+		env.start()
+		Eventually(env.cloudflare.Count).WithArguments(http.MethodGet, configurationPath).Should(Equal(1))
+		env.waitUntilIdle(ctx)
+		Expect(env.resourceVersions(ctx)).To(Equal(before))
+		Expect(env.cloudflare.Count("", "")).To(Equal(1), "one read of the configuration, and no other request")
 	})
 
-	DescribeTable("leaves nothing behind when a route moves to another Gateway", func(down bool) {
-		w := newWorld()
-		w.start()
-		from, to := w.gateway("from", "*.example.com"), w.gateway("to", "*.example.com")
-		route := w.route("web", "web", toGateway("from"))
+	DescribeTable("removes the rule and status of a route that moves to another Gateway", func(stopped bool) {
+		env := newEnvironment()
+		env.start()
+		source, target := env.gateway("source", "*.example.com"), env.gateway("target", "*.example.com")
+		route := env.route("web", "web", gatewayParent("source"))
 		route.Spec.Hostnames = []gatewayv1.Hostname{"web.example.com"}
-		w.create(w.service("web"), from, to, route)
-		Eventually(w.hostnames).WithArguments("from").Should(ConsistOf("web.example.com"))
-		Eventually(routeSays(route, "from")).Should(Equal("True Accepted"))
-		Eventually(programmed(to)).Should(Equal("True Programmed"))
+		env.create(env.service("web"), source, target, route)
+		Eventually(env.hostnames).WithArguments("source").Should(ConsistOf("web.example.com"))
+		Eventually(routeAccepted(route, "source")).Should(Equal("True Accepted"))
+		Eventually(programmed(target)).Should(Equal("True Programmed"))
 
-		if down {
-			w.stop()
+		if stopped {
+			env.stop()
 		}
-		change(route, func(r *gatewayv1.HTTPRoute) { r.Spec.ParentRefs[0].Name = "to" })
-		if down {
-			w.start()
+		update(route, func(r *gatewayv1.HTTPRoute) { r.Spec.ParentRefs[0].Name = "target" })
+		if stopped {
+			env.start()
 		}
-		Eventually(w.hostnames).WithArguments("to").Should(ConsistOf("web.example.com"))
-		Eventually(w.hostnames).WithArguments("from").Should(BeEmpty())
-		Eventually(routeSays(route, "to")).Should(Equal("True Accepted"))
-		Eventually(routeSays(route, "from")).Should(Equal("no entry"))
+		Eventually(env.hostnames).WithArguments("target").Should(ConsistOf("web.example.com"))
+		Eventually(env.hostnames).WithArguments("source").Should(BeEmpty())
+		Eventually(routeAccepted(route, "target")).Should(Equal("True Accepted"))
+		Eventually(routeAccepted(route, "source")).Should(Equal("no entry"))
 	},
 		Entry("while the controller runs", false),
-		Entry("while the controller is down", true),
+		Entry("while the controller is stopped", true),
 	)
 
-	DescribeTable("takes back a route's entry when its ListenerSet goes", func(down bool) {
-		w := newWorld()
-		w.start()
-		set := w.listenerSet("team", "team.example.com")
-		route := w.route("web", "web", toSet("team"))
-		w.create(w.service("web"), w.gateway("shared", "home.example.com"), set, route)
-		Eventually(routeSays(route, "team")).Should(Equal("True Accepted"))
-		if down {
-			w.stop()
+	DescribeTable("removes a route's status entry when its ListenerSet is deleted", func(stopped bool) {
+		env := newEnvironment()
+		env.start()
+		set := env.listenerSet("team", "team.example.com")
+		route := env.route("web", "web", listenerSetParent("team"))
+		env.create(env.service("web"), env.gateway("shared", "home.example.com"), set, route)
+		Eventually(routeAccepted(route, "team")).Should(Equal("True Accepted"))
+		if stopped {
+			env.stop()
 		}
-		w.delete(set)
-		if down {
-			w.start()
+		env.delete(set)
+		if stopped {
+			env.start()
 		}
-		Eventually(routeSays(route, "team")).Should(Equal("no entry"))
-		Eventually(w.hostnames).WithArguments("shared").Should(BeEmpty())
+		Eventually(routeAccepted(route, "team")).Should(Equal("no entry"))
+		Eventually(env.hostnames).WithArguments("shared").Should(BeEmpty())
 	},
 		Entry("while the controller runs", false),
-		Entry("while the controller is down", true),
+		Entry("while the controller is stopped", true),
 	)
 
-	It("deletes the tunnel with its Gateway, and takes back what it said", func() {
-		w := newWorld()
-		w.start()
-		g, set := w.gateway("shared", "home.example.com"), w.listenerSet("team", "team.example.com")
-		route := w.route("web", "web", toSet("team"))
-		w.create(w.service("web"), g, set, route)
-		Eventually(routeSays(route, "team")).Should(Equal("True Accepted"))
-		Expect(w.tunnel("shared")).NotTo(BeEmpty())
+	It("deletes the tunnel and resets the statuses when the Gateway is deleted", func() {
+		env := newEnvironment()
+		env.start()
+		g, set := env.gateway("shared", "home.example.com"), env.listenerSet("team", "team.example.com")
+		route := env.route("web", "web", listenerSetParent("team"))
+		env.create(env.service("web"), g, set, route)
+		Eventually(routeAccepted(route, "team")).Should(Equal("True Accepted"))
+		Expect(env.tunnel("shared")).NotTo(BeEmpty())
 
-		w.deleteAndWait(g)
-		Expect(w.tunnel("shared")).To(BeEmpty())
-		Expect(routeSays(route, "team")()).To(Equal("no entry"))
-		Expect(setSays(set, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("Unknown Pending"))
+		env.deleteAndWait(g)
+		Expect(env.tunnel("shared")).To(BeEmpty())
+		Expect(routeAccepted(route, "team")()).To(Equal("no entry"))
+		Expect(listenerSetCondition(set, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("Unknown Pending"))
 	})
 
-	It("leaves the Gateways of another controller alone", func(ctx SpecContext) {
-		w, other := newWorld(), newWorld()
-		w.start()
-		g := w.gateway("shared", "home.example.com")
-		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
-		Eventually(w.get).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
-		w.stop()
-		before := w.versions(ctx)
+	It("ignores the Gateways of another controller", func(ctx SpecContext) {
+		env, other := newEnvironment(), newEnvironment()
+		env.start()
+		g := env.gateway("shared", "home.example.com")
+		env.create(env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
+		Eventually(env.get).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
+		env.stop()
+		before := env.resourceVersions(ctx)
 		other.start()
-		mine := other.gateway("mine", "a.example.com")
-		other.create(mine)
-		Eventually(programmed(mine)).Should(Equal("True Programmed"))
-		Expect(w.versions(ctx)).To(Equal(before))
+		managed := other.gateway("managed", "a.example.com")
+		other.create(managed)
+		Eventually(programmed(managed)).Should(Equal("True Programmed"))
+		Expect(env.resourceVersions(ctx)).To(Equal(before))
 	})
 
-	DescribeTable("hands a Gateway over when its class changes to another controller's", func(down bool) {
-		w, other := newWorld(), newWorld()
-		w.start()
-		g := w.gateway("shared", "home.example.com")
-		route := w.route("web", "web", toGateway("shared"))
-		w.create(w.service("web"), g, route)
-		Eventually(w.get).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
-		if down {
-			w.stop()
+	DescribeTable("deletes the tunnel when the Gateway's class changes to that of another controller", func(stopped bool) {
+		env, other := newEnvironment(), newEnvironment()
+		env.start()
+		g := env.gateway("shared", "home.example.com")
+		route := env.route("web", "web", gatewayParent("shared"))
+		env.create(env.service("web"), g, route)
+		Eventually(env.get).WithArguments("shared", "home.example.com", "/").Should(Equal("web"))
+		if stopped {
+			env.stop()
 		}
 		other.start()
-		change(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.class) })
-		if down {
-			w.start()
+		update(g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(other.className) })
+		if stopped {
+			env.start()
 		}
-		Eventually(func() string { return w.tunnel("shared") }).Should(BeEmpty())
-		Eventually(func() []string { return controllers(route) }).Should(ConsistOf(other.controller))
+		Eventually(func() string { return env.tunnel("shared") }).Should(BeEmpty())
+		Eventually(func() []string { return routeControllers(route) }).Should(ConsistOf(other.controllerName))
 		Eventually(programmed(g), 60*time.Second).Should(Equal("True Programmed"))
-		Expect(other.edge.Tunnels()).To(HaveLen(1))
+		Expect(other.cloudflare.Tunnels()).To(HaveLen(1))
 	},
-		Entry("while both run", false),
-		Entry("while the first is down", true),
+		Entry("while both controllers run", false),
+		Entry("while the first controller is stopped", true),
 	)
 
-	It("keeps a tunnel that still has connectors of somebody else, and says why", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "home.example.com")
-		w.create(g)
+	It("keeps a tunnel with connectors that it does not manage, and reports the reason", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "home.example.com")
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		id := w.tunnel("shared")
-		w.edge.Connect(id, 1)
-		w.delete(g)
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue(), "the Gateway does not wait")
-		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False ConnectorsConnected"))
-		Expect(w.tunnelPhase(g)()).To(Equal("Blocked"))
-		w.settle(ctx)
-		Expect(w.tunnel("shared")).To(Equal(id))
-		w.edge.Disconnect(id)
-		Eventually(w.tunnelPhase(g)).WithTimeout(time.Minute).Should(Equal("no Tunnel"))
-		Expect(w.tunnel("shared")).To(BeEmpty())
+		id := env.tunnel("shared")
+		env.cloudflare.Connect(id, 1)
+		env.delete(g)
+		Eventually(env.isGone).WithArguments(g).Should(BeTrue(), "the deletion of the Gateway does not wait")
+		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False ConnectorsConnected"))
+		Expect(env.tunnelPhase(g)()).To(Equal("Blocked"))
+		env.waitUntilIdle(ctx)
+		Expect(env.tunnel("shared")).To(Equal(id))
+		env.cloudflare.Disconnect(id)
+		Eventually(env.tunnelPhase(g)).WithTimeout(time.Minute).Should(Equal("no Tunnel"))
+		Expect(env.tunnel("shared")).To(BeEmpty())
 	})
 
-	It("says that a push failed, keeps the old document and recovers", func() {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "*.example.com")
-		w.create(w.service("web"), g)
+	It("reports a failed write, keeps the old configuration and recovers", func() {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "*.example.com")
+		env.create(env.service("web"), g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusBadGateway})
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusBadGateway})
 
-		route := w.route("web", "web", toGateway("shared"))
-		w.create(route)
+		route := env.route("web", "web", gatewayParent("shared"))
+		env.create(route)
 		Eventually(programmed(g)).Should(Equal("False Pending"))
 		Expect(gatewayMessage(g)()).To(And(ContainSubstring("cannot be reached"), ContainSubstring("Retrying in")))
-		Eventually(routeSays(route, "shared")).Should(Equal("True Accepted"))
-		Expect(w.get("shared", "web.example.com", "/")).To(Equal("404"))
+		Eventually(routeAccepted(route, "shared")).Should(Equal("True Accepted"))
+		Expect(env.get("shared", "web.example.com", "/")).To(Equal("404"))
 
-		w.edge.ClearFaults()
+		env.cloudflare.ClearFaults()
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Expect(w.get("shared", "web.example.com", "/")).To(Equal("web"))
+		Expect(env.get("shared", "web.example.com", "/")).To(Equal("web"))
 	})
 
-	It("tells nobody but its events that a push is limited by the API", func(ctx SpecContext) {
-		w := newWorld()
-		w.start()
-		g, set := w.gateway("shared", "*.example.com"), w.listenerSet("team", "team.example.org")
-		w.create(w.service("web"), g, set)
+	It("reports a rate limit in an event, and keeps the status of served objects", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start()
+		g, set := env.gateway("shared", "*.example.com"), env.listenerSet("team", "team.example.org")
+		env.create(env.service("web"), g, set)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		w.settle(ctx)
-		w.edge.Inject(simulator.Fault{
-			Method: http.MethodPut, Path: configurations, Status: http.StatusTooManyRequests, RetryAfter: 6 * time.Second, Times: 1,
+		env.waitUntilIdle(ctx)
+		env.cloudflare.Inject(simulator.Fault{
+			Method: http.MethodPut, Path: configurationPath, Status: http.StatusTooManyRequests, RetryAfter: 6 * time.Second, Times: 1,
 		})
-		gateway, team := fresh(g).ResourceVersion, fresh(set).ResourceVersion
-		other := w.listenerSet("other", "other.example.org")
-		w.create(w.route("other", "web", toSet("other")), other)
-		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Warning RateLimited"))
-		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("False Pending"), "its generation is not served yet")
+		gateway, team := latest(g).ResourceVersion, latest(set).ResourceVersion
+		other := env.listenerSet("other", "other.example.org")
+		env.create(env.route("other", "web", listenerSetParent("other")), other)
+		Eventually(env.events).WithArguments(ctx, "shared").Should(ContainElement("Warning RateLimited"))
+		Eventually(listenerSetCondition(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("False Pending"), "the generation is not in effect yet")
 		Expect(programmed(g)()).To(Equal("True Programmed"))
-		Expect(setSays(set, gatewayv1.ListenerSetConditionProgrammed)()).To(Equal("True Programmed"))
+		Expect(listenerSetCondition(set, gatewayv1.ListenerSetConditionProgrammed)()).To(Equal("True Programmed"))
 
-		Eventually(setSays(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
-		Expect(fresh(set).ResourceVersion).To(Equal(team), "nothing was said of a set that is served")
-		Eventually(func() string { return fresh(g).ResourceVersion }).ShouldNot(Equal(gateway), "it has one set more")
-		Expect(w.events(ctx, "shared")).NotTo(ContainElement(ContainSubstring("CloudflareUnavailable")))
+		Eventually(listenerSetCondition(other, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
+		Expect(latest(set).ResourceVersion).To(Equal(team), "the status of the served ListenerSet does not change")
+		Eventually(func() string { return latest(g).ResourceVersion }).ShouldNot(Equal(gateway), "one more ListenerSet is attached")
+		Expect(env.events(ctx, "shared")).NotTo(ContainElement(ContainSubstring("CloudflareUnavailable")))
 	})
 
-	It("goes on saying that a configuration is in effect when it cannot be read back", func(ctx SpecContext) {
-		w := newWorld()
-		w.start("--drift-interval=10s")
-		g := w.gateway("shared", "*.example.com")
-		w.create(g)
+	It("keeps the Programmed condition when it cannot read the configuration back", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start("--drift-interval=10s")
+		g := env.gateway("shared", "*.example.com")
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		w.settle(ctx)
-		w.edge.ResetRequests()
-		w.edge.Inject(simulator.Fault{Method: http.MethodGet, Path: configurations, Status: http.StatusBadGateway})
-		before := fresh(g).ResourceVersion
-		Eventually(w.edge.Count).WithArguments(http.MethodGet, configurations).Should(BeNumerically(">", 3))
+		env.waitUntilIdle(ctx)
+		env.cloudflare.ResetRequests()
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodGet, Path: configurationPath, Status: http.StatusBadGateway})
+		before := latest(g).ResourceVersion
+		Eventually(env.cloudflare.Count).WithArguments(http.MethodGet, configurationPath).Should(BeNumerically(">", 3))
 		Expect(programmed(g)()).To(Equal("True Programmed"))
-		Expect(g.ResourceVersion).To(Equal(before), "nothing was written meanwhile")
+		Expect(g.ResourceVersion).To(Equal(before), "the controller does not write the status")
 	})
 
-	It("gives two Gateways of similar names tunnels of their own", func() {
-		w := newWorld()
-		w.start()
-		first, second := w.gateway("x.y", "a.example.com"), w.gateway("y", "b.example.com")
-		second.Namespace = w.namespace + "-x"
-		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second.Namespace}}, w.service("web"),
-			first, w.route("web", "web", toGateway("x.y")), second)
-		Eventually(w.get).WithArguments("x.y", "a.example.com", "/").Should(Equal("web"))
+	It("creates separate tunnels for Gateways with similar names", func() {
+		env := newEnvironment()
+		env.start()
+		first, second := env.gateway("x.y", "a.example.com"), env.gateway("y", "b.example.com")
+		second.Namespace = env.namespace + "-x"
+		env.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second.Namespace}}, env.service("web"),
+			first, env.route("web", "web", gatewayParent("x.y")), second)
+		Eventually(env.get).WithArguments("x.y", "a.example.com", "/").Should(Equal("web"))
 		Eventually(programmed(second)).Should(Equal("True Programmed"))
-		Expect(w.edge.Tunnels()).To(HaveLen(2))
-		w.deleteAndWait(second)
-		Expect(w.get("x.y", "a.example.com", "/")).To(Equal("web"))
+		Expect(env.cloudflare.Tunnels()).To(HaveLen(2))
+		env.deleteAndWait(second)
+		Expect(env.get("x.y", "a.example.com", "/")).To(Equal("web"))
 	})
 
-	It("says that the token is refused, and what to do", func() {
-		w := newWorld()
-		w.edge.SetToken("another")
-		w.start()
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
+	It("reports the missing permission when the API token is rejected", func() {
+		env := newEnvironment()
+		env.cloudflare.SetToken("another")
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("False Pending"))
 		Expect(gatewayMessage(g)()).To(ContainSubstring("Cloudflare Tunnel: Edit"))
 		Expect(g.Status.Addresses).To(BeEmpty())
-		w.edge.SetToken("token")
+		env.cloudflare.SetToken("token")
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 	})
 
-	It("writes the statuses first when a push takes long", func() {
-		w := newWorld()
-		w.start()
-		g := w.gateway("shared", "*.example.com")
-		w.create(w.service("web"), g)
+	It("writes the statuses before a slow configuration write completes", func() {
+		env := newEnvironment()
+		env.start()
+		g := env.gateway("shared", "*.example.com")
+		env.create(env.service("web"), g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Latency: 6 * time.Second, Times: 1})
-		route := w.route("web", "web", toGateway("shared"))
-		w.create(route)
-		Eventually(routeSays(route, "shared"), 5*time.Second).Should(Equal("True Accepted"))
-		Expect(programmed(g)()).To(Equal("True Programmed"), "the generation was programmed before")
-		Expect(w.get("shared", "web.example.com", "/")).To(Equal("404"))
-		Eventually(w.get).WithArguments("shared", "web.example.com", "/").Should(Equal("web"))
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Latency: 6 * time.Second, Times: 1})
+		route := env.route("web", "web", gatewayParent("shared"))
+		env.create(route)
+		Eventually(routeAccepted(route, "shared"), 5*time.Second).Should(Equal("True Accepted"))
+		Expect(programmed(g)()).To(Equal("True Programmed"), "this generation is already programmed")
+		Expect(env.get("shared", "web.example.com", "/")).To(Equal("404"))
+		Eventually(env.get).WithArguments("shared", "web.example.com", "/").Should(Equal("web"))
 	})
 
-	It("makes one tunnel when the answer to its creation is lost", func() {
-		w := newWorld()
-		w.edge.Inject(simulator.Fault{Method: http.MethodPost, Path: allTunnels, Drop: simulator.DropAfterWrite, Times: 1})
-		w.start()
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
+	It("creates only one tunnel when the response to the creation is lost", func() {
+		env := newEnvironment()
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPost, Path: tunnelsPath, Drop: simulator.DropAfterWrite, Times: 1})
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Expect(w.edge.Tunnels()).To(HaveLen(1))
+		Expect(env.cloudflare.Tunnels()).To(HaveLen(1))
 	})
 
-	It("leaves a configuration alone on a tunnel that it adopted, until takeover is permitted", func(ctx SpecContext) {
-		w := newWorld()
-		id := w.tunnelOfOthers()
-		w.edge.SetConfiguration(id, foreign)
-		w.start()
-		w.permit("tunnel.existing")
-		g := w.gateway("shared", "a.example.com")
-		referToOwn(g)
-		w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{
+	It("does not replace the configuration of an adopted tunnel until takeover is permitted", func(ctx SpecContext) {
+		env := newEnvironment()
+		id := env.createUnrelatedTunnel()
+		env.cloudflare.SetConfiguration(id, externalConfiguration)
+		env.start()
+		env.allowGatewayFields("tunnel.existing")
+		g := env.gateway("shared", "a.example.com")
+		useOwnSettings(g)
+		env.create(env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{
 			Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id}},
 		}))
-		w.create(w.service("web"), g, w.route("web", "web", toGateway("shared")))
+		env.create(env.service("web"), g, env.route("web", "web", gatewayParent("shared")))
 		Eventually(programmed(g)).Should(Equal("False Pending"))
 		Expect(gatewayMessage(g)()).To(ContainSubstring("tunnel.existing.takeover"))
-		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("418"))
+		Expect(env.getThrough(id, "a.example.com", "/")).To(Equal("418"))
 
-		w.permitTakeover()
+		env.allowTakeover()
 		Eventually(programmed(g), 5*time.Second).Should(Equal("True Programmed"))
-		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"))
-		Eventually(w.events).WithArguments(ctx, "shared").Should(ContainElement("Normal TakenOver"))
+		Expect(env.getThrough(id, "a.example.com", "/")).To(Equal("web"))
+		Eventually(env.events).WithArguments(ctx, "shared").Should(ContainElement("Normal TakenOver"))
 
-		w.delete(g)
-		Eventually(w.tunnelPhase(g)).Should(Equal("Retained"))
-		Expect(w.getFrom(id, "a.example.com", "/")).To(Equal("web"), "a tunnel that was not created for the Gateway stays")
+		env.delete(g)
+		Eventually(env.tunnelPhase(g)).Should(Equal("Retained"))
+		Expect(env.getThrough(id, "a.example.com", "/")).To(Equal("web"), "the controller does not delete an adopted tunnel")
 	})
 })
 
-// foreign is a document that somebody else wrote.
-var foreign = json.RawMessage(`{"ingress":[{"service":"http_status:418"}],"warp-routing":{"enabled":true}}`)
+// externalConfiguration is a configuration that the controller did not write.
+var externalConfiguration = json.RawMessage(`{"ingress":[{"service":"http_status:418"}],"warp-routing":{"enabled":true}}`)

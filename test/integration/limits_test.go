@@ -8,52 +8,52 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-var _ = Describe("the limit of tunnels of a namespace", func() {
-	It("refuses the youngest Gateways, until a Tunnel or a Gateway is gone", func(ctx SpecContext) {
-		w := newWorld()
-		w.create(w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{
+var _ = Describe("the limit of tunnels per namespace", func() {
+	It("rejects the newest Gateways until a Tunnel or another Gateway is deleted", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.create(env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{
 			Connector: &v1alpha1.Connector{Enabled: ptr.To(false)}, Limits: &v1alpha1.Limits{TunnelsPerNamespace: ptr.To[int32](2)},
 		}))
-		class := w.referClass("defaults")
-		w.create(w.orphan("gone"))
-		w.start()
-		// Of Gateways that are created in the same second the name decides.
-		oldest, younger, youngest := w.gateway("oldest", "a.example.com"), w.gateway("younger", "b.example.com"), w.gateway("youngest", "c.example.com")
-		w.create(oldest)
-		Eventually(programmed(oldest)).Should(Equal("True Programmed"))
-		w.create(younger)
-		Eventually(accepted(younger)).Should(Equal("False LimitExceeded"))
-		Expect(acceptedMessage(younger)).To(ContainSubstring("uses 2 tunnels (older Gateways: 1, Tunnels without a Gateway: 1), and limits.tunnelsPerNamespace is 2"))
-		w.settle(ctx)
-		Expect(w.tunnel("younger")).To(BeEmpty())
+		class := env.useClassSettings("defaults")
+		env.create(env.orphanedTunnel("without-gateway"))
+		env.start()
+		// The name decides between Gateways that are created in the same second.
+		first, second, third := env.gateway("first", "a.example.com"), env.gateway("second", "b.example.com"), env.gateway("third", "c.example.com")
+		env.create(first)
+		Eventually(programmed(first)).Should(Equal("True Programmed"))
+		env.create(second)
+		Eventually(accepted(second)).Should(Equal("False LimitExceeded"))
+		Expect(acceptedMessage(second)).To(ContainSubstring("uses 2 tunnels (older Gateways: 1, Tunnels without a Gateway: 1), and limits.tunnelsPerNamespace is 2"))
+		env.waitUntilIdle(ctx)
+		Expect(env.tunnel("second")).To(BeEmpty())
 
-		By("deleting the Tunnel that no Gateway has")
-		w.delete(w.orphan("gone"))
-		Eventually(programmed(younger)).Should(Equal("True Programmed"))
+		By("deleting the Tunnel without a Gateway")
+		env.delete(env.orphanedTunnel("without-gateway"))
+		Eventually(programmed(second)).Should(Equal("True Programmed"))
 
 		By("deleting the oldest Gateway")
-		w.create(youngest)
-		Eventually(accepted(youngest)).Should(Equal("False LimitExceeded"))
-		Expect(acceptedMessage(youngest)).To(ContainSubstring("older Gateways: 2, Tunnels without a Gateway: 0"))
-		w.deleteAndWait(oldest)
-		Eventually(programmed(youngest)).Should(Equal("True Programmed"))
+		env.create(third)
+		Eventually(accepted(third)).Should(Equal("False LimitExceeded"))
+		Expect(acceptedMessage(third)).To(ContainSubstring("older Gateways: 2, Tunnels without a Gateway: 0"))
+		env.deleteAndWait(first)
+		Eventually(programmed(third)).Should(Equal("True Programmed"))
 
 		By("lowering and raising the limit")
-		defaults := w.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{})
-		change(defaults, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Limits.TunnelsPerNamespace = ptr.To[int32](1) })
-		Eventually(accepted(youngest)).Should(Equal("False LimitExceeded"))
-		Expect(accepted(younger)()).To(Equal("True Accepted"))
-		Expect(w.tunnel("youngest")).NotTo(BeEmpty(), "what serves stays")
-		change(defaults, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Limits = nil })
-		Eventually(accepted(youngest)).Should(Equal("True Accepted"))
+		defaults := env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{})
+		update(defaults, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Limits.TunnelsPerNamespace = ptr.To[int32](1) })
+		Eventually(accepted(third)).Should(Equal("False LimitExceeded"))
+		Expect(accepted(second)()).To(Equal("True Accepted"))
+		Expect(env.tunnel("third")).NotTo(BeEmpty(), "the tunnel of an accepted Gateway stays")
+		update(defaults, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Limits = nil })
+		Eventually(accepted(third)).Should(Equal("True Accepted"))
 		Expect(exists(class)).To(BeTrue())
 	})
 })
 
-// orphan returns a Tunnel without a Gateway.
-func (w *world) orphan(gateway string) *v1alpha1.Tunnel {
-	return &v1alpha1.Tunnel{ObjectMeta: inNamespace(w.system, w.namespace+"."+gateway), Spec: v1alpha1.TunnelSpec{
-		Gateway: v1alpha1.GatewayReference{Namespace: w.namespace, Name: gateway}, ControllerName: w.controller,
+// orphanedTunnel returns a Tunnel without a Gateway.
+func (env *environment) orphanedTunnel(gateway string) *v1alpha1.Tunnel {
+	return &v1alpha1.Tunnel{ObjectMeta: objectMetaIn(env.controllerNamespace, env.namespace+"."+gateway), Spec: v1alpha1.TunnelSpec{
+		Gateway: v1alpha1.GatewayReference{Namespace: env.namespace, Name: gateway}, ControllerName: env.controllerName,
 		ClusterUID: "uid", AccountID: "account", Name: gateway, DeletionPolicy: v1alpha1.DeletionPolicyRetain,
 	}}
 }

@@ -13,13 +13,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// freeAddress is one that nobody listened on a moment ago.
+// freeAddress returns a local address with a port that is currently free.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +29,7 @@ func freeAddress() string {
 	return listener.Addr().String()
 }
 
-// fetch returns the status and the body of what the controller serves.
+// fetch returns the status code and the body of a response of the controller.
 func fetch(address, path string) (int, string) {
 	response, err := http.Get("http://" + address + path)
 	if err != nil {
@@ -42,7 +43,7 @@ func fetch(address, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// scrape returns what Prometheus would read.
+// scrape returns the metrics at the address, parsed as Prometheus does.
 func scrape(address string) (map[string]*dto.MetricFamily, error) {
 	status, body := fetch(address, "/metrics")
 	if status != http.StatusOK {
@@ -52,9 +53,10 @@ func scrape(address string) (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(strings.NewReader(body))
 }
 
-// value reads the series that has these labels, each as "name=value", and maybe
-// others: -1 when there is none, and the count of a histogram.
-func value(address, name string, labels ...string) func() (float64, error) {
+// metricValue returns a function that reads a metric. The series has at least
+// the given labels, each written as "name=value". The function returns -1 if
+// there is no such series, and the sample count of a histogram.
+func metricValue(address, name string, labels ...string) func() (float64, error) {
 	return func() (float64, error) {
 		families, err := scrape(address)
 		for _, metric := range families[name].GetMetric() {
@@ -70,89 +72,89 @@ func value(address, name string, labels ...string) func() (float64, error) {
 	}
 }
 
-var _ = Describe("the metrics address", func() {
-	It("tells of calls, pushes, listeners, drift and errors, and nothing of a Gateway that is gone", func() {
-		w := newWorld()
+var _ = Describe("the metrics endpoint", func() {
+	It("exports metrics of calls, writes, listeners, drift and errors, but none of a deleted Gateway", func() {
+		env := newEnvironment()
 		address := freeAddress()
-		w.start("--metrics-address="+address, "--drift-interval=10s")
-		g, other := w.gateway("shared", "a.example.com"), w.gateway("other", "b.example.com")
-		w.create(w.service("web"), g, other, w.route("web", "web", toGateway("shared")),
-			w.listenerSet("late", "a.example.com"), w.listenerSet("team", "c.example.com"))
-		of := []string{"gateway_namespace=" + w.namespace, "gateway=shared"}
-		with := func(labels ...string) []string { return append(slices.Clone(of), labels...) }
-		Eventually(value(address, "tunnel_gateway_listeners", with("state=programmed")...)).Should(Equal(2.0))
-		Eventually(value(address, "tunnel_gateway_gateway_programmed", of...)).Should(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_listeners", with("state=conflicted")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_listener_sets", with("state=programmed")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_listener_sets", with("state=rejected")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_routes", with("state=accepted")...)()).To(Equal(1.0))
-		Expect(value(address, "tunnel_gateway_rules", of...)()).To(BeEquivalentTo(len(w.document("shared").Ingress)))
-		Expect(value(address, "tunnel_gateway_connectors_available", of...)()).To(BeZero(), "nothing runs pods here")
-		Expect(value(address, "tunnel_gateway_connectors_wanted", of...)()).To(BeNumerically(">", 0))
+		env.start("--metrics-address="+address, "--drift-interval=10s")
+		g, other := env.gateway("shared", "a.example.com"), env.gateway("other", "b.example.com")
+		env.create(env.service("web"), g, other, env.route("web", "web", gatewayParent("shared")),
+			env.listenerSet("late", "a.example.com"), env.listenerSet("team", "c.example.com"))
+		shared := []string{"gateway_namespace=" + env.namespace, "gateway=shared"}
+		sharedWith := func(labels ...string) []string { return append(slices.Clone(shared), labels...) }
+		Eventually(metricValue(address, "tunnel_gateway_listeners", sharedWith("state=programmed")...)).Should(Equal(2.0))
+		Eventually(metricValue(address, "tunnel_gateway_gateway_programmed", shared...)).Should(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listeners", sharedWith("state=conflicted")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listener_sets", sharedWith("state=programmed")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_listener_sets", sharedWith("state=rejected")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_routes", sharedWith("state=accepted")...)()).To(Equal(1.0))
+		Expect(metricValue(address, "tunnel_gateway_rules", shared...)()).To(BeEquivalentTo(len(env.configuration("shared").Ingress)))
+		Expect(metricValue(address, "tunnel_gateway_connectors_available", shared...)()).To(BeZero(), "no kubelet runs the pods")
+		Expect(metricValue(address, "tunnel_gateway_connectors_wanted", shared...)()).To(BeNumerically(">", 0))
 
-		By("counting calls and pushes")
-		puts := w.edge.Count(http.MethodPut, configurations)
-		Expect(value(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=success")()).To(BeEquivalentTo(puts))
-		Expect(value(address, "tunnel_gateway_provider_call_duration_seconds", "operation=write_configuration")()).To(BeEquivalentTo(puts))
-		Expect(value(address, "tunnel_gateway_pushes_total", of...)()).To(BeNumerically(">=", 1))
-		Expect(value(address, "tunnel_gateway_pushed_bytes_total", of...)()).To(BeNumerically(">=", w.document("shared").Size()))
-		Expect(value(address, "tunnel_gateway_change_to_push_seconds")()).To(BeNumerically(">=", 2), "one for each Gateway")
+		By("counting calls and configuration writes")
+		puts := env.cloudflare.Count(http.MethodPut, configurationPath)
+		Expect(metricValue(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=success")()).To(BeEquivalentTo(puts))
+		Expect(metricValue(address, "tunnel_gateway_provider_call_duration_seconds", "operation=write_configuration")()).To(BeEquivalentTo(puts))
+		Expect(metricValue(address, "tunnel_gateway_pushes_total", shared...)()).To(BeNumerically(">=", 1))
+		Expect(metricValue(address, "tunnel_gateway_pushed_bytes_total", shared...)()).To(BeNumerically(">=", env.configuration("shared").Size()))
+		Expect(metricValue(address, "tunnel_gateway_change_to_push_seconds")()).To(BeNumerically(">=", 2), "one sample for each Gateway")
 
-		By("putting somebody else's edit right")
-		Expect(value(address, "tunnel_gateway_drift_repairs_total", of...)()).To(BeZero())
-		w.edge.SetConfiguration(w.tunnel("shared"), foreign)
-		Eventually(value(address, "tunnel_gateway_drift_repairs_total", of...)).Should(Equal(1.0))
+		By("reverting an external change")
+		Expect(metricValue(address, "tunnel_gateway_drift_repairs_total", shared...)()).To(BeZero())
+		env.cloudflare.SetConfiguration(env.tunnel("shared"), externalConfiguration)
+		Eventually(metricValue(address, "tunnel_gateway_drift_repairs_total", shared...)).Should(Equal(1.0))
 
-		By("failing at the API")
-		w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusInternalServerError, Times: pastRetries})
-		change(g, func(g *gatewayv1.Gateway) {
-			g.Spec.Listeners[0].Hostname = pointer(gatewayv1.Hostname("*.example.org"))
+		By("failing to write a configuration")
+		env.cloudflare.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusInternalServerError, Times: failuresBeyondRetries})
+		update(g, func(g *gatewayv1.Gateway) {
+			g.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("*.example.org"))
 		})
-		route := w.route("more", "web", toGateway("shared"))
-		w.create(route)
-		Eventually(value(address, "tunnel_gateway_reconcile_errors_total", with("reason=CloudflareUnavailable")...)).Should(BeNumerically(">=", 1))
-		Expect(value(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=unavailable")()).To(BeNumerically(">=", 1))
-		w.edge.ClearFaults()
+		route := env.route("more", "web", gatewayParent("shared"))
+		env.create(route)
+		Eventually(metricValue(address, "tunnel_gateway_reconcile_errors_total", sharedWith("reason=CloudflareUnavailable")...)).Should(BeNumerically(">=", 1))
+		Expect(metricValue(address, "tunnel_gateway_provider_calls_total", "operation=write_configuration", "result=unavailable")()).To(BeNumerically(">=", 1))
+		env.cloudflare.ClearFaults()
 
-		By("exporting what is documented")
-		documented(address)
+		By("exporting the documented metrics")
+		expectDocumentedMetrics(address)
 
-		By("forgetting a Gateway that is gone")
-		w.delete(g)
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
-		Eventually(fetchBody).WithArguments(address).ShouldNot(ContainSubstring(`gateway="shared"`))
-		Expect(value(address, "tunnel_gateway_gateway_programmed", "gateway=other")()).To(Equal(1.0))
-		Expect(fetchBody(address)).NotTo(Or(ContainSubstring("example.com"), ContainSubstring(`"token"`)))
+		By("deleting a Gateway")
+		env.delete(g)
+		Eventually(env.isGone).WithArguments(g).Should(BeTrue())
+		Eventually(fetchMetrics).WithArguments(address).ShouldNot(ContainSubstring(`gateway="shared"`))
+		Expect(metricValue(address, "tunnel_gateway_gateway_programmed", "gateway=other")()).To(Equal(1.0))
+		Expect(fetchMetrics(address)).NotTo(Or(ContainSubstring("example.com"), ContainSubstring(`"token"`)))
 	})
 
-	It("serves profiles only when it is told to, and never the command line", func() {
-		w := newWorld()
-		without, with := freeAddress(), freeAddress()
-		w.launch("--metrics-address=" + without)
-		w.launch("--metrics-address="+with, "--pprof")
-		for _, address := range []string{without, with} {
+	It("serves profiles only with --pprof, and never the command line", func() {
+		env := newEnvironment()
+		disabled, enabled := freeAddress(), freeAddress()
+		env.startProcess("--metrics-address=" + disabled)
+		env.startProcess("--metrics-address="+enabled, "--pprof")
+		for _, address := range []string{disabled, enabled} {
 			Eventually(func() int { status, _ := fetch(address, "/metrics"); return status }).Should(Equal(http.StatusOK))
 		}
 		for _, path := range []string{"", "heap", "goroutine?debug=1", "profile?seconds=1", "trace?seconds=0.1", "symbol", "allocs"} {
-			status, body := fetch(with, "/debug/pprof/"+path)
+			status, body := fetch(enabled, "/debug/pprof/"+path)
 			Expect(status).To(Equal(http.StatusOK), "%s: %s", path, body)
-			status, _ = fetch(without, "/debug/pprof/"+path)
+			status, _ = fetch(disabled, "/debug/pprof/"+path)
 			Expect(status).To(Equal(http.StatusNotFound), path)
 		}
-		status, body := fetch(with, "/debug/pprof/cmdline")
+		status, body := fetch(enabled, "/debug/pprof/cmdline")
 		Expect(status).To(Equal(http.StatusNotFound))
 		Expect(body).NotTo(ContainSubstring("controller-name"))
 	})
 })
 
-func fetchBody(address string) string {
+func fetchMetrics(address string) string {
 	_, body := fetch(address, "/metrics")
 	return body
 }
 
-// documented compares what the process exports with the list that the page is
-// made from.
-func documented(address string) {
+// expectDocumentedMetrics compares the exported metrics with the list from which
+// the documentation is generated.
+func expectDocumentedMetrics(address string) {
 	GinkgoHelper()
 	families, err := scrape(address)
 	Expect(err).NotTo(HaveOccurred())
@@ -173,8 +175,8 @@ func documented(address string) {
 		defined[m.Name] = fmt.Sprint(m.Type, labels, m.Help)
 	}
 	for _, name := range []string{
-		"tunnel_gateway_account_tunnels", "tunnel_gateway_orphaned_tunnels", // from the first inventory on, after an hour
-		"tunnel_gateway_gateway_missing_timestamp_seconds", // only of a Gateway that is gone
+		"tunnel_gateway_account_tunnels", "tunnel_gateway_orphaned_tunnels", // exported after the first inventory, one hour after the start
+		"tunnel_gateway_gateway_missing_timestamp_seconds", // exported only for a missing Gateway
 	} {
 		Expect(defined).To(HaveKey(name))
 		delete(defined, name)

@@ -21,92 +21,94 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// migration is the folder of the guide to the migration from cloudflared.
-const migration = "migration-from-cloudflared/"
+// migrationSamples is the directory with the samples of the guide to migrating
+// from cloudflared.
+const migrationSamples = "migration-from-cloudflared/"
 
-// paths are enough to tell the expressions of the guide apart.
-var paths = []string{
+// requestPaths distinguish the path expressions of the guide.
+var requestPaths = []string{
 	"/", "/api", "/api/", "/api/orders", "/apiary", "/v2/api", "/v2/api/orders", "/API",
 	"/logo.png", "/api/logo.png", "/img/logo.PNG", "/logo.png/raw", "/app.js", "/logo.pngx",
 	"/download", "/download/1", "/downloads", "/a/download/b", "/api/download", "/download/a.css",
 	"/healthz", "/healthz/", "/healthzz", "/a/healthz", "/a b", "/äpi",
 }
 
-// answers are those that a document gives to requests: the rule's service and
-// how its backend is talked to.
-type answers struct {
-	document document
-	rules    *simulator.Rules
+// evaluator finds the ingress rule of a configuration for a request.
+type evaluator struct {
+	configuration ingressConfiguration
+	rules         *simulator.Rules
 }
 
-type document struct {
+// ingressConfiguration contains the origin settings of a tunnel configuration.
+type ingressConfiguration struct {
 	Ingress []struct {
 		OriginRequest map[string]any `json:"originRequest"`
 	} `json:"ingress"`
 	OriginRequest map[string]any `json:"originRequest"`
 }
 
-func answersOf(t *testing.T, text []byte) answers {
+func newEvaluator(t *testing.T, text []byte) evaluator {
 	t.Helper()
-	var a answers
-	if err := json.Unmarshal(text, &a.document); err != nil {
+	var e evaluator
+	if err := json.Unmarshal(text, &e.configuration); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if a.rules, err = simulator.Compile(text); err != nil {
+	if e.rules, err = simulator.Compile(text); err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return e
 }
 
-// answer returns the index of the rule, and what it does with the request.
-func (a answers) answer(host, path string) (int, string) {
-	index, service, _ := a.rules.Match(host, path)
+// evaluate returns the index of the rule for a request, and its service and
+// origin settings.
+func (e evaluator) evaluate(host, path string) (int, string) {
+	index, service, _ := e.rules.Match(host, path)
 	if strings.HasPrefix(service, "http_status:") {
 		return index, service
 	}
-	origin := maps.Clone(a.document.OriginRequest)
+	origin := maps.Clone(e.configuration.OriginRequest)
 	if origin == nil {
 		origin = map[string]any{}
 	}
-	maps.Copy(origin, a.document.Ingress[index].OriginRequest)
-	text, _ := json.Marshal(origin) // sorted
+	maps.Copy(origin, e.configuration.Ingress[index].OriginRequest)
+	text, _ := json.Marshal(origin) // with sorted keys
 	return index, service + " " + string(text)
 }
 
-// planned returns the document that the manifests give.
-func planned(t *testing.T, text string, paths ...string) []byte {
+// plannedConfiguration returns the configuration that plan computes from manifests.
+func plannedConfiguration(t *testing.T, text string, paths ...string) []byte {
 	t.Helper()
-	made := planOf(t, text, paths...)
-	if len(made.Gateways) != 1 || !made.Good() {
-		t.Fatalf("the plan has %d Gateways, good: %t", len(made.Gateways), made.Good())
+	result := planManifests(t, text, paths...)
+	if len(result.Gateways) != 1 || !result.Good() {
+		t.Fatalf("the plan has %d Gateways, good: %t", len(result.Gateways), result.Good())
 	}
-	document, err := json.Marshal(made.Gateways[0].Config)
+	configuration, err := json.Marshal(result.Gateways[0].Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return document
+	return configuration
 }
 
-func planOf(t *testing.T, text string, paths ...string) *plan.Plan {
+func planManifests(t *testing.T, text string, paths ...string) *plan.Plan {
 	t.Helper()
 	files, err := state.FromFiles(paths, manifest.Options{Stdin: strings.NewReader(text)}, config.DefaultControllerName, config.DefaultClassName)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := plan.Make(t.Context(), files, plan.Options{Options: gateway.Options{
+	result, err := plan.Make(t.Context(), files, plan.Options{Options: gateway.Options{
 		ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 	}}, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return result
 }
 
-// remoteDocument returns what a configuration file of cloudflared says as the
-// API holds it, where durations are whole seconds.
-func remoteDocument() ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(samples, migration, "before/config.yml"))
+// remoteConfiguration returns the configuration file of cloudflared in the
+// format of the Cloudflare API, in which durations are whole seconds.
+func remoteConfiguration() ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(samplesDir, migrationSamples, "before/config.yml"))
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +131,7 @@ func remoteDocument() ([]byte, error) {
 	return json.Marshal(file)
 }
 
+// inSeconds replaces durations by numbers of seconds.
 func inSeconds(originRequest map[string]any) {
 	for name, value := range originRequest {
 		if text, ok := value.(string); ok {
@@ -139,35 +142,36 @@ func inSeconds(originRequest map[string]any) {
 	}
 }
 
-func TestMigratedSamplesAnswerAsBefore(t *testing.T) {
-	text, err := remoteDocument()
+// The migrated samples serve each request like the configuration of cloudflared.
+func TestMigratedSamplesServeTheSameBackends(t *testing.T) {
+	text, err := remoteConfiguration()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after := answersOf(t, text), answersOf(t, planned(t, "", filepath.Join(samples, migration)))
+	before, after := newEvaluator(t, text), newEvaluator(t, plannedConfiguration(t, "", filepath.Join(samplesDir, migrationSamples)))
 	used := map[int]bool{}
 	for _, host := range []string{
 		"store.example.com", "staff.example.com", "one.preview.example.com", "one.two.preview.example.com",
 		"preview.example.com", "store.example.com.test", "example.com", "",
 	} {
-		for _, path := range paths {
-			rule, want := before.answer(host, path)
+		for _, path := range requestPaths {
+			rule, want := before.evaluate(host, path)
 			used[rule] = true
-			if _, got := after.answer(host, path); got != want {
-				t.Errorf("%s%s: %s, before it was %s", host, path, got, want)
+			if _, got := after.evaluate(host, path); got != want {
+				t.Errorf("%s%s: %s, want %s", host, path, got, want)
 			}
 		}
 	}
-	// What has no equivalent is not served: it stays with the old tunnel.
+	// Services without an equivalent are not served. They stay on the old tunnel.
 	for host, want := range map[string]string{"closed.example.com": "http_status:410", "ssh.example.com": "ssh://bastion.store.svc.cluster.local:22"} {
-		rule, had := before.answer(host, "/")
+		rule, had := before.evaluate(host, "/")
 		used[rule] = true
-		if _, got := after.answer(host, "/"); !strings.HasPrefix(had, want) || got != "http_status:404" {
-			t.Errorf("%s: %s, before it was %s", host, got, had)
+		if _, got := after.evaluate(host, "/"); !strings.HasPrefix(had, want) || got != "http_status:404" {
+			t.Errorf("%s: %s after the migration of %s, want http_status:404", host, got, had)
 		}
 	}
-	if len(used) != len(before.document.Ingress) {
-		t.Errorf("the requests meet %d of %d rules", len(used), len(before.document.Ingress))
+	if len(used) != len(before.configuration.Ingress) {
+		t.Errorf("the requests match %d of %d rules", len(used), len(before.configuration.Ingress))
 	}
 }
 
@@ -178,20 +182,20 @@ func TestGuideShowsThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table strings.Builder
-	if err := planOf(t, "", filepath.Join(samples, migration)).WriteTable(&table); err != nil {
+	if err := planManifests(t, "", filepath.Join(samplesDir, migrationSamples)).WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
 	_, rules, ok := strings.Cut(table.String(), "  #  ")
 	if !ok || !strings.Contains(string(guide), rules) {
-		t.Errorf("the guide lacks\n%s", rules)
+		t.Errorf("the guide does not contain\n%s", rules)
 	}
 }
 
-// The settings for taking over are those of the guide and the tunnel.
-func TestSettingsForTakingOverAreTheSame(t *testing.T) {
+// The settings for a takeover are the settings of the guide plus the tunnel.
+func TestTakeoverSettingsOnlyAddTheTunnel(t *testing.T) {
 	var settings, takeover map[string]any
 	for file, into := range map[string]*map[string]any{"10-settings.yaml": &settings, "takeover/settings.yaml": &takeover} {
-		text, err := os.ReadFile(filepath.Join(samples, migration, file))
+		text, err := os.ReadFile(filepath.Join(samplesDir, migrationSamples, file))
 		if err == nil {
 			err = yaml.UnmarshalStrict(text, into)
 		}
@@ -205,9 +209,9 @@ func TestSettingsForTakingOverAreTheSame(t *testing.T) {
 	}
 }
 
-// The rows of the guide's table of paths, with the paths for which the two
-// differ.
-func TestPathsOfCloudflared(t *testing.T) {
+// Each test case is a row of the guide's table of paths, with the request paths
+// that the match of the Gateway API serves differently.
+func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
 	for _, test := range []struct {
 		path, kind, value string
 		differ            []string
@@ -227,53 +231,53 @@ func TestPathsOfCloudflared(t *testing.T) {
 	} {
 		t.Run(test.path+" as "+test.kind+" "+test.value, func(t *testing.T) {
 			old, _ := json.Marshal(test.path)
-			before := rulesOf(`{"hostname":"a.example.com","path":` + string(old) + `,"service":"http://one.ns.svc.cluster.local:80"}`)
-			after := objects(route("all", "", fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: one, port: 80}]\n", test.kind, test.value)))
-			if diff := cmp.Diff(test.differ, differing(t, before, after, "a.example.com")); diff != "" {
+			before := ingressOf(`{"hostname":"a.example.com","path":` + string(old) + `,"service":"http://one.ns.svc.cluster.local:80"}`)
+			after := gatewayManifests(routeManifest("all", "", fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: one, port: 80}]\n", test.kind, test.value)))
+			if diff := cmp.Diff(test.differ, differingPaths(t, before, after, "a.example.com")); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// What the guide says of the order of rules.
-func TestOrderOfCloudflared(t *testing.T) {
+// The order of rules is the one that the guide describes.
+func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
 	rule := func(kind, value, service string) string {
 		return fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: %s, port: 80}]\n", kind, value, service)
 	}
-	apiThenPNG := rulesOf(`{"hostname":"a.example.com","path":"^/api(/|$)","service":"http://one.ns.svc.cluster.local:80"},
+	apiThenPNG := ingressOf(`{"hostname":"a.example.com","path":"^/api(/|$)","service":"http://one.ns.svc.cluster.local:80"},
 		{"hostname":"a.example.com","path":"\\.png$","service":"http://two.ns.svc.cluster.local:80"}`)
-	everyHost := rulesOf(`{"path":"^/healthz$","service":"http://one.ns.svc.cluster.local:80"},
+	everyHost := ingressOf(`{"path":"^/healthz$","service":"http://one.ns.svc.cluster.local:80"},
 		{"hostname":"a.example.com","service":"http://two.ns.svc.cluster.local:80"},
 		{"hostname":"*.example.com","path":"^/api","service":"http://three.ns.svc.cluster.local:80"}`)
-	wildcardFirst := rulesOf(`{"hostname":"*.example.com","path":"^/healthz$","service":"http://one.ns.svc.cluster.local:80"},
+	wildcardFirst := ingressOf(`{"hostname":"*.example.com","path":"^/healthz$","service":"http://one.ns.svc.cluster.local:80"},
 		{"hostname":"a.example.com","service":"http://two.ns.svc.cluster.local:80"}`)
 	everything := "  - backendRefs: [{name: two, port: 80}]\n"
 	tests := map[string]struct {
 		before, after string
 		differ        map[string][]string
 	}{
-		"a prefix comes after an expression": {
-			apiThenPNG, objects(route("all", "exact", rule("PathPrefix", "/api", "one")+rule("RegularExpression", `.*\.png`, "two"))),
+		"a prefix match comes after a regular expression": {
+			apiThenPNG, gatewayManifests(routeManifest("all", "exact", rule("PathPrefix", "/api", "one")+rule("RegularExpression", `.*\.png`, "two"))),
 			map[string][]string{"a.example.com": {"/api/logo.png"}},
 		},
-		"expressions of one route keep their order": {
-			apiThenPNG, objects(route("all", "exact", rule("RegularExpression", "/api(/.*)?", "one")+rule("RegularExpression", `.*\.png`, "two"))), nil,
+		"regular expressions of one route keep their order": {
+			apiThenPNG, gatewayManifests(routeManifest("all", "exact", rule("RegularExpression", "/api(/.*)?", "one")+rule("RegularExpression", `.*\.png`, "two"))), nil,
 		},
-		"a route of all listeners": {
-			everyHost, objects(route("health", "", rule("Exact", "/healthz", "one")) + route("a", "exact", everything) +
-				route("rest", "wildcard", rule("RegularExpression", "/api.*", "three"))),
+		"a route attached to all listeners": {
+			everyHost, gatewayManifests(routeManifest("health", "", rule("Exact", "/healthz", "one")) + routeManifest("a", "exact", everything) +
+				routeManifest("rest", "wildcard", rule("RegularExpression", "/api.*", "three"))),
 			map[string][]string{"other.test": {"/healthz"}},
 		},
-		"a wildcard never serves what has a listener of its own": {
-			wildcardFirst, objects(route("health", "wildcard", rule("Exact", "/healthz", "one")) + route("a", "exact", everything)),
+		"a wildcard listener does not serve a hostname that has its own listener": {
+			wildcardFirst, gatewayManifests(routeManifest("health", "wildcard", rule("Exact", "/healthz", "one")) + routeManifest("a", "exact", everything)),
 			map[string][]string{"a.example.com": {"/healthz"}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, host := range []string{"a.example.com", "b.example.com", "other.test"} {
-				if diff := cmp.Diff(test.differ[host], differing(t, test.before, test.after, host)); diff != "" {
+				if diff := cmp.Diff(test.differ[host], differingPaths(t, test.before, test.after, host)); diff != "" {
 					t.Errorf("%s: %s", host, diff)
 				}
 			}
@@ -281,8 +285,8 @@ func TestOrderOfCloudflared(t *testing.T) {
 	}
 }
 
-// Two listeners of one hostname give two paths settings of their own.
-func TestSettingsOfTwoPaths(t *testing.T) {
+// Two listeners with the same hostname give two paths separate settings.
+func TestTwoListenersSeparateTheSettingsOfTwoPaths(t *testing.T) {
 	before := `{"ingress":[
 		{"hostname":"a.example.com","path":"^/api(/|$)","service":"http://one.ns.svc.cluster.local:80","originRequest":{"connectTimeout":3}},
 		{"hostname":"a.example.com","service":"http://two.ns.svc.cluster.local:80","originRequest":{"connectTimeout":9}},
@@ -296,23 +300,25 @@ spec:
   - {protocolPort: "HTTPS:443", hostname: a.example.com, originRequest: {connectTimeout: 3s}}
   - {protocolPort: "HTTP:80", hostname: a.example.com, originRequest: {connectTimeout: 9s}}
 `
-	after := objects(settings + route("api", "secure", "  - matches: [{path: {type: PathPrefix, value: /api}}]\n    backendRefs: [{name: one, port: 80}]\n") +
-		route("rest", "exact", "  - backendRefs: [{name: two, port: 80}]\n"))
+	after := gatewayManifests(settings + routeManifest("api", "secure", "  - matches: [{path: {type: PathPrefix, value: /api}}]\n    backendRefs: [{name: one, port: 80}]\n") +
+		routeManifest("rest", "exact", "  - backendRefs: [{name: two, port: 80}]\n"))
 	after = strings.Replace(after, "  listeners:\n", `  infrastructure: {parametersRef: {group: tunnelgateway.dev, kind: TunnelConfiguration, name: s}}
   listeners:
   - {name: secure, hostname: a.example.com, port: 443, protocol: HTTPS}
 `, 1)
-	if diff := cmp.Diff([]string(nil), differing(t, before, after, "a.example.com")); diff != "" {
+	if diff := cmp.Diff([]string(nil), differingPaths(t, before, after, "a.example.com")); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// rulesOf returns a document of the rules.
-func rulesOf(rules string) string { return `{"ingress":[` + rules + `,{"service":"http_status:404"}]}` }
+// ingressOf returns a configuration with the rules and a final 404 rule.
+func ingressOf(rules string) string {
+	return `{"ingress":[` + rules + `,{"service":"http_status:404"}]}`
+}
 
-// objects returns a Gateway with the listeners "exact" and "wildcard", and the
-// routes.
-func objects(routes string) string {
+// gatewayManifests returns the manifests of a Gateway with the listeners "exact"
+// and "wildcard", of Services, and of the routes.
+func gatewayManifests(routes string) string {
 	var services strings.Builder
 	for _, name := range []string{"one", "two", "three"} {
 		fmt.Fprintf(&services, "---\napiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: ns}\nspec: {ports: [{port: 80}]}\n", name)
@@ -328,8 +334,9 @@ spec:
 ` + services.String() + routes
 }
 
-// route returns an HTTPRoute for one listener, or for all.
-func route(name, section, rules string) string {
+// routeManifest returns an HTTPRoute for one listener, or for all if section is
+// empty.
+func routeManifest(name, section, rules string) string {
 	parent := "{name: g}"
 	if section != "" {
 		parent = "{name: g, sectionName: " + section + "}"
@@ -338,14 +345,14 @@ func route(name, section, rules string) string {
 		"spec:\n  parentRefs: [%s]\n  rules:\n%s", name, parent, rules)
 }
 
-// differing returns the paths that the two answer differently, in their order.
-func differing(t *testing.T, before, after, host string) []string {
+// differingPaths returns the paths that the two configurations serve differently.
+func differingPaths(t *testing.T, before, after, host string) []string {
 	t.Helper()
-	was, is := answersOf(t, []byte(before)), answersOf(t, planned(t, after, "-"))
+	old, migrated := newEvaluator(t, []byte(before)), newEvaluator(t, plannedConfiguration(t, after, "-"))
 	var found []string
-	for _, path := range paths {
-		_, then := was.answer(host, path)
-		if _, now := is.answer(host, path); then != now {
+	for _, path := range requestPaths {
+		_, want := old.evaluate(host, path)
+		if _, got := migrated.evaluate(host, path); got != want {
 			found = append(found, path)
 		}
 	}

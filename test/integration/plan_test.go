@@ -27,41 +27,41 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// The specs look at one world; the last of them changes it.
+// The specs share one environment. Only the last spec changes it.
 var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
-	var w *world
+	var env *environment
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld()
-		w.start()
-		w.serveMuch()
-		Eventually(w.hostnames).WithArguments("shared").Should(ContainElements("home.example.com", "team.example.com"))
-		w.settle(ctx)
+		env = newEnvironment()
+		env.start()
+		env.createAllKinds()
+		Eventually(env.hostnames).WithArguments("shared").Should(ContainElements("home.example.com", "team.example.com"))
+		env.waitUntilIdle(ctx)
 	})
 
-	It("of a cluster is that of its objects in a file", func(ctx SpecContext) {
-		live := w.plan("--kubeconfig", kubeconfig)
+	It("has the same output for a cluster and for a file with the cluster's objects", func(ctx SpecContext) {
+		live := env.plan("--kubeconfig", kubeconfig)
 		Expect(live.stderr).To(BeEmpty())
 		Expect(live.stdout).To(And(ContainSubstring("InvalidCertificateRef"), ContainSubstring(":8080"),
-			ContainSubstring(w.tunnel("shared")+".cfargotunnel.com"), ContainSubstring(`"connectTimeout": 7`)))
-		Expect(w.plan("-f", w.dump(ctx))).To(Equal(live))
+			ContainSubstring(env.tunnel("shared")+".cfargotunnel.com"), ContainSubstring(`"connectTimeout": 7`)))
+		Expect(env.plan("-f", env.dumpObjects(ctx))).To(Equal(live))
 
-		By("showing one Gateway of several")
-		one := w.plan("--kubeconfig", kubeconfig, "--gateway", w.namespace+"/other")
+		By("selecting one of several Gateways")
+		one := env.plan("--kubeconfig", kubeconfig, "--gateway", env.namespace+"/other")
 		Expect(one.stdout).To(And(ContainSubstring(`"name": "other"`), ContainSubstring("other.example.com")))
 		Expect(one.stdout).NotTo(ContainSubstring("team.example.com"))
-		none := w.plan("--kubeconfig", kubeconfig, "--gateway", w.namespace+"/none")
+		none := env.plan("--kubeconfig", kubeconfig, "--gateway", env.namespace+"/none")
 		Expect(none.status).To(Equal(1))
-		Expect(none.stderr).To(And(ContainSubstring("not found"), ContainSubstring(w.namespace+"/other, "+w.namespace+"/shared")))
+		Expect(none.stderr).To(And(ContainSubstring("not found"), ContainSubstring(env.namespace+"/other, "+env.namespace+"/shared")))
 
-		By("completing their names")
-		offered := run("__complete", "plan", "--kubeconfig", kubeconfig, "--controller-name", w.controller, "--gateway", "")
-		Expect(offered.stdout).To(Equal(w.namespace + "/other\n" + w.namespace + "/shared\n:4\n"))
+		By("completing the names of Gateways")
+		offered := runCommand("__complete", "plan", "--kubeconfig", kubeconfig, "--controller-name", env.controllerName, "--gateway", "")
+		Expect(offered.stdout).To(Equal(env.namespace + "/other\n" + env.namespace + "/shared\n:4\n"))
 	})
 
-	It("tells somebody without permissions which ones are missing", func() {
+	It("lists the missing permissions for a user without permissions", func() {
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, "jane", path)).To(Succeed())
-		got := w.plan("--kubeconfig", path)
+		got := env.plan("--kubeconfig", path)
 		Expect(got.status).To(Equal(1))
 		Expect(got.stdout).To(BeEmpty())
 		for _, kind := range []string{"httproutes.gateway.networking.k8s.io", "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev", "namespaces", "services"} {
@@ -71,28 +71,28 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(strings.Count(got.stderr, "\n")).To(Equal(1))
 	})
 
-	It("takes a certificate for valid that nobody may look at", func(ctx SpecContext) {
-		user, err := makeViewer(ctx, kube, w.system, "")
+	It("assumes that a certificate is valid if the user cannot read its Secret", func(ctx SpecContext) {
+		user, err := createViewer(ctx, kube, env.controllerNamespace, "")
 		Expect(err).NotTo(HaveOccurred())
 		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
-		got := w.plan("--kubeconfig", path)
+		got := env.plan("--kubeconfig", path)
 		Expect(got.status).To(Equal(0), got.stderr)
-		Expect(got.stderr).To(Equal("warning: the permission to get the Secret " + w.namespace + "/missing is missing, so its certificate is not checked\n"))
+		Expect(got.stderr).To(Equal("warning: the permission to get the Secret " + env.namespace + "/missing is missing, so its certificate is not checked\n"))
 		Expect(got.stdout).NotTo(ContainSubstring("InvalidCertificateRef"))
 	})
 
-	It("is a plugin of kubectl", func() {
+	It("works as a kubectl plugin", func() {
 		plugin := filepath.Join(GinkgoT().TempDir(), "kubectl-tunnel_gateway")
 		Expect(os.Symlink(binary, plugin)).To(Succeed())
-		got := runAs(plugin, "plan", "--kubeconfig", kubeconfig, "--controller-name", w.controller, "--gateway", "a/b")
+		got := runCommandAs(plugin, "plan", "--kubeconfig", kubeconfig, "--controller-name", env.controllerName, "--gateway", "a/b")
 		Expect(got.status).To(Equal(1))
 		Expect(got.stderr).To(HavePrefix("kubectl tunnel_gateway: Gateway a/b: not found"))
 	})
 
-	It("of a change is what comes of it", func(ctx SpecContext) {
-		By("keeping the age of what changes, and making the new the youngest")
-		file := w.write("change.yaml", `
+	It("predicts the result of a change", func(ctx SpecContext) {
+		By("keeping the age of existing objects, and treating new objects as the newest")
+		file := env.writeFile("change.yaml", `
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
 metadata: {name: a-new}
@@ -117,66 +117,66 @@ spec:
   rules:
   - {matches: [{path: {value: /changed}}], backendRefs: [{name: web, port: 80}]}
 `)
-		before := w.versions(ctx)
-		planned := w.plan("-f", file, "--kubeconfig", kubeconfig, "--namespace", w.namespace)
+		before := env.resourceVersions(ctx)
+		planned := env.plan("-f", file, "--kubeconfig", kubeconfig, "--namespace", env.namespace)
 		Expect(planned.stderr).To(BeEmpty())
 		Expect(planned.stdout).To(And(ContainSubstring("HostnameConflict"), ContainSubstring("free.example.com"), ContainSubstring("^/changed(/|$)")))
-		Expect(w.versions(ctx)).To(Equal(before), "it wrote")
+		Expect(env.resourceVersions(ctx)).To(Equal(before), "plan does not write to the cluster")
 
-		By("applying it")
+		By("applying the change")
 		Eventually(func() bool {
-			return time.Since(fresh(w.listenerSet("team", "")).CreationTimestamp.Time) > 2*time.Second
+			return time.Since(latest(env.listenerSet("team", "")).CreationTimestamp.Time) > 2*time.Second
 		}).Should(BeTrue())
-		w.applyFile(ctx, file)
-		Eventually(w.hostnames).WithArguments("shared").Should(ContainElement("free.example.com"))
-		w.settle(ctx)
-		Expect(withoutTimes(w.plan("--kubeconfig", kubeconfig).stdout)).To(Equal(withoutTimes(planned.stdout)))
+		env.applyFile(ctx, file)
+		Eventually(env.hostnames).WithArguments("shared").Should(ContainElement("free.example.com"))
+		env.waitUntilIdle(ctx)
+		Expect(withoutTransitionTimes(env.plan("--kubeconfig", kubeconfig).stdout)).To(Equal(withoutTransitionTimes(planned.stdout)))
 	})
 })
 
-// serveMuch makes something of every kind that a plan reads.
-func (w *world) serveMuch() {
+// createAllKinds creates objects of each kind that plan reads.
+func (env *environment) createAllKinds() {
 	GinkgoHelper()
-	g := w.gateway("shared", "home.example.com")
-	referToOwn(g)
-	secure := w.listenerSet("secure", "secure.example.com")
+	g := env.gateway("shared", "home.example.com")
+	useOwnSettings(g)
+	secure := env.listenerSet("secure", "secure.example.com")
 	secure.Spec.Listeners[0].Port, secure.Spec.Listeners[0].Protocol = 443, gatewayv1.HTTPSProtocolType
 	secure.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "missing"}}}
-	headless := w.service("pods")
+	headless := env.service("pods")
 	headless.Spec = corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromString("web")}}}
-	endpoints := &discoveryv1.EndpointSlice{ObjectMeta: w.meta("pods"), AddressType: discoveryv1.AddressTypeIPv4,
+	endpoints := &discoveryv1.EndpointSlice{ObjectMeta: env.objectMeta("pods"), AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.0.9"}}},
 		Ports:     []discoveryv1.EndpointPort{{Port: ptr.To[int32](8080)}}}
 	endpoints.Labels = map[string]string{discoveryv1.LabelServiceName: "pods"}
-	w.create(w.settings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{ConnectTimeout: ptr.To[v1alpha1.Duration]("7s")}}),
-		w.service("web"), headless, endpoints, g, w.gateway("other", "other.example.com"),
-		w.listenerSet("team", "team.example.com"), w.listenerSet("z-late", "team.example.com"), secure,
-		w.route("web", "web", toGateway("shared"), toSet("team"), toSet("secure")),
-		w.route("pods", "pods", toGateway("shared")), w.route("other", "web", toGateway("other")), w.grpcRoute("grpc"))
+	env.create(env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{ConnectTimeout: ptr.To[v1alpha1.Duration]("7s")}}),
+		env.service("web"), headless, endpoints, g, env.gateway("other", "other.example.com"),
+		env.listenerSet("team", "team.example.com"), env.listenerSet("z-late", "team.example.com"), secure,
+		env.route("web", "web", gatewayParent("shared"), listenerSetParent("team"), listenerSetParent("secure")),
+		env.route("pods", "pods", gatewayParent("shared")), env.route("other", "web", gatewayParent("other")), env.grpcRoute("grpc"))
 }
 
-// outcome is what a command leaves behind.
-type outcome struct {
+// commandResult is the result of a command.
+type commandResult struct {
 	stdout, stderr string
 	status         int
 }
 
-// plan runs the command for the class of the world.
-func (w *world) plan(arguments ...string) outcome {
+// plan runs plan for the controller of the environment.
+func (env *environment) plan(arguments ...string) commandResult {
 	GinkgoHelper()
-	return run(append([]string{"plan", "-o", "json", "--controller-name", w.controller, "--controller-namespace", w.system}, arguments...)...)
+	return runCommand(append([]string{"plan", "-o", "json", "--controller-name", env.controllerName, "--controller-namespace", env.controllerNamespace}, arguments...)...)
 }
 
-func run(arguments ...string) outcome {
+func runCommand(arguments ...string) commandResult {
 	GinkgoHelper()
-	return runAs(binary, arguments...)
+	return runCommandAs(binary, arguments...)
 }
 
-// progressLine is what a slow machine makes the program say besides.
+// progressLine matches the progress messages that plan prints on a slow machine.
 var progressLine = regexp.MustCompile(`(?m)^(looking|reading|building) .* \.\.\.\n`)
 
-// runAs runs the program under another name, which says how it is called.
-func runAs(path string, arguments ...string) outcome {
+// runCommandAs runs the program at a path. Its messages begin with the file name.
+func runCommandAs(path string, arguments ...string) commandResult {
 	GinkgoHelper()
 	var stdout, stderr bytes.Buffer
 	command := exec.Command(path, arguments...)
@@ -185,19 +185,19 @@ func runAs(path string, arguments ...string) outcome {
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		Expect(err).NotTo(HaveOccurred())
 	}
-	return outcome{stdout.String(), progressLine.ReplaceAllString(stderr.String(), ""), command.ProcessState.ExitCode()}
+	return commandResult{stdout.String(), progressLine.ReplaceAllString(stderr.String(), ""), command.ProcessState.ExitCode()}
 }
 
-func (w *world) write(name, text string) string {
+func (env *environment) writeFile(name, text string) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), name)
 	Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
 	return path
 }
 
-// dump writes what there is of the world to a file, as kubectl get -o json
-// does.
-func (w *world) dump(ctx context.Context) string {
+// dumpObjects writes the objects of the environment to a file, in the format of
+// kubectl get -o json.
+func (env *environment) dumpObjects(ctx context.Context) string {
 	GinkgoHelper()
 	var items []any
 	add := func(namespace, version, kind string) {
@@ -211,38 +211,37 @@ func (w *world) dump(ctx context.Context) string {
 	}
 	for kind, version := range map[string]string{
 		"Gateway": gatewayAPI, "ListenerSet": gatewayAPI, "HTTPRoute": gatewayAPI, "GRPCRoute": gatewayAPI,
-		"TunnelConfiguration": ownAPI, "Service": "v1", "EndpointSlice": "discovery.k8s.io/v1", "Secret": "v1",
+		"TunnelConfiguration": projectAPI, "Service": "v1", "EndpointSlice": "discovery.k8s.io/v1", "Secret": "v1",
 	} {
-		add(w.namespace, version, kind)
+		add(env.namespace, version, kind)
 	}
-	add(w.system, ownAPI, "TunnelConfiguration")
-	add(w.system, ownAPI, "Tunnel")
-	for _, alone := range []*unstructured.Unstructured{
-		thing(gatewayAPI, "GatewayClass", "", w.class), thing("v1", "Namespace", "", w.namespace), thing("v1", "Namespace", "", w.system),
+	add(env.controllerNamespace, projectAPI, "TunnelConfiguration")
+	add(env.controllerNamespace, projectAPI, "Tunnel")
+	for _, clusterScoped := range []*unstructured.Unstructured{
+		newObject(gatewayAPI, "GatewayClass", "", env.className), newObject("v1", "Namespace", "", env.namespace), newObject("v1", "Namespace", "", env.controllerNamespace),
 	} {
-		items = append(items, fresh(alone).Object)
+		items = append(items, latest(clusterScoped).Object)
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	Expect(err).NotTo(HaveOccurred())
-	return w.write("all.json", string(text))
+	return env.writeFile("all.json", string(text))
 }
 
-// applyFile applies manifests to the world's namespace.
-func (w *world) applyFile(ctx context.Context, file string) {
+// applyFile applies manifests to the namespace of the environment.
+func (env *environment) applyFile(ctx context.Context, file string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(file)
 	Expect(err).NotTo(HaveOccurred())
-	objects, err := decode(bytes.NewReader(text))
+	objects, err := decodeManifests(bytes.NewReader(text))
 	Expect(err).NotTo(HaveOccurred())
 	for _, object := range objects {
-		object.SetNamespace(w.namespace)
+		object.SetNamespace(env.namespace)
 		err := kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership)
 		Expect(err).NotTo(HaveOccurred())
 	}
 }
 
-// impersonate writes a kubeconfig to path with which one is another user than
-// with the one that there is.
+// impersonate writes a copy of a kubeconfig to path that impersonates the user.
 func impersonate(kubeconfig, user, path string) error {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -254,22 +253,23 @@ func impersonate(kubeconfig, user, path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// makeViewer gives a user of a new name the roles in docs/plan.md, for a
-// controller in the namespace, without the rule about one kind, if any.
-func makeViewer(ctx context.Context, c client.Client, namespace, without string) (string, error) {
+// createViewer grants the roles in docs/plan.md to a new user, for a controller in
+// the namespace, and returns the name of the user. If omitted is not empty, the
+// roles do not include the rule about this resource.
+func createViewer(ctx context.Context, c client.Client, namespace, omitted string) (string, error) {
 	text, err := os.ReadFile("../../docs/plan.md")
 	if err != nil {
 		return "", err
 	}
-	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
-	if shown == nil {
-		return "", errors.New("docs/plan.md shows no role")
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+	if block == nil {
+		return "", errors.New("docs/plan.md contains no role")
 	}
-	roles, err := decode(bytes.NewReader(shown[1]))
+	roles, err := decodeManifests(bytes.NewReader(block[1]))
 	if err != nil {
 		return "", err
 	}
-	user := unique("viewer")
+	user := uniqueName("viewer")
 	var errs []error
 	for _, role := range roles {
 		role.SetName(user)
@@ -282,9 +282,9 @@ func makeViewer(ctx context.Context, c client.Client, namespace, without string)
 		}
 		role.Object["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
 			resources := rule.(map[string]any)["resources"].([]any)
-			return slices.Contains(resources, any(without))
+			return slices.Contains(resources, any(omitted))
 		})
-		binding := thing(rbacAPI, role.GetKind()+"Binding", role.GetNamespace(), user)
+		binding := newObject(rbacAPI, role.GetKind()+"Binding", role.GetNamespace(), user)
 		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": user}
 		binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
 		errs = append(errs, c.Create(ctx, role), c.Create(ctx, binding))
@@ -292,8 +292,8 @@ func makeViewer(ctx context.Context, c client.Client, namespace, without string)
 	return user, errors.Join(errs...)
 }
 
-// withoutTimes leaves out when a condition came to be as it is, which nobody
-// knows before.
-func withoutTimes(text string) []string {
+// withoutTransitionTimes returns the lines of the text without the transition
+// times of conditions, which plan cannot predict.
+func withoutTransitionTimes(text string) []string {
 	return strings.Split(regexp.MustCompile(`"lastTransitionTime": "[^"]*"`).ReplaceAllString(text, ""), "\n")
 }

@@ -9,46 +9,46 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// start runs the controller; further arguments add to its flags.
-func (w *world) start(arguments ...string) {
+// start starts the controller with additional flags.
+func (env *environment) start(arguments ...string) {
 	GinkgoHelper()
-	w.process = w.launch(arguments...)
+	env.process = env.startProcess(arguments...)
 }
 
-// stop ends the controller as a rollout would, and waits for it.
-func (w *world) stop() {
+// stop stops the controller as a rollout does, and waits until it has exited.
+func (env *environment) stop() {
 	GinkgoHelper()
-	if w.process == nil {
+	if env.process == nil {
 		return
 	}
-	Expect(w.process.Stop()).To(Succeed())
-	w.process = nil
+	Expect(env.process.Stop()).To(Succeed())
+	env.process = nil
 }
 
-// launch runs one more controller beside those that run.
-func (w *world) launch(arguments ...string) *controllerproc.Process {
+// startProcess starts one more controller, without stopping the others.
+func (env *environment) startProcess(arguments ...string) *controllerproc.Process {
 	GinkgoHelper()
 	p, err := controllerproc.Start(controllerproc.Options{
-		Binary: binary, Kubeconfig: identity, ControllerNamespace: w.system, ClusterID: w.namespace, Cloudflare: w.api,
-		Flags: append([]string{"--controller-name=" + w.controller, "--retirement-delay=1s"}, arguments...), Output: GinkgoWriter,
+		Binary: binary, Kubeconfig: controllerKubeconfig, ControllerNamespace: env.controllerNamespace, ClusterID: env.namespace, Cloudflare: env.apiURL,
+		Flags: append([]string{"--controller-name=" + env.controllerName, "--retirement-delay=1s"}, arguments...), Output: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	w.launched = append(w.launched, p)
+	env.processes = append(env.processes, p)
 	return p
 }
 
-// launchReplica runs one more controller, of which only the leader works; further
-// arguments add to its flags.
-func (w *world) launchReplica(arguments ...string) *controllerproc.Process {
+// startReplica starts one more controller with leader election and additional
+// flags.
+func (env *environment) startReplica(arguments ...string) *controllerproc.Process {
 	GinkgoHelper()
-	return w.launch(append([]string{"--leader-election=true"}, arguments...)...)
+	return env.startProcess(append([]string{"--leader-election=true"}, arguments...)...)
 }
 
-// endAll ends all controllers of the world.
-func (w *world) endAll() {
+// stopAll stops all controllers of the environment.
+func (env *environment) stopAll() {
 	GinkgoHelper()
 	var errs []error
-	for _, p := range w.launched {
+	for _, p := range env.processes {
 		errs = append(errs, p.Stop())
 	}
 	Expect(errors.Join(errs...)).To(Succeed())

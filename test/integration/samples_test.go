@@ -20,37 +20,36 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-const samples = "../../config/samples"
+const samplesDir = "../../config/samples"
 
-// sample returns the objects of a file in the folder of samples as they are,
-// but for the class and for what is in the controller's namespace: both are the
-// cluster's, so they become the world's.
-func (w *world) sample(file string) []*unstructured.Unstructured {
+// readSample returns the objects of a sample file. It replaces the GatewayClass
+// and the controller's namespace with those of the environment.
+func (env *environment) readSample(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(samples, file))
+	text, err := os.ReadFile(filepath.Join(samplesDir, file))
 	Expect(err).NotTo(HaveOccurred())
-	objects, err := decode(bytes.NewReader(text))
+	objects, err := decodeManifests(bytes.NewReader(text))
 	Expect(err).NotTo(HaveOccurred(), file)
 	for _, object := range objects {
 		if object.GetNamespace() == cluster.ControllerNamespace {
-			object.SetNamespace(w.system)
+			object.SetNamespace(env.controllerNamespace)
 		}
 		switch object.GetKind() {
 		case "GatewayClass":
-			object.SetName(w.class)
+			object.SetName(env.className)
 			if namespace, _, _ := unstructured.NestedString(object.Object, "spec", "parametersRef", "namespace"); namespace == cluster.ControllerNamespace {
-				Expect(unstructured.SetNestedField(object.Object, w.system, "spec", "parametersRef", "namespace")).To(Succeed())
+				Expect(unstructured.SetNestedField(object.Object, env.controllerNamespace, "spec", "parametersRef", "namespace")).To(Succeed())
 			}
-			Expect(unstructured.SetNestedField(object.Object, w.controller, "spec", "controllerName")).To(Succeed())
+			Expect(unstructured.SetNestedField(object.Object, env.controllerName, "spec", "controllerName")).To(Succeed())
 		case "Gateway":
-			Expect(unstructured.SetNestedField(object.Object, w.class, "spec", "gatewayClassName")).To(Succeed())
+			Expect(unstructured.SetNestedField(object.Object, env.className, "spec", "gatewayClassName")).To(Succeed())
 		}
 	}
 	return objects
 }
 
-// decode returns the objects of manifests as they are.
-func decode(manifests io.Reader) ([]*unstructured.Unstructured, error) {
+// decodeManifests returns the objects of manifests without changes.
+func decodeManifests(manifests io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(manifests, 4096); ; {
 		object := &unstructured.Unstructured{}
@@ -65,22 +64,22 @@ func decode(manifests io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// apply applies the objects of the files as the client's user, who must not
-// write a field that does not exist.
-func (w *world) apply(c client.Client, files ...string) {
+// applySamples applies the objects of the sample files as the user of the client.
+// It fails if an object contains an unknown field.
+func (env *environment) applySamples(c client.Client, files ...string) {
 	GinkgoHelper()
 	c = client.WithFieldValidation(c, metav1.FieldValidationStrict)
 	for _, file := range files {
-		for _, object := range w.sample(file) {
+		for _, object := range env.readSample(file) {
 			err := c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"))
 			Expect(err).NotTo(HaveOccurred(), "%s: %s %s", file, object.GetKind(), object.GetName())
 		}
 	}
 }
 
-// as returns a client that acts as a user in a group, as kubectl does with --as
-// and --as-group.
-func as(user, group string) client.Client {
+// clientAs returns a client that impersonates a user in a group, like kubectl with
+// --as and --as-group.
+func clientAs(user, group string) client.Client {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	Expect(err).NotTo(HaveOccurred())

@@ -8,8 +8,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// say returns a condition as "Status Reason", or "none".
-func say[T ~string](conditions []metav1.Condition, kind T) string {
+// formatCondition returns a condition as "Status Reason", or "none" if it is
+// not set.
+func formatCondition[T ~string](conditions []metav1.Condition, kind T) string {
 	c := meta.FindStatusCondition(conditions, string(kind))
 	if c == nil {
 		return "none"
@@ -17,19 +18,19 @@ func say[T ~string](conditions []metav1.Condition, kind T) string {
 	return fmt.Sprintf("%s %s", c.Status, c.Reason)
 }
 
-// gatewaySays reads the Gateway and returns one of its conditions.
-func gatewaySays(g *gatewayv1.Gateway, kind gatewayv1.GatewayConditionType) func() string {
-	return func() string { return say(fresh(g).Status.Conditions, kind) }
+// gatewayCondition reads the Gateway and returns one of its conditions.
+func gatewayCondition(g *gatewayv1.Gateway, kind gatewayv1.GatewayConditionType) func() string {
+	return func() string { return formatCondition(latest(g).Status.Conditions, kind) }
 }
 
 func programmed(g *gatewayv1.Gateway) func() string {
-	return gatewaySays(g, gatewayv1.GatewayConditionProgrammed)
+	return gatewayCondition(g, gatewayv1.GatewayConditionProgrammed)
 }
 
 // gatewayMessage returns the message of the Gateway's Programmed condition.
 func gatewayMessage(g *gatewayv1.Gateway) func() string {
 	return func() string {
-		c := meta.FindStatusCondition(fresh(g).Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
+		c := meta.FindStatusCondition(latest(g).Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
 		if c == nil {
 			return ""
 		}
@@ -37,25 +38,25 @@ func gatewayMessage(g *gatewayv1.Gateway) func() string {
 	}
 }
 
-func setSays(s *gatewayv1.ListenerSet, kind gatewayv1.ListenerSetConditionType) func() string {
-	return func() string { return say(fresh(s).Status.Conditions, kind) }
+func listenerSetCondition(s *gatewayv1.ListenerSet, kind gatewayv1.ListenerSetConditionType) func() string {
+	return func() string { return formatCondition(latest(s).Status.Conditions, kind) }
 }
 
-// routeSays returns what a route's entry for the parent says of Accepted, or
-// "no entry".
-func routeSays(r *gatewayv1.HTTPRoute, parent string) func() string {
+// routeAccepted returns the condition Accepted in a route's status entry for the
+// parent, or "no entry".
+func routeAccepted(r *gatewayv1.HTTPRoute, parent string) func() string {
 	return func() string {
-		if conditions := conditionsFrom(r, parent); conditions != nil {
-			return say(conditions, gatewayv1.RouteConditionAccepted)
+		if conditions := routeConditions(r, parent); conditions != nil {
+			return formatCondition(conditions, gatewayv1.RouteConditionAccepted)
 		}
 		return "no entry"
 	}
 }
 
-// conditionsFrom returns the conditions of a route's entry for the parent, or
-// nil when it has no entry.
-func conditionsFrom(r *gatewayv1.HTTPRoute, parent string) []metav1.Condition {
-	for _, entry := range fresh(r).Status.Parents {
+// routeConditions returns the conditions in a route's status entry for the
+// parent, or nil if there is no entry.
+func routeConditions(r *gatewayv1.HTTPRoute, parent string) []metav1.Condition {
+	for _, entry := range latest(r).Status.Parents {
 		if string(entry.ParentRef.Name) == parent {
 			return entry.Conditions
 		}
@@ -63,10 +64,11 @@ func conditionsFrom(r *gatewayv1.HTTPRoute, parent string) []metav1.Condition {
 	return nil
 }
 
-// controllers returns who has an entry in the route's status.
-func controllers(r *gatewayv1.HTTPRoute) []string {
+// routeControllers returns the names of the controllers with an entry in the
+// route's status.
+func routeControllers(r *gatewayv1.HTTPRoute) []string {
 	var names []string
-	for _, entry := range fresh(r).Status.Parents {
+	for _, entry := range latest(r).Status.Parents {
 		names = append(names, string(entry.ControllerName))
 	}
 	return names

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,40 +23,41 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// What a part of the suite is told by its environment.
+// The environment variables that configure the process of a part of the suite.
 const (
-	kubeconfigVariable = "INTEGRATION_KUBECONFIG"
-	binaryVariable     = "INTEGRATION_BINARY"
-	identityVariable   = "INTEGRATION_IDENTITY"
+	kubeconfigVariable           = "INTEGRATION_KUBECONFIG"
+	binaryVariable               = "INTEGRATION_BINARY"
+	controllerKubeconfigVariable = "INTEGRATION_IDENTITY"
 )
 
-// soonEnough is for what has to happen within a second, on a machine that does
-// much else at the same time.
-const soonEnough = 4 * time.Second
+// shortTimeout is the timeout for changes that take less than a second on a
+// machine without other load.
+const shortTimeout = 4 * time.Second
 
 var (
-	// slow is the label of specs that mostly wait.
+	// slow is the label of specs that take long, mostly because they wait.
 	slow = Label("slow")
-	// lifecycle is that of specs about how tunnels and connectors come and go.
+	// lifecycle is the label of specs about the creation and deletion of
+	// tunnels and connectors.
 	lifecycle = Label("lifecycle")
 )
 
-// parts are label filters: each part of the suite is a process of its own, with
-// a control plane of its own, since most specs wait most of the time. What is
-// counted in one is not disturbed by the others.
+// parts are label filters. Each part of the suite runs in a separate process with
+// a separate control plane. They run concurrently because most specs wait most of
+// the time, and one part does not affect the counters of another.
 var parts = []string{"slow", "lifecycle && !slow", "!lifecycle && !slow"}
 
 var (
 	kube       client.WithWatch
 	kubeconfig = os.Getenv(kubeconfigVariable)
 	binary     = os.Getenv(binaryVariable)
-	// identity is the kubeconfig of the controllers: config/rbac says what they
-	// may do.
-	identity = os.Getenv(identityVariable)
+	// controllerKubeconfig is the path of the kubeconfig of the controllers,
+	// which have the permissions of config/rbac.
+	controllerKubeconfig = os.Getenv(controllerKubeconfigVariable)
 )
 
 func TestIntegration(t *testing.T) {
-	ctrllog.SetLogger(logr.Discard()) // of the clients here; the controller is a process of its own
+	ctrllog.SetLogger(logr.Discard()) // for the clients in this process; the controller runs in a separate process
 	if kubeconfig == "" {
 		runParts(t)
 		return
@@ -75,7 +76,7 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// runParts runs all parts at once.
+// runParts runs all parts concurrently.
 func runParts(t *testing.T) {
 	program := build(t, t.TempDir())
 	if _, err := cluster.Binaries(t.Context(), os.Stderr); err != nil {
@@ -112,18 +113,18 @@ func runPart(t *testing.T, part, program string) {
 		return
 	}
 	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+part)
-	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- this very program
-	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, identityVariable+"="+identity, binaryVariable+"="+program)
+	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of this test program
+	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity, binaryVariable+"="+program)
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	out, err := run.CombinedOutput()
 	report(t, part, string(out), err)
-	if !strings.Contains(string(out), "Ran 0 of") { // as a focus elsewhere does
+	if !strings.Contains(string(out), "Ran 0 of") { // with a focus on a spec of another part
 		checkAudit(t, part, log, user)
 	}
 }
 
-// report logs all of a part that failed, and of another one how many specs it
-// had and what they measured.
+// report logs the whole output of a part that failed. For a part that passed, it
+// logs only the number of specs and the measurements.
 func report(t *testing.T, part, out string, err error) {
 	if err == nil {
 		for line := range strings.Lines(out) {
@@ -133,11 +134,11 @@ func report(t *testing.T, part, out string, err error) {
 		}
 		return
 	}
-	// Lines of go test would be taken for the results of this process.
+	// Without the indentation, go test reads the lines as results of this process.
 	t.Errorf("part %q: %v\n%s", part, err, "  "+strings.ReplaceAll(out, "\n", "\n  "))
 }
 
-// build builds the controller in the directory, and returns its path.
+// build builds the controller in the directory and returns the path of the binary.
 func build(t *testing.T, dir string) string {
 	path := filepath.Join(dir, "tunnel-gateway")
 	if err := controllerproc.Build(t.Context(), path); err != nil {
@@ -146,6 +147,5 @@ func build(t *testing.T, dir string) string {
 	return path
 }
 
-func unique(prefix string) string {
-	return fmt.Sprintf("%s-%s", prefix, randomSuffix())
-}
+// uniqueName returns the prefix with a random suffix.
+func uniqueName(prefix string) string { return prefix + "-" + rand.String(6) }

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -16,120 +17,120 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// The specs follow docs/guides/migration-from-cloudflared.md, with its files.
-var _ = Describe("the guide to the migration from cloudflared", Ordered, ContinueOnFailure, func() {
-	var w *world
-	var written, before []byte // the document by hand, and as the API holds it
-	var id string              // of its tunnel
+// The specs follow docs/guides/migration-from-cloudflared.md and apply its files.
+var _ = Describe("the migration from cloudflared", Ordered, ContinueOnFailure, func() {
+	var env *environment
+	var written, before []byte // the old configuration: as written, and as stored by the API
+	var id string              // ID of the old tunnel
 	var g *gatewayv1.Gateway
-	from := func(tunnel, host, path string) string { return w.getFrom(tunnel, host, path) }
+	get := func(tunnel, host, path string) string { return env.getThrough(tunnel, host, path) }
 
 	BeforeAll(func() {
-		w = newWorld()
-		w.start()
+		env = newEnvironment()
+		env.start()
 		var err error
-		written, err = remoteDocument()
+		written, err = remoteConfiguration()
 		Expect(err).NotTo(HaveOccurred())
-		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "store"}})
-		g = &gatewayv1.Gateway{ObjectMeta: inNamespace("store", "store")}
+		env.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "store"}})
+		g = &gatewayv1.Gateway{ObjectMeta: objectMetaIn("store", "store")}
 	})
 
 	BeforeEach(func() {
-		name := unique("by-hand")
-		w.callAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, name))
-		id, _ = w.edge.TunnelID(name)
-		w.edge.SetConfiguration(id, written)
-		before, _ = w.edge.StoredConfiguration(id)
-		w.edge.Connect(id, 2)
-		w.apply(kube, migration+"20-routes.yaml", migration+"30-services.yaml")
-		Expect(from(id, "store.example.com", "/api/logo.png")).To(Equal("api"))
-		Expect(from(id, "closed.example.com", "/")).To(Equal("410"))
+		name := uniqueName("by-hand")
+		env.callCloudflareAPI(http.MethodPost, "/accounts/account/cfd_tunnel", fmt.Sprintf(`{"name":%q,"config_src":"cloudflare"}`, name))
+		id, _ = env.cloudflare.TunnelID(name)
+		env.cloudflare.SetConfiguration(id, written)
+		before, _ = env.cloudflare.StoredConfiguration(id)
+		env.cloudflare.Connect(id, 2)
+		env.applySamples(kube, migrationSamples+"20-routes.yaml", migrationSamples+"30-services.yaml")
+		Expect(get(id, "store.example.com", "/api/logo.png")).To(Equal("api"))
+		Expect(get(id, "closed.example.com", "/")).To(Equal("410"))
 	})
 
 	AfterEach(func() {
 		if exists(g) {
-			w.delete(g)
+			env.delete(g)
 		}
-		if object := w.tunnelObject(g); object != nil {
-			w.delete(object)
+		if object := env.tunnelObject(g); object != nil {
+			env.delete(object)
 		}
-		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
+		Eventually(env.tunnelPhase(g)).Should(Equal("no Tunnel"))
 	})
 
-	It("shows the old Deployment as the API server takes it", func(ctx SpecContext) {
-		for _, object := range w.sample(migration + "before/deployment.yaml") {
+	It("starts from a Deployment that the API server accepts", func(ctx SpecContext) {
+		for _, object := range env.readSample(migrationSamples + "before/deployment.yaml") {
 			strict := client.WithFieldValidation(client.NewDryRunClient(kube), "Strict")
 			Expect(strict.Create(ctx, object)).To(Succeed())
 		}
 	})
 
-	It("serves by a new tunnel while the old one serves", func() {
-		w.apply(kube, migration+"00-gateway.yaml", migration+"10-settings.yaml")
+	It("can use a new tunnel while the old tunnel still serves", func() {
+		env.applySamples(kube, migrationSamples+"00-gateway.yaml", migrationSamples+"10-settings.yaml")
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		beside, _ := w.edge.TunnelID(w.tunnelNameIn("store", "store"))
-		Expect(beside).NotTo(Equal(id))
-		Expect(fresh(g).Status.Addresses[0].Value).To(Equal(beside + ".cfargotunnel.com"))
-		for _, tunnel := range []string{id, beside} {
-			Expect(from(tunnel, "store.example.com", "/")).To(Equal("web"))
-			Expect(from(tunnel, "store.example.com", "/api/logo.png")).To(Equal("api"))
-			Expect(from(tunnel, "store.example.com", "/logo.png")).To(Equal("static"))
-			Expect(from(tunnel, "store.example.com", "/old/download/1")).To(Equal("files"))
-			Expect(from(tunnel, "x.preview.example.com", "/")).To(Equal("preview"))
+		newTunnel, _ := env.cloudflare.TunnelID(env.tunnelNameIn("store", "store"))
+		Expect(newTunnel).NotTo(Equal(id))
+		Expect(latest(g).Status.Addresses[0].Value).To(Equal(newTunnel + ".cfargotunnel.com"))
+		for _, tunnel := range []string{id, newTunnel} {
+			Expect(get(tunnel, "store.example.com", "/")).To(Equal("web"))
+			Expect(get(tunnel, "store.example.com", "/api/logo.png")).To(Equal("api"))
+			Expect(get(tunnel, "store.example.com", "/logo.png")).To(Equal("static"))
+			Expect(get(tunnel, "store.example.com", "/old/download/1")).To(Equal("files"))
+			Expect(get(tunnel, "x.preview.example.com", "/")).To(Equal("preview"))
 		}
-		document, _ := w.edge.StoredConfiguration(id)
-		Expect(document).To(MatchJSON(before), "the old one is not touched")
+		configuration, _ := env.cloudflare.StoredConfiguration(id)
+		Expect(configuration).To(MatchJSON(before), "the old configuration does not change")
 
-		By("going back")
-		w.deleteAndWait(g)
-		_, ok := w.edge.TunnelID(w.tunnelNameIn("store", "store"))
+		By("deleting the Gateway to roll back")
+		env.deleteAndWait(g)
+		_, ok := env.cloudflare.TunnelID(env.tunnelNameIn("store", "store"))
 		Expect(ok).To(BeFalse())
-		Expect(from(id, "store.example.com", "/")).To(Equal("web"))
+		Expect(get(id, "store.example.com", "/")).To(Equal("web"))
 	})
 
-	It("takes over the tunnel when it may, and gives it back", func(ctx SpecContext) {
-		w.apply(kube, migration+"takeover/settings.yaml")
-		change(&v1alpha1.TunnelConfiguration{ObjectMeta: inNamespace("store", "store")}, func(c *v1alpha1.TunnelConfiguration) {
+	It("can take over the old tunnel when permitted, and roll back", func(ctx SpecContext) {
+		env.applySamples(kube, migrationSamples+"takeover/settings.yaml")
+		update(&v1alpha1.TunnelConfiguration{ObjectMeta: objectMetaIn("store", "store")}, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Tunnel.Existing.ID = id
 		})
-		w.apply(kube, migration+"00-gateway.yaml")
-		connectors := &appsv1.Deployment{ObjectMeta: inNamespace(w.system, tunnel.ConnectorName(client.ObjectKeyFromObject(g)))}
+		env.applySamples(kube, migrationSamples+"00-gateway.yaml")
+		connectors := &appsv1.Deployment{ObjectMeta: objectMetaIn(env.controllerNamespace, tunnel.ConnectorName(client.ObjectKeyFromObject(g)))}
 		Eventually(programmed(g)).Should(Equal("False Pending"))
 		Expect(gatewayMessage(g)()).To(ContainSubstring("tunnel.existing.takeover"))
-		w.settle(ctx)
-		document, _ := w.edge.StoredConfiguration(id)
-		Expect(document).To(MatchJSON(before), "nothing is written without permission")
+		env.waitUntilIdle(ctx)
+		configuration, _ := env.cloudflare.StoredConfiguration(id)
+		Expect(configuration).To(MatchJSON(before), "the controller does not write without permission")
 		Expect(exists(connectors)).To(BeFalse())
 
-		change(&v1alpha1.TunnelConfiguration{ObjectMeta: inNamespace(w.system, "migration")}, func(c *v1alpha1.TunnelConfiguration) {
-			c.Spec.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{Takeover: pointer(true)}}
+		update(&v1alpha1.TunnelConfiguration{ObjectMeta: objectMetaIn(env.controllerNamespace, "migration")}, func(c *v1alpha1.TunnelConfiguration) {
+			c.Spec.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{Takeover: ptr.To(true)}}
 		})
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Expect(fresh(g).Status.Addresses[0].Value).To(Equal(id+".cfargotunnel.com"), "the address stays")
-		Expect(from(id, "store.example.com", "/api/logo.png")).To(Equal("api"))
-		Expect(from(id, "store.example.com", "/logo.png")).To(Equal("static"))
-		Expect(from(id, "closed.example.com", "/")).To(Equal("404"), "it has no equivalent")
+		Expect(latest(g).Status.Addresses[0].Value).To(Equal(id+".cfargotunnel.com"), "the address does not change")
+		Expect(get(id, "store.example.com", "/api/logo.png")).To(Equal("api"))
+		Expect(get(id, "store.example.com", "/logo.png")).To(Equal("static"))
+		Expect(get(id, "closed.example.com", "/")).To(Equal("404"), "the rule has no equivalent")
 		Eventually(exists).WithArguments(connectors).Should(BeTrue())
 
-		By("putting the old document back while the Gateway is paused")
+		By("restoring the old configuration while the Gateway is paused")
 		annotate(g, v1alpha1.PausedAnnotation, "true")
 		Eventually(gatewayMessage(g)).Should(ContainSubstring("paused"))
-		w.edge.SetConfiguration(id, written)
-		annotate(g, "example.com/look", "again")
-		w.settle(ctx)
-		Expect(from(id, "closed.example.com", "/")).To(Equal("410"))
+		env.cloudflare.SetConfiguration(id, written)
+		annotate(g, "example.com/reconcile", "again")
+		env.waitUntilIdle(ctx)
+		Expect(get(id, "closed.example.com", "/")).To(Equal("410"))
 
-		By("deleting the Gateway: the paused tunnel was adopted, so it is retained")
-		w.delete(g)
-		Eventually(w.tunnelPhase(g)).Should(Equal("Retained"))
+		By("deleting the Gateway, which retains the adopted tunnel")
+		env.delete(g)
+		Eventually(env.tunnelPhase(g)).Should(Equal("Retained"))
 		Eventually(exists).WithArguments(connectors).Should(BeFalse())
-		Expect(from(id, "closed.example.com", "/")).To(Equal("410"))
-		document, _ = w.edge.StoredConfiguration(id)
-		Expect(document).To(MatchJSON(before))
+		Expect(get(id, "closed.example.com", "/")).To(Equal("410"))
+		configuration, _ = env.cloudflare.StoredConfiguration(id)
+		Expect(configuration).To(MatchJSON(before))
 	})
 })
 
-// annotate puts an annotation on the Gateway.
+// annotate sets an annotation on the Gateway.
 func annotate(g *gatewayv1.Gateway, name, value string) {
 	GinkgoHelper()
-	change(g, func(g *gatewayv1.Gateway) { metav1.SetMetaDataAnnotation(&g.ObjectMeta, name, value) })
+	update(g, func(g *gatewayv1.Gateway) { metav1.SetMetaDataAnnotation(&g.ObjectMeta, name, value) })
 }

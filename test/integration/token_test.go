@@ -17,120 +17,120 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-const tokens = "/accounts/*/cfd_tunnel/*/token"
+const tokenPath = "/accounts/*/cfd_tunnel/*/token"
 
-var _ = Describe("tokens", lifecycle, func() {
-	It("keeps the tunnel's token in a Secret of the Tunnel", func(ctx SpecContext) {
-		w := newWorld()
-		w.start("--inventory-interval=10s")
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
+var _ = Describe("the controller", lifecycle, func() {
+	It("stores the tunnel's token in a Secret owned by the Tunnel", func(ctx SpecContext) {
+		env := newEnvironment()
+		env.start("--inventory-interval=10s")
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
-		Eventually(w.token).WithArguments("shared").Should(Not(BeEmpty()))
-		account, tunnel, err := provider.Token(w.token("shared")).Credentials()
+		Eventually(env.tunnelToken).WithArguments("shared").Should(Not(BeEmpty()))
+		account, tunnel, err := provider.Token(env.tunnelToken("shared")).Credentials()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(account).To(Equal("account"))
-		Expect(string(tunnel)).To(Equal(w.tunnel("shared")))
-		secret := w.tokenSecret("shared")
-		Expect(metav1.IsControlledBy(secret, w.tunnelObject(g))).To(BeTrue())
+		Expect(string(tunnel)).To(Equal(env.tunnel("shared")))
+		secret := env.tokenSecret("shared")
+		Expect(metav1.IsControlledBy(secret, env.tunnelObject(g))).To(BeTrue())
 		Expect(secret.Labels).To(HaveKeyWithValue(gatewayv1.GatewayNameLabelKey, "shared"))
 
-		By("not asking for it again after a restart")
-		w.settle(ctx)
-		w.stop()
-		w.edge.ResetRequests()
-		w.start("--inventory-interval=10s")
-		w.settle(ctx)
-		Expect(w.edge.Count(http.MethodGet, tokens)).To(BeZero())
+		By("restarting the controller, which does not read the token again")
+		env.waitUntilIdle(ctx)
+		env.stop()
+		env.cloudflare.ResetRequests()
+		env.start("--inventory-interval=10s")
+		env.waitUntilIdle(ctx)
+		Expect(env.cloudflare.Count(http.MethodGet, tokenPath)).To(BeZero())
 
-		By("putting it back when it is deleted")
-		before := w.token("shared")
-		w.delete(secret)
-		Eventually(w.token).WithArguments("shared").Should(Equal(before))
+		By("restoring the deleted Secret")
+		before := env.tunnelToken("shared")
+		env.delete(secret)
+		Eventually(env.tunnelToken).WithArguments("shared").Should(Equal(before))
 
-		By("taking a rotated one when connectors are lost")
-		w.edge.RotateToken(w.tunnel("shared"))
-		w.edge.Connect(w.tunnel("shared"), 1)
-		w.edge.Disconnect(w.tunnel("shared"))
-		Eventually(w.token).WithArguments("shared").ShouldNot(Equal(before))
+		By("updating the rotated token after connectors disconnect")
+		env.cloudflare.RotateToken(env.tunnel("shared"))
+		env.cloudflare.Connect(env.tunnel("shared"), 1)
+		env.cloudflare.Disconnect(env.tunnel("shared"))
+		Eventually(env.tunnelToken).WithArguments("shared").ShouldNot(Equal(before))
 
-		By("deleting it with the Tunnel")
-		w.deleteAndWait(g)
-		Eventually(w.token).WithArguments("shared").Should(BeEmpty())
+		By("deleting the Secret with the Tunnel")
+		env.deleteAndWait(g)
+		Eventually(env.tunnelToken).WithArguments("shared").Should(BeEmpty())
 	})
 
-	It("leaves a Secret alone that does not belong to the Tunnel", func() {
-		w := newWorld()
-		name := tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: "shared"})
-		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, name), Data: map[string][]byte{"token": []byte("mine")}})
-		w.start()
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		Eventually(programmed(g)).Should(Equal("True Programmed"), "the hostnames do not depend on it")
-		Eventually(w.tunnelSays(g, v1alpha1.TunnelReady)).Should(Equal("False ObjectTaken"))
-		w.deleteAndWait(g)
-		Expect(w.token("shared")).To(Equal("mine"))
+	It("does not change a Secret that does not belong to the Tunnel", func() {
+		env := newEnvironment()
+		name := tunnel.ConnectorName(types.NamespacedName{Namespace: env.namespace, Name: "shared"})
+		env.create(&corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, name), Data: map[string][]byte{"token": []byte("unrelated")}})
+		env.start()
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		Eventually(programmed(g)).Should(Equal("True Programmed"), "Programmed does not depend on the Secret")
+		Eventually(env.tunnelCondition(g, v1alpha1.TunnelReady)).Should(Equal("False ObjectTaken"))
+		env.deleteAndWait(g)
+		Expect(env.tunnelToken("shared")).To(Equal("unrelated"))
 	})
 
-	It("takes a new API token from its Secret", func() {
-		w := newWorld()
-		w.edge.SetToken("first")
-		credentials := &corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"token": []byte("first\n")}}
-		w.create(credentials)
-		w.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+w.system+"/cloudflare")
-		g := w.gateway("shared", "*.example.com")
-		w.create(w.service("web"), g)
+	It("uses a new API token after a change of its Secret", func() {
+		env := newEnvironment()
+		env.cloudflare.SetToken("first")
+		credentials := &corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, "cloudflare"), Data: map[string][]byte{"token": []byte("first\n")}}
+		env.create(credentials)
+		env.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+env.controllerNamespace+"/cloudflare")
+		g := env.gateway("shared", "*.example.com")
+		env.create(env.service("web"), g)
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 
-		By("saying that the token was revoked")
-		w.edge.SetToken("second")
-		w.create(w.route("web", "web", toGateway("shared")))
+		By("reporting that the API token is rejected")
+		env.cloudflare.SetToken("second")
+		env.create(env.route("web", "web", gatewayParent("shared")))
 		Eventually(gatewayMessage(g)).Should(ContainSubstring("refuses the API token"))
-		change(credentials, func(s *corev1.Secret) { s.Data["token"] = []byte("second") })
+		update(credentials, func(s *corev1.Secret) { s.Data["token"] = []byte("second") })
 		Eventually(programmed(g), "5s").Should(Equal("True Programmed"))
-		Expect(w.get("shared", "a.example.com", "/")).To(Equal("web"))
+		Expect(env.get("shared", "a.example.com", "/")).To(Equal("web"))
 
-		By("deleting the Secret before the Gateway, and restoring it")
-		w.delete(credentials)
-		Eventually(w.tunnelSays(g, v1alpha1.TunnelCredentialsValid)).Should(Equal("False CredentialsMissing"))
-		Expect(programmed(g)()).To(Equal("True Programmed"), "what is served stays served")
-		w.delete(g)
-		Eventually(w.isGone).WithArguments(g).Should(BeTrue())
-		Eventually(w.tunnelPhase(g)).Should(Equal("Blocked"))
-		Expect(w.tunnel("shared")).NotTo(BeEmpty())
-		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"token": []byte("second")}})
-		Eventually(w.tunnelPhase(g)).Should(Equal("no Tunnel"))
-		Expect(w.tunnel("shared")).To(BeEmpty())
+		By("deleting the Secret before the Gateway, and recreating it")
+		env.delete(credentials)
+		Eventually(env.tunnelCondition(g, v1alpha1.TunnelCredentialsValid)).Should(Equal("False CredentialsMissing"))
+		Expect(programmed(g)()).To(Equal("True Programmed"), "the configuration stays in effect")
+		env.delete(g)
+		Eventually(env.isGone).WithArguments(g).Should(BeTrue())
+		Eventually(env.tunnelPhase(g)).Should(Equal("Blocked"))
+		Expect(env.tunnel("shared")).NotTo(BeEmpty())
+		env.create(&corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, "cloudflare"), Data: map[string][]byte{"token": []byte("second")}})
+		Eventually(env.tunnelPhase(g)).Should(Equal("no Tunnel"))
+		Expect(env.tunnel("shared")).To(BeEmpty())
 	})
 
-	It("says that the Secret with the API token is missing, and goes on when it is there", func() {
-		w := newWorld()
-		w.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+w.system+"/cloudflare")
-		g := w.gateway("shared", "a.example.com")
-		w.create(g)
-		Eventually(gatewayMessage(g)).Should(ContainSubstring("Secret " + w.system + "/cloudflare: it does not exist"))
-		w.create(&corev1.Secret{ObjectMeta: inNamespace(w.system, "cloudflare"), Data: map[string][]byte{"token": []byte("any")}})
+	It("reports that the Secret with the API token is missing, and recovers when it is created", func() {
+		env := newEnvironment()
+		env.start("--cloudflare-api-token=", "--cloudflare-api-token-secret="+env.controllerNamespace+"/cloudflare")
+		g := env.gateway("shared", "a.example.com")
+		env.create(g)
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("Secret " + env.controllerNamespace + "/cloudflare: it does not exist"))
+		env.create(&corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, "cloudflare"), Data: map[string][]byte{"token": []byte("any")}})
 		Eventually(programmed(g), "5s").Should(Equal("True Programmed"))
 	})
 })
 
-// secret reads a Secret of the controller's namespace; one that does not exist is
-// empty.
-func (w *world) secret(name string) *corev1.Secret {
+// readSecret returns a Secret of the controller's namespace. The Secret is empty
+// if it does not exist.
+func (env *environment) readSecret(name string) *corev1.Secret {
 	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: inNamespace(w.system, name)}
+	secret := &corev1.Secret{ObjectMeta: objectMetaIn(env.controllerNamespace, name)}
 	Expect(client.IgnoreNotFound(kube.Get(context.Background(), client.ObjectKeyFromObject(secret), secret))).To(Succeed())
 	return secret
 }
 
-// tokenSecret reads the Secret with the token of a Gateway's tunnel.
-func (w *world) tokenSecret(gateway string) *corev1.Secret {
+// tokenSecret returns the Secret with the token of the Gateway's tunnel.
+func (env *environment) tokenSecret(gateway string) *corev1.Secret {
 	GinkgoHelper()
-	return w.secret(tunnel.ConnectorName(types.NamespacedName{Namespace: w.namespace, Name: gateway}))
+	return env.readSecret(tunnel.ConnectorName(types.NamespacedName{Namespace: env.namespace, Name: gateway}))
 }
 
-// token returns what that Secret holds.
-func (w *world) token(gateway string) string {
+// tunnelToken returns the stored token of the Gateway's tunnel.
+func (env *environment) tunnelToken(gateway string) string {
 	GinkgoHelper()
-	return string(w.tokenSecret(gateway).Data["token"])
+	return string(env.tokenSecret(gateway).Data["token"])
 }

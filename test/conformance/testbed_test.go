@@ -37,41 +37,42 @@ const (
 	className      = "cloudflare-tunnel"
 )
 
-// programs are what runs on the node, by the name of their binary.
+// programs are the programs that run on the node, by the name of the binary.
 var programs = map[string]struct{ module, pkg string }{
 	"connector":  {root, root + "/test/edge/connector"},
 	"echo-basic": {root + "/test/conformance", "sigs.k8s.io/gateway-api/conformance/echo-basic"},
 }
 
-// bed is everything that the suite runs against.
-type bed struct {
+// testBed contains the control plane, the controller and the simulator that the
+// suite runs against.
+type testBed struct {
 	test       *testing.T
 	kubeconfig string
 	cloudflare *simulator.Server
 	edgeTLS    *tls.Config
 
 	mu      sync.Mutex
-	tunnels map[string]listeners // by the id of the tunnel
+	tunnels map[string]tunnelAddresses // by tunnel ID
 }
 
-// listeners are the addresses at which requests for a tunnel are taken, in clear
-// and with TLS.
-type listeners struct{ http, https string }
+// tunnelAddresses are the addresses that accept requests for a tunnel, without and
+// with TLS.
+type tunnelAddresses struct{ http, https string }
 
-// startBed starts everything and stops it when the test ends. The controller
-// writes its log to the file of that name.
-func startBed(t *testing.T, controllerLog string) *bed {
+// startTestBed starts a test bed and stops it when the test ends. The controller
+// writes its log to the file controllerLog.
+func startTestBed(t *testing.T, controllerLog string) *testBed {
 	binaries := t.TempDir()
 	for name, program := range programs {
 		build(t, filepath.Join(binaries, name), program.module, program.pkg)
 	}
 	control, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
-	stop(t, err, func() error { return control.Stop() })
-	b := &bed{test: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]listeners{}}
+	stopAtEnd(t, err, func() error { return control.Stop() })
+	b := &testBed{test: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]tunnelAddresses{}}
 	must(t, control.Kubeconfig(b.kubeconfig))
 
 	b.edgeTLS = edgeCertificate(t)
-	var pods *node.Node // the simulator dials through it, and it needs the simulator's address
+	var pods *node.Node // the simulator dials through the node, and the node needs the simulator's address
 	b.cloudflare = simulator.New(simulator.Options{
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return pods.Dial(ctx, network, address)
@@ -80,7 +81,7 @@ func startBed(t *testing.T, controllerLog string) *bed {
 	})
 	t.Cleanup(b.cloudflare.Close)
 	pods, err = node.Start(t.Context(), control.Config, node.Options{Images: images(binaries, serve(t, b.cloudflare.Edge()))})
-	stop(t, err, func() error { return pods.Stop() })
+	stopAtEnd(t, err, func() error { return pods.Stop() })
 
 	kube, err := client.New(control.Config, client.Options{})
 	must(t, err)
@@ -91,9 +92,9 @@ func startBed(t *testing.T, controllerLog string) *bed {
 	return b
 }
 
-// createClass creates the controller's namespace and the class. The suite has
-// more Gateways in one namespace than a class permits by default.
-func (b *bed) createClass(t *testing.T, kube client.Client) {
+// createClass creates the controller's namespace and the GatewayClass. The suite
+// creates more Gateways in one namespace than a class permits by default.
+func (b *testBed) createClass(t *testing.T, kube client.Client) {
 	must(t, kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}}))
 	must(t, kube.Create(t.Context(), &v1alpha1.TunnelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: className},
@@ -107,8 +108,8 @@ func (b *bed) createClass(t *testing.T, kube client.Client) {
 	}))
 }
 
-// waitForClass waits until the controller has said what it supports, and writes
-// that down.
+// waitForClass waits until the controller has set the supported features of the
+// GatewayClass, and writes them to a file.
 func waitForClass(t *testing.T, kube client.Client) {
 	var class gatewayv1.GatewayClass
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -122,20 +123,20 @@ func waitForClass(t *testing.T, kube client.Client) {
 	}
 	raw, err := yaml.Marshal(names)
 	must(t, err)
-	must(t, os.WriteFile(os.Getenv(featuresVariable), raw, 0o600)) // #nosec G703 -- named by this very program
+	must(t, os.WriteFile(os.Getenv(featuresVariable), raw, 0o600)) // #nosec G703 -- the parent process sets the path
 }
 
-// images are the programs that stand in for the images of the suite's
-// Deployments and of our own.
+// images returns the programs that replace the images of the suite's Deployments
+// and of the connectors.
 func images(binaries, edge string) map[string]node.Image {
 	echo := filepath.Join(binaries, "echo-basic")
 	return map[string]node.Image{
 		"registry.k8s.io/gateway-api/echo-basic": {
-			// As a TCP server it takes its ports from other variables.
+			// As a TCP server, the program reads its ports from other variables.
 			Command: []string{"/bin/sh", "-c", `TCP_PORT=$HTTP_PORT TLS_PORT=$HTTPS_PORT exec "$0" "$@"`, echo},
 			Ports:   map[int32]string{3000: "HTTP_PORT", 3001: "H2C_PORT", 8443: "HTTPS_PORT"},
 		},
-		// A DNS server, which only tests of UDPRoutes ask.
+		// A DNS server that only the tests of UDPRoutes use.
 		"registry.k8s.io/coredns/coredns": {Command: []string{"/bin/sh", "-c", "exec sleep infinity"}},
 		"docker.io/cloudflare/cloudflared": {
 			Command:     []string{filepath.Join(binaries, "connector")},
@@ -145,28 +146,29 @@ func images(binaries, edge string) map[string]node.Image {
 	}
 }
 
-// listen serves the data path of a new tunnel.
-func (b *bed) listen(tunnel simulator.Tunnel) {
+// listen accepts requests for a new tunnel.
+func (b *testBed) listen(tunnel simulator.Tunnel) {
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		b.test.Errorf("listening for tunnel %s: %v", tunnel.Name, err)
+		b.test.Errorf("listen for tunnel %s: %v", tunnel.Name, err)
 		return
 	}
 	secure, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		b.test.Errorf("listening for tunnel %s: %v", tunnel.Name, err)
+		b.test.Errorf("listen for tunnel %s: %v", tunnel.Name, err)
 		return
 	}
 	b.mu.Lock()
-	b.tunnels[tunnel.ID] = listeners{http: plain.Addr().String(), https: secure.Addr().String()}
+	b.tunnels[tunnel.ID] = tunnelAddresses{http: plain.Addr().String(), https: secure.Addr().String()}
 	b.mu.Unlock()
 	b.cloudflare.Listen(tunnel.ID, plain)
 	b.cloudflare.Listen(tunnel.ID, tls.NewListener(secure, b.edgeTLS))
 }
 
-// edge finds a tunnel as Cloudflare's edge would: a tunnel serves every port,
-// and TLS ends at the edge, with a certificate of the edge.
-func (b *bed) edge(address string) (string, error) {
+// edge returns the address that accepts requests for a tunnel. Like at
+// Cloudflare's edge, a tunnel serves every port, and the edge terminates TLS with
+// its own certificate.
+func (b *testBed) edge(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
@@ -185,7 +187,8 @@ func (b *bed) edge(address string) (string, error) {
 	}
 }
 
-// edgeCertificate makes a certificate that is not any listener's.
+// edgeCertificate returns a TLS configuration with a certificate that no
+// listener refers to.
 func edgeCertificate(t *testing.T) *tls.Config {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("cloudflare.test", nil, nil)
 	must(t, err)
@@ -194,11 +197,11 @@ func edgeCertificate(t *testing.T) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
-// startController runs the controller as a user would.
-func (b *bed) startController(t *testing.T, api, log string) {
+// startController builds and starts the controller.
+func (b *testBed) startController(t *testing.T, api, log string) {
 	program := filepath.Join(t.TempDir(), "tunnel-gateway")
 	must(t, controllerproc.Build(t.Context(), program))
-	out, err := os.Create(log) // #nosec G703 -- named by this very program
+	out, err := os.Create(log) // #nosec G703 -- the parent process sets the path
 	must(t, err)
 	defer out.Close() //nolint:errcheck // the controller writes to it
 	controller, err := controllerproc.Start(controllerproc.Options{
@@ -208,38 +211,39 @@ func (b *bed) startController(t *testing.T, api, log string) {
 	t.Cleanup(func() {
 		select {
 		case <-controller.Exited():
-			t.Errorf("the controller has ended by itself (%v); its log is %s", controller.Stop(), log)
+			t.Errorf("the controller exited unexpectedly (%v); its log is %s", controller.Stop(), log)
 		default:
 			if err := controller.Stop(); err != nil {
-				t.Errorf("ending the controller: %v; its log is %s", err, log)
+				t.Errorf("stop the controller: %v; its log is %s", err, log)
 			}
 		}
 	})
 }
 
-// serve serves the handler until the test ends, and returns its URL.
+// serve serves the handler until the test ends and returns the URL.
 func serve(t *testing.T, handler http.Handler) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-	go server.Serve(l)                       //nolint:errcheck // ends when it is closed
-	t.Cleanup(func() { _ = server.Close() }) // nobody is left to be disappointed
+	go server.Serve(l)                       //nolint:errcheck // returns when the server is closed
+	t.Cleanup(func() { _ = server.Close() }) // no client remains
 	return "http://" + l.Addr().String()
 }
 
-// build builds a command with the dependencies of a module.
+// build builds a package with the dependencies of a module.
 func build(t *testing.T, out, module, pkg string) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	must(t, err)
 	command := exec.CommandContext(t.Context(), "go", "build", "-C", strings.TrimSpace(string(dir)), "-trimpath", "-o", out, pkg)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", pkg, err, output)
+		t.Fatalf("build %s: %v\n%s", pkg, err, output)
 	}
 }
 
-// stop ends the test if something did not start, and else stops it at its end.
-func stop(t *testing.T, err error, end func() error) {
+// stopAtEnd fails the test if err is set. Otherwise, it calls end when the test
+// ends.
+func stopAtEnd(t *testing.T, err error, end func() error) {
 	must(t, err)
 	t.Cleanup(func() {
 		if err := end(); err != nil {

@@ -25,35 +25,36 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// apiProxy forwards a controller's requests to the API server, and can answer
-// some of them in its place.
+// apiProxy forwards a controller's requests to the API server, and can respond
+// to some of them with errors.
 type apiProxy struct {
 	server     *httptest.Server
 	kubeconfig string // path
 
-	mu    sync.Mutex
-	fault *apiFault // nil forwards everything
-	reads int       // requests to read Gateways that the fault has answered
+	mu           sync.Mutex
+	fault        *apiFault // nil forwards all requests
+	gatewayReads int       // requests to read Gateways that failed because of the fault
 }
 
-// apiFault is how the proxy answers in the place of the API server.
+// apiFault describes which requests the proxy does not forward, and its
+// responses to them.
 type apiFault struct {
-	// concerns reports whether the fault answers requests for the path.
-	concerns func(path string) bool
-	answer   http.HandlerFunc
-	// hidden removes Gateways from discovery.
-	hidden bool
+	// matches reports whether requests for the path fail.
+	matches func(path string) bool
+	handler http.HandlerFunc
+	// hidesGateways removes Gateways from discovery.
+	hidesGateways bool
 }
 
-// newAPIProxy starts a proxy, and writes a kubeconfig with which the controller
-// has its usual identity and connects to the proxy.
+// newAPIProxy starts a proxy. It writes a kubeconfig with the usual identity of
+// the controller and the address of the proxy.
 func newAPIProxy() *apiProxy {
 	GinkgoHelper()
-	direct, err := clientcmd.BuildConfigFromFlags("", identity)
+	direct, err := clientcmd.BuildConfigFromFlags("", controllerKubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	target, err := url.Parse(direct.Host)
 	Expect(err).NotTo(HaveOccurred())
-	// The requests carry the identity themselves.
+	// The controller's requests already contain its credentials.
 	transport, err := rest.TransportFor(&rest.Config{Host: direct.Host, TLSClientConfig: rest.TLSClientConfig{CAData: direct.CAData}})
 	Expect(err).NotTo(HaveOccurred())
 	p := &apiProxy{}
@@ -68,8 +69,8 @@ func newAPIProxy() *apiProxy {
 		ErrorLog:       log.New(GinkgoWriter, "", 0),
 	}
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if answer := p.faultFor(r); answer != nil {
-			answer(w, r)
+		if handler := p.faultFor(r); handler != nil {
+			handler(w, r)
 			return
 		}
 		forward.ServeHTTP(w, r)
@@ -86,7 +87,7 @@ func newAPIProxy() *apiProxy {
 
 func (p *apiProxy) writeKubeconfig() {
 	GinkgoHelper()
-	config, err := clientcmd.LoadFromFile(identity)
+	config, err := clientcmd.LoadFromFile(controllerKubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	for _, c := range config.Clusters {
 		c.Server = p.server.URL
@@ -96,8 +97,8 @@ func (p *apiProxy) writeKubeconfig() {
 	Expect(clientcmd.WriteToFile(*config, p.kubeconfig)).To(Succeed())
 }
 
-// inject begins a fault. It cuts all connections, so that the controller's
-// watches have to begin again.
+// inject starts a fault. It closes all connections, so that the controller must
+// restart its watches.
 func (p *apiProxy) inject(fault *apiFault) {
 	p.setFault(fault)
 	p.server.CloseClientConnections()
@@ -109,34 +110,34 @@ func (p *apiProxy) clear() { p.setFault(nil) }
 func (p *apiProxy) setFault(fault *apiFault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault, p.reads = fault, 0
+	p.fault, p.gatewayReads = fault, 0
 }
 
-// failedReads counts the requests to read Gateways that the current fault has
-// answered.
+// failedReads returns the number of requests to read Gateways that failed
+// because of the current fault.
 func (p *apiProxy) failedReads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reads
+	return p.gatewayReads
 }
 
-// faultFor returns the answer of the fault, or nil to forward the request.
+// faultFor returns the handler for a request that fails, or nil to forward it.
 func (p *apiProxy) faultFor(r *http.Request) http.HandlerFunc {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.fault == nil || !p.fault.concerns(r.URL.Path) {
+	if p.fault == nil || !p.fault.matches(r.URL.Path) {
 		return nil
 	}
-	if r.Method == http.MethodGet && ofGateways(r.URL.Path) {
-		p.reads++
+	if r.Method == http.MethodGet && isGatewayPath(r.URL.Path) {
+		p.gatewayReads++
 	}
-	return p.fault.answer
+	return p.fault.handler
 }
 
-// hideGateways removes Gateways from discovery while the fault says so.
+// hideGateways removes Gateways from discovery if the current fault hides them.
 func (p *apiProxy) hideGateways(response *http.Response) error {
 	p.mu.Lock()
-	hidden := p.fault != nil && p.fault.hidden
+	hidden := p.fault != nil && p.fault.hidesGateways
 	p.mu.Unlock()
 	path := response.Request.URL.Path
 	isDiscovery, _ := regexp.MatchString("^/apis(/"+regexp.QuoteMeta(gatewayv1.GroupName)+"/[^/]+)?$", path)
@@ -145,7 +146,7 @@ func (p *apiProxy) hideGateways(response *http.Response) error {
 	}
 	var document any
 	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
-		return fmt.Errorf("reading the discovery document %s: %w", path, err)
+		return fmt.Errorf("decode the discovery document %s: %w", path, err)
 	}
 	text, err := json.Marshal(withoutGateways(document))
 	if err != nil {
@@ -159,8 +160,8 @@ func (p *apiProxy) hideGateways(response *http.Response) error {
 	return nil
 }
 
-// withoutGateways returns a discovery document, aggregated or of one version,
-// without the resource and its status.
+// withoutGateways removes Gateways and their status from a discovery document,
+// which is either aggregated or of one API version.
 func withoutGateways(document any) any {
 	switch d := document.(type) {
 	case []any:
@@ -180,9 +181,9 @@ func withoutGateways(document any) any {
 	return document
 }
 
-// ofGateways reports whether the path is that of Gateways, of one Gateway, or of
-// its status.
-func ofGateways(path string) bool {
+// isGatewayPath reports whether the path is the one of Gateways, of a single
+// Gateway, or of its status.
+func isGatewayPath(path string) bool {
 	rest, ok := strings.CutPrefix(path, "/apis/"+gatewayv1.GroupName+"/")
 	parts := strings.Split(rest, "/") // the version comes first
 	if len(parts) > 3 && parts[1] == "namespaces" {
@@ -191,20 +192,19 @@ func ofGateways(path string) bool {
 	return ok && len(parts) > 1 && parts[1] == "gateways"
 }
 
-// ofAnything is for a fault that concerns every request.
-func ofAnything(string) bool { return true }
+// anyPath matches every request.
+func anyPath(string) bool { return true }
 
-// forbidden answers as the API server does when the controller lacks the
-// permission.
+// forbidden responds like the API server when the controller lacks a permission.
 func forbidden(w http.ResponseWriter, r *http.Request) {
 	writeStatus(w, metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf("forbidden: cannot %s path %q", r.Method, r.URL.Path),
 	})
 }
 
-// notServed answers as the API server does for a resource that it does not
-// serve.
-func notServed(w http.ResponseWriter, _ *http.Request) {
+// resourceNotServed responds like the API server for a resource that it does
+// not serve.
+func resourceNotServed(w http.ResponseWriter, _ *http.Request) {
 	writeStatus(w, metav1.Status{
 		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the server could not find the requested resource",
 		Details: &metav1.StatusDetails{Group: gatewayv1.GroupName, Kind: "gateways"},
@@ -215,8 +215,8 @@ func writeStatus(w http.ResponseWriter, status metav1.Status) {
 	status.TypeMeta, status.Status = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, metav1.StatusFailure
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(status) // the client may have disconnected
 }
 
-// noSuchPage answers as a load balancer without a backend does.
-func noSuchPage(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+// pageNotFound responds like a load balancer without a backend.
+func pageNotFound(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }

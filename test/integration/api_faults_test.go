@@ -1,0 +1,129 @@
+package integration
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
+)
+
+// faultInjection runs one phase of a scenario while the Cloudflare API has a
+// fault, and waits for the expected result of the phase.
+type faultInjection func(*scenario, phase)
+
+var faultInjections = map[string]faultInjection{
+	"429 with Retry-After":    failRequests(1, simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 2 * time.Second}),
+	"500":                     failRequests(failuresBeyondRetries, simulator.Fault{Status: http.StatusInternalServerError}),
+	"502 in HTML":             failRequests(failuresBeyondRetries, simulator.Fault{Status: http.StatusBadGateway, Body: "<html>Bad gateway</html>"}),
+	"reset before the write":  failRequests(failuresBeyondRetries, simulator.Fault{Drop: simulator.DropBeforeWrite}),
+	"reset after the write":   failRequests(failuresBeyondRetries, simulator.Fault{Drop: simulator.DropAfterWrite}),
+	"200 that is not JSON":    failRequests(1, simulator.Fault{Body: "OK"}),
+	"stall before the write":  failWrites(simulator.Fault{Latency: 30 * time.Second}),
+	"write that arrives late": failWrites(simulator.Fault{Latency: 10500 * time.Millisecond, Late: true}),
+	"revoked API token":       runPhaseWithRevokedToken,
+}
+
+// failuresBeyondRetries is the number of consecutive failures of a call after
+// which the client stops its retries and returns the error to the controller.
+const failuresBeyondRetries = 6
+
+var _ = Describe("a fault of the Cloudflare API", slow, func() {
+	It("does not change the result of a creation, change or deletion", func() {
+		expectedConfigurations()
+		type faultyScenario struct {
+			*scenario
+			name   string
+			inject faultInjection
+		}
+		var scenarios []faultyScenario
+		for name, inject := range faultInjections {
+			scenarios = append(scenarios, faultyScenario{newScenario(), name, inject})
+		}
+		runConcurrently(scenarios, func(f faultyScenario) {
+			f.start()
+			for _, p := range f.phases() {
+				p.name = f.name + ", " + p.name
+				f.inject(f.scenario, p)
+			}
+		})
+	})
+
+	It("does not leave a delayed write in effect that arrives after a newer one", func() {
+		expectedConfigurations()
+		s := newScenario()
+		s.start()
+		s.addGateway()
+		expectSoon(s.expectServed)
+		arrived := make(chan struct{})
+		s.cloudflare.Inject(simulator.Fault{
+			Method: http.MethodPut, Path: configurationPath, Times: 1,
+			// Longer than the controller's request timeout and its backoff.
+			Latency: 15 * time.Second, Late: true, After: func(simulator.Request) { close(arrived) },
+		})
+		before := s.cloudflare.Count(http.MethodPut, configurationPath)
+		s.addRoute()
+		Eventually(s.cloudflare.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(before + 1))
+		s.addRoute()
+		expectSoon(s.expectServed)
+		Expect(arrived).NotTo(BeClosed(), "the newer write arrives first")
+		Eventually(arrived).Should(BeClosed())
+		Expect(s.configurationText()).To(Equal(expectedConfigurations()[1]), "the configuration of the delayed write")
+		expectSoon(s.expectServed)
+	})
+})
+
+// failRequests makes the first requests of each method fail, but only one POST:
+// the client does not retry the creation of a tunnel.
+func failRequests(times int, fault simulator.Fault) faultInjection {
+	return func(s *scenario, p phase) {
+		s.runPhaseWithFault(p, fault, map[string]int{
+			http.MethodGet: times, http.MethodPost: 1, http.MethodPut: times, http.MethodDelete: times,
+		})
+	}
+}
+
+// failWrites makes the first POST, PUT and DELETE request fail.
+func failWrites(fault simulator.Fault) faultInjection {
+	return func(s *scenario, p phase) {
+		s.runPhaseWithFault(p, fault, map[string]int{http.MethodPost: 1, http.MethodPut: 1, http.MethodDelete: 1})
+	}
+}
+
+// runPhaseWithFault runs a phase. The fault occurs the given number of times for
+// each method.
+func (s *scenario) runPhaseWithFault(p phase, fault simulator.Fault, times map[string]int) {
+	GinkgoHelper()
+	var hits atomic.Int64
+	for method, n := range times {
+		fault.Method, fault.Times = method, n
+		fault.Before = func(simulator.Request) { hits.Add(1) }
+		s.cloudflare.Inject(fault)
+	}
+	p.action()
+	expectSoon(p.check, p.name)
+	s.cloudflare.ClearFaults()
+	Expect(hits.Load()).To(BeNumerically(">", 0), p.name)
+}
+
+// runPhaseWithRevokedToken starts a phase without a valid API token, and restores
+// the token after the controller has reported the error.
+func runPhaseWithRevokedToken(s *scenario, p phase) {
+	GinkgoHelper()
+	s.cloudflare.SetToken("another")
+	p.action()
+	Eventually(func() string {
+		object := s.tunnelObject(s.gateway)
+		if object == nil || exists(s.gateway) {
+			return gatewayMessage(s.gateway)()
+		}
+		return meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TunnelReady).Message
+	}).Should(ContainSubstring("refuses the API token"), p.name)
+	s.cloudflare.SetToken("token")
+	expectSoon(p.check, p.name)
+}
