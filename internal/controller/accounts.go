@@ -26,41 +26,41 @@ type account struct {
 
 // accounts opens the accounts of Gateways, and again when a token has changed.
 type accounts struct {
-	flags    credentials.Default
+	defaults credentials.Default
 	connect  func(account, token string) (provider.Provider, error)
 	metadata client.Reader
 	live     client.Reader
 
-	mu     sync.Mutex
-	opened map[credentials.Source]*opened
-	uses   int
-	// secrets are those that were asked for a token.
-	secrets map[types.NamespacedName]bool
+	mu       sync.Mutex
+	bySource map[credentials.Source]*openAccount
+	useCount int
+	// secretsRead are those that were asked for a token.
+	secretsRead map[types.NamespacedName]bool
 }
 
-// reads reports whether an API token is read from the Secret.
-func (a *accounts) reads(secret types.NamespacedName) bool {
+// readsSecret reports whether an API token is read from the Secret.
+func (a *accounts) readsSecret(secret types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.secrets[secret]
+	return a.secretsRead[secret]
 }
 
-// opened is an account with the token that it was opened with.
-type opened struct {
+// openAccount is an account with the token that it was opened with.
+type openAccount struct {
 	token string
 	// resourceVersion is that of the Secret when the token was read.
 	resourceVersion string
 	account         account
-	used            int // when, as a count: the latest is the one to trust
+	lastUse         int // when, as a count: the latest is the one to trust
 }
 
-// check says whether there is an API token for the account of the Tunnel.
-func (a *accounts) check(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credentials {
-	source, ok := a.flags.ForTunnel(t.Spec, t.Namespace)
+// checkCredentials says whether there is an API token for the account of the Tunnel.
+func (a *accounts) checkCredentials(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credentials {
+	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
 		return tunnel.Credentials{State: tunnel.CredentialsWrongAccount}
 	}
-	opened, err := a.of(ctx, source)
+	opened, err := a.openSource(ctx, source)
 	missing, isMissing := errors.AsType[*credentials.TokenError](err)
 	switch {
 	case isMissing:
@@ -73,46 +73,46 @@ func (a *accounts) check(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credent
 
 // open returns the account of the Tunnel.
 func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error) {
-	source, ok := a.flags.ForTunnel(t.Spec, t.Namespace)
+	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
 		return account{}, &tunnel.Failure{Reason: tunnel.ReasonWrongAccount, Err: errors.New("the API token is for another account")}
 	}
-	return a.of(ctx, source)
+	return a.openSource(ctx, source)
 }
 
-// of returns the account of a source, with the token as it is now.
-func (a *accounts) of(ctx context.Context, from credentials.Source) (account, error) {
+// openSource returns the account of a source, with the token as it is now.
+func (a *accounts) openSource(ctx context.Context, from credentials.Source) (account, error) {
 	if !from.HasToken() {
 		return account{}, &credentials.TokenError{Reason: "there is none; give one to the controller, or name its Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
 	}
-	known, ok := a.known(from)
+	known, ok := a.cached(from)
 	switch {
 	case from.Secret.Name != "":
 		return a.fromSecret(ctx, from, known)
 	case ok:
 		return known.account, nil
 	}
-	return a.renew(from, from.Token, "")
+	return a.connectWithToken(from, from.Token, "")
 }
 
-// known returns the account of a source as it was opened last.
-func (a *accounts) known(from credentials.Source) (opened, bool) {
+// cached returns the account of a source as it was opened last.
+func (a *accounts) cached(from credentials.Source) (openAccount, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	found := a.opened[from]
+	found := a.bySource[from]
 	if found == nil {
-		return opened{}, false
+		return openAccount{}, false
 	}
-	a.uses++
-	found.used = a.uses
+	a.useCount++
+	found.lastUse = a.useCount
 	return *found, true
 }
 
 // fromSecret returns the account with the token that the Secret has now. The
 // Secret is read without holding the mutex.
-func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, known opened) (account, error) {
+func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, known openAccount) (account, error) {
 	a.mu.Lock()
-	a.secrets[from.Secret] = true
+	a.secretsRead[from.Secret] = true
 	a.mu.Unlock()
 	cached := secretMetadata(from.Secret)
 	err := a.metadata.Get(ctx, from.Secret, cached)
@@ -126,26 +126,26 @@ func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, know
 	case token == known.token:
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if found := a.opened[from]; found != nil {
+		if found := a.bySource[from]; found != nil {
 			found.resourceVersion = resourceVersion
 		}
 		return known.account, nil
 	}
-	return a.renew(from, token, resourceVersion)
+	return a.connectWithToken(from, token, resourceVersion)
 }
 
-// renew opens the account with a token.
-func (a *accounts) renew(from credentials.Source, token, resourceVersion string) (account, error) {
+// connectWithToken opens the account with a token.
+func (a *accounts) connectWithToken(from credentials.Source, token, resourceVersion string) (account, error) {
 	p, err := a.connect(from.Account, token)
 	if err != nil {
 		return account{}, &credentials.TokenError{Secret: from.Secret, Reason: err.Error()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.uses++
-	now := &opened{used: a.uses, token: token, resourceVersion: resourceVersion}
+	a.useCount++
+	now := &openAccount{lastUse: a.useCount, token: token, resourceVersion: resourceVersion}
 	now.account = account{id: from.Account, provider: p, version: tokenVersion(provider.Token(token))}
-	a.opened[from] = now
+	a.bySource[from] = now
 	return now.account, nil
 }
 
@@ -153,9 +153,9 @@ func (a *accounts) renew(from credentials.Source, token, resourceVersion string)
 func (a *accounts) all() []account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	latest := map[string]*opened{}
-	for _, o := range a.opened {
-		if known := latest[o.account.id]; known == nil || known.used < o.used {
+	latest := map[string]*openAccount{}
+	for _, o := range a.bySource {
+		if known := latest[o.account.id]; known == nil || known.lastUse < o.lastUse {
 			latest[o.account.id] = o
 		}
 	}

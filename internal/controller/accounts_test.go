@@ -35,7 +35,7 @@ func newTokenSource(t *testing.T) *tokenSource {
 		source: credentials.Source{Account: "account", Secret: client.ObjectKeyFromObject(secret), Key: v1alpha1.DefaultSecretKey},
 	}
 	s.accounts = &accounts{
-		metadata: s.kube, live: s.kube, connect: s.open, opened: map[credentials.Source]*opened{}, secrets: map[types.NamespacedName]bool{},
+		metadata: s.kube, live: s.kube, connect: s.open, bySource: map[credentials.Source]*openAccount{}, secretsRead: map[types.NamespacedName]bool{},
 	}
 	return s
 }
@@ -59,7 +59,7 @@ func (s *tokenSource) set(data map[string][]byte) {
 
 func (s *tokenSource) wantError(want string) {
 	s.t.Helper()
-	_, err := s.of(s.t.Context(), s.source)
+	_, err := s.openSource(s.t.Context(), s.source)
 	if _, ok := errors.AsType[*credentials.TokenError](err); !ok || !strings.Contains(err.Error(), want) {
 		s.t.Errorf("got %v, want a TokenError that says %q", err, want)
 	}
@@ -68,7 +68,7 @@ func (s *tokenSource) wantError(want string) {
 // wantOpened returns the account, which was opened last as wanted.
 func (s *tokenSource) wantOpened(want string) account {
 	s.t.Helper()
-	found, err := s.of(s.t.Context(), s.source)
+	found, err := s.openSource(s.t.Context(), s.source)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestAccountOfASecret(t *testing.T) {
 func TestSecretsWithTokens(t *testing.T) {
 	s := newTokenSource(t)
 	s.wantError("it does not exist")
-	if !s.reads(s.source.Secret) || s.reads(types.NamespacedName{Namespace: "platform", Name: "other"}) {
+	if !s.readsSecret(s.source.Secret) || s.readsSecret(types.NamespacedName{Namespace: "platform", Name: "other"}) {
 		t.Error("the Secret with the token is not known")
 	}
 }

@@ -48,17 +48,17 @@ type apiServer struct {
 	t *testing.T
 	// kube is the API server itself. What tests do with it is not recorded.
 	kube client.WithWatch
-	// fault is asked before each write; it returns whether the write is applied,
+	// injectError is asked before each write; it returns whether the write is applied,
 	// and the error that the controller sees.
-	fault func(write) (applied bool, err error)
+	injectError func(write) (applied bool, err error)
 
 	mu     sync.Mutex
 	writes []write
 	// created counts the objects that were created.
 	created int
-	// lagging is what the cache holds of Tunnels and Gateways; nil when it is up to
+	// staleCache is what the cache holds of Tunnels and Gateways; nil when it is up to
 	// date.
-	lagging client.Reader
+	staleCache client.Reader
 }
 
 func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
@@ -71,7 +71,7 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 	crds := &metav1.PartialObjectMetadata{}
 	crds.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	builder = builder.WithIndex(crds, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
-	return &apiServer{t: t, kube: builder.Build(), fault: func(write) (bool, error) { return true, nil }}
+	return &apiServer{t: t, kube: builder.Build(), injectError: func(write) (bool, error) { return true, nil }}
 }
 
 // client is the controller's client, which reads from the cache.
@@ -110,8 +110,8 @@ func (a *apiServer) reader(kube client.Reader, like any) client.Reader {
 	defer a.mu.Unlock()
 	switch like.(type) {
 	case *v1alpha1.Tunnel, *v1alpha1.TunnelList, *gatewayv1.Gateway, *gatewayv1.GatewayList:
-		if a.lagging != nil {
-			return a.lagging
+		if a.staleCache != nil {
+			return a.staleCache
 		}
 	}
 	return kube
@@ -122,7 +122,7 @@ func (a *apiServer) write(w write, do func() error) error {
 	a.mu.Lock()
 	a.writes = append(a.writes, w)
 	a.mu.Unlock()
-	applied, err := a.fault(w)
+	applied, err := a.injectError(w)
 	if !applied {
 		return err
 	}
@@ -197,8 +197,8 @@ func (a *apiServer) takeWrites() []write {
 	return a.writes
 }
 
-// lag keeps the cache of Tunnels and Gateways as it is now.
-func (a *apiServer) lag() {
+// freezeCache keeps the cache of Tunnels and Gateways as it is now.
+func (a *apiServer) freezeCache() {
 	a.t.Helper()
 	var objects []client.Object
 	for _, list := range []client.ObjectList{&v1alpha1.TunnelList{}, &gatewayv1.GatewayList{}} {
@@ -219,14 +219,14 @@ func (a *apiServer) lag() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lagging = builder.Build()
+	a.staleCache = builder.Build()
 }
 
-// catchUp ends what lag began.
-func (a *apiServer) catchUp() {
+// unfreezeCache ends what lag began.
+func (a *apiServer) unfreezeCache() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lagging = nil
+	a.staleCache = nil
 }
 
 // collectGarbage deletes the objects whose owner does not exist, as Kubernetes

@@ -19,8 +19,8 @@ import (
 // Scope says what the controller watches besides the objects in its own namespace
 // and those without a namespace.
 type Scope struct {
-	// Own is the controller's own namespace.
-	Own string
+	// ControllerNamespace is the controller's own namespace.
+	ControllerNamespace string
 	// Namespaces are those of Gateways, routes and what they refer to; all when
 	// empty.
 	Namespaces []string
@@ -36,15 +36,15 @@ func (s Scope) ReadsCertificates(namespace string) bool {
 	return s.AllSecrets || slices.Contains(s.SecretNamespaces, namespace)
 }
 
-// has reports whether objects of the kind in the namespace are watched. Objects
+// includes reports whether objects of the kind in the namespace are watched. Objects
 // without a namespace always are.
-func (s Scope) has(namespace, kind string) bool {
+func (s Scope) includes(namespace, kind string) bool {
 	switch {
 	case namespace == "":
 		return true
 	case kind == "Secret":
-		return namespace == s.Own || s.ReadsCertificates(namespace)
-	case namespace == s.Own && (kind == kindOf(&v1alpha1.TunnelConfiguration{}) || isManagedKind(kind)):
+		return namespace == s.ControllerNamespace || s.ReadsCertificates(namespace)
+	case namespace == s.ControllerNamespace && (kind == kindOf(&v1alpha1.TunnelConfiguration{}) || isManagedKind(kind)):
 		return true
 	}
 	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
@@ -64,14 +64,14 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 		o.ReaderFailOnMissingInformer = true
 		o.ByObject = map[client.Object]cache.ByObject{}
 		for _, object := range managedKinds() {
-			o.ByObject[object] = watchedIn(scope.Own)
+			o.ByObject[object] = watchedIn(scope.ControllerNamespace)
 		}
 		if !scope.AllSecrets {
-			o.ByObject[&corev1.Secret{}] = watchedIn(scope.Own, scope.SecretNamespaces...)
+			o.ByObject[&corev1.Secret{}] = watchedIn(scope.ControllerNamespace, scope.SecretNamespaces...)
 		}
 		if len(scope.Namespaces) > 0 {
 			o.DefaultNamespaces = watchedIn(scope.Namespaces[0], scope.Namespaces[1:]...).Namespaces
-			o.ByObject[&v1alpha1.TunnelConfiguration{}] = watchedIn(scope.Own, scope.Namespaces...)
+			o.ByObject[&v1alpha1.TunnelConfiguration{}] = watchedIn(scope.ControllerNamespace, scope.Namespaces...)
 		}
 		found, err := cache.New(config, o)
 		return &scopedCache{Cache: found, scope: scope}, err
@@ -107,7 +107,7 @@ type scopedCache struct {
 // Get implements client.Reader.
 func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	kind := kindOf(into)
-	if !c.scope.has(key.Namespace, kind) {
+	if !c.scope.includes(key.Namespace, kind) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 	}
 	return c.Cache.Get(ctx, key, into, opts...)
@@ -116,7 +116,7 @@ func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, into client
 // List implements client.Reader.
 func (c *scopedCache) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
-	if o.ApplyOptions(opts); !c.scope.has(o.Namespace, listedKind(into)) {
+	if o.ApplyOptions(opts); !c.scope.includes(o.Namespace, listedKind(into)) {
 		return nil
 	}
 	return c.Cache.List(ctx, into, opts...)

@@ -16,7 +16,7 @@ func TestCacheWithoutTheTunnel(t *testing.T) {
 	for name, restart := range map[string]bool{"of the process that created it": false, "of a new process": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.lag()
+			h.freezeCache()
 			h.reconcileOnce()
 			if restart {
 				h.restart()
@@ -30,10 +30,10 @@ func TestCacheWithoutTheTunnel(t *testing.T) {
 				t.Errorf("%d Tunnel objects were created", got)
 			}
 			id := h.tunnelID()
-			h.catchUp()
+			h.unfreezeCache()
 			h.settle(time.Second)
-			if h.tunnelID() != id || h.served() != "a.example.com" {
-				t.Errorf("tunnel %s serves %q", h.tunnelID(), h.served())
+			if h.tunnelID() != id || h.servedHostname() != "a.example.com" {
+				t.Errorf("tunnel %s serves %q", h.tunnelID(), h.servedHostname())
 			}
 		})
 	}
@@ -43,7 +43,7 @@ func TestCacheWithoutTheTunnel(t *testing.T) {
 func TestCacheWithAnEarlierTunnel(t *testing.T) {
 	h := newHarness(t)
 	for range 3 { // as many steps as it takes; the cache then has none of the later ones
-		h.lag()
+		h.freezeCache()
 		h.reconcileOnce()
 		h.restart()
 		h.advance(time.Second)
@@ -61,7 +61,7 @@ func TestCacheWithoutTheGateway(t *testing.T) {
 	h.settle(time.Second)
 	g := h.gateway()
 	h.delete(g)
-	h.lag()
+	h.freezeCache()
 	g.ResourceVersion = ""
 	h.create(g)
 	h.settle(10 * time.Minute)
@@ -83,7 +83,7 @@ func TestGatewayReturnsBeforeADestructiveStep(t *testing.T) {
 	h.settle(29 * time.Second)
 	h.advance(10 * time.Second)
 	h.cloud.ResetCalls()
-	h.lag() // the cache has no Gateway
+	h.freezeCache() // the cache has no Gateway
 	reads := 0
 	h.lifecycle.gateways.inScope = func(string) bool { // it is asked before each read of a Gateway
 		if reads++; reads == 2 {
@@ -97,7 +97,7 @@ func TestGatewayReturnsBeforeADestructiveStep(t *testing.T) {
 	if h.wantCalls(); reads < 2 {
 		t.Fatal("the Gateway was not read again before the first destructive step")
 	}
-	h.catchUp()
+	h.unfreezeCache()
 	h.settle(time.Second)
 	if h.deployment() == nil || len(h.cloud.LiveTunnels()) != 1 {
 		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
@@ -111,13 +111,13 @@ func TestCacheWithADeletedTunnel(t *testing.T) {
 	h.settle(time.Second)
 	h.delete(h.gateway())
 	h.settle(29 * time.Second)
-	h.lag()
+	h.freezeCache()
 	h.settle(time.Minute)
 	if h.tunnelObject() != nil || len(h.cloud.LiveTunnels()) != 0 {
 		t.Fatalf("left are %+v and %+v", h.tunnelObject(), h.cloud.LiveTunnels())
 	}
-	if h.again != 0 {
-		t.Errorf("the controller comes back in %s for a Tunnel that is gone", h.again)
+	if h.requeueAfter != 0 {
+		t.Errorf("the controller comes back in %s for a Tunnel that is gone", h.requeueAfter)
 	}
 }
 
@@ -128,9 +128,9 @@ func TestAdministratorChangesTheTunnelMeanwhile(t *testing.T) {
 	h.settle(time.Second)
 	h.delete(h.gateway())
 	h.settle(29 * time.Second)
-	h.lag()
+	h.freezeCache()
 	object := &v1alpha1.Tunnel{}
-	h.change(ownNamespace, h.tunnelObject().Name, object, func() { object.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
+	h.change(controllerNamespace, h.tunnelObject().Name, object, func() { object.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
 	h.settle(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Fatal("the tunnel was deleted although it is to be retained")

@@ -15,16 +15,16 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// asSecond has the harness work on Gateway second.
-func (h *harness) asSecond(do func()) {
+// withSecondGateway has the harness work on Gateway second.
+func (h *harness) withSecondGateway(do func()) {
 	before := h.key
 	h.key = state.GatewayKey("infra", "second")
 	defer func() { h.key = before }()
 	do()
 }
 
-// madeByHand creates a tunnel at Cloudflare that no Gateway has.
-func (h *harness) madeByHand(name string) provider.TunnelID {
+// createUnmanagedTunnel creates a tunnel at Cloudflare that no Gateway has.
+func (h *harness) createUnmanagedTunnel(name string) provider.TunnelID {
 	h.t.Helper()
 	made, err := h.cloud.CreateTunnel(h.t.Context(), name)
 	if err != nil {
@@ -38,10 +38,10 @@ func (h *harness) madeByHand(name string) provider.TunnelID {
 // nor deleted.
 func TestAdoption(t *testing.T) {
 	h := newHarness(t)
-	id := h.madeByHand("by hand")
+	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), false)
 	recorded := ""
-	h.fault = func(w write) (bool, error) {
+	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && recorded == "" && w.subresource == "status" {
 			recorded = "with calls"
 			if len(h.cloud.Calls()) == 0 {
@@ -68,19 +68,19 @@ func TestAdoption(t *testing.T) {
 // A configuration of somebody else is replaced only with the class's permission.
 func TestAdoptionNeedsPermissionForATakeover(t *testing.T) {
 	h := newHarness(t)
-	id := h.madeByHand("by hand")
-	h.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
+	id := h.createUnmanagedTunnel("by hand")
+	h.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	h.adopt(string(id), false)
 	h.settle(time.Second)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "takeover")
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTakeoverRequired)
-	if h.served() != "old.example.com" {
+	if h.servedHostname() != "old.example.com" {
 		t.Error("the configuration was replaced")
 	}
 	h.adopt(string(id), true)
 	h.settle(time.Second)
 	h.wantEvent("TakenOver")
-	if h.served() != "a.example.com" {
+	if h.servedHostname() != "a.example.com" {
 		t.Error("the configuration was not replaced")
 	}
 }
@@ -89,10 +89,10 @@ func TestAdoptionNeedsPermissionForATakeover(t *testing.T) {
 func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
-	id := h.madeByHand("by hand")
+	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), true)
 	h.settle(time.Second)
-	h.asSecond(func() {
+	h.withSecondGateway(func() {
 		h.settle(time.Minute)
 		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 		h.wantProgrammed(metav1.ConditionFalse, "Pending", "in use by another Gateway")
@@ -100,8 +100,8 @@ func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
 			t.Errorf("the condition names the other Gateway: %s", message)
 		}
 	})
-	if h.served() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "a.example.com" {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 	h.cloud.ResetCalls()
 	h.settle(time.Minute)
@@ -110,10 +110,10 @@ func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
 	object := h.tunnelObject()
 	h.delete(h.gateway())
 	h.settle(3 * time.Minute)
-	keys, err := (watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}).fromTunnel(t.Context(), object)
+	keys, err := (watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}).fromTunnel(t.Context(), object)
 	wantKeys(t, keys, err, "second", "shared")
 	h.delete(h.tunnelObject()) // it is retained, and an administrator lets the second Gateway have it
-	h.asSecond(func() {
+	h.withSecondGateway(func() {
 		h.settle(time.Second)
 		if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
 			t.Errorf("the second Gateway has tunnel %s", h.tunnelID())
@@ -126,10 +126,10 @@ func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
 func TestClaimsWaitForEachOther(t *testing.T) {
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
-	id := h.madeByHand("by hand")
+	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), true)
 	meanwhile := false
-	h.fault = func(w write) (bool, error) {
+	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && w.verb == "update" && w.name == "infra.shared" && !meanwhile {
 			meanwhile = true
 			if _, err := h.Reconcile(context.Background(), state.GatewayKey("infra", "second")); err != nil {
@@ -142,32 +142,32 @@ func TestClaimsWaitForEachOther(t *testing.T) {
 	if !meanwhile {
 		t.Fatal("the second Gateway was not reconciled meanwhile")
 	}
-	h.asSecond(func() {
+	h.withSecondGateway(func() {
 		if object := h.tunnelObject(); object.Status.TunnelID != "" {
 			t.Errorf("the second Gateway recorded tunnel %s meanwhile", object.Status.TunnelID)
 		}
 		h.settle(time.Minute)
 		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 	})
-	if h.served() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "a.example.com" {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 }
 
 // The cache of a claim may lack a rival: the list after the record does not.
 func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
-	older := asksFor(newTunnel("older", ""), "")
+	older := withExisting(newTunnel("older", ""), "")
 	h := newHarness(t, newGateway("older", "b.example.com"))
-	id := h.madeByHand("by hand")
-	h.lag()
+	id := h.createUnmanagedTunnel("by hand")
+	h.freezeCache()
 	older.Spec.Existing.ID, older.Status = string(id), v1alpha1.TunnelStatus{TunnelID: string(id), Configuration: v1alpha1.ConfigurationRecord{Hash: "x"}}
-	older.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+	older.CreationTimestamp = metav1.NewTime(startTime.Add(-time.Hour))
 	older.UID = "a" // of equally old ones the lower UID has the claim
 	h.create(older)
 	h.adopt(string(id), true)
 	h.reconcileOnce()
 	h.wantCalls()
-	h.catchUp()
+	h.unfreezeCache()
 	h.settle(time.Minute)
 	h.wantCalls()
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
@@ -177,9 +177,9 @@ func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
 func TestTunnelOfAnotherController(t *testing.T) {
 	other := newTunnel("elsewhere", "")
 	other.Spec.ControllerName = "example.com/other"
-	other.CreationTimestamp = metav1.NewTime(noon.Add(time.Hour)) // younger, and it has the tunnel all the same
+	other.CreationTimestamp = metav1.NewTime(startTime.Add(time.Hour)) // younger, and it has the tunnel all the same
 	h := newHarness(t)
-	id := h.madeByHand("by hand")
+	id := h.createUnmanagedTunnel("by hand")
 	other.Status.TunnelID = string(id)
 	h.create(other)
 	h.adopt(string(id), true)
@@ -196,7 +196,7 @@ func TestTunnelOfAnotherGatewaysName(t *testing.T) {
 	h := newHarness(t, newGateway("second", "b.example.com"))
 	h.settle(time.Second)
 	id := h.tunnelID()
-	h.asSecond(func() {
+	h.withSecondGateway(func() {
 		h.adopt(string(id), true)
 		h.settle(time.Minute)
 		if got := len(h.cloud.Calls(fakeprovider.OpConfigure)); got != 1 {
@@ -206,8 +206,8 @@ func TestTunnelOfAnotherGatewaysName(t *testing.T) {
 			t.Errorf("the second Gateway's Tunnel is %+v", ready)
 		}
 	})
-	if h.served() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "a.example.com" {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 }
 
@@ -237,13 +237,13 @@ func TestSettingsThatAskForAnotherTunnel(t *testing.T) {
 	h := newHarness(t)
 	h.settle(time.Second)
 	id := h.tunnelID()
-	other := h.madeByHand("by hand")
+	other := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(other), true)
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.settle(time.Minute)
 	h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "tunnel.existing")
-	if h.tunnelID() != id || h.served() != "b.example.com" {
-		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.served())
+	if h.tunnelID() != id || h.servedHostname() != "b.example.com" {
+		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.servedHostname())
 	}
 	h.delete(h.tunnelObject())
 	h.settle(time.Second)

@@ -12,11 +12,11 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// limited is the error after the API has asked to wait.
-func limited(wait time.Duration) error { return &provider.RateLimitedError{RetryAfter: wait} }
+// rateLimited is the error after the API has asked to wait.
+func rateLimited(wait time.Duration) error { return &provider.RateLimitedError{RetryAfter: wait} }
 
-// budget is the error after the request budget has promised a later slot.
-func budget(wait time.Duration) error {
+// budgetDeferred is the error after the request budget has promised a later slot.
+func budgetDeferred(wait time.Duration) error {
 	return &provider.RateLimitedError{RetryAfter: wait, Budget: true}
 }
 
@@ -40,18 +40,18 @@ func TestChangesAreWrittenTogether(t *testing.T) {
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
 	for _, hostname := range []string{"b.example.com", "c.example.com", "d.example.com"} {
-		h.serve(hostname)
+		h.setHostname(hostname)
 		h.reconcileOnce()
-		if h.again <= 0 || h.again > time.Second {
-			t.Errorf("the controller comes back in %s", h.again)
+		if h.requeueAfter <= 0 || h.requeueAfter > time.Second {
+			t.Errorf("the controller comes back in %s", h.requeueAfter)
 		}
 	}
 	h.wantCalls()
-	h.advance(h.again)
+	h.advance(h.requeueAfter)
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfigure)
-	if h.served() != "d.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "d.example.com" {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 }
 
@@ -59,7 +59,7 @@ func TestChangesAreWrittenTogether(t *testing.T) {
 func TestConfigurationIsRecordedBeforeItIsWritten(t *testing.T) {
 	h := servedHarness(t)
 	before := h.tunnelObject().Status.Configuration.Hash
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.cloud.FailAfter(fakeprovider.OpConfigure, context.DeadlineExceeded)
 	h.reconcileOnce()
 	record := h.tunnelObject().Status.Configuration
@@ -72,19 +72,19 @@ func TestConfigurationIsRecordedBeforeItIsWritten(t *testing.T) {
 // conditions say so.
 func TestRecordThatCannotBeWritten(t *testing.T) {
 	h := servedHarness(t)
-	h.serve("b.example.com")
-	h.fault = func(w write) (bool, error) { return w.kind != "Tunnel", errorUnless(w.kind != "Tunnel") }
+	h.setHostname("b.example.com")
+	h.injectError = func(w write) (bool, error) { return w.kind != "Tunnel", errorUnless(w.kind != "Tunnel") }
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
 		t.Error("the reconcile succeeded although the Tunnel's status cannot be written")
 	}
 	h.wantCalls()
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "refused")
 	h.wantMetrics(map[string]float64{"reconcile_errors_total KubernetesUnavailable": 2})
-	h.fault = func(write) (bool, error) { return true, nil }
+	h.injectError = func(write) (bool, error) { return true, nil }
 	h.settle(5 * time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-	if h.served() != "b.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "b.example.com" {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 }
 
@@ -99,7 +99,7 @@ func TestRestart(t *testing.T) {
 	h.wantCalls(fakeprovider.OpConfiguration)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	h.restart()
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.settle(time.Second)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 	if events := h.takeEvents(); len(events) > 0 {
@@ -112,20 +112,20 @@ func TestRestart(t *testing.T) {
 func TestSlotOfTheRequestBudget(t *testing.T) {
 	h := servedHarness(t)
 	h.restart()
-	h.cloud.Fail(fakeprovider.OpConfiguration, budget(20*time.Second))
+	h.cloud.Fail(fakeprovider.OpConfiguration, budgetDeferred(20*time.Second))
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfiguration)
-	if h.again != 20*time.Second {
-		t.Errorf("the controller comes back in %s", h.again)
+	if h.requeueAfter != 20*time.Second {
+		t.Errorf("the controller comes back in %s", h.requeueAfter)
 	}
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "") // as before the restart
 	h.advance(5 * time.Second)
 	h.reconcileOnce()
 	h.wantCalls()
-	if h.again != 15*time.Second {
-		t.Errorf("before the slot the controller comes back in %s", h.again)
+	if h.requeueAfter != 15*time.Second {
+		t.Errorf("before the slot the controller comes back in %s", h.requeueAfter)
 	}
-	h.serve("b.example.com") // a change comes before the reads after a start
+	h.setHostname("b.example.com") // a change comes before the reads after a start
 	h.reconcileOnce()
 	if call := h.cloud.Calls()[0]; call.Op != fakeprovider.OpConfiguration || call.Priority != provider.PriorityChange {
 		t.Errorf("the first call for the change is %+v", call)
@@ -134,16 +134,16 @@ func TestSlotOfTheRequestBudget(t *testing.T) {
 
 	h.settle(time.Minute) // it looks for the writes of the earlier process once more
 	h.cloud.ResetCalls()
-	h.cloud.Fail(fakeprovider.OpConfigure, budget(20*time.Second))
-	h.serve("c.example.com")
+	h.cloud.Fail(fakeprovider.OpConfigure, budgetDeferred(20*time.Second))
+	h.setHostname("c.example.com")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfigure)
 	h.advance(5 * time.Second)
-	h.serve("d.example.com")
+	h.setHostname("d.example.com")
 	h.reconcileOnce()
 	h.wantCalls() // it uses the slot of the change before
-	if h.again != 15*time.Second {
-		t.Errorf("the next change waits %s", h.again)
+	if h.requeueAfter != 15*time.Second {
+		t.Errorf("the next change waits %s", h.requeueAfter)
 	}
 	h.settle(15 * time.Second)
 	h.wantCalls(fakeprovider.OpConfigure)
@@ -154,12 +154,12 @@ func TestSlotOfTheRequestBudget(t *testing.T) {
 
 // A read for drift that has to wait delays no change, and the statuses stay.
 func TestReadForDriftThatHasToWait(t *testing.T) {
-	for name, err := range map[string]error{"for the budget": budget(40 * time.Second), "for the API": limited(40 * time.Second)} {
+	for name, err := range map[string]error{"for the budget": budgetDeferred(40 * time.Second), "for the API": rateLimited(40 * time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			h := servedHarness(t)
 			h.cloud.Fail(fakeprovider.OpConfiguration, err)
 			for len(h.cloud.Calls()) == 0 {
-				h.advance(h.again + time.Second)
+				h.advance(h.requeueAfter + time.Second)
 				h.reconcileOnce()
 			}
 			if call := h.cloud.Calls()[0]; call.Priority != provider.PriorityDrift {
@@ -167,13 +167,13 @@ func TestReadForDriftThatHasToWait(t *testing.T) {
 			}
 			h.wantCalls(fakeprovider.OpConfiguration)
 			h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-			if h.again != 40*time.Second {
-				t.Errorf("the controller comes back in %s", h.again)
+			if h.requeueAfter != 40*time.Second {
+				t.Errorf("the controller comes back in %s", h.requeueAfter)
 			}
-			h.serve("b.example.com")
+			h.setHostname("b.example.com")
 			h.reconcileOnce()
-			if h.served() != "b.example.com" {
-				t.Errorf("the tunnel serves %s", h.served())
+			if h.servedHostname() != "b.example.com" {
+				t.Errorf("the tunnel serves %s", h.servedHostname())
 			}
 			if events := h.takeEvents(); len(events) > 0 {
 				t.Errorf("events %q", events)
@@ -186,16 +186,16 @@ func TestReadForDriftThatHasToWait(t *testing.T) {
 // failure.
 func TestLimitOfTheAPI(t *testing.T) {
 	h := servedHarness(t)
-	h.cloud.Fail(fakeprovider.OpConfigure, limited(20*time.Second), limited(5*time.Minute))
-	h.serve("b.example.com")
+	h.cloud.Fail(fakeprovider.OpConfigure, rateLimited(20*time.Second), rateLimited(5*time.Minute))
+	h.setHostname("b.example.com")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfigure)
-	if h.again != 20*time.Second {
-		t.Errorf("the controller comes back in %s", h.again)
+	if h.requeueAfter != 20*time.Second {
+		t.Errorf("the controller comes back in %s", h.requeueAfter)
 	}
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "rate limit")
 	h.advance(5 * time.Second)
-	h.serve("c.example.com")
+	h.setHostname("c.example.com")
 	h.reconcileOnce()
 	h.wantCalls()
 	h.settle(16 * time.Second)
@@ -204,8 +204,8 @@ func TestLimitOfTheAPI(t *testing.T) {
 	h.wantCalls()
 	h.settle(2 * time.Minute)
 	h.wantCalls(fakeprovider.OpConfigure) // nothing has to be read again
-	if h.served() != "c.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "c.example.com" {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 	warnings := 0
 	for _, e := range h.takeEvents() {
@@ -223,7 +223,7 @@ func TestLimitOfTheAPI(t *testing.T) {
 func TestConfigurationThatIsRejected(t *testing.T) {
 	h := servedHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, &provider.InvalidError{Message: "a rule is not valid"})
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfigure)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "a rule is not valid")
@@ -231,10 +231,10 @@ func TestConfigurationThatIsRejected(t *testing.T) {
 	h.advance(500 * time.Millisecond)
 	h.reconcileOnce()
 	h.wantCalls()
-	h.serve("c.example.com")
+	h.setHostname("c.example.com")
 	h.reconcileOnce()
-	if h.served() != "c.example.com" {
-		t.Errorf("the tunnel serves %s, the calls are %+v", h.served(), h.cloud.Calls())
+	if h.servedHostname() != "c.example.com" {
+		t.Errorf("the tunnel serves %s, the calls are %+v", h.servedHostname(), h.cloud.Calls())
 	}
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
@@ -248,12 +248,12 @@ func TestFailuresBackOff(t *testing.T) {
 	}
 	h.cloud.Fail(fakeprovider.OpConfiguration, fails...)
 	h.restart()
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	var waits []time.Duration
 	for range fails {
 		h.reconcileOnce()
-		waits = append(waits, h.again)
-		h.advance(h.again)
+		waits = append(waits, h.requeueAfter)
+		h.advance(h.requeueAfter)
 	}
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		if waits[i] != want*time.Second {
@@ -272,7 +272,7 @@ func TestFailuresBackOff(t *testing.T) {
 func TestStatusesAreWrittenWhileTheTunnelIsManaged(t *testing.T) {
 	h := newHarness(t)
 	release, written := make(chan struct{}), make(chan struct{})
-	h.fault = func(w write) (bool, error) {
+	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Gateway" {
 			written <- struct{}{}
 		}

@@ -23,15 +23,15 @@ import (
 
 // applied is what was applied for a Tunnel.
 type applied struct {
-	// desired identifies the desired objects.
-	desired string
+	// hash identifies the desired objects.
+	hash string
 	// versions are those of the objects in the order of connector.Kinds, as the API
 	// server answered; "" for one that the Tunnel does not have.
 	versions []string
 }
 
-// input returns what the connectors depend on.
-func input(f tunnel.Facts, result *gateway.Result) connector.Input {
+// connectorInput returns what the connectors depend on.
+func connectorInput(f tunnel.Facts, result *gateway.Result) connector.Input {
 	metadata := result.Settings.Metadata
 	return connector.Input{
 		Tunnel: f.Object, Labels: metadata.Labels, Annotations: metadata.Annotations,
@@ -39,9 +39,9 @@ func input(f tunnel.Facts, result *gateway.Result) connector.Input {
 	}
 }
 
-// identify returns a hash of the objects. Applying an object replaces it by what
+// hashObjects returns a hash of the objects. Applying an object replaces it by what
 // the API server answers, so the hash is that of objects that were just built.
-func identify(objects connector.Objects) (string, error) {
+func hashObjects(objects connector.Objects) (string, error) {
 	text, err := json.Marshal(objects)
 	if err != nil {
 		return "", fmt.Errorf("marshalling the connectors: %w", err)
@@ -50,20 +50,20 @@ func identify(objects connector.Objects) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// current reports whether the objects are as they were after they were applied
+// upToDate reports whether the objects are as they were after they were applied
 // last, and nothing else is desired. Recent identifies objects that were applied
 // a moment ago, which the cache may not have yet.
-func (c *connectors) current(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (bool, error) {
-	objects, err := connector.Build(input(f, result))
+func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (bool, error) {
+	objects, err := connector.Build(connectorInput(f, result))
 	if err != nil {
 		return false, nil // RunConnectors reports it
 	}
-	desired, err := identify(objects)
+	desired, err := hashObjects(objects)
 	if err != nil || desired == recent {
 		return err == nil, err
 	}
 	last := c.lastApplied(f.Object.Name)
-	if last.desired != desired {
+	if last.hash != desired {
 		return false, nil
 	}
 	versions, err := c.versions(ctx, f.Object)
@@ -78,21 +78,21 @@ func (c *connectors) lastApplied(name string) applied {
 
 // apply makes the objects the desired ones, and returns what identifies them.
 func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.Result) (string, error) {
-	in := input(f, result)
+	in := connectorInput(f, result)
 	objects, err := connector.Build(in)
 	if err != nil {
 		return "", err
 	}
-	desired, err := identify(objects)
+	desired, err := hashObjects(objects)
 	if err != nil {
 		return "", err
 	}
-	if err := c.handOver(ctx, in); err != nil {
+	if err := c.transferReplicas(ctx, in); err != nil {
 		return "", err
 	}
 	var versions []string
 	for _, kind := range connector.Kinds() {
-		version, err := c.applyOne(ctx, f.Object, kind, objects)
+		version, err := c.applyObject(ctx, f.Object, kind, objects)
 		if err != nil {
 			return "", err
 		}
@@ -100,7 +100,7 @@ func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.applied[f.Object.Name] = applied{desired: desired, versions: versions}
+	c.applied[f.Object.Name] = applied{hash: desired, versions: versions}
 	return desired, nil
 }
 
@@ -137,10 +137,10 @@ func versionOf(object client.Object) string {
 	}
 }
 
-// applyOne applies the object of the kind, or deletes it when it is not desired.
+// applyObject applies the object of the kind, or deletes it when it is not desired.
 // It returns the object's version. An object that does not belong to the Tunnel
 // is left alone.
-func (c *connectors) applyOne(ctx context.Context, t *v1alpha1.Tunnel, kind connector.Kind, objects connector.Objects) (string, error) {
+func (c *connectors) applyObject(ctx context.Context, t *v1alpha1.Tunnel, kind connector.Kind, objects connector.Objects) (string, error) {
 	key, object, desired := connectorKey(t), kind.New(), kind.Select(objects)
 	err := c.live.Get(ctx, key, object)
 	switch {
@@ -172,8 +172,8 @@ func convert(from runtime.ApplyConfiguration, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// handOver keeps the number of connectors while an autoscaler takes over.
-func (c *connectors) handOver(ctx context.Context, in connector.Input) error {
+// transferReplicas keeps the number of connectors while an autoscaler takes over.
+func (c *connectors) transferReplicas(ctx context.Context, in connector.Input) error {
 	key := connectorKey(in.Tunnel)
 	deployment := &appsv1.Deployment{}
 	if err := c.live.Get(ctx, key, deployment); err != nil {

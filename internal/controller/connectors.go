@@ -31,17 +31,17 @@ type connectors struct {
 	applied map[string]applied
 }
 
-// look returns the state of the Tunnel's connectors. Pods are listed only when a
+// check returns the state of the Tunnel's connectors. Pods are listed only when a
 // decision depends on them. Recent identifies the objects that this reconcile has
 // applied, which the cache may not have yet.
-func (c *connectors) look(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (tunnel.Connectors, error) {
+func (c *connectors) check(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (tunnel.Connectors, error) {
 	deployment, err := c.deployment(ctx, f.Object)
 	if err != nil {
 		return tunnel.Connectors{}, err
 	}
 	found := describeDeployment(deployment, f, result)
 	if f.Desired != nil && f.Token.State == tunnel.TokenPresent {
-		if found.Current, err = c.current(ctx, f, result, recent); err != nil {
+		if found.Current, err = c.upToDate(ctx, f, result, recent); err != nil {
 			return tunnel.Connectors{}, err
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 // sharedConnectors is the name of the objects that run the connectors of
 // infra/shared.
-var sharedConnectors = types.NamespacedName{Namespace: ownNamespace, Name: tunnel.ConnectorName(types.NamespacedName{Namespace: "infra", Name: "shared"})}
+var sharedConnectors = types.NamespacedName{Namespace: controllerNamespace, Name: tunnel.ConnectorName(types.NamespacedName{Namespace: "infra", Name: "shared"})}
 
 // withConnectors is a harness whose class runs connectors.
 func withConnectors(t *testing.T, objects ...client.Object) *harness {
@@ -150,7 +150,7 @@ func TestConnectorsAreAppliedOnce(t *testing.T) {
 
 	for _, object := range h.connectorObjects() {
 		owner := metav1.GetControllerOf(object)
-		if owner == nil || owner.UID != h.tunnelObject().UID || ptr.Deref(owner.BlockOwnerDeletion, true) || object.GetNamespace() != ownNamespace {
+		if owner == nil || owner.UID != h.tunnelObject().UID || ptr.Deref(owner.BlockOwnerDeletion, true) || object.GetNamespace() != controllerNamespace {
 			t.Errorf("%s %s/%s has the owner %+v", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), owner)
 		}
 	}

@@ -46,9 +46,9 @@ type Options struct {
 	// Namespace is the controller's own namespace: that of the Tunnels and of all
 	// that runs connectors.
 	Namespace string
-	// Watches reports whether the settings include a namespace. The namespace may
+	// InScope reports whether the settings include a namespace. The namespace may
 	// not exist.
-	Watches func(namespace string) bool
+	InScope func(namespace string) bool
 	// ReadsCertificates reports whether the certificates in a namespace are checked.
 	ReadsCertificates func(namespace string) bool
 	// Account is the Cloudflare account of tunnels, unless the settings of a class
@@ -81,7 +81,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	recorder := m.GetEventRecorder("tunnel-gateway")
 	writer := &status.Writer{
-		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Notify: report(recorder),
+		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
 	}
 	classes := &classReconciler{client: m.GetClient(), writer: writer, controllerName: o.ControllerName, namespace: o.Namespace}
 	if err := setupClass(m, classes); err != nil {
@@ -95,11 +95,11 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		}
 	}
 	l := newLifecycle(m, o, writer, recorder)
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, holdsToken: l.accounts.reads}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: l.accounts.readsSecret}
 	r := newReconciler(m, o, writer, l)
-	r.overlaps = &overlaps{all: w.fromManaged, wake: wake, hostnames: gateway.NewHostnames()}
+	r.hostnames = &sharedHostnames{listManaged: w.managedGateways, requeue: wake, hostnames: gateway.NewHostnames()}
 	inventory := &inventory{
-		lifecycle: l, interval: o.InventoryInterval, wake: wake, metrics: o.Metrics, suspects: map[string]map[provider.TunnelID]bool{},
+		lifecycle: l, interval: o.InventoryInterval, requeue: wake, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
 	}
 	if err := m.Add(inventory); err != nil {
 		return err
@@ -109,13 +109,13 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 
 // watchAll watches every kind that can affect a Gateway.
 func watchAll(m manager.Manager, o Options, r *reconciler, w watches, wakeups chan event.TypedGenericEvent[state.Key]) error {
-	notice := r.observer.changes.notice
+	notice := r.observer.pending.add
 	controller := builder.TypedControllerManagedBy[state.Key](m).
 		Named("gateway").
 		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
 		WithLogConstructor(logConstructor(m.GetLogger())).
 		Watches(&gatewayv1.Gateway{}, enqueue(notice, w.fromGateway)).
-		Watches(&gatewayv1.Gateway{}, enqueue(notice, w.fromFreedGateway), builder.WithPredicates(freesTunnel)).
+		Watches(&gatewayv1.Gateway{}, enqueue(notice, w.fromUncountedGateway), builder.WithPredicates(reducesUsage)).
 		Watches(&gatewayv1.GatewayClass{}, enqueue(notice, w.fromClass)).
 		Watches(&gatewayv1.ListenerSet{}, enqueue(notice, w.fromListenerSet)).
 		Watches(&gatewayv1.HTTPRoute{}, enqueue(notice, w.fromRoute)).
@@ -139,17 +139,17 @@ func add(_ context.Context, e event.TypedGenericEvent[state.Key], queue workqueu
 	queue.Add(e.Object)
 }
 
-// lastRetry is the longest time between two attempts after an error of the API
+// maxRetryDelay is the longest time between two attempts after an error of the API
 // server.
-const lastRetry = time.Minute
+const maxRetryDelay = time.Minute
 
 // rateLimiter spaces the reconciles that failed at the API server.
 func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, lastRetry)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, maxRetryDelay)
 }
 
-// report returns what emits an event for each change of an object's conditions.
-func report(recorder events.EventRecorder) func(client.Object, status.Change) {
+// conditionEvents returns what emits an event for each change of an object's conditions.
+func conditionEvents(recorder events.EventRecorder) func(client.Object, status.Change) {
 	return func(object client.Object, change status.Change) {
 		kind := corev1.EventTypeNormal
 		if change.Warning {
@@ -165,11 +165,11 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
 			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader(), Reads: o.ReadsCertificates},
 		},
-		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace},
-		writer:    writer,
-		observer:  newObserver(o.Metrics, o.Tracer, time.Now),
-		now:       time.Now,
-		lifecycle: l,
+		buildOptions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace},
+		writer:       writer,
+		observer:     newObserver(o.Metrics, o.Tracer, time.Now),
+		now:          time.Now,
+		lifecycle:    l,
 	}
 }
 
@@ -177,22 +177,22 @@ func newLifecycle(m manager.Manager, o Options, writer *status.Writer, recorder 
 	c, live := m.GetClient(), m.GetAPIReader()
 	return &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: o.Namespace},
-		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.Watches},
+		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.InScope},
 		tokens:     tokenSecrets{client: c, live: live},
 		connectors: &connectors{client: c, live: live, applied: map[string]applied{}},
 		accounts: &accounts{
-			flags: o.Account, connect: o.Open, metadata: c, live: live, opened: map[credentials.Source]*opened{},
-			secrets: map[types.NamespacedName]bool{},
+			defaults: o.Account, connect: o.Open, metadata: c, live: live, bySource: map[credentials.Source]*openAccount{},
+			secretsRead: map[types.NamespacedName]bool{},
 		},
-		reserved: &reservations{holder: map[string]state.Key{}},
-		statuses: writer,
-		notify:   notifier{events: recorder},
+		reservations: &reservations{byTunnel: map[string]state.Key{}},
+		statuses:     writer,
+		notify:       notifier{events: recorder},
 		options: tunnel.Options{
 			ControllerName: string(o.ControllerName), ClusterUID: o.ClusterUID, ClusterID: o.ClusterID,
 			RetirementDelay: o.RetirementDelay, DriftInterval: o.DriftInterval,
 		},
-		clock:   systemClock(),
-		tunnels: map[state.Key]*managed{},
-		doubts:  map[state.Key]doubt{},
+		clock:    systemClock(),
+		tunnels:  map[state.Key]*managedTunnel{},
+		findings: map[state.Key]inventoryFinding{},
 	}
 }

@@ -21,11 +21,11 @@ var errProcessEnded = errors.New("the process ended")
 // crash ends the process at one of its writes to the API server or calls of
 // Cloudflare.
 type crash struct {
-	at      int  // the number of the request
-	applied bool // whether the request is carried out all the same
-	made    int  // how many requests were made
-	ended   bool
-	cancel  context.CancelFunc
+	failAt   int  // the number of the request
+	applied  bool // whether the request is carried out all the same
+	requests int  // how many requests were made
+	ended    bool
+	cancel   context.CancelFunc
 }
 
 // request carries out a request unless the process ends.
@@ -33,9 +33,9 @@ func (c *crash) request(do func() error) error {
 	if c.ended {
 		return errProcessEnded
 	}
-	n := c.made
-	c.made++
-	if n != c.at {
+	n := c.requests
+	c.requests++
+	if n != c.failAt {
 		return do()
 	}
 	if c.applied {
@@ -52,8 +52,8 @@ type crashingProvider struct {
 	crash *crash
 }
 
-// call makes a call that returns a result.
-func call[R any](c *crash, do func() (R, error)) (result R, err error) {
+// callWithResult makes a call that returns a result.
+func callWithResult[R any](c *crash, do func() (R, error)) (result R, err error) {
 	err = c.request(func() error {
 		var failed error
 		result, failed = do()
@@ -67,15 +67,15 @@ func call[R any](c *crash, do func() (R, error)) (result R, err error) {
 }
 
 func (p crashingProvider) FindTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
-	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.FindTunnel(ctx, name) })
+	return callWithResult(p.crash, func() (provider.Tunnel, error) { return p.Provider.FindTunnel(ctx, name) })
 }
 
 func (p crashingProvider) Tunnel(ctx context.Context, id provider.TunnelID) (provider.Tunnel, error) {
-	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.Tunnel(ctx, id) })
+	return callWithResult(p.crash, func() (provider.Tunnel, error) { return p.Provider.Tunnel(ctx, id) })
 }
 
 func (p crashingProvider) CreateTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
-	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.CreateTunnel(ctx, name) })
+	return callWithResult(p.crash, func() (provider.Tunnel, error) { return p.Provider.CreateTunnel(ctx, name) })
 }
 
 func (p crashingProvider) Configuration(ctx context.Context, id provider.TunnelID) (configuration provider.Configuration, version provider.Version, err error) {
@@ -88,11 +88,11 @@ func (p crashingProvider) Configuration(ctx context.Context, id provider.TunnelI
 }
 
 func (p crashingProvider) Configure(ctx context.Context, id provider.TunnelID, configuration provider.Configuration) (provider.Version, error) {
-	return call(p.crash, func() (provider.Version, error) { return p.Provider.Configure(ctx, id, configuration) })
+	return callWithResult(p.crash, func() (provider.Version, error) { return p.Provider.Configure(ctx, id, configuration) })
 }
 
 func (p crashingProvider) Token(ctx context.Context, id provider.TunnelID) (provider.Token, error) {
-	return call(p.crash, func() (provider.Token, error) { return p.Provider.Token(ctx, id) })
+	return callWithResult(p.crash, func() (provider.Token, error) { return p.Provider.Token(ctx, id) })
 }
 
 func (p crashingProvider) RotateToken(ctx context.Context, id provider.TunnelID) error {
@@ -100,7 +100,7 @@ func (p crashingProvider) RotateToken(ctx context.Context, id provider.TunnelID)
 }
 
 func (p crashingProvider) Connections(ctx context.Context, id provider.TunnelID) ([]provider.Connector, error) {
-	return call(p.crash, func() ([]provider.Connector, error) { return p.Provider.Connections(ctx, id) })
+	return callWithResult(p.crash, func() ([]provider.Connector, error) { return p.Provider.Connections(ctx, id) })
 }
 
 func (p crashingProvider) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
@@ -119,8 +119,8 @@ type crashing struct {
 
 func newCrashing(t *testing.T, at int, applied bool) *crashing {
 	t.Helper()
-	c := &crashing{harness: withConnectors(t), crash: &crash{at: at, applied: applied}}
-	c.fault = func(write) (bool, error) {
+	c := &crashing{harness: withConnectors(t), crash: &crash{failAt: at, applied: applied}}
+	c.injectError = func(write) (bool, error) {
 		carriedOut := false
 		err := c.request(func() error { carriedOut = true; return nil })
 		return carriedOut, err
@@ -186,12 +186,12 @@ func (c *crashing) serving() bool {
 	return false
 }
 
-// live creates, changes and deletes the Gateway.
-func live(c *crashing) {
+// runLifecycleScenario creates, changes and deletes the Gateway.
+func runLifecycleScenario(c *crashing) {
 	c.until("the Gateway is served", c.serving)
 	id := c.tunnelID()
-	c.serve("b.example.com")
-	c.until("the change is served", func() bool { return c.serving() && c.served() == "b.example.com" })
+	c.setHostname("b.example.com")
+	c.until("the change is served", func() bool { return c.serving() && c.servedHostname() == "b.example.com" })
 	if c.tunnelID() != id {
 		c.t.Error("the Gateway has another tunnel than before")
 	}
@@ -206,12 +206,12 @@ func live(c *crashing) {
 
 // adoptAndRetain adopts a tunnel, takes it over and retains it.
 func adoptAndRetain(c *crashing) {
-	id := c.madeByHand("by hand")
-	c.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
+	id := c.createUnmanagedTunnel("by hand")
+	c.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	c.adopt(string(id), true)
 	c.until("the Gateway is served", c.serving)
-	if c.tunnelID() != id || c.served() != "a.example.com" {
-		c.t.Errorf("tunnel %s serves %s", c.tunnelID(), c.served())
+	if c.tunnelID() != id || c.servedHostname() != "a.example.com" {
+		c.t.Errorf("tunnel %s serves %s", c.tunnelID(), c.servedHostname())
 	}
 	c.delete(c.gateway())
 	c.until("the tunnel is retained", func() bool { return c.tunnelObject().Status.Phase == v1alpha1.TunnelRetained })
@@ -246,7 +246,7 @@ func TestProcessEnds(t *testing.T) {
 		least int // so many requests are made at least
 		run   func(*crashing)
 	}{
-		"life": {25, live}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
+		"life": {25, runLifecycleScenario}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
 	} {
 		for _, applied := range []bool{false, true} {
 			made := 0
@@ -254,7 +254,7 @@ func TestProcessEnds(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, at request %d, applied %t", name, at, applied), func(t *testing.T) {
 					c := newCrashing(t, at, applied)
 					scenario.run(c)
-					made = c.made
+					made = c.requests
 				})
 			}
 			if made < scenario.least {
@@ -279,7 +279,7 @@ func (h *harness) rotate() {
 	h.change(object.Namespace, object.Name, object, func() { metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1alpha1.RotateTokenAnnotation, "1") })
 }
 
-// otherConfiguration is one that the controller did not write.
-func otherConfiguration(hostname string) provider.Configuration {
+// unmanagedConfiguration is one that the controller did not write.
+func unmanagedConfiguration(hostname string) provider.Configuration {
 	return provider.Configuration{Ingress: []provider.IngressRule{{Hostname: hostname, Service: "http://web:80"}, {Service: "http_status:404"}}}
 }

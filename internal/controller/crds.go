@@ -18,17 +18,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// oldestBundle is the oldest version of the Gateway API that has ListenerSet in
+// minGatewayAPIVersion is the oldest version of the Gateway API that has ListenerSet in
 // the standard channel. The GatewayClass's condition SupportedVersion reports
 // versions that are newer than the controller.
-const oldestBundle = "v1.5.0"
+const minGatewayAPIVersion = "v1.5.0"
 
-// gatewayKinds are the kinds of the Gateway API that the controller reads, by the
+// gatewayCRDs are the kinds of the Gateway API that the controller reads, by the
 // plurals that their CRDs are named after.
-var gatewayKinds = []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"}
+var gatewayCRDs = []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"}
 
-// ownCRDs are the controller's own kinds, likewise.
-var ownCRDs = []string{"tunnelconfigurations", "tunnels"}
+// controllerCRDs are the controller's own kinds, likewise.
+var controllerCRDs = []string{"tunnelconfigurations", "tunnels"}
 
 // CheckCRDs returns an error that names every CRD that is missing or too old, and
 // says how to install it. It logs CRDs without a version.
@@ -43,16 +43,16 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 		name, annotations := list.Items[i].Name, list.Items[i].Annotations
 		bundles[name], own[name] = annotations[consts.BundleVersionAnnotation], annotations[v1alpha1.BundleVersionAnnotation]
 	}
-	known, err := knownVersions()
+	known, err := requiredVersions()
 	if err != nil {
 		return err
 	}
 	unknown, err := checkGatewayCRDs(bundles)
 	if len(unknown) > 0 {
 		log.FromContext(ctx).Info("cannot check the version of these CRDs of the Gateway API, because they do not say it",
-			"crds", unknown, "annotation", consts.BundleVersionAnnotation, "oldest", oldestBundle)
+			"crds", unknown, "annotation", consts.BundleVersionAnnotation, "oldest", minGatewayAPIVersion)
 	}
-	return errors.Join(err, checkOwnCRDs(own, known))
+	return errors.Join(err, checkControllerCRDs(own, known))
 }
 
 // checkGatewayCRDs returns an error for each CRD of the Gateway API that is missing
@@ -60,7 +60,7 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 // without a version are accepted, and returned.
 func checkGatewayCRDs(versions map[string]string) (unknown []string, err error) {
 	var wrong []string
-	for _, kind := range gatewayKinds {
+	for _, kind := range gatewayCRDs {
 		name := kind + "." + gatewayv1.GroupName
 		version, installed := versions[name]
 		switch {
@@ -68,7 +68,7 @@ func checkGatewayCRDs(versions map[string]string) (unknown []string, err error) 
 			wrong = append(wrong, name+" is missing")
 		case !semver.IsValid(version):
 			unknown = append(unknown, name)
-		case semver.Compare(version, oldestBundle) < 0:
+		case semver.Compare(version, minGatewayAPIVersion) < 0:
 			wrong = append(wrong, name+" has version "+version)
 		}
 	}
@@ -79,9 +79,9 @@ func checkGatewayCRDs(versions map[string]string) (unknown []string, err error) 
 		"https://gateway-api.sigs.k8s.io/guides/getting-started says how to install them", strings.Join(wrong, ", "))
 }
 
-// knownVersions returns the versions of the controller's own CRDs that were built
+// requiredVersions returns the versions of the controller's own CRDs that were built
 // with this program, by their names.
-func knownVersions() (map[string]string, error) {
+func requiredVersions() (map[string]string, error) {
 	crds, err := manifest.CRDs()
 	if err != nil {
 		return nil, err
@@ -95,13 +95,13 @@ func knownVersions() (map[string]string, error) {
 	return known, nil
 }
 
-// checkOwnCRDs returns an error for each of the controller's own CRDs that is
+// checkControllerCRDs returns an error for each of the controller's own CRDs that is
 // missing, or older than the known version. A newer one has all known fields.
-func checkOwnCRDs(installed, known map[string]string) error {
+func checkControllerCRDs(installed, known map[string]string) error {
 	var errs []error
-	for _, kind := range ownCRDs {
+	for _, kind := range controllerCRDs {
 		name := kind + "." + v1alpha1.GroupName
-		if problem := ownCRDProblem(installed, name, known[name]); problem != "" {
+		if problem := controllerCRDProblem(installed, name, known[name]); problem != "" {
 			errs = append(errs, fmt.Errorf("the CRD %s %s; install it with the chart (with crds.install=false: the release that installs the CRDs), "+
 				"or with kubectl apply -k config/crd", name, problem))
 		}
@@ -109,9 +109,9 @@ func checkOwnCRDs(installed, known map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// ownCRDProblem returns why the controller cannot use an installed CRD of its own,
+// controllerCRDProblem returns why the controller cannot use an installed CRD of its own,
 // or "".
-func ownCRDProblem(installed map[string]string, name, known string) string {
+func controllerCRDProblem(installed map[string]string, name, known string) string {
 	switch version, ok := installed[name]; {
 	case !ok:
 		return "is missing"

@@ -14,7 +14,7 @@ import (
 
 func TestCheckGatewayCRDs(t *testing.T) {
 	installed := map[string]string{}
-	for _, kind := range gatewayKinds {
+	for _, kind := range gatewayCRDs {
 		installed[kind+"."+gatewayv1.GroupName] = "v1.6.3"
 	}
 	set := func(kind, version string) map[string]string {
@@ -49,7 +49,7 @@ func TestCheckGatewayCRDs(t *testing.T) {
 
 func TestGatewayCRDsOfNoVersion(t *testing.T) {
 	versions := map[string]string{}
-	for _, kind := range gatewayKinds {
+	for _, kind := range gatewayCRDs {
 		versions[kind+"."+gatewayv1.GroupName] = "v1.6.3"
 	}
 	versions["gateways.gateway.networking.k8s.io"], versions["httproutes.gateway.networking.k8s.io"] = "", "main"
@@ -77,18 +77,18 @@ func TestCheckOwnCRDs(t *testing.T) {
 		"both are missing":  {map[string]string{"tunnels.example.com": "v0.2.0"}, []string{settings + " is missing", tunnels + " is missing"}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			checkError(t, checkOwnCRDs(test.installed, known), test.want)
+			checkError(t, checkControllerCRDs(test.installed, known), test.want)
 		})
 	}
 }
 
 // Without a version of its own, a CRD would pass the check in every version.
 func TestOwnCRDsHaveVersions(t *testing.T) {
-	known, err := knownVersions()
-	if err != nil || len(known) != len(ownCRDs) {
-		t.Errorf("got %d CRDs, %v, want %d", len(known), err, len(ownCRDs))
+	known, err := requiredVersions()
+	if err != nil || len(known) != len(controllerCRDs) {
+		t.Errorf("got %d CRDs, %v, want %d", len(known), err, len(controllerCRDs))
 	}
-	for _, kind := range ownCRDs {
+	for _, kind := range controllerCRDs {
 		if name := kind + "." + v1alpha1.GroupName; !semver.IsValid(known[name]) {
 			t.Errorf("CRD %s has version %q", name, known[name])
 		}

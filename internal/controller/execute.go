@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// execute executes the action of a step.
-func (l *loop) execute(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
+// executeAction executes the action of a step.
+func (l *loop) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
 	var r tunnel.Result
 	switch s.Action {
 	case tunnel.Claim:
@@ -130,17 +130,17 @@ func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Fact
 // withdraw removes the status entries of the Gateway.
 func (l *loop) withdraw(ctx context.Context) error {
 	report := gateway.Withdraw(l.key, l.snapshot)
-	if l.state.State == tunnel.GatewayNotManaged && reported(l.gateway) {
+	if l.state.State == tunnel.GatewayNotManaged && statusIsCurrent(l.gateway) {
 		report.ListenerSets = nil
 	}
 	return l.statuses.WriteAttached(ctx, report)
 }
 
-// reported reports whether the status of a Gateway that has left this controller
+// statusIsCurrent reports whether the status of a Gateway that has left this controller
 // covers its current generation. Then the controller that manages the Gateway now
 // wrote it, and may have written the statuses of its ListenerSets too: they do
 // not name their controller.
-func reported(g *gatewayv1.Gateway) bool {
+func statusIsCurrent(g *gatewayv1.Gateway) bool {
 	if g == nil {
 		return false
 	}

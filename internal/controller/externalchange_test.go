@@ -17,16 +17,16 @@ import (
 // A change by somebody else is reverted at the next read.
 func TestExternalChange(t *testing.T) {
 	h := servedHarness(t)
-	h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
+	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
 	h.settle(driftInterval)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 	h.wantEvent("DriftRepaired")
 	h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "drift_fights_total": 0, "pushes_total": 2})
-	if h.served() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "a.example.com" {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
-	if h.again > time.Minute {
-		t.Errorf("the configuration is read again in %s only, although it may be changed again", h.again)
+	if h.requeueAfter > time.Minute {
+		t.Errorf("the configuration is read again in %s only, although it may be changed again", h.requeueAfter)
 	}
 }
 
@@ -35,7 +35,7 @@ func TestExternalChange(t *testing.T) {
 func TestConfigurationIsContested(t *testing.T) {
 	h := servedHarness(t)
 	for range 3 {
-		h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
+		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
 		h.settle(driftInterval)
 		h.wantEvent("DriftRepaired")
 		h.settle(driftInterval / 2)
@@ -44,7 +44,7 @@ func TestConfigurationIsContested(t *testing.T) {
 		t.Fatal("changes that are more than ten minutes apart count together")
 	}
 	for _, within := range []time.Duration{driftInterval, 2 * time.Minute, 2 * time.Minute} {
-		h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
+		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
 		h.settle(within)
 	}
 	h.wantEvent("DriftContested")
@@ -53,7 +53,7 @@ func TestConfigurationIsContested(t *testing.T) {
 		if restart {
 			h.restart()
 		}
-		h.serve("b.example.com")
+		h.setHostname("b.example.com")
 		h.cloud.ResetCalls()
 		h.settle(driftInterval)
 		if len(h.cloud.Calls(fakeprovider.OpConfigure)) > 0 {
@@ -67,18 +67,18 @@ func TestConfigurationIsContested(t *testing.T) {
 	h.annotate(v1alpha1.PausedAnnotation, "false")
 	h.settle(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-	if h.served() != "b.example.com" || h.tunnelObject().Status.Contested {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "b.example.com" || h.tunnelObject().Status.Contested {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 }
 
 // An external change is reported once, however often its repair fails, and a
 // repair counts when it is made.
 func TestExternalChangeThatCannotBeReverted(t *testing.T) {
-	for name, err := range map[string]error{"the API is away": errReset, "the API asks to wait": limited(time.Second), "the budget is spent": budget(time.Second)} {
+	for name, err := range map[string]error{"the API is away": errReset, "the API asks to wait": rateLimited(time.Second), "the budget is spent": budgetDeferred(time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			h := servedHarness(t)
-			h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
+			h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
 			h.cloud.Fail(fakeprovider.OpConfigure, err, err, err)
 			h.settle(driftInterval + time.Minute)
 			reported := 0
@@ -87,8 +87,8 @@ func TestExternalChangeThatCannotBeReverted(t *testing.T) {
 					reported++
 				}
 			}
-			if reported != 1 || h.tunnelObject().Status.Contested || h.served() != "a.example.com" {
-				t.Errorf("the change was reported %d times, and the tunnel serves %s", reported, h.served())
+			if reported != 1 || h.tunnelObject().Status.Contested || h.servedHostname() != "a.example.com" {
+				t.Errorf("the change was reported %d times, and the tunnel serves %s", reported, h.servedHostname())
 			}
 			h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "pushes_total": 2})
 		})
@@ -107,7 +107,7 @@ func TestPausedGateway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := servedHarness(t)
 			h.annotate(v1alpha1.PausedAnnotation, "true")
-			h.serve(test.hostname)
+			h.setHostname(test.hostname)
 			for range 2 {
 				h.settle(time.Second)
 				if c := h.programmed(); c.Status != test.status || !strings.Contains(c.Message, "paused") {
@@ -116,8 +116,8 @@ func TestPausedGateway(t *testing.T) {
 				h.wantMetrics(map[string]float64{"gateway_paused": 1, "oldest_change_timestamp_seconds": -1})
 				h.restart()
 			}
-			if h.served() != "a.example.com" || !h.tunnelObject().Spec.Paused {
-				t.Errorf("the tunnel serves %s", h.served())
+			if h.servedHostname() != "a.example.com" || !h.tunnelObject().Spec.Paused {
+				t.Errorf("the tunnel serves %s", h.servedHostname())
 			}
 			h.cloud.ResetCalls()
 			h.settle(time.Hour)
@@ -136,45 +136,45 @@ func TestWriteThatArrivesLate(t *testing.T) {
 	for name, begin := range map[string]func(*harness){
 		"and was given up": func(h *harness) {
 			h.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: context.DeadlineExceeded})
-			h.serve("late.example.com")
+			h.setHostname("late.example.com")
 			h.reconcileOnce()
 			h.advance(time.Second)
 		},
 		"of a process that has ended": func(h *harness) {
 			h.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: context.DeadlineExceeded})
-			h.serve("late.example.com")
+			h.setHostname("late.example.com")
 			h.reconcileOnce()
 			h.restart()
 		},
 		"of a process that has ended after the next write": func(h *harness) {
 			h.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: context.DeadlineExceeded})
-			h.serve("late.example.com")
+			h.setHostname("late.example.com")
 			h.reconcileOnce()
 			h.advance(time.Second)
-			h.serve("b.example.com")
+			h.setHostname("b.example.com")
 			h.reconcileOnce()
 			h.restart()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := servedHarness(t)
-			h.serve("late.example.com") // what it would be
+			h.setHostname("late.example.com") // what it would be
 			h.settle(time.Second)
 			late, _ = h.cloud.Document(h.tunnelID())
-			h.serve("a.example.com")
+			h.setHostname("a.example.com")
 			h.settle(time.Minute)
 
 			begin(h)
-			h.serve("b.example.com")
+			h.setHostname("b.example.com")
 			h.settle(3 * time.Second)
-			if h.served() != "b.example.com" {
-				t.Fatalf("the tunnel serves %s", h.served())
+			if h.servedHostname() != "b.example.com" {
+				t.Fatalf("the tunnel serves %s", h.servedHostname())
 			}
 			h.takeEvents()
 			h.cloud.SetConfiguration(h.tunnelID(), late)
 			h.settle(provider.CallTimeout + 2*time.Second)
-			if h.served() != "b.example.com" {
-				t.Errorf("the late configuration stays: %s", h.served())
+			if h.servedHostname() != "b.example.com" {
+				t.Errorf("the late configuration stays: %s", h.servedHostname())
 			}
 			for _, e := range h.takeEvents() {
 				if strings.Contains(e, "Drift") {

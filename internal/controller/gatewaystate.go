@@ -39,7 +39,7 @@ func (r gatewayReader) read(ctx context.Context, name types.NamespacedName) tunn
 	case err == nil:
 		return r.describe(ctx, gateway)
 	case isNotFound(err, name.Name), r.namespaceGone(ctx, name.Namespace):
-		return tunnel.Gateway{State: r.gone(ctx)}
+		return tunnel.Gateway{State: r.goneOrUnknown(ctx)}
 	}
 	log.FromContext(ctx).Info("cannot determine whether the Gateway exists; its tunnel is kept", "cause", err.Error())
 	return tunnel.Gateway{State: tunnel.GatewayUnknown}
@@ -49,7 +49,7 @@ func (r gatewayReader) read(ctx context.Context, name types.NamespacedName) tunn
 func (r gatewayReader) describe(ctx context.Context, gateway *gatewayv1.Gateway) tunnel.Gateway {
 	found := tunnel.Gateway{State: tunnel.GatewayExists, UID: gateway.UID, Paused: isPaused(gateway)}
 	if !gateway.DeletionTimestamp.IsZero() {
-		found.State = r.gone(ctx)
+		found.State = r.goneOrUnknown(ctx)
 		return found
 	}
 	class := &gatewayv1.GatewayClass{}
@@ -67,10 +67,10 @@ func (r gatewayReader) namespaceGone(ctx context.Context, namespace string) bool
 	return isNotFound(r.live.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}), namespace)
 }
 
-// gone returns the state of a Gateway that does not exist or is being deleted.
+// goneOrUnknown returns the state of a Gateway that does not exist or is being deleted.
 // Unless the CRD of Gateways exists and stays, the state is unknown: Kubernetes
 // deletes every Gateway with the CRD.
-func (r gatewayReader) gone(ctx context.Context) tunnel.GatewayState {
+func (r gatewayReader) goneOrUnknown(ctx context.Context) tunnel.GatewayState {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	err := r.live.List(ctx, crds, client.MatchingFields{metav1.ObjectNameField: "gateways." + gatewayv1.GroupName})

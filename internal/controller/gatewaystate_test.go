@@ -27,8 +27,8 @@ func gatewayCRD() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: gatewayResource.String()}}
 }
 
-// answers are errors that a read of a Gateway can end with.
-var answers = map[string]error{
+// readErrors are errors that a read of a Gateway can end with.
+var readErrors = map[string]error{
 	"the object is not found": apierrors.NewNotFound(gatewayResource, "shared"),
 	"a proxy's 404": &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
@@ -115,7 +115,7 @@ func TestGatewayReader(t *testing.T) {
 			h := newHarness(t)
 			test.change(h)
 			if test.err != "" {
-				h.failGateways(answers[test.err])
+				h.failGateways(readErrors[test.err])
 			}
 			if got := h.lifecycle.gateways.read(t.Context(), h.key.NamespacedName); got.State != test.want {
 				t.Errorf("the state is %d, want %d", got.State, test.want)
@@ -127,7 +127,7 @@ func TestGatewayReader(t *testing.T) {
 // A namespace that cannot be read is not gone.
 func TestNamespaceThatCannotBeRead(t *testing.T) {
 	for name, err := range map[string]error{
-		"a proxy's 404": answers["a proxy's 404"],
+		"a proxy's 404": readErrors["a proxy's 404"],
 		"forbidden":     apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "infra", errors.New("not granted")),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestNamespaceThatCannotBeRead(t *testing.T) {
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 					switch into.(type) {
 					case *gatewayv1.Gateway:
-						return answers["forbidden"]
+						return readErrors["forbidden"]
 					case *corev1.Namespace:
 						return err
 					}
@@ -175,13 +175,13 @@ func (h *harness) moveToAnotherClass() {
 // While the API server does not say that the Gateway is gone, its tunnel serves.
 func TestTunnelOfAGatewayOfUnknownState(t *testing.T) {
 	for name, happen := range map[string]func(*harness){
-		"reads fail":          func(h *harness) { h.delete(h.gateway()); h.failGateways(answers["a proxy's 404"]) },
-		"reads are forbidden": func(h *harness) { h.delete(h.gateway()); h.failGateways(answers["forbidden"]) },
+		"reads fail":          func(h *harness) { h.delete(h.gateway()); h.failGateways(readErrors["a proxy's 404"]) },
+		"reads are forbidden": func(h *harness) { h.delete(h.gateway()); h.failGateways(readErrors["forbidden"]) },
 		"the CRDs and the namespace are gone": func(h *harness) {
 			h.delete(h.gateway())
 			h.delete(namespaceObject("infra"))
 			h.delete(gatewayCRD())
-			h.failGateways(answers["the kind is not served"])
+			h.failGateways(readErrors["the kind is not served"])
 		},
 		"the CRD is being deleted": func(h *harness) {
 			h.delete(h.gateway())
@@ -215,7 +215,7 @@ func TestRetirementDelayBeginsAnew(t *testing.T) {
 	h.settle(time.Second)
 	h.delete(h.gateway())
 	h.settle(20 * time.Second)
-	h.failGateways(answers["forbidden"])
+	h.failGateways(readErrors["forbidden"])
 	h.settle(5 * time.Second)
 	h.lifecycle.gateways.live = h.kube
 	h.settle(25 * time.Second)
@@ -228,8 +228,8 @@ func TestRetirementDelayBeginsAnew(t *testing.T) {
 	}
 }
 
-// theirStatus writes a condition of another controller on the Gateway.
-func (h *harness) theirStatus(condition metav1.Condition) {
+// setForeignStatus writes a condition of another controller on the Gateway.
+func (h *harness) setForeignStatus(condition metav1.Condition) {
 	h.t.Helper()
 	g := &gatewayv1.Gateway{}
 	if err := h.kube.Get(h.t.Context(), h.key.NamespacedName, g); err != nil {
@@ -252,11 +252,11 @@ func TestGatewayOfAnotherClass(t *testing.T) {
 	h.settle(time.Second)
 	h.moveToAnotherClass()
 	h.reconcileOnce()
-	theirs := metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Theirs", LastTransitionTime: metav1.NewTime(noon)}
+	theirs := metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Theirs", LastTransitionTime: metav1.NewTime(startTime)}
 	if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)
 	}
-	h.theirStatus(theirs)
+	h.setForeignStatus(theirs)
 	set.Status.Conditions = []metav1.Condition{theirs}
 	if err := h.kube.Status().Update(t.Context(), set); err != nil {
 		t.Fatal(err)

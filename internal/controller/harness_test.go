@@ -31,12 +31,12 @@ import (
 )
 
 const (
-	controllerName = "tunnelgateway.dev/controller"
-	ownNamespace   = "tunnel-gateway"
+	controllerName      = "tunnelgateway.dev/controller"
+	controllerNamespace = "tunnel-gateway"
 )
 
-// noon is when a harness starts.
-var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+// startTime is when a harness starts.
+var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // harness is a cluster in memory with one Gateway, a Cloudflare in memory, a
 // clock, and a process of the controller.
@@ -47,35 +47,35 @@ type harness struct {
 	cloud    *fakeprovider.Provider
 	events   *events.FakeRecorder
 	key      state.Key
-	// wall and up are the clocks.
-	wall time.Time
-	up   time.Duration
-	// again is when the last reconcile wanted to come back.
-	again time.Duration
-	// woken are the Gateways that were woken by others or by an inventory.
-	woken []string
+	// wallTime and up are the clocks.
+	wallTime time.Time
+	uptime   time.Duration
+	// requeueAfter is when the last reconcile wanted to come back.
+	requeueAfter time.Duration
+	// requeued are the Gateways that were woken by others or by an inventory.
+	requeued []string
 }
 
 // newHarness has a Gateway of the class "tunnel" with one listener for
 // a.example.com and one route. The class runs no connectors.
 func newHarness(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
-	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: "tunnel"}}
+	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "tunnel"}}
 	configuration.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
 	class := &gatewayv1.GatewayClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "tunnel"},
 		Spec: gatewayv1.GatewayClassSpec{ControllerName: controllerName, ParametersRef: &gatewayv1.ParametersReference{
-			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "tunnel", Namespace: ptr.To(gatewayv1.Namespace(ownNamespace)),
+			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "tunnel", Namespace: ptr.To(gatewayv1.Namespace(controllerNamespace)),
 		}},
 	}
 	all := append([]client.Object{
-		configuration, class, namespaceObject("infra"), namespaceObject(ownNamespace), newGateway("shared", "a.example.com"), newRoute(), newService(),
+		configuration, class, namespaceObject("infra"), namespaceObject(controllerNamespace), newGateway("shared", "a.example.com"), newRoute(), newService(),
 	}, objects...)
 	h := &harness{
 		apiServer: newAPIServer(t, all...), cloud: fakeprovider.New(), events: events.NewFakeRecorder(1000),
-		key: state.GatewayKey("infra", "shared"), wall: noon,
+		key: state.GatewayKey("infra", "shared"), wallTime: startTime,
 	}
-	h.cloud.SetClock(func() time.Time { return h.wall })
+	h.cloud.SetClock(func() time.Time { return h.wallTime })
 	h.restart()
 	return h
 }
@@ -86,7 +86,7 @@ func namespaceObject(name string) *corev1.Namespace {
 
 func newGateway(name, hostname string) *gatewayv1.Gateway {
 	return &gatewayv1.Gateway{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: name, UID: types.UID(name + "-1"), Generation: 1, CreationTimestamp: metav1.NewTime(noon)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: name, UID: types.UID(name + "-1"), Generation: 1, CreationTimestamp: metav1.NewTime(startTime)},
 		Spec: gatewayv1.GatewaySpec{GatewayClassName: "tunnel", Listeners: []gatewayv1.Listener{{
 			Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType, Hostname: ptr.To(gatewayv1.Hostname(hostname)),
 		}}},
@@ -112,41 +112,41 @@ func newService() *corev1.Service {
 
 // restart replaces the process of the controller: nothing is remembered.
 func (h *harness) restart() {
-	h.up = 0
+	h.uptime = 0
 	h.registry = prometheus.NewRegistry()
 	c, live := h.client(), h.kube
 	writer := &status.Writer{
-		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wall }, Notify: func(client.Object, status.Change) {},
+		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wallTime }, Notify: func(client.Object, status.Change) {},
 	}
 	l := &lifecycle{
-		objects:    tunnelObjects{client: c, live: live, namespace: ownNamespace},
+		objects:    tunnelObjects{client: c, live: live, namespace: controllerNamespace},
 		gateways:   gatewayReader{live: live, controllerName: controllerName, inScope: func(string) bool { return true }},
 		tokens:     tokenSecrets{client: c, live: live},
 		connectors: &connectors{client: c, live: live, applied: map[string]applied{}},
 		accounts: &accounts{
-			flags:   credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
-			connect: func(string, string) (provider.Provider, error) { return h.cloud, nil }, metadata: c, live: live,
-			opened: map[credentials.Source]*opened{}, secrets: map[types.NamespacedName]bool{},
+			defaults: credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
+			connect:  func(string, string) (provider.Provider, error) { return h.cloud, nil }, metadata: c, live: live,
+			bySource: map[credentials.Source]*openAccount{}, secretsRead: map[types.NamespacedName]bool{},
 		},
-		reserved: &reservations{holder: map[string]state.Key{}}, statuses: writer, notify: notifier{events: h.events},
+		reservations: &reservations{byTunnel: map[string]state.Key{}}, statuses: writer, notify: notifier{events: h.events},
 		options: tunnel.Options{
 			ControllerName: controllerName, ClusterUID: "cluster", ClusterID: "west", RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute,
 		},
-		clock:   clock{now: func() time.Time { return h.wall }, uptime: func() time.Duration { return h.up }},
-		tunnels: map[state.Key]*managed{}, doubts: map[state.Key]doubt{},
+		clock:   clock{now: func() time.Time { return h.wallTime }, uptime: func() time.Duration { return h.uptime }},
+		tunnels: map[state.Key]*managedTunnel{}, findings: map[state.Key]inventoryFinding{},
 	}
 	h.reconciler = &reconciler{
 		loader: state.Loader{
-			Reader: c, ControllerName: controllerName, ControllerNamespace: ownNamespace,
+			Reader: c, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
 			Certificates: &state.CachedCertificates{Metadata: c, Live: live, Reads: func(string) bool { return true }},
 		},
-		decisions: gateway.Options{ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: ownNamespace},
-		lifecycle: l, writer: writer, observer: newObserver(metrics.New(h.registry), noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wall }),
-		now: func() time.Time { return h.wall },
+		buildOptions: gateway.Options{ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace},
+		lifecycle:    l, writer: writer, observer: newObserver(metrics.New(h.registry), noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
+		now: func() time.Time { return h.wallTime },
 	}
-	h.overlaps = &overlaps{
-		all:       watches{reader: c, controllerName: controllerName, namespace: ownNamespace}.fromManaged,
-		hostnames: gateway.NewHostnames(), wake: func(key state.Key) { h.woken = append(h.woken, key.Name) },
+	h.hostnames = &sharedHostnames{
+		listManaged: watches{reader: c, controllerName: controllerName, namespace: controllerNamespace}.managedGateways,
+		hostnames:   gateway.NewHostnames(), requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
 	}
 }
 
@@ -157,24 +157,24 @@ func (h *harness) reconcileOnce() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.again = result.RequeueAfter
+	h.requeueAfter = result.RequeueAfter
 }
 
 // settle reconciles as often as the controller wants to within the time.
 func (h *harness) settle(within time.Duration) {
 	h.t.Helper()
-	for end := h.up + within; ; {
+	for end := h.uptime + within; ; {
 		h.reconcileOnce()
-		if h.again == 0 || h.up+h.again > end {
-			h.advance(end - h.up)
+		if h.requeueAfter == 0 || h.uptime+h.requeueAfter > end {
+			h.advance(end - h.uptime)
 			return
 		}
-		h.advance(h.again)
+		h.advance(h.requeueAfter)
 	}
 }
 
 // advance lets time pass.
-func (h *harness) advance(d time.Duration) { h.up, h.wall = h.up+d, h.wall.Add(d) }
+func (h *harness) advance(d time.Duration) { h.uptime, h.wallTime = h.uptime+d, h.wallTime.Add(d) }
 
 // tunnelObject returns the Gateway's Tunnel, or nil.
 func (h *harness) tunnelObject() *v1alpha1.Tunnel {
@@ -243,7 +243,7 @@ func (h *harness) programmed() *metav1.Condition {
 func (h *harness) configure(change func(*v1alpha1.TunnelConfigurationSpec)) {
 	h.t.Helper()
 	configuration := &v1alpha1.TunnelConfiguration{}
-	h.change(ownNamespace, "tunnel", configuration, func() { change(&configuration.Spec) })
+	h.change(controllerNamespace, "tunnel", configuration, func() { change(&configuration.Spec) })
 }
 
 // change changes an object as a user would.
@@ -265,8 +265,8 @@ func (h *harness) changeGateway(change func(*gatewayv1.Gateway)) {
 	h.change(h.key.Namespace, h.key.Name, g, func() { change(g); g.Generation++ })
 }
 
-// serve has the Gateway serve another hostname.
-func (h *harness) serve(hostname string) {
+// setHostname has the Gateway serve another hostname.
+func (h *harness) setHostname(hostname string) {
 	h.t.Helper()
 	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname(hostname)) })
 }
@@ -295,8 +295,8 @@ func (h *harness) tunnelID() provider.TunnelID {
 	return provider.TunnelID(object.Status.TunnelID)
 }
 
-// served returns the hostname that the tunnel's configuration begins with.
-func (h *harness) served() string {
+// servedHostname returns the hostname that the tunnel's configuration begins with.
+func (h *harness) servedHostname() string {
 	h.t.Helper()
 	configuration, _ := h.cloud.Document(h.tunnelID())
 	if len(configuration.Ingress) == 0 {

@@ -25,20 +25,20 @@ import (
 type inventory struct {
 	lifecycle *lifecycle
 	interval  time.Duration
-	wake      func(state.Key)
+	requeue   func(state.Key)
 	metrics   *metrics.Metrics
-	// suspects are the tunnels without a Tunnel object in the last inventory, by
+	// orphanCandidates are the tunnels without a Tunnel object in the last inventory, by
 	// account. A tunnel is an orphan when it was a suspect before: its object may
 	// be just being written.
-	suspects map[string]map[provider.TunnelID]bool
+	orphanCandidates map[string]map[provider.TunnelID]bool
 }
 
-// retryInventory is how soon an inventory that failed is repeated.
-const retryInventory = time.Minute
+// inventoryRetryDelay is how soon an inventory that failed is repeated.
+const inventoryRetryDelay = time.Minute
 
 // Start takes inventories until the context ends.
 func (i *inventory) Start(ctx context.Context) error {
-	next := i.next()
+	next := i.nextDelay()
 	for {
 		timer := time.NewTimer(next)
 		select {
@@ -47,28 +47,28 @@ func (i *inventory) Start(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		next = i.next()
-		if err := i.take(ctx); err != nil && ctx.Err() == nil {
-			next = min(next, retryInventory)
+		next = i.nextDelay()
+		if err := i.checkAccounts(ctx); err != nil && ctx.Err() == nil {
+			next = min(next, inventoryRetryDelay)
 			log.FromContext(ctx).Info("the inventory of tunnels failed", "cause", err.Error(), "retryAfter", next.String())
 		}
 	}
 }
 
-func (i *inventory) next() time.Duration {
+func (i *inventory) nextDelay() time.Duration {
 	return i.interval - time.Duration(rand.Int64N(int64(i.interval)/10+1)) // #nosec G404 -- not for security
 }
 
-// take takes the inventory of every account that was opened.
-func (i *inventory) take(ctx context.Context) error {
+// checkAccounts takes the inventory of every account that was opened.
+func (i *inventory) checkAccounts(ctx context.Context) error {
 	var errs []error
 	for _, a := range i.lifecycle.accounts.all() {
-		errs = append(errs, i.takeOf(ctx, a))
+		errs = append(errs, i.checkAccount(ctx, a))
 	}
 	return errors.Join(errs...)
 }
 
-func (i *inventory) takeOf(ctx context.Context, a account) error {
+func (i *inventory) checkAccount(ctx context.Context, a account) error {
 	remote, err := a.provider.Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
 	if err != nil {
 		return err
@@ -77,14 +77,14 @@ func (i *inventory) takeOf(ctx context.Context, a account) error {
 	if err != nil {
 		return err
 	}
-	i.wakeDoubtful(a, remote, tunnels)
-	i.report(ctx, a, remote, tunnels)
+	i.requeueUnhealthy(a, remote, tunnels)
+	i.reportOrphans(ctx, a, remote, tunnels)
 	return nil
 }
 
-// wakeDoubtful wakes the Gateways whose tunnels are missing or have lost
+// requeueUnhealthy wakes the Gateways whose tunnels are missing or have lost
 // connectors.
-func (i *inventory) wakeDoubtful(a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
+func (i *inventory) requeueUnhealthy(a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
 	statuses := map[string]provider.TunnelStatus{}
 	for _, t := range remote {
 		statuses[string(t.ID)] = t.Status
@@ -96,15 +96,15 @@ func (i *inventory) wakeDoubtful(a account, remote []provider.Tunnel, tunnels []
 		}
 		status, listed := statuses[t.Status.TunnelID]
 		if !listed || status == provider.TunnelDegraded || status == provider.TunnelDown {
-			i.lifecycle.doubt(gatewayOf(t), !listed)
-			i.wake(gatewayOf(t))
+			i.lifecycle.addFinding(gatewayOf(t), !listed)
+			i.requeue(gatewayOf(t))
 		}
 	}
 }
 
-// report records how many tunnels the account has, and those of this
+// reportOrphans records how many tunnels the account has, and those of this
 // installation that no Tunnel object records.
-func (i *inventory) report(ctx context.Context, a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
+func (i *inventory) reportOrphans(ctx context.Context, a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
 	recorded := map[string]bool{}
 	for n := range tunnels {
 		recorded[tunnels[n].Status.TunnelID], recorded[tunnels[n].Spec.Name] = true, true
@@ -114,11 +114,11 @@ func (i *inventory) report(ctx context.Context, a account, remote []provider.Tun
 		if !strings.HasPrefix(t.Name, tunnel.NamePrefix(i.lifecycle.options.ClusterID)) || recorded[string(t.ID)] || recorded[t.Name] {
 			continue
 		}
-		if suspects[t.ID] = true; i.suspects[a.id][t.ID] {
+		if suspects[t.ID] = true; i.orphanCandidates[a.id][t.ID] {
 			orphans = append(orphans, fmt.Sprintf("%s (%s)", t.Name, t.ID))
 		}
 	}
-	i.suspects[a.id] = suspects
+	i.orphanCandidates[a.id] = suspects
 	i.metrics.SetAccount(a.id, len(remote), len(orphans))
 	if len(orphans) > 0 {
 		slices.Sort(orphans)

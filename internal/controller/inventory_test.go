@@ -15,19 +15,19 @@ import (
 // inventory returns the inventory of the process.
 func (h *harness) inventory() *inventory {
 	return &inventory{
-		lifecycle: h.lifecycle, interval: time.Hour, metrics: h.observer.metrics, suspects: map[string]map[provider.TunnelID]bool{},
-		wake: func(key state.Key) { h.woken = append(h.woken, key.Name) },
+		lifecycle: h.lifecycle, interval: time.Hour, metrics: h.observer.metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
+		requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
 	}
 }
 
-// take takes an inventory and compares the Gateways that it wakes.
-func (h *harness) take(i *inventory, woken ...string) {
+// takeInventory takes an inventory and compares the Gateways that it wakes.
+func (h *harness) takeInventory(i *inventory, woken ...string) {
 	h.t.Helper()
-	h.woken = nil
-	if err := i.take(h.t.Context()); err != nil {
+	h.requeued = nil
+	if err := i.checkAccounts(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
-	if diff := cmp.Diff(woken, h.woken); diff != "" {
+	if diff := cmp.Diff(woken, h.requeued); diff != "" {
 		h.t.Errorf("the Gateways that are woken differ (-want +got):\n%s", diff)
 	}
 }
@@ -40,11 +40,11 @@ func TestInventoryWakesGateways(t *testing.T) {
 	i := h.inventory()
 	h.cloud.SetConnected(h.tunnelID(), true)
 	h.cloud.ResetCalls()
-	h.take(i)
+	h.takeInventory(i)
 	h.wantCalls(fakeprovider.OpTunnels)
 
 	h.cloud.SetConnected(h.tunnelID(), false)
-	h.take(i, "shared")
+	h.takeInventory(i, "shared")
 	h.cloud.ResetCalls()
 	h.settle(time.Second)
 	h.wantCalls(fakeprovider.OpToken) // it may have been replaced
@@ -55,7 +55,7 @@ func TestInventoryWakesGateways(t *testing.T) {
 	if err := h.cloud.DeleteTunnel(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	h.take(i, "shared")
+	h.takeInventory(i, "shared")
 	h.cloud.ResetCalls()
 	h.takeEvents()
 	h.settle(20 * time.Second)
@@ -73,12 +73,12 @@ func TestOrphanedTunnels(t *testing.T) {
 	h := newHarness(t)
 	h.settle(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
-	h.madeByHand("by hand")
-	orphan := h.madeByHand("west.infra.gone")
+	h.createUnmanagedTunnel("by hand")
+	orphan := h.createUnmanagedTunnel("west.infra.gone")
 	i := h.inventory()
-	h.take(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 0})
-	h.take(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 1})
 	if len(h.cloud.LiveTunnels()) != 3 {
 		t.Error("a tunnel was deleted")
@@ -86,10 +86,10 @@ func TestOrphanedTunnels(t *testing.T) {
 	if err := h.cloud.DeleteTunnel(t.Context(), orphan); err != nil {
 		t.Fatal(err)
 	}
-	h.take(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 2, "orphaned_tunnels": 0})
-	h.madeByHand("west.infra.gone") // another one of that name
-	h.take(i)
+	h.createUnmanagedTunnel("west.infra.gone") // another one of that name
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 0})
 }
 
@@ -99,8 +99,8 @@ func TestTunnelThatIsBeingCreatedIsNoOrphan(t *testing.T) {
 	h.cloud.FailAfter(fakeprovider.OpCreateTunnel, errReset)
 	h.reconcileOnce()
 	i := h.inventory()
-	h.take(i)
-	h.take(i)
+	h.takeInventory(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 1, "orphaned_tunnels": 0})
 }
 
@@ -109,15 +109,15 @@ func TestInventoryThatFails(t *testing.T) {
 	h := newHarness(t)
 	h.settle(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
-	h.madeByHand("west.infra.gone")
+	h.createUnmanagedTunnel("west.infra.gone")
 	i := h.inventory()
-	h.take(i)
+	h.takeInventory(i)
 	h.cloud.Fail(fakeprovider.OpTunnels, errReset)
-	if err := i.take(t.Context()); !errors.Is(err, errReset) {
+	if err := i.checkAccounts(t.Context()); !errors.Is(err, errReset) {
 		t.Errorf("the error is %v", err)
 	}
 	h.wantMetrics(map[string]float64{"orphaned_tunnels": 0})
-	h.take(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"orphaned_tunnels": 1})
 }
 

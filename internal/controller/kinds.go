@@ -20,9 +20,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// tenantKinds returns the kinds that the cache holds of the namespaces that the
+// inputKinds returns the kinds that the cache holds of the namespaces that the
 // controller watches. A read of any other kind from the cache is an error.
-func tenantKinds() []client.Object {
+func inputKinds() []client.Object {
 	definitions := &metav1.PartialObjectMetadata{}
 	definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	return []client.Object{

@@ -18,31 +18,31 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// mostSteps ends a loop of decisions that does not come to a wait, which would
+// maxSteps ends a loop of decisions that does not come to a wait, which would
 // be a defect.
-const mostSteps = 100
+const maxSteps = 100
 
 // lifecycle executes the decisions about Tunnels. internal/tunnel decides.
 type lifecycle struct {
-	objects    tunnelObjects
-	gateways   gatewayReader
-	tokens     tokenSecrets
-	connectors *connectors
-	accounts   *accounts
-	reserved   *reservations
-	statuses   *status.Writer
-	notify     notifier
-	options    tunnel.Options
-	clock      clock
+	objects      tunnelObjects
+	gateways     gatewayReader
+	tokens       tokenSecrets
+	connectors   *connectors
+	accounts     *accounts
+	reservations *reservations
+	statuses     *status.Writer
+	notify       notifier
+	options      tunnel.Options
+	clock        clock
 
 	mu      sync.Mutex
-	tunnels map[state.Key]*managed
-	// doubts are what inventories found, until a worker with the key looks.
-	doubts map[state.Key]doubt
+	tunnels map[state.Key]*managedTunnel
+	// findings are what inventories found, until a worker with the key looks.
+	findings map[state.Key]inventoryFinding
 }
 
-// doubt is what an inventory found about a tunnel.
-type doubt struct{ missing bool }
+// inventoryFinding is what an inventory found about a tunnel.
+type inventoryFinding struct{ missing bool }
 
 // clock tells the time. Uptime is that of the process, which no change of the
 // wall clock affects.
@@ -57,24 +57,24 @@ func systemClock() clock {
 	return clock{now: time.Now, uptime: func() time.Duration { return time.Since(start) }}
 }
 
-// managed is what this process knows of one Tunnel. Only the worker that has the
+// managedTunnel is what this process knows of one Tunnel. Only the worker that has the
 // Gateway's key uses it.
-type managed struct {
+type managedTunnel struct {
 	memory tunnel.Memory
 	// object is the Tunnel as it was last written or read live; nil before that.
 	object *v1alpha1.Tunnel
 	token  tokenRead
-	// reported is the problem for a person that an event was emitted for last.
-	reported tunnel.Reason
-	done     activity
+	// reportedProblem is the problem for a person that an event was emitted for last.
+	reportedProblem tunnel.Reason
+	activity        activity
 }
 
 // activity is what was done to a tunnel since it was last reported.
 type activity struct {
-	pushed    []int // sizes of the configurations that were written, in bytes
-	repaired  bool  // an external change was reverted
-	contested bool  // there were too many external changes
-	failures  []failure
+	pushedBytes []int // sizes of the configurations that were written, in bytes
+	repaired    bool  // an external change was reverted
+	contested   bool  // there were too many external changes
+	failures    []failure
 }
 
 // failure is why a step failed.
@@ -95,31 +95,31 @@ type target struct {
 	snapshot *gateway.Snapshot
 }
 
-// of returns what is known of a Gateway's Tunnel.
-func (l *lifecycle) of(key state.Key) *managed {
+// tunnelFor returns what is known of a Gateway's Tunnel.
+func (l *lifecycle) tunnelFor(key state.Key) *managedTunnel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.tunnels[key]
 	if m == nil {
-		m = &managed{}
+		m = &managedTunnel{}
 		l.tunnels[key] = m
 	}
 	return m
 }
 
-// doubt notes what an inventory found, for the worker that has the key.
-func (l *lifecycle) doubt(key state.Key, missing bool) {
+// addFinding notes what an inventory found, for the worker that has the key.
+func (l *lifecycle) addFinding(key state.Key, missing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.doubts[key] = doubt{missing}
+	l.findings[key] = inventoryFinding{missing}
 }
 
-// takeDoubt returns what an inventory found, once.
-func (l *lifecycle) takeDoubt(key state.Key) (doubt, bool) {
+// takeFinding returns what an inventory found, once.
+func (l *lifecycle) takeFinding(key state.Key) (inventoryFinding, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, ok := l.doubts[key]
-	delete(l.doubts, key)
+	d, ok := l.findings[key]
+	delete(l.findings, key)
 	return d, ok
 }
 
@@ -128,12 +128,12 @@ func (l *lifecycle) forget(key state.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tunnels, key)
-	delete(l.doubts, key)
+	delete(l.findings, key)
 }
 
-// pacing returns how long the next write of the Gateway's configuration has to
+// writeDelay returns how long the next write of the Gateway's configuration has to
 // wait.
-func (l *lifecycle) pacing(key state.Key) time.Duration {
+func (l *lifecycle) writeDelay(key state.Key) time.Duration {
 	l.mu.Lock()
 	m := l.tunnels[key]
 	l.mu.Unlock()
@@ -147,14 +147,14 @@ func (l *lifecycle) pacing(key state.Key) time.Duration {
 // what to report, and when to come back; 0 for not before something changes. The
 // outcome is nil when the decisions did not come to an end.
 func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Duration, error) {
-	m := l.of(t.key)
-	loop := &loop{lifecycle: l, target: t, managed: m, requests: requests{}}
-	if d, ok := l.takeDoubt(t.key); ok {
+	m := l.tunnelFor(t.key)
+	loop := &loop{lifecycle: l, target: t, managedTunnel: m, requests: requests{}}
+	if d, ok := l.takeFinding(t.key); ok {
 		m.memory = m.memory.MarkSuspect(d.missing)
 	}
-	defer l.reserved.release(t.key)
-	for range mostSteps {
-		facts, err := loop.facts(ctx)
+	defer l.reservations.release(t.key)
+	for range maxSteps {
+		facts, err := loop.gatherFacts(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -163,16 +163,16 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 		step := tunnel.Decide(facts)
 		if step.Ends() {
 			outcome := tunnel.Programmed(facts)
-			return &outcome, step.For, loop.end(ctx, facts, step.Problem)
+			return &outcome, step.For, loop.finish(ctx, facts, step.Problem)
 		}
-		if err := loop.step(ctx, facts, step); err != nil {
+		if err := loop.executeStep(ctx, facts, step); err != nil {
 			return nil, 0, err
 		}
 		if ctx.Err() != nil {
 			return nil, 0, nil // the process ends
 		}
 	}
-	return nil, 0, fmt.Errorf("the decisions about the tunnel of %s did not come to a wait within %d steps", t.key, mostSteps)
+	return nil, 0, fmt.Errorf("the decisions about the tunnel of %s did not come to a wait within %d steps", t.key, maxSteps)
 }
 
 // desired returns what the settings and the routes ask for, or nil when the
@@ -184,14 +184,14 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	s := t.result.Settings
 	return tunnel.NewDesired(l.options, tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
-		AccountID: l.accounts.flags.ForSettings(s).Account, Credentials: l.accounts.flags.SecretReference(s),
+		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
 		Configuration: t.result.Configuration(), ServesGRPC: t.result.ServesGRPC(),
 	})
 }
 
 // accountProblem returns why there is no account to create a tunnel in, or "".
 func (l *lifecycle) accountProblem(t target) string {
-	if t.result == nil || t.result.Settings == nil || l.accounts.flags.ForSettings(t.result.Settings).Account != "" {
+	if t.result == nil || t.result.Settings == nil || l.accounts.defaults.ForSettings(t.result.Settings).Account != "" {
 		return ""
 	}
 	return "There is no Cloudflare account. Start the controller with --cloudflare-account-id, or set spec.account in the TunnelConfiguration of the GatewayClass."
@@ -203,15 +203,15 @@ func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 // the request budget.
 type requests map[provider.Priority]context.Context
 
-// deletionRequests is how many requests a deletion takes: it reads the tunnel,
+// requestsPerDeletion is how many requests a deletion takes: it reads the tunnel,
 // lists its connections and deletes it.
-const deletionRequests = 3
+const requestsPerDeletion = 3
 
 func (r requests) context(ctx context.Context, p provider.Priority) context.Context {
 	if r[p] == nil {
 		share := 1
 		if p == provider.PriorityDeletion {
-			share = deletionRequests
+			share = requestsPerDeletion
 		}
 		r[p] = provider.WithReservation(provider.WithPriority(ctx, p), share)
 	}
@@ -221,18 +221,18 @@ func (r requests) context(ctx context.Context, p provider.Priority) context.Cont
 // reservations make other claims of a tunnel wait while one is under way. The
 // mutex protects the map only.
 type reservations struct {
-	mu     sync.Mutex
-	holder map[string]state.Key // by tunnel ID
+	mu       sync.Mutex
+	byTunnel map[string]state.Key // by tunnel ID
 }
 
-// take reserves the tunnel, and reports whether another Gateway has done so.
-func (r *reservations) take(id string, key state.Key) (taken bool) {
+// reserve reserves the tunnel, and reports whether another Gateway has done so.
+func (r *reservations) reserve(id string, key state.Key) (taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if holder, ok := r.holder[id]; ok && holder != key {
+	if holder, ok := r.byTunnel[id]; ok && holder != key {
 		return true
 	}
-	r.holder[id] = key
+	r.byTunnel[id] = key
 	return false
 }
 
@@ -240,9 +240,9 @@ func (r *reservations) take(id string, key state.Key) (taken bool) {
 func (r *reservations) release(key state.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id, holder := range r.holder {
+	for id, holder := range r.byTunnel {
 		if holder == key {
-			delete(r.holder, id)
+			delete(r.byTunnel, id)
 		}
 	}
 }

@@ -14,11 +14,11 @@ import (
 func TestLocallyManagedTunnel(t *testing.T) {
 	for name, want := range map[string]func(*harness) provider.TunnelID{
 		"that the settings name": func(h *harness) provider.TunnelID {
-			id := h.madeByHand("by hand")
+			id := h.createUnmanagedTunnel("by hand")
 			h.adopt(string(id), true)
 			return id
 		},
-		"of the Gateway's name": func(h *harness) provider.TunnelID { return h.madeByHand("west.infra.shared") },
+		"of the Gateway's name": func(h *harness) provider.TunnelID { return h.createUnmanagedTunnel("west.infra.shared") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := withConnectors(t)
@@ -32,8 +32,8 @@ func TestLocallyManagedTunnel(t *testing.T) {
 			}
 			h.cloud.SetLocal(id, false)
 			h.settle(2 * time.Minute)
-			if h.tunnelID() != id || h.served() != "a.example.com" || h.deployment() == nil {
-				t.Errorf("after the migration tunnel %s serves %s", h.tunnelID(), h.served())
+			if h.tunnelID() != id || h.servedHostname() != "a.example.com" || h.deployment() == nil {
+				t.Errorf("after the migration tunnel %s serves %s", h.tunnelID(), h.servedHostname())
 			}
 		})
 	}
@@ -47,14 +47,14 @@ func TestTunnelThatBecomesLocallyManaged(t *testing.T) {
 	h.settle(driftInterval)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "locally managed")
 	h.cloud.ResetCalls()
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.settle(5 * time.Minute)
 	if calls := h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpDeleteTunnel); len(calls) > 0 {
 		t.Errorf("the calls are %+v", calls)
 	}
 	h.cloud.SetLocal(id, false)
 	h.settle(2 * time.Minute)
-	if h.served() != "b.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "b.example.com" {
+		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 }

@@ -13,7 +13,7 @@ import (
 type loop struct {
 	*lifecycle
 	target
-	*managed
+	*managedTunnel
 	requests requests
 	// stale is whether the Tunnel has to be read from the API server: a write has
 	// failed because it had changed.
@@ -24,9 +24,9 @@ type loop struct {
 	confirmed []tunnel.Rival
 }
 
-// facts gathers what the next decision depends on.
-func (l *loop) facts(ctx context.Context) (tunnel.Facts, error) {
-	object, err := l.read(ctx)
+// gatherFacts gathers what the next decision depends on.
+func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
+	object, err := l.readTunnel(ctx)
 	if err != nil {
 		return tunnel.Facts{}, err
 	}
@@ -46,18 +46,18 @@ func (l *loop) facts(ctx context.Context) (tunnel.Facts, error) {
 		return f, err
 	}
 	f.Rivals = append(tunnel.Rivals(object, tunnels), l.confirmed...)
-	f.OtherRotates = rotating(tunnels, object.Name)
+	f.OtherRotates = isRotating(tunnels, object.Name)
 	if object.Spec.Existing != nil {
-		f.Reserved = l.reserved.take(object.Spec.Existing.ID, l.key)
+		f.Reserved = l.reservations.reserve(object.Spec.Existing.ID, l.key)
 	}
-	f.Credentials = l.accounts.check(ctx, object)
-	f.Token = l.tokens.look(ctx, object, &l.token)
-	f.Connectors, err = l.connectors.look(ctx, f, l.result, l.applied)
+	f.Credentials = l.accounts.checkCredentials(ctx, object)
+	f.Token = l.tokens.check(ctx, object, &l.token)
+	f.Connectors, err = l.connectors.check(ctx, f, l.result, l.applied)
 	return f, err
 }
 
-// read returns the Tunnel. The cache is good when it has what was written last.
-func (l *loop) read(ctx context.Context) (*v1alpha1.Tunnel, error) {
+// readTunnel returns the Tunnel. The cache is good when it has what was written last.
+func (l *loop) readTunnel(ctx context.Context) (*v1alpha1.Tunnel, error) {
 	cached, err := l.objects.read(ctx, l.client(), l.key.NamespacedName)
 	if err != nil {
 		return nil, err
@@ -69,11 +69,11 @@ func (l *loop) read(ctx context.Context) (*v1alpha1.Tunnel, error) {
 	return l.objects.read(ctx, l.objects.live, l.key.NamespacedName)
 }
 
-// step executes one step. An error is one that the decisions know nothing of.
-func (l *loop) step(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
+// executeStep executes one step. An error is one that the decisions know nothing of.
+func (l *loop) executeStep(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 	log.FromContext(ctx).V(1).Info("executing a step", "action", s.Action, "record", s.Record != nil)
 	if s.Destructive() {
-		confirmed, err := l.confirm(ctx, f)
+		confirmed, err := l.confirmUnchanged(ctx, f)
 		if err != nil || !confirmed {
 			l.stale = true
 			return err
@@ -82,17 +82,17 @@ func (l *loop) step(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 	if s.Record != nil && s.Action != tunnel.Claim {
 		written, err := l.objects.writeStatus(ctx, f.Object, *s.Record)
 		if err != nil {
-			l.unwritten(ctx, tunnel.Step{Action: tunnel.Record, Record: s.Record}, err)
+			l.writeFailed(ctx, tunnel.Step{Action: tunnel.Record, Record: s.Record}, err)
 			return nil
 		}
 		l.object, f.Object = written, written
 	}
 	if s.Event != nil {
-		l.notify.step(l.gateway, f.Object, *s.Event)
+		l.notify.emitStep(l.gateway, f.Object, *s.Event)
 	}
-	result := l.execute(ctx, f, s)
+	result := l.executeAction(ctx, f, s)
 	if result.Err != nil && changesObject(s.Action) {
-		l.unwritten(ctx, s, result.Err)
+		l.writeFailed(ctx, s, result.Err)
 		return nil
 	}
 	l.stale = l.stale || s.Action == tunnel.DeleteObject
@@ -103,16 +103,16 @@ func (l *loop) step(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 // changesObject reports whether the action writes the Tunnel object.
 func changesObject(a tunnel.Action) bool { return a == tunnel.Claim || a == tunnel.DeleteObject }
 
-// unwritten handles a write of the Tunnel that failed: after a conflict the
+// writeFailed handles a write of the Tunnel that failed: after a conflict the
 // Tunnel is read and everything decided again.
-func (l *loop) unwritten(ctx context.Context, s tunnel.Step, err error) {
+func (l *loop) writeFailed(ctx context.Context, s tunnel.Step, err error) {
 	l.stale = true
 	l.conclude(ctx, s, tunnel.Result{Uptime: l.clock.uptime(), Err: err, Stale: isStale(err)})
 }
 
-// confirm reads Tunnel and Gateway from the API server, and reports whether both
+// confirmUnchanged reads Tunnel and Gateway from the API server, and reports whether both
 // are as the facts say.
-func (l *loop) confirm(ctx context.Context, f tunnel.Facts) (bool, error) {
+func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, error) {
 	live, err := l.objects.read(ctx, l.objects.live, l.key.NamespacedName)
 	if err != nil {
 		return false, err
@@ -126,14 +126,14 @@ func (l *loop) confirm(ctx context.Context, f tunnel.Facts) (bool, error) {
 	return same, nil
 }
 
-// end emits an event for a new problem that a person has to solve, and writes
+// finish emits an event for a new problem that a person has to solve, and writes
 // what is derived for people to read.
-func (l *loop) end(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
+func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
 	if p == nil || !p.NeedsPerson {
-		l.reported = ""
-	} else if l.reported != p.Reason {
-		l.reported = p.Reason
-		l.notify.problem(l.gateway, f.Object, *p)
+		l.reportedProblem = ""
+	} else if l.reportedProblem != p.Reason {
+		l.reportedProblem = p.Reason
+		l.notify.emitProblem(l.gateway, f.Object, *p)
 	}
 	if f.Object == nil {
 		return nil
@@ -159,10 +159,10 @@ func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 	switch {
 	case r.Err != nil:
 	case s.Action == tunnel.Configure:
-		l.done.pushed = append(l.done.pushed, r.Configuration.Size())
-		l.done.repaired = l.done.repaired || s.ExternalChange != 0
+		l.activity.pushedBytes = append(l.activity.pushedBytes, r.Configuration.Size())
+		l.activity.repaired = l.activity.repaired || s.ExternalChange != 0
 	case s.Action == tunnel.Record && s.ExternalChange != 0:
-		l.done.contested = true
+		l.activity.contested = true
 	}
 }
 
@@ -172,13 +172,13 @@ func (l *loop) reportFailure(ctx context.Context, before [tunnel.Tracks]tunnel.B
 	for track, b := range l.memory.Backoffs {
 		switch was := before[track].Problem; {
 		case r.Err != nil && b.Problem != nil && b != before[track]:
-			l.done.failures = append(l.done.failures, failure{reason: b.Problem.Reason, err: r.Err})
+			l.activity.failures = append(l.activity.failures, failure{reason: b.Problem.Reason, err: r.Err})
 			if b.Problem.NeedsPerson {
-				l.reported = b.Problem.Reason
+				l.reportedProblem = b.Problem.Reason
 			}
-			l.notify.failed(ctx, l.gateway, l.object, was, b, r.Err)
+			l.notify.emitFailure(ctx, l.gateway, l.object, was, b, r.Err)
 		case was != nil && b.Problem == nil && tunnel.Track(track) == tunnel.TrackConfiguration:
-			l.notify.recovered(l.gateway, l.object)
+			l.notify.emitRecovery(l.gateway, l.object)
 		}
 	}
 }

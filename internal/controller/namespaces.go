@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// namespacesInterval is the time between two looks at the listed namespaces.
-	namespacesInterval = 5 * time.Second
-	// shortestRun is how long the controller runs at least before it ends because
+	// namespaceCheckInterval is the time between two looks at the listed namespaces.
+	namespaceCheckInterval = 5 * time.Second
+	// minRunTime is how long the controller runs at least before it ends because
 	// of a namespace.
-	shortestRun = 30 * time.Second
+	minRunTime = 30 * time.Second
 )
 
 // ErrNamespacesChanged says that the controller has to be started again, to work
@@ -45,16 +45,16 @@ type Namespaces struct {
 // in, and logs why it cannot work in each other one, and what to do. An empty list
 // stands for all namespaces, so it is an error if none of a list can be served.
 func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
-	kinds := slices.DeleteFunc(tenantKinds(), func(object client.Object) bool { return kindOf(object) == "Secret" })
+	kinds := slices.DeleteFunc(inputKinds(), func(object client.Object) bool { return kindOf(object) == "Secret" })
 	n, causes, err := findNamespaces(ctx, live, logger, listed, kinds)
 	if err != nil {
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "a namespace of the list is left out: nothing in it is served", "namespace", namespace, "remedy", remedy)
+		logger.Error(errors.New(causes[namespace]), "a namespace of the list is left out: nothing in it is served", "namespace", namespace, "remedy", namespaceFix)
 	}
 	if len(listed) > 0 && len(n.Served) == 0 {
-		return nil, fmt.Errorf("the controller can work in none of its namespaces: %s; %s", listCauses(causes), remedy)
+		return nil, fmt.Errorf("the controller can work in none of its namespaces: %s; %s", listCauses(causes), namespaceFix)
 	}
 	return n, nil
 }
@@ -67,7 +67,7 @@ func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.L
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "the certificates in a namespace are not checked", "namespace", namespace, "remedy", remedy)
+		logger.Error(errors.New(causes[namespace]), "the certificates in a namespace are not checked", "namespace", namespace, "remedy", namespaceFix)
 	}
 	return n, nil
 }
@@ -91,7 +91,7 @@ func findNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 		if err != nil {
 			return nil, nil, err
 		}
-		cause, err := n.examine(ctx, namespace, there)
+		cause, err := n.findProblem(ctx, namespace, there)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,8 +104,8 @@ func findNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 	return n, causes, nil
 }
 
-// remedy tells an administrator what to do.
-const remedy = "create the namespace and run helm upgrade, which creates the Role and the RoleBinding in it; or remove the namespace from the list"
+// namespaceFix tells an administrator what to do.
+const namespaceFix = "create the namespace and run helm upgrade, which creates the Role and the RoleBinding in it; or remove the namespace from the list"
 
 func listCauses(causes map[string]string) string {
 	var all []string
@@ -124,21 +124,21 @@ func (n *Namespaces) exists(ctx context.Context, namespace string) (bool, error)
 	return err == nil, nil
 }
 
-// examine returns why the controller cannot work in the namespace, or "".
-func (n *Namespaces) examine(ctx context.Context, namespace string, exists bool) (string, error) {
+// findProblem returns why the controller cannot work in the namespace, or "".
+func (n *Namespaces) findProblem(ctx context.Context, namespace string, exists bool) (string, error) {
 	if !exists {
 		return "the namespace does not exist", nil
 	}
-	missing, err := missingRights(ctx, n.live, namespace, n.watched)
+	missing, err := missingPermissions(ctx, n.live, namespace, n.watched)
 	if err != nil || len(missing) == 0 {
 		return "", err
 	}
 	return "the controller has no permission to " + strings.Join(missing, ", "), nil
 }
 
-// Has reports whether the namespace is in scope. A namespace of the list stays in
+// Includes reports whether the namespace is in scope. A namespace of the list stays in
 // scope when it does not exist: its Gateways are then gone.
-func (n *Namespaces) Has(namespace string) bool {
+func (n *Namespaces) Includes(namespace string) bool {
 	return len(n.listed) == 0 || slices.Contains(n.listed, namespace)
 }
 
@@ -154,8 +154,8 @@ func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced fun
 	if len(n.listed) == 0 {
 		return nil
 	}
-	earliest, seen := n.now().Add(shortestRun), ""
-	tick := time.NewTicker(namespacesInterval)
+	earliest, seen := n.now().Add(minRunTime), ""
+	tick := time.NewTicker(namespaceCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -191,7 +191,7 @@ func (n *Namespaces) change(ctx context.Context, cached client.Reader, synced bo
 		if served && there && synced {
 			continue
 		}
-		cause, err := n.examine(ctx, namespace, there)
+		cause, err := n.findProblem(ctx, namespace, there)
 		switch {
 		case err != nil:
 			return "", err

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// authority is an API server that has namespaces and permissions in them.
-type authority struct {
+// fakeAuthorizer is an API server that has namespaces and permissions in them.
+type fakeAuthorizer struct {
 	client.Client // nil: any other call panics
 	// rules are the permissions in each namespace that exists.
 	rules map[string][]authorizationv1.ResourceRule
@@ -32,11 +32,11 @@ type authority struct {
 	reviews int
 }
 
-func (a *authority) Scheme() *runtime.Scheme { return Scheme() }
+func (a *fakeAuthorizer) Scheme() *runtime.Scheme { return Scheme() }
 
-func (a *authority) RESTMapper() meta.RESTMapper {
+func (a *fakeAuthorizer) RESTMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, object := range tenantKinds() {
+	for _, object := range inputKinds() {
 		gvk, err := apiutil.GVKForObject(object, Scheme())
 		if err != nil {
 			panic(err)
@@ -51,14 +51,14 @@ func (a *authority) RESTMapper() meta.RESTMapper {
 }
 
 // Get reads a Namespace.
-func (a *authority) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (a *fakeAuthorizer) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	if _, there := a.rules[key.Name]; !there {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
 	}
 	return nil
 }
 
-func (a *authority) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+func (a *fakeAuthorizer) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
 	switch review := object.(type) {
 	case *authorizationv1.SelfSubjectRulesReview:
 		review.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: a.rules[review.Spec.Namespace], Incomplete: a.incomplete}
@@ -78,7 +78,7 @@ func rule(resources []string, verbs ...string) authorizationv1.ResourceRule {
 var everything = rule([]string{"*"}, "list", "watch")
 
 func TestFindNamespaces(t *testing.T) {
-	a := &authority{rules: map[string][]authorizationv1.ResourceRule{
+	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
 		"served":  {everything},
 		"less":    {rule([]string{"gateways", "listenersets", "httproutes"}, "list", "watch")},
 		"by-name": {{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}, ResourceNames: []string{"one"}}},
@@ -111,7 +111,7 @@ func TestFindNamespaces(t *testing.T) {
 // A namespace without permission to read Secrets is served, and its certificates
 // are not checked.
 func TestFindSecretNamespaces(t *testing.T) {
-	a := &authority{rules: map[string][]authorizationv1.ResourceRule{
+	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
 		"readable": {rule([]string{"secrets"}, "list", "watch")},
 		"barred":   {rule([]string{"services"}, "list", "watch")},
 	}}
@@ -136,7 +136,7 @@ func TestFindSecretNamespaces(t *testing.T) {
 
 // A cache without namespaces is a cache of the whole cluster.
 func TestFindNoNamespace(t *testing.T) {
-	a := &authority{rules: map[string][]authorizationv1.ResourceRule{"barred": nil}}
+	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{"barred": nil}}
 	if _, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"barred", "missing"}); err == nil ||
 		!strings.Contains(err.Error(), "barred: the controller has no permission to list") || !strings.Contains(err.Error(), "missing: the namespace does not exist") {
 		t.Errorf("got %v, want an error that explains each namespace", err)
@@ -148,7 +148,7 @@ func TestFindNoNamespace(t *testing.T) {
 
 // The list of rules is incomplete where a webhook decides as well.
 func TestPermissionsOfAWebhook(t *testing.T) {
-	a := &authority{
+	a := &fakeAuthorizer{
 		rules:      map[string][]authorizationv1.ResourceRule{"a": {rule([]string{"gateways"}, "list", "watch")}, "b": nil},
 		incomplete: true, webhook: map[string]bool{"a": true},
 	}
@@ -177,7 +177,7 @@ func TestNamespacesChange(t *testing.T) {
 		"the Role is gone before everything was read": {map[string][]authorizationv1.ResourceRule{"served": nil, "barred": nil}, false, "served has to be left out: the controller has no permission to list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &authority{rules: map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil}}
+			a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil}}
 			n, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"served", "barred", "missing"})
 			if err != nil {
 				t.Fatal(err)

@@ -16,32 +16,32 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// slowLoop is how long a loop of decisions may take before the statuses are
+// interimStatusDelay is how long a loop of decisions may take before the statuses are
 // written without its outcome.
-const slowLoop = 2 * time.Second
+const interimStatusDelay = 2 * time.Second
 
 // reconciler works on one key at a time: load, build, manage the tunnel, report.
 type reconciler struct {
-	loader    state.Loader
-	decisions gateway.Options
-	lifecycle *lifecycle
-	overlaps  *overlaps
-	writer    *status.Writer
-	observer  *observer
-	now       func() time.Time
+	loader       state.Loader
+	buildOptions gateway.Options
+	lifecycle    *lifecycle
+	hostnames    *sharedHostnames
+	writer       *status.Writer
+	observer     *observer
+	now          func() time.Time
 }
 
 // Reconcile brings the tunnel and the statuses of a key up to date.
 func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Result, error) {
 	// Changes in quick succession are pushed together: a connector drops its
 	// connections to the backends at every push.
-	if wait := r.lifecycle.pacing(key); wait > 0 {
+	if wait := r.lifecycle.writeDelay(key); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	ctx, end := r.observer.span(ctx, "reconcile", key)
-	since, run := r.observer.changes.take(key), &run{}
+	since, run := r.observer.pending.start(key), &reconcileSummary{}
 	again, err := r.reconcile(ctx, key, run)
-	r.observer.finished(key, run, since, err)
+	r.observer.record(key, run, since, err)
 	end(err)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -50,15 +50,15 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 }
 
 // reconcile returns when to come back.
-func (r *reconciler) reconcile(ctx context.Context, key state.Key, run *run) (time.Duration, error) {
+func (r *reconciler) reconcile(ctx context.Context, key state.Key, run *reconcileSummary) (time.Duration, error) {
 	loaded, err := r.load(ctx, key)
 	if err != nil {
 		return 0, err
 	}
 	if loaded.Managed && loaded.Gateway.DeletionTimestamp.IsZero() {
-		return r.serve(ctx, key, loaded, run)
+		return r.reconcileManaged(ctx, key, loaded, run)
 	}
-	return r.leave(ctx, key, loaded, run)
+	return r.reconcileUnmanaged(ctx, key, loaded, run)
 }
 
 func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, error) {
@@ -76,16 +76,16 @@ func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, er
 func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loaded) *gateway.Result {
 	_, end := r.observer.span(ctx, "build", key)
 	loaded.Snapshot.Now = r.now()
-	result := gateway.Build(loaded.Snapshot, r.decisions)
+	result := gateway.Build(loaded.Snapshot, r.buildOptions)
 	end(nil, attribute.Int("gateway.listeners", len(result.Listeners)), attribute.Int("gateway.routes", len(result.Routes)),
 		attribute.Int("tunnel.rules", len(result.Rules)), attribute.Bool("gateway.accepted", result.Rejected == nil))
 	return result
 }
 
-// serve carries out the decision about a managed Gateway.
-func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loaded, run *run) (time.Duration, error) {
+// reconcileManaged carries out the decision about a managed Gateway.
+func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded *state.Loaded, run *reconcileSummary) (time.Duration, error) {
 	result := r.build(ctx, key, loaded)
-	shared, err := r.overlaps.serve(ctx, loaded.Gateway, result.Hostnames())
+	shared, err := r.hostnames.update(ctx, loaded.Gateway, result.Hostnames())
 	if err != nil {
 		return 0, err
 	}
@@ -93,29 +93,29 @@ func (r *reconciler) serve(ctx context.Context, key state.Key, loaded *state.Loa
 		key: key, gateway: loaded.Gateway, result: result, snapshot: loaded.Snapshot,
 		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
 	}
-	run.managed, run.paused = r.lifecycle.of(key), t.state.Paused
+	run.managed, run.paused = r.lifecycle.tunnelFor(key), t.state.Paused
 	if want := result.Configuration(); want != nil {
-		run.hash = want.Hash()
+		run.configurationHash = want.Hash()
 	}
 	meanwhile := r.outcome(ctx, t, shared, tunnel.Outcome{Tunnel: loaded.Snapshot.Tunnel}, loaded.Tunnel)
-	found, again, err := r.manage(ctx, t, meanwhile)
+	found, again, err := r.manageTunnel(ctx, t, meanwhile)
 	if found == nil {
 		return 0, err
 	}
 	run.needsPerson = found.NeedsPerson() || r.lifecycle.accountProblem(t) != ""
-	return again, errors.Join(err, r.report(ctx, key, result, r.outcome(ctx, t, shared, *found, run.managed.object), run))
+	return again, errors.Join(err, r.writeReport(ctx, key, result, r.outcome(ctx, t, shared, *found, run.managed.object), run))
 }
 
 // outcome returns what the statuses report besides the decision.
 func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Shared, found tunnel.Outcome, object *v1alpha1.Tunnel) gateway.Outcome {
 	return gateway.Outcome{
-		Push: push(t.result, found, r.lifecycle.accountProblem(t)), Tunnel: found.Tunnel, Shared: shared,
+		Push: pushResult(t.result, found, r.lifecycle.accountProblem(t)), Tunnel: found.Tunnel, Shared: shared,
 		Connectors: r.lifecycle.connectors.readiness(ctx, object, t),
 	}
 }
 
-// push translates the outcome for the conditions.
-func push(result *gateway.Result, found tunnel.Outcome, noAccount string) gateway.Push {
+// pushResult translates the outcome for the conditions.
+func pushResult(result *gateway.Result, found tunnel.Outcome, noAccount string) gateway.Push {
 	p := gateway.Push{Message: found.Message}
 	switch {
 	case result.Configuration() == nil:
@@ -133,21 +133,21 @@ func push(result *gateway.Result, found tunnel.Outcome, noAccount string) gatewa
 	return p
 }
 
-// manage runs the decisions about the tunnel. While they take long, the statuses
+// manageTunnel runs the decisions about the tunnel. While they take long, the statuses
 // are written with all but their outcome: meanwhile is the rest of it.
-func (r *reconciler) manage(ctx context.Context, t target, meanwhile gateway.Outcome) (outcome *tunnel.Outcome, again time.Duration, err error) {
+func (r *reconciler) manageTunnel(ctx context.Context, t target, meanwhile gateway.Outcome) (outcome *tunnel.Outcome, again time.Duration, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		outcome, again, err = r.decide(ctx, t)
+		outcome, again, err = r.runLifecycle(ctx, t)
 	}()
-	slow := time.NewTimer(slowLoop)
+	slow := time.NewTimer(interimStatusDelay)
 	defer slow.Stop()
 	select {
 	case <-done:
 	case <-slow.C:
 		report := t.result.Report(meanwhile)
-		if err := r.write(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key.NamespacedName, report) }); err != nil {
+		if err := r.writeStatuses(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key.NamespacedName, report) }); err != nil {
 			log.FromContext(ctx).Error(err, "the statuses could not be written while the tunnel is managed")
 		}
 		<-done
@@ -155,13 +155,13 @@ func (r *reconciler) manage(ctx context.Context, t target, meanwhile gateway.Out
 	return outcome, again, err
 }
 
-// decide runs the decisions about the tunnel in a span, which ends with the
+// runLifecycle runs the decisions about the tunnel in a span, which ends with the
 // failures of the steps.
-func (r *reconciler) decide(ctx context.Context, t target) (*tunnel.Outcome, time.Duration, error) {
+func (r *reconciler) runLifecycle(ctx context.Context, t target) (*tunnel.Outcome, time.Duration, error) {
 	ctx, end := r.observer.span(ctx, "manage", t.key)
 	outcome, again, err := r.lifecycle.run(ctx, t)
 	failed := []error{err}
-	for _, failure := range r.lifecycle.of(t.key).done.failures {
+	for _, failure := range r.lifecycle.tunnelFor(t.key).activity.failures {
 		failed = append(failed, failure.err)
 	}
 	var attributes []attribute.KeyValue
@@ -173,32 +173,32 @@ func (r *reconciler) decide(ctx context.Context, t target) (*tunnel.Outcome, tim
 	return outcome, again, err
 }
 
-// report writes the statuses of a managed Gateway, and notes them.
-func (r *reconciler) report(ctx context.Context, key state.Key, result *gateway.Result, o gateway.Outcome, run *run) error {
+// writeReport writes the statuses of a managed Gateway, and notes them.
+func (r *reconciler) writeReport(ctx context.Context, key state.Key, result *gateway.Result, o gateway.Outcome, run *reconcileSummary) error {
 	report := result.Report(o)
-	if err := r.write(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
+	if err := r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
 		return err
 	}
 	run.report, run.outcome = &report, o
 	return nil
 }
 
-// write writes statuses.
-func (r *reconciler) write(ctx context.Context, key state.Key, statuses func(context.Context) error) error {
+// writeStatuses writes statuses.
+func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, statuses func(context.Context) error) error {
 	ctx, end := r.observer.span(ctx, "report", key)
 	err := statuses(ctx)
 	end(err)
 	return err
 }
 
-// leave decides about a key without a managed Gateway: its Tunnel retires in
+// reconcileUnmanaged decides about a key without a managed Gateway: its Tunnel retires in
 // time, and status entries are removed when the Gateway is gone for certain.
-func (r *reconciler) leave(ctx context.Context, key state.Key, loaded *state.Loaded, run *run) (time.Duration, error) {
+func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, loaded *state.Loaded, run *reconcileSummary) (time.Duration, error) {
 	if key.Kind != gateway.KindGateway {
-		run.gone = true
+		run.unmanaged = true
 		return 0, r.withdraw(ctx, key, gateway.Withdraw(key, loaded.Snapshot))
 	}
-	r.overlaps.gone(key.NamespacedName)
+	r.hostnames.remove(key.NamespacedName)
 	t := target{
 		key: key, gateway: loaded.Gateway, snapshot: loaded.Snapshot,
 		state: r.lifecycle.gateways.read(ctx, key.NamespacedName),
@@ -211,15 +211,15 @@ func (r *reconciler) leave(ctx context.Context, key state.Key, loaded *state.Loa
 		return 0, err
 	}
 	if object != nil {
-		run.managed, run.unknown = r.lifecycle.of(key), true
-		_, again, err := r.decide(ctx, t)
+		run.managed, run.stateUnknown = r.lifecycle.tunnelFor(key), true
+		_, again, err := r.runLifecycle(ctx, t)
 		return again, err
 	}
 	if t.state.State == tunnel.GatewayUnknown {
-		run.unknown = true
+		run.stateUnknown = true
 		return r.unknownRetry(key, loaded), nil
 	}
-	run.gone = true
+	run.unmanaged = true
 	r.lifecycle.forget(key)
 	return 0, r.withdraw(ctx, key, r.withdrawal(key, loaded))
 }
@@ -230,7 +230,7 @@ func (r *reconciler) unknownRetry(key state.Key, loaded *state.Loaded) time.Dura
 	if loaded.Gateway != nil || !r.lifecycle.gateways.inScope(key.Namespace) {
 		return 0
 	}
-	return lastRetry
+	return maxRetryDelay
 }
 
 // withdrawal returns which status entries to remove for a Gateway without a
@@ -246,5 +246,5 @@ func (r *reconciler) withdrawal(key state.Key, loaded *state.Loaded) gateway.Rep
 
 // withdraw removes status entries.
 func (r *reconciler) withdraw(ctx context.Context, key state.Key, report gateway.Report) error {
-	return r.write(ctx, key, func(ctx context.Context) error { return r.writer.WriteAttached(ctx, report) })
+	return r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.WriteAttached(ctx, report) })
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// restored is a Tunnel that was restored from a backup without its status, and
+// newRestoredTunnel is a Tunnel that was restored from a backup without its status, and
 // whose tunnel exists at Cloudflare.
-func restored(t *testing.T, change func(*v1alpha1.Tunnel)) *harness {
+func newRestoredTunnel(t *testing.T, change func(*v1alpha1.Tunnel)) *harness {
 	t.Helper()
 	object := newTunnel("shared", "")
 	change(object)
 	h := withConnectors(t, object)
-	h.madeByHand("west.infra.shared")
+	h.createUnmanagedTunnel("west.infra.shared")
 	return h
 }
 
 // A Tunnel may be restored before its Gateway: without a record of the Gateway's
 // UID it waits one hour.
 func TestRestoredTunnelWaitsForItsGateway(t *testing.T) {
-	h := restored(t, func(*v1alpha1.Tunnel) {})
+	h := newRestoredTunnel(t, func(*v1alpha1.Tunnel) {})
 	h.delete(h.gateway())
 	h.settle(59 * time.Minute)
 	h.wantCalls()
@@ -32,14 +32,14 @@ func TestRestoredTunnelWaitsForItsGateway(t *testing.T) {
 	t.Run("that comes", func(t *testing.T) {
 		h.create(newGateway("shared", "a.example.com"))
 		h.settle(30 * time.Second)
-		if h.served() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
-			t.Errorf("tunnel %s serves %q", h.tunnelID(), h.served())
+		if h.servedHostname() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
+			t.Errorf("tunnel %s serves %q", h.tunnelID(), h.servedHostname())
 		}
 	})
 }
 
 func TestRestoredTunnelWithoutAGateway(t *testing.T) {
-	h := restored(t, func(*v1alpha1.Tunnel) {})
+	h := newRestoredTunnel(t, func(*v1alpha1.Tunnel) {})
 	h.delete(h.gateway())
 	h.settle(62 * time.Minute)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
@@ -52,7 +52,7 @@ func TestRestoredTunnelWithoutAGateway(t *testing.T) {
 func TestTunnelOfAnotherCluster(t *testing.T) {
 	for name, without := range map[string]bool{"with its Gateway": false, "without its Gateway": true} {
 		t.Run(name, func(t *testing.T) {
-			h := restored(t, func(o *v1alpha1.Tunnel) { o.Spec.ClusterUID, o.Status.GatewayUID = "other", "shared-1" })
+			h := newRestoredTunnel(t, func(o *v1alpha1.Tunnel) { o.Spec.ClusterUID, o.Status.GatewayUID = "other", "shared-1" })
 			if without {
 				h.delete(h.gateway())
 			}
@@ -65,8 +65,8 @@ func TestTunnelOfAnotherCluster(t *testing.T) {
 			}
 			h.delete(h.tunnelObject())
 			h.settle(30 * time.Second)
-			if h.served() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
-				t.Errorf("after the object was deleted, tunnel %s serves %q", h.tunnelID(), h.served())
+			if h.servedHostname() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
+				t.Errorf("after the object was deleted, tunnel %s serves %q", h.tunnelID(), h.servedHostname())
 			}
 		})
 	}

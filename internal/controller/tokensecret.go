@@ -26,17 +26,17 @@ type tokenSecrets struct {
 // tokenRead is what a token Secret held at a resourceVersion, for a tunnel.
 type tokenRead struct {
 	resourceVersion, tunnelID string
-	found                     tunnel.TokenSecret
+	secret                    tunnel.TokenSecret
 }
 
-// look says what the token Secret of the Tunnel holds. It reads the contents
+// check says what the token Secret of the Tunnel holds. It reads the contents
 // only when the Secret, or the tunnel, is another one than at the last look.
-func (t tokenSecrets) look(ctx context.Context, object *v1alpha1.Tunnel, last *tokenRead) tunnel.TokenSecret {
+func (t tokenSecrets) check(ctx context.Context, object *v1alpha1.Tunnel, last *tokenRead) tunnel.TokenSecret {
 	key := connectorKey(object)
 	cached := secretMetadata(key)
 	err := t.client.Get(ctx, key, cached)
 	if err == nil && cached.ResourceVersion == last.resourceVersion && object.Status.TunnelID == last.tunnelID {
-		return last.found
+		return last.secret
 	}
 	secret := &corev1.Secret{}
 	switch err := t.live.Get(ctx, key, secret); {
@@ -52,7 +52,7 @@ func (t tokenSecrets) look(ctx context.Context, object *v1alpha1.Tunnel, last *t
 	if account, id, err := token.Credentials(); err == nil && account == object.Spec.AccountID && string(id) == object.Status.TunnelID {
 		found = tunnel.TokenSecret{State: tunnel.TokenPresent, Version: tokenVersion(token)}
 	}
-	*last = tokenRead{resourceVersion: secret.ResourceVersion, tunnelID: object.Status.TunnelID, found: found}
+	*last = tokenRead{resourceVersion: secret.ResourceVersion, tunnelID: object.Status.TunnelID, secret: found}
 	return found
 }
 

@@ -49,7 +49,7 @@ func TestTokenSecret(t *testing.T) {
 		"deleted": func(*testing.T) { h.delete(secret) },
 		"emptied": func(*testing.T) { h.change(secret.Namespace, secret.Name, secret, func() { secret.Data = nil }) },
 		"replaced by the token of another tunnel": func(t *testing.T) {
-			other, err := h.cloud.Token(t.Context(), h.madeByHand("by hand"))
+			other, err := h.cloud.Token(t.Context(), h.createUnmanagedTunnel("by hand"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestTokenThatWasReplacedAtCloudflare(t *testing.T) {
 		}
 		h.cloud.Crash(h.tunnelID())
 		i := h.inventory()
-		if err := i.take(t.Context()); err != nil {
+		if err := i.checkAccounts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		h.cloud.ResetCalls()

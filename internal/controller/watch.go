@@ -30,8 +30,8 @@ type watches struct {
 	controllerName gatewayv1.GatewayController
 	// namespace is the controller's own.
 	namespace string
-	// holdsToken reports whether an API token is read from the Secret.
-	holdsToken func(types.NamespacedName) bool
+	// isTokenSecret reports whether an API token is read from the Secret.
+	isTokenSecret func(types.NamespacedName) bool
 }
 
 // keysOf returns the keys that an object of the kind affects.
@@ -61,7 +61,7 @@ func (w watches) fromGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state
 	if !apierrors.IsNotFound(err) {
 		return keys, err
 	}
-	limited, err := w.fromLimited(ctx, g.Namespace)
+	limited, err := w.gatewaysOverLimit(ctx, g.Namespace)
 	return append(keys, limited...), err
 }
 

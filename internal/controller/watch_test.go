@@ -19,8 +19,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// watched is a cluster in which each object affects other Gateways.
-const watched = `
+// watchedManifests is a cluster in which each object affects other Gateways.
+const watchedManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: shared, namespace: infra}
@@ -80,7 +80,7 @@ status:
 // watchedCluster returns a client of the watched cluster, with the indexes.
 func watchedCluster(t *testing.T) client.WithWatch {
 	t.Helper()
-	set, err := manifest.Parse("in.yaml", []byte(watched), manifest.Options{})
+	set, err := manifest.Parse("in.yaml", []byte(watchedManifests), manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +91,14 @@ func watchedCluster(t *testing.T) client.WithWatch {
 	return builder.Build()
 }
 
-func at[T client.Object](namespace, name string, object T) T {
+func withName[T client.Object](namespace, name string, object T) T {
 	object.SetNamespace(namespace)
 	object.SetName(name)
 	return object
 }
 
-// stored reads the object that the watched cluster has.
-func stored[T client.Object](t *testing.T, c client.Reader, namespace, name string, into T) T {
+// readObject reads the object that the watched cluster has.
+func readObject[T client.Object](t *testing.T, c client.Reader, namespace, name string, into T) T {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
 		t.Fatal(err)
@@ -110,29 +110,35 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 	reader := watchedCluster(t)
 	w := watches{reader: reader, controllerName: controllerName}
 	ctx := t.Context()
-	movedSet := stored(t, reader, "team", "set", &gatewayv1.ListenerSet{})
+	movedSet := readObject(t, reader, "team", "set", &gatewayv1.ListenerSet{})
 	movedSet.Spec.ParentRef.Name = "other"
-	deletedSet := at("team", "deleted", &gatewayv1.ListenerSet{})
+	deletedSet := withName("team", "deleted", &gatewayv1.ListenerSet{})
 	deletedSet.Spec.ParentRef.Name = "gone"
 	for name, test := range map[string]struct {
 		keys func() ([]state.Key, error)
 		want []string
 	}{
 		"a Gateway: itself, also when it is not managed": {
-			func() ([]state.Key, error) { return w.fromGateway(ctx, at("infra", "other", &gatewayv1.Gateway{})) },
+			func() ([]state.Key, error) {
+				return w.fromGateway(ctx, withName("infra", "other", &gatewayv1.Gateway{}))
+			},
 			[]string{"Gateway infra/other"},
 		},
 		"a class: its Gateways": {
-			func() ([]state.Key, error) { return w.fromClass(ctx, at("", "tunnel", &gatewayv1.GatewayClass{})) },
+			func() ([]state.Key, error) {
+				return w.fromClass(ctx, withName("", "tunnel", &gatewayv1.GatewayClass{}))
+			},
 			[]string{"Gateway infra/second", "Gateway infra/shared"},
 		},
 		"a class without Gateways": {
-			func() ([]state.Key, error) { return w.fromClass(ctx, at("", "unused", &gatewayv1.GatewayClass{})) },
+			func() ([]state.Key, error) {
+				return w.fromClass(ctx, withName("", "unused", &gatewayv1.GatewayClass{}))
+			},
 			nil,
 		},
 		"a set: its Gateway": {
 			func() ([]state.Key, error) {
-				return w.fromListenerSet(ctx, stored(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
+				return w.fromListenerSet(ctx, readObject(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
 			},
 			[]string{"Gateway infra/shared"},
 		},
@@ -146,36 +152,38 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 		},
 		"a set whose parent is not a Gateway: itself": {
 			func() ([]state.Key, error) {
-				return w.fromListenerSet(ctx, stored(t, reader, "team", "odd", &gatewayv1.ListenerSet{}))
+				return w.fromListenerSet(ctx, readObject(t, reader, "team", "odd", &gatewayv1.ListenerSet{}))
 			},
 			[]string{"ListenerSet team/odd"},
 		},
 		"a route: the Gateway of its set": {
 			func() ([]state.Key, error) {
-				return w.fromRoute(ctx, stored(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
+				return w.fromRoute(ctx, readObject(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
 			},
 			[]string{"Gateway infra/shared"},
 		},
 		"a route: by its spec and by the entries of this controller": {
 			func() ([]state.Key, error) {
-				return w.fromRoute(ctx, stored(t, reader, "elsewhere", "moved", &gatewayv1.HTTPRoute{}))
+				return w.fromRoute(ctx, readObject(t, reader, "elsewhere", "moved", &gatewayv1.HTTPRoute{}))
 			},
 			[]string{"Gateway infra/other", "Gateway infra/second", "ListenerSet elsewhere/deleted"},
 		},
 		"a namespace: the Gateways of its sets and routes": {
-			func() ([]state.Key, error) { return w.fromNamespace(ctx, at("", "team", &corev1.Namespace{})) },
+			func() ([]state.Key, error) { return w.fromNamespace(ctx, withName("", "team", &corev1.Namespace{})) },
 			[]string{"Gateway infra/shared"},
 		},
 		"an empty namespace": {
-			func() ([]state.Key, error) { return w.fromNamespace(ctx, at("", "empty", &corev1.Namespace{})) },
+			func() ([]state.Key, error) { return w.fromNamespace(ctx, withName("", "empty", &corev1.Namespace{})) },
 			nil,
 		},
 		"a Service: the Gateways of the routes that name it": {
-			func() ([]state.Key, error) { return w.fromService(ctx, at("team", "web", &corev1.Service{})) },
+			func() ([]state.Key, error) { return w.fromService(ctx, withName("team", "web", &corev1.Service{})) },
 			[]string{"Gateway infra/other", "Gateway infra/second", "Gateway infra/shared", "ListenerSet elsewhere/deleted"},
 		},
 		"a Service of the same name elsewhere": {
-			func() ([]state.Key, error) { return w.fromService(ctx, at("elsewhere", "web", &corev1.Service{})) },
+			func() ([]state.Key, error) {
+				return w.fromService(ctx, withName("elsewhere", "web", &corev1.Service{}))
+			},
 			nil,
 		},
 	} {
@@ -212,19 +220,19 @@ func TestWatchesReturnReadErrors(t *testing.T) {
 	reader := watchedCluster(t)
 	for name, keys := range map[string]func() ([]state.Key, error){
 		"class": func() ([]state.Key, error) {
-			return w.fromClass(t.Context(), at("", "tunnel", &gatewayv1.GatewayClass{}))
+			return w.fromClass(t.Context(), withName("", "tunnel", &gatewayv1.GatewayClass{}))
 		},
 		"set": func() ([]state.Key, error) {
-			return w.fromListenerSet(t.Context(), stored(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
+			return w.fromListenerSet(t.Context(), readObject(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
 		},
 		"route": func() ([]state.Key, error) {
-			return w.fromRoute(t.Context(), stored(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
+			return w.fromRoute(t.Context(), readObject(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
 		},
 		"namespace": func() ([]state.Key, error) {
-			return w.fromNamespace(t.Context(), at("", "team", &corev1.Namespace{}))
+			return w.fromNamespace(t.Context(), withName("", "team", &corev1.Namespace{}))
 		},
 		"service": func() ([]state.Key, error) {
-			return w.fromService(t.Context(), at("team", "web", &corev1.Service{}))
+			return w.fromService(t.Context(), withName("team", "web", &corev1.Service{}))
 		},
 	} {
 		if _, err := keys(); !errors.Is(err, errRead) {
@@ -234,7 +242,7 @@ func TestWatchesReturnReadErrors(t *testing.T) {
 }
 
 func TestChangesOfAService(t *testing.T) {
-	service := at("team", "web", &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	service := withName("team", "web", &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	withStatus := service.DeepCopy()
 	withStatus.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 	withStatus.Annotations = map[string]string{"a": "b"}

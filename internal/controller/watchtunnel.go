@@ -23,8 +23,8 @@ import (
 // index. A Secret with the token of a tunnel belongs to its Gateway, and one with
 // an API token affects every Gateway.
 func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
-	if w.holdsToken(client.ObjectKeyFromObject(secret)) {
-		return w.fromManaged(ctx)
+	if w.isTokenSecret(client.ObjectKeyFromObject(secret)) {
+		return w.managedGateways(ctx)
 	}
 	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
 	keys, err := w.fromGateways(ctx, refers)
@@ -69,15 +69,15 @@ func (w watches) fromTunnels(ctx context.Context, chosen func(*v1alpha1.Tunnel) 
 	return keys, err
 }
 
-// fromFreedGateway maps a Gateway that may no longer count towards the limit of
+// fromUncountedGateway maps a Gateway that may no longer count towards the limit of
 // its namespace to the Gateways that are above the limit.
-func (w watches) fromFreedGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
-	return w.fromLimited(ctx, g.Namespace)
+func (w watches) fromUncountedGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
+	return w.gatewaysOverLimit(ctx, g.Namespace)
 }
 
-// freesTunnel passes the changes after which a Gateway may no longer count
+// reducesUsage passes the changes after which a Gateway may no longer count
 // towards the limit: it is deleted, or gets another class.
-var freesTunnel = predicate.Funcs{
+var reducesUsage = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*gatewayv1.Gateway), e.ObjectNew.(*gatewayv1.Gateway)
@@ -105,13 +105,13 @@ func (w watches) fromTunnel(ctx context.Context, t *v1alpha1.Tunnel) ([]state.Ke
 	if client.IgnoreNotFound(err) != nil {
 		return keys, err
 	}
-	limited, err := w.fromLimited(ctx, t.Spec.Gateway.Namespace)
+	limited, err := w.gatewaysOverLimit(ctx, t.Spec.Gateway.Namespace)
 	return append(keys, limited...), err
 }
 
-// fromLimited returns the Gateways of the namespace that are above the limit of
+// gatewaysOverLimit returns the Gateways of the namespace that are above the limit of
 // tunnels.
-func (w watches) fromLimited(ctx context.Context, namespace string) ([]state.Key, error) {
+func (w watches) gatewaysOverLimit(ctx context.Context, namespace string) ([]state.Key, error) {
 	var list gatewayv1.GatewayList
 	err := w.reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
 	var keys []state.Key
@@ -124,8 +124,8 @@ func (w watches) fromLimited(ctx context.Context, namespace string) ([]state.Key
 	return keys, err
 }
 
-// fromManaged returns every managed Gateway, and those of all Tunnels.
-func (w watches) fromManaged(ctx context.Context) ([]state.Key, error) {
+// managedGateways returns every managed Gateway, and those of all Tunnels.
+func (w watches) managedGateways(ctx context.Context) ([]state.Key, error) {
 	var classes gatewayv1.GatewayClassList
 	if err := w.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err

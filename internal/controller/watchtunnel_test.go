@@ -23,7 +23,7 @@ import (
 func newTunnel(name, id string) *v1alpha1.Tunnel {
 	key := types.NamespacedName{Namespace: "infra", Name: name}
 	return &v1alpha1.Tunnel{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: tunnel.ObjectName(key), UID: types.UID("tunnel-" + name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ObjectName(key), UID: types.UID("tunnel-" + name)},
 		Spec: v1alpha1.TunnelSpec{
 			Gateway: v1alpha1.GatewayReference{Namespace: "infra", Name: name}, ControllerName: controllerName, ClusterUID: "cluster",
 			AccountID: "00000000000000000000000000000000", Name: tunnel.RemoteName("west", key), DeletionPolicy: v1alpha1.DeletionPolicyDelete,
@@ -32,8 +32,8 @@ func newTunnel(name, id string) *v1alpha1.Tunnel {
 	}
 }
 
-// asksFor makes the Tunnel adopt an existing tunnel that it does not record yet.
-func asksFor(t *v1alpha1.Tunnel, id string) *v1alpha1.Tunnel {
+// withExisting makes the Tunnel adopt an existing tunnel that it does not record yet.
+func withExisting(t *v1alpha1.Tunnel, id string) *v1alpha1.Tunnel {
 	t.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: id}
 	return t
 }
@@ -62,8 +62,8 @@ func wantKeys(t *testing.T, keys []state.Key, err error, want ...string) {
 func TestWatchesOfATunnel(t *testing.T) {
 	limited := newGateway("limited", "b.example.com")
 	limited.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionFalse, Reason: gateway.ReasonLimitExceeded}}
-	h := newHarness(t, limited, newTunnel("alone", "t-1"), newTunnel("first", "t-2"), asksFor(newTunnel("second", ""), "t-2"), newTunnel("new", ""))
-	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
+	h := newHarness(t, limited, newTunnel("alone", "t-1"), newTunnel("first", "t-2"), withExisting(newTunnel("second", ""), "t-2"), newTunnel("new", ""))
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	ctx := t.Context()
 	from := func(object *v1alpha1.Tunnel) ([]state.Key, error) { return w.fromTunnel(ctx, object) }
 
@@ -71,7 +71,7 @@ func TestWatchesOfATunnel(t *testing.T) {
 	wantKeys(t, keys, err, "alone")
 	keys, err = from(newTunnel("first", "t-2"))
 	wantKeys(t, keys, err, "first", "second")
-	keys, err = from(asksFor(newTunnel("second", ""), "t-2"))
+	keys, err = from(withExisting(newTunnel("second", ""), "t-2"))
 	wantKeys(t, keys, err, "first", "second")
 	keys, err = from(newTunnel("new", ""))
 	wantKeys(t, keys, err, "new")
@@ -92,16 +92,16 @@ func TestWatchesOfATunnel(t *testing.T) {
 func TestWatchesOfConnectors(t *testing.T) {
 	object := newTunnel("shared", "t-1")
 	h := newHarness(t, object)
-	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	for name, test := range map[string]struct {
 		object client.Object
 		want   []string
 	}{
-		"an object of the Tunnel":            {ownedBy(object, at(ownNamespace, "any", &appsv1.Deployment{})), []string{"shared"}},
-		"an object of a Tunnel that is gone": {ownedBy(newTunnel("gone", ""), at(ownNamespace, "any", &appsv1.Deployment{})), nil},
-		"an object that takes the name":      {at(ownNamespace, sharedConnectors.Name, &corev1.ServiceAccount{}), []string{"shared"}},
-		"another object":                     {at(ownNamespace, "other", &corev1.ServiceAccount{}), nil},
-		"an object in another namespace":     {ownedBy(object, at("infra", sharedConnectors.Name, &appsv1.Deployment{})), nil},
+		"an object of the Tunnel":            {ownedBy(object, withName(controllerNamespace, "any", &appsv1.Deployment{})), []string{"shared"}},
+		"an object of a Tunnel that is gone": {ownedBy(newTunnel("gone", ""), withName(controllerNamespace, "any", &appsv1.Deployment{})), nil},
+		"an object that takes the name":      {withName(controllerNamespace, sharedConnectors.Name, &corev1.ServiceAccount{}), []string{"shared"}},
+		"another object":                     {withName(controllerNamespace, "other", &corev1.ServiceAccount{}), nil},
+		"an object in another namespace":     {ownedBy(object, withName("infra", sharedConnectors.Name, &appsv1.Deployment{})), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := w.fromConnectors(t.Context(), test.object)
@@ -116,8 +116,8 @@ func TestWatchesOfASecret(t *testing.T) {
 	object := newTunnel("shared", "t-1")
 	h := newHarness(t, g, object, newTunnel("retired", "t-2"))
 	w := watches{
-		reader: h.client(), controllerName: controllerName, namespace: ownNamespace,
-		holdsToken: func(name types.NamespacedName) bool { return name.Name == "cloudflare" },
+		reader: h.client(), controllerName: controllerName, namespace: controllerNamespace,
+		isTokenSecret: func(name types.NamespacedName) bool { return name.Name == "cloudflare" },
 	}
 	metadata := func(namespace, name string) *metav1.PartialObjectMetadata {
 		return secretMetadata(types.NamespacedName{Namespace: namespace, Name: name})
@@ -127,9 +127,9 @@ func TestWatchesOfASecret(t *testing.T) {
 		want   []string
 	}{
 		"a certificate":          {metadata("infra", "certificate"), []string{"secure"}},
-		"an API token":           {metadata(ownNamespace, "cloudflare"), []string{"retired", "secure", "shared"}},
-		"the token of a tunnel":  {ownedBy(object, metadata(ownNamespace, "any")).(*metav1.PartialObjectMetadata), []string{"shared"}},
-		"a Secret of that name":  {metadata(ownNamespace, sharedConnectors.Name), []string{"shared"}},
+		"an API token":           {metadata(controllerNamespace, "cloudflare"), []string{"retired", "secure", "shared"}},
+		"the token of a tunnel":  {ownedBy(object, metadata(controllerNamespace, "any")).(*metav1.PartialObjectMetadata), []string{"shared"}},
+		"a Secret of that name":  {metadata(controllerNamespace, sharedConnectors.Name), []string{"shared"}},
 		"a Secret of no concern": {metadata("infra", "other"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestManagedGateways(t *testing.T) {
 	other := newTunnel("other", "t-3")
 	other.Spec.ControllerName = "example.com/other"
 	h := newHarness(t, theirs, class, newTunnel("shared", "t-1"), newTunnel("retired", "t-2"), other)
-	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
-	keys, err := w.fromManaged(context.Background())
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
+	keys, err := w.managedGateways(context.Background())
 	wantKeys(t, keys, err, "retired", "shared")
 }

@@ -47,18 +47,20 @@ func (m Metric) LabelNames() []string {
 	return names
 }
 
-// of reports whether there are series for each of those that the label names.
-func (m Metric) of(first Label) bool { return len(m.Labels) > 0 && m.Labels[0].Name == first.Name }
+// hasFirstLabel reports whether there are series for each of those that the label names.
+func (m Metric) hasFirstLabel(first Label) bool {
+	return len(m.Labels) > 0 && m.Labels[0].Name == first.Name
+}
 
-// prefix begins every name.
-const prefix = "tunnel_gateway_"
+// namePrefix begins every name.
+const namePrefix = "tunnel_gateway_"
 
 func counter(name, unit, help string, labels ...Label) Metric {
-	return Metric{Name: prefix + name, Type: Counter, Unit: unit, Labels: labels, Help: help}
+	return Metric{Name: namePrefix + name, Type: Counter, Unit: unit, Labels: labels, Help: help}
 }
 
 func histogram(name, help string, buckets []float64, labels ...Label) Metric {
-	return Metric{Name: prefix + name, Type: Histogram, Unit: "seconds", Labels: labels, Help: help, Buckets: buckets}
+	return Metric{Name: namePrefix + name, Type: Histogram, Unit: "seconds", Labels: labels, Help: help, Buckets: buckets}
 }
 
 // gatewayCounter defines a counter of a Gateway, with labels besides its name.
@@ -74,7 +76,7 @@ func gauge(name, unit, help string, labels ...Label) Metric {
 }
 
 // The definitions of what is counted. Cloudflare blocks a user for five minutes, and
-// what waited for that is below 330 seconds; [states] has those of the gauges.
+// what waited for that is below 330 seconds; [gatewayGauges] has those of the gauges.
 var (
 	providerCalls = counter("provider_calls_total", "calls",
 		"Calls of the provider; each takes one request to Cloudflare's API or a few, retries included.",
@@ -106,7 +108,7 @@ var (
 
 // accountGauge defines a gauge of an account.
 func accountGauge(name, unit, help string) Metric {
-	return Metric{Name: prefix + name, Type: Gauge, Unit: unit, Labels: []Label{labelAccount}, Help: help}
+	return Metric{Name: namePrefix + name, Type: Gauge, Unit: unit, Labels: []Label{labelAccount}, Help: help}
 }
 
 // All are the metrics, in the order of their documentation.
@@ -122,27 +124,27 @@ type Metrics struct {
 	driftRepairs, driftFights, errors      *prometheus.CounterVec
 	accountTunnels, orphanedTunnels        *prometheus.GaugeVec
 
-	counted []counted
-	stands  *standing
+	vectors   []vector
+	collector *gatewayCollector
 }
 
-// counted are the series of a metric that is not a gauge.
-type counted struct {
+// vector are the series of a metric that is not a gauge.
+type vector struct {
 	Metric
-	begin  func(values ...string)
-	forget func(prometheus.Labels) int
+	create         func(values ...string)
+	deleteMatching func(prometheus.Labels) int
 }
 
 // New registers the metrics. It panics when they are registered already.
 func New(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{stands: &standing{gateways: map[types.NamespacedName]*Gateway{}, waits: map[types.NamespacedName]time.Time{}, missing: map[types.NamespacedName]time.Time{}}}
+	m := &Metrics{collector: &gatewayCollector{gateways: map[types.NamespacedName]*Gateway{}, oldestChanges: map[types.NamespacedName]time.Time{}, missing: map[types.NamespacedName]time.Time{}}}
 	m.calls, m.callDuration, m.budgetWait = m.counter(registry, providerCalls), m.histogram(registry, callDuration), m.histogram(registry, budgetWait)
 	m.changeToPush = m.histogram(registry, changeToPush)
 	m.pushes, m.pushedBytes = m.counter(registry, pushes), m.counter(registry, pushedBytes)
 	m.driftRepairs, m.driftFights = m.counter(registry, driftRepairs), m.counter(registry, driftFights)
 	m.errors = m.counter(registry, reconcileErrors)
 	m.accountTunnels, m.orphanedTunnels = accountVec(registry, accountTunnels), accountVec(registry, orphanedTunnels)
-	registry.MustRegister(m.stands)
+	registry.MustRegister(m.collector)
 	m.changeToPush.WithLabelValues()
 	return m
 }
@@ -150,7 +152,7 @@ func New(registry prometheus.Registerer) *Metrics {
 func (m *Metrics) counter(registry prometheus.Registerer, d Metric) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.LabelNames())
 	registry.MustRegister(v)
-	m.counted = append(m.counted, counted{d, func(values ...string) { v.WithLabelValues(values...) }, v.DeletePartialMatch})
+	m.vectors = append(m.vectors, vector{d, func(values ...string) { v.WithLabelValues(values...) }, v.DeletePartialMatch})
 	return v
 }
 
@@ -170,19 +172,19 @@ func (m *Metrics) SetAccount(account string, tunnels, orphans int) {
 func (m *Metrics) histogram(registry prometheus.Registerer, d Metric) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: d.Name, Help: d.Help, Buckets: d.Buckets}, d.LabelNames())
 	registry.MustRegister(v)
-	m.counted = append(m.counted, counted{d, func(values ...string) { v.WithLabelValues(values...) }, v.DeletePartialMatch})
+	m.vectors = append(m.vectors, vector{d, func(values ...string) { v.WithLabelValues(values...) }, v.DeletePartialMatch})
 	return v
 }
 
-// beginAll makes the series whose first labels have the values, with all that
+// createAll makes the series whose first labels have the values, with all that
 // the others can have: what is counted for the first time is seen as a rise only
 // if there was a zero before.
-func (c counted) beginAll(values ...string) {
+func (c vector) createAll(values ...string) {
 	if len(values) == len(c.Labels) {
-		c.begin(values...)
+		c.create(values...)
 		return
 	}
 	for _, next := range c.Labels[len(values)].Values {
-		c.beginAll(append(values[:len(values):len(values)], next.Name)...)
+		c.createAll(append(values[:len(values):len(values)], next.Name)...)
 	}
 }

@@ -29,13 +29,13 @@ func record(m *metrics.Metrics, name types.NamespacedName) {
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
 		ListenerSets: map[metrics.SetState]int{metrics.SetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
-		Connectors:   &metrics.Connectors{Ready: true, Wanted: 2, Available: 1},
+		Connectors:   &metrics.Connectors{Ready: true, Desired: 2, Available: 1},
 	})
 	m.RecordPush(name, 1000)
 	m.RecordPush(name, 200)
 	m.ObserveChangeToPush(2 * time.Second)
 	m.RecordDriftRepair(name)
-	m.RecordDriftFight(name)
+	m.RecordDriftContested(name)
 	m.RecordError(name, tunnel.ReasonUnavailable)
 	m.SetOldestChange(name, time.Unix(1500, 0))
 	m.SetGatewayMissing(name, time.Unix(1600, 0))
@@ -135,14 +135,14 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// takenLabels are those that Prometheus gives to the pod that it scrapes.
-var takenLabels = []string{"namespace", "pod", "service", "container", "endpoint", "job", "instance"}
+// reservedLabels are those that Prometheus gives to the pod that it scrapes.
+var reservedLabels = []string{"namespace", "pod", "service", "container", "endpoint", "job", "instance"}
 
 func TestLabels(t *testing.T) {
 	word := regexp.MustCompile(`^([a-z][a-z_]*|([A-Z][a-z0-9]+)+)$`) // or a reason of a condition
 	for _, m := range metrics.All {
 		for _, label := range m.Labels {
-			if slices.Contains(takenLabels, label.Name) {
+			if slices.Contains(reservedLabels, label.Name) {
 				t.Errorf("%s: Prometheus would rename the label %s", m.Name, label.Name)
 			}
 			if label.Help == "" {

@@ -37,25 +37,25 @@ const (
 // Meter returns a provider that does what p does, and records every call as one
 // of the account of that ID.
 func (m *Metrics) Meter(p provider.Provider, accountID string) provider.Provider {
-	for _, c := range m.counted {
-		if c.of(labelAccount) {
-			c.beginAll(accountID)
+	for _, c := range m.vectors {
+		if c.hasFirstLabel(labelAccount) {
+			c.createAll(accountID)
 		}
 	}
-	return &metered{p: p, m: m, account: accountID}
+	return &metered{provider: p, metrics: m, account: accountID}
 }
 
 // metered is a provider whose calls are recorded.
 type metered struct {
-	p       provider.Provider
-	m       *Metrics
-	account string
+	provider provider.Provider
+	metrics  *Metrics
+	account  string
 }
 
 // FindTunnel is documented at [provider.Provider].
 func (p *metered) FindTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
 	err = p.call(ctx, FindTunnel, func(ctx context.Context) error {
-		t, err = p.p.FindTunnel(ctx, name)
+		t, err = p.provider.FindTunnel(ctx, name)
 		return err
 	})
 	return t, err
@@ -64,7 +64,7 @@ func (p *metered) FindTunnel(ctx context.Context, name string) (t provider.Tunne
 // Tunnel is documented at [provider.Provider].
 func (p *metered) Tunnel(ctx context.Context, id provider.TunnelID) (t provider.Tunnel, err error) {
 	err = p.call(ctx, ReadTunnel, func(ctx context.Context) error {
-		t, err = p.p.Tunnel(ctx, id)
+		t, err = p.provider.Tunnel(ctx, id)
 		return err
 	})
 	return t, err
@@ -73,7 +73,7 @@ func (p *metered) Tunnel(ctx context.Context, id provider.TunnelID) (t provider.
 // Tunnels is documented at [provider.Provider].
 func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error) {
 	err = p.call(ctx, ListTunnels, func(ctx context.Context) error {
-		all, err = p.p.Tunnels(ctx)
+		all, err = p.provider.Tunnels(ctx)
 		return err
 	})
 	return all, err
@@ -82,7 +82,7 @@ func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error
 // CreateTunnel is documented at [provider.Provider].
 func (p *metered) CreateTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
 	err = p.call(ctx, CreateTunnel, func(ctx context.Context) error {
-		t, err = p.p.CreateTunnel(ctx, name)
+		t, err = p.provider.CreateTunnel(ctx, name)
 		return err
 	})
 	return t, err
@@ -91,7 +91,7 @@ func (p *metered) CreateTunnel(ctx context.Context, name string) (t provider.Tun
 // Configuration is documented at [provider.Provider].
 func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c provider.Configuration, v provider.Version, err error) {
 	err = p.call(ctx, ReadConfiguration, func(ctx context.Context) error {
-		c, v, err = p.p.Configuration(ctx, id)
+		c, v, err = p.provider.Configuration(ctx, id)
 		return err
 	})
 	return c, v, err
@@ -100,7 +100,7 @@ func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c pr
 // Configure is documented at [provider.Provider].
 func (p *metered) Configure(ctx context.Context, id provider.TunnelID, c provider.Configuration) (v provider.Version, err error) {
 	err = p.call(ctx, WriteConfiguration, func(ctx context.Context) error {
-		v, err = p.p.Configure(ctx, id, c)
+		v, err = p.provider.Configure(ctx, id, c)
 		return err
 	})
 	return v, err
@@ -109,7 +109,7 @@ func (p *metered) Configure(ctx context.Context, id provider.TunnelID, c provide
 // Token is documented at [provider.Provider].
 func (p *metered) Token(ctx context.Context, id provider.TunnelID) (t provider.Token, err error) {
 	err = p.call(ctx, ReadToken, func(ctx context.Context) error {
-		t, err = p.p.Token(ctx, id)
+		t, err = p.provider.Token(ctx, id)
 		return err
 	})
 	return t, err
@@ -117,13 +117,13 @@ func (p *metered) Token(ctx context.Context, id provider.TunnelID) (t provider.T
 
 // RotateToken is documented at [provider.Provider].
 func (p *metered) RotateToken(ctx context.Context, id provider.TunnelID) error {
-	return p.call(ctx, RotateToken, func(ctx context.Context) error { return p.p.RotateToken(ctx, id) })
+	return p.call(ctx, RotateToken, func(ctx context.Context) error { return p.provider.RotateToken(ctx, id) })
 }
 
 // Connections is documented at [provider.Provider].
 func (p *metered) Connections(ctx context.Context, id provider.TunnelID) (all []provider.Connector, err error) {
 	err = p.call(ctx, ListConnections, func(ctx context.Context) error {
-		all, err = p.p.Connections(ctx, id)
+		all, err = p.provider.Connections(ctx, id)
 		return err
 	})
 	return all, err
@@ -131,18 +131,18 @@ func (p *metered) Connections(ctx context.Context, id provider.TunnelID) (all []
 
 // Disconnect is documented at [provider.Provider].
 func (p *metered) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
-	return p.call(ctx, Disconnect, func(ctx context.Context) error { return p.p.Disconnect(ctx, id, connector) })
+	return p.call(ctx, Disconnect, func(ctx context.Context) error { return p.provider.Disconnect(ctx, id, connector) })
 }
 
 // DeleteTunnel is documented at [provider.Provider].
 func (p *metered) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
-	return p.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.p.DeleteTunnel(ctx, id) })
+	return p.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.provider.DeleteTunnel(ctx, id) })
 }
 
 // call makes a call and records it. One that was turned away has no duration: it
 // took none, or that of a 429.
 func (p *metered) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
-	m, priority := p.m, priorityName(provider.PriorityOf(ctx))
+	m, priority := p.metrics, priorityName(provider.PriorityOf(ctx))
 	ctx = provider.WithWaitReporter(ctx, func(wait time.Duration) {
 		m.budgetWait.WithLabelValues(p.account, priority, waitCall).Observe(wait.Seconds())
 	})
@@ -183,7 +183,7 @@ func ResultOf(err error) Result {
 	case invalid:
 		return ResultInvalid
 	}
-	for _, known := range sentinels {
+	for _, known := range errorResults {
 		if errors.Is(err, known.err) {
 			return known.result
 		}
@@ -191,7 +191,7 @@ func ResultOf(err error) Result {
 	return ResultError
 }
 
-var sentinels = []struct {
+var errorResults = []struct {
 	err    error
 	result Result
 }{

@@ -40,7 +40,7 @@ func (l *Line) Step(name string) (done func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.tell(name, end)
+		l.show(name, end)
 	}()
 	return func() {
 		close(end)
@@ -48,9 +48,9 @@ func (l *Line) Step(name string) (done func()) {
 	}
 }
 
-// tell writes every second until the step ends; where it cannot take back what
+// show writes every second until the step ends; where it cannot take back what
 // it wrote, once.
-func (l *Line) tell(name string, end <-chan struct{}) {
+func (l *Line) show(name string, end <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for seconds := 1; ; seconds++ {

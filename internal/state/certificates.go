@@ -39,24 +39,24 @@ func (c DirectCertificates) Inspect(ctx context.Context, name types.NamespacedNa
 // controller.
 type PermittedCertificates struct {
 	direct    DirectCertificates
-	seen      map[types.NamespacedName]lookup
+	results   map[types.NamespacedName]inspection
 	forbidden []types.NamespacedName
 }
 
-// lookup is the answer to Look.
-type lookup struct {
+// inspection is the answer to Look.
+type inspection struct {
 	certificate gateway.Certificate
 	exists      bool
 }
 
 // NewPermittedCertificates returns one that reads with r.
 func NewPermittedCertificates(r client.Reader) *PermittedCertificates {
-	return &PermittedCertificates{direct: DirectCertificates{Reader: r}, seen: map[types.NamespacedName]lookup{}}
+	return &PermittedCertificates{direct: DirectCertificates{Reader: r}, results: map[types.NamespacedName]inspection{}}
 }
 
 // Inspect implements Certificates.
 func (c *PermittedCertificates) Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
-	if known, ok := c.seen[name]; ok {
+	if known, ok := c.results[name]; ok {
 		return known.certificate, known.exists, nil
 	}
 	certificate, exists, err := c.direct.Inspect(ctx, name)
@@ -67,7 +67,7 @@ func (c *PermittedCertificates) Inspect(ctx context.Context, name types.Namespac
 	case err != nil:
 		return gateway.Certificate{}, false, err
 	}
-	c.seen[name] = lookup{certificate, exists}
+	c.results[name] = inspection{certificate, exists}
 	return certificate, exists, nil
 }
 
@@ -86,11 +86,11 @@ type CachedCertificates struct {
 	// others are not checked.
 	Reads func(namespace string) bool
 
-	mu       sync.Mutex
-	verdicts map[types.NamespacedName]verdict
+	mu     sync.Mutex
+	cached map[types.NamespacedName]cachedCertificate
 }
 
-type verdict struct {
+type cachedCertificate struct {
 	uid         types.UID
 	version     string
 	certificate gateway.Certificate
@@ -105,10 +105,10 @@ func (c *CachedCertificates) Inspect(ctx context.Context, name types.NamespacedN
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	metadata, err := get(ctx, c.Metadata, name, metadata)
 	if err != nil || metadata == nil {
-		c.remember(name, nil)
+		c.store(name, nil)
 		return gateway.Certificate{}, false, err
 	}
-	if known, ok := c.known(name, metadata); ok {
+	if known, ok := c.lookup(name, metadata); ok {
 		return known, true, nil
 	}
 	secret, err := get(ctx, c.Live, name, &corev1.Secret{})
@@ -116,27 +116,27 @@ func (c *CachedCertificates) Inspect(ctx context.Context, name types.NamespacedN
 		return gateway.Certificate{}, false, err
 	}
 	found := gateway.InspectCertificate(secret)
-	c.remember(name, &verdict{secret.UID, secret.ResourceVersion, found})
+	c.store(name, &cachedCertificate{secret.UID, secret.ResourceVersion, found})
 	return found, true, nil
 }
 
-func (c *CachedCertificates) known(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
+func (c *CachedCertificates) lookup(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v, ok := c.verdicts[name]
+	v, ok := c.cached[name]
 	return v.certificate, ok && v.uid == metadata.UID && v.version == metadata.ResourceVersion
 }
 
-// remember keeps a verdict, or forgets the one there is.
-func (c *CachedCertificates) remember(name types.NamespacedName, v *verdict) {
+// store keeps a verdict, or forgets the one there is.
+func (c *CachedCertificates) store(name types.NamespacedName, v *cachedCertificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v == nil {
-		delete(c.verdicts, name)
+		delete(c.cached, name)
 		return
 	}
-	if c.verdicts == nil {
-		c.verdicts = map[types.NamespacedName]verdict{}
+	if c.cached == nil {
+		c.cached = map[types.NamespacedName]cachedCertificate{}
 	}
-	c.verdicts[name] = *v
+	c.cached[name] = *v
 }

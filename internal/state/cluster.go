@@ -155,7 +155,7 @@ func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 			all = append(all, found...)
 		case apierrors.IsForbidden(err):
 			forbidden = append(forbidden, kind.resource)
-			user = cmp.Or(user, userOf(err))
+			user = cmp.Or(user, refusedUser(err))
 		case apierrors.IsNotFound(err):
 			errs = append(errs, err)
 		default:
@@ -171,8 +171,8 @@ func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 // forbiddenUser is how an API server names whom it refuses.
 var forbiddenUser = regexp.MustCompile(`User "[^"]*"`)
 
-// userOf names whom an API server refuses.
-func userOf(err error) string {
+// refusedUser names whom an API server refuses.
+func refusedUser(err error) string {
 	if user := forbiddenUser.FindString(err.Error()); user != "" {
 		return "u" + user[1:]
 	}
@@ -192,7 +192,7 @@ func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, er
 	})
 	list, _, err := pages.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, kind.explain(err)
+		return nil, kind.wrapError(err)
 	}
 	var found []client.Object
 	err = meta.EachListItem(list, func(o runtime.Object) error {
@@ -202,8 +202,8 @@ func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, er
 	return found, err
 }
 
-// explain says what to do about an error.
-func (k listedKind) explain(err error) error {
+// wrapError says what to do about an error.
+func (k listedKind) wrapError(err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", k.name, k.resource, err)

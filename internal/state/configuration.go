@@ -16,10 +16,10 @@ import (
 // returns nil when there is no such reference or the object does not exist.
 func ClassConfiguration(ctx context.Context, r client.Reader, class *gatewayv1.GatewayClass) (*v1alpha1.TunnelConfiguration, error) {
 	name, ok := settings.ClassParameters(class)
-	return configuration(ctx, r, name, ok)
+	return loadConfiguration(ctx, r, name, ok)
 }
 
-func configuration(ctx context.Context, r client.Reader, name types.NamespacedName, referred bool) (*v1alpha1.TunnelConfiguration, error) {
+func loadConfiguration(ctx context.Context, r client.Reader, name types.NamespacedName, referred bool) (*v1alpha1.TunnelConfiguration, error) {
 	if !referred {
 		return nil, nil
 	}
@@ -33,7 +33,7 @@ func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) err
 		return err
 	}
 	name, ok := settings.GatewayParameters(s.Gateway)
-	s.GatewayConfiguration, err = configuration(ctx, l.Reader, name, ok)
+	s.GatewayConfiguration, err = loadConfiguration(ctx, l.Reader, name, ok)
 	return err
 }
 
@@ -41,15 +41,15 @@ func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) err
 func parametersIndexes() []Index {
 	return []Index{
 		{&gatewayv1.GatewayClass{}, IndexParameters, func(o client.Object) []string {
-			return named(settings.ClassParameters(o.(*gatewayv1.GatewayClass)))
+			return indexValues(settings.ClassParameters(o.(*gatewayv1.GatewayClass)))
 		}},
 		{&gatewayv1.Gateway{}, IndexParameters, func(o client.Object) []string {
-			return named(settings.GatewayParameters(o.(*gatewayv1.Gateway)))
+			return indexValues(settings.GatewayParameters(o.(*gatewayv1.Gateway)))
 		}},
 	}
 }
 
-func named(name types.NamespacedName, ok bool) []string {
+func indexValues(name types.NamespacedName, ok bool) []string {
 	if !ok {
 		return nil
 	}

@@ -20,9 +20,9 @@ const (
 	// or an entry of ours in their status, names: what left a parent is found
 	// there still.
 	IndexParent = "parent"
-	// IndexEntry finds routes by each Gateway or ListenerSet that an entry of
+	// IndexStatusParent finds routes by each Gateway or ListenerSet that an entry of
 	// ours in their status names.
-	IndexEntry = "entry"
+	IndexStatusParent = "entry"
 	// IndexBackend finds routes by the "namespace/name" of each Service that
 	// their backendRefs name.
 	IndexBackend = "backend"
@@ -72,7 +72,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		all = append(all,
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},
-			Index{route, IndexEntry, func(o client.Object) []string { return distinct(RouteStatusParents(o, controller)) }},
+			Index{route, IndexStatusParent, func(o client.Object) []string { return distinct(RouteStatusParents(o, controller)) }},
 			Index{route, IndexBackend, func(o client.Object) []string { return distinct(backendServices(o)) }},
 		)
 	}

@@ -64,7 +64,7 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 		return nil, err
 	}
 	if !loaded.Managed {
-		return loaded, l.loadRoutes(ctx, IndexEntry, parents, loaded.Snapshot)
+		return loaded, l.loadRoutes(ctx, IndexStatusParent, parents, loaded.Snapshot)
 	}
 	if err := l.loadRoutes(ctx, IndexParent, parents, loaded.Snapshot); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 // that routes can refer to.
 func (l Loader) loadParents(ctx context.Context, key Key, loaded *Loaded) ([]gateway.Owner, error) {
 	if key.Kind == gateway.KindListenerSet {
-		return l.orphan(ctx, key)
+		return l.orphanedListenerSet(ctx, key)
 	}
 	if err := l.loadGateway(ctx, key, loaded); err != nil {
 		return nil, err
@@ -98,9 +98,9 @@ func (l Loader) loadParents(ctx context.Context, key Key, loaded *Loaded) ([]gat
 	return parents, nil
 }
 
-// orphan returns the ListenerSet, unless it exists and leads to a Gateway: then
+// orphanedListenerSet returns the ListenerSet, unless it exists and leads to a Gateway: then
 // it is that one's business.
-func (l Loader) orphan(ctx context.Context, key Key) ([]gateway.Owner, error) {
+func (l Loader) orphanedListenerSet(ctx context.Context, key Key) ([]gateway.Owner, error) {
 	set, err := get(ctx, l.Reader, key.NamespacedName, &gatewayv1.ListenerSet{})
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error 
 		return err
 	}
 	loaded.Gateway, loaded.Snapshot.Gateway = object, object
-	if loaded.Tunnel, err = l.tunnelOf(ctx, key.NamespacedName); err != nil {
+	if loaded.Tunnel, err = l.loadTunnel(ctx, key.NamespacedName); err != nil {
 		return err
 	}
 	if loaded.Tunnel != nil {
@@ -135,9 +135,9 @@ func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error 
 	return nil
 }
 
-// tunnelOf returns the Gateway's Tunnel object, or nil when there is none or it
+// loadTunnel returns the Gateway's Tunnel object, or nil when there is none or it
 // is for another Gateway or controller.
-func (l Loader) tunnelOf(ctx context.Context, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
+func (l Loader) loadTunnel(ctx context.Context, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
 	name := types.NamespacedName{Namespace: l.ControllerNamespace, Name: tunnel.ObjectName(gateway)}
 	found, err := get(ctx, l.Reader, name, &v1alpha1.Tunnel{})
 	if err != nil || found == nil {

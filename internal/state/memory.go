@@ -83,14 +83,14 @@ func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.
 	}
 	objects := make([]runtime.Object, 0, len(found))
 	for _, object := range found {
-		if selects(&options, object.(client.Object)) {
+		if matchesOptions(&options, object.(client.Object)) {
 			objects = append(objects, object.(runtime.Object))
 		}
 	}
 	return meta.SetList(into, objects)
 }
 
-func selects(options *client.ListOptions, object client.Object) bool {
+func matchesOptions(options *client.ListOptions, object client.Object) bool {
 	return (options.Namespace == "" || options.Namespace == object.GetNamespace()) &&
 		(options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(object.GetLabels())))
 }

@@ -49,31 +49,31 @@ func overlay(cluster, changes []client.Object) []client.Object {
 	all := cluster
 	for _, change := range changes {
 		if i, exists := place[identity{reflect.TypeOf(change), client.ObjectKeyFromObject(change)}]; exists {
-			succeed(change, all[i])
+			keepServerFields(change, all[i])
 			all[i] = change
 			continue
 		}
-		begin(change)
+		initializeNew(change)
 		all = append(all, change)
 	}
 	return all
 }
 
-// succeed gives an object from a manifest what a user's write leaves as it is.
-func succeed(change, current client.Object) {
+// keepServerFields gives an object from a manifest what a user's write leaves as it is.
+func keepServerFields(change, current client.Object) {
 	change.SetUID(current.GetUID())
 	change.SetCreationTimestamp(current.GetCreationTimestamp())
 	change.SetDeletionTimestamp(current.GetDeletionTimestamp())
 	change.SetGeneration(current.GetGeneration())
-	if !equality.Semantic.DeepEqual(part(change, "Spec"), part(current, "Spec")) {
+	if !equality.Semantic.DeepEqual(fieldValue(change, "Spec"), fieldValue(current, "Spec")) {
 		change.SetGeneration(current.GetGeneration() + 1)
 	}
-	setStatus(change, part(current, "Status"))
+	setStatus(change, fieldValue(current, "Status"))
 }
 
-// begin makes an object from a manifest a new one. Without a timestamp it is
+// initializeNew makes an object from a manifest a new one. Without a timestamp it is
 // the youngest.
-func begin(change client.Object) {
+func initializeNew(change client.Object) {
 	change.SetUID("")
 	change.SetCreationTimestamp(metav1.Time{})
 	change.SetDeletionTimestamp(nil)
@@ -81,9 +81,9 @@ func begin(change client.Object) {
 	setStatus(change, nil)
 }
 
-// part returns the spec or the status of an object, or nil where its kind has
+// fieldValue returns the spec or the status of an object, or nil where its kind has
 // none.
-func part(object client.Object, name string) any {
+func fieldValue(object client.Object, name string) any {
 	field := reflect.ValueOf(object).Elem().FieldByName(name)
 	if !field.IsValid() {
 		return nil

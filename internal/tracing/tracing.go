@@ -36,7 +36,7 @@ func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (t
 		return noop.NewTracerProvider().Tracer(Scope), func() error { return nil }, nil
 	}
 	otel.SetLogger(logger)
-	otel.SetErrorHandler(&failures{logger: logger, now: time.Now})
+	otel.SetErrorHandler(&errorLogger{logger: logger, now: time.Now})
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint))
 	if err != nil {
 		return nil, nil, fmt.Errorf("preparing to send traces to %s: %w", endpoint, err)
@@ -58,28 +58,28 @@ func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (t
 	return spans.Tracer(Scope), end, nil
 }
 
-// quiet is how long a failure keeps others out of the log: while a collector is
+// logInterval is how long a failure keeps others out of the log: while a collector is
 // away, there is one every few seconds.
-const quiet = 10 * time.Minute
+const logInterval = 10 * time.Minute
 
-// failures logs what OpenTelemetry fails at in the background.
-type failures struct {
+// errorLogger logs what OpenTelemetry fails at in the background.
+type errorLogger struct {
 	logger logr.Logger
 	now    func() time.Time
 
-	mu    sync.Mutex
-	until time.Time // others are kept out of the log
-	kept  int       // so many were
+	mu         sync.Mutex
+	quietUntil time.Time // others are kept out of the log
+	suppressed int       // so many were
 }
 
 // Handle is documented at [otel.ErrorHandler].
-func (f *failures) Handle(err error) {
+func (f *errorLogger) Handle(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := f.now(); now.Before(f.until) {
-		f.kept++
+	if now := f.now(); now.Before(f.quietUntil) {
+		f.suppressed++
 	} else {
-		f.logger.Info("traces are not sent as they should be", "cause", err.Error(), "notLoggedBefore", f.kept)
-		f.until, f.kept = now.Add(quiet), 0
+		f.logger.Info("traces are not sent as they should be", "cause", err.Error(), "notLoggedBefore", f.suppressed)
+		f.quietUntil, f.suppressed = now.Add(logInterval), 0
 	}
 }

@@ -20,13 +20,13 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// notice has the controller notice a change of something that affects the
+// recordChange has the controller notice a change of something that affects the
 // Gateway.
-func (h *harness) notice() { h.observer.changes.notice(h.key) }
+func (h *harness) recordChange() { h.observer.pending.add(h.key) }
 
 func TestMetricsOfALife(t *testing.T) {
 	h := newHarness(t)
-	h.notice()
+	h.recordChange()
 	h.advance(2 * time.Second)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{
@@ -38,14 +38,14 @@ func TestMetricsOfALife(t *testing.T) {
 		t.Errorf("%v bytes were written", got)
 	}
 	h.advance(time.Minute)
-	h.notice()
+	h.recordChange()
 	h.advance(time.Second)
 	h.reconcileOnce() // nothing that changes the configuration
 	h.wantMetrics(map[string]float64{"pushes_total": 1, "change_to_push_seconds": 2, "oldest_change_timestamp_seconds": -1})
 
 	h.delete(h.gateway())
-	h.notice()
-	missing := float64(h.wall.Unix())
+	h.recordChange()
+	missing := float64(h.wallTime.Unix())
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "listeners programmed": -1, "pushes_total": 1, "gateway_missing_timestamp_seconds": missing})
 	h.restart()
@@ -69,12 +69,12 @@ func TestMetricsOfConnectors(t *testing.T) {
 func TestChangeToPushCountsFailures(t *testing.T) {
 	h := newHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
-	h.notice()
-	noticed := float64(h.wall.Unix())
+	h.recordChange()
+	noticed := float64(h.wallTime.Unix())
 	h.advance(time.Second)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"change_to_push_seconds": 0, "oldest_change_timestamp_seconds": noticed})
-	h.notice()
+	h.recordChange()
 	h.advance(time.Minute)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"change_to_push_seconds": 61, "oldest_change_timestamp_seconds": -1})
@@ -83,10 +83,10 @@ func TestChangeToPushCountsFailures(t *testing.T) {
 // A change that waits for a person is not late.
 func TestChangeThatWaitsForAPerson(t *testing.T) {
 	h := newHarness(t)
-	id := h.madeByHand("by hand")
-	h.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
+	id := h.createUnmanagedTunnel("by hand")
+	h.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	h.adopt(string(id), false)
-	h.notice()
+	h.recordChange()
 	h.settle(time.Hour)
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1, "gateway_programmed": 0})
 }
@@ -94,9 +94,9 @@ func TestChangeThatWaitsForAPerson(t *testing.T) {
 // The repair of an external change carries out no change of the cluster.
 func TestRepairIsNoChange(t *testing.T) {
 	h := servedHarness(t)
-	h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
+	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
 	h.advance(driftInterval)
-	h.notice()
+	h.recordChange()
 	h.advance(time.Second)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "change_to_push_seconds": 0})
@@ -107,7 +107,7 @@ func TestStartIsNoChange(t *testing.T) {
 	h := servedHarness(t)
 	h.restart()
 	h.cloud.Fail(fakeprovider.OpConfiguration, errReset)
-	h.notice()
+	h.recordChange()
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1})
 }
@@ -121,18 +121,18 @@ func TestOldestChange(t *testing.T) {
 			t.Errorf("%s: %v, want %v", when, got, want)
 		}
 	}
-	first := float64(h.wall.Unix())
-	h.notice()
+	first := float64(h.wallTime.Unix())
+	h.recordChange()
 	oldest("before a reconcile", first)
-	h.observer.changes.take(h.key)
+	h.observer.pending.start(h.key)
 	oldest("during a reconcile", first)
 	h.advance(time.Minute)
-	h.notice()
+	h.recordChange()
 	oldest("with another change", first)
-	h.observer.changes.ended(h.key, false)
-	oldest("after the reconcile", float64(h.wall.Unix()))
-	h.observer.changes.take(h.key)
-	h.observer.changes.ended(h.key, false)
+	h.observer.pending.finish(h.key, false)
+	oldest("after the reconcile", float64(h.wallTime.Unix()))
+	h.observer.pending.start(h.key)
+	h.observer.pending.finish(h.key, false)
 	oldest("after the next one", -1)
 }
 
@@ -144,7 +144,7 @@ func TestOthersHaveNoSeries(t *testing.T) {
 		state.GatewayKey("infra", "other"), {Kind: gateway.KindListenerSet, NamespacedName: h.key.NamespacedName},
 	} {
 		h.key = key
-		h.notice()
+		h.recordChange()
 		h.reconcileOnce()
 	}
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "pushes_total": -1, "oldest_change_timestamp_seconds": -1})
@@ -162,7 +162,7 @@ func TestMetricsOfWhatIsUnknown(t *testing.T) {
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "rules": -1, "listeners programmed": -1, "pushes_total": 1})
 
 	h = servedHarness(t)
-	h.fault = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
+	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	h.annotate(v1alpha1.PausedAnnotation, "true")
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
 		t.Fatal("the reconcile succeeded")
@@ -170,7 +170,7 @@ func TestMetricsOfWhatIsUnknown(t *testing.T) {
 	h.wantMetrics(map[string]float64{"gateway_paused": 0, "reconcile_errors_total KubernetesUnavailable": 1})
 }
 
-func given[T ~string](kind T, status bool) metav1.Condition {
+func newCondition[T ~string](kind T, status bool) metav1.Condition {
 	c := metav1.Condition{Type: string(kind), Status: metav1.ConditionFalse}
 	if status {
 		c.Status = metav1.ConditionTrue
@@ -184,7 +184,7 @@ func TestStates(t *testing.T) {
 		gatewayv1.ListenerConditionConflicted, gatewayv1.ListenerConditionResolvedRefs, gatewayv1.RouteConditionPartiallyInvalid
 	type conditions = []metav1.Condition
 	listener := func(a, c, r, p bool) conditions {
-		return conditions{given(accepted, a), given(conflicted, c), given(resolved, r), given(programmed, p)}
+		return conditions{newCondition(accepted, a), newCondition(conflicted, c), newCondition(resolved, r), newCondition(programmed, p)}
 	}
 	for want, conditions := range map[metrics.ListenerState]conditions{
 		metrics.ListenerProgrammed: listener(true, false, true, true),
@@ -198,20 +198,20 @@ func TestStates(t *testing.T) {
 		}
 	}
 	for want, conditions := range map[metrics.SetState]conditions{
-		metrics.SetProgrammed: {given(accepted, true), given(programmed, true)},
-		metrics.SetPending:    {given(accepted, true), given(programmed, false)},
-		metrics.SetRejected:   {given(accepted, false), given(programmed, false)},
+		metrics.SetProgrammed: {newCondition(accepted, true), newCondition(programmed, true)},
+		metrics.SetPending:    {newCondition(accepted, true), newCondition(programmed, false)},
+		metrics.SetRejected:   {newCondition(accepted, false), newCondition(programmed, false)},
 	} {
 		if got := setState(conditions); got != want {
 			t.Errorf("a ListenerSet is %s, want %s", got, want)
 		}
 	}
-	good := gatewayv1.RouteParentStatus{Conditions: conditions{given(accepted, true), given(resolved, true)}}
+	good := gatewayv1.RouteParentStatus{Conditions: conditions{newCondition(accepted, true), newCondition(resolved, true)}}
 	for want, other := range map[metrics.RouteState]conditions{
 		metrics.RouteAccepted:   good.Conditions,
-		metrics.RoutePartial:    append(slices.Clone(good.Conditions), given(partial, true)),
-		metrics.RouteUnresolved: {given(accepted, true), given(resolved, false)},
-		metrics.RouteRejected:   {given(accepted, false), given(resolved, false)},
+		metrics.RoutePartial:    append(slices.Clone(good.Conditions), newCondition(partial, true)),
+		metrics.RouteUnresolved: {newCondition(accepted, true), newCondition(resolved, false)},
+		metrics.RouteRejected:   {newCondition(accepted, false), newCondition(resolved, false)},
 	} {
 		if got := routeState([]gatewayv1.RouteParentStatus{good, {Conditions: other}, good}); got != want {
 			t.Errorf("a route is %s, want %s", got, want)
@@ -219,8 +219,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// traced is a harness whose spans are recorded.
-func traced(t *testing.T) (*harness, *tracetest.InMemoryExporter) {
+// newTracedHarness is a harness whose spans are recorded.
+func newTracedHarness(t *testing.T) (*harness, *tracetest.InMemoryExporter) {
 	t.Helper()
 	h, spans := newHarness(t), tracetest.NewInMemoryExporter()
 	h.observer.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("")
@@ -263,7 +263,7 @@ func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string)
 
 // Every reconcile is a span, and its parts are the children.
 func TestSpans(t *testing.T) {
-	h, spans := traced(t)
+	h, spans := newTracedHarness(t)
 	h.reconcileOnce()
 	found := wantSpans(t, spans, "load", "build", "manage", "report")
 	if found["manage"]["tunnel.id"] != string(h.tunnelID()) || found["build"]["tunnel.rules"] != "2" {
@@ -272,7 +272,7 @@ func TestSpans(t *testing.T) {
 	spans.Reset()
 	h.advance(time.Second)
 	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.reconcileOnce()
 	found = wantSpans(t, spans, "load", "build", "manage", "report")
 	if !strings.Contains(found["manage"]["tunnel.message"], "Cloudflare API") || found["manage"]["tunnel.again"] != "1s" {
@@ -287,8 +287,8 @@ func TestSpans(t *testing.T) {
 
 // An error is in the span of the part that failed.
 func TestSpansOfAFailure(t *testing.T) {
-	h, spans := traced(t)
-	h.fault = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
+	h, spans := newTracedHarness(t)
+	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
 		t.Fatal("the reconcile succeeded")
 	}

@@ -22,7 +22,7 @@ func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
 	h := withConnectors(t, set)
 	h.settle(time.Second)
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.settle(time.Second)
 	h.annotate(v1alpha1.PausedAnnotation, "true")
 	h.settle(time.Second)
@@ -36,7 +36,7 @@ func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
 	outside := map[string]bool{}
 	for _, w := range h.takeWrites() {
 		switch {
-		case w.namespace == ownNamespace:
+		case w.namespace == controllerNamespace:
 		case w.subresource != "status":
 			t.Errorf("the controller writes more than status: %s", w)
 		default:

@@ -93,8 +93,8 @@ func (o tunnelObjects) list(ctx context.Context, from client.Reader) ([]v1alpha1
 	return list.Items, nil
 }
 
-// rotating reports whether the token of another Tunnel is being rotated.
-func rotating(tunnels []v1alpha1.Tunnel, except string) bool {
+// isRotating reports whether the token of another Tunnel is being rotated.
+func isRotating(tunnels []v1alpha1.Tunnel, except string) bool {
 	for i := range tunnels {
 		if tunnels[i].Name != except && tunnels[i].Status.Token.Phase != "" {
 			return true

@@ -21,19 +21,19 @@ type Readiness struct {
 	informers map[schema.GroupResource]cache.Informer
 
 	mu sync.Mutex
-	// refused is the API server's last answer to a watch that it did not allow.
-	refused map[schema.GroupResource]error
+	// watchErrors is the API server's last answer to a watch that it did not allow.
+	watchErrors map[schema.GroupResource]error
 }
 
 // WatchFailed takes note of why something cannot be watched; it is a cache's
 // handler of such errors, and logs as the usual one does.
 func (r *Readiness) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
-	r.note(err)
+	r.recordWatchError(err)
 }
 
-// note keeps what the API server says of a resource.
-func (r *Readiness) note(err error) {
+// recordWatchError keeps what the API server says of a resource.
+func (r *Readiness) recordWatchError(err error) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return
@@ -41,10 +41,10 @@ func (r *Readiness) note(err error) {
 	details := status.Status().Details
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.refused == nil {
-		r.refused = map[schema.GroupResource]error{}
+	if r.watchErrors == nil {
+		r.watchErrors = map[schema.GroupResource]error{}
 	}
-	r.refused[schema.GroupResource{Group: details.Group, Resource: details.Kind}] = err
+	r.watchErrors[schema.GroupResource{Group: details.Group, Resource: details.Kind}] = err
 }
 
 // Setup has every kind watched as soon as the manager starts, by each replica
@@ -53,7 +53,7 @@ func (r *Readiness) note(err error) {
 // neither becomes ready nor leads.
 func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
 	r.informers = map[schema.GroupResource]cache.Informer{}
-	for _, object := range append(tenantKinds(), managedKinds()...) {
+	for _, object := range append(inputKinds(), managedKinds()...) {
 		found, err := resourceOf(object, m.GetScheme(), m.GetRESTMapper())
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func (r *Readiness) check(watched schema.GroupResource) healthz.Checker {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if err := r.refused[watched]; err != nil {
+		if err := r.watchErrors[watched]; err != nil {
 			return fmt.Errorf("%s have not been read yet: %w", watched, err)
 		}
 		return fmt.Errorf("%s have not been read yet", watched)

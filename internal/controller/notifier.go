@@ -20,19 +20,19 @@ import (
 // when the Gateway is gone.
 type notifier struct{ events events.EventRecorder }
 
-// step emits the event of a step.
-func (n notifier) step(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, e tunnel.Event) {
+// emitStep emits the event of a step.
+func (n notifier) emitStep(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, e tunnel.Event) {
 	n.emit(g, t, e.Warning, string(e.Reason), e.Message)
 }
 
-// problem emits a warning about a problem that a person has to solve.
-func (n notifier) problem(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, p tunnel.Problem) {
+// emitProblem emits a warning about a problem that a person has to solve.
+func (n notifier) emitProblem(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, p tunnel.Problem) {
 	n.emit(g, t, true, string(p.Reason), p.Message)
 }
 
-// failed emits a warning when a step fails for another reason than before, and
+// emitFailure emits a warning when a step fails for another reason than before, and
 // logs each failure.
-func (n notifier) failed(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.Tunnel, was *tunnel.Problem, now tunnel.Backoff, err error) {
+func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.Tunnel, was *tunnel.Problem, now tunnel.Backoff, err error) {
 	logger := log.FromContext(ctx).WithValues("reason", now.Problem.Reason, "retryAfter", now.Delay.String())
 	if t != nil {
 		logger = logger.WithValues("tunnel", t.Status.TunnelID)
@@ -47,8 +47,8 @@ func (n notifier) failed(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.
 	}
 }
 
-// recovered emits that the configuration is in effect again after a failure.
-func (n notifier) recovered(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
+// emitRecovery emits that the configuration is in effect again after a failure.
+func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
 	n.emit(g, t, false, "Recovered", "The configuration of the tunnel can be read and written again.")
 }
 
@@ -66,15 +66,15 @@ func (n notifier) emit(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, warning bool, r
 	default:
 		return
 	}
-	n.events.Eventf(about, nil, kind, reason, "ManageTunnel", "%s", shortNote(message))
+	n.events.Eventf(about, nil, kind, reason, "ManageTunnel", "%s", truncateNote(message))
 }
 
-// longestNote is what the API accepts as the note of an event.
-const longestNote = 1024
+// maxNoteLength is what the API accepts as the note of an event.
+const maxNoteLength = 1024
 
-func shortNote(note string) string {
-	if len(note) < longestNote {
+func truncateNote(note string) string {
+	if len(note) < maxNoteLength {
 		return note
 	}
-	return strings.ToValidUTF8(note[:longestNote-4], "") + "…"
+	return strings.ToValidUTF8(note[:maxNoteLength-4], "") + "…"
 }

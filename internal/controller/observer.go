@@ -19,11 +19,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// run is what one reconcile of a key came to: for the metrics, which are recorded
+// reconcileSummary is what one reconcile of a key came to: for the metrics, which are recorded
 // from it at the end, and for the trace.
-type run struct {
+type reconcileSummary struct {
 	// managed is the Gateway's Tunnel; nil when the reconcile did not come to it.
-	managed *managed
+	managed *managedTunnel
 	// report was written last, and outcome is what it says; nil when the reconcile
 	// did not come to it.
 	report  *gateway.Report
@@ -31,31 +31,31 @@ type run struct {
 	// paused is whether changes are not to be pushed, and needsPerson whether they
 	// cannot be pushed before a person acts.
 	paused, needsPerson bool
-	// hash is that of the desired configuration; empty when there is none.
-	hash string
-	// gone is whether the key's Gateway is not managed, or does not exist.
-	gone bool
-	// unknown is whether nothing can be said about the Gateway.
-	unknown bool
+	// configurationHash is that of the desired configuration; empty when there is none.
+	configurationHash string
+	// unmanaged is whether the key's Gateway is not managed, or does not exist.
+	unmanaged bool
+	// stateUnknown is whether nothing can be said about the Gateway.
+	stateUnknown bool
 }
 
 // observer records reconciles.
 type observer struct {
 	metrics *metrics.Metrics
-	changes *changes
+	pending *pendingChanges
 	tracer  trace.Tracer
 	now     func() time.Time
 }
 
 func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time) *observer {
-	return &observer{metrics: m, changes: newChanges(now, m.SetOldestChange), tracer: tracer, now: now}
+	return &observer{metrics: m, pending: newPendingChanges(now, m.SetOldestChange), tracer: tracer, now: now}
 }
 
-// finished records a reconcile of a Gateway; since is the first change that it
+// record records a reconcile of a Gateway; since is the first change that it
 // processed, or zero.
-func (o *observer) finished(key state.Key, r *run, since time.Time, err error) {
+func (o *observer) record(key state.Key, r *reconcileSummary, since time.Time, err error) {
 	if key.Kind != gateway.KindGateway {
-		o.changes.ended(key, false)
+		o.pending.finish(key, false)
 		return
 	}
 	done := o.recordActivity(key, r.managed)
@@ -63,30 +63,30 @@ func (o *observer) finished(key state.Key, r *run, since time.Time, err error) {
 		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonKubernetes)
 	}
 	// The repair of an external change carries out nothing that changed beside it.
-	if len(done.pushed) > 0 && !done.repaired && !since.IsZero() {
+	if len(done.pushedBytes) > 0 && !done.repaired && !since.IsZero() {
 		o.metrics.ObserveChangeToPush(o.now().Sub(since))
 	}
-	o.changes.ended(key, len(done.pushed) == 0 && (err != nil || r.pending()))
+	o.pending.finish(key, len(done.pushedBytes) == 0 && (err != nil || r.pending()))
 	o.recordState(key, r, err)
 }
 
 // recordState records the state of the Gateway after the reconcile.
-func (o *observer) recordState(key state.Key, r *run, err error) {
+func (o *observer) recordState(key state.Key, r *reconcileSummary, err error) {
 	if r.managed != nil {
 		o.metrics.SetGatewayMissing(key.NamespacedName, r.missingSince())
 	}
 	switch {
-	case r.gone && err == nil:
+	case r.unmanaged && err == nil:
 		o.metrics.DeleteGateway(key.NamespacedName)
-	case r.unknown:
+	case r.stateUnknown:
 		o.metrics.ClearGateway(key.NamespacedName)
 	case r.report != nil:
-		o.metrics.SetGateway(key.NamespacedName, stands(r))
+		o.metrics.SetGateway(key.NamespacedName, gatewayMetrics(r))
 	}
 }
 
 // missingSince returns since when the Gateway of the Tunnel is gone, or zero.
-func (r *run) missingSince() time.Time {
+func (r *reconcileSummary) missingSince() time.Time {
 	if r.managed.object == nil {
 		return time.Time{}
 	}
@@ -100,29 +100,29 @@ func (r *run) missingSince() time.Time {
 // pending reports whether a change is still to be pushed, and does not wait for a
 // person. Many events change no configuration: the first look at all objects
 // after a start, or the statuses that the controller writes itself.
-func (r *run) pending() bool {
+func (r *reconcileSummary) pending() bool {
 	if r.report == nil || r.paused || r.needsPerson || r.managed == nil || r.outcome.Push.State == gateway.PushSucceeded {
 		return false
 	}
-	recorded := r.managed.object != nil && r.managed.object.Status.Configuration.Hash == r.hash && len(r.managed.memory.Late.Hashes) == 0
-	return holds(r.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) && !recorded
+	recorded := r.managed.object != nil && r.managed.object.Status.Configuration.Hash == r.configurationHash && len(r.managed.memory.Late.Hashes) == 0
+	return isTrue(r.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) && !recorded
 }
 
 // recordActivity records what was done to the tunnel, and returns it.
-func (o *observer) recordActivity(key state.Key, m *managed) activity {
+func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
 	if m == nil {
 		return activity{}
 	}
-	done := m.done
-	m.done = activity{}
-	for _, bytes := range done.pushed {
+	done := m.activity
+	m.activity = activity{}
+	for _, bytes := range done.pushedBytes {
 		o.metrics.RecordPush(key.NamespacedName, bytes)
 	}
 	if done.repaired {
 		o.metrics.RecordDriftRepair(key.NamespacedName)
 	}
 	if done.contested {
-		o.metrics.RecordDriftFight(key.NamespacedName)
+		o.metrics.RecordDriftContested(key.NamespacedName)
 	}
 	for _, failure := range done.failures {
 		o.metrics.RecordError(key.NamespacedName, failure.reason)
@@ -130,10 +130,10 @@ func (o *observer) recordActivity(key state.Key, m *managed) activity {
 	return done
 }
 
-// stands says how the Gateway stands by what was reported.
-func stands(r *run) metrics.Gateway {
+// gatewayMetrics says how the Gateway stands by what was reported.
+func gatewayMetrics(r *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
-		Programmed: holds(r.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: r.paused,
+		Programmed: isTrue(r.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: r.paused,
 		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.SetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
 	if r.managed != nil && r.managed.memory.Remote.Configuration.Known {
@@ -156,25 +156,25 @@ func stands(r *run) metrics.Gateway {
 	}
 	if ready := r.outcome.Connectors; ready != nil {
 		g.Connectors = &metrics.Connectors{
-			Ready: ready.Status == metav1.ConditionTrue, Wanted: int(ready.Wanted), Available: int(ready.Available),
+			Ready: ready.Status == metav1.ConditionTrue, Desired: int(ready.Wanted), Available: int(ready.Available),
 		}
 	}
 	return g
 }
 
-func holds[T ~string](conditions []metav1.Condition, kind T) bool {
+func isTrue[T ~string](conditions []metav1.Condition, kind T) bool {
 	return meta.IsStatusConditionTrue(conditions, string(kind))
 }
 
 func listenerState(conditions []metav1.Condition) metrics.ListenerState {
 	switch {
-	case holds(conditions, gatewayv1.ListenerConditionProgrammed):
+	case isTrue(conditions, gatewayv1.ListenerConditionProgrammed):
 		return metrics.ListenerProgrammed
-	case holds(conditions, gatewayv1.ListenerConditionConflicted):
+	case isTrue(conditions, gatewayv1.ListenerConditionConflicted):
 		return metrics.ListenerConflicted
-	case !holds(conditions, gatewayv1.ListenerConditionAccepted):
+	case !isTrue(conditions, gatewayv1.ListenerConditionAccepted):
 		return metrics.ListenerRejected
-	case !holds(conditions, gatewayv1.ListenerConditionResolvedRefs):
+	case !isTrue(conditions, gatewayv1.ListenerConditionResolvedRefs):
 		return metrics.ListenerUnresolved
 	default:
 		return metrics.ListenerPending
@@ -183,9 +183,9 @@ func listenerState(conditions []metav1.Condition) metrics.ListenerState {
 
 func setState(conditions []metav1.Condition) metrics.SetState {
 	switch {
-	case holds(conditions, gatewayv1.ListenerSetConditionProgrammed):
+	case isTrue(conditions, gatewayv1.ListenerSetConditionProgrammed):
 		return metrics.SetProgrammed
-	case holds(conditions, gatewayv1.ListenerSetConditionAccepted):
+	case isTrue(conditions, gatewayv1.ListenerSetConditionAccepted):
 		return metrics.SetPending
 	default:
 		return metrics.SetRejected
@@ -196,11 +196,11 @@ func setState(conditions []metav1.Condition) metrics.SetState {
 func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
 	unresolved, partial := false, false
 	for _, parent := range parents {
-		if !holds(parent.Conditions, gatewayv1.RouteConditionAccepted) {
+		if !isTrue(parent.Conditions, gatewayv1.RouteConditionAccepted) {
 			return metrics.RouteRejected
 		}
-		unresolved = unresolved || !holds(parent.Conditions, gatewayv1.RouteConditionResolvedRefs)
-		partial = partial || holds(parent.Conditions, gatewayv1.RouteConditionPartiallyInvalid)
+		unresolved = unresolved || !isTrue(parent.Conditions, gatewayv1.RouteConditionResolvedRefs)
+		partial = partial || isTrue(parent.Conditions, gatewayv1.RouteConditionPartiallyInvalid)
 	}
 	switch {
 	case unresolved:

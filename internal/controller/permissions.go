@@ -10,25 +10,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// needs are the verbs of a watch.
-var needs = []string{"list", "watch"}
+// watchVerbs are the verbs of a watch.
+var watchVerbs = []string{"list", "watch"}
 
-// missingRights returns the verbs and resources that watching the kinds needs
+// missingPermissions returns the verbs and resources that watching the kinds needs
 // and that are not granted in the namespace. It asks for all rights at once; of
 // an API server that does not list all of them, because not only RBAC decides, it
 // asks again for each that is missing.
-func missingRights(ctx context.Context, c client.Client, namespace string, watched []resource) ([]string, error) {
+func missingPermissions(ctx context.Context, c client.Client, namespace string, watched []resource) ([]string, error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	if err := c.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("asking what the controller may do in namespace %s: %w", namespace, err)
 	}
 	var missing []string
 	for _, r := range watched {
-		for _, verb := range needs {
-			allowed := slices.ContainsFunc(review.Status.ResourceRules, func(rule authorizationv1.ResourceRule) bool { return allows(rule, verb, r) })
+		for _, verb := range watchVerbs {
+			allowed := slices.ContainsFunc(review.Status.ResourceRules, func(rule authorizationv1.ResourceRule) bool { return ruleAllows(rule, verb, r) })
 			if !allowed && review.Status.Incomplete {
 				var err error
-				if allowed, err = allowedTo(ctx, c, namespace, verb, r); err != nil {
+				if allowed, err = isAllowed(ctx, c, namespace, verb, r); err != nil {
 					return nil, err
 				}
 			}
@@ -40,7 +40,7 @@ func missingRights(ctx context.Context, c client.Client, namespace string, watch
 	return missing, nil
 }
 
-func allowedTo(ctx context.Context, c client.Client, namespace, verb string, r resource) (bool, error) {
+func isAllowed(ctx context.Context, c client.Client, namespace, verb string, r resource) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: r.Group, Resource: r.Resource},
 	}}
@@ -50,12 +50,12 @@ func allowedTo(ctx context.Context, c client.Client, namespace, verb string, r r
 	return review.Status.Allowed, nil
 }
 
-// allows reports whether the rule is for all objects of the resource.
-func allows(rule authorizationv1.ResourceRule, verb string, r resource) bool {
-	return len(rule.ResourceNames) == 0 && oneOf(rule.Verbs, verb) && oneOf(rule.APIGroups, r.Group) && oneOf(rule.Resources, r.Resource)
+// ruleAllows reports whether the rule is for all objects of the resource.
+func ruleAllows(rule authorizationv1.ResourceRule, verb string, r resource) bool {
+	return len(rule.ResourceNames) == 0 && includesValue(rule.Verbs, verb) && includesValue(rule.APIGroups, r.Group) && includesValue(rule.Resources, r.Resource)
 }
 
-// oneOf reports whether a list of a rule has the value, or all.
-func oneOf(list []string, value string) bool {
+// includesValue reports whether a list of a rule has the value, or all.
+func includesValue(list []string, value string) bool {
 	return slices.Contains(list, value) || slices.Contains(list, rbacv1.ResourceAll)
 }

@@ -29,8 +29,8 @@ func TestReadiness(t *testing.T) {
 	if err := r.check(services)(nil); err == nil || r.Synced() {
 		t.Errorf("got %v and %v before the Services are read, want an error and false", err, r.Synced())
 	}
-	r.note(errors.New("connection refused"))
-	r.note(fmt.Errorf("failed to list: %w", apierrors.NewForbidden(services, "", errors.New("not granted"))))
+	r.recordWatchError(errors.New("connection refused"))
+	r.recordWatchError(fmt.Errorf("failed to list: %w", apierrors.NewForbidden(services, "", errors.New("not granted"))))
 	if err := r.check(services)(nil); err == nil || !strings.Contains(err.Error(), "services is forbidden") {
 		t.Errorf("got %v, want the answer of the API server", err)
 	}

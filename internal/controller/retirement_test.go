@@ -29,9 +29,9 @@ func TestRetirement(t *testing.T) {
 	h.settle(29 * time.Second)
 	h.cloud.ResetCalls()
 	h.takeWrites()
-	h.lifecycle.accounts.opened = map[credentials.Source]*opened{}
+	h.lifecycle.accounts.bySource = map[credentials.Source]*openAccount{}
 	h.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return recordedDeletion{h.cloud, h}, nil }
-	h.fault = func(w write) (bool, error) {
+	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && w.verb == "delete" && len(h.cloud.LiveTunnels()) > 0 {
 			t.Error("the object is deleted before the tunnel")
 		}
@@ -105,7 +105,7 @@ func TestRetirementWithdrawsStatuses(t *testing.T) {
 		h := newHarness(t)
 		h.settle(time.Second)
 		h.delete(h.gateway())
-		h.fault = func(w write) (bool, error) { return w.kind != "HTTPRoute", errorUnless(w.kind != "HTTPRoute") }
+		h.injectError = func(w write) (bool, error) { return w.kind != "HTTPRoute", errorUnless(w.kind != "HTTPRoute") }
 		h.settle(29 * time.Second)
 		for range 5 { // the last reconciles find no Tunnel, and fail
 			_, _ = h.Reconcile(t.Context(), h.key)
@@ -145,12 +145,12 @@ func TestTunnelThatCannotBeDeleted(t *testing.T) {
 			func(h *harness) { h.cloud.SetLocal(h.tunnelID(), false) }, tunnel.ReasonLocallyManaged,
 		},
 		"no API token": {
-			func(h *harness) { h.lifecycle.accounts.flags.Token = "" },
-			func(h *harness) { h.lifecycle.accounts.flags.Token = "token" }, tunnel.ReasonCredentialsMissing,
+			func(h *harness) { h.lifecycle.accounts.defaults.Token = "" },
+			func(h *harness) { h.lifecycle.accounts.defaults.Token = "token" }, tunnel.ReasonCredentialsMissing,
 		},
 		"an API token for another account": {
-			func(h *harness) { h.lifecycle.accounts.flags.Account = "other" },
-			func(h *harness) { h.lifecycle.accounts.flags.Account = fakeprovider.AccountID }, tunnel.ReasonWrongAccount,
+			func(h *harness) { h.lifecycle.accounts.defaults.Account = "other" },
+			func(h *harness) { h.lifecycle.accounts.defaults.Account = fakeprovider.AccountID }, tunnel.ReasonWrongAccount,
 		},
 		"the Gateway was paused": {
 			func(h *harness) {
@@ -202,15 +202,15 @@ func TestRetainedTunnel(t *testing.T) {
 	h.settle(time.Hour)
 	h.wantReady(v1alpha1.TunnelRetained, "Retained")
 	h.wantMetrics(map[string]float64{"gateway_missing_timestamp_seconds": -1})
-	if h.again != 0 || h.deployment() != nil || len(h.cloud.LiveTunnels()) != 1 {
-		t.Errorf("the controller comes back in %s; left are %+v and %+v", h.again, h.deployment(), h.cloud.LiveTunnels())
+	if h.requeueAfter != 0 || h.deployment() != nil || len(h.cloud.LiveTunnels()) != 1 {
+		t.Errorf("the controller comes back in %s; left are %+v and %+v", h.requeueAfter, h.deployment(), h.cloud.LiveTunnels())
 	}
 	again := newGateway("shared", "b.example.com")
 	again.UID = "shared-2"
 	h.create(again)
 	h.settle(time.Minute)
-	if h.tunnelID() != id || h.served() != "b.example.com" || h.deployment() == nil {
-		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.served())
+	if h.tunnelID() != id || h.servedHostname() != "b.example.com" || h.deployment() == nil {
+		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.servedHostname())
 	}
 }
 
@@ -241,8 +241,8 @@ func TestGatewayReturnsDuringTheDeletion(t *testing.T) {
 			h.wantProgrammed(metav1.ConditionFalse, "Pending", "being deleted")
 			h.settle(2 * time.Minute)
 			h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-			if left := h.cloud.LiveTunnels(); len(left) != 1 || (h.tunnelID() == id) != test.same || h.served() != "b.example.com" {
-				t.Errorf("tunnel %s serves %s; left are %+v", h.tunnelID(), h.served(), left)
+			if left := h.cloud.LiveTunnels(); len(left) != 1 || (h.tunnelID() == id) != test.same || h.servedHostname() != "b.example.com" {
+				t.Errorf("tunnel %s serves %s; left are %+v", h.tunnelID(), h.servedHostname(), left)
 			}
 			for _, e := range h.takeEvents() {
 				if strings.Contains(e, "Drift") {
@@ -256,21 +256,21 @@ func TestGatewayReturnsDuringTheDeletion(t *testing.T) {
 // A token of another account, and a Secret that appears, are used at once.
 func TestCredentialsThatAppear(t *testing.T) {
 	h := newHarness(t)
-	h.lifecycle.accounts.flags = credentials.Default{Account: fakeprovider.AccountID}
+	h.lifecycle.accounts.defaults = credentials.Default{Account: fakeprovider.AccountID}
 	h.settle(time.Minute)
 	h.wantCalls()
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "token")
-	h.lifecycle.accounts.flags.Token = "token"
+	h.lifecycle.accounts.defaults.Token = "token"
 	h.settle(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if c := condition(h.tunnelObject(), v1alpha1.TunnelCredentialsValid); c.Status != metav1.ConditionTrue {
 		t.Errorf("CredentialsValid is %+v", c)
 	}
 	h.cloud.Fail(fakeprovider.OpConfigure, provider.ErrUnauthorized)
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.settle(500 * time.Millisecond)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "refuses the API token")
-	h.lifecycle.accounts.flags.Token = "another"
+	h.lifecycle.accounts.defaults.Token = "another"
 	h.cloud.ResetCalls()
 	h.settle(100 * time.Millisecond) // without waiting for the backoff
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
@@ -280,7 +280,7 @@ func TestCredentialsThatAppear(t *testing.T) {
 func TestReconcileThatIsCancelled(t *testing.T) {
 	h := newHarness(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	h.fault = func(w write) (bool, error) {
+	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && w.subresource == "status" {
 			cancel()
 			return false, ctx.Err()

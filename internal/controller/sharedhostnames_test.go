@@ -15,13 +15,13 @@ import (
 // Then the Gateways whose overlaps differ are woken.
 func TestOverlapsAfterAStart(t *testing.T) {
 	var woken []string
-	o := &overlaps{
-		all: func(context.Context) ([]state.Key, error) {
+	o := &sharedHostnames{
+		listManaged: func(context.Context) ([]state.Key, error) {
 			return []state.Key{
 				state.GatewayKey("ns", "a"), state.GatewayKey("ns", "b"), state.GatewayKey("ns", "reported"), state.GatewayKey("ns", "gone"),
 			}, nil
 		},
-		wake:      func(key state.Key) { woken = append(woken, key.Name) },
+		requeue:   func(key state.Key) { woken = append(woken, key.Name) },
 		hostnames: gateway.NewHostnames(),
 	}
 	serve := func(name string, hostnames ...string) gateway.Shared {
@@ -31,7 +31,7 @@ func TestOverlapsAfterAStart(t *testing.T) {
 		if name == "reported" {
 			g.Status.Conditions = []metav1.Condition{{Type: gateway.TypeHostnameShared, Status: metav1.ConditionTrue}}
 		}
-		shared, err := o.serve(t.Context(), g, hostnames)
+		shared, err := o.update(t.Context(), g, hostnames)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestOverlapsAfterAStart(t *testing.T) {
 		}
 	}
 	serve("reported") // it does not serve anything any more
-	o.gone(state.GatewayKey("ns", "gone").NamespacedName)
+	o.remove(state.GatewayKey("ns", "gone").NamespacedName)
 	if len(woken) != 0 {
 		t.Errorf("Gateways are woken before all are known: %v", woken)
 	}
@@ -59,7 +59,7 @@ func TestOverlapsAfterAStart(t *testing.T) {
 		t.Errorf("new shares %+v", got)
 	}
 	serve("new", "two")
-	o.gone(state.GatewayKey("ns", "a").NamespacedName)
+	o.remove(state.GatewayKey("ns", "a").NamespacedName)
 	if diff := cmp.Diff([]string{"a", "b", "a", "b", "b"}, woken); diff != "" {
 		t.Errorf("woken Gateways differ (-want +got):\n%s", diff)
 	}
