@@ -189,8 +189,8 @@ func (a *apiServer) describe(verb, subresource string, o client.Object) write {
 	return write{verb: verb, kind: gvk.Kind, namespace: o.GetNamespace(), name: o.GetName(), subresource: subresource}
 }
 
-// takeWrites returns the writes since the last time.
-func (a *apiServer) takeWrites() []write {
+// drainWrites returns the writes since the last time.
+func (a *apiServer) drainWrites() []write {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer func() { a.writes = nil }()

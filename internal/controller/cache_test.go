@@ -53,7 +53,7 @@ func TestScope(t *testing.T) {
 
 // The controller reads Secrets in its own namespace in any case, but checks no
 // certificates there unless it may.
-func TestReadsCertificates(t *testing.T) {
+func TestScopeReadsCertificates(t *testing.T) {
 	scope := Scope{ControllerNamespace: controllerNamespace, SecretNamespaces: []string{"a"}}
 	for namespace, want := range map[string]bool{"a": true, "b": false, controllerNamespace: false} {
 		if got := scope.ReadsCertificates(namespace); got != want {
@@ -64,7 +64,7 @@ func TestReadsCertificates(t *testing.T) {
 
 // The cache itself is not asked about other namespaces: it would return an error.
 // Here it is nil.
-func TestOtherNamespacesAreEmpty(t *testing.T) {
+func TestCacheHidesObjectsOutsideItsScope(t *testing.T) {
 	c := &scopedCache{scope: Scope{ControllerNamespace: controllerNamespace, Namespaces: []string{"a"}}}
 	for _, object := range []client.Object{&gatewayv1.Gateway{}, secretMetadata(types.NamespacedName{}), &v1alpha1.TunnelConfiguration{}} {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "x"}, object); !apierrors.IsNotFound(err) {

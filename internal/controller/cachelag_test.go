@@ -12,7 +12,7 @@ import (
 
 // A cache that does not have the Tunnel yet makes no second one, also for a new
 // process.
-func TestCacheWithoutTheTunnel(t *testing.T) {
+func TestStaleCacheDoesNotCauseASecondTunnel(t *testing.T) {
 	for name, restart := range map[string]bool{"of the process that created it": false, "of a new process": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -22,16 +22,16 @@ func TestCacheWithoutTheTunnel(t *testing.T) {
 				h.restart()
 			}
 			h.advance(time.Second)
-			h.settle(time.Second)
+			h.reconcileFor(time.Second)
 			if got := len(h.cloud.Calls(fakeprovider.OpCreateTunnel)); got != 1 {
 				t.Errorf("%d tunnels were created", got)
 			}
-			if got := h.count("create"); got != 1 {
+			if got := h.countTunnelWrites("create"); got != 1 {
 				t.Errorf("%d Tunnel objects were created", got)
 			}
 			id := h.tunnelID()
 			h.unfreezeCache()
-			h.settle(time.Second)
+			h.reconcileFor(time.Second)
 			if h.tunnelID() != id || h.servedHostname() != "a.example.com" {
 				t.Errorf("tunnel %s serves %q", h.tunnelID(), h.servedHostname())
 			}
@@ -40,7 +40,7 @@ func TestCacheWithoutTheTunnel(t *testing.T) {
 }
 
 // A cache that has an earlier Tunnel does not overwrite the record.
-func TestCacheWithAnEarlierTunnel(t *testing.T) {
+func TestStaleCacheDoesNotOverwriteTheRecord(t *testing.T) {
 	h := newHarness(t)
 	for range 3 { // as many steps as it takes; the cache then has none of the later ones
 		h.freezeCache()
@@ -48,7 +48,7 @@ func TestCacheWithAnEarlierTunnel(t *testing.T) {
 		h.restart()
 		h.advance(time.Second)
 	}
-	h.settle(20 * time.Second)
+	h.reconcileFor(20 * time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if got := len(h.cloud.Calls(fakeprovider.OpCreateTunnel)); got != 1 {
 		t.Errorf("%d tunnels were created", got)
@@ -56,15 +56,15 @@ func TestCacheWithAnEarlierTunnel(t *testing.T) {
 }
 
 // A Gateway that only the cache does not have keeps its tunnel.
-func TestCacheWithoutTheGateway(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+func TestGatewayMissingOnlyInTheCacheKeepsItsTunnel(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	g := h.gateway()
 	h.delete(g)
 	h.freezeCache()
 	g.ResourceVersion = ""
 	h.create(g)
-	h.settle(10 * time.Minute)
+	h.reconcileFor(10 * time.Minute)
 	if len(h.cloud.LiveTunnels()) != 1 || h.deployment() == nil {
 		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
 	}
@@ -75,12 +75,12 @@ func TestCacheWithoutTheGateway(t *testing.T) {
 
 // A Gateway that comes back right before a destructive step keeps its tunnel,
 // whatever the cache says.
-func TestGatewayReturnsBeforeADestructiveStep(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	g := h.gateway()
 	h.delete(g)
-	h.settle(29 * time.Second)
+	h.reconcileFor(29 * time.Second)
 	h.advance(10 * time.Second)
 	h.cloud.ResetCalls()
 	h.freezeCache() // the cache has no Gateway
@@ -98,7 +98,7 @@ func TestGatewayReturnsBeforeADestructiveStep(t *testing.T) {
 		t.Fatal("the Gateway was not read again before the first destructive step")
 	}
 	h.unfreezeCache()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if h.deployment() == nil || len(h.cloud.LiveTunnels()) != 1 {
 		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
 	}
@@ -106,13 +106,13 @@ func TestGatewayReturnsBeforeADestructiveStep(t *testing.T) {
 }
 
 // A cache that still has a Tunnel that was deleted is not believed.
-func TestCacheWithADeletedTunnel(t *testing.T) {
+func TestDeletedTunnelInAStaleCacheIsIgnored(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(29 * time.Second)
+	h.reconcileFor(29 * time.Second)
 	h.freezeCache()
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if h.tunnelObject() != nil || len(h.cloud.LiveTunnels()) != 0 {
 		t.Fatalf("left are %+v and %+v", h.tunnelObject(), h.cloud.LiveTunnels())
 	}
@@ -123,25 +123,25 @@ func TestCacheWithADeletedTunnel(t *testing.T) {
 
 // A Tunnel that an administrator changes at the same moment is read again: the
 // change counts.
-func TestAdministratorChangesTheTunnelMeanwhile(t *testing.T) {
+func TestConcurrentChangeOfTheTunnelTakesEffect(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(29 * time.Second)
+	h.reconcileFor(29 * time.Second)
 	h.freezeCache()
 	object := &v1alpha1.Tunnel{}
 	h.change(controllerNamespace, h.tunnelObject().Name, object, func() { object.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Fatal("the tunnel was deleted although it is to be retained")
 	}
 	h.wantReady(v1alpha1.TunnelRetained, "Retained")
 }
 
-// count returns how many writes of that verb concerned Tunnels.
-func (h *harness) count(verb string) int {
+// countTunnelWrites returns how many writes of that verb concerned Tunnels.
+func (h *harness) countTunnelWrites(verb string) int {
 	n := 0
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		if w.verb == verb && w.kind == "Tunnel" {
 			n++
 		}

@@ -36,7 +36,7 @@ func (h *harness) createUnmanagedTunnel(name string) provider.TunnelID {
 
 // The claim is recorded before the first call, and the tunnel is neither created
 // nor deleted.
-func TestAdoption(t *testing.T) {
+func TestAdoptedTunnelIsNeitherCreatedNorDeleted(t *testing.T) {
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), false)
@@ -50,7 +50,7 @@ func TestAdoption(t *testing.T) {
 		}
 		return true, nil
 	}
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if recorded != "before the first call" {
 		t.Errorf("the claim was recorded %s", recorded)
 	}
@@ -58,7 +58,7 @@ func TestAdoption(t *testing.T) {
 	h.wantEvent("TunnelAdopted")
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	h.delete(h.gateway())
-	h.settle(3 * time.Minute)
+	h.reconcileFor(3 * time.Minute)
 	h.wantReady(v1alpha1.TunnelRetained, "Retained")
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Error("the adopted tunnel was deleted")
@@ -66,19 +66,19 @@ func TestAdoption(t *testing.T) {
 }
 
 // A configuration of somebody else is replaced only with the class's permission.
-func TestAdoptionNeedsPermissionForATakeover(t *testing.T) {
+func TestTakeoverRequiresPermission(t *testing.T) {
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
 	h.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	h.adopt(string(id), false)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "takeover")
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTakeoverRequired)
 	if h.servedHostname() != "old.example.com" {
 		t.Error("the configuration was replaced")
 	}
 	h.adopt(string(id), true)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantEvent("TakenOver")
 	if h.servedHostname() != "a.example.com" {
 		t.Error("the configuration was not replaced")
@@ -86,17 +86,17 @@ func TestAdoptionNeedsPermissionForATakeover(t *testing.T) {
 }
 
 // Of two Gateways that adopt one tunnel the first keeps it, until it is gone.
-func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
+func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
 	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), true)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.withSecondGateway(func() {
-		h.settle(time.Minute)
+		h.reconcileFor(time.Minute)
 		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 		h.wantProgrammed(metav1.ConditionFalse, "Pending", "in use by another Gateway")
-		if message := h.programmed().Message; strings.Contains(message, "shared") {
+		if message := h.programmedCondition().Message; strings.Contains(message, "shared") {
 			t.Errorf("the condition names the other Gateway: %s", message)
 		}
 	})
@@ -104,17 +104,17 @@ func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
 		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 	h.cloud.ResetCalls()
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	h.wantCalls() // the second one changes nothing for the first one
 
 	object := h.tunnelObject()
 	h.delete(h.gateway())
-	h.settle(3 * time.Minute)
+	h.reconcileFor(3 * time.Minute)
 	keys, err := (watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}).fromTunnel(t.Context(), object)
 	wantKeys(t, keys, err, "second", "shared")
 	h.delete(h.tunnelObject()) // it is retained, and an administrator lets the second Gateway have it
 	h.withSecondGateway(func() {
-		h.settle(time.Second)
+		h.reconcileFor(time.Second)
 		if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
 			t.Errorf("the second Gateway has tunnel %s", h.tunnelID())
 		}
@@ -123,7 +123,7 @@ func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
 
 // While one claim is under way, another one waits: only its record tells who has
 // the tunnel.
-func TestClaimsWaitForEachOther(t *testing.T) {
+func TestConcurrentClaimsAreSerialized(t *testing.T) {
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
 	id := h.createUnmanagedTunnel("by hand")
@@ -138,7 +138,7 @@ func TestClaimsWaitForEachOther(t *testing.T) {
 		}
 		return true, nil
 	}
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if !meanwhile {
 		t.Fatal("the second Gateway was not reconciled meanwhile")
 	}
@@ -146,7 +146,7 @@ func TestClaimsWaitForEachOther(t *testing.T) {
 		if object := h.tunnelObject(); object.Status.TunnelID != "" {
 			t.Errorf("the second Gateway recorded tunnel %s meanwhile", object.Status.TunnelID)
 		}
-		h.settle(time.Minute)
+		h.reconcileFor(time.Minute)
 		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 	})
 	if h.servedHostname() != "a.example.com" {
@@ -155,7 +155,7 @@ func TestClaimsWaitForEachOther(t *testing.T) {
 }
 
 // The cache of a claim may lack a rival: the list after the record does not.
-func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
+func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
 	older := withExisting(newTunnel("older", ""), "")
 	h := newHarness(t, newGateway("older", "b.example.com"))
 	id := h.createUnmanagedTunnel("by hand")
@@ -168,13 +168,13 @@ func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
 	h.reconcileOnce()
 	h.wantCalls()
 	h.unfreezeCache()
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	h.wantCalls()
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 }
 
 // A tunnel that another controller's Tunnel records is never touched.
-func TestTunnelOfAnotherController(t *testing.T) {
+func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
 	other := newTunnel("elsewhere", "")
 	other.Spec.ControllerName = "example.com/other"
 	other.CreationTimestamp = metav1.NewTime(startTime.Add(time.Hour)) // younger, and it has the tunnel all the same
@@ -183,22 +183,22 @@ func TestTunnelOfAnotherController(t *testing.T) {
 	other.Status.TunnelID = string(id)
 	h.create(other)
 	h.adopt(string(id), true)
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	h.wantCalls()
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 	h.delete(h.gateway())
-	h.settle(3 * time.Minute)
+	h.reconcileFor(3 * time.Minute)
 	h.wantCalls()
 }
 
 // A tunnel that has the name of a Gateway's tunnel belongs to that Gateway only.
-func TestTunnelOfAnotherGatewaysName(t *testing.T) {
+func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 	h := newHarness(t, newGateway("second", "b.example.com"))
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	id := h.tunnelID()
 	h.withSecondGateway(func() {
 		h.adopt(string(id), true)
-		h.settle(time.Minute)
+		h.reconcileFor(time.Minute)
 		if got := len(h.cloud.Calls(fakeprovider.OpConfigure)); got != 1 {
 			t.Errorf("the tunnel was configured %d times", got)
 		}
@@ -212,7 +212,7 @@ func TestTunnelOfAnotherGatewaysName(t *testing.T) {
 }
 
 // A Tunnel object whose spec names another Gateway or controller is not used.
-func TestTunnelObjectOfAnother(t *testing.T) {
+func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Tunnel){
 		"Gateway":    func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" },
 		"controller": func(o *v1alpha1.Tunnel) { o.Spec.ControllerName = "example.com/other" },
@@ -221,7 +221,7 @@ func TestTunnelObjectOfAnother(t *testing.T) {
 			object := newTunnel("shared", "")
 			change(object)
 			h := newHarness(t, object)
-			h.settle(time.Minute)
+			h.reconcileFor(time.Minute)
 			h.wantCalls()
 			h.wantProgrammed(metav1.ConditionFalse, "Pending", object.Name)
 			if addresses := h.gateway().Status.Addresses; len(addresses) > 0 {
@@ -233,20 +233,20 @@ func TestTunnelObjectOfAnother(t *testing.T) {
 
 // When the settings ask for another tunnel, the recorded one keeps serving, and
 // deleting the object switches.
-func TestSettingsThatAskForAnotherTunnel(t *testing.T) {
+func TestRecordedTunnelServesUntilItsObjectIsDeleted(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	id := h.tunnelID()
 	other := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(other), true)
 	h.setHostname("b.example.com")
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "tunnel.existing")
 	if h.tunnelID() != id || h.servedHostname() != "b.example.com" {
 		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.servedHostname())
 	}
 	h.delete(h.tunnelObject())
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if h.tunnelID() != other || len(h.cloud.LiveTunnels()) != 2 {
 		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())

@@ -24,12 +24,12 @@ func budgetDeferred(wait time.Duration) error {
 const driftInterval = 10 * time.Minute
 
 // served is a harness whose Gateway is served; calls and events are reset.
-func servedHarness(t *testing.T) *harness {
+func newServedHarness(t *testing.T) *harness {
 	t.Helper()
 	h := newHarness(t)
-	h.settle(5 * time.Second)
+	h.reconcileFor(5 * time.Second)
 	h.cloud.ResetCalls()
-	h.takeEvents()
+	h.drainEvents()
 	return h
 }
 
@@ -57,7 +57,7 @@ func TestChangesAreWrittenTogether(t *testing.T) {
 
 // What is about to be written is recorded before.
 func TestConfigurationIsRecordedBeforeItIsWritten(t *testing.T) {
-	h := servedHarness(t)
+	h := newServedHarness(t)
 	before := h.tunnelObject().Status.Configuration.Hash
 	h.setHostname("b.example.com")
 	h.cloud.FailAfter(fakeprovider.OpConfigure, context.DeadlineExceeded)
@@ -70,8 +70,8 @@ func TestConfigurationIsRecordedBeforeItIsWritten(t *testing.T) {
 
 // A record that cannot be written prevents the write at Cloudflare, and the
 // conditions say so.
-func TestRecordThatCannotBeWritten(t *testing.T) {
-	h := servedHarness(t)
+func TestFailedRecordPreventsTheWrite(t *testing.T) {
+	h := newServedHarness(t)
 	h.setHostname("b.example.com")
 	h.injectError = func(w write) (bool, error) { return w.kind != "Tunnel", errorUnless(w.kind != "Tunnel") }
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
@@ -81,7 +81,7 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "refused")
 	h.wantMetrics(map[string]float64{"reconcile_errors_total KubernetesUnavailable": 2})
 	h.injectError = func(write) (bool, error) { return true, nil }
-	h.settle(5 * time.Second)
+	h.reconcileFor(5 * time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if h.servedHostname() != "b.example.com" {
 		t.Errorf("the tunnel serves %s", h.servedHostname())
@@ -89,10 +89,10 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 }
 
 // A restart costs one read and no write; a change at the same time is written.
-func TestRestart(t *testing.T) {
-	h := servedHarness(t)
+func TestRestartReadsTheConfigurationOnce(t *testing.T) {
+	h := newServedHarness(t)
 	h.restart()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if call := h.cloud.Calls()[0]; call.Priority != provider.PriorityStart {
 		t.Errorf("the read after a start has priority %d", call.Priority)
 	}
@@ -100,17 +100,17 @@ func TestRestart(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	h.restart()
 	h.setHostname("b.example.com")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
-	if events := h.takeEvents(); len(events) > 0 {
+	if events := h.drainEvents(); len(events) > 0 {
 		t.Errorf("events %q", events)
 	}
 }
 
 // A slot that the request budget promises is waited for, without an event, and the
 // next change uses it.
-func TestSlotOfTheRequestBudget(t *testing.T) {
-	h := servedHarness(t)
+func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
+	h := newServedHarness(t)
 	h.restart()
 	h.cloud.Fail(fakeprovider.OpConfiguration, budgetDeferred(20*time.Second))
 	h.reconcileOnce()
@@ -132,7 +132,7 @@ func TestSlotOfTheRequestBudget(t *testing.T) {
 	}
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 
-	h.settle(time.Minute) // it looks for the writes of the earlier process once more
+	h.reconcileFor(time.Minute) // it looks for the writes of the earlier process once more
 	h.cloud.ResetCalls()
 	h.cloud.Fail(fakeprovider.OpConfigure, budgetDeferred(20*time.Second))
 	h.setHostname("c.example.com")
@@ -145,18 +145,18 @@ func TestSlotOfTheRequestBudget(t *testing.T) {
 	if h.requeueAfter != 15*time.Second {
 		t.Errorf("the next change waits %s", h.requeueAfter)
 	}
-	h.settle(15 * time.Second)
+	h.reconcileFor(15 * time.Second)
 	h.wantCalls(fakeprovider.OpConfigure)
-	if events := h.takeEvents(); len(events) > 0 {
+	if events := h.drainEvents(); len(events) > 0 {
 		t.Errorf("events %q", events)
 	}
 }
 
 // A read for drift that has to wait delays no change, and the statuses stay.
-func TestReadForDriftThatHasToWait(t *testing.T) {
+func TestDelayedDriftCheckDelaysNoChange(t *testing.T) {
 	for name, err := range map[string]error{"for the budget": budgetDeferred(40 * time.Second), "for the API": rateLimited(40 * time.Second)} {
 		t.Run(name, func(t *testing.T) {
-			h := servedHarness(t)
+			h := newServedHarness(t)
 			h.cloud.Fail(fakeprovider.OpConfiguration, err)
 			for len(h.cloud.Calls()) == 0 {
 				h.advance(h.requeueAfter + time.Second)
@@ -175,7 +175,7 @@ func TestReadForDriftThatHasToWait(t *testing.T) {
 			if h.servedHostname() != "b.example.com" {
 				t.Errorf("the tunnel serves %s", h.servedHostname())
 			}
-			if events := h.takeEvents(); len(events) > 0 {
+			if events := h.drainEvents(); len(events) > 0 {
 				t.Errorf("events %q", events)
 			}
 		})
@@ -184,8 +184,8 @@ func TestReadForDriftThatHasToWait(t *testing.T) {
 
 // A limit of the API is waited for as long as it asks, is reported once, and is no
 // failure.
-func TestLimitOfTheAPI(t *testing.T) {
-	h := servedHarness(t)
+func TestAPIRateLimitIsRespected(t *testing.T) {
+	h := newServedHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, rateLimited(20*time.Second), rateLimited(5*time.Minute))
 	h.setHostname("b.example.com")
 	h.reconcileOnce()
@@ -198,17 +198,17 @@ func TestLimitOfTheAPI(t *testing.T) {
 	h.setHostname("c.example.com")
 	h.reconcileOnce()
 	h.wantCalls()
-	h.settle(16 * time.Second)
+	h.reconcileFor(16 * time.Second)
 	h.wantCalls(fakeprovider.OpConfigure)
-	h.settle(4 * time.Minute)
+	h.reconcileFor(4 * time.Minute)
 	h.wantCalls()
-	h.settle(2 * time.Minute)
+	h.reconcileFor(2 * time.Minute)
 	h.wantCalls(fakeprovider.OpConfigure) // nothing has to be read again
 	if h.servedHostname() != "c.example.com" {
 		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}
 	warnings := 0
-	for _, e := range h.takeEvents() {
+	for _, e := range h.drainEvents() {
 		if strings.Contains(e, "Warning RateLimited") {
 			warnings++
 		}
@@ -220,8 +220,8 @@ func TestLimitOfTheAPI(t *testing.T) {
 
 // A configuration that Cloudflare rejects is tried again only when it changes or
 // after its backoff.
-func TestConfigurationThatIsRejected(t *testing.T) {
-	h := servedHarness(t)
+func TestRejectedConfigurationIsRetriedWhenItChanges(t *testing.T) {
+	h := newServedHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, &provider.InvalidError{Message: "a rule is not valid"})
 	h.setHostname("b.example.com")
 	h.reconcileOnce()
@@ -241,7 +241,7 @@ func TestConfigurationThatIsRejected(t *testing.T) {
 
 // Failures back off, up to a minute, and the event repeats only with the reason.
 func TestFailuresBackOff(t *testing.T) {
-	h := servedHarness(t)
+	h := newServedHarness(t)
 	fails := make([]error, 9)
 	for i := range fails {
 		fails[i] = errReset
@@ -260,7 +260,7 @@ func TestFailuresBackOff(t *testing.T) {
 			t.Errorf("wait %d is %s, want %ds", i, waits[i], want)
 		}
 	}
-	if events := h.takeEvents(); len(events) != 1 || !strings.Contains(events[0], "CloudflareUnavailable") {
+	if events := h.drainEvents(); len(events) != 1 || !strings.Contains(events[0], "CloudflareUnavailable") {
 		t.Errorf("events %q", events)
 	}
 	h.reconcileOnce()
@@ -269,7 +269,7 @@ func TestFailuresBackOff(t *testing.T) {
 }
 
 // A loop that takes long writes the statuses before it ends, without its outcome.
-func TestStatusesAreWrittenWhileTheTunnelIsManaged(t *testing.T) {
+func TestInterimStatusesAreWrittenDuringASlowReconcile(t *testing.T) {
 	h := newHarness(t)
 	release, written := make(chan struct{}), make(chan struct{})
 	h.injectError = func(w write) (bool, error) {

@@ -25,11 +25,11 @@ import (
 // infra/shared.
 var sharedConnectors = types.NamespacedName{Namespace: controllerNamespace, Name: tunnel.ConnectorName(types.NamespacedName{Namespace: "infra", Name: "shared"})}
 
-// withConnectors is a harness whose class runs connectors.
-func withConnectors(t *testing.T, objects ...client.Object) *harness {
+// newConnectorHarness is a harness whose class runs connectors.
+func newConnectorHarness(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := newHarness(t, objects...)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(true) })
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(true) })
 	return h
 }
 
@@ -128,7 +128,7 @@ func (h *harness) wantKinds(want ...string) {
 // applies returns the writes of connectors among the writes since the last time.
 func (h *harness) connectorWrites() []string {
 	var found []string
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		if w.name == sharedConnectors.Name {
 			found = append(found, w.verb+" "+w.kind)
 		}
@@ -144,7 +144,7 @@ func (h *harness) wantConnectorWrites(want ...string) {
 }
 
 func TestConnectorsAreAppliedOnce(t *testing.T) {
-	h := withConnectors(t)
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.wantConnectorWrites("apply Secret", "apply ServiceAccount", "apply NetworkPolicy", "apply Deployment")
 
@@ -155,10 +155,10 @@ func TestConnectorsAreAppliedOnce(t *testing.T) {
 		}
 	}
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantConnectorWrites()
-	h.takeWrites()
-	h.settle(time.Second)
+	h.drainWrites()
+	h.reconcileFor(time.Second)
 	h.wantWrites()
 	if got := h.tunnelObject().Status.Connectors.Summary; got != "2/2" {
 		t.Errorf("the Tunnel reports %s connectors", got)
@@ -176,18 +176,18 @@ func TestConnectorsAreAppliedOnce(t *testing.T) {
 }
 
 // A change by somebody else is undone, and a status is none.
-func TestConnectorsAreRepaired(t *testing.T) {
-	h := withConnectors(t)
+func TestExternalChangesOfConnectorsAreReverted(t *testing.T) {
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
-	h.settle(time.Second)
-	h.takeWrites()
+	h.reconcileFor(time.Second)
+	h.drainWrites()
 	d := &appsv1.Deployment{}
 	h.change(sharedConnectors.Namespace, sharedConnectors.Name, d, func() {
 		d.Spec.Template.Spec.Containers[0].Image = "example.com/other"
 		d.Generation++
 	})
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if got := h.connectorWrites(); !slices.Contains(got, "apply Deployment") {
 		t.Errorf("the writes are %q", got)
 	}
@@ -195,28 +195,28 @@ func TestConnectorsAreRepaired(t *testing.T) {
 		t.Error("the image of somebody else stays")
 	}
 	h.delete(h.deployment())
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if h.deployment() == nil {
 		t.Error("a Deployment that was deleted is not created again")
 	}
 }
 
-func TestConnectorsAreDisabled(t *testing.T) {
-	h := withConnectors(t)
+func TestDisabledConnectorsAreDeleted(t *testing.T) {
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(false) })
-	h.takeWrites()
-	h.settle(time.Second)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(false) })
+	h.drainWrites()
+	h.reconcileFor(time.Second)
 	h.wantKinds("Secret") // users run connectors with the token
 	h.wantConnectorWrites("delete ServiceAccount", "delete NetworkPolicy", "delete Deployment")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantConnectorWrites()
 }
 
 // An object of somebody else is not changed, and the conditions name it.
-func TestConnectorsWhoseNameIsTaken(t *testing.T) {
+func TestObjectsOfAnotherOwnerAreNotChanged(t *testing.T) {
 	theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}}
-	h := withConnectors(t, theirs)
+	h := newConnectorHarness(t, theirs)
 	h.reconcileOnce()
 	h.wantConnectorWrites("apply Secret")
 	h.wantEvent("ObjectTaken")
@@ -226,7 +226,7 @@ func TestConnectorsWhoseNameIsTaken(t *testing.T) {
 		t.Errorf("ConnectorsReady is %+v", ready)
 	}
 	h.delete(theirs)
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if h.deployment() == nil {
 		t.Error("the connectors do not run after the object was deleted")
 	}
@@ -235,44 +235,44 @@ func TestConnectorsWhoseNameIsTaken(t *testing.T) {
 // The number of replicas belongs to an autoscaler as soon as there is one. That
 // it takes over without a gap is tested with a real API server: the fake one
 // cannot apply a part of a Deployment.
-func TestConnectorsOfAnAutoscaler(t *testing.T) {
-	h := withConnectors(t)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+func TestAutoscalerOwnsTheReplicaCount(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Connector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](4)}
 	})
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantKinds("Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "Secret", "ServiceAccount")
-	h.takeWrites()
+	h.drainWrites()
 	d := &appsv1.Deployment{}
 	h.change(sharedConnectors.Namespace, sharedConnectors.Name, d, func() { d.Spec.Replicas, d.Generation = ptr.To[int32](4), d.Generation+1 })
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if got := h.deployment().Spec.Replicas; ptr.Deref(got, 0) != 4 {
 		t.Errorf("the autoscaler's number is changed to %v", got)
 	}
 	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment", "apply HorizontalPodAutoscaler")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantConnectorWrites()
 }
 
 // What confines the pods stays until the Tunnel object is deleted.
 func TestConnectorsStopWhenTheTunnelRetires(t *testing.T) {
-	h := withConnectors(t)
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(29 * time.Second)
+	h.reconcileFor(29 * time.Second)
 	if h.deployment() == nil {
 		t.Fatal("the connectors were stopped before the retirement delay has passed")
 	}
-	h.settle(2 * time.Second)
+	h.reconcileFor(2 * time.Second)
 	h.wantKinds("NetworkPolicy", "Secret", "ServiceAccount")
 	h.wantReady(v1alpha1.TunnelRetiring, tunnel.ReasonConnectorsStopping)
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Fatal("the tunnel was deleted while its connectors run")
 	}
 	h.stopPods()
-	h.settle(5 * time.Second)
+	h.reconcileFor(5 * time.Second)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
 		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
 	}
@@ -282,16 +282,16 @@ func TestConnectorsStopWhenTheTunnelRetires(t *testing.T) {
 
 // Pods that do not end within their grace period and a minute count no longer;
 // what Cloudflare reports does.
-func TestPodsThatDoNotStop(t *testing.T) {
-	h := withConnectors(t)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.GracePeriod = ptr.To(v1alpha1.Duration("2m")) })
+func TestRetirementDoesNotWaitForStuckPods(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.GracePeriod = ptr.To(v1alpha1.Duration("2m")) })
 	h.reconcileOnce()
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(30*time.Second + 3*time.Minute)
+	h.reconcileFor(30*time.Second + 3*time.Minute)
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); !strings.Contains(ready.Message, "2 pods are left and 2 connectors are connected") {
 		t.Errorf("the Tunnel is not ready because: %s", ready.Message)
 	}
@@ -299,7 +299,7 @@ func TestPodsThatDoNotStop(t *testing.T) {
 		t.Error("live connectors were disconnected")
 	}
 	h.cloud.Crash(h.tunnelID()) // their node is lost
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
 		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
 	}
@@ -309,20 +309,20 @@ func TestPodsThatDoNotStop(t *testing.T) {
 }
 
 // A Gateway that returns while the connectors stop gets them back.
-func TestConnectorsOfAGatewayThatReturns(t *testing.T) {
-	h := withConnectors(t)
+func TestRecreatedGatewayGetsItsConnectorsBack(t *testing.T) {
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
 	id := h.tunnelID()
 	h.delete(h.gateway())
-	h.settle(31 * time.Second)
+	h.reconcileFor(31 * time.Second)
 	if h.deployment() != nil {
 		t.Fatal("the connectors run on")
 	}
 	again := newGateway("shared", "a.example.com")
 	again.UID = "shared-2"
 	h.create(again)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if h.deployment() == nil || h.tunnelID() != id {
 		t.Errorf("the Deployment is %v, and the tunnel %s; want %s", h.deployment(), h.tunnelID(), id)
 	}

@@ -111,15 +111,15 @@ func (p crashingProvider) DeleteTunnel(ctx context.Context, id provider.TunnelID
 	return p.crash.request(func() error { return p.Provider.DeleteTunnel(ctx, id) })
 }
 
-// crashing is a harness whose process ends once.
-type crashing struct {
+// crashHarness is a harness whose process ends once.
+type crashHarness struct {
 	*harness
 	*crash
 }
 
-func newCrashing(t *testing.T, at int, applied bool) *crashing {
+func newCrashHarness(t *testing.T, at int, applied bool) *crashHarness {
 	t.Helper()
-	c := &crashing{harness: withConnectors(t), crash: &crash{failAt: at, applied: applied}}
+	c := &crashHarness{harness: newConnectorHarness(t), crash: &crash{failAt: at, applied: applied}}
 	c.injectError = func(write) (bool, error) {
 		carriedOut := false
 		err := c.request(func() error { carriedOut = true; return nil })
@@ -130,14 +130,14 @@ func newCrashing(t *testing.T, at int, applied bool) *crashing {
 }
 
 // start starts a process.
-func (c *crashing) start() {
+func (c *crashHarness) start() {
 	c.restart()
 	c.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return crashingProvider{c.cloud, c.crash}, nil }
 }
 
-// until reconciles until the state is reached, with a new process after the one
+// reconcileUntil reconciles until the state is reached, with a new process after the one
 // that ended. Kubernetes runs the pods meanwhile.
-func (c *crashing) until(what string, reached func() bool) {
+func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
 	c.t.Helper()
 	for range 100 {
 		ctx, cancel := context.WithCancel(c.t.Context())
@@ -165,7 +165,7 @@ func (c *crashing) until(what string, reached func() bool) {
 }
 
 // runPods replaces the pods when the Deployment asks for others.
-func (c *crashing) runPods() {
+func (c *crashHarness) runPods() {
 	switch d, pods := c.deployment(), c.pods(); {
 	case d == nil && len(pods) > 0:
 		c.stopPods()
@@ -175,8 +175,8 @@ func (c *crashing) runPods() {
 	}
 }
 
-// serving reports whether the Gateway's status is up to date, and good.
-func (c *crashing) serving() bool {
+// isServing reports whether the Gateway's status is up to date, and good.
+func (c *crashHarness) isServing() bool {
 	g := c.gateway()
 	for _, condition := range g.Status.Conditions {
 		if condition.Type == string(gatewayv1.GatewayConditionProgrammed) {
@@ -187,16 +187,16 @@ func (c *crashing) serving() bool {
 }
 
 // runLifecycleScenario creates, changes and deletes the Gateway.
-func runLifecycleScenario(c *crashing) {
-	c.until("the Gateway is served", c.serving)
+func runLifecycleScenario(c *crashHarness) {
+	c.reconcileUntil("the Gateway is served", c.isServing)
 	id := c.tunnelID()
 	c.setHostname("b.example.com")
-	c.until("the change is served", func() bool { return c.serving() && c.servedHostname() == "b.example.com" })
+	c.reconcileUntil("the change is served", func() bool { return c.isServing() && c.servedHostname() == "b.example.com" })
 	if c.tunnelID() != id {
 		c.t.Error("the Gateway has another tunnel than before")
 	}
 	c.delete(c.gateway())
-	c.until("the tunnel is gone", func() bool { return c.tunnelObject() == nil })
+	c.reconcileUntil("the tunnel is gone", func() bool { return c.tunnelObject() == nil })
 	if left := c.cloud.LiveTunnels(); len(left) > 0 {
 		c.t.Errorf("left are %+v", left)
 	}
@@ -205,27 +205,27 @@ func runLifecycleScenario(c *crashing) {
 }
 
 // adoptAndRetain adopts a tunnel, takes it over and retains it.
-func adoptAndRetain(c *crashing) {
+func adoptAndRetain(c *crashHarness) {
 	id := c.createUnmanagedTunnel("by hand")
 	c.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	c.adopt(string(id), true)
-	c.until("the Gateway is served", c.serving)
+	c.reconcileUntil("the Gateway is served", c.isServing)
 	if c.tunnelID() != id || c.servedHostname() != "a.example.com" {
 		c.t.Errorf("tunnel %s serves %s", c.tunnelID(), c.servedHostname())
 	}
 	c.delete(c.gateway())
-	c.until("the tunnel is retained", func() bool { return c.tunnelObject().Status.Phase == v1alpha1.TunnelRetained })
+	c.reconcileUntil("the tunnel is retained", func() bool { return c.tunnelObject().Status.Phase == v1alpha1.TunnelRetained })
 	if len(c.cloud.LiveTunnels()) != 1 || c.deployment() != nil {
 		c.t.Errorf("left are %+v and %+v", c.cloud.LiveTunnels(), c.deployment())
 	}
 }
 
 // rotateOnDemand rotates the token of the Gateway's tunnel.
-func rotateOnDemand(c *crashing) {
-	c.until("the Gateway is served", c.serving)
+func rotateOnDemand(c *crashHarness) {
+	c.reconcileUntil("the Gateway is served", c.isServing)
 	before := c.token()
-	c.rotate()
-	c.until("the token is rotated", func() bool {
+	c.requestRotation()
+	c.reconcileUntil("the token is rotated", func() bool {
 		recorded := c.tunnelObject().Status.Token
 		return recorded.Requested != "" && recorded.Phase == ""
 	})
@@ -234,17 +234,17 @@ func rotateOnDemand(c *crashing) {
 		c.t.Error("the token is the one before")
 	}
 	connected, err := c.cloud.Connections(c.t.Context(), c.tunnelID())
-	if err != nil || len(connected) != 2 || !c.serving() {
+	if err != nil || len(connected) != 2 || !c.isServing() {
 		c.t.Errorf("the connectors are %+v: %v", connected, err)
 	}
 }
 
 // Whichever request is the last one of a process, the next process finishes what
 // was begun, with one tunnel at most and none left behind.
-func TestProcessEnds(t *testing.T) {
+func TestNextProcessFinishesInterruptedWork(t *testing.T) {
 	for name, scenario := range map[string]struct {
 		least int // so many requests are made at least
-		run   func(*crashing)
+		run   func(*crashHarness)
 	}{
 		"life": {25, runLifecycleScenario}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
 	} {
@@ -252,7 +252,7 @@ func TestProcessEnds(t *testing.T) {
 			made := 0
 			for at := 0; at <= made && !t.Failed(); at++ {
 				t.Run(fmt.Sprintf("%s, at request %d, applied %t", name, at, applied), func(t *testing.T) {
-					c := newCrashing(t, at, applied)
+					c := newCrashHarness(t, at, applied)
 					scenario.run(c)
 					made = c.requests
 				})
@@ -267,13 +267,13 @@ func TestProcessEnds(t *testing.T) {
 // adopt makes the class's settings ask for an existing tunnel.
 func (h *harness) adopt(id string, takeover bool) {
 	h.t.Helper()
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id, Takeover: ptr.To(takeover)}}
 	})
 }
 
-// rotate asks for a rotation of the token.
-func (h *harness) rotate() {
+// requestRotation asks for a rotation of the token.
+func (h *harness) requestRotation() {
 	h.t.Helper()
 	object := h.tunnelObject()
 	h.change(object.Namespace, object.Name, object, func() { metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1alpha1.RotateTokenAnnotation, "1") })

@@ -47,7 +47,7 @@ func TestCheckGatewayCRDs(t *testing.T) {
 	}
 }
 
-func TestGatewayCRDsOfNoVersion(t *testing.T) {
+func TestGatewayCRDsWithoutAVersionAreAccepted(t *testing.T) {
 	versions := map[string]string{}
 	for _, kind := range gatewayCRDs {
 		versions[kind+"."+gatewayv1.GroupName] = "v1.6.3"
@@ -60,7 +60,7 @@ func TestGatewayCRDsOfNoVersion(t *testing.T) {
 	}
 }
 
-func TestCheckOwnCRDs(t *testing.T) {
+func TestCheckControllerCRDs(t *testing.T) {
 	const settings, tunnels = "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev"
 	known := map[string]string{settings: "v0.2.0", tunnels: "v0.2.0"}
 	for what, test := range map[string]struct {
@@ -83,7 +83,7 @@ func TestCheckOwnCRDs(t *testing.T) {
 }
 
 // Without a version of its own, a CRD would pass the check in every version.
-func TestOwnCRDsHaveVersions(t *testing.T) {
+func TestControllerCRDsHaveVersions(t *testing.T) {
 	known, err := requiredVersions()
 	if err != nil || len(known) != len(controllerCRDs) {
 		t.Errorf("got %d CRDs, %v, want %d", len(known), err, len(controllerCRDs))

@@ -15,10 +15,10 @@ import (
 )
 
 // A change by somebody else is reverted at the next read.
-func TestExternalChange(t *testing.T) {
-	h := servedHarness(t)
+func TestExternalChangeIsReverted(t *testing.T) {
+	h := newServedHarness(t)
 	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
-	h.settle(driftInterval)
+	h.reconcileFor(driftInterval)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 	h.wantEvent("DriftRepaired")
 	h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "drift_fights_total": 0, "pushes_total": 2})
@@ -32,20 +32,20 @@ func TestExternalChange(t *testing.T) {
 
 // After three changes within ten minutes the controller stops writing, also after
 // a restart, until the Gateway was paused.
-func TestConfigurationIsContested(t *testing.T) {
-	h := servedHarness(t)
+func TestContestedConfigurationIsNotWritten(t *testing.T) {
+	h := newServedHarness(t)
 	for range 3 {
 		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
-		h.settle(driftInterval)
+		h.reconcileFor(driftInterval)
 		h.wantEvent("DriftRepaired")
-		h.settle(driftInterval / 2)
+		h.reconcileFor(driftInterval / 2)
 	}
 	if h.tunnelObject().Status.Contested {
 		t.Fatal("changes that are more than ten minutes apart count together")
 	}
 	for _, within := range []time.Duration{driftInterval, 2 * time.Minute, 2 * time.Minute} {
 		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
-		h.settle(within)
+		h.reconcileFor(within)
 	}
 	h.wantEvent("DriftContested")
 	h.wantMetrics(map[string]float64{"drift_fights_total": 1})
@@ -55,7 +55,7 @@ func TestConfigurationIsContested(t *testing.T) {
 		}
 		h.setHostname("b.example.com")
 		h.cloud.ResetCalls()
-		h.settle(driftInterval)
+		h.reconcileFor(driftInterval)
 		if len(h.cloud.Calls(fakeprovider.OpConfigure)) > 0 {
 			t.Errorf("the configuration was written, after a restart: %t", restart)
 		}
@@ -63,9 +63,9 @@ func TestConfigurationIsContested(t *testing.T) {
 		h.wantProgrammed(metav1.ConditionFalse, "Pending", "pause the Gateway")
 	}
 	h.annotate(v1alpha1.PausedAnnotation, "true")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.annotate(v1alpha1.PausedAnnotation, "false")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if h.servedHostname() != "b.example.com" || h.tunnelObject().Status.Contested {
 		t.Errorf("the tunnel serves %s", h.servedHostname())
@@ -74,15 +74,15 @@ func TestConfigurationIsContested(t *testing.T) {
 
 // An external change is reported once, however often its repair fails, and a
 // repair counts when it is made.
-func TestExternalChangeThatCannotBeReverted(t *testing.T) {
+func TestFailingRepairIsReportedOnce(t *testing.T) {
 	for name, err := range map[string]error{"the API is away": errReset, "the API asks to wait": rateLimited(time.Second), "the budget is spent": budgetDeferred(time.Second)} {
 		t.Run(name, func(t *testing.T) {
-			h := servedHarness(t)
+			h := newServedHarness(t)
 			h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
 			h.cloud.Fail(fakeprovider.OpConfigure, err, err, err)
-			h.settle(driftInterval + time.Minute)
+			h.reconcileFor(driftInterval + time.Minute)
 			reported := 0
-			for _, e := range h.takeEvents() {
+			for _, e := range h.drainEvents() {
 				if strings.Contains(e, "DriftRepaired") {
 					reported++
 				}
@@ -96,7 +96,7 @@ func TestExternalChangeThatCannotBeReverted(t *testing.T) {
 }
 
 // A paused Gateway's configuration is read and not written, also after a restart.
-func TestPausedGateway(t *testing.T) {
+func TestPausedGatewayIsNotWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		hostname string
 		status   metav1.ConditionStatus
@@ -105,12 +105,12 @@ func TestPausedGateway(t *testing.T) {
 		"whose configuration has changed":  {"b.example.com", metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := servedHarness(t)
+			h := newServedHarness(t)
 			h.annotate(v1alpha1.PausedAnnotation, "true")
 			h.setHostname(test.hostname)
 			for range 2 {
-				h.settle(time.Second)
-				if c := h.programmed(); c.Status != test.status || !strings.Contains(c.Message, "paused") {
+				h.reconcileFor(time.Second)
+				if c := h.programmedCondition(); c.Status != test.status || !strings.Contains(c.Message, "paused") {
 					t.Errorf("Programmed is %+v", c)
 				}
 				h.wantMetrics(map[string]float64{"gateway_paused": 1, "oldest_change_timestamp_seconds": -1})
@@ -120,7 +120,7 @@ func TestPausedGateway(t *testing.T) {
 				t.Errorf("the tunnel serves %s", h.servedHostname())
 			}
 			h.cloud.ResetCalls()
-			h.settle(time.Hour)
+			h.reconcileFor(time.Hour)
 			if len(h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpToken)) > 0 {
 				t.Error("a paused Gateway's tunnel was changed")
 			}
@@ -131,7 +131,7 @@ func TestPausedGateway(t *testing.T) {
 // A write whose answer was lost, or one of a process that has ended, may arrive
 // after a newer one. It is looked for and reverted, and counts as no external
 // change.
-func TestWriteThatArrivesLate(t *testing.T) {
+func TestLateWriteIsReverted(t *testing.T) {
 	late := provider.Configuration{}
 	for name, begin := range map[string]func(*harness){
 		"and was given up": func(h *harness) {
@@ -157,26 +157,26 @@ func TestWriteThatArrivesLate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := servedHarness(t)
+			h := newServedHarness(t)
 			h.setHostname("late.example.com") // what it would be
-			h.settle(time.Second)
+			h.reconcileFor(time.Second)
 			late, _ = h.cloud.Document(h.tunnelID())
 			h.setHostname("a.example.com")
-			h.settle(time.Minute)
+			h.reconcileFor(time.Minute)
 
 			begin(h)
 			h.setHostname("b.example.com")
-			h.settle(3 * time.Second)
+			h.reconcileFor(3 * time.Second)
 			if h.servedHostname() != "b.example.com" {
 				t.Fatalf("the tunnel serves %s", h.servedHostname())
 			}
-			h.takeEvents()
+			h.drainEvents()
 			h.cloud.SetConfiguration(h.tunnelID(), late)
-			h.settle(provider.CallTimeout + 2*time.Second)
+			h.reconcileFor(provider.CallTimeout + 2*time.Second)
 			if h.servedHostname() != "b.example.com" {
 				t.Errorf("the late configuration stays: %s", h.servedHostname())
 			}
-			for _, e := range h.takeEvents() {
+			for _, e := range h.drainEvents() {
 				if strings.Contains(e, "Drift") {
 					t.Errorf("event %q", e)
 				}

@@ -62,7 +62,7 @@ func (h *harness) failGateways(err error) {
 }
 
 // Only an answer of the API server itself says that a Gateway does not exist.
-func TestGatewayReader(t *testing.T) {
+func TestOnlyTheAPIServerConfirmsThatAGatewayIsGone(t *testing.T) {
 	const unknown, gone = tunnel.GatewayUnknown, tunnel.GatewayGone
 	for name, test := range map[string]struct {
 		err    string // of answers
@@ -125,7 +125,7 @@ func TestGatewayReader(t *testing.T) {
 }
 
 // A namespace that cannot be read is not gone.
-func TestNamespaceThatCannotBeRead(t *testing.T) {
+func TestUnreadableNamespaceIsNotGone(t *testing.T) {
 	for name, err := range map[string]error{
 		"a proxy's 404": readErrors["a proxy's 404"],
 		"forbidden":     apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "infra", errors.New("not granted")),
@@ -173,7 +173,7 @@ func (h *harness) moveToAnotherClass() {
 }
 
 // While the API server does not say that the Gateway is gone, its tunnel serves.
-func TestTunnelOfAGatewayOfUnknownState(t *testing.T) {
+func TestTunnelServesWhileTheGatewayStateIsUnknown(t *testing.T) {
 	for name, happen := range map[string]func(*harness){
 		"reads fail":          func(h *harness) { h.delete(h.gateway()); h.failGateways(readErrors["a proxy's 404"]) },
 		"reads are forbidden": func(h *harness) { h.delete(h.gateway()); h.failGateways(readErrors["forbidden"]) },
@@ -196,10 +196,10 @@ func TestTunnelOfAGatewayOfUnknownState(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := withConnectors(t)
-			h.settle(time.Second)
+			h := newConnectorHarness(t)
+			h.reconcileFor(time.Second)
 			happen(h)
-			h.settle(20 * time.Minute)
+			h.reconcileFor(20 * time.Minute)
 			if len(h.cloud.LiveTunnels()) != 1 || h.deployment() == nil {
 				t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
 			}
@@ -210,19 +210,19 @@ func TestTunnelOfAGatewayOfUnknownState(t *testing.T) {
 
 // Two reads that say so have to follow each other: one of unknown result begins
 // the delay anew.
-func TestRetirementDelayBeginsAnew(t *testing.T) {
+func TestUnknownStateRestartsTheRetirementDelay(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(20 * time.Second)
+	h.reconcileFor(20 * time.Second)
 	h.failGateways(readErrors["forbidden"])
-	h.settle(5 * time.Second)
+	h.reconcileFor(5 * time.Second)
 	h.lifecycle.gateways.live = h.kube
-	h.settle(25 * time.Second)
+	h.reconcileFor(25 * time.Second)
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Error("the tunnel was deleted before the delay has passed again")
 	}
-	h.settle(20 * time.Second)
+	h.reconcileFor(20 * time.Second)
 	if len(h.cloud.LiveTunnels()) != 0 {
 		t.Error("the tunnel is not deleted")
 	}
@@ -244,12 +244,12 @@ func (h *harness) setForeignStatus(condition metav1.Condition) {
 
 // A Gateway of another class is not managed any more: its tunnel retires, and
 // what the other controller has written stays.
-func TestGatewayOfAnotherClass(t *testing.T) {
+func TestTunnelRetiresWhenTheGatewayChangesItsClass(t *testing.T) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
 	h := newHarness(t, set)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.moveToAnotherClass()
 	h.reconcileOnce()
 	theirs := metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Theirs", LastTransitionTime: metav1.NewTime(startTime)}
@@ -261,7 +261,7 @@ func TestGatewayOfAnotherClass(t *testing.T) {
 	if err := h.kube.Status().Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
 		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
 	}

@@ -160,8 +160,8 @@ func (h *harness) reconcileOnce() {
 	h.requeueAfter = result.RequeueAfter
 }
 
-// settle reconciles as often as the controller wants to within the time.
-func (h *harness) settle(within time.Duration) {
+// reconcileFor reconciles as often as the controller wants to within the time.
+func (h *harness) reconcileFor(within time.Duration) {
 	h.t.Helper()
 	for end := h.uptime + within; ; {
 		h.reconcileOnce()
@@ -221,14 +221,14 @@ func (h *harness) wantCalls(want ...fakeprovider.Op) {
 // time.
 func (h *harness) wantEvent(text string) {
 	h.t.Helper()
-	all := h.takeEvents()
+	all := h.drainEvents()
 	if !slices.ContainsFunc(all, func(e string) bool { return strings.Contains(e, text) }) {
 		h.t.Errorf("no event contains %q: %q", text, all)
 	}
 }
 
-// programmed returns the Gateway's condition Programmed.
-func (h *harness) programmed() *metav1.Condition {
+// programmedCondition returns the Gateway's condition Programmed.
+func (h *harness) programmedCondition() *metav1.Condition {
 	h.t.Helper()
 	for _, c := range h.gateway().Status.Conditions {
 		if c.Type == string(gatewayv1.GatewayConditionProgrammed) {
@@ -239,8 +239,8 @@ func (h *harness) programmed() *metav1.Condition {
 	return nil
 }
 
-// configure changes the TunnelConfiguration of the class.
-func (h *harness) configure(change func(*v1alpha1.TunnelConfigurationSpec)) {
+// changeConfiguration changes the TunnelConfiguration of the class.
+func (h *harness) changeConfiguration(change func(*v1alpha1.TunnelConfigurationSpec)) {
 	h.t.Helper()
 	configuration := &v1alpha1.TunnelConfiguration{}
 	h.change(controllerNamespace, "tunnel", configuration, func() { change(&configuration.Spec) })
@@ -309,7 +309,7 @@ func (h *harness) servedHostname() string {
 func (h *harness) wantWrites(want ...string) {
 	h.t.Helper()
 	var got []string
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		got = append(got, w.String())
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -321,7 +321,7 @@ func (h *harness) wantWrites(want ...string) {
 // and wants the message to contain the text.
 func (h *harness) wantProgrammed(status metav1.ConditionStatus, reason, text string) {
 	h.t.Helper()
-	if c := h.programmed(); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) {
+	if c := h.programmedCondition(); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) {
 		h.t.Errorf("Programmed is %s/%s: %s; want %s/%s with %q", c.Status, c.Reason, c.Message, status, reason, text)
 	}
 }
@@ -340,8 +340,8 @@ func (h *harness) wantReady(phase v1alpha1.TunnelPhase, reason tunnel.Reason) {
 	}
 }
 
-// takeEvents returns the events since the last time.
-func (h *harness) takeEvents() []string {
+// drainEvents returns the events since the last time.
+func (h *harness) drainEvents() []string {
 	var all []string
 	for len(h.events.Events) > 0 {
 		all = append(all, <-h.events.Events)

@@ -34,9 +34,9 @@ func (h *harness) takeInventory(i *inventory, woken ...string) {
 
 // An inventory is one request, and finds tunnels that are missing or have lost
 // connectors.
-func TestInventoryWakesGateways(t *testing.T) {
+func TestInventoryRequeuesGateways(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	i := h.inventory()
 	h.cloud.SetConnected(h.tunnelID(), true)
 	h.cloud.ResetCalls()
@@ -46,9 +46,9 @@ func TestInventoryWakesGateways(t *testing.T) {
 	h.cloud.SetConnected(h.tunnelID(), false)
 	h.takeInventory(i, "shared")
 	h.cloud.ResetCalls()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantCalls(fakeprovider.OpToken) // it may have been replaced
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantCalls()
 
 	id := h.tunnelID()
@@ -57,8 +57,8 @@ func TestInventoryWakesGateways(t *testing.T) {
 	}
 	h.takeInventory(i, "shared")
 	h.cloud.ResetCalls()
-	h.takeEvents()
-	h.settle(20 * time.Second)
+	h.drainEvents()
+	h.reconcileFor(20 * time.Second)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
 	h.wantEvent("TunnelLost")
 	h.wantCurrentToken()
@@ -69,9 +69,9 @@ func TestInventoryWakesGateways(t *testing.T) {
 
 // A tunnel of this installation without a Tunnel object is an orphan when two
 // inventories in succession find it. It is never deleted.
-func TestOrphanedTunnels(t *testing.T) {
+func TestOrphanedTunnelsAreReportedAndKept(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
 	h.createUnmanagedTunnel("by hand")
 	orphan := h.createUnmanagedTunnel("west.infra.gone")
@@ -94,7 +94,7 @@ func TestOrphanedTunnels(t *testing.T) {
 }
 
 // A tunnel whose object is about to record it has the object's name.
-func TestTunnelThatIsBeingCreatedIsNoOrphan(t *testing.T) {
+func TestTunnelBeingCreatedIsNotOrphaned(t *testing.T) {
 	h := newHarness(t)
 	h.cloud.FailAfter(fakeprovider.OpCreateTunnel, errReset)
 	h.reconcileOnce()
@@ -105,9 +105,9 @@ func TestTunnelThatIsBeingCreatedIsNoOrphan(t *testing.T) {
 }
 
 // An inventory that fails changes nothing, and does not count as one of two.
-func TestInventoryThatFails(t *testing.T) {
+func TestFailedInventoryDoesNotCount(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
 	h.createUnmanagedTunnel("west.infra.gone")
 	i := h.inventory()

@@ -18,11 +18,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// maxSteps ends a loop of decisions that does not come to a wait, which would
-// be a defect.
+// maxSteps limits the number of steps of one loop. A loop that exceeds it is a bug.
 const maxSteps = 100
 
-// lifecycle executes the decisions about Tunnels. internal/tunnel decides.
+// lifecycle executes the decisions that internal/tunnel makes about Tunnels.
 type lifecycle struct {
 	objects      tunnelObjects
 	gateways     gatewayReader
@@ -37,15 +36,18 @@ type lifecycle struct {
 
 	mu      sync.Mutex
 	tunnels map[state.Key]*managedTunnel
-	// findings are what inventories found, until a worker with the key looks.
+	// findings contains the inventory findings that no reconcile has processed yet.
 	findings map[state.Key]inventoryFinding
 }
 
-// inventoryFinding is what an inventory found about a tunnel.
-type inventoryFinding struct{ missing bool }
+// inventoryFinding is a finding of the inventory about an unhealthy tunnel.
+type inventoryFinding struct {
+	// missing means that the tunnel does not exist; otherwise it has lost connectors.
+	missing bool
+}
 
-// clock tells the time. Uptime is that of the process, which no change of the
-// wall clock affects.
+// clock returns the wall-clock time and the uptime of the process. Changes of the wall
+// clock do not affect the uptime.
 type clock struct {
 	now    func() time.Time
 	uptime func() time.Duration
@@ -57,45 +59,50 @@ func systemClock() clock {
 	return clock{now: time.Now, uptime: func() time.Duration { return time.Since(start) }}
 }
 
-// managedTunnel is what this process knows of one Tunnel. Only the worker that has the
-// Gateway's key uses it.
+// managedTunnel is the state of one Tunnel in this process. Only the worker that
+// processes the Gateway's key uses it.
 type managedTunnel struct {
 	memory tunnel.Memory
-	// object is the Tunnel as it was last written or read live; nil before that.
+	// object is the Tunnel as it was last written or read from the API server; nil
+	// before that.
 	object *v1alpha1.Tunnel
 	token  tokenRead
-	// reportedProblem is the problem for a person that an event was emitted for last.
+	// reportedProblem is the reason of the last event about a problem that a person
+	// has to solve.
 	reportedProblem tunnel.Reason
 	activity        activity
 }
 
-// activity is what was done to a tunnel since it was last reported.
+// activity lists the changes of a tunnel since metrics were last recorded.
 type activity struct {
-	pushedBytes []int // sizes of the configurations that were written, in bytes
-	repaired    bool  // an external change was reverted
-	contested   bool  // there were too many external changes
+	pushedBytes []int // sizes of the written configurations
+	repaired    bool  // the controller reverted an external change
+	contested   bool  // the controller stopped writing after too many external changes
 	failures    []failure
 }
 
-// failure is why a step failed.
+// failure is the reason and the error of a failed step.
 type failure struct {
 	reason tunnel.Reason
 	err    error
 }
 
-// target is what a loop of decisions works towards.
+// target is the Gateway that a loop of decisions works on, and its desired state.
 type target struct {
 	key state.Key
-	// gateway is nil when it does not exist, as far as the cache knows.
+	// gateway is nil when the cache does not contain the Gateway.
 	gateway *gatewayv1.Gateway
 	state   tunnel.Gateway
-	// result is the decision about the routes; nil when the Gateway is not served.
+	// result contains the desired ingress rules; nil when the controller does not
+	// manage the Gateway.
 	result *gateway.Result
-	// snapshot is what is withdrawn when the tunnel retires.
+	// snapshot contains the objects whose status entries are removed when the Tunnel
+	// retires.
 	snapshot *gateway.Snapshot
 }
 
-// tunnelFor returns what is known of a Gateway's Tunnel.
+// tunnelFor returns the process state of the Gateway's Tunnel, and creates it if
+// necessary.
 func (l *lifecycle) tunnelFor(key state.Key) *managedTunnel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,14 +114,14 @@ func (l *lifecycle) tunnelFor(key state.Key) *managedTunnel {
 	return m
 }
 
-// addFinding notes what an inventory found, for the worker that has the key.
+// addFinding stores an inventory finding for the next reconcile of the key.
 func (l *lifecycle) addFinding(key state.Key, missing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.findings[key] = inventoryFinding{missing}
 }
 
-// takeFinding returns what an inventory found, once.
+// takeFinding returns and removes the inventory finding for the key.
 func (l *lifecycle) takeFinding(key state.Key) (inventoryFinding, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +130,7 @@ func (l *lifecycle) takeFinding(key state.Key) (inventoryFinding, bool) {
 	return d, ok
 }
 
-// forget drops what is known of a Gateway that has no Tunnel.
+// forget removes the process state of a Gateway that has no Tunnel.
 func (l *lifecycle) forget(key state.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,8 +138,7 @@ func (l *lifecycle) forget(key state.Key) {
 	delete(l.findings, key)
 }
 
-// writeDelay returns how long the next write of the Gateway's configuration has to
-// wait.
+// writeDelay returns how long to delay the next write of the Gateway's configuration.
 func (l *lifecycle) writeDelay(key state.Key) time.Duration {
 	l.mu.Lock()
 	m := l.tunnels[key]
@@ -143,9 +149,9 @@ func (l *lifecycle) writeDelay(key state.Key) time.Duration {
 	return m.memory.Pacing(l.clock.uptime())
 }
 
-// run decides and executes until there is nothing more to do now. It returns
-// what to report, and when to come back; 0 for not before something changes. The
-// outcome is nil when the decisions did not come to an end.
+// run makes and executes decisions until no step can be executed now. It returns the
+// outcome for the Gateway's conditions and the delay of the next reconcile; 0 means to
+// wait for a change. The outcome is nil when the loop did not finish.
 func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Duration, error) {
 	m := l.tunnelFor(t.key)
 	loop := &loop{lifecycle: l, target: t, managedTunnel: m, requests: requests{}}
@@ -169,14 +175,14 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 			return nil, 0, err
 		}
 		if ctx.Err() != nil {
-			return nil, 0, nil // the process ends
+			return nil, 0, nil // the process is shutting down
 		}
 	}
-	return nil, 0, fmt.Errorf("the decisions about the tunnel of %s did not come to a wait within %d steps", t.key, maxSteps)
+	return nil, 0, fmt.Errorf("the lifecycle of the tunnel of %s did not finish within %d steps", t.key, maxSteps)
 }
 
-// desired returns what the settings and the routes ask for, or nil when the
-// settings are not valid or name no account.
+// desired returns the desired state of the tunnel, or nil when the settings are not
+// valid or name no account.
 func (l *lifecycle) desired(t target) *tunnel.Desired {
 	if t.result == nil || t.result.Settings == nil {
 		return nil
@@ -189,44 +195,45 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	})
 }
 
-// accountProblem returns why there is no account to create a tunnel in, or "".
+// accountProblem returns a message if no Cloudflare account is configured, or "".
 func (l *lifecycle) accountProblem(t target) string {
 	if t.result == nil || t.result.Settings == nil || l.accounts.defaults.ForSettings(t.result.Settings).Account != "" {
 		return ""
 	}
-	return "There is no Cloudflare account. Start the controller with --cloudflare-account-id, or set spec.account in the TunnelConfiguration of the GatewayClass."
+	return "No Cloudflare account is configured. Start the controller with --cloudflare-account-id, or set spec.account in the TunnelConfiguration of the GatewayClass."
 }
 
 func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// requests holds, for each priority, the context whose calls share one turn in
-// the request budget.
+// requests maps each priority to a context. Calls with the same context share one slot
+// of the API request budget.
 type requests map[provider.Priority]context.Context
 
-// requestsPerDeletion is how many requests a deletion takes: it reads the tunnel,
-// lists its connections and deletes it.
+// requestsPerDeletion is the number of requests of a deletion: reading the tunnel,
+// listing its connections and deleting it.
 const requestsPerDeletion = 3
 
+// context returns the context for calls with the priority.
 func (r requests) context(ctx context.Context, p provider.Priority) context.Context {
 	if r[p] == nil {
-		share := 1
+		count := 1
 		if p == provider.PriorityDeletion {
-			share = requestsPerDeletion
+			count = requestsPerDeletion
 		}
-		r[p] = provider.WithReservation(provider.WithPriority(ctx, p), share)
+		r[p] = provider.WithReservation(provider.WithPriority(ctx, p), count)
 	}
 	return r[p]
 }
 
-// reservations make other claims of a tunnel wait while one is under way. The
-// mutex protects the map only.
+// reservations prevents Gateways from claiming the same existing tunnel concurrently.
 type reservations struct {
 	mu       sync.Mutex
-	byTunnel map[string]state.Key // by tunnel ID
+	byTunnel map[string]state.Key // the Gateway by tunnel ID
 }
 
-// reserve reserves the tunnel, and reports whether another Gateway has done so.
-func (r *reservations) reserve(id string, key state.Key) (taken bool) {
+// reserve reserves the tunnel for the Gateway. It reports whether another Gateway has
+// already reserved it.
+func (r *reservations) reserve(id string, key state.Key) (conflict bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if holder, ok := r.byTunnel[id]; ok && holder != key {
@@ -236,7 +243,7 @@ func (r *reservations) reserve(id string, key state.Key) (taken bool) {
 	return false
 }
 
-// release ends the reservations of a Gateway.
+// release removes the reservations of a Gateway.
 func (r *reservations) release(key state.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,5 +254,5 @@ func (r *reservations) release(key state.Key) {
 	}
 }
 
-// client returns what reads and writes objects.
+// client returns the client that reads from the cache and writes to the API server.
 func (l *lifecycle) client() client.Client { return l.objects.client }

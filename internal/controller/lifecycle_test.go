@@ -21,7 +21,7 @@ func TestGatewayGetsATunnel(t *testing.T) {
 	if got, want := object.Spec.Name, "west.infra.shared"; got != want {
 		t.Errorf("the tunnel's name is %s, want %s", got, want)
 	}
-	if c := h.programmed(); c.Status != metav1.ConditionTrue {
+	if c := h.programmedCondition(); c.Status != metav1.ConditionTrue {
 		t.Errorf("Programmed is %+v", c)
 	}
 	if addresses := h.gateway().Status.Addresses; len(addresses) != 1 || addresses[0].Value != object.Status.TunnelID+".cfargotunnel.com" {
@@ -37,13 +37,13 @@ func TestGatewayGetsATunnel(t *testing.T) {
 
 func TestTunnelRetiresAfterTheDelay(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(29 * time.Second)
+	h.reconcileFor(29 * time.Second)
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Fatal("the tunnel was deleted before the retirement delay has passed")
 	}
-	h.settle(10 * time.Second)
+	h.reconcileFor(10 * time.Second)
 	if left := h.cloud.LiveTunnels(); len(left) != 0 || h.tunnelObject() != nil {
 		t.Errorf("tunnels %+v and object %+v are left", left, h.tunnelObject())
 	}

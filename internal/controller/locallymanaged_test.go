@@ -11,7 +11,7 @@ import (
 )
 
 // A locally managed tunnel is never written, deleted or connected.
-func TestLocallyManagedTunnel(t *testing.T) {
+func TestLocallyManagedTunnelIsNotChanged(t *testing.T) {
 	for name, want := range map[string]func(*harness) provider.TunnelID{
 		"that the settings name": func(h *harness) provider.TunnelID {
 			id := h.createUnmanagedTunnel("by hand")
@@ -21,17 +21,17 @@ func TestLocallyManagedTunnel(t *testing.T) {
 		"of the Gateway's name": func(h *harness) provider.TunnelID { return h.createUnmanagedTunnel("west.infra.shared") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := withConnectors(t)
+			h := newConnectorHarness(t)
 			id := want(h)
 			h.cloud.SetLocal(id, true)
-			h.settle(5 * time.Minute)
+			h.reconcileFor(5 * time.Minute)
 			h.wantProgrammed(metav1.ConditionFalse, "Pending", "locally managed")
 			h.wantKinds()
 			if calls := h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpToken, fakeprovider.OpDeleteTunnel); len(calls) > 0 {
 				t.Errorf("the calls are %+v", calls)
 			}
 			h.cloud.SetLocal(id, false)
-			h.settle(2 * time.Minute)
+			h.reconcileFor(2 * time.Minute)
 			if h.tunnelID() != id || h.servedHostname() != "a.example.com" || h.deployment() == nil {
 				t.Errorf("after the migration tunnel %s serves %s", h.tunnelID(), h.servedHostname())
 			}
@@ -40,20 +40,20 @@ func TestLocallyManagedTunnel(t *testing.T) {
 }
 
 // A tunnel that becomes locally managed while it serves is not written any more.
-func TestTunnelThatBecomesLocallyManaged(t *testing.T) {
-	h := servedHarness(t)
+func TestTunnelThatBecomesLocallyManagedIsNoLongerWritten(t *testing.T) {
+	h := newServedHarness(t)
 	id := h.tunnelID()
 	h.cloud.SetLocal(id, true)
-	h.settle(driftInterval)
+	h.reconcileFor(driftInterval)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "locally managed")
 	h.cloud.ResetCalls()
 	h.setHostname("b.example.com")
-	h.settle(5 * time.Minute)
+	h.reconcileFor(5 * time.Minute)
 	if calls := h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpDeleteTunnel); len(calls) > 0 {
 		t.Errorf("the calls are %+v", calls)
 	}
 	h.cloud.SetLocal(id, false)
-	h.settle(2 * time.Minute)
+	h.reconcileFor(2 * time.Minute)
 	if h.servedHostname() != "b.example.com" {
 		t.Errorf("the tunnel serves %s", h.servedHostname())
 	}

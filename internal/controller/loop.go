@@ -9,29 +9,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// loop is one run of decisions about one Tunnel.
+// loop executes the decisions about one Tunnel during one reconcile.
 type loop struct {
 	*lifecycle
 	target
 	*managedTunnel
 	requests requests
-	// stale is whether the Tunnel has to be read from the API server: a write has
-	// failed because it had changed.
+	// stale means that the Tunnel must be read from the API server because it may
+	// have changed.
 	stale bool
-	// applied identifies the connectors that this loop has applied.
+	// applied is the hash of the connector objects that this loop has applied.
 	applied string
-	// confirmed are the rivals that a claim found with a live list.
+	// confirmed are the rivals that a claim found in the API server.
 	confirmed []tunnel.Rival
 }
 
-// gatherFacts gathers what the next decision depends on.
+// gatherFacts gathers the input of the next decision.
 func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 	object, err := l.readTunnel(ctx)
 	if err != nil {
 		return tunnel.Facts{}, err
 	}
 	if l.object != nil && object != nil && object.UID != l.object.UID {
-		l.memory = l.memory.WithoutObject() // it is another Tunnel
+		l.memory = l.memory.WithoutObject() // the Tunnel was deleted and created again
 	}
 	l.object = object
 	f := tunnel.Facts{
@@ -56,7 +56,8 @@ func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 	return f, err
 }
 
-// readTunnel returns the Tunnel. The cache is good when it has what was written last.
+// readTunnel returns the Tunnel. It reads from the cache only if the cache contains
+// the version that was last written or read.
 func (l *loop) readTunnel(ctx context.Context) (*v1alpha1.Tunnel, error) {
 	cached, err := l.objects.read(ctx, l.client(), l.key.NamespacedName)
 	if err != nil {
@@ -69,9 +70,10 @@ func (l *loop) readTunnel(ctx context.Context) (*v1alpha1.Tunnel, error) {
 	return l.objects.read(ctx, l.objects.live, l.key.NamespacedName)
 }
 
-// executeStep executes one step. An error is one that the decisions know nothing of.
+// executeStep executes one step. It returns only errors that are not input of the next
+// decision.
 func (l *loop) executeStep(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
-	log.FromContext(ctx).V(1).Info("executing a step", "action", s.Action, "record", s.Record != nil)
+	log.FromContext(ctx).V(1).Info("executing step", "action", s.Action, "record", s.Record != nil)
 	if s.Destructive() {
 		confirmed, err := l.confirmUnchanged(ctx, f)
 		if err != nil || !confirmed {
@@ -103,15 +105,15 @@ func (l *loop) executeStep(ctx context.Context, f tunnel.Facts, s tunnel.Step) e
 // changesObject reports whether the action writes the Tunnel object.
 func changesObject(a tunnel.Action) bool { return a == tunnel.Claim || a == tunnel.DeleteObject }
 
-// writeFailed handles a write of the Tunnel that failed: after a conflict the
-// Tunnel is read and everything decided again.
+// writeFailed records a failed write of the Tunnel. The next decision is based on the
+// Tunnel in the API server.
 func (l *loop) writeFailed(ctx context.Context, s tunnel.Step, err error) {
 	l.stale = true
 	l.conclude(ctx, s, tunnel.Result{Uptime: l.clock.uptime(), Err: err, Stale: isStale(err)})
 }
 
-// confirmUnchanged reads Tunnel and Gateway from the API server, and reports whether both
-// are as the facts say.
+// confirmUnchanged reads the Tunnel and the Gateway from the API server. It reports
+// whether both still match the facts.
 func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, error) {
 	live, err := l.objects.read(ctx, l.objects.live, l.key.NamespacedName)
 	if err != nil {
@@ -120,14 +122,14 @@ func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, erro
 	if live == nil || live.ResourceVersion != f.Object.ResourceVersion {
 		return false, nil
 	}
-	now := l.gateways.read(ctx, l.key.NamespacedName)
-	same := now == l.state
-	l.state = now
+	current := l.gateways.read(ctx, l.key.NamespacedName)
+	same := current == l.state
+	l.state = current
 	return same, nil
 }
 
-// finish emits an event for a new problem that a person has to solve, and writes
-// what is derived for people to read.
+// finish emits an event for a new problem that a person has to solve, and writes the
+// conditions and other derived fields of the Tunnel's status.
 func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
 	if p == nil || !p.NeedsPerson {
 		l.reportedProblem = ""
@@ -143,15 +145,15 @@ func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) er
 	case err == nil:
 		l.object = written
 	case isStale(err):
-		return nil // the change wakes the Gateway
+		return nil // the watch of the changed Tunnel requeues the Gateway
 	}
 	return err
 }
 
-// conclude remembers the result of a step, and reports a failure once.
+// conclude records the result of a step and reports a failure.
 func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 	if ctx.Err() != nil {
-		return // the process ends
+		return // the process is shutting down
 	}
 	before := l.memory.Backoffs
 	l.memory = tunnel.Conclude(l.memory, s, r)
@@ -166,8 +168,8 @@ func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 	}
 }
 
-// reportFailure reports a failure of the step, or that the configuration's track
-// has recovered from one.
+// reportFailure emits an event if the step has failed, or if the track of the
+// configuration has recovered from a failure.
 func (l *loop) reportFailure(ctx context.Context, before [tunnel.Tracks]tunnel.Backoff, r tunnel.Result) {
 	for track, b := range l.memory.Backoffs {
 		switch was := before[track].Problem; {

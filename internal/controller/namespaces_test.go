@@ -77,7 +77,7 @@ func rule(resources []string, verbs ...string) authorizationv1.ResourceRule {
 
 var everything = rule([]string{"*"}, "list", "watch")
 
-func TestFindNamespaces(t *testing.T) {
+func TestFindNamespacesReturnsUsableNamespaces(t *testing.T) {
 	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
 		"served":  {everything},
 		"less":    {rule([]string{"gateways", "listenersets", "httproutes"}, "list", "watch")},
@@ -110,7 +110,7 @@ func TestFindNamespaces(t *testing.T) {
 
 // A namespace without permission to read Secrets is served, and its certificates
 // are not checked.
-func TestFindSecretNamespaces(t *testing.T) {
+func TestFindSecretNamespacesReturnsReadableNamespaces(t *testing.T) {
 	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
 		"readable": {rule([]string{"secrets"}, "list", "watch")},
 		"barred":   {rule([]string{"services"}, "list", "watch")},
@@ -135,7 +135,7 @@ func TestFindSecretNamespaces(t *testing.T) {
 }
 
 // A cache without namespaces is a cache of the whole cluster.
-func TestFindNoNamespace(t *testing.T) {
+func TestFindNamespacesRequiresAUsableNamespace(t *testing.T) {
 	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{"barred": nil}}
 	if _, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"barred", "missing"}); err == nil ||
 		!strings.Contains(err.Error(), "barred: the controller has no permission to list") || !strings.Contains(err.Error(), "missing: the namespace does not exist") {
@@ -147,7 +147,7 @@ func TestFindNoNamespace(t *testing.T) {
 }
 
 // The list of rules is incomplete where a webhook decides as well.
-func TestPermissionsOfAWebhook(t *testing.T) {
+func TestPermissionsGrantedByAWebhookAreFound(t *testing.T) {
 	a := &fakeAuthorizer{
 		rules:      map[string][]authorizationv1.ResourceRule{"a": {rule([]string{"gateways"}, "list", "watch")}, "b": nil},
 		incomplete: true, webhook: map[string]bool{"a": true},
@@ -161,7 +161,7 @@ func TestPermissionsOfAWebhook(t *testing.T) {
 	}
 }
 
-func TestNamespacesChange(t *testing.T) {
+func TestChangedNamespacesAreDescribed(t *testing.T) {
 	all := []authorizationv1.ResourceRule{everything}
 	for name, test := range map[string]struct {
 		now    map[string][]authorizationv1.ResourceRule

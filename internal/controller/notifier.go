@@ -16,8 +16,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// notifier emits the events about tunnels: on the Gateway, and on the Tunnel
-// when the Gateway is gone.
+// notifier emits events about tunnels on the Gateway, or on the Tunnel when the
+// Gateway is gone.
 type notifier struct{ events events.EventRecorder }
 
 // emitStep emits the event of a step.
@@ -30,48 +30,51 @@ func (n notifier) emitProblem(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, p tunnel
 	n.emit(g, t, true, string(p.Reason), p.Message)
 }
 
-// emitFailure emits a warning when a step fails for another reason than before, and
-// logs each failure.
+// emitFailure logs a failed step. It emits a warning unless the previous failure had
+// the same reason and message.
 func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.Tunnel, was *tunnel.Problem, now tunnel.Backoff, err error) {
 	logger := log.FromContext(ctx).WithValues("reason", now.Problem.Reason, "retryAfter", now.Delay.String())
 	if t != nil {
 		logger = logger.WithValues("tunnel", t.Status.TunnelID)
 	}
 	if provider.IsTransient(err) {
-		logger.Info("a step failed", "cause", err.Error())
+		logger.Info("step failed", "cause", err.Error())
 	} else {
-		logger.Error(err, "a step failed")
+		logger.Error(err, "step failed")
 	}
 	if was == nil || was.Reason != now.Problem.Reason || was.Message != now.Problem.Message {
 		n.emit(g, t, true, string(now.Problem.Reason), fmt.Sprintf("%s (%v)", now.Problem.Message, err))
 	}
 }
 
-// emitRecovery emits that the configuration is in effect again after a failure.
+// emitRecovery emits an event when the configuration can be read and written again
+// after a failure.
 func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
 	n.emit(g, t, false, "Recovered", "The configuration of the tunnel can be read and written again.")
 }
 
+// emit emits an event on the Gateway, or on the Tunnel if the Gateway is gone.
 func (n notifier) emit(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, warning bool, reason, message string) {
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
-	var about runtime.Object
+	var regarding runtime.Object
 	switch {
 	case g != nil && g.DeletionTimestamp.IsZero():
-		about = g
+		regarding = g
 	case t != nil:
-		about = t
+		regarding = t
 	default:
 		return
 	}
-	n.events.Eventf(about, nil, kind, reason, "ManageTunnel", "%s", truncateNote(message))
+	n.events.Eventf(regarding, nil, kind, reason, "ManageTunnel", "%s", truncateNote(message))
 }
 
-// maxNoteLength is what the API accepts as the note of an event.
+// maxNoteLength is the maximum length of an event's note in bytes.
 const maxNoteLength = 1024
 
+// truncateNote shortens a note that is too long for an event.
 func truncateNote(note string) string {
 	if len(note) < maxNoteLength {
 		return note

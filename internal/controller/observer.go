@@ -19,27 +19,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// reconcileSummary is what one reconcile of a key came to: for the metrics, which are recorded
-// from it at the end, and for the trace.
+// reconcileSummary summarizes one reconcile of a key for the metrics.
 type reconcileSummary struct {
-	// managed is the Gateway's Tunnel; nil when the reconcile did not come to it.
+	// managed is the process state of the Gateway's Tunnel; nil if the reconcile did
+	// not manage a tunnel.
 	managed *managedTunnel
-	// report was written last, and outcome is what it says; nil when the reconcile
-	// did not come to it.
-	report  *gateway.Report
+	// report contains the statuses that were written; nil if none were written.
+	report *gateway.Report
+	// outcome is the outcome that the report contains.
 	outcome gateway.Outcome
-	// paused is whether changes are not to be pushed, and needsPerson whether they
-	// cannot be pushed before a person acts.
-	paused, needsPerson bool
-	// configurationHash is that of the desired configuration; empty when there is none.
+	// paused means that the Gateway is paused.
+	paused bool
+	// needsPerson means that changes cannot be pushed until a person solves a problem.
+	needsPerson bool
+	// configurationHash is the hash of the desired configuration, or "".
 	configurationHash string
-	// unmanaged is whether the key's Gateway is not managed, or does not exist.
+	// unmanaged means that the key has neither a managed Gateway nor a Tunnel.
 	unmanaged bool
-	// stateUnknown is whether nothing can be said about the Gateway.
+	// stateUnknown means that the state of the Gateway is unknown, or that it is no
+	// longer managed but still has a Tunnel.
 	stateUnknown bool
 }
 
-// observer records reconciles.
+// observer records metrics and traces of reconciles.
 type observer struct {
 	metrics *metrics.Metrics
 	pending *pendingChanges
@@ -51,110 +53,111 @@ func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time) 
 	return &observer{metrics: m, pending: newPendingChanges(now, m.SetOldestChange), tracer: tracer, now: now}
 }
 
-// record records a reconcile of a Gateway; since is the first change that it
-// processed, or zero.
-func (o *observer) record(key state.Key, r *reconcileSummary, since time.Time, err error) {
+// record records the metrics of a reconcile. Since is the time of the oldest change that
+// the reconcile processed, or zero.
+func (o *observer) record(key state.Key, summary *reconcileSummary, since time.Time, err error) {
 	if key.Kind != gateway.KindGateway {
 		o.pending.finish(key, false)
 		return
 	}
-	done := o.recordActivity(key, r.managed)
+	activity := o.recordActivity(key, summary.managed)
 	if err != nil {
 		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonKubernetes)
 	}
-	// The repair of an external change carries out nothing that changed beside it.
-	if len(done.pushedBytes) > 0 && !done.repaired && !since.IsZero() {
+	// The repair of an external change does not push a change of the cluster.
+	if len(activity.pushedBytes) > 0 && !activity.repaired && !since.IsZero() {
 		o.metrics.ObserveChangeToPush(o.now().Sub(since))
 	}
-	o.pending.finish(key, len(done.pushedBytes) == 0 && (err != nil || r.pending()))
-	o.recordState(key, r, err)
+	o.pending.finish(key, len(activity.pushedBytes) == 0 && (err != nil || summary.pending()))
+	o.recordState(key, summary, err)
 }
 
 // recordState records the state of the Gateway after the reconcile.
-func (o *observer) recordState(key state.Key, r *reconcileSummary, err error) {
-	if r.managed != nil {
-		o.metrics.SetGatewayMissing(key.NamespacedName, r.missingSince())
+func (o *observer) recordState(key state.Key, summary *reconcileSummary, err error) {
+	if summary.managed != nil {
+		o.metrics.SetGatewayMissing(key.NamespacedName, summary.missingSince())
 	}
 	switch {
-	case r.unmanaged && err == nil:
+	case summary.unmanaged && err == nil:
 		o.metrics.DeleteGateway(key.NamespacedName)
-	case r.stateUnknown:
+	case summary.stateUnknown:
 		o.metrics.ClearGateway(key.NamespacedName)
-	case r.report != nil:
-		o.metrics.SetGateway(key.NamespacedName, gatewayMetrics(r))
+	case summary.report != nil:
+		o.metrics.SetGateway(key.NamespacedName, gatewayMetrics(summary))
 	}
 }
 
-// missingSince returns since when the Gateway of the Tunnel is gone, or zero.
-func (r *reconcileSummary) missingSince() time.Time {
-	if r.managed.object == nil {
+// missingSince returns the time since when the Gateway of the Tunnel has been gone, or
+// zero.
+func (s *reconcileSummary) missingSince() time.Time {
+	if s.managed.object == nil {
 		return time.Time{}
 	}
-	status := r.managed.object.Status
+	status := s.managed.object.Status
 	if status.MissingSince == nil || status.Phase == v1alpha1.TunnelRetained {
 		return time.Time{}
 	}
 	return status.MissingSince.Time
 }
 
-// pending reports whether a change is still to be pushed, and does not wait for a
-// person. Many events change no configuration: the first look at all objects
-// after a start, or the statuses that the controller writes itself.
-func (r *reconcileSummary) pending() bool {
-	if r.report == nil || r.paused || r.needsPerson || r.managed == nil || r.outcome.Push.State == gateway.PushSucceeded {
+// pending reports whether a change still has to be pushed and does not wait for a
+// person. Many watch events do not change the configuration, such as the initial list
+// after a start or the statuses that the controller writes.
+func (s *reconcileSummary) pending() bool {
+	if s.report == nil || s.paused || s.needsPerson || s.managed == nil || s.outcome.Push.State == gateway.PushSucceeded {
 		return false
 	}
-	recorded := r.managed.object != nil && r.managed.object.Status.Configuration.Hash == r.configurationHash && len(r.managed.memory.Late.Hashes) == 0
-	return isTrue(r.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) && !recorded
+	recorded := s.managed.object != nil && s.managed.object.Status.Configuration.Hash == s.configurationHash && len(s.managed.memory.Late.Hashes) == 0
+	return isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) && !recorded
 }
 
-// recordActivity records what was done to the tunnel, and returns it.
+// recordActivity records the changes of the tunnel in the metrics, and returns them.
 func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
 	if m == nil {
 		return activity{}
 	}
-	done := m.activity
+	recorded := m.activity
 	m.activity = activity{}
-	for _, bytes := range done.pushedBytes {
+	for _, bytes := range recorded.pushedBytes {
 		o.metrics.RecordPush(key.NamespacedName, bytes)
 	}
-	if done.repaired {
+	if recorded.repaired {
 		o.metrics.RecordDriftRepair(key.NamespacedName)
 	}
-	if done.contested {
+	if recorded.contested {
 		o.metrics.RecordDriftContested(key.NamespacedName)
 	}
-	for _, failure := range done.failures {
+	for _, failure := range recorded.failures {
 		o.metrics.RecordError(key.NamespacedName, failure.reason)
 	}
-	return done
+	return recorded
 }
 
-// gatewayMetrics says how the Gateway stands by what was reported.
-func gatewayMetrics(r *reconcileSummary) metrics.Gateway {
+// gatewayMetrics derives the metrics of the Gateway from the reported statuses.
+func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
-		Programmed: isTrue(r.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: r.paused,
+		Programmed: isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: s.paused,
 		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.SetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
-	if r.managed != nil && r.managed.memory.Remote.Configuration.Known {
-		n := len(r.managed.memory.Remote.Configuration.Configuration.Ingress)
+	if s.managed != nil && s.managed.memory.Remote.Configuration.Known {
+		n := len(s.managed.memory.Remote.Configuration.Configuration.Ingress)
 		g.Rules = &n
 	}
-	for _, listener := range r.report.Gateway.Listeners {
+	for _, listener := range s.report.Gateway.Listeners {
 		g.Listeners[listenerState(listener.Conditions)]++
 	}
-	for _, set := range r.report.ListenerSets {
+	for _, set := range s.report.ListenerSets {
 		g.ListenerSets[setState(set.Status.Conditions)]++
 		for _, listener := range set.Status.Listeners {
 			g.Listeners[listenerState(listener.Conditions)]++
 		}
 	}
-	for _, route := range r.report.Routes {
+	for _, route := range s.report.Routes {
 		if len(route.Parents) > 0 {
 			g.Routes[routeState(route.Parents)]++
 		}
 	}
-	if ready := r.outcome.Connectors; ready != nil {
+	if ready := s.outcome.Connectors; ready != nil {
 		g.Connectors = &metrics.Connectors{
 			Ready: ready.Status == metav1.ConditionTrue, Desired: int(ready.Wanted), Available: int(ready.Available),
 		}
@@ -192,7 +195,7 @@ func setState(conditions []metav1.Condition) metrics.SetState {
 	}
 }
 
-// routeState is the worst that any of the parents says.
+// routeState returns the worst state of the route at any of its parents.
 func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
 	unresolved, partial := false, false
 	for _, parent := range parents {
@@ -212,8 +215,8 @@ func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
 	}
 }
 
-// span begins a span of a pass. The returned function ends it, with the error
-// that it ended with or nil.
+// span starts a span of a reconcile. The returned function ends the span with an error
+// or nil.
 func (o *observer) span(ctx context.Context, name string, key state.Key) (context.Context, func(error, ...attribute.KeyValue)) {
 	ctx, span := o.tracer.Start(ctx, name, trace.WithAttributes(
 		attribute.String("k8s.namespace.name", key.Namespace), attribute.String(strings.ToLower(key.Kind)+".name", key.Name),

@@ -24,7 +24,7 @@ import (
 // Gateway.
 func (h *harness) recordChange() { h.observer.pending.add(h.key) }
 
-func TestMetricsOfALife(t *testing.T) {
+func TestMetricsOverTheLifetimeOfAGateway(t *testing.T) {
 	h := newHarness(t)
 	h.recordChange()
 	h.advance(2 * time.Second)
@@ -51,22 +51,22 @@ func TestMetricsOfALife(t *testing.T) {
 	h.restart()
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"gateway_missing_timestamp_seconds": missing})
-	h.settle(2 * time.Minute)
+	h.reconcileFor(2 * time.Minute)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"pushes_total": -1, "gateway_missing_timestamp_seconds": -1, "oldest_change_timestamp_seconds": -1})
 }
 
-func TestMetricsOfConnectors(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+func TestConnectorMetrics(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	h.wantMetrics(map[string]float64{"connectors_ready": 0, "connectors_wanted": 2, "connectors_available": 0})
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantMetrics(map[string]float64{"connectors_ready": 1, "connectors_wanted": 2, "connectors_available": 2})
 }
 
 // The time until a change is written includes failed attempts.
-func TestChangeToPushCountsFailures(t *testing.T) {
+func TestChangeToPushIncludesFailedAttempts(t *testing.T) {
 	h := newHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
 	h.recordChange()
@@ -81,19 +81,19 @@ func TestChangeToPushCountsFailures(t *testing.T) {
 }
 
 // A change that waits for a person is not late.
-func TestChangeThatWaitsForAPerson(t *testing.T) {
+func TestChangeWaitingForAPersonIsNotPending(t *testing.T) {
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
 	h.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	h.adopt(string(id), false)
 	h.recordChange()
-	h.settle(time.Hour)
+	h.reconcileFor(time.Hour)
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1, "gateway_programmed": 0})
 }
 
 // The repair of an external change carries out no change of the cluster.
-func TestRepairIsNoChange(t *testing.T) {
-	h := servedHarness(t)
+func TestRepairIsNotAChange(t *testing.T) {
+	h := newServedHarness(t)
 	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
 	h.advance(driftInterval)
 	h.recordChange()
@@ -103,8 +103,8 @@ func TestRepairIsNoChange(t *testing.T) {
 }
 
 // After a start every object is noticed, and nothing waits.
-func TestStartIsNoChange(t *testing.T) {
-	h := servedHarness(t)
+func TestStartIsNotAChange(t *testing.T) {
+	h := newServedHarness(t)
 	h.restart()
 	h.cloud.Fail(fakeprovider.OpConfiguration, errReset)
 	h.recordChange()
@@ -113,8 +113,8 @@ func TestStartIsNoChange(t *testing.T) {
 }
 
 // A change is the oldest one until the reconcile that looks at it has ended.
-func TestOldestChange(t *testing.T) {
-	h := servedHarness(t)
+func TestOldestChangeIncludesTheRunningReconcile(t *testing.T) {
+	h := newServedHarness(t)
 	oldest := func(when string, want float64) {
 		t.Helper()
 		if got := h.metric("oldest_change_timestamp_seconds"); got != want {
@@ -138,7 +138,7 @@ func TestOldestChange(t *testing.T) {
 
 // A Gateway that is not managed, and a ListenerSet that does not exist, have no
 // series, and nothing is remembered of them.
-func TestOthersHaveNoSeries(t *testing.T) {
+func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
 	h := newHarness(t)
 	for _, key := range []state.Key{
 		state.GatewayKey("infra", "other"), {Kind: gateway.KindListenerSet, NamespacedName: h.key.NamespacedName},
@@ -155,13 +155,13 @@ func TestOthersHaveNoSeries(t *testing.T) {
 
 // Nothing is reported that could not be written, and of a Gateway of unknown state
 // nothing but what was counted.
-func TestMetricsOfWhatIsUnknown(t *testing.T) {
-	h := servedHarness(t)
+func TestUnknownStateClearsTheGauges(t *testing.T) {
+	h := newServedHarness(t)
 	h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "rules": -1, "listeners programmed": -1, "pushes_total": 1})
 
-	h = servedHarness(t)
+	h = newServedHarness(t)
 	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	h.annotate(v1alpha1.PausedAnnotation, "true")
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
@@ -179,7 +179,7 @@ func newCondition[T ~string](kind T, status bool) metav1.Condition {
 }
 
 // The states are derived from the conditions.
-func TestStates(t *testing.T) {
+func TestStatesAreDerivedFromConditions(t *testing.T) {
 	const accepted, programmed, conflicted, resolved, partial = gatewayv1.ListenerConditionAccepted, gatewayv1.ListenerConditionProgrammed,
 		gatewayv1.ListenerConditionConflicted, gatewayv1.ListenerConditionResolvedRefs, gatewayv1.RouteConditionPartiallyInvalid
 	type conditions = []metav1.Condition
@@ -262,7 +262,7 @@ func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string)
 }
 
 // Every reconcile is a span, and its parts are the children.
-func TestSpans(t *testing.T) {
+func TestReconcileHasASpanForEachPhase(t *testing.T) {
 	h, spans := newTracedHarness(t)
 	h.reconcileOnce()
 	found := wantSpans(t, spans, "load", "build", "manage", "report")
@@ -286,7 +286,7 @@ func TestSpans(t *testing.T) {
 }
 
 // An error is in the span of the part that failed.
-func TestSpansOfAFailure(t *testing.T) {
+func TestFailedPhaseHasAnErrorSpan(t *testing.T) {
 	h, spans := newTracedHarness(t)
 	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {

@@ -10,23 +10,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// pendingChanges knows since when a key has changes that no push has carried out.
+// pendingChanges tracks the oldest change of each key that has not been pushed.
 type pendingChanges struct {
 	now func() time.Time
-	// report is told since when a Gateway's oldest change waits, or the zero time
-	// when none does.
+	// report receives the time of a Gateway's oldest pending change, or the zero time
+	// if no change is pending.
 	report func(types.NamespacedName, time.Time)
 
 	mu sync.Mutex
-	// queued are those that no pass looks at, and looked those that one does.
+	// queued contains the oldest unprocessed change of each key, and inProgress the
+	// oldest change that the running reconcile processes.
 	queued, inProgress map[state.Key]time.Time
 }
 
-func newPendingChanges(now func() time.Time, waits func(types.NamespacedName, time.Time)) *pendingChanges {
-	return &pendingChanges{now: now, report: waits, queued: map[state.Key]time.Time{}, inProgress: map[state.Key]time.Time{}}
+func newPendingChanges(now func() time.Time, report func(types.NamespacedName, time.Time)) *pendingChanges {
+	return &pendingChanges{now: now, report: report, queued: map[state.Key]time.Time{}, inProgress: map[state.Key]time.Time{}}
 }
 
-// add notes a change of something that affects the key.
+// add records a change of an object that affects the key.
 func (c *pendingChanges) add(key state.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,25 +37,25 @@ func (c *pendingChanges) add(key state.Key) {
 	}
 }
 
-// start returns since when there are changes, or zero, for the pass that looks at
-// them now.
+// start marks the queued changes of the key as in progress when a reconcile starts. It
+// returns the time of the oldest change, or zero.
 func (c *pendingChanges) start(key state.Key) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	since := c.queued[key]
+	oldest := c.queued[key]
 	delete(c.queued, key)
-	if !since.IsZero() {
-		c.inProgress[key] = since
+	if !oldest.IsZero() {
+		c.inProgress[key] = oldest
 	}
-	return since
+	return oldest
 }
 
-// finish ends what take began. What waits goes on waiting; the rest is done, or
-// is not to be done.
-func (c *pendingChanges) finish(key state.Key, waits bool) {
+// finish removes the changes in progress when the reconcile ends. If they are still
+// pending, it queues them again.
+func (c *pendingChanges) finish(key state.Key, pending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if waits {
+	if pending {
 		c.queued[key] = c.oldest(key)
 	}
 	delete(c.inProgress, key)
@@ -64,14 +65,16 @@ func (c *pendingChanges) finish(key state.Key, waits bool) {
 	c.reportOldest(key)
 }
 
+// oldest returns the time of the oldest change of the key, or zero.
 func (c *pendingChanges) oldest(key state.Key) time.Time {
-	since, looked := c.queued[key], c.inProgress[key]
-	if since.IsZero() || !looked.IsZero() && looked.Before(since) {
-		return looked
+	queued, inProgress := c.queued[key], c.inProgress[key]
+	if queued.IsZero() || !inProgress.IsZero() && inProgress.Before(queued) {
+		return inProgress
 	}
-	return since
+	return queued
 }
 
+// reportOldest reports the oldest pending change if the key is a Gateway.
 func (c *pendingChanges) reportOldest(key state.Key) {
 	if key.Kind == gateway.KindGateway {
 		c.report(key.NamespacedName, c.oldest(key))

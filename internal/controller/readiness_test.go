@@ -19,7 +19,7 @@ type informer struct {
 
 func (i *informer) HasSynced() bool { return i.synced }
 
-func TestReadiness(t *testing.T) {
+func TestReadinessReportsWatchErrors(t *testing.T) {
 	services, routes := schema.GroupResource{Resource: "services"}, schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "httproutes"}
 	read, unread := &informer{synced: true}, &informer{}
 	r := &Readiness{informers: map[schema.GroupResource]cache.Informer{services: unread, routes: read}}

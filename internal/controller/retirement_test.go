@@ -20,24 +20,24 @@ import (
 
 // The deletion is recorded before the first call that takes something away, all
 // calls share one turn of the request budget, and the object goes last.
-func TestRetirement(t *testing.T) {
+func TestRetirementDeletesTheObjectLast(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
 	h.cloud.Crash(h.tunnelID())
 	h.delete(h.gateway())
-	h.settle(29 * time.Second)
+	h.reconcileFor(29 * time.Second)
 	h.cloud.ResetCalls()
-	h.takeWrites()
+	h.drainWrites()
 	h.lifecycle.accounts.bySource = map[credentials.Source]*openAccount{}
-	h.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return recordedDeletion{h.cloud, h}, nil }
+	h.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return deletionChecker{h.cloud, h}, nil }
 	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && w.verb == "delete" && len(h.cloud.LiveTunnels()) > 0 {
 			t.Error("the object is deleted before the tunnel")
 		}
 		return true, nil
 	}
-	h.settle(30 * time.Second)
+	h.reconcileFor(30 * time.Second)
 	if h.tunnelObject() != nil {
 		t.Fatalf("left is %+v", h.tunnelObject())
 	}
@@ -50,34 +50,34 @@ func TestRetirement(t *testing.T) {
 	h.wantCalls(fakeprovider.OpConnections, fakeprovider.OpTunnel, fakeprovider.OpDisconnect, fakeprovider.OpDeleteTunnel)
 }
 
-// recordedDeletion fails the test when something is taken away before that is
+// deletionChecker fails the test when something is taken away before that is
 // recorded.
-type recordedDeletion struct {
+type deletionChecker struct {
 	provider.Provider
 	h *harness
 }
 
-func (p recordedDeletion) check() {
+func (p deletionChecker) check() {
 	if object := p.h.tunnelObject(); object == nil || !object.Status.Deleting {
 		p.h.t.Error("something is taken away before that is recorded")
 	}
 }
 
 // Disconnect implements provider.Provider.
-func (p recordedDeletion) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
+func (p deletionChecker) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
 	p.check()
 	return p.Provider.Disconnect(ctx, id, connector)
 }
 
 // DeleteTunnel implements provider.Provider.
-func (p recordedDeletion) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
+func (p deletionChecker) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
 	p.check()
 	return p.Provider.DeleteTunnel(ctx, id)
 }
 
 // The entries in the statuses of routes are removed; when they cannot be written,
 // nothing else waits for it.
-func TestRetirementWithdrawsStatuses(t *testing.T) {
+func TestRetirementRemovesStatusEntries(t *testing.T) {
 	parents := func(h *harness) int {
 		route := newRoute()
 		if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(route), route); err != nil {
@@ -87,26 +87,26 @@ func TestRetirementWithdrawsStatuses(t *testing.T) {
 	}
 	t.Run("that can be written", func(t *testing.T) {
 		h := newHarness(t)
-		h.settle(time.Second)
+		h.reconcileFor(time.Second)
 		if parents(h) != 1 {
 			t.Fatal("the route has no entry")
 		}
 		h.delete(h.gateway())
-		h.settle(29 * time.Second)
+		h.reconcileFor(29 * time.Second)
 		if parents(h) != 1 {
 			t.Error("the entry was removed before the delay has passed")
 		}
-		h.settle(5 * time.Second)
+		h.reconcileFor(5 * time.Second)
 		if parents(h) != 0 {
 			t.Error("the route still has an entry")
 		}
 	})
 	t.Run("that cannot be written", func(t *testing.T) {
 		h := newHarness(t)
-		h.settle(time.Second)
+		h.reconcileFor(time.Second)
 		h.delete(h.gateway())
 		h.injectError = func(w write) (bool, error) { return w.kind != "HTTPRoute", errorUnless(w.kind != "HTTPRoute") }
-		h.settle(29 * time.Second)
+		h.reconcileFor(29 * time.Second)
 		for range 5 { // the last reconciles find no Tunnel, and fail
 			_, _ = h.Reconcile(t.Context(), h.key)
 			h.advance(5 * time.Second)
@@ -127,7 +127,7 @@ func errorUnless(ok bool) error {
 }
 
 // What prevents the deletion shows on the Tunnel, and the Tunnel stays.
-func TestTunnelThatCannotBeDeleted(t *testing.T) {
+func TestBlockedDeletionIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		prevent, allow func(*harness)
 		want           tunnel.Reason
@@ -156,7 +156,7 @@ func TestTunnelThatCannotBeDeleted(t *testing.T) {
 			func(h *harness) {
 				h.create(newGateway("shared", "a.example.com"))
 				h.annotate(v1alpha1.PausedAnnotation, "true")
-				h.settle(time.Second)
+				h.reconcileFor(time.Second)
 				h.delete(h.gateway())
 			},
 			func(h *harness) {
@@ -167,10 +167,10 @@ func TestTunnelThatCannotBeDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.settle(time.Second)
+			h.reconcileFor(time.Second)
 			h.delete(h.gateway())
 			test.prevent(h)
-			h.settle(5 * time.Minute)
+			h.reconcileFor(5 * time.Minute)
 			h.wantReady(v1alpha1.TunnelBlocked, test.want)
 			if len(h.cloud.LiveTunnels()) != 1 {
 				t.Fatal("the tunnel was deleted")
@@ -179,7 +179,7 @@ func TestTunnelThatCannotBeDeleted(t *testing.T) {
 				t.Error("no metric says since when the Gateway is missing")
 			}
 			test.allow(h)
-			h.settle(2 * time.Minute)
+			h.reconcileFor(2 * time.Minute)
 			if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
 				t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
 			}
@@ -191,15 +191,15 @@ func TestTunnelThatCannotBeDeleted(t *testing.T) {
 
 // A retained tunnel stays with its object, without connectors and without an
 // alert, and serves a Gateway that returns.
-func TestRetainedTunnel(t *testing.T) {
-	h := withConnectors(t)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+func TestRetainedTunnelServesARecreatedGateway(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Tunnel = &v1alpha1.TunnelSettings{DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyRetain)}
 	})
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	id := h.tunnelID()
 	h.delete(h.gateway())
-	h.settle(time.Hour)
+	h.reconcileFor(time.Hour)
 	h.wantReady(v1alpha1.TunnelRetained, "Retained")
 	h.wantMetrics(map[string]float64{"gateway_missing_timestamp_seconds": -1})
 	if h.requeueAfter != 0 || h.deployment() != nil || len(h.cloud.LiveTunnels()) != 1 {
@@ -208,7 +208,7 @@ func TestRetainedTunnel(t *testing.T) {
 	again := newGateway("shared", "b.example.com")
 	again.UID = "shared-2"
 	h.create(again)
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if h.tunnelID() != id || h.servedHostname() != "b.example.com" || h.deployment() == nil {
 		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.servedHostname())
 	}
@@ -216,7 +216,7 @@ func TestRetainedTunnel(t *testing.T) {
 
 // A Gateway that returns while its tunnel is being deleted waits, and resumes the
 // tunnel when the deletion has failed.
-func TestGatewayReturnsDuringTheDeletion(t *testing.T) {
+func TestGatewayRecreatedDuringTheDeletion(t *testing.T) {
 	for name, test := range map[string]struct {
 		begin func(*harness)
 		same  bool // whether it gets the same tunnel
@@ -226,25 +226,25 @@ func TestGatewayReturnsDuringTheDeletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.settle(time.Second)
+			h.reconcileFor(time.Second)
 			id := h.tunnelID()
 			h.delete(h.gateway())
-			h.settle(29 * time.Second)
+			h.reconcileFor(29 * time.Second)
 			test.begin(h)
 			for len(h.cloud.Calls(fakeprovider.OpDeleteTunnel)) == 0 {
 				h.advance(time.Second)
 				h.reconcileOnce()
 			}
-			h.takeEvents()
+			h.drainEvents()
 			h.create(newGateway("shared", "b.example.com"))
 			h.reconcileOnce()
 			h.wantProgrammed(metav1.ConditionFalse, "Pending", "being deleted")
-			h.settle(2 * time.Minute)
+			h.reconcileFor(2 * time.Minute)
 			h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 			if left := h.cloud.LiveTunnels(); len(left) != 1 || (h.tunnelID() == id) != test.same || h.servedHostname() != "b.example.com" {
 				t.Errorf("tunnel %s serves %s; left are %+v", h.tunnelID(), h.servedHostname(), left)
 			}
-			for _, e := range h.takeEvents() {
+			for _, e := range h.drainEvents() {
 				if strings.Contains(e, "Drift") {
 					t.Errorf("event %q", e)
 				}
@@ -254,30 +254,30 @@ func TestGatewayReturnsDuringTheDeletion(t *testing.T) {
 }
 
 // A token of another account, and a Secret that appears, are used at once.
-func TestCredentialsThatAppear(t *testing.T) {
+func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	h := newHarness(t)
 	h.lifecycle.accounts.defaults = credentials.Default{Account: fakeprovider.AccountID}
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	h.wantCalls()
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "token")
 	h.lifecycle.accounts.defaults.Token = "token"
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if c := condition(h.tunnelObject(), v1alpha1.TunnelCredentialsValid); c.Status != metav1.ConditionTrue {
 		t.Errorf("CredentialsValid is %+v", c)
 	}
 	h.cloud.Fail(fakeprovider.OpConfigure, provider.ErrUnauthorized)
 	h.setHostname("b.example.com")
-	h.settle(500 * time.Millisecond)
+	h.reconcileFor(500 * time.Millisecond)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "refuses the API token")
 	h.lifecycle.accounts.defaults.Token = "another"
 	h.cloud.ResetCalls()
-	h.settle(100 * time.Millisecond) // without waiting for the backoff
+	h.reconcileFor(100 * time.Millisecond) // without waiting for the backoff
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
 // The process that ends in the middle reports nothing.
-func TestReconcileThatIsCancelled(t *testing.T) {
+func TestCanceledReconcileReportsNothing(t *testing.T) {
 	h := newHarness(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	h.injectError = func(w write) (bool, error) {
@@ -293,7 +293,7 @@ func TestReconcileThatIsCancelled(t *testing.T) {
 	if conditions := h.gateway().Status.Conditions; len(conditions) > 0 {
 		t.Errorf("the Gateway has the conditions %+v", conditions)
 	}
-	if events := h.takeEvents(); len(events) > 0 {
+	if events := h.drainEvents(); len(events) > 0 {
 		t.Errorf("events %q", events)
 	}
 }

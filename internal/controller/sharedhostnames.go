@@ -14,76 +14,78 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// sharedHostnames knows which hostnames several Gateways serve. After a start it does
-// not, until every Gateway has been looked at once; what was said before stays
-// as long.
+// sharedHostnames tracks the hostnames that several Gateways serve. After a start, the
+// result is unknown until every managed Gateway has been reconciled once. Until then,
+// existing HostnameShared conditions do not change.
 type sharedHostnames struct {
-	listManaged func(context.Context) ([]state.Key, error) // the Gateways of ours
+	// listManaged lists the managed Gateways.
+	listManaged func(context.Context) ([]state.Key, error)
 	requeue     func(state.Key)
 
 	mu        sync.Mutex
 	hostnames *gateway.Hostnames
-	// unreconciled are the Gateways of which it is not known what they serve; nil
-	// before the first one was looked at.
+	// unreconciled contains the Gateways that have not been reconciled since the
+	// start; nil before the first reconcile.
 	unreconciled map[types.NamespacedName]bool
-	// stale are those that said something before all were known.
+	// stale contains the Gateways whose existing HostnameShared condition could not
+	// be updated because the result was unknown.
 	stale []types.NamespacedName
 }
 
-// update notes what the Gateway serves, has the others looked at again whose
-// statuses change by it, and returns what it shares with them.
-func (o *sharedHostnames) update(ctx context.Context, g *gatewayv1.Gateway, hostnames []string) (gateway.Shared, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if err := o.initialize(ctx); err != nil {
+// update records the hostnames that the Gateway serves, and requeues the Gateways whose
+// statuses change. It returns the hostnames that the Gateway shares with others.
+func (s *sharedHostnames) update(ctx context.Context, g *gatewayv1.Gateway, hostnames []string) (gateway.Shared, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.initialize(ctx); err != nil {
 		return gateway.Shared{}, err
 	}
 	name := client.ObjectKeyFromObject(g)
-	if o.set(name, hostnames) {
-		return o.hostnames.Shared(name), nil
+	if s.set(name, hostnames) {
+		return s.hostnames.Shared(name), nil
 	}
 	if meta.FindStatusCondition(g.Status.Conditions, gateway.TypeHostnameShared) != nil {
-		o.stale = append(o.stale, name)
+		s.stale = append(s.stale, name)
 	}
 	return gateway.Shared{}, nil
 }
 
-// remove notes that the Gateway serves nothing any more.
-func (o *sharedHostnames) remove(name types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.set(name, nil)
+// remove records that the Gateway no longer serves any hostname.
+func (s *sharedHostnames) remove(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(name, nil)
 }
 
-// set reports whether it is known of all Gateways what they serve.
-func (o *sharedHostnames) set(name types.NamespacedName, hostnames []string) bool {
-	affected := o.hostnames.Set(name, hostnames)
-	if len(o.unreconciled) > 0 {
-		delete(o.unreconciled, name)
-		if len(o.unreconciled) > 0 {
+// set records the hostnames of a Gateway. It reports whether the hostnames of all
+// Gateways are known.
+func (s *sharedHostnames) set(name types.NamespacedName, hostnames []string) bool {
+	affected := s.hostnames.Set(name, hostnames)
+	if len(s.unreconciled) > 0 {
+		delete(s.unreconciled, name)
+		if len(s.unreconciled) > 0 {
 			return false
 		}
-		affected, o.stale = append(o.hostnames.Sharing(), o.stale...), nil
+		affected, s.stale = append(s.hostnames.Sharing(), s.stale...), nil
 	}
 	for _, other := range affected {
-		o.requeue(state.GatewayKey(other.Namespace, other.Name))
+		s.requeue(state.GatewayKey(other.Namespace, other.Name))
 	}
 	return true
 }
 
-// initialize notes which Gateways there are at the start.
-func (o *sharedHostnames) initialize(ctx context.Context) error {
-	if o.unreconciled != nil {
+// initialize lists the managed Gateways at the first call.
+func (s *sharedHostnames) initialize(ctx context.Context) error {
+	if s.unreconciled != nil {
 		return nil
 	}
-	keys, err := o.listManaged(ctx)
+	keys, err := s.listManaged(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the Gateways: %w", err)
 	}
-	unseen := map[types.NamespacedName]bool{}
+	s.unreconciled = map[types.NamespacedName]bool{}
 	for _, key := range keys {
-		unseen[key.NamespacedName] = true
+		s.unreconciled[key.NamespacedName] = true
 	}
-	o.unreconciled = unseen
 	return nil
 }

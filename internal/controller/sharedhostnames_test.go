@@ -13,7 +13,7 @@ import (
 
 // After a start, reported overlaps stay until every Gateway was reconciled once.
 // Then the Gateways whose overlaps differ are woken.
-func TestOverlapsAfterAStart(t *testing.T) {
+func TestSharedHostnamesAfterAStart(t *testing.T) {
 	var woken []string
 	o := &sharedHostnames{
 		listManaged: func(context.Context) ([]state.Key, error) {

@@ -20,21 +20,21 @@ func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
-	h := withConnectors(t, set)
-	h.settle(time.Second)
+	h := newConnectorHarness(t, set)
+	h.reconcileFor(time.Second)
 	h.setHostname("b.example.com")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.annotate(v1alpha1.PausedAnnotation, "true")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.annotate(v1alpha1.PausedAnnotation, "false")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(3 * time.Minute)
+	h.reconcileFor(3 * time.Minute)
 	if h.tunnelObject() != nil {
 		t.Fatal("the Tunnel is left")
 	}
 	outside := map[string]bool{}
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		switch {
 		case w.namespace == controllerNamespace:
 		case w.subresource != "status":
@@ -57,9 +57,9 @@ func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
 }
 
 // A Gateway cannot claim what its annotations name, and cannot have it deleted.
-func TestAnnotationsOfAGatewayMeanNothing(t *testing.T) {
+func TestAnnotationsCannotClaimATunnel(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	victim := h.tunnelID()
 	attacker := newGateway("attacker", "b.example.com")
 	attacker.Annotations = map[string]string{
@@ -71,35 +71,35 @@ func TestAnnotationsOfAGatewayMeanNothing(t *testing.T) {
 	h.create(attacker)
 	shared := h.key
 	h.key.Name = "attacker"
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if h.tunnelID() == victim {
 		t.Fatal("the attacker has the tunnel")
 	}
-	h.takeWrites()
+	h.drainWrites()
 	h.delete(attacker)
-	h.settle(3 * time.Minute)
+	h.reconcileFor(3 * time.Minute)
 	if left := h.cloud.LiveTunnels(); len(left) != 1 || left[0].ID != victim {
 		t.Errorf("the tunnels are %+v", left)
 	}
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		if w.kind == "Gateway" && w.subresource == "" {
 			t.Errorf("the controller changes the Gateway: %s", w)
 		}
 	}
 	h.key = shared
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
 // A change of the annotation with the tunnel of an earlier version is no event
 // that the controller responds to, also after a restart.
-func TestForgedAnnotationAfterARestart(t *testing.T) {
+func TestForgedAnnotationIsIgnoredAfterARestart(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	id := h.tunnelID()
 	h.annotate("tunnelgateway.dev/tunnel", `{"tunnel":"00000000-0000-4000-8000-000000000099","origin":"adopted"}`)
 	h.restart()
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
 		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())
 	}

@@ -33,9 +33,9 @@ func (h *harness) wantCurrentToken() {
 	}
 }
 
-func TestTokenSecret(t *testing.T) {
+func TestTokenSecretIsRepaired(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantCurrentToken()
 	secret := &corev1.Secret{}
 	if err := h.kube.Get(t.Context(), sharedConnectors, secret); err != nil {
@@ -58,28 +58,28 @@ func TestTokenSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			change(t)
-			h.settle(time.Second)
+			h.reconcileFor(time.Second)
 			h.wantCurrentToken()
 		})
 	}
 	h.cloud.ResetCalls()
 	h.restart()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantCalls(fakeprovider.OpConfiguration) // the Secret has the token, so Cloudflare is not asked
 }
 
 // A Secret of somebody else is not overwritten.
-func TestTokenSecretWhoseNameIsTaken(t *testing.T) {
+func TestSecretOfAnotherOwnerIsNotOverwritten(t *testing.T) {
 	theirs := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}, Data: map[string][]byte{"theirs": []byte("x")},
 	}
-	h := withConnectors(t, theirs)
-	h.settle(time.Minute)
+	h := newConnectorHarness(t, theirs)
+	h.reconcileFor(time.Minute)
 	h.wantConnectorWrites()
 	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonObjectTaken)
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure)
 	h.delete(theirs)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantCurrentToken()
 	if h.deployment() == nil {
 		t.Error("the connectors do not run")
@@ -88,19 +88,19 @@ func TestTokenSecretWhoseNameIsTaken(t *testing.T) {
 
 // When the Tunnel object is deleted, its Secret and its connectors are collected
 // and created again, for the same tunnel.
-func TestTunnelObjectIsDeleted(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+func TestDeletedTunnelObjectIsRecreated(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	before, id := h.tunnelObject(), h.tunnelID()
 	h.delete(before)
-	h.settle(time.Second) // before Kubernetes has collected anything
+	h.reconcileFor(time.Second) // before Kubernetes has collected anything
 	for _, object := range h.connectorObjects() {
 		if object.GetObjectKind().GroupVersionKind().Kind != "Secret" && metav1.GetControllerOf(object).UID == before.UID {
 			t.Errorf("%T %s still belongs to the former Tunnel", object, object.GetName())
 		}
 	}
 	h.collectGarbage()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
 		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())
 	}
@@ -114,10 +114,10 @@ func TestTunnelObjectIsDeleted(t *testing.T) {
 
 // Connectors that are lost raise a doubt about the token, and it is read again. A
 // token that nothing seems wrong with is read once a day.
-func TestTokenThatWasReplacedAtCloudflare(t *testing.T) {
+func TestTokenReplacedAtCloudflareIsReadAgain(t *testing.T) {
 	t.Run("and connectors are lost", func(t *testing.T) {
-		h := withConnectors(t)
-		h.settle(time.Second)
+		h := newConnectorHarness(t)
+		h.reconcileFor(time.Second)
 		h.rollOut()
 		if err := h.cloud.RotateToken(t.Context(), h.tunnelID()); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestTokenThatWasReplacedAtCloudflare(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.cloud.ResetCalls()
-		h.settle(time.Second)
+		h.reconcileFor(time.Second)
 		h.wantCalls(fakeprovider.OpToken)
 		h.wantCurrentToken()
 		h.rollOut()
@@ -137,13 +137,13 @@ func TestTokenThatWasReplacedAtCloudflare(t *testing.T) {
 		}
 	})
 	t.Run("and connectors stay", func(t *testing.T) {
-		h := withConnectors(t)
-		h.settle(time.Second)
+		h := newConnectorHarness(t)
+		h.reconcileFor(time.Second)
 		if err := h.cloud.RotateToken(t.Context(), h.tunnelID()); err != nil {
 			t.Fatal(err)
 		}
 		h.cloud.ResetCalls()
-		h.settle(25 * time.Hour)
+		h.reconcileFor(25 * time.Hour)
 		if got := len(h.cloud.Calls(fakeprovider.OpToken)); got < 1 || got > 2 {
 			t.Errorf("the token was read %d times within a day", got)
 		}
@@ -154,14 +154,14 @@ func TestTokenThatWasReplacedAtCloudflare(t *testing.T) {
 // A rotation on demand: the new token is at Cloudflare, in the Secret and in every
 // pod before the old connectors are disconnected.
 func TestRotationOnDemand(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	before, old := h.token(), h.pods()
 	h.cloud.ResetCalls()
-	h.rotate()
-	h.settle(time.Second)
+	h.requestRotation()
+	h.reconcileFor(time.Second)
 	h.wantCalls(fakeprovider.OpConnections, fakeprovider.OpRotateToken, fakeprovider.OpToken)
 	if got := h.tunnelObject().Status.Token; got.Phase != v1alpha1.TokenRolling || got.Requested != "1" {
 		t.Errorf("the rotation is recorded as %+v", got)
@@ -170,7 +170,7 @@ func TestRotationOnDemand(t *testing.T) {
 	if string(h.token()) == string(before) || h.deployment().Spec.Template.Annotations[connector.TokenVersionAnnotation] != tokenVersion(h.token()) {
 		t.Error("the pods do not get the new token")
 	}
-	h.settle(10 * time.Minute)
+	h.reconcileFor(10 * time.Minute)
 	if len(h.cloud.Calls(fakeprovider.OpDisconnect)) > 0 {
 		t.Fatal("connectors were disconnected before the others run")
 	}
@@ -181,18 +181,18 @@ func TestRotationOnDemand(t *testing.T) {
 	leftBehind := old[0]
 	leftBehind.ResourceVersion, leftBehind.Name = "", "left-behind"
 	h.create(&leftBehind)
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if h.tunnelObject().Status.Token.Phase != v1alpha1.TokenRolling {
 		t.Error("the rotation goes on while a pod has the old token")
 	}
 	h.delete(&leftBehind)
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if got := h.tunnelObject().Status.Token; got.Phase != "" || got.Requested != "1" {
 		t.Errorf("the rotation is recorded as %+v", got)
 	}
 	h.wantEvent("TokenRotated")
 	h.cloud.ResetCalls()
-	h.settle(5 * time.Minute)
+	h.reconcileFor(5 * time.Minute)
 	if len(h.cloud.Calls(fakeprovider.OpRotateToken, fakeprovider.OpDisconnect)) > 0 {
 		t.Error("the token is rotated again")
 	}
@@ -201,12 +201,12 @@ func TestRotationOnDemand(t *testing.T) {
 // Connectors that run with the old token are disconnected, one by one; those with
 // the new one are not.
 func TestRotationDisconnectsOldConnectors(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	h.rollOut()
-	h.settle(time.Second)
-	h.rotate()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
+	h.requestRotation()
+	h.reconcileFor(time.Second)
 	for _, pod := range h.pods() { // the pods end, and Cloudflare still lists their connectors as connected
 		h.delete(&pod)
 	}
@@ -217,7 +217,7 @@ func TestRotationDisconnectsOldConnectors(t *testing.T) {
 		current[pod.Name] = true
 	}
 	h.cloud.ResetCalls()
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	disconnected := h.cloud.Calls(fakeprovider.OpDisconnect)
 	if len(disconnected) != 2 || current[string(disconnected[0].Connector)] || current[string(disconnected[1].Connector)] {
 		t.Errorf("disconnected are %+v, the current ones are %v", disconnected, current)
@@ -229,38 +229,38 @@ func TestRotationDisconnectsOldConnectors(t *testing.T) {
 }
 
 // The token is not rotated where the controller cannot replace the connectors.
-func TestRotationThatIsBlocked(t *testing.T) {
+func TestBlockedRotationKeepsTheToken(t *testing.T) {
 	t.Run("connectors are disabled", func(t *testing.T) {
 		h := newHarness(t)
-		h.settle(time.Second)
-		h.rotate()
-		h.settle(time.Minute)
+		h.reconcileFor(time.Second)
+		h.requestRotation()
+		h.reconcileFor(time.Minute)
 		h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonRotationBlocked)
 		if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 			t.Error("the token was rotated")
 		}
 	})
 	t.Run("another connector runs", func(t *testing.T) {
-		h := withConnectors(t)
-		h.settle(time.Second)
+		h := newConnectorHarness(t)
+		h.reconcileFor(time.Second)
 		h.rollOut()
 		if _, err := h.cloud.StartConnector(h.token()); err != nil {
 			t.Fatal(err)
 		}
-		h.rotate()
-		h.settle(5 * time.Minute)
+		h.requestRotation()
+		h.reconcileFor(5 * time.Minute)
 		h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonRotationBlocked)
 		if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 			t.Error("the token was rotated")
 		}
 	})
 	t.Run("the Gateway is paused", func(t *testing.T) {
-		h := withConnectors(t)
-		h.settle(time.Second)
+		h := newConnectorHarness(t)
+		h.reconcileFor(time.Second)
 		h.rollOut()
 		h.annotate(v1alpha1.PausedAnnotation, "true")
-		h.rotate()
-		h.settle(time.Minute)
+		h.requestRotation()
+		h.reconcileFor(time.Minute)
 		if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 			t.Error("the token was rotated")
 		}
@@ -268,30 +268,30 @@ func TestRotationThatIsBlocked(t *testing.T) {
 }
 
 // A scheduled rotation comes after its interval, and one Tunnel rotates at a time.
-func TestScheduledRotation(t *testing.T) {
+func TestOnlyOneTunnelRotatesAtATime(t *testing.T) {
 	other := newTunnel("other", "t-1")
 	other.Status.Token.Phase = v1alpha1.TokenRolling
-	h := withConnectors(t, other)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+	h := newConnectorHarness(t, other)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Connector.TokenRotation = ptr.To(v1alpha1.Duration("24h"))
 	})
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.rollOut()
-	h.settle(23 * time.Hour)
+	h.reconcileFor(23 * time.Hour)
 	h.cloud.ResetCalls()
-	h.settle(4 * time.Hour)
+	h.reconcileFor(4 * time.Hour)
 	if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 		t.Fatal("two tokens are rotated at a time")
 	}
 	h.delete(other)
-	h.settle(2 * time.Minute)
+	h.reconcileFor(2 * time.Minute)
 	if got := len(h.cloud.Calls(fakeprovider.OpRotateToken)); got != 1 {
 		t.Errorf("the token was rotated %d times", got)
 	}
 }
 
-// secretReads counts the reads of Secrets from the API server.
-func (h *harness) secretReads(do func()) int {
+// countSecretReads counts the reads of Secrets from the API server.
+func (h *harness) countSecretReads(do func()) int {
 	h.t.Helper()
 	n := 0
 	h.lifecycle.tokens.live = countingReader{h.kube, &n}
@@ -302,8 +302,8 @@ func (h *harness) secretReads(do func()) int {
 // The contents of the Secret are read only when it has changed.
 func TestTokenSecretIsReadOnce(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
-	if got := h.secretReads(func() { h.settle(time.Hour) }); got != 0 {
+	h.reconcileFor(time.Second)
+	if got := h.countSecretReads(func() { h.reconcileFor(time.Hour) }); got != 0 {
 		t.Errorf("the Secret was read %d times", got)
 	}
 }

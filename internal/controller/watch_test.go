@@ -241,7 +241,7 @@ func TestWatchesReturnReadErrors(t *testing.T) {
 	}
 }
 
-func TestChangesOfAService(t *testing.T) {
+func TestOnlySpecChangesOfAServiceCount(t *testing.T) {
 	service := withName("team", "web", &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	withStatus := service.DeepCopy()
 	withStatus.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
@@ -264,7 +264,7 @@ func TestChangesOfAService(t *testing.T) {
 	}
 }
 
-func TestChangesOfANamespace(t *testing.T) {
+func TestOnlyLabelChangesOfANamespaceCount(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	annotated, labelled := namespace.DeepCopy(), namespace.DeepCopy()
 	annotated.Annotations = map[string]string{"a": "b"}

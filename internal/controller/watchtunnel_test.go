@@ -59,7 +59,7 @@ func wantKeys(t *testing.T, keys []state.Key, err error, want ...string) {
 	}
 }
 
-func TestWatchesOfATunnel(t *testing.T) {
+func TestWatchMapsATunnelToItsGatewayAndRivals(t *testing.T) {
 	limited := newGateway("limited", "b.example.com")
 	limited.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionFalse, Reason: gateway.ReasonLimitExceeded}}
 	h := newHarness(t, limited, newTunnel("alone", "t-1"), newTunnel("first", "t-2"), withExisting(newTunnel("second", ""), "t-2"), newTunnel("new", ""))
@@ -89,7 +89,7 @@ func TestWatchesOfATunnel(t *testing.T) {
 	wantKeys(t, keys, err)
 }
 
-func TestWatchesOfConnectors(t *testing.T) {
+func TestWatchMapsConnectorObjectsToTheirGateway(t *testing.T) {
 	object := newTunnel("shared", "t-1")
 	h := newHarness(t, object)
 	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
@@ -110,7 +110,7 @@ func TestWatchesOfConnectors(t *testing.T) {
 	}
 }
 
-func TestWatchesOfASecret(t *testing.T) {
+func TestWatchMapsASecretToGateways(t *testing.T) {
 	g := newGateway("secure", "s.example.com")
 	g.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}}}
 	object := newTunnel("shared", "t-1")

@@ -21,8 +21,8 @@ import (
 
 var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
-// record says something of everything, but for calls of a provider.
-func record(m *metrics.Metrics, name types.NamespacedName) {
+// recordGateway says something of everything, but for calls of a provider.
+func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
 	m.SetGateway(name, metrics.Gateway{
 		Programmed: true, Paused: true, Rules: &n,
@@ -82,10 +82,10 @@ func labelText(metric *dto.Metric) string {
 }
 
 // Names follow Prometheus' own rules, and what is exported is what is defined.
-func TestNames(t *testing.T) {
+func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	record(m, shared)
+	recordGateway(m, shared)
 	recordAccount(m)
 	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
@@ -121,7 +121,7 @@ func TestNames(t *testing.T) {
 }
 
 // A name that tells a unit tells the right one.
-func TestUnits(t *testing.T) {
+func TestUnitsMatchTheMetricNames(t *testing.T) {
 	for _, m := range metrics.All {
 		if strings.Contains(m.Name, "_seconds") != (m.Unit == "seconds") || strings.Contains(m.Name, "bytes") != (m.Unit == "bytes") {
 			t.Errorf("%s counts %s", m.Name, m.Unit)
@@ -138,7 +138,7 @@ func TestUnits(t *testing.T) {
 // reservedLabels are those that Prometheus gives to the pod that it scrapes.
 var reservedLabels = []string{"namespace", "pod", "service", "container", "endpoint", "job", "instance"}
 
-func TestLabels(t *testing.T) {
+func TestLabelsAreDocumented(t *testing.T) {
 	word := regexp.MustCompile(`^([a-z][a-z_]*|([A-Z][a-z0-9]+)+)$`) // or a reason of a condition
 	for _, m := range metrics.All {
 		for _, label := range m.Labels {
@@ -158,10 +158,10 @@ func TestLabels(t *testing.T) {
 }
 
 // Every value that is exported has its explanation in the definition.
-func TestValuesAreDefined(t *testing.T) {
+func TestLabelValuesAreDocumented(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	record(m, shared)
+	recordGateway(m, shared)
 	m.Meter(fake.New(), "west")
 	for _, family := range gather(t, registry) {
 		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })
@@ -178,11 +178,11 @@ func TestValuesAreDefined(t *testing.T) {
 	}
 }
 
-func TestGateway(t *testing.T) {
+func TestGatewayMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	other := types.NamespacedName{Namespace: "platform", Name: "other"}
-	record(m, shared)
+	recordGateway(m, shared)
 	m.RecordPush(other, 7)
 	of := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
@@ -224,19 +224,19 @@ func TestGateway(t *testing.T) {
 }
 
 // Of a Gateway that is gone nothing stays, not even zeros; of others all does.
-func TestForget(t *testing.T) {
+func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	sameName := types.NamespacedName{Namespace: "elsewhere", Name: "shared"}
-	record(m, sameName)
+	recordGateway(m, sameName)
 	before := seriesOf(t, registry)
-	record(m, shared)
+	recordGateway(m, shared)
 	m.DeleteGateway(shared)
 	if diff := cmp.Diff(before, seriesOf(t, registry)); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 	m.DeleteGateway(shared)
-	record(m, shared)
+	recordGateway(m, shared)
 	if got := samples(t, registry)["tunnel_gateway_pushes_total{gateway=shared,gateway_namespace=platform}"]; got != 2 {
 		t.Errorf("a Gateway made anew has %v pushes", got)
 	}
@@ -273,7 +273,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	}
 }
 
-func TestAccount(t *testing.T) {
+func TestAccountMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetAccount("west", 12, 3)
@@ -291,7 +291,7 @@ func TestAccount(t *testing.T) {
 }
 
 // What is recorded at the same time is all there, and no race.
-func TestSeveralGatewaysAtOnce(t *testing.T) {
+func TestGatewaysAreRecordedConcurrently(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	done := make(chan struct{})
@@ -299,10 +299,10 @@ func TestSeveralGatewaysAtOnce(t *testing.T) {
 		go func() {
 			name := types.NamespacedName{Namespace: "platform", Name: fmt.Sprint(i)}
 			for range 50 {
-				record(m, name)
+				recordGateway(m, name)
 				m.DeleteGateway(name)
 			}
-			record(m, name)
+			recordGateway(m, name)
 			done <- struct{}{}
 		}()
 	}
@@ -316,7 +316,7 @@ func TestSeveralGatewaysAtOnce(t *testing.T) {
 
 // A Gateway is missing from when its Tunnel says so until it returns, or until the
 // tunnel is retained or gone.
-func TestMissingGateway(t *testing.T) {
+func TestMissingGatewayMetric(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetGatewayMissing(shared, time.Unix(2500, 0))
@@ -336,7 +336,7 @@ func TestMissingGateway(t *testing.T) {
 }
 
 // Every reason of the catalogue is a value of the label.
-func TestReasons(t *testing.T) {
+func TestEveryReasonIsALabelValue(t *testing.T) {
 	i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == "tunnel_gateway_reconcile_errors_total" })
 	last := metrics.All[i].Labels[len(metrics.All[i].Labels)-1]
 	var got, want []string

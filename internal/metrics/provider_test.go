@@ -30,7 +30,7 @@ func TestMeteredProviderKeepsTheContract(t *testing.T) {
 }
 
 // Every method counts as itself, whatever comes of it.
-func TestCalls(t *testing.T) {
+func TestEveryCallIsCountedByOperationAndResult(t *testing.T) {
 	methods := []struct {
 		op   fake.Op
 		name string
@@ -111,28 +111,28 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// waiting is a provider whose calls wait for the budget.
-type waiting struct {
+// waitingProvider is a provider whose calls wait for the budget.
+type waitingProvider struct {
 	provider.Provider
 	waits []time.Duration
 	err   error
 }
 
-func (w *waiting) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
+func (w *waitingProvider) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
 	for _, wait := range w.waits {
 		provider.ReportWait(ctx, wait)
 	}
 	return nil, w.err
 }
 
-func TestBudgetWaits(t *testing.T) {
+func TestBudgetWaitsAreObserved(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	ctx := t.Context()
-	_, _ = m.Meter(&waiting{waits: []time.Duration{time.Second, 2 * time.Second}}, "west").Tunnels(ctx)
-	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
+	_, _ = m.Meter(&waitingProvider{waits: []time.Duration{time.Second, 2 * time.Second}}, "west").Tunnels(ctx)
+	_, _ = m.Meter(&waitingProvider{err: &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
 	// A 429 is no wait for the budget.
-	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Hour}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityStart))
+	_, _ = m.Meter(&waitingProvider{err: &provider.RateLimitedError{RetryAfter: time.Hour}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityStart))
 	got := samples(t, registry)
 	for name := range got {
 		if !strings.HasPrefix(name, "tunnel_gateway_rate_budget") {
@@ -151,13 +151,13 @@ func TestBudgetWaits(t *testing.T) {
 }
 
 // The label has a value for every priority.
-func TestEveryPriorityHasAName(t *testing.T) {
+func TestEveryPriorityHasALabelValue(t *testing.T) {
 	for priority, name := range map[provider.Priority]string{
 		provider.PriorityChange: "change", provider.PriorityDeletion: "deletion", provider.PriorityStart: "start", provider.PriorityDrift: "drift",
 	} {
 		registry := prometheus.NewRegistry()
 		err := &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}
-		_, _ = metrics.New(registry).Meter(&waiting{err: err}, "west").Tunnels(provider.WithPriority(t.Context(), priority))
+		_, _ = metrics.New(registry).Meter(&waitingProvider{err: err}, "west").Tunnels(provider.WithPriority(t.Context(), priority))
 		if got := samples(t, registry)["tunnel_gateway_rate_budget_wait_seconds{account=west,priority="+name+",wait=queue} count"]; got != 1 {
 			t.Errorf("%s: %v", name, samples(t, registry))
 		}

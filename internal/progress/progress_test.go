@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// told returns what is written while a step takes as long.
-func told(t *testing.T, width int, name string, took time.Duration) string {
+// output returns what is written while a step takes as long.
+func output(t *testing.T, width int, name string, took time.Duration) string {
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(*testing.T) {
@@ -25,7 +25,7 @@ func told(t *testing.T, width int, name string, took time.Duration) string {
 
 const erased = "\r\x1b[K"
 
-func TestStep(t *testing.T) {
+func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 	for name, test := range map[string]struct {
 		width int
 		took  time.Duration
@@ -39,7 +39,7 @@ func TestStep(t *testing.T) {
 		"one line of a slow step in a file": {0, time.Minute, "reading ...\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := told(t, test.width, "reading", test.took); got != test.want {
+			if got := output(t, test.width, "reading", test.took); got != test.want {
 				t.Errorf("wrote %q, want %q", got, test.want)
 			}
 		})
@@ -47,13 +47,13 @@ func TestStep(t *testing.T) {
 }
 
 // Of letters, not of bytes, there are as many as columns.
-func TestStepCutsBetweenLetters(t *testing.T) {
-	if got := told(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
+func TestStepCutsAtTheTerminalWidth(t *testing.T) {
+	if got := output(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
 		t.Errorf("wrote %q", got)
 	}
 }
 
-func TestStepsFollowOneAnother(t *testing.T) {
+func TestStepsReplaceEachOther(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(*testing.T) {
 		line := &Line{w: &out, width: func() int { return 80 }}
@@ -69,7 +69,7 @@ func TestStepsFollowOneAnother(t *testing.T) {
 }
 
 // What is no terminal gets no control characters.
-func TestNewKnowsATerminal(t *testing.T) {
+func TestNewDetectsATerminal(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 
 // A Secret in a namespace that is not read costs no request, and its certificate
 // is not checked.
-func TestRememberedCertificatesReadPermittedNamespaces(t *testing.T) {
-	server := serving(t, cluster)
-	server.refuse = func(client.ObjectKey, any) error { return errRead }
+func TestCachedCertificatesReadPermittedNamespaces(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	server.fail = func(client.ObjectKey, any) error { return errRead }
 	certificates := &state.CachedCertificates{
 		Metadata: server, Live: server, Reads: func(namespace string) bool { return namespace == "infra" },
 	}

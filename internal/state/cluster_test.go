@@ -30,20 +30,20 @@ import (
 // apiServer answers as one does, as far as a plan asks.
 type apiServer struct {
 	*state.Memory
-	// refuse returns the error of a request, or nil; a list has no key.
-	refuse func(key client.ObjectKey, into any) error
-	// page is how many objects a list has at most; 0 for all.
-	page int
-	// expires is how many further pages there are before their token expires.
-	expires int
-	gets    []string
-	lists   []string
+	// fail returns the error of a request, or nil; a list has no key.
+	fail func(key client.ObjectKey, into any) error
+	// pageSize is how many objects a list has at most; 0 for all.
+	pageSize int
+	// pagesUntilExpiry is how many further pages there are before their token expires.
+	pagesUntilExpiry int
+	gets             []string
+	lists            []string
 }
 
 func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	s.gets = append(s.gets, typeName(into)+" "+key.String())
-	if s.refuse != nil {
-		if err := s.refuse(key, into); err != nil {
+	if s.fail != nil {
+		if err := s.fail(key, into); err != nil {
 			return err
 		}
 	}
@@ -52,26 +52,26 @@ func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, into client.O
 
 func (s *apiServer) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	s.lists = append(s.lists, typeName(into))
-	if s.refuse != nil {
-		if err := s.refuse(client.ObjectKey{}, into); err != nil {
+	if s.fail != nil {
+		if err := s.fail(client.ObjectKey{}, into); err != nil {
 			return err
 		}
 	}
-	if err := s.Memory.List(ctx, into, opts...); err != nil || s.page == 0 {
+	if err := s.Memory.List(ctx, into, opts...); err != nil || s.pageSize == 0 {
 		return err
 	}
-	return s.cut(into, opts)
+	return s.paginate(into, opts)
 }
 
-// cut leaves one page of a list.
-func (s *apiServer) cut(into client.ObjectList, opts []client.ListOption) error {
+// paginate leaves one page of a list.
+func (s *apiServer) paginate(into client.ObjectList, opts []client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	if o.Limit == 0 {
 		return nil
 	}
 	if o.Continue != "" {
-		if s.expires--; s.expires < 0 {
+		if s.pagesUntilExpiry--; s.pagesUntilExpiry < 0 {
 			return apierrors.NewResourceExpired("too old")
 		}
 	}
@@ -81,35 +81,35 @@ func (s *apiServer) cut(into client.ObjectList, opts []client.ListOption) error 
 	}
 	slices.SortFunc(all, func(a, b runtime.Object) int { return strings.Compare(keyOf(a), keyOf(b)) })
 	from, _ := strconv.Atoi(o.Continue)
-	to := min(from+s.page, len(all))
+	to := min(from+s.pageSize, len(all))
 	if to < len(all) {
 		into.SetContinue(strconv.Itoa(to))
 	}
 	return meta.SetList(into, all[from:to])
 }
 
-func serving(t *testing.T, manifests string) *apiServer {
+func newAPIServer(t *testing.T, manifests string) *apiServer {
 	t.Helper()
 	return &apiServer{Memory: memory(t, objects(t, manifests))}
 }
 
-// asCluster is the cluster of the API server, in which nothing takes long.
-func asCluster(live client.Reader) state.Cluster {
+// newCluster is the cluster of the API server, in which nothing takes long.
+func newCluster(live client.Reader) state.Cluster {
 	return state.Cluster{
 		Live: live, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
 		Progress: func(string) func() { return func() {} },
 	}
 }
 
-// laidOver reads the cluster with manifests over it, of which there may be
+// fromCluster reads the cluster with manifests over it, of which there may be
 // none.
-func laidOver(t *testing.T, live client.Reader, manifests string) *state.Source {
+func fromCluster(t *testing.T, live client.Reader, manifests string) *state.Source {
 	t.Helper()
 	set, err := manifest.Parse("in.yaml", []byte(manifests), manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := state.FromCluster(t.Context(), asCluster(live), set)
+	source, err := state.FromCluster(t.Context(), newCluster(live), set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,23 +117,23 @@ func laidOver(t *testing.T, live client.Reader, manifests string) *state.Source 
 }
 
 // What belongs to a key is the same, wherever it is read from.
-func TestFromClusterHoldsWhatTheClusterHolds(t *testing.T) {
+func TestFromClusterLoadsTheSameAsALoader(t *testing.T) {
 	for name, server := range map[string]*apiServer{
-		"all at once":                      serving(t, cluster),
-		"page by page":                     {Memory: memory(t, objects(t, cluster)), page: 1, expires: 100},
-		"with pages that are gone midways": {Memory: memory(t, objects(t, cluster)), page: 1, expires: 1},
+		"all at once":                      newAPIServer(t, clusterManifests),
+		"page by page":                     {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 100},
+		"with pages that are gone midways": {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := laidOver(t, server, "")
-			if want, got := len(objects(t, cluster)), len(source.Objects); want != got {
+			source := fromCluster(t, server, "")
+			if want, got := len(objects(t, clusterManifests)), len(source.Objects); want != got {
 				t.Errorf("%d objects, want %d", got, want)
 			}
 			for _, key := range []state.Key{state.GatewayKey("infra", "shared"), state.GatewayKey("infra", "foreign"), setKey("team", "deleted")} {
-				want, err := loaderOf(server.Memory).Load(t.Context(), key)
+				want, err := newLoader(server.Memory).Load(t.Context(), key)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := loaderOf(source).Load(t.Context(), key)
+				got, err := newLoader(source).Load(t.Context(), key)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -147,10 +147,10 @@ func TestFromClusterHoldsWhatTheClusterHolds(t *testing.T) {
 
 // One list per kind, whatever the size of the cluster, and nothing that a
 // plan may not need.
-func TestFromClusterAsksOncePerKind(t *testing.T) {
-	server := serving(t, cluster)
+func TestFromClusterListsEachKindOnce(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
 	var steps []string
-	c := asCluster(server)
+	c := newCluster(server)
 	c.Progress = func(name string) func() {
 		return func() { steps = append(steps, name) }
 	}
@@ -172,25 +172,25 @@ func TestFromClusterAsksOncePerKind(t *testing.T) {
 	}
 }
 
-func forbidden(resource, namespace, name string) error {
+func forbiddenError(resource, namespace, name string) error {
 	return apierrors.NewForbidden(schema.ParseGroupResource(resource), name, fmt.Errorf("User %q cannot read in %q", "jane", namespace))
 }
 
 // Who asks for permissions wants to ask once.
-func TestFromClusterNamesAllThatItMayNotRead(t *testing.T) {
-	server := serving(t, cluster)
-	server.refuse = func(_ client.ObjectKey, into any) error {
+func TestFromClusterNamesAllMissingPermissions(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	server.fail = func(_ client.ObjectKey, into any) error {
 		switch into.(type) {
 		case *gatewayv1.HTTPRouteList:
-			return forbidden("httproutes.gateway.networking.k8s.io", "", "")
+			return forbiddenError("httproutes.gateway.networking.k8s.io", "", "")
 		case *corev1.ServiceList:
-			return forbidden("services", "", "")
+			return forbiddenError("services", "", "")
 		case *gatewayv1.ListenerSetList:
 			return apierrors.NewNotFound(schema.GroupResource{}, "")
 		}
 		return nil
 	}
-	_, err := state.FromCluster(t.Context(), asCluster(server), &manifest.Set{})
+	_, err := state.FromCluster(t.Context(), newCluster(server), &manifest.Set{})
 	if err == nil {
 		t.Fatal("it gave no error")
 	}
@@ -204,23 +204,23 @@ func TestFromClusterNamesAllThatItMayNotRead(t *testing.T) {
 	}
 }
 
-func TestFromClusterEndsAtAnyOtherError(t *testing.T) {
-	server := serving(t, cluster)
-	server.refuse = func(client.ObjectKey, any) error { return errRead }
-	_, err := state.FromCluster(t.Context(), asCluster(server), &manifest.Set{})
+func TestFromClusterStopsAtTheFirstOtherError(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	server.fail = func(client.ObjectKey, any) error { return errRead }
+	_, err := state.FromCluster(t.Context(), newCluster(server), &manifest.Set{})
 	if !errors.Is(err, errRead) || len(server.lists) != 1 || !strings.Contains(err.Error(), "GatewayClasses") {
 		t.Errorf("%v after %q, want the first one's", err, server.lists)
 	}
 }
 
-const opaque = `
+const secretManifests = `
 {apiVersion: v1, kind: Secret, metadata: {name: live, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: both, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
 ---
 `
 
-func slice(name, service string) string {
+func endpointSliceManifest(name, service string) string {
 	return `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -233,10 +233,10 @@ endpoints: []
 
 // Secrets and EndpointSlices are read when they are needed, and those of
 // manifests go before the cluster's.
-func TestFromClusterReadsTheRestOnDemand(t *testing.T) {
-	server := serving(t, cluster+"---\n"+opaque+slice("kept", "web")+slice("changed", "web")+slice("moved", "web")+slice("other", "elsewhere"))
-	source := laidOver(t, server, strings.ReplaceAll(strings.Split(opaque, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
-		slice("changed", "web")+slice("moved", "elsewhere")+slice("new", "web"))
+func TestFromClusterReadsSecretsAndEndpointSlicesOnDemand(t *testing.T) {
+	server := newAPIServer(t, clusterManifests+"---\n"+secretManifests+endpointSliceManifest("kept", "web")+endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "web")+endpointSliceManifest("other", "elsewhere"))
+	source := fromCluster(t, server, strings.ReplaceAll(strings.Split(secretManifests, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
+		endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "elsewhere")+endpointSliceManifest("new", "web"))
 
 	for name, want := range map[string]string{"live": "live", "both": "file"} {
 		var secret corev1.Secret
@@ -269,10 +269,10 @@ func TestFromClusterReadsTheRestOnDemand(t *testing.T) {
 	}
 }
 
-func TestFromClusterReturnsErrorsOfWhatItReadsLater(t *testing.T) {
-	server := serving(t, cluster)
-	source := laidOver(t, server, "")
-	server.refuse = func(client.ObjectKey, any) error { return errRead }
+func TestFromClusterReturnsErrorsOfLaterReads(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	source := fromCluster(t, server, "")
+	server.fail = func(client.ObjectKey, any) error { return errRead }
 	if err := source.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}, &corev1.Secret{}); !errors.Is(err, errRead) {
 		t.Errorf("a Secret gave %v", err)
 	}
@@ -287,10 +287,10 @@ func TestFromClusterReturnsErrorsOfWhatItReadsLater(t *testing.T) {
 // A user who may not read a Secret learns neither whether it exists nor what it
 // holds.
 func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
-	server := serving(t, cluster+"---\n"+opaque)
-	server.refuse = func(key client.ObjectKey, _ any) error {
+	server := newAPIServer(t, clusterManifests+"---\n"+secretManifests)
+	server.fail = func(key client.ObjectKey, _ any) error {
 		if key.Name == "closed" {
-			return forbidden("secrets", key.Namespace, key.Name)
+			return forbiddenError("secrets", key.Namespace, key.Name)
 		}
 		return nil
 	}
@@ -316,9 +316,9 @@ func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
 	}
 }
 
-func TestGatewayNames(t *testing.T) {
-	server := serving(t, cluster)
-	got, err := asCluster(server).GatewayNames(t.Context())
+func TestGatewayNamesListsManagedGateways(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	got, err := newCluster(server).GatewayNames(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,13 +327,13 @@ func TestGatewayNames(t *testing.T) {
 		t.Errorf("names differ (-want +got):\n%s", diff)
 	}
 	for _, kind := range []string{"*v1.GatewayClassList", "*v1.GatewayList"} {
-		server.refuse = func(_ client.ObjectKey, into any) error {
+		server.fail = func(_ client.ObjectKey, into any) error {
 			if typeName(into) == kind {
 				return errRead
 			}
 			return nil
 		}
-		if _, err := asCluster(server).GatewayNames(t.Context()); !errors.Is(err, errRead) {
+		if _, err := newCluster(server).GatewayNames(t.Context()); !errors.Is(err, errRead) {
 			t.Errorf("without %s it gave %v", kind, err)
 		}
 	}
@@ -342,7 +342,7 @@ func TestGatewayNames(t *testing.T) {
 func keyOf(o runtime.Object) string { return client.ObjectKeyFromObject(o.(client.Object)).String() }
 
 // What is not asked has to be known: the paths are those of the API.
-func TestConnectKnowsTheKinds(t *testing.T) {
+func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.Path)
@@ -353,7 +353,7 @@ func TestConnectKnowsTheKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.FromCluster(t.Context(), asCluster(live), &manifest.Set{}); err == nil {
+	if _, err := state.FromCluster(t.Context(), newCluster(live), &manifest.Set{}); err == nil {
 		t.Error("nothing is missing")
 	}
 	for _, into := range []client.Object{&corev1.Secret{}, &discoveryv1.EndpointSlice{}} {

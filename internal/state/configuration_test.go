@@ -13,9 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// configured has Gateways with settings at both levels, at one, at none, and
+// configurationManifests has Gateways with settings at both levels, at one, at none, and
 // with references that lead nowhere.
-const configured = `
+const configurationManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: set}
@@ -74,8 +74,8 @@ spec:
 {apiVersion: tunnelgateway.dev/v1alpha1, kind: TunnelConfiguration, metadata: {name: both, namespace: infra}}
 `
 
-func TestLoadReadsTheSettingsOfBothLevels(t *testing.T) {
-	loader := state.Loader{Reader: memory(t, objects(t, configured)), ControllerName: controllerName}
+func TestLoadReadsTheConfigurationsOfClassAndGateway(t *testing.T) {
+	loader := state.Loader{Reader: memory(t, objects(t, configurationManifests)), ControllerName: controllerName}
 	for name, test := range map[string]struct {
 		key        state.Key
 		class, own string
@@ -108,8 +108,8 @@ func nameOf(c *v1alpha1.TunnelConfiguration) string {
 
 // A change of a TunnelConfiguration has to reach what refers to it, and nothing
 // else.
-func TestIndexParameters(t *testing.T) {
-	reader := memory(t, objects(t, configured))
+func TestIndexParametersFindsClassesAndGateways(t *testing.T) {
+	reader := memory(t, objects(t, configurationManifests))
 	for configuration, want := range map[string][]string{
 		"platform/both":  {"/set"},
 		"infra/both":     {"infra/both"},
@@ -146,9 +146,9 @@ func names(list client.ObjectList) []string {
 }
 
 // A read that fails is not a reference that leads nowhere.
-func TestLoadReturnsTheErrorOfReadingSettings(t *testing.T) {
+func TestLoadReturnsErrorsOfReadingConfigurations(t *testing.T) {
 	for _, unreadable := range []string{"platform/both", "infra/both"} {
-		reader := faultyReader{memory(t, objects(t, configured)), func(key client.ObjectKey, into any) bool {
+		reader := failingReader{memory(t, objects(t, configurationManifests)), func(key client.ObjectKey, into any) bool {
 			_, settings := into.(*v1alpha1.TunnelConfiguration)
 			return settings && key.String() == unreadable
 		}}

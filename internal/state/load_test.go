@@ -22,9 +22,9 @@ const controllerName = "tunnelgateway.dev/controller"
 
 const controllerNamespace = "tunnel-gateway"
 
-// cluster has two managed Gateways, one of another controller, one of a class
+// clusterManifests has two managed Gateways, one of another controller, one of a class
 // that does not exist, and the objects that belong to each.
-const cluster = `
+const clusterManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: tunnel}
@@ -146,10 +146,10 @@ spec: {parentRefs: [{name: foreign}, {name: classless}]}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: tunnel-gateway}}
 ---
-` + tunnelOfShared
+` + sharedTunnelManifest
 
-// tunnelOfShared is the Tunnel of Gateway infra/shared.
-const tunnelOfShared = `
+// sharedTunnelManifest is the Tunnel of Gateway infra/shared.
+const sharedTunnelManifest = `
 apiVersion: tunnelgateway.dev/v1alpha1
 kind: Tunnel
 metadata: {name: infra.shared, namespace: tunnel-gateway}
@@ -207,10 +207,10 @@ func contentOf(l *state.Loaded) content {
 		c.Routes = append(c.Routes, client.ObjectKeyFromObject(route).String())
 	}
 	for name, namespace := range l.Snapshot.Namespaces {
-		c.Namespaces = append(c.Namespaces, existing(name, namespace != nil))
+		c.Namespaces = append(c.Namespaces, markMissing(name, namespace != nil))
 	}
 	for name, service := range l.Snapshot.Services {
-		c.Services = append(c.Services, existing(name.String(), service != nil))
+		c.Services = append(c.Services, markMissing(name.String(), service != nil))
 	}
 	for _, names := range [][]string{c.Sets, c.Routes, c.Namespaces, c.Services} {
 		slices.Sort(names)
@@ -218,7 +218,7 @@ func contentOf(l *state.Loaded) content {
 	return c
 }
 
-func existing(name string, exists bool) string {
+func markMissing(name string, exists bool) string {
 	if !exists {
 		return name + " none"
 	}
@@ -231,7 +231,7 @@ func setKey(namespace, name string) state.Key {
 	return key
 }
 
-func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
+func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 	for name, test := range map[string]struct {
 		key  state.Key
 		want content
@@ -278,7 +278,7 @@ func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loaded, err := loaderOf(memory(t, objects(t, cluster))).Load(t.Context(), test.key)
+			loaded, err := newLoader(memory(t, objects(t, clusterManifests))).Load(t.Context(), test.key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,12 +290,12 @@ func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
 }
 
 // The cache may have an object before its namespace. That must not fail the reconcile.
-func TestLoadTakesAMissingNamespaceAsNone(t *testing.T) {
-	withoutNamespaces := slices.DeleteFunc(objects(t, cluster), func(o client.Object) bool {
+func TestLoadAcceptsAMissingNamespace(t *testing.T) {
+	withoutNamespaces := slices.DeleteFunc(objects(t, clusterManifests), func(o client.Object) bool {
 		_, ok := o.(*corev1.Namespace)
 		return ok
 	})
-	loaded, err := loaderOf(memory(t, withoutNamespaces)).Load(t.Context(), state.GatewayKey("infra", "shared"))
+	loaded, err := newLoader(memory(t, withoutNamespaces)).Load(t.Context(), state.GatewayKey("infra", "shared"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestLoadTakesAMissingNamespaceAsNone(t *testing.T) {
 }
 
 // A Tunnel whose spec is for something else is never used.
-func TestLoadLeavesOutOtherTunnels(t *testing.T) {
+func TestLoadIgnoresOtherTunnels(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"another Gateway":    {"gateway: {namespace: infra, name: shared}", "gateway: {namespace: infra, name: other}"},
 		"another controller": {"controllerName: tunnelgateway.dev/controller\n  clusterUID", "controllerName: example.com/other\n  clusterUID"},
@@ -313,11 +313,11 @@ func TestLoadLeavesOutOtherTunnels(t *testing.T) {
 		"another name":       {"name: infra.shared, namespace", "name: infra.other, namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changed := strings.Replace(cluster, change[0], change[1], 1)
-			if changed == cluster {
+			changed := strings.Replace(clusterManifests, change[0], change[1], 1)
+			if changed == clusterManifests {
 				t.Fatalf("the manifests do not have %q", change[0])
 			}
-			loaded, err := loaderOf(memory(t, objects(t, changed))).Load(t.Context(), state.GatewayKey("infra", "shared"))
+			loaded, err := newLoader(memory(t, objects(t, changed))).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,27 +328,27 @@ func TestLoadLeavesOutOtherTunnels(t *testing.T) {
 	}
 }
 
-// loaderOf loads from a reader.
-func loaderOf(reader client.Reader) state.Loader {
+// newLoader loads from a reader.
+func newLoader(reader client.Reader) state.Loader {
 	return state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
 }
 
-// faultyReader fails for one type of object or list.
-type faultyReader struct {
+// failingReader fails for one type of object or list.
+type failingReader struct {
 	client.Reader
 	fails func(key client.ObjectKey, into any) bool // a list has no key
 }
 
 var errRead = errors.New("the cache is broken")
 
-func (r faultyReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+func (r failingReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if r.fails(key, into) {
 		return errRead
 	}
 	return r.Reader.Get(ctx, key, into, opts...)
 }
 
-func (r faultyReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (r failingReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	if r.fails(client.ObjectKey{}, into) {
 		return errRead
 	}
@@ -363,8 +363,8 @@ func TestLoadReturnsEveryReadError(t *testing.T) {
 		"*v1.Gateway", "*v1.GatewayClass", "*v1alpha1.Tunnel", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.Namespace", "*v1.Service",
 	} {
 		t.Run(kind, func(t *testing.T) {
-			reader := faultyReader{memory(t, objects(t, cluster)), func(_ client.ObjectKey, into any) bool { return typeName(into) == kind }}
-			_, err := loaderOf(reader).Load(t.Context(), state.GatewayKey("infra", "shared"))
+			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, into any) bool { return typeName(into) == kind }}
+			_, err := newLoader(reader).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if !errors.Is(err, errRead) {
 				t.Errorf("Load gave %v, want %v", err, errRead)
 			}

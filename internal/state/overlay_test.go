@@ -18,7 +18,7 @@ import (
 )
 
 // A route as the API server has it.
-const liveRoute = `
+const clusterRoute = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
@@ -62,7 +62,7 @@ func getFrom[T client.Object](t *testing.T, source *state.Source, namespace, nam
 
 // Precedence goes by age and statuses by generation, so both stay the
 // cluster's.
-func TestOverlayKeepsWhatAWriteKeeps(t *testing.T) {
+func TestOverlayKeepsFieldsOfTheAPIServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		change     string
 		generation int64
@@ -72,7 +72,7 @@ func TestOverlayKeepsWhatAWriteKeeps(t *testing.T) {
 		"another spec":  {strings.Replace(copiedRoute, "spec: {", "spec: {hostnames: [a.example.com], ", 1), 4, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := laidOver(t, serving(t, liveRoute), test.change)
+			source := fromCluster(t, newAPIServer(t, clusterRoute), test.change)
 			route := getFrom(t, source, "team", "web", &gatewayv1.HTTPRoute{})
 			if route.UID != "u" || route.Generation != test.generation || route.CreationTimestamp.UTC().Format(time.RFC3339) != "2026-01-02T03:04:05Z" ||
 				route.DeletionTimestamp == nil {
@@ -96,7 +96,7 @@ func TestOverlayKeepsWhatAWriteKeeps(t *testing.T) {
 
 func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 	change := strings.Replace(copiedRoute, "name: web", "name: new", 1)
-	source := laidOver(t, serving(t, liveRoute), change)
+	source := fromCluster(t, newAPIServer(t, clusterRoute), change)
 	got := getFrom(t, source, "team", "new", &gatewayv1.HTTPRoute{}).ObjectMeta
 	want := metav1.ObjectMeta{Name: "new", Namespace: "team", Generation: 1, Labels: map[string]string{"only": "file"}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -110,26 +110,26 @@ func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 	}
 	// An object of the same name and another kind is another object.
 	other := `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}]}}`
-	if source := laidOver(t, serving(t, liveRoute), other); len(source.Objects) != 2 {
+	if source := fromCluster(t, newAPIServer(t, clusterRoute), other); len(source.Objects) != 2 {
 		t.Errorf("%d objects, want both", len(source.Objects))
 	}
 }
 
 // A Tunnel in a manifest neither replaces nor adds one: only the controller
 // writes Tunnels.
-func TestOverlaySkipsTunnels(t *testing.T) {
-	stolen := strings.Replace(tunnelOfShared, "tunnelID: t", "tunnelID: stolen", 1)
+func TestOverlayIgnoresTunnels(t *testing.T) {
+	stolen := strings.Replace(sharedTunnelManifest, "tunnelID: t", "tunnelID: stolen", 1)
 	for name, live := range map[string]string{
-		"the cluster has one":  cluster,
-		"the cluster has none": strings.Replace(cluster, tunnelOfShared, "", 1),
+		"the cluster has one":  clusterManifests,
+		"the cluster has none": strings.Replace(clusterManifests, sharedTunnelManifest, "", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := laidOver(t, serving(t, live), stolen)
-			loaded, err := loaderOf(source).Load(t.Context(), state.GatewayKey("infra", "shared"))
+			source := fromCluster(t, newAPIServer(t, live), stolen)
+			loaded, err := newLoader(source).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := map[bool]string{true: "t", false: ""}[live == cluster]
+			want := map[bool]string{true: "t", false: ""}[live == clusterManifests]
 			if got := string(loaded.Snapshot.Tunnel); got != want {
 				t.Errorf("the tunnel is %q, want %q", got, want)
 			}
@@ -144,9 +144,9 @@ func TestOverlaySkipsTunnels(t *testing.T) {
 // A namespace that applying would need is there, as with manifests alone; a
 // class is not.
 func TestOverlayAddsMissingNamespacesOnly(t *testing.T) {
-	source := laidOver(t, serving(t, cluster), strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: fresh}", 1))
+	source := fromCluster(t, newAPIServer(t, clusterManifests), strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: fresh}", 1))
 	getFrom(t, source, "", "fresh", &corev1.Namespace{})
-	loaded, err := loaderOf(source).Load(t.Context(), state.GatewayKey("fresh", "g"))
+	loaded, err := newLoader(source).Load(t.Context(), state.GatewayKey("fresh", "g"))
 	if err != nil {
 		t.Fatal(err)
 	}

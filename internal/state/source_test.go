@@ -59,7 +59,7 @@ func TestFromFilesAddsTheClassOnlyWhenThereIsNone(t *testing.T) {
 		"of the only class, which is managed": {strings.Replace(gatewayManifest, "cloudflare-tunnel", "tunnel", 1) + classManifest("tunnel", controllerName), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loaded, err := loaderOf(fromStdin(t, test.manifests)).Load(t.Context(), state.GatewayKey("chosen", "g"))
+			loaded, err := newLoader(fromStdin(t, test.manifests)).Load(t.Context(), state.GatewayKey("chosen", "g"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,8 +72,8 @@ func TestFromFilesAddsTheClassOnlyWhenThereIsNone(t *testing.T) {
 
 // Manifests alone have a Tunnel only when a file holds one.
 func TestFromFilesReadsTunnels(t *testing.T) {
-	for manifests, want := range map[string]string{cluster: "t", strings.Replace(cluster, tunnelOfShared, "", 1): ""} {
-		loaded, err := loaderOf(fromStdin(t, manifests)).Load(t.Context(), state.GatewayKey("infra", "shared"))
+	for manifests, want := range map[string]string{clusterManifests: "t", strings.Replace(clusterManifests, sharedTunnelManifest, "", 1): ""} {
+		loaded, err := newLoader(fromStdin(t, manifests)).Load(t.Context(), state.GatewayKey("infra", "shared"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestFromFilesAddsMissingNamespaces(t *testing.T) {
 	}
 }
 
-func TestFromFilesCountsWhatItSkips(t *testing.T) {
+func TestFromFilesCountsSkippedObjects(t *testing.T) {
 	files := fromStdin(t, `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
 ---
@@ -158,7 +158,7 @@ func TestFromFilesReadsFilesAndDirectories(t *testing.T) {
 	}
 }
 
-func TestFromFilesReturnsTheReadersError(t *testing.T) {
+func TestFromFilesReturnsReadErrors(t *testing.T) {
 	files, err := state.FromFiles([]string{"no-such-file.yaml"}, manifest.Options{}, controllerName, "cloudflare-tunnel")
 	if err == nil || files != nil || !strings.Contains(err.Error(), "no-such-file.yaml") {
 		t.Errorf("FromFiles = %v, %v, want an error that names the file", files, err)
@@ -166,7 +166,7 @@ func TestFromFilesReturnsTheReadersError(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	m := memory(t, objects(t, cluster))
+	m := memory(t, objects(t, clusterManifests))
 	t.Run("what does not exist is not found", func(t *testing.T) {
 		for _, into := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 			if err := m.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "none"}, into); !apierrors.IsNotFound(err) {

@@ -14,9 +14,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// aged returns a Gateway of the age in seconds; 0 is one without a time, as in a
+// gatewayCreatedAt returns a Gateway of the age in seconds; 0 is one without a time, as in a
 // file.
-func aged(namespace, name, class string, second int) *gatewayv1.Gateway {
+func gatewayCreatedAt(namespace, name, class string, second int) *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{}
 	g.Namespace, g.Name, g.Spec.GatewayClassName = namespace, name, gatewayv1.ObjectName(class)
 	if second > 0 {
@@ -25,8 +25,8 @@ func aged(namespace, name, class string, second int) *gatewayv1.Gateway {
 	return g
 }
 
-// ended returns the Gateway as it is while it is being deleted.
-func ended(g *gatewayv1.Gateway) *gatewayv1.Gateway {
+// beingDeleted returns the Gateway as it is while it is being deleted.
+func beingDeleted(g *gatewayv1.Gateway) *gatewayv1.Gateway {
 	g.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)}
 	return g
 }
@@ -39,42 +39,42 @@ func tunnelOf(in, controller, namespace, name string) *v1alpha1.Tunnel {
 	return t
 }
 
-// TestUsageOfANamespace: the older Gateways that the controller manages count,
+// TestLoadCountsTheTunnelsOfANamespace: the older Gateways that the controller manages count,
 // and the Tunnels that have no such Gateway.
-func TestUsageOfANamespace(t *testing.T) {
+func TestLoadCountsTheTunnelsOfANamespace(t *testing.T) {
 	class := func(name, controller string) *gatewayv1.GatewayClass {
 		c := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(controller)}}
 		c.Name = name
 		return c
 	}
 	const foreign = "example.com/controller"
-	shared := aged("team", "shared", "tunnel", 50)
+	shared := gatewayCreatedAt("team", "shared", "tunnel", 50)
 	for name, test := range map[string]struct {
 		others          []client.Object
 		older, orphaned int
 	}{
 		"alone":                        {nil, 0, 0},
-		"an older Gateway":             {[]client.Object{aged("team", "z", "tunnel", 49)}, 1, 0},
-		"a younger Gateway":            {[]client.Object{aged("team", "a", "tunnel", 51)}, 0, 0},
-		"of the same second, before":   {[]client.Object{aged("team", "a", "tunnel", 50)}, 1, 0},
-		"of the same second, after":    {[]client.Object{aged("team", "z", "tunnel", 50)}, 0, 0},
-		"without a time":               {[]client.Object{aged("team", "a", "tunnel", 0)}, 0, 0},
-		"of another class of ours":     {[]client.Object{aged("team", "z", "second", 49)}, 1, 0},
-		"of another controller":        {[]client.Object{aged("team", "z", "foreign", 49)}, 0, 0},
-		"of a class that is missing":   {[]client.Object{aged("team", "z", "missing", 49)}, 0, 0},
-		"of another namespace":         {[]client.Object{aged("infra", "z", "tunnel", 49)}, 0, 0},
-		"being deleted":                {[]client.Object{ended(aged("team", "z", "tunnel", 49))}, 0, 0},
+		"an older Gateway":             {[]client.Object{gatewayCreatedAt("team", "z", "tunnel", 49)}, 1, 0},
+		"a younger Gateway":            {[]client.Object{gatewayCreatedAt("team", "a", "tunnel", 51)}, 0, 0},
+		"of the same second, before":   {[]client.Object{gatewayCreatedAt("team", "a", "tunnel", 50)}, 1, 0},
+		"of the same second, after":    {[]client.Object{gatewayCreatedAt("team", "z", "tunnel", 50)}, 0, 0},
+		"without a time":               {[]client.Object{gatewayCreatedAt("team", "a", "tunnel", 0)}, 0, 0},
+		"of another class of ours":     {[]client.Object{gatewayCreatedAt("team", "z", "second", 49)}, 1, 0},
+		"of another controller":        {[]client.Object{gatewayCreatedAt("team", "z", "foreign", 49)}, 0, 0},
+		"of a class that is missing":   {[]client.Object{gatewayCreatedAt("team", "z", "missing", 49)}, 0, 0},
+		"of another namespace":         {[]client.Object{gatewayCreatedAt("infra", "z", "tunnel", 49)}, 0, 0},
+		"being deleted":                {[]client.Object{beingDeleted(gatewayCreatedAt("team", "z", "tunnel", 49))}, 0, 0},
 		"its own Tunnel":               {[]client.Object{tunnelOf("gateways", controllerName, "team", "shared")}, 0, 0},
-		"the Tunnel of an older one":   {[]client.Object{aged("team", "z", "tunnel", 49), tunnelOf("gateways", controllerName, "team", "z")}, 1, 0},
-		"the Tunnel of a younger one":  {[]client.Object{aged("team", "a", "tunnel", 51), tunnelOf("gateways", controllerName, "team", "a")}, 0, 0},
+		"the Tunnel of an older one":   {[]client.Object{gatewayCreatedAt("team", "z", "tunnel", 49), tunnelOf("gateways", controllerName, "team", "z")}, 1, 0},
+		"the Tunnel of a younger one":  {[]client.Object{gatewayCreatedAt("team", "a", "tunnel", 51), tunnelOf("gateways", controllerName, "team", "a")}, 0, 0},
 		"a Tunnel without a Gateway":   {[]client.Object{tunnelOf("gateways", controllerName, "team", "gone")}, 0, 1},
-		"a Tunnel that retires":        {[]client.Object{ended(aged("team", "z", "tunnel", 49)), tunnelOf("gateways", controllerName, "team", "z")}, 0, 1},
-		"a Gateway that was moved":     {[]client.Object{aged("team", "z", "foreign", 49), tunnelOf("gateways", controllerName, "team", "z")}, 0, 1},
-		"the class went away":          {[]client.Object{aged("team", "z", "missing", 49), tunnelOf("gateways", controllerName, "team", "z")}, 0, 1},
+		"a Tunnel that retires":        {[]client.Object{beingDeleted(gatewayCreatedAt("team", "z", "tunnel", 49)), tunnelOf("gateways", controllerName, "team", "z")}, 0, 1},
+		"a Gateway that was moved":     {[]client.Object{gatewayCreatedAt("team", "z", "foreign", 49), tunnelOf("gateways", controllerName, "team", "z")}, 0, 1},
+		"the class went away":          {[]client.Object{gatewayCreatedAt("team", "z", "missing", 49), tunnelOf("gateways", controllerName, "team", "z")}, 0, 1},
 		"another controller's Tunnel":  {[]client.Object{tunnelOf("gateways", foreign, "team", "gone")}, 0, 0},
 		"another namespace's Tunnel":   {[]client.Object{tunnelOf("gateways", controllerName, "infra", "gone")}, 0, 0},
 		"a Tunnel that nobody trusts":  {[]client.Object{tunnelOf("team", controllerName, "team", "gone")}, 0, 0},
-		"the same name in a namespace": {[]client.Object{aged("infra", "z", "tunnel", 49), tunnelOf("gateways", controllerName, "team", "z")}, 0, 1},
+		"the same name in a namespace": {[]client.Object{gatewayCreatedAt("infra", "z", "tunnel", 49), tunnelOf("gateways", controllerName, "team", "z")}, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := append([]client.Object{class("tunnel", controllerName), class("second", controllerName), class("foreign", foreign), shared}, test.others...)
@@ -91,10 +91,10 @@ func TestUsageOfANamespace(t *testing.T) {
 }
 
 // Tunnels that could not be counted must not look as if there were none.
-func TestUsageReturnsReadErrors(t *testing.T) {
+func TestLoadReturnsErrorsOfCountingTunnels(t *testing.T) {
 	for _, kind := range []string{"*v1.GatewayClassList", "*v1.GatewayList", "*v1alpha1.TunnelList"} {
 		t.Run(kind, func(t *testing.T) {
-			reader := faultyReader{memory(t, objects(t, cluster)), func(_ client.ObjectKey, into any) bool { return fmt.Sprintf("%T", into) == kind }}
+			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, into any) bool { return fmt.Sprintf("%T", into) == kind }}
 			loader := state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: "gateways"}
 			if _, err := loader.Load(t.Context(), state.GatewayKey("infra", "shared")); !errors.Is(err, errRead) {
 				t.Errorf("Load gave %v, want %v", err, errRead)

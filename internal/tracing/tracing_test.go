@@ -14,7 +14,7 @@ import (
 )
 
 // Without an endpoint nothing is recorded.
-func TestOff(t *testing.T) {
+func TestNothingIsRecordedWithoutAnEndpoint(t *testing.T) {
 	tracer, end, err := tracing.Start(t.Context(), logr.Discard(), "", "v1")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestOff(t *testing.T) {
 }
 
 // A collector that is away holds up neither the start nor, for long, the end.
-func TestCollectorAway(t *testing.T) {
+func TestUnreachableCollectorDelaysNothing(t *testing.T) {
 	before := time.Now()
 	tracer, end, err := tracing.Start(t.Context(), logr.Discard(), "http://127.0.0.1:1", "v1")
 	if err != nil {
@@ -49,17 +49,17 @@ func TestCollectorAway(t *testing.T) {
 	}
 }
 
-// kept is a logger whose lines are kept.
-func kept() (logr.Logger, *[]string) {
+// newRecordingLogger is a logger whose lines are kept.
+func newRecordingLogger() (logr.Logger, *[]string) {
 	var lines []string
 	return funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), &lines
 }
 
 // Tracing is an extra: what somebody else's tool writes into the environment does
 // not keep the controller from starting, and is told.
-func TestMalformedAttributes(t *testing.T) {
+func TestMalformedAttributesAreLogged(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team")
-	logger, lines := kept()
+	logger, lines := newRecordingLogger()
 	tracer, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +73,8 @@ func TestMalformedAttributes(t *testing.T) {
 }
 
 // A collector that stays away does not fill the log.
-func TestFailuresAreLoggedOnce(t *testing.T) {
-	logger, lines := kept()
+func TestRepeatedErrorsAreLoggedOnce(t *testing.T) {
+	logger, lines := newRecordingLogger()
 	_, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
 	if err != nil {
 		t.Fatal(err)

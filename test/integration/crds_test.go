@@ -46,7 +46,7 @@ func TestCRDsThatWillNotDo(t *testing.T) {
 	program := build(t, dir)
 	saysWhichCRDs(t, exec.CommandContext(ctx, program, "plan", "--kubeconfig="+config))
 	saysWhichCRDs(t, exec.CommandContext(ctx, program, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
-		"--kubeconfig="+config), "they do not say it", `["httproutes.gateway.networking.k8s.io"]`) // in its log
+		"--kubeconfig="+config), "without a version annotation", `["httproutes.gateway.networking.k8s.io"]`) // in its log
 	saysWhichKinds(ctx, t, control.Config, program, config)
 }
 
