@@ -85,7 +85,7 @@ func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error
 // openSource returns the account of a source, opened with the current token.
 func (a *accounts) openSource(ctx context.Context, from credentials.Source) (account, error) {
 	if !from.HasToken() {
-		return account{}, &credentials.TokenError{Reason: "there is none; give one to the controller, or name its Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
+		return account{}, &credentials.TokenError{Reason: "no token is configured; start the controller with --cloudflare-api-token, or name a Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
 	}
 	last, ok := a.cached(from)
 	switch {

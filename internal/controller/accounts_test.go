@@ -17,14 +17,14 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// accountFixture is an account whose API token is in a Secret.
+// accountFixture has an account whose API token is in a Secret.
 type accountFixture struct {
 	*accounts
 	t      *testing.T
 	kube   client.Client
 	secret *corev1.Secret
 	source credentials.Source
-	// connected are the accounts and tokens that were used, in their order.
+	// connected lists the accounts and tokens of all connections in order.
 	connected []string
 }
 
@@ -61,11 +61,11 @@ func (s *accountFixture) wantError(want string) {
 	s.t.Helper()
 	_, err := s.openSource(s.t.Context(), s.source)
 	if _, ok := errors.AsType[*credentials.TokenError](err); !ok || !strings.Contains(err.Error(), want) {
-		s.t.Errorf("got %v, want a TokenError that says %q", err, want)
+		s.t.Errorf("got %v, want a TokenError that contains %q", err, want)
 	}
 }
 
-// wantOpened returns the account, which was opened last as wanted.
+// wantOpened checks the last connection and returns the account.
 func (s *accountFixture) wantOpened(want string) account {
 	s.t.Helper()
 	found, err := s.openSource(s.t.Context(), s.source)
@@ -78,7 +78,7 @@ func (s *accountFixture) wantOpened(want string) account {
 	return found
 }
 
-// An account is opened again when the token in its Secret changes, and only then.
+// The controller reopens an account only when the token in its Secret changes.
 func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
 	s := newAccountFixture(t)
 	s.wantError("Secret platform/cloudflare: it does not exist")
@@ -92,11 +92,11 @@ func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
 	first := s.wantOpened("account first")
 	s.updateSecret(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("first"), "other": nil})
 	if s.wantOpened("account first") != first || len(s.connected) != 2 {
-		t.Errorf("the same token is opened again: %q", s.connected)
+		t.Errorf("the account was reopened with the same token: %q", s.connected)
 	}
 	s.updateSecret(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("second")})
 	if s.wantOpened("account second") == first {
-		t.Error("the account of the old token is used")
+		t.Error("the account still uses the old token")
 	}
 	if err := s.kube.Delete(t.Context(), s.secret); err != nil {
 		t.Fatal(err)
@@ -104,12 +104,12 @@ func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
 	s.wantError("it does not exist")
 }
 
-// The Secrets that tokens are read from are known: their events affect every
-// Gateway.
+// The controller tracks the Secrets from which it reads API tokens, because their
+// events affect every Gateway.
 func TestSecretsWithAPITokensAreTracked(t *testing.T) {
 	s := newAccountFixture(t)
 	s.wantError("it does not exist")
 	if !s.readsSecret(s.source.Secret) || s.readsSecret(types.NamespacedName{Namespace: "platform", Name: "other"}) {
-		t.Error("the Secret with the token is not known")
+		t.Error("readsSecret must return true only for the Secret with the token")
 	}
 }

@@ -10,10 +10,10 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// A cache that does not have the Tunnel yet makes no second one, also for a new
-// process.
+// The controller does not create a second tunnel if its cache does not contain the
+// Tunnel yet, even after a restart.
 func TestStaleCacheDoesNotCauseASecondTunnel(t *testing.T) {
-	for name, restart := range map[string]bool{"of the process that created it": false, "of a new process": true} {
+	for name, restart := range map[string]bool{"in the same process": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			h.freezeCache()
@@ -39,10 +39,10 @@ func TestStaleCacheDoesNotCauseASecondTunnel(t *testing.T) {
 	}
 }
 
-// A cache that has an earlier Tunnel does not overwrite the record.
+// A cache with an earlier version of the Tunnel does not make the controller overwrite the record.
 func TestStaleCacheDoesNotOverwriteTheRecord(t *testing.T) {
 	h := newHarness(t)
-	for range 3 { // as many steps as it takes; the cache then has none of the later ones
+	for range 3 { // the number of steps until the tunnel serves; the cache lags behind each
 		h.freezeCache()
 		h.reconcileOnce()
 		h.restart()
@@ -55,7 +55,7 @@ func TestStaleCacheDoesNotOverwriteTheRecord(t *testing.T) {
 	}
 }
 
-// A Gateway that only the cache does not have keeps its tunnel.
+// A Gateway that is missing only in the cache keeps its tunnel.
 func TestGatewayMissingOnlyInTheCacheKeepsItsTunnel(t *testing.T) {
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
@@ -66,15 +66,15 @@ func TestGatewayMissingOnlyInTheCacheKeepsItsTunnel(t *testing.T) {
 	h.create(g)
 	h.reconcileFor(10 * time.Minute)
 	if len(h.cloud.LiveTunnels()) != 1 || h.deployment() == nil {
-		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
+		t.Errorf("the tunnels are %+v and the Deployment is %+v, want one of each", h.cloud.LiveTunnels(), h.deployment())
 	}
 	if missing := h.tunnelObject().Status.MissingSince; missing != nil {
-		t.Errorf("the Gateway is missing since %s", missing)
+		t.Errorf("the Tunnel reports its Gateway as missing since %s", missing)
 	}
 }
 
-// A Gateway that comes back right before a destructive step keeps its tunnel,
-// whatever the cache says.
+// A Gateway that is created again right before a destructive step keeps its tunnel, even
+// if the cache does not contain it.
 func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
@@ -83,13 +83,13 @@ func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
 	h.reconcileFor(29 * time.Second)
 	h.advance(10 * time.Second)
 	h.cloud.ResetCalls()
-	h.freezeCache() // the cache has no Gateway
+	h.freezeCache() // the cache does not contain the Gateway
 	reads := 0
-	h.lifecycle.gateways.inScope = func(string) bool { // it is asked before each read of a Gateway
+	h.lifecycle.gateways.inScope = func(string) bool { // called before each read of a Gateway
 		if reads++; reads == 2 {
-			again := newGateway("shared", "a.example.com")
-			again.UID = "shared-2"
-			h.create(again)
+			recreated := newGateway("shared", "a.example.com")
+			recreated.UID = "shared-2"
+			h.create(recreated)
 		}
 		return true
 	}
@@ -100,12 +100,12 @@ func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
 	h.unfreezeCache()
 	h.reconcileFor(time.Second)
 	if h.deployment() == nil || len(h.cloud.LiveTunnels()) != 1 {
-		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
+		t.Errorf("the tunnels are %+v and the Deployment is %+v, want one of each", h.cloud.LiveTunnels(), h.deployment())
 	}
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// A cache that still has a Tunnel that was deleted is not believed.
+// A deleted Tunnel that is still in the cache does not cause further reconciles.
 func TestDeletedTunnelInAStaleCacheIsIgnored(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
@@ -114,15 +114,15 @@ func TestDeletedTunnelInAStaleCacheIsIgnored(t *testing.T) {
 	h.freezeCache()
 	h.reconcileFor(time.Minute)
 	if h.tunnelObject() != nil || len(h.cloud.LiveTunnels()) != 0 {
-		t.Fatalf("left are %+v and %+v", h.tunnelObject(), h.cloud.LiveTunnels())
+		t.Fatalf("the Tunnel %+v and the tunnels %+v were not deleted", h.tunnelObject(), h.cloud.LiveTunnels())
 	}
 	if h.requeueAfter != 0 {
-		t.Errorf("the controller comes back in %s for a Tunnel that is gone", h.requeueAfter)
+		t.Errorf("the controller reconciles the deleted Tunnel again in %s", h.requeueAfter)
 	}
 }
 
-// A Tunnel that an administrator changes at the same moment is read again: the
-// change counts.
+// If an administrator changes the Tunnel concurrently, the controller reads it again and
+// respects the change.
 func TestConcurrentChangeOfTheTunnelTakesEffect(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
@@ -133,12 +133,12 @@ func TestConcurrentChangeOfTheTunnelTakesEffect(t *testing.T) {
 	h.change(controllerNamespace, h.tunnelObject().Name, object, func() { object.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
 	h.reconcileFor(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 1 {
-		t.Fatal("the tunnel was deleted although it is to be retained")
+		t.Fatal("the tunnel was deleted despite deletion policy Retain")
 	}
 	h.wantReady(v1alpha1.TunnelRetained, "Retained")
 }
 
-// countTunnelWrites returns how many writes of that verb concerned Tunnels.
+// countTunnelWrites returns the number of writes of Tunnels with the verb.
 func (h *harness) countTunnelWrites(verb string) int {
 	n := 0
 	for _, w := range h.drainWrites() {

@@ -15,7 +15,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// withSecondGateway has the harness work on Gateway second.
+// withSecondGateway calls do while the harness reconciles Gateway infra/second.
 func (h *harness) withSecondGateway(do func()) {
 	before := h.key
 	h.key = state.GatewayKey("infra", "second")
@@ -23,19 +23,19 @@ func (h *harness) withSecondGateway(do func()) {
 	do()
 }
 
-// createUnmanagedTunnel creates a tunnel at Cloudflare that no Gateway has.
+// createUnmanagedTunnel creates a tunnel at Cloudflare that belongs to no Gateway.
 func (h *harness) createUnmanagedTunnel(name string) provider.TunnelID {
 	h.t.Helper()
-	made, err := h.cloud.CreateTunnel(h.t.Context(), name)
+	created, err := h.cloud.CreateTunnel(h.t.Context(), name)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.cloud.ResetCalls()
-	return made.ID
+	return created.ID
 }
 
-// The claim is recorded before the first call, and the tunnel is neither created
-// nor deleted.
+// The controller records the claim before the first API call, and neither creates nor
+// deletes the adopted tunnel.
 func TestAdoptedTunnelIsNeitherCreatedNorDeleted(t *testing.T) {
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
@@ -43,7 +43,7 @@ func TestAdoptedTunnelIsNeitherCreatedNorDeleted(t *testing.T) {
 	recorded := ""
 	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && recorded == "" && w.subresource == "status" {
-			recorded = "with calls"
+			recorded = "after the first call"
 			if len(h.cloud.Calls()) == 0 {
 				recorded = "before the first call"
 			}
@@ -65,7 +65,7 @@ func TestAdoptedTunnelIsNeitherCreatedNorDeleted(t *testing.T) {
 	}
 }
 
-// A configuration of somebody else is replaced only with the class's permission.
+// The controller replaces an existing configuration only if takeover is set.
 func TestTakeoverRequiresPermission(t *testing.T) {
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
@@ -75,17 +75,17 @@ func TestTakeoverRequiresPermission(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "takeover")
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTakeoverRequired)
 	if h.servedHostname() != "old.example.com" {
-		t.Error("the configuration was replaced")
+		t.Error("the configuration was replaced without takeover")
 	}
 	h.adopt(string(id), true)
 	h.reconcileFor(time.Second)
 	h.wantEvent("TakenOver")
 	if h.servedHostname() != "a.example.com" {
-		t.Error("the configuration was not replaced")
+		t.Error("the configuration was not replaced despite takeover")
 	}
 }
 
-// Of two Gateways that adopt one tunnel the first keeps it, until it is gone.
+// If two Gateways adopt the same tunnel, the first one keeps it until its Tunnel is deleted.
 func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
@@ -101,18 +101,18 @@ func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 		}
 	})
 	if h.servedHostname() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.servedHostname())
+		t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
 	}
 	h.cloud.ResetCalls()
 	h.reconcileFor(time.Minute)
-	h.wantCalls() // the second one changes nothing for the first one
+	h.wantCalls() // the second Gateway does not affect the first one
 
 	object := h.tunnelObject()
 	h.delete(h.gateway())
 	h.reconcileFor(3 * time.Minute)
 	keys, err := (watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}).fromTunnel(t.Context(), object)
 	wantKeys(t, keys, err, "second", "shared")
-	h.delete(h.tunnelObject()) // it is retained, and an administrator lets the second Gateway have it
+	h.delete(h.tunnelObject()) // an administrator deletes the retained Tunnel
 	h.withSecondGateway(func() {
 		h.reconcileFor(time.Second)
 		if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
@@ -121,17 +121,17 @@ func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 	})
 }
 
-// While one claim is under way, another one waits: only its record tells who has
-// the tunnel.
+// While one Gateway claims a tunnel, a claim of another Gateway waits until the first
+// claim is recorded.
 func TestConcurrentClaimsAreSerialized(t *testing.T) {
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
 	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), true)
-	meanwhile := false
+	concurrent := false
 	h.injectError = func(w write) (bool, error) {
-		if w.kind == "Tunnel" && w.verb == "update" && w.name == "infra.shared" && !meanwhile {
-			meanwhile = true
+		if w.kind == "Tunnel" && w.verb == "update" && w.name == "infra.shared" && !concurrent {
+			concurrent = true
 			if _, err := h.Reconcile(context.Background(), state.GatewayKey("infra", "second")); err != nil {
 				t.Error(err)
 			}
@@ -139,22 +139,22 @@ func TestConcurrentClaimsAreSerialized(t *testing.T) {
 		return true, nil
 	}
 	h.reconcileFor(time.Second)
-	if !meanwhile {
-		t.Fatal("the second Gateway was not reconciled meanwhile")
+	if !concurrent {
+		t.Fatal("the second Gateway was not reconciled during the claim")
 	}
 	h.withSecondGateway(func() {
 		if object := h.tunnelObject(); object.Status.TunnelID != "" {
-			t.Errorf("the second Gateway recorded tunnel %s meanwhile", object.Status.TunnelID)
+			t.Errorf("the second Gateway recorded tunnel %s during the claim", object.Status.TunnelID)
 		}
 		h.reconcileFor(time.Minute)
 		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 	})
 	if h.servedHostname() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.servedHostname())
+		t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
 	}
 }
 
-// The cache of a claim may lack a rival: the list after the record does not.
+// A claim finds a rival that is missing in the cache, because it lists the Tunnels from the API server.
 func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
 	older := withExisting(newTunnel("older", ""), "")
 	h := newHarness(t, newGateway("older", "b.example.com"))
@@ -162,7 +162,7 @@ func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
 	h.freezeCache()
 	older.Spec.Existing.ID, older.Status = string(id), v1alpha1.TunnelStatus{TunnelID: string(id), Configuration: v1alpha1.ConfigurationRecord{Hash: "x"}}
 	older.CreationTimestamp = metav1.NewTime(startTime.Add(-time.Hour))
-	older.UID = "a" // of equally old ones the lower UID has the claim
+	older.UID = "a" // for equal creation timestamps, the lower UID has precedence
 	h.create(older)
 	h.adopt(string(id), true)
 	h.reconcileOnce()
@@ -173,11 +173,11 @@ func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 }
 
-// A tunnel that another controller's Tunnel records is never touched.
+// The controller never changes a tunnel that the Tunnel of another controller records.
 func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
 	other := newTunnel("elsewhere", "")
 	other.Spec.ControllerName = "example.com/other"
-	other.CreationTimestamp = metav1.NewTime(startTime.Add(time.Hour)) // younger, and it has the tunnel all the same
+	other.CreationTimestamp = metav1.NewTime(startTime.Add(time.Hour)) // it keeps the tunnel although it is younger
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
 	other.Status.TunnelID = string(id)
@@ -191,7 +191,7 @@ func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
 	h.wantCalls()
 }
 
-// A tunnel that has the name of a Gateway's tunnel belongs to that Gateway only.
+// A Gateway cannot adopt the tunnel that the controller created for another Gateway.
 func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 	h := newHarness(t, newGateway("second", "b.example.com"))
 	h.reconcileFor(time.Second)
@@ -203,15 +203,15 @@ func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 			t.Errorf("the tunnel was configured %d times", got)
 		}
 		if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); ready.Status != metav1.ConditionFalse {
-			t.Errorf("the second Gateway's Tunnel is %+v", ready)
+			t.Errorf("Ready of the second Gateway's Tunnel is %+v, want False", ready)
 		}
 	})
 	if h.servedHostname() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.servedHostname())
+		t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
 	}
 }
 
-// A Tunnel object whose spec names another Gateway or controller is not used.
+// The controller does not use a Tunnel object whose spec names another Gateway or controller.
 func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Tunnel){
 		"Gateway":    func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" },
@@ -225,14 +225,14 @@ func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
 			h.wantCalls()
 			h.wantProgrammed(metav1.ConditionFalse, "Pending", object.Name)
 			if addresses := h.gateway().Status.Addresses; len(addresses) > 0 {
-				t.Errorf("the Gateway has the addresses %+v", addresses)
+				t.Errorf("the Gateway has addresses %+v, want none", addresses)
 			}
 		})
 	}
 }
 
-// When the settings ask for another tunnel, the recorded one keeps serving, and
-// deleting the object switches.
+// If the configuration names another tunnel, the recorded tunnel serves until its Tunnel
+// object is deleted.
 func TestRecordedTunnelServesUntilItsObjectIsDeleted(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)

@@ -18,17 +18,17 @@ import (
 
 var errProcessEnded = errors.New("the process ended")
 
-// crash ends the process at one of its writes to the API server or calls of
-// Cloudflare.
+// crash simulates the end of the process at one of its requests to the API server or
+// the Cloudflare API.
 type crash struct {
-	failAt   int  // the number of the request
-	applied  bool // whether the request is carried out all the same
-	requests int  // how many requests were made
+	failAt   int  // the index of the request at which the process ends
+	applied  bool // whether this request is executed
+	requests int  // the number of requests so far
 	ended    bool
 	cancel   context.CancelFunc
 }
 
-// request carries out a request unless the process ends.
+// request executes a request unless the process ends.
 func (c *crash) request(do func() error) error {
 	if c.ended {
 		return errProcessEnded
@@ -46,18 +46,18 @@ func (c *crash) request(do func() error) error {
 	return errProcessEnded
 }
 
-// crashingProvider is a provider whose calls a crash can end.
+// crashingProvider is a provider with calls at which the process can end.
 type crashingProvider struct {
 	provider.Provider
 	crash *crash
 }
 
-// callWithResult makes a call that returns a result.
+// callWithResult executes a call that returns a result.
 func callWithResult[R any](c *crash, do func() (R, error)) (result R, err error) {
 	err = c.request(func() error {
-		var failed error
-		result, failed = do()
-		return failed
+		var callErr error
+		result, callErr = do()
+		return callErr
 	})
 	if err != nil {
 		var none R
@@ -80,9 +80,9 @@ func (p crashingProvider) CreateTunnel(ctx context.Context, name string) (provid
 
 func (p crashingProvider) Configuration(ctx context.Context, id provider.TunnelID) (configuration provider.Configuration, version provider.Version, err error) {
 	err = p.crash.request(func() error {
-		var failed error
-		configuration, version, failed = p.Provider.Configuration(ctx, id)
-		return failed
+		var callErr error
+		configuration, version, callErr = p.Provider.Configuration(ctx, id)
+		return callErr
 	})
 	return configuration, version, err
 }
@@ -111,7 +111,7 @@ func (p crashingProvider) DeleteTunnel(ctx context.Context, id provider.TunnelID
 	return p.crash.request(func() error { return p.Provider.DeleteTunnel(ctx, id) })
 }
 
-// crashHarness is a harness whose process ends once.
+// crashHarness is a harness whose process ends once, at a chosen request.
 type crashHarness struct {
 	*harness
 	*crash
@@ -121,22 +121,22 @@ func newCrashHarness(t *testing.T, at int, applied bool) *crashHarness {
 	t.Helper()
 	c := &crashHarness{harness: newConnectorHarness(t), crash: &crash{failAt: at, applied: applied}}
 	c.injectError = func(write) (bool, error) {
-		carriedOut := false
-		err := c.request(func() error { carriedOut = true; return nil })
-		return carriedOut, err
+		executed := false
+		err := c.request(func() error { executed = true; return nil })
+		return executed, err
 	}
 	c.start()
 	return c
 }
 
-// start starts a process.
+// start starts a controller process.
 func (c *crashHarness) start() {
 	c.restart()
 	c.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return crashingProvider{c.cloud, c.crash}, nil }
 }
 
-// reconcileUntil reconciles until the state is reached, with a new process after the one
-// that ended. Kubernetes runs the pods meanwhile.
+// reconcileUntil reconciles until the state is reached. It starts a new process when the
+// process ends, and simulates the pods.
 func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
 	c.t.Helper()
 	for range 100 {
@@ -145,7 +145,7 @@ func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
 		result, err := c.Reconcile(ctx, c.key)
 		cancel()
 		if len(c.cloud.LiveTunnels()) > 1 {
-			c.t.Fatalf("there are %d tunnels", len(c.cloud.LiveTunnels()))
+			c.t.Fatalf("there are %d tunnels, want at most 1", len(c.cloud.LiveTunnels()))
 		}
 		switch {
 		case c.ended:
@@ -153,7 +153,7 @@ func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
 			c.start()
 			continue
 		case err != nil:
-			c.t.Fatalf("until %s: %v", what, err)
+			c.t.Fatalf("reconcile until %s: %v", what, err)
 		}
 		c.runPods()
 		if reached() {
@@ -161,10 +161,10 @@ func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
 		}
 		c.advance(max(result.RequeueAfter, time.Second))
 	}
-	c.t.Fatalf("the state is never reached: %s; the Tunnel is %+v", what, c.tunnelObject())
+	c.t.Fatalf("not reached after 100 reconciles: %s; the Tunnel is %+v", what, c.tunnelObject())
 }
 
-// runPods replaces the pods when the Deployment asks for others.
+// runPods replaces the pods if the Deployment has changed.
 func (c *crashHarness) runPods() {
 	switch d, pods := c.deployment(), c.pods(); {
 	case d == nil && len(pods) > 0:
@@ -175,7 +175,8 @@ func (c *crashHarness) runPods() {
 	}
 }
 
-// isServing reports whether the Gateway's status is up to date, and good.
+// isServing reports whether the Gateway is programmed in its current generation and its
+// connectors run.
 func (c *crashHarness) isServing() bool {
 	g := c.gateway()
 	for _, condition := range g.Status.Conditions {
@@ -193,18 +194,18 @@ func runLifecycleScenario(c *crashHarness) {
 	c.setHostname("b.example.com")
 	c.reconcileUntil("the change is served", func() bool { return c.isServing() && c.servedHostname() == "b.example.com" })
 	if c.tunnelID() != id {
-		c.t.Error("the Gateway has another tunnel than before")
+		c.t.Error("the Gateway's tunnel was replaced")
 	}
 	c.delete(c.gateway())
-	c.reconcileUntil("the tunnel is gone", func() bool { return c.tunnelObject() == nil })
-	if left := c.cloud.LiveTunnels(); len(left) > 0 {
-		c.t.Errorf("left are %+v", left)
+	c.reconcileUntil("the Tunnel is deleted", func() bool { return c.tunnelObject() == nil })
+	if remaining := c.cloud.LiveTunnels(); len(remaining) > 0 {
+		c.t.Errorf("the tunnels %+v were not deleted", remaining)
 	}
 	c.collectGarbage()
 	c.wantKinds()
 }
 
-// adoptAndRetain adopts a tunnel, takes it over and retains it.
+// adoptAndRetain adopts a tunnel with takeover, and retains it.
 func adoptAndRetain(c *crashHarness) {
 	id := c.createUnmanagedTunnel("by hand")
 	c.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
@@ -216,7 +217,7 @@ func adoptAndRetain(c *crashHarness) {
 	c.delete(c.gateway())
 	c.reconcileUntil("the tunnel is retained", func() bool { return c.tunnelObject().Status.Phase == v1alpha1.TunnelRetained })
 	if len(c.cloud.LiveTunnels()) != 1 || c.deployment() != nil {
-		c.t.Errorf("left are %+v and %+v", c.cloud.LiveTunnels(), c.deployment())
+		c.t.Errorf("the tunnels are %+v and the Deployment is %+v, want one tunnel and no Deployment", c.cloud.LiveTunnels(), c.deployment())
 	}
 }
 
@@ -231,40 +232,40 @@ func rotateOnDemand(c *crashHarness) {
 	})
 	c.wantCurrentToken()
 	if string(c.token()) == string(before) {
-		c.t.Error("the token is the one before")
+		c.t.Error("the token did not change")
 	}
 	connected, err := c.cloud.Connections(c.t.Context(), c.tunnelID())
 	if err != nil || len(connected) != 2 || !c.isServing() {
-		c.t.Errorf("the connectors are %+v: %v", connected, err)
+		c.t.Errorf("the connectors are %+v, %v, want two", connected, err)
 	}
 }
 
-// Whichever request is the last one of a process, the next process finishes what
-// was begun, with one tunnel at most and none left behind.
+// A process can end at any request. The next process finishes the work, never with more
+// than one tunnel and without an orphaned tunnel.
 func TestNextProcessFinishesInterruptedWork(t *testing.T) {
 	for name, scenario := range map[string]struct {
-		least int // so many requests are made at least
-		run   func(*crashHarness)
+		minRequests int // the minimum number of requests of the scenario
+		run         func(*crashHarness)
 	}{
-		"life": {25, runLifecycleScenario}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
+		"lifecycle": {25, runLifecycleScenario}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
 	} {
 		for _, applied := range []bool{false, true} {
-			made := 0
-			for at := 0; at <= made && !t.Failed(); at++ {
-				t.Run(fmt.Sprintf("%s, at request %d, applied %t", name, at, applied), func(t *testing.T) {
-					c := newCrashHarness(t, at, applied)
+			requests := 0
+			for failAt := 0; failAt <= requests && !t.Failed(); failAt++ {
+				t.Run(fmt.Sprintf("%s, at request %d, applied %t", name, failAt, applied), func(t *testing.T) {
+					c := newCrashHarness(t, failAt, applied)
 					scenario.run(c)
-					made = c.requests
+					requests = c.requests
 				})
 			}
-			if made < scenario.least {
-				t.Errorf("%s makes %d requests, want at least %d", name, made, scenario.least)
+			if requests < scenario.minRequests {
+				t.Errorf("%s makes %d requests, want at least %d", name, requests, scenario.minRequests)
 			}
 		}
 	}
 }
 
-// adopt makes the class's settings ask for an existing tunnel.
+// adopt configures the class to adopt an existing tunnel.
 func (h *harness) adopt(id string, takeover bool) {
 	h.t.Helper()
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
@@ -272,14 +273,14 @@ func (h *harness) adopt(id string, takeover bool) {
 	})
 }
 
-// requestRotation asks for a rotation of the token.
+// requestRotation requests a rotation of the token by annotation.
 func (h *harness) requestRotation() {
 	h.t.Helper()
 	object := h.tunnelObject()
 	h.change(object.Namespace, object.Name, object, func() { metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1alpha1.RotateTokenAnnotation, "1") })
 }
 
-// unmanagedConfiguration is one that the controller did not write.
+// unmanagedConfiguration returns a configuration that the controller did not write.
 func unmanagedConfiguration(hostname string) provider.Configuration {
 	return provider.Configuration{Ingress: []provider.IngressRule{{Hostname: hostname, Service: "http://web:80"}, {Service: "http_status:404"}}}
 }

@@ -14,7 +14,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// A change by somebody else is reverted at the next read.
+// The controller reverts an external change at the next drift check.
 func TestExternalChangeIsReverted(t *testing.T) {
 	h := newServedHarness(t)
 	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
@@ -23,15 +23,15 @@ func TestExternalChangeIsReverted(t *testing.T) {
 	h.wantEvent("DriftRepaired")
 	h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "drift_fights_total": 0, "pushes_total": 2})
 	if h.servedHostname() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.servedHostname())
+		t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
 	}
 	if h.requeueAfter > time.Minute {
-		t.Errorf("the configuration is read again in %s only, although it may be changed again", h.requeueAfter)
+		t.Errorf("the next drift check after a repair is in %s, want at most 1m", h.requeueAfter)
 	}
 }
 
-// After three changes within ten minutes the controller stops writing, also after
-// a restart, until the Gateway was paused.
+// After three external changes within ten minutes the controller stops writing, even
+// after a restart. It resumes after the Gateway has been paused.
 func TestContestedConfigurationIsNotWritten(t *testing.T) {
 	h := newServedHarness(t)
 	for range 3 {
@@ -41,7 +41,7 @@ func TestContestedConfigurationIsNotWritten(t *testing.T) {
 		h.reconcileFor(driftInterval / 2)
 	}
 	if h.tunnelObject().Status.Contested {
-		t.Fatal("changes that are more than ten minutes apart count together")
+		t.Fatal("the Tunnel is contested although the changes were more than ten minutes apart")
 	}
 	for _, within := range []time.Duration{driftInterval, 2 * time.Minute, 2 * time.Minute} {
 		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
@@ -68,14 +68,14 @@ func TestContestedConfigurationIsNotWritten(t *testing.T) {
 	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if h.servedHostname() != "b.example.com" || h.tunnelObject().Status.Contested {
-		t.Errorf("the tunnel serves %s", h.servedHostname())
+		t.Errorf("the tunnel serves %s, want b.example.com", h.servedHostname())
 	}
 }
 
-// An external change is reported once, however often its repair fails, and a
-// repair counts when it is made.
+// The controller reports an external change once even if the repair fails repeatedly, and
+// counts the repair only when it succeeds.
 func TestFailingRepairIsReportedOnce(t *testing.T) {
-	for name, err := range map[string]error{"the API is away": errReset, "the API asks to wait": rateLimited(time.Second), "the budget is spent": budgetDeferred(time.Second)} {
+	for name, err := range map[string]error{"the API is unavailable": errReset, "the API rate limit is reached": rateLimited(time.Second), "the request budget is exhausted": budgetDeferred(time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			h := newServedHarness(t)
 			h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
@@ -88,21 +88,21 @@ func TestFailingRepairIsReportedOnce(t *testing.T) {
 				}
 			}
 			if reported != 1 || h.tunnelObject().Status.Contested || h.servedHostname() != "a.example.com" {
-				t.Errorf("the change was reported %d times, and the tunnel serves %s", reported, h.servedHostname())
+				t.Errorf("the change was reported %d times and the tunnel serves %s, want 1 and a.example.com", reported, h.servedHostname())
 			}
 			h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "pushes_total": 2})
 		})
 	}
 }
 
-// A paused Gateway's configuration is read and not written, also after a restart.
+// The controller reads but never writes the configuration of a paused Gateway, even after a restart.
 func TestPausedGatewayIsNotWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		hostname string
 		status   metav1.ConditionStatus
 	}{
-		"whose configuration is in effect": {"a.example.com", metav1.ConditionTrue},
-		"whose configuration has changed":  {"b.example.com", metav1.ConditionFalse},
+		"with the current configuration": {"a.example.com", metav1.ConditionTrue},
+		"with a pending change":          {"b.example.com", metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newServedHarness(t)
@@ -117,36 +117,35 @@ func TestPausedGatewayIsNotWritten(t *testing.T) {
 				h.restart()
 			}
 			if h.servedHostname() != "a.example.com" || !h.tunnelObject().Spec.Paused {
-				t.Errorf("the tunnel serves %s", h.servedHostname())
+				t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
 			}
 			h.cloud.ResetCalls()
 			h.reconcileFor(time.Hour)
 			if len(h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpToken)) > 0 {
-				t.Error("a paused Gateway's tunnel was changed")
+				t.Error("the tunnel of a paused Gateway was changed")
 			}
 		})
 	}
 }
 
-// A write whose answer was lost, or one of a process that has ended, may arrive
-// after a newer one. It is looked for and reverted, and counts as no external
-// change.
+// A write that timed out or belongs to an earlier process may arrive after a newer one.
+// The controller reverts the late write and does not count it as an external change.
 func TestLateWriteIsReverted(t *testing.T) {
 	late := provider.Configuration{}
-	for name, begin := range map[string]func(*harness){
-		"and was given up": func(h *harness) {
+	for name, write := range map[string]func(*harness){
+		"after a timeout": func(h *harness) {
 			h.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: context.DeadlineExceeded})
 			h.setHostname("late.example.com")
 			h.reconcileOnce()
 			h.advance(time.Second)
 		},
-		"of a process that has ended": func(h *harness) {
+		"after a restart": func(h *harness) {
 			h.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: context.DeadlineExceeded})
 			h.setHostname("late.example.com")
 			h.reconcileOnce()
 			h.restart()
 		},
-		"of a process that has ended after the next write": func(h *harness) {
+		"after another write and a restart": func(h *harness) {
 			h.cloud.Fail(fakeprovider.OpConfigure, &provider.UnavailableError{Err: context.DeadlineExceeded})
 			h.setHostname("late.example.com")
 			h.reconcileOnce()
@@ -158,27 +157,27 @@ func TestLateWriteIsReverted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newServedHarness(t)
-			h.setHostname("late.example.com") // what it would be
+			h.setHostname("late.example.com") // to get the configuration of the late write
 			h.reconcileFor(time.Second)
 			late, _ = h.cloud.Document(h.tunnelID())
 			h.setHostname("a.example.com")
 			h.reconcileFor(time.Minute)
 
-			begin(h)
+			write(h)
 			h.setHostname("b.example.com")
 			h.reconcileFor(3 * time.Second)
 			if h.servedHostname() != "b.example.com" {
-				t.Fatalf("the tunnel serves %s", h.servedHostname())
+				t.Fatalf("the tunnel serves %s, want b.example.com", h.servedHostname())
 			}
 			h.drainEvents()
 			h.cloud.SetConfiguration(h.tunnelID(), late)
 			h.reconcileFor(provider.CallTimeout + 2*time.Second)
 			if h.servedHostname() != "b.example.com" {
-				t.Errorf("the late configuration stays: %s", h.servedHostname())
+				t.Errorf("the late write was not reverted: the tunnel serves %s", h.servedHostname())
 			}
 			for _, e := range h.drainEvents() {
 				if strings.Contains(e, "Drift") {
-					t.Errorf("event %q", e)
+					t.Errorf("got event %q, want no drift event", e)
 				}
 			}
 		})

@@ -35,11 +35,11 @@ const (
 	controllerNamespace = "tunnel-gateway"
 )
 
-// startTime is when a harness starts.
+// startTime is the initial time of a harness.
 var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// harness is a cluster in memory with one Gateway, a Cloudflare in memory, a
-// clock, and a process of the controller.
+// harness simulates a cluster with one Gateway, the Cloudflare API, a clock and a
+// controller process.
 type harness struct {
 	*reconciler
 	*apiServer
@@ -50,13 +50,13 @@ type harness struct {
 	// wallTime and up are the clocks.
 	wallTime time.Time
 	uptime   time.Duration
-	// requeueAfter is when the last reconcile wanted to come back.
+	// requeueAfter is the delay that the last reconcile returned.
 	requeueAfter time.Duration
-	// requeued are the Gateways that were woken by others or by an inventory.
+	// requeued contains the Gateways that other Gateways or an inventory requeued.
 	requeued []string
 }
 
-// newHarness has a Gateway of the class "tunnel" with one listener for
+// newHarness returns a harness with a Gateway of class "tunnel", one listener for
 // a.example.com and one route. The class runs no connectors.
 func newHarness(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
@@ -93,7 +93,7 @@ func newGateway(name, hostname string) *gatewayv1.Gateway {
 	}
 }
 
-// newRoute returns the route of Gateway shared, which serves its hostnames.
+// newRoute returns a route of Gateway infra/shared without hostnames.
 func newRoute() *gatewayv1.HTTPRoute {
 	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "web", Generation: 1}}
 	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "shared"}}
@@ -110,7 +110,7 @@ func newService() *corev1.Service {
 	}
 }
 
-// restart replaces the process of the controller: nothing is remembered.
+// restart replaces the controller process. The new process has no state in memory.
 func (h *harness) restart() {
 	h.uptime = 0
 	h.registry = prometheus.NewRegistry()
@@ -160,7 +160,8 @@ func (h *harness) reconcileOnce() {
 	h.requeueAfter = result.RequeueAfter
 }
 
-// reconcileFor reconciles as often as the controller wants to within the time.
+// reconcileFor reconciles the Gateway whenever the controller requests it within the
+// duration, and advances the clock to the end of the duration.
 func (h *harness) reconcileFor(within time.Duration) {
 	h.t.Helper()
 	for end := h.uptime + within; ; {
@@ -173,7 +174,7 @@ func (h *harness) reconcileFor(within time.Duration) {
 	}
 }
 
-// advance lets time pass.
+// advance advances the clock.
 func (h *harness) advance(d time.Duration) { h.uptime, h.wallTime = h.uptime+d, h.wallTime.Add(d) }
 
 // tunnelObject returns the Gateway's Tunnel, or nil.
@@ -186,7 +187,7 @@ func (h *harness) tunnelObject() *v1alpha1.Tunnel {
 	return object
 }
 
-// gateway returns the Gateway as it is.
+// gateway returns the current Gateway.
 func (h *harness) gateway() *gatewayv1.Gateway {
 	h.t.Helper()
 	g := &gatewayv1.Gateway{}
@@ -204,7 +205,7 @@ func (h *harness) delete(object client.Object) {
 	}
 }
 
-// wantCalls compares the calls of the provider since the last time.
+// wantCalls compares the provider calls since the previous check.
 func (h *harness) wantCalls(want ...fakeprovider.Op) {
 	h.t.Helper()
 	var got []fakeprovider.Op
@@ -217,8 +218,7 @@ func (h *harness) wantCalls(want ...fakeprovider.Op) {
 	}
 }
 
-// wantEvent wants an event that contains the text among those since the last
-// time.
+// wantEvent checks that one of the new events contains the text.
 func (h *harness) wantEvent(text string) {
 	h.t.Helper()
 	all := h.drainEvents()
@@ -227,7 +227,7 @@ func (h *harness) wantEvent(text string) {
 	}
 }
 
-// programmedCondition returns the Gateway's condition Programmed.
+// programmedCondition returns the Gateway's Programmed condition.
 func (h *harness) programmedCondition() *metav1.Condition {
 	h.t.Helper()
 	for _, c := range h.gateway().Status.Conditions {
@@ -235,7 +235,7 @@ func (h *harness) programmedCondition() *metav1.Condition {
 			return &c
 		}
 	}
-	h.t.Fatal("the Gateway has no condition Programmed")
+	h.t.Fatal("the Gateway has no Programmed condition")
 	return nil
 }
 
@@ -265,7 +265,7 @@ func (h *harness) changeGateway(change func(*gatewayv1.Gateway)) {
 	h.change(h.key.Namespace, h.key.Name, g, func() { change(g); g.Generation++ })
 }
 
-// setHostname has the Gateway serve another hostname.
+// setHostname changes the hostname of the Gateway's listener.
 func (h *harness) setHostname(hostname string) {
 	h.t.Helper()
 	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname(hostname)) })
@@ -285,17 +285,17 @@ func (h *harness) create(object client.Object) {
 	}
 }
 
-// tunnelID returns the tunnel that the Gateway's Tunnel records.
+// tunnelID returns the tunnel ID in the status of the Gateway's Tunnel.
 func (h *harness) tunnelID() provider.TunnelID {
 	h.t.Helper()
 	object := h.tunnelObject()
 	if object == nil || object.Status.TunnelID == "" {
-		h.t.Fatalf("no tunnel is recorded: %+v", object)
+		h.t.Fatalf("the Tunnel records no tunnel ID: %+v", object)
 	}
 	return provider.TunnelID(object.Status.TunnelID)
 }
 
-// servedHostname returns the hostname that the tunnel's configuration begins with.
+// servedHostname returns the hostname of the first rule in the tunnel's configuration.
 func (h *harness) servedHostname() string {
 	h.t.Helper()
 	configuration, _ := h.cloud.Document(h.tunnelID())
@@ -305,7 +305,7 @@ func (h *harness) servedHostname() string {
 	return configuration.Ingress[0].Hostname
 }
 
-// wantWrites compares the writes since the last time.
+// wantWrites compares the writes since the previous check.
 func (h *harness) wantWrites(want ...string) {
 	h.t.Helper()
 	var got []string
@@ -317,8 +317,8 @@ func (h *harness) wantWrites(want ...string) {
 	}
 }
 
-// wantProgrammed compares the status and the reason of the condition Programmed,
-// and wants the message to contain the text.
+// wantProgrammed compares the status and reason of the Programmed condition, and checks
+// that its message contains the text.
 func (h *harness) wantProgrammed(status metav1.ConditionStatus, reason, text string) {
 	h.t.Helper()
 	if c := h.programmedCondition(); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) {
@@ -326,21 +326,20 @@ func (h *harness) wantProgrammed(status metav1.ConditionStatus, reason, text str
 	}
 }
 
-// wantReady compares the phase of the Tunnel and the reason of its condition
-// Ready.
+// wantReady compares the phase of the Tunnel and the reason of its Ready condition.
 func (h *harness) wantReady(phase v1alpha1.TunnelPhase, reason tunnel.Reason) {
 	h.t.Helper()
 	object := h.tunnelObject()
 	if object == nil {
-		h.t.Fatal("there is no Tunnel")
+		h.t.Fatal("the Gateway has no Tunnel")
 	}
 	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TunnelReady)
 	if ready == nil || object.Status.Phase != phase || ready.Reason != string(reason) {
-		h.t.Errorf("the Tunnel is in phase %s with %+v, want %s and the reason %s", object.Status.Phase, ready, phase, reason)
+		h.t.Errorf("the Tunnel is in phase %s with Ready condition %+v, want phase %s and reason %s", object.Status.Phase, ready, phase, reason)
 	}
 }
 
-// drainEvents returns the events since the last time.
+// drainEvents returns the events since the previous call.
 func (h *harness) drainEvents() []string {
 	var all []string
 	for len(h.events.Events) > 0 {
@@ -349,8 +348,9 @@ func (h *harness) drainEvents() []string {
 	return all
 }
 
-// metric returns the value of the Gateway's or the account's series with further
-// labels in their order, or -1 when there is none. Of a histogram it is the sum.
+// metric returns the value of a series of the Gateway or the account, or -1 if the
+// series does not exist. Labels are the values of all other labels. For a histogram,
+// metric returns the sum.
 func (h *harness) metric(name string, labels ...string) float64 {
 	h.t.Helper()
 	families, err := h.registry.Gather()
@@ -373,7 +373,7 @@ func (h *harness) metric(name string, labels ...string) float64 {
 	return -1
 }
 
-// wantMetrics compares series, which are named by the metric and further labels.
+// wantMetrics compares series. A key contains the metric's name and the label values.
 func (h *harness) wantMetrics(values map[string]float64) {
 	h.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(values)) {

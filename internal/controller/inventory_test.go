@@ -12,7 +12,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// inventory returns the inventory of the process.
+// inventory returns an inventory of the controller process.
 func (h *harness) inventory() *inventory {
 	return &inventory{
 		lifecycle: h.lifecycle, interval: time.Hour, metrics: h.observer.metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
@@ -20,20 +20,20 @@ func (h *harness) inventory() *inventory {
 	}
 }
 
-// takeInventory takes an inventory and compares the Gateways that it wakes.
-func (h *harness) takeInventory(i *inventory, woken ...string) {
+// takeInventory takes an inventory and compares the Gateways that it requeues.
+func (h *harness) takeInventory(i *inventory, requeued ...string) {
 	h.t.Helper()
 	h.requeued = nil
 	if err := i.checkAccounts(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
-	if diff := cmp.Diff(woken, h.requeued); diff != "" {
-		h.t.Errorf("the Gateways that are woken differ (-want +got):\n%s", diff)
+	if diff := cmp.Diff(requeued, h.requeued); diff != "" {
+		h.t.Errorf("requeued Gateways differ (-want +got):\n%s", diff)
 	}
 }
 
-// An inventory is one request, and finds tunnels that are missing or have lost
-// connectors.
+// An inventory makes one request per account, and finds tunnels that are missing or have
+// lost connectors.
 func TestInventoryRequeuesGateways(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
@@ -47,7 +47,7 @@ func TestInventoryRequeuesGateways(t *testing.T) {
 	h.takeInventory(i, "shared")
 	h.cloud.ResetCalls()
 	h.reconcileFor(time.Second)
-	h.wantCalls(fakeprovider.OpToken) // it may have been replaced
+	h.wantCalls(fakeprovider.OpToken) // the token may have been replaced
 	h.reconcileFor(time.Second)
 	h.wantCalls()
 
@@ -67,8 +67,8 @@ func TestInventoryRequeuesGateways(t *testing.T) {
 	}
 }
 
-// A tunnel of this installation without a Tunnel object is an orphan when two
-// inventories in succession find it. It is never deleted.
+// A tunnel of this installation without a Tunnel object is reported as orphaned when two
+// successive inventories find it. The controller never deletes it.
 func TestOrphanedTunnelsAreReportedAndKept(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
@@ -81,19 +81,19 @@ func TestOrphanedTunnelsAreReportedAndKept(t *testing.T) {
 	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 1})
 	if len(h.cloud.LiveTunnels()) != 3 {
-		t.Error("a tunnel was deleted")
+		t.Error("the controller deleted a tunnel")
 	}
 	if err := h.cloud.DeleteTunnel(t.Context(), orphan); err != nil {
 		t.Fatal(err)
 	}
 	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 2, "orphaned_tunnels": 0})
-	h.createUnmanagedTunnel("west.infra.gone") // another one of that name
+	h.createUnmanagedTunnel("west.infra.gone") // another tunnel with the same name
 	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 0})
 }
 
-// A tunnel whose object is about to record it has the object's name.
+// A tunnel that its Tunnel object does not record yet is found by its name.
 func TestTunnelBeingCreatedIsNotOrphaned(t *testing.T) {
 	h := newHarness(t)
 	h.cloud.FailAfter(fakeprovider.OpCreateTunnel, errReset)
@@ -104,7 +104,7 @@ func TestTunnelBeingCreatedIsNotOrphaned(t *testing.T) {
 	h.wantMetrics(map[string]float64{"account_tunnels": 1, "orphaned_tunnels": 0})
 }
 
-// An inventory that fails changes nothing, and does not count as one of two.
+// A failed inventory changes nothing and does not count as one of the two inventories.
 func TestFailedInventoryDoesNotCount(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
@@ -114,7 +114,7 @@ func TestFailedInventoryDoesNotCount(t *testing.T) {
 	h.takeInventory(i)
 	h.cloud.Fail(fakeprovider.OpTunnels, errReset)
 	if err := i.checkAccounts(t.Context()); !errors.Is(err, errReset) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v, want %v", err, errReset)
 	}
 	h.wantMetrics(map[string]float64{"orphaned_tunnels": 0})
 	h.takeInventory(i)

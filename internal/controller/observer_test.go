@@ -20,8 +20,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// recordChange has the controller notice a change of something that affects the
-// Gateway.
+// recordChange simulates a watch event of an object that affects the Gateway.
 func (h *harness) recordChange() { h.observer.pending.add(h.key) }
 
 func TestMetricsOverTheLifetimeOfAGateway(t *testing.T) {
@@ -35,12 +34,12 @@ func TestMetricsOverTheLifetimeOfAGateway(t *testing.T) {
 		"connectors_ready": -1, "gateway_missing_timestamp_seconds": -1,
 	})
 	if got := h.metric("pushed_bytes_total"); got < 10 {
-		t.Errorf("%v bytes were written", got)
+		t.Errorf("%v bytes were written, want at least 10", got)
 	}
 	h.advance(time.Minute)
 	h.recordChange()
 	h.advance(time.Second)
-	h.reconcileOnce() // nothing that changes the configuration
+	h.reconcileOnce() // the configuration does not change
 	h.wantMetrics(map[string]float64{"pushes_total": 1, "change_to_push_seconds": 2, "oldest_change_timestamp_seconds": -1})
 
 	h.delete(h.gateway())
@@ -65,22 +64,22 @@ func TestConnectorMetrics(t *testing.T) {
 	h.wantMetrics(map[string]float64{"connectors_ready": 1, "connectors_wanted": 2, "connectors_available": 2})
 }
 
-// The time until a change is written includes failed attempts.
+// The time from a change to its push includes failed attempts.
 func TestChangeToPushIncludesFailedAttempts(t *testing.T) {
 	h := newHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
 	h.recordChange()
-	noticed := float64(h.wallTime.Unix())
+	recorded := float64(h.wallTime.Unix())
 	h.advance(time.Second)
 	h.reconcileOnce()
-	h.wantMetrics(map[string]float64{"change_to_push_seconds": 0, "oldest_change_timestamp_seconds": noticed})
+	h.wantMetrics(map[string]float64{"change_to_push_seconds": 0, "oldest_change_timestamp_seconds": recorded})
 	h.recordChange()
 	h.advance(time.Minute)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"change_to_push_seconds": 61, "oldest_change_timestamp_seconds": -1})
 }
 
-// A change that waits for a person is not late.
+// A change that waits for a person does not count as pending.
 func TestChangeWaitingForAPersonIsNotPending(t *testing.T) {
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
@@ -91,7 +90,7 @@ func TestChangeWaitingForAPersonIsNotPending(t *testing.T) {
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1, "gateway_programmed": 0})
 }
 
-// The repair of an external change carries out no change of the cluster.
+// The repair of an external change does not count as the push of a change in the cluster.
 func TestRepairIsNotAChange(t *testing.T) {
 	h := newServedHarness(t)
 	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
@@ -102,7 +101,7 @@ func TestRepairIsNotAChange(t *testing.T) {
 	h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "change_to_push_seconds": 0})
 }
 
-// After a start every object is noticed, and nothing waits.
+// The initial watch events after a start do not count as pending changes.
 func TestStartIsNotAChange(t *testing.T) {
 	h := newServedHarness(t)
 	h.restart()
@@ -112,32 +111,32 @@ func TestStartIsNotAChange(t *testing.T) {
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1})
 }
 
-// A change is the oldest one until the reconcile that looks at it has ended.
+// A change is pending until the reconcile that processes it has ended.
 func TestOldestChangeIncludesTheRunningReconcile(t *testing.T) {
 	h := newServedHarness(t)
-	oldest := func(when string, want float64) {
+	checkOldest := func(when string, want float64) {
 		t.Helper()
 		if got := h.metric("oldest_change_timestamp_seconds"); got != want {
-			t.Errorf("%s: %v, want %v", when, got, want)
+			t.Errorf("%s: the oldest change is %v, want %v", when, got, want)
 		}
 	}
 	first := float64(h.wallTime.Unix())
 	h.recordChange()
-	oldest("before a reconcile", first)
+	checkOldest("before a reconcile", first)
 	h.observer.pending.start(h.key)
-	oldest("during a reconcile", first)
+	checkOldest("during a reconcile", first)
 	h.advance(time.Minute)
 	h.recordChange()
-	oldest("with another change", first)
+	checkOldest("with another change", first)
 	h.observer.pending.finish(h.key, false)
-	oldest("after the reconcile", float64(h.wallTime.Unix()))
+	checkOldest("after the reconcile", float64(h.wallTime.Unix()))
 	h.observer.pending.start(h.key)
 	h.observer.pending.finish(h.key, false)
-	oldest("after the next one", -1)
+	checkOldest("after the next one", -1)
 }
 
-// A Gateway that is not managed, and a ListenerSet that does not exist, have no
-// series, and nothing is remembered of them.
+// An unmanaged Gateway and a missing ListenerSet have no series, and the controller keeps
+// no state for them.
 func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
 	h := newHarness(t)
 	for _, key := range []state.Key{
@@ -149,12 +148,12 @@ func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
 	}
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "pushes_total": -1, "oldest_change_timestamp_seconds": -1})
 	if got := len(h.lifecycle.tunnels); got > 0 {
-		t.Errorf("%d keys are remembered", got)
+		t.Errorf("the controller keeps state for %d keys, want 0", got)
 	}
 }
 
-// Nothing is reported that could not be written, and of a Gateway of unknown state
-// nothing but what was counted.
+// A Gateway of unknown state has counters but no gauges. Statuses that could not be
+// written do not change the gauges.
 func TestUnknownStateClearsTheGauges(t *testing.T) {
 	h := newServedHarness(t)
 	h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
@@ -165,11 +164,12 @@ func TestUnknownStateClearsTheGauges(t *testing.T) {
 	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	h.annotate(v1alpha1.PausedAnnotation, "true")
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
-		t.Fatal("the reconcile succeeded")
+		t.Fatal("the reconcile succeeded although the status cannot be written")
 	}
 	h.wantMetrics(map[string]float64{"gateway_paused": 0, "reconcile_errors_total KubernetesUnavailable": 1})
 }
 
+// newCondition returns a condition that is True or False.
 func newCondition[T ~string](kind T, status bool) metav1.Condition {
 	c := metav1.Condition{Type: string(kind), Status: metav1.ConditionFalse}
 	if status {
@@ -219,7 +219,7 @@ func TestStatesAreDerivedFromConditions(t *testing.T) {
 	}
 }
 
-// newTracedHarness is a harness whose spans are recorded.
+// newTracedHarness returns a harness and an exporter of its spans.
 func newTracedHarness(t *testing.T) (*harness, *tracetest.InMemoryExporter) {
 	t.Helper()
 	h, spans := newHarness(t), tracetest.NewInMemoryExporter()
@@ -235,8 +235,8 @@ func attributesOf(span tracetest.SpanStub) map[string]string {
 	return attributes
 }
 
-// wantSpans compares the children of the first reconcile with the names, and
-// returns the attributes of each.
+// wantSpans compares the names of the child spans of the first reconcile, and returns the
+// attributes of each child.
 func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string) map[string]map[string]string {
 	t.Helper()
 	all, found := spans.GetSpans(), map[string]map[string]string{}
@@ -248,7 +248,7 @@ func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string)
 			found[span.Name] = attributesOf(span)
 		}
 		if attributes := attributesOf(span); attributes["k8s.namespace.name"] != "infra" || attributes["gateway.name"] != "shared" {
-			t.Errorf("span %s has the attributes %v", span.Name, attributes)
+			t.Errorf("span %s has attributes %v, want those of Gateway infra/shared", span.Name, attributes)
 		}
 		expected := strings.Contains(span.Status.Description, "refused") || strings.Contains(span.Status.Description, errReset.Error())
 		if span.Status.Code == codes.Error && !expected {
@@ -256,18 +256,18 @@ func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string)
 		}
 	}
 	if diff := cmp.Diff(names, got); diff != "" {
-		t.Errorf("the parts of the reconcile differ (-want +got):\n%s", diff)
+		t.Errorf("child spans differ (-want +got):\n%s", diff)
 	}
 	return found
 }
 
-// Every reconcile is a span, and its parts are the children.
+// Every reconcile has a span with a child span for each phase.
 func TestReconcileHasASpanForEachPhase(t *testing.T) {
 	h, spans := newTracedHarness(t)
 	h.reconcileOnce()
 	found := wantSpans(t, spans, "load", "build", "manage", "report")
 	if found["manage"]["tunnel.id"] != string(h.tunnelID()) || found["build"]["tunnel.rules"] != "2" {
-		t.Errorf("the attributes are %v", found)
+		t.Errorf("unexpected attributes: %v", found)
 	}
 	spans.Reset()
 	h.advance(time.Second)
@@ -276,7 +276,7 @@ func TestReconcileHasASpanForEachPhase(t *testing.T) {
 	h.reconcileOnce()
 	found = wantSpans(t, spans, "load", "build", "manage", "report")
 	if !strings.Contains(found["manage"]["tunnel.message"], "Cloudflare API") || found["manage"]["tunnel.again"] != "1s" {
-		t.Errorf("the attributes are %v", found)
+		t.Errorf("unexpected attributes: %v", found)
 	}
 	spans.Reset()
 	h.delete(h.gateway())
@@ -285,12 +285,12 @@ func TestReconcileHasASpanForEachPhase(t *testing.T) {
 	wantSpans(t, spans, "load", "manage")
 }
 
-// An error is in the span of the part that failed.
+// An error appears in the span of the failed phase and in the span of the reconcile.
 func TestFailedPhaseHasAnErrorSpan(t *testing.T) {
 	h, spans := newTracedHarness(t)
 	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
-		t.Fatal("the reconcile succeeded")
+		t.Fatal("the reconcile succeeded although the status cannot be written")
 	}
 	wantSpans(t, spans, "load", "build", "manage", "report")
 	for _, span := range spans.GetSpans() {

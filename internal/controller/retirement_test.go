@@ -18,8 +18,8 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// The deletion is recorded before the first call that takes something away, all
-// calls share one turn of the request budget, and the object goes last.
+// The controller records the deletion before the first destructive API request. All
+// requests share one slot of the API request budget, and the object is deleted last.
 func TestRetirementDeletesTheObjectLast(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
@@ -33,25 +33,25 @@ func TestRetirementDeletesTheObjectLast(t *testing.T) {
 	h.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return deletionChecker{h.cloud, h}, nil }
 	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && w.verb == "delete" && len(h.cloud.LiveTunnels()) > 0 {
-			t.Error("the object is deleted before the tunnel")
+			t.Error("the object was deleted before the tunnel")
 		}
 		return true, nil
 	}
 	h.reconcileFor(30 * time.Second)
 	if h.tunnelObject() != nil {
-		t.Fatalf("left is %+v", h.tunnelObject())
+		t.Fatalf("the Tunnel %+v was not deleted", h.tunnelObject())
 	}
 	calls := h.cloud.Calls()
 	for _, call := range calls {
 		if call.Priority != provider.PriorityDeletion || call.Turn == nil || call.Turn != calls[0].Turn {
-			t.Errorf("%s has another turn or priority than the first call", call.Op)
+			t.Errorf("%s has a different slot or priority than the first call", call.Op)
 		}
 	}
 	h.wantCalls(fakeprovider.OpConnections, fakeprovider.OpTunnel, fakeprovider.OpDisconnect, fakeprovider.OpDeleteTunnel)
 }
 
-// deletionChecker fails the test when something is taken away before that is
-// recorded.
+// deletionChecker fails the test if a destructive request precedes the record of the
+// deletion.
 type deletionChecker struct {
 	provider.Provider
 	h *harness
@@ -59,7 +59,7 @@ type deletionChecker struct {
 
 func (p deletionChecker) check() {
 	if object := p.h.tunnelObject(); object == nil || !object.Status.Deleting {
-		p.h.t.Error("something is taken away before that is recorded")
+		p.h.t.Error("a destructive request was made before the deletion was recorded")
 	}
 }
 
@@ -75,8 +75,8 @@ func (p deletionChecker) DeleteTunnel(ctx context.Context, id provider.TunnelID)
 	return p.Provider.DeleteTunnel(ctx, id)
 }
 
-// The entries in the statuses of routes are removed; when they cannot be written,
-// nothing else waits for it.
+// The controller removes its status entries from routes. A failure to do so does not
+// delay the retirement.
 func TestRetirementRemovesStatusEntries(t *testing.T) {
 	parents := func(h *harness) int {
 		route := newRoute()
@@ -85,34 +85,34 @@ func TestRetirementRemovesStatusEntries(t *testing.T) {
 		}
 		return len(route.Status.Parents)
 	}
-	t.Run("that can be written", func(t *testing.T) {
+	t.Run("successfully", func(t *testing.T) {
 		h := newHarness(t)
 		h.reconcileFor(time.Second)
 		if parents(h) != 1 {
-			t.Fatal("the route has no entry")
+			t.Fatal("the route has no status entry")
 		}
 		h.delete(h.gateway())
 		h.reconcileFor(29 * time.Second)
 		if parents(h) != 1 {
-			t.Error("the entry was removed before the delay has passed")
+			t.Error("the status entry was removed before the end of the delay")
 		}
 		h.reconcileFor(5 * time.Second)
 		if parents(h) != 0 {
-			t.Error("the route still has an entry")
+			t.Error("the status entry was not removed")
 		}
 	})
-	t.Run("that cannot be written", func(t *testing.T) {
+	t.Run("with a write error", func(t *testing.T) {
 		h := newHarness(t)
 		h.reconcileFor(time.Second)
 		h.delete(h.gateway())
 		h.injectError = func(w write) (bool, error) { return w.kind != "HTTPRoute", errorUnless(w.kind != "HTTPRoute") }
 		h.reconcileFor(29 * time.Second)
-		for range 5 { // the last reconciles find no Tunnel, and fail
+		for range 5 { // the last reconciles find no Tunnel and fail
 			_, _ = h.Reconcile(t.Context(), h.key)
 			h.advance(5 * time.Second)
 		}
 		if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
-			t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+			t.Errorf("the tunnels %+v and the Tunnel %+v were not deleted", h.cloud.LiveTunnels(), h.tunnelObject())
 		}
 	})
 }
@@ -126,7 +126,7 @@ func errorUnless(ok bool) error {
 	return errRefused
 }
 
-// What prevents the deletion shows on the Tunnel, and the Tunnel stays.
+// The Tunnel remains while its deletion is blocked, and reports the reason.
 func TestBlockedDeletionIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		prevent, allow func(*harness)
@@ -148,11 +148,11 @@ func TestBlockedDeletionIsReported(t *testing.T) {
 			func(h *harness) { h.lifecycle.accounts.defaults.Token = "" },
 			func(h *harness) { h.lifecycle.accounts.defaults.Token = "token" }, tunnel.ReasonCredentialsMissing,
 		},
-		"an API token for another account": {
+		"an API token of another account": {
 			func(h *harness) { h.lifecycle.accounts.defaults.Account = "other" },
 			func(h *harness) { h.lifecycle.accounts.defaults.Account = fakeprovider.AccountID }, tunnel.ReasonWrongAccount,
 		},
-		"the Gateway was paused": {
+		"a paused Gateway": {
 			func(h *harness) {
 				h.create(newGateway("shared", "a.example.com"))
 				h.annotate(v1alpha1.PausedAnnotation, "true")
@@ -176,12 +176,12 @@ func TestBlockedDeletionIsReported(t *testing.T) {
 				t.Fatal("the tunnel was deleted")
 			}
 			if got := h.metric("gateway_missing_timestamp_seconds"); got < 0 {
-				t.Error("no metric says since when the Gateway is missing")
+				t.Error("the metric gateway_missing_timestamp_seconds is absent")
 			}
 			test.allow(h)
 			h.reconcileFor(2 * time.Minute)
 			if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
-				t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+				t.Errorf("the tunnels %+v and the Tunnel %+v were not deleted", h.cloud.LiveTunnels(), h.tunnelObject())
 			}
 			h.reconcileOnce()
 			h.wantMetrics(map[string]float64{"gateway_missing_timestamp_seconds": -1, "pushes_total": -1})
@@ -189,8 +189,8 @@ func TestBlockedDeletionIsReported(t *testing.T) {
 	}
 }
 
-// A retained tunnel stays with its object, without connectors and without an
-// alert, and serves a Gateway that returns.
+// A retained tunnel and its object remain, without connectors and without an alert. The
+// tunnel serves the Gateway again when it is recreated.
 func TestRetainedTunnelServesARecreatedGateway(t *testing.T) {
 	h := newConnectorHarness(t)
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
@@ -203,26 +203,26 @@ func TestRetainedTunnelServesARecreatedGateway(t *testing.T) {
 	h.wantReady(v1alpha1.TunnelRetained, "Retained")
 	h.wantMetrics(map[string]float64{"gateway_missing_timestamp_seconds": -1})
 	if h.requeueAfter != 0 || h.deployment() != nil || len(h.cloud.LiveTunnels()) != 1 {
-		t.Errorf("the controller comes back in %s; left are %+v and %+v", h.requeueAfter, h.deployment(), h.cloud.LiveTunnels())
+		t.Errorf("requeue after %s, Deployment %+v, tunnels %+v; want 0, none and one tunnel", h.requeueAfter, h.deployment(), h.cloud.LiveTunnels())
 	}
-	again := newGateway("shared", "b.example.com")
-	again.UID = "shared-2"
-	h.create(again)
+	recreated := newGateway("shared", "b.example.com")
+	recreated.UID = "shared-2"
+	h.create(recreated)
 	h.reconcileFor(time.Minute)
 	if h.tunnelID() != id || h.servedHostname() != "b.example.com" || h.deployment() == nil {
 		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.servedHostname())
 	}
 }
 
-// A Gateway that returns while its tunnel is being deleted waits, and resumes the
-// tunnel when the deletion has failed.
+// A Gateway that is recreated while its tunnel is being deleted waits for the deletion.
+// It keeps the tunnel if the deletion has failed.
 func TestGatewayRecreatedDuringTheDeletion(t *testing.T) {
 	for name, test := range map[string]struct {
-		begin func(*harness)
-		same  bool // whether it gets the same tunnel
+		fail       func(*harness)
+		sameTunnel bool
 	}{
-		"that failed":           {func(h *harness) { h.cloud.Fail(fakeprovider.OpDeleteTunnel, errReset) }, true},
-		"that was not answered": {func(h *harness) { h.cloud.FailAfter(fakeprovider.OpDeleteTunnel, errReset) }, false},
+		"with an error":        {func(h *harness) { h.cloud.Fail(fakeprovider.OpDeleteTunnel, errReset) }, true},
+		"with a lost response": {func(h *harness) { h.cloud.FailAfter(fakeprovider.OpDeleteTunnel, errReset) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -230,7 +230,7 @@ func TestGatewayRecreatedDuringTheDeletion(t *testing.T) {
 			id := h.tunnelID()
 			h.delete(h.gateway())
 			h.reconcileFor(29 * time.Second)
-			test.begin(h)
+			test.fail(h)
 			for len(h.cloud.Calls(fakeprovider.OpDeleteTunnel)) == 0 {
 				h.advance(time.Second)
 				h.reconcileOnce()
@@ -241,19 +241,19 @@ func TestGatewayRecreatedDuringTheDeletion(t *testing.T) {
 			h.wantProgrammed(metav1.ConditionFalse, "Pending", "being deleted")
 			h.reconcileFor(2 * time.Minute)
 			h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-			if left := h.cloud.LiveTunnels(); len(left) != 1 || (h.tunnelID() == id) != test.same || h.servedHostname() != "b.example.com" {
-				t.Errorf("tunnel %s serves %s; left are %+v", h.tunnelID(), h.servedHostname(), left)
+			if remaining := h.cloud.LiveTunnels(); len(remaining) != 1 || (h.tunnelID() == id) != test.sameTunnel || h.servedHostname() != "b.example.com" {
+				t.Errorf("tunnel %s serves %s; the tunnels are %+v", h.tunnelID(), h.servedHostname(), remaining)
 			}
 			for _, e := range h.drainEvents() {
 				if strings.Contains(e, "Drift") {
-					t.Errorf("event %q", e)
+					t.Errorf("got event %q, want no drift event", e)
 				}
 			}
 		})
 	}
 }
 
-// A token of another account, and a Secret that appears, are used at once.
+// The controller uses a new API token immediately, without waiting for the backoff.
 func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	h := newHarness(t)
 	h.lifecycle.accounts.defaults = credentials.Default{Account: fakeprovider.AccountID}
@@ -264,7 +264,7 @@ func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if c := condition(h.tunnelObject(), v1alpha1.TunnelCredentialsValid); c.Status != metav1.ConditionTrue {
-		t.Errorf("CredentialsValid is %+v", c)
+		t.Errorf("CredentialsValid is %+v, want True", c)
 	}
 	h.cloud.Fail(fakeprovider.OpConfigure, provider.ErrUnauthorized)
 	h.setHostname("b.example.com")
@@ -276,7 +276,7 @@ func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// The process that ends in the middle reports nothing.
+// A canceled reconcile writes no conditions and emits no events.
 func TestCanceledReconcileReportsNothing(t *testing.T) {
 	h := newHarness(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -288,12 +288,12 @@ func TestCanceledReconcileReportsNothing(t *testing.T) {
 		return true, nil
 	}
 	if _, err := h.Reconcile(ctx, h.key); err != nil {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v, want nil", err)
 	}
 	if conditions := h.gateway().Status.Conditions; len(conditions) > 0 {
-		t.Errorf("the Gateway has the conditions %+v", conditions)
+		t.Errorf("the Gateway has conditions %+v, want none", conditions)
 	}
 	if events := h.drainEvents(); len(events) > 0 {
-		t.Errorf("events %q", events)
+		t.Errorf("got events %q, want none", events)
 	}
 }

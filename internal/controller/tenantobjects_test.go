@@ -14,8 +14,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// On objects of tenants the controller writes status and nothing else, whatever
-// happens to the Gateway.
+// Outside its own namespace the controller writes only status, during the whole lifecycle
+// of a Gateway.
 func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
@@ -31,32 +31,32 @@ func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
 	h.delete(h.gateway())
 	h.reconcileFor(3 * time.Minute)
 	if h.tunnelObject() != nil {
-		t.Fatal("the Tunnel is left")
+		t.Fatal("the Tunnel was not deleted")
 	}
 	outside := map[string]bool{}
 	for _, w := range h.drainWrites() {
 		switch {
 		case w.namespace == controllerNamespace:
 		case w.subresource != "status":
-			t.Errorf("the controller writes more than status: %s", w)
+			t.Errorf("the controller wrote more than status: %s", w)
 		default:
 			outside[w.kind] = true
 		}
 	}
 	if diff := cmp.Diff([]string{"Gateway", "HTTPRoute", "ListenerSet"}, slices.Sorted(maps.Keys(outside))); diff != "" {
-		t.Errorf("the kinds whose statuses are written differ (-want +got):\n%s", diff)
+		t.Errorf("kinds with written statuses differ (-want +got):\n%s", diff)
 	}
 	for _, object := range []client.Object{newRoute(), set} {
 		if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			t.Fatal(err)
 		}
 		if len(object.GetFinalizers())+len(object.GetAnnotations())+len(object.GetLabels()) > 0 {
-			t.Errorf("%s has finalizers, annotations or labels of the controller", object.GetName())
+			t.Errorf("%s has finalizers, annotations or labels", object.GetName())
 		}
 	}
 }
 
-// A Gateway cannot claim what its annotations name, and cannot have it deleted.
+// A Gateway can neither claim nor delete a tunnel by naming it in annotations.
 func TestAnnotationsCannotClaimATunnel(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
@@ -73,17 +73,17 @@ func TestAnnotationsCannotClaimATunnel(t *testing.T) {
 	h.key.Name = "attacker"
 	h.reconcileFor(time.Second)
 	if h.tunnelID() == victim {
-		t.Fatal("the attacker has the tunnel")
+		t.Fatal("the attacker claimed the tunnel")
 	}
 	h.drainWrites()
 	h.delete(attacker)
 	h.reconcileFor(3 * time.Minute)
-	if left := h.cloud.LiveTunnels(); len(left) != 1 || left[0].ID != victim {
-		t.Errorf("the tunnels are %+v", left)
+	if remaining := h.cloud.LiveTunnels(); len(remaining) != 1 || remaining[0].ID != victim {
+		t.Errorf("the tunnels are %+v, want only %s", remaining, victim)
 	}
 	for _, w := range h.drainWrites() {
 		if w.kind == "Gateway" && w.subresource == "" {
-			t.Errorf("the controller changes the Gateway: %s", w)
+			t.Errorf("the controller changed the Gateway: %s", w)
 		}
 	}
 	h.key = shared
@@ -91,8 +91,8 @@ func TestAnnotationsCannotClaimATunnel(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// A change of the annotation with the tunnel of an earlier version is no event
-// that the controller responds to, also after a restart.
+// The controller ignores the tunnel annotation of an earlier version, even after a
+// restart.
 func TestForgedAnnotationIsIgnoredAfterARestart(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
@@ -101,6 +101,6 @@ func TestForgedAnnotationIsIgnoredAfterARestart(t *testing.T) {
 	h.restart()
 	h.reconcileFor(time.Minute)
 	if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
-		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())
+		t.Errorf("the Gateway has tunnel %s of %+v, want only %s", h.tunnelID(), h.cloud.LiveTunnels(), id)
 	}
 }

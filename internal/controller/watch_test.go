@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// watchedManifests is a cluster in which each object affects other Gateways.
+// watchedManifests describes a cluster in which each object affects different Gateways.
 const watchedManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -77,7 +77,7 @@ status:
     conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
 
-// watchedCluster returns a client of the watched cluster, with the indexes.
+// watchedCluster returns a client with the watched manifests and the indexes.
 func watchedCluster(t *testing.T) client.WithWatch {
 	t.Helper()
 	set, err := manifest.Parse("in.yaml", []byte(watchedManifests), manifest.Options{})
@@ -91,13 +91,14 @@ func watchedCluster(t *testing.T) client.WithWatch {
 	return builder.Build()
 }
 
+// withName sets the namespace and name of the object.
 func withName[T client.Object](namespace, name string, object T) T {
 	object.SetNamespace(namespace)
 	object.SetName(name)
 	return object
 }
 
-// readObject reads the object that the watched cluster has.
+// readObject reads an object of the watched cluster.
 func readObject[T client.Object](t *testing.T, c client.Reader, namespace, name string, into T) T {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
@@ -118,69 +119,69 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 		keys func() ([]state.Key, error)
 		want []string
 	}{
-		"a Gateway: itself, also when it is not managed": {
+		"an unmanaged Gateway affects itself": {
 			func() ([]state.Key, error) {
 				return w.fromGateway(ctx, withName("infra", "other", &gatewayv1.Gateway{}))
 			},
 			[]string{"Gateway infra/other"},
 		},
-		"a class: its Gateways": {
+		"a class affects its Gateways": {
 			func() ([]state.Key, error) {
 				return w.fromClass(ctx, withName("", "tunnel", &gatewayv1.GatewayClass{}))
 			},
 			[]string{"Gateway infra/second", "Gateway infra/shared"},
 		},
-		"a class without Gateways": {
+		"a class without Gateways affects nothing": {
 			func() ([]state.Key, error) {
 				return w.fromClass(ctx, withName("", "unused", &gatewayv1.GatewayClass{}))
 			},
 			nil,
 		},
-		"a set: its Gateway": {
+		"a ListenerSet affects its Gateway": {
 			func() ([]state.Key, error) {
 				return w.fromListenerSet(ctx, readObject(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
 			},
 			[]string{"Gateway infra/shared"},
 		},
-		"a set as it was before it moved: both Gateways": {
+		"a ListenerSet that has moved affects both Gateways": {
 			func() ([]state.Key, error) { return w.fromListenerSet(ctx, movedSet) },
 			[]string{"Gateway infra/other", "Gateway infra/shared"},
 		},
-		"a set that is gone: its Gateway, and itself because routes may have entries for it": {
+		"a deleted ListenerSet affects its Gateway and itself, because routes may have status entries for it": {
 			func() ([]state.Key, error) { return w.fromListenerSet(ctx, deletedSet) },
 			[]string{"Gateway team/gone", "ListenerSet team/deleted"},
 		},
-		"a set whose parent is not a Gateway: itself": {
+		"a ListenerSet whose parent is not a Gateway affects itself": {
 			func() ([]state.Key, error) {
 				return w.fromListenerSet(ctx, readObject(t, reader, "team", "odd", &gatewayv1.ListenerSet{}))
 			},
 			[]string{"ListenerSet team/odd"},
 		},
-		"a route: the Gateway of its set": {
+		"a route affects the Gateway of its ListenerSet": {
 			func() ([]state.Key, error) {
 				return w.fromRoute(ctx, readObject(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
 			},
 			[]string{"Gateway infra/shared"},
 		},
-		"a route: by its spec and by the entries of this controller": {
+		"a route affects the parents in its spec and in status entries of this controller": {
 			func() ([]state.Key, error) {
 				return w.fromRoute(ctx, readObject(t, reader, "elsewhere", "moved", &gatewayv1.HTTPRoute{}))
 			},
 			[]string{"Gateway infra/other", "Gateway infra/second", "ListenerSet elsewhere/deleted"},
 		},
-		"a namespace: the Gateways of its sets and routes": {
+		"a namespace affects the Gateways of its ListenerSets and routes": {
 			func() ([]state.Key, error) { return w.fromNamespace(ctx, withName("", "team", &corev1.Namespace{})) },
 			[]string{"Gateway infra/shared"},
 		},
-		"an empty namespace": {
+		"an empty namespace affects nothing": {
 			func() ([]state.Key, error) { return w.fromNamespace(ctx, withName("", "empty", &corev1.Namespace{})) },
 			nil,
 		},
-		"a Service: the Gateways of the routes that name it": {
+		"a Service affects the Gateways of routes that refer to it": {
 			func() ([]state.Key, error) { return w.fromService(ctx, withName("team", "web", &corev1.Service{})) },
 			[]string{"Gateway infra/other", "Gateway infra/second", "Gateway infra/shared", "ListenerSet elsewhere/deleted"},
 		},
-		"a Service of the same name elsewhere": {
+		"a Service with the same name in another namespace affects nothing": {
 			func() ([]state.Key, error) {
 				return w.fromService(ctx, withName("elsewhere", "web", &corev1.Service{}))
 			},
@@ -236,7 +237,7 @@ func TestWatchesReturnReadErrors(t *testing.T) {
 		},
 	} {
 		if _, err := keys(); !errors.Is(err, errRead) {
-			t.Errorf("%s: the error is %v, want %v", name, err, errRead)
+			t.Errorf("%s: got error %v, want %v", name, err, errRead)
 		}
 	}
 }
@@ -256,11 +257,11 @@ func TestOnlySpecChangesOfAServiceCount(t *testing.T) {
 		"its spec":                {withPort, true},
 	} {
 		if got := serviceChanged.Update(event.UpdateEvent{ObjectOld: service, ObjectNew: test.after}); got != test.want {
-			t.Errorf("%s: %t, want %t", name, got, test.want)
+			t.Errorf("an update of %s passes: %t, want %t", name, got, test.want)
 		}
 	}
 	if !serviceChanged.Create(event.CreateEvent{Object: service}) || !serviceChanged.Delete(event.DeleteEvent{Object: service}) {
-		t.Error("the creation and the deletion of a Service do not count")
+		t.Error("the creation or the deletion of a Service does not pass")
 	}
 }
 
@@ -270,9 +271,9 @@ func TestOnlyLabelChangesOfANamespaceCount(t *testing.T) {
 	annotated.Annotations = map[string]string{"a": "b"}
 	labelled.Labels = map[string]string{"a": "b"}
 	if labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: annotated}) {
-		t.Error("its annotations count")
+		t.Error("a change of annotations passes")
 	}
 	if !labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: labelled}) {
-		t.Error("its labels do not count")
+		t.Error("a change of labels does not pass")
 	}
 }

@@ -32,18 +32,19 @@ func newTunnel(name, id string) *v1alpha1.Tunnel {
 	}
 }
 
-// withExisting makes the Tunnel adopt an existing tunnel that it does not record yet.
+// withExisting configures the Tunnel to adopt an existing tunnel.
 func withExisting(t *v1alpha1.Tunnel, id string) *v1alpha1.Tunnel {
 	t.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: id}
 	return t
 }
 
+// ownedBy sets the Tunnel as the controller owner of the object.
 func ownedBy(t *v1alpha1.Tunnel, object client.Object) client.Object {
 	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t, v1alpha1.GroupVersion.WithKind("Tunnel"))})
 	return object
 }
 
-// wantKeys compares the names of the Gateways among the keys.
+// wantKeys checks the error and compares the names in the keys.
 func wantKeys(t *testing.T, keys []state.Key, err error, want ...string) {
 	t.Helper()
 	if err != nil {
@@ -77,7 +78,7 @@ func TestWatchMapsATunnelToItsGatewayAndRivals(t *testing.T) {
 	wantKeys(t, keys, err, "new")
 
 	gone := newTunnel("gone", "t-1")
-	keys, err = from(gone) // its rival may claim the tunnel, and the limit has room
+	keys, err = from(gone) // its rival may claim the tunnel, and another Gateway is within the limit
 	wantKeys(t, keys, err, "alone", "gone", "limited")
 	keys, err = w.fromGateway(ctx, newGateway("gone", "c.example.com"))
 	wantKeys(t, keys, err, "gone", "limited")
@@ -97,11 +98,11 @@ func TestWatchMapsConnectorObjectsToTheirGateway(t *testing.T) {
 		object client.Object
 		want   []string
 	}{
-		"an object of the Tunnel":            {ownedBy(object, withName(controllerNamespace, "any", &appsv1.Deployment{})), []string{"shared"}},
-		"an object of a Tunnel that is gone": {ownedBy(newTunnel("gone", ""), withName(controllerNamespace, "any", &appsv1.Deployment{})), nil},
-		"an object that takes the name":      {withName(controllerNamespace, sharedConnectors.Name, &corev1.ServiceAccount{}), []string{"shared"}},
-		"another object":                     {withName(controllerNamespace, "other", &corev1.ServiceAccount{}), nil},
-		"an object in another namespace":     {ownedBy(object, withName("infra", sharedConnectors.Name, &appsv1.Deployment{})), nil},
+		"an object of the Tunnel":           {ownedBy(object, withName(controllerNamespace, "any", &appsv1.Deployment{})), []string{"shared"}},
+		"an object of a deleted Tunnel":     {ownedBy(newTunnel("gone", ""), withName(controllerNamespace, "any", &appsv1.Deployment{})), nil},
+		"an object with a conflicting name": {withName(controllerNamespace, sharedConnectors.Name, &corev1.ServiceAccount{}), []string{"shared"}},
+		"another object":                    {withName(controllerNamespace, "other", &corev1.ServiceAccount{}), nil},
+		"an object in another namespace":    {ownedBy(object, withName("infra", sharedConnectors.Name, &appsv1.Deployment{})), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := w.fromConnectors(t.Context(), test.object)
@@ -126,11 +127,11 @@ func TestWatchMapsASecretToGateways(t *testing.T) {
 		secret *metav1.PartialObjectMetadata
 		want   []string
 	}{
-		"a certificate":          {metadata("infra", "certificate"), []string{"secure"}},
-		"an API token":           {metadata(controllerNamespace, "cloudflare"), []string{"retired", "secure", "shared"}},
-		"the token of a tunnel":  {ownedBy(object, metadata(controllerNamespace, "any")).(*metav1.PartialObjectMetadata), []string{"shared"}},
-		"a Secret of that name":  {metadata(controllerNamespace, sharedConnectors.Name), []string{"shared"}},
-		"a Secret of no concern": {metadata("infra", "other"), nil},
+		"a certificate":                    {metadata("infra", "certificate"), []string{"secure"}},
+		"an API token":                     {metadata(controllerNamespace, "cloudflare"), []string{"retired", "secure", "shared"}},
+		"the token of a tunnel":            {ownedBy(object, metadata(controllerNamespace, "any")).(*metav1.PartialObjectMetadata), []string{"shared"}},
+		"a Secret with a conflicting name": {metadata(controllerNamespace, sharedConnectors.Name), []string{"shared"}},
+		"an unrelated Secret":              {metadata("infra", "other"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := w.fromSecret(t.Context(), test.secret)
@@ -139,15 +140,15 @@ func TestWatchMapsASecretToGateways(t *testing.T) {
 	}
 }
 
-// Managed are the Gateways of the controller's classes, and those of Tunnels whose
-// Gateway is gone.
+// managedGateways returns the Gateways of the controller's classes and the Gateways of
+// its Tunnels, even if such a Gateway is gone.
 func TestManagedGateways(t *testing.T) {
-	theirs := newGateway("theirs", "b.example.com")
-	theirs.Spec.GatewayClassName = "theirs"
-	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
+	unmanaged := newGateway("unmanaged", "b.example.com")
+	unmanaged.Spec.GatewayClassName = "unmanaged"
+	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
 	other := newTunnel("other", "t-3")
 	other.Spec.ControllerName = "example.com/other"
-	h := newHarness(t, theirs, class, newTunnel("shared", "t-1"), newTunnel("retired", "t-2"), other)
+	h := newHarness(t, unmanaged, class, newTunnel("shared", "t-1"), newTunnel("retired", "t-2"), other)
 	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	keys, err := w.managedGateways(context.Background())
 	wantKeys(t, keys, err, "retired", "shared")
