@@ -21,7 +21,7 @@ import (
 
 var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
-// recordGateway says something of everything, but for calls of a provider.
+// recordGateway records all metrics of a Gateway.
 func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
 	m.SetGateway(name, metrics.Gateway{
@@ -41,7 +41,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	m.SetGatewayMissing(name, time.Unix(1600, 0))
 }
 
-// recordAccount records an inventory.
+// recordAccount records the result of an inventory.
 func recordAccount(m *metrics.Metrics) { m.SetAccount("west", 11, 2) }
 
 func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
@@ -53,8 +53,8 @@ func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	return families
 }
 
-// samples are the values by the name of the series, without those that are zero
-// and without a histogram's buckets.
+// samples returns the values of all series that are not zero, by the name and labels of
+// the series. For a histogram it returns the count and the sum.
 func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
@@ -81,7 +81,7 @@ func labelText(metric *dto.Metric) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// Names follow Prometheus' own rules, and what is exported is what is defined.
+// The exported metrics follow the naming rules of Prometheus and match their definitions.
 func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
@@ -99,7 +99,7 @@ func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	exported := map[string][]string{}
 	for _, family := range families {
 		if !strings.HasPrefix(family.GetName(), "tunnel_gateway_") {
-			t.Errorf("%s does not begin with the program's name", family.GetName())
+			t.Errorf("%s does not have the prefix tunnel_gateway_", family.GetName())
 		}
 		kind := strings.ToLower(family.GetType().String())
 		for _, metric := range family.GetMetric() {
@@ -116,26 +116,26 @@ func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 		defined[m.Name] = append([]string{string(m.Type), m.Help}, labels...)
 	}
 	if diff := cmp.Diff(defined, exported); diff != "" {
-		t.Errorf("the list and what is exported differ (-list +exported):\n%s", diff)
+		t.Errorf("defined and exported metrics differ (-defined +exported):\n%s", diff)
 	}
 }
 
-// A name that tells a unit tells the right one.
+// A unit in the name of a metric matches its definition.
 func TestUnitsMatchTheMetricNames(t *testing.T) {
 	for _, m := range metrics.All {
 		if strings.Contains(m.Name, "_seconds") != (m.Unit == "seconds") || strings.Contains(m.Name, "bytes") != (m.Unit == "bytes") {
-			t.Errorf("%s counts %s", m.Name, m.Unit)
+			t.Errorf("the unit of %s is %s", m.Name, m.Unit)
 		}
 		if (m.Type == metrics.Histogram) != (len(m.Buckets) > 0) || !slices.IsSorted(m.Buckets) {
 			t.Errorf("%s is a %s with buckets %v", m.Name, m.Type, m.Buckets)
 		}
 		if m.Unit == "" || !strings.HasSuffix(m.Help, ".") {
-			t.Errorf("%s is not explained", m.Name)
+			t.Errorf("%s has no unit, or its help text is not a sentence", m.Name)
 		}
 	}
 }
 
-// reservedLabels are those that Prometheus gives to the pod that it scrapes.
+// reservedLabels are the labels that Prometheus adds to scraped pods.
 var reservedLabels = []string{"namespace", "pod", "service", "container", "endpoint", "job", "instance"}
 
 func TestLabelsAreDocumented(t *testing.T) {
@@ -146,18 +146,18 @@ func TestLabelsAreDocumented(t *testing.T) {
 				t.Errorf("%s: Prometheus would rename the label %s", m.Name, label.Name)
 			}
 			if label.Help == "" {
-				t.Errorf("%s: the label %s is not explained", m.Name, label.Name)
+				t.Errorf("%s: the label %s has no help text", m.Name, label.Name)
 			}
 			for _, value := range label.Values {
 				if !word.MatchString(value.Name) || value.Help == "" {
-					t.Errorf("%s: %s=%q is not a word, or not explained", m.Name, label.Name, value.Name)
+					t.Errorf("%s: %s=%q is not a word or has no help text", m.Name, label.Name, value.Name)
 				}
 			}
 		}
 	}
 }
 
-// Every value that is exported has its explanation in the definition.
+// Every exported label value is part of its label's definition.
 func TestLabelValuesAreDocumented(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
@@ -170,7 +170,7 @@ func TestLabelValuesAreDocumented(t *testing.T) {
 				for _, label := range metrics.All[i].Labels {
 					known := len(label.Values) == 0 || slices.ContainsFunc(label.Values, func(v metrics.Value) bool { return v.Name == pair.GetValue() })
 					if label.Name == pair.GetName() && !known {
-						t.Errorf("%s has %s=%q", family.GetName(), label.Name, pair.GetValue())
+						t.Errorf("%s has the undefined label value %s=%q", family.GetName(), label.Name, pair.GetValue())
 					}
 				}
 			}
@@ -184,24 +184,24 @@ func TestGatewayMetrics(t *testing.T) {
 	other := types.NamespacedName{Namespace: "platform", Name: "other"}
 	recordGateway(m, shared)
 	m.RecordPush(other, 7)
-	of := "{gateway=shared,gateway_namespace=platform"
+	labels := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
-		"tunnel_gateway_gateway_programmed" + of + "}":                                                                  1,
-		"tunnel_gateway_gateway_paused" + of + "}":                                                                      1,
-		"tunnel_gateway_oldest_change_timestamp_seconds" + of + "}":                                                     1500,
-		"tunnel_gateway_gateway_missing_timestamp_seconds" + of + "}":                                                   1600,
-		"tunnel_gateway_rules" + of + "}":                                                                               3,
-		"tunnel_gateway_listeners" + of + ",state=programmed}":                                                          2,
-		"tunnel_gateway_listeners" + of + ",state=conflicted}":                                                          1,
-		"tunnel_gateway_listener_sets" + of + ",state=rejected}":                                                        1,
-		"tunnel_gateway_routes" + of + ",state=accepted}":                                                               4,
-		"tunnel_gateway_connectors_ready" + of + "}":                                                                    1,
-		"tunnel_gateway_connectors_wanted" + of + "}":                                                                   2,
-		"tunnel_gateway_connectors_available" + of + "}":                                                                1,
-		"tunnel_gateway_pushes_total" + of + "}":                                                                        2,
-		"tunnel_gateway_pushed_bytes_total" + of + "}":                                                                  1200,
-		"tunnel_gateway_drift_repairs_total" + of + "}":                                                                 1,
-		"tunnel_gateway_drift_fights_total" + of + "}":                                                                  1,
+		"tunnel_gateway_gateway_programmed" + labels + "}":                                                              1,
+		"tunnel_gateway_gateway_paused" + labels + "}":                                                                  1,
+		"tunnel_gateway_oldest_change_timestamp_seconds" + labels + "}":                                                 1500,
+		"tunnel_gateway_gateway_missing_timestamp_seconds" + labels + "}":                                               1600,
+		"tunnel_gateway_rules" + labels + "}":                                                                           3,
+		"tunnel_gateway_listeners" + labels + ",state=programmed}":                                                      2,
+		"tunnel_gateway_listeners" + labels + ",state=conflicted}":                                                      1,
+		"tunnel_gateway_listener_sets" + labels + ",state=rejected}":                                                    1,
+		"tunnel_gateway_routes" + labels + ",state=accepted}":                                                           4,
+		"tunnel_gateway_connectors_ready" + labels + "}":                                                                1,
+		"tunnel_gateway_connectors_wanted" + labels + "}":                                                               2,
+		"tunnel_gateway_connectors_available" + labels + "}":                                                            1,
+		"tunnel_gateway_pushes_total" + labels + "}":                                                                    2,
+		"tunnel_gateway_pushed_bytes_total" + labels + "}":                                                              1200,
+		"tunnel_gateway_drift_repairs_total" + labels + "}":                                                             1,
+		"tunnel_gateway_drift_fights_total" + labels + "}":                                                              1,
 		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,reason=CloudflareUnavailable}": 1,
 		"tunnel_gateway_change_to_push_seconds{} count":                                                                 1,
 		"tunnel_gateway_change_to_push_seconds{} sum":                                                                   2,
@@ -212,18 +212,18 @@ func TestGatewayMetrics(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	// What is not there any more leaves no state behind.
+	// States that no longer occur have the value zero.
 	m.SetGateway(shared, metrics.Gateway{})
 	for _, name := range []string{"gateway_programmed", "listeners", "routes", "connectors_ready", "connectors_wanted"} {
 		for series := range samples(t, registry) {
 			if strings.HasPrefix(series, "tunnel_gateway_"+name+"{") {
-				t.Errorf("%s is still there", series)
+				t.Errorf("%s is not zero", series)
 			}
 		}
 	}
 }
 
-// Of a Gateway that is gone nothing stays, not even zeros; of others all does.
+// DeleteGateway deletes all series of the Gateway, including zeros, and no other series.
 func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
@@ -238,10 +238,11 @@ func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
 	m.DeleteGateway(shared)
 	recordGateway(m, shared)
 	if got := samples(t, registry)["tunnel_gateway_pushes_total{gateway=shared,gateway_namespace=platform}"]; got != 2 {
-		t.Errorf("a Gateway made anew has %v pushes", got)
+		t.Errorf("a recreated Gateway has %v pushes, want 2", got)
 	}
 }
 
+// seriesOf returns the names and labels of all series.
 func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	var all []string
@@ -254,7 +255,7 @@ func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-// A first event is a rise only where there was a zero.
+// Prometheus detects the first increment only if the series existed before.
 func TestCountersBeginAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
@@ -268,7 +269,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=change,wait=queue}",
 	} {
 		if !slices.Contains(all, want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("the series %s does not exist", want)
 		}
 	}
 }
@@ -290,7 +291,7 @@ func TestAccountMetrics(t *testing.T) {
 	}
 }
 
-// What is recorded at the same time is all there, and no race.
+// Metrics of several Gateways can be recorded concurrently.
 func TestGatewaysAreRecordedConcurrently(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
@@ -310,32 +311,32 @@ func TestGatewaysAreRecordedConcurrently(t *testing.T) {
 		<-done
 	}
 	if got := samples(t, registry)["tunnel_gateway_change_to_push_seconds{} count"]; got != 8*51 {
-		t.Errorf("%v were carried out", got)
+		t.Errorf("%v pushes were observed, want %d", got, 8*51)
 	}
 }
 
-// A Gateway is missing from when its Tunnel says so until it returns, or until the
-// tunnel is retained or gone.
+// The series of a missing Gateway exists until the time is cleared or the Gateway's series
+// are deleted.
 func TestMissingGatewayMetric(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetGatewayMissing(shared, time.Unix(2500, 0))
 	series := "tunnel_gateway_gateway_missing_timestamp_seconds{gateway=shared,gateway_namespace=platform}"
 	if got := samples(t, registry)[series]; got != 2500 {
-		t.Errorf("the Gateway is missing since %v", got)
+		t.Errorf("the Gateway is missing since %v, want 2500", got)
 	}
 	m.SetGatewayMissing(shared, time.Time{})
 	if slices.Contains(seriesOf(t, registry), series) {
-		t.Error("the series stays after the Gateway has returned")
+		t.Error("the series still exists after the time was cleared")
 	}
 	m.SetGatewayMissing(shared, time.Unix(2500, 0))
-	m.DeleteGateway(shared) // also a Gateway of which nothing else is known
+	m.DeleteGateway(shared) // the Gateway has no other series
 	if got := seriesOf(t, registry); slices.Contains(got, series) {
-		t.Error("the series stays after the Tunnel is gone")
+		t.Error("the series still exists after the Gateway was deleted")
 	}
 }
 
-// Every reason of the catalogue is a value of the label.
+// Every reason in the catalogue of problems is a value of the label.
 func TestEveryReasonIsALabelValue(t *testing.T) {
 	i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == "tunnel_gateway_reconcile_errors_total" })
 	last := metrics.All[i].Labels[len(metrics.All[i].Labels)-1]

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// output returns what is written while a step takes as long.
-func output(t *testing.T, width int, name string, took time.Duration) string {
+// output returns the output of a step of the given duration.
+func output(t *testing.T, width int, name string, duration time.Duration) string {
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(*testing.T) {
 		line := &Line{w: &out, width: func() int { return width }}
 		done := line.Step(name)
-		<-time.After(took)
+		<-time.After(duration)
 		done()
 	})
 	return out.String()
@@ -31,12 +31,12 @@ func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 		took  time.Duration
 		want  string
 	}{
-		"nothing of a fast step":            {80, 999 * time.Millisecond, ""},
-		"a slow step and its seconds":       {80, 2500 * time.Millisecond, "\rreading, 1 s\x1b[K\rreading, 2 s\x1b[K" + erased},
-		"no more than fits":                 {8, 1500 * time.Millisecond, "\rreading\x1b[K" + erased},
-		"nothing of a fast step in a file":  {0, 999 * time.Millisecond, ""},
-		"a line of a slow step in a file":   {0, 1500 * time.Millisecond, "reading ...\n"},
-		"one line of a slow step in a file": {0, time.Minute, "reading ...\n"},
+		"a fast step shows nothing":                       {80, 999 * time.Millisecond, ""},
+		"a slow step shows its seconds":                   {80, 2500 * time.Millisecond, "\rreading, 1 s\x1b[K\rreading, 2 s\x1b[K" + erased},
+		"a long name is truncated":                        {8, 1500 * time.Millisecond, "\rreading\x1b[K" + erased},
+		"a fast step writes nothing to a file":            {0, 999 * time.Millisecond, ""},
+		"a slow step writes a line to a file":             {0, 1500 * time.Millisecond, "reading ...\n"},
+		"a very slow step writes only one line to a file": {0, time.Minute, "reading ...\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := output(t, test.width, "reading", test.took); got != test.want {
@@ -46,7 +46,7 @@ func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 	}
 }
 
-// Of letters, not of bytes, there are as many as columns.
+// The width of the terminal limits the number of characters, not of bytes.
 func TestStepCutsAtTheTerminalWidth(t *testing.T) {
 	if got := output(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
 		t.Errorf("wrote %q", got)
@@ -68,7 +68,7 @@ func TestStepsReplaceEachOther(t *testing.T) {
 	}
 }
 
-// What is no terminal gets no control characters.
+// A writer that is not a terminal receives no control characters.
 func TestNewDetectsATerminal(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
