@@ -38,7 +38,7 @@ var gatewayGauges = []struct {
 }{
 	{gauge("gateway_programmed", "1 or 0", "Whether the Gateway's Programmed condition is true."),
 		func(g Gateway, give emitFunc) { give(boolValue(g.Programmed)) }},
-	{gauge("gateway_paused", "1 or 0", "Whether the annotation tunnelgateway.dev/paused pauses the Gateway."),
+	{gauge("gateway_paused", "1 or 0", "Whether the Gateway is paused by the annotation tunnelgateway.dev/paused."),
 		func(g Gateway, give emitFunc) { give(boolValue(g.Paused)) }},
 	{gauge("rules", "rules", "Ingress rules in the configuration of the Gateway's tunnel, as last read or written."),
 		func(g Gateway, give emitFunc) {
@@ -117,8 +117,8 @@ type gatewayCollector struct {
 
 // Describe implements [prometheus.Collector].
 func (s *gatewayCollector) Describe(all chan<- *prometheus.Desc) {
-	for _, state := range gatewayGauges {
-		all <- state.desc()
+	for _, gauge := range gatewayGauges {
+		all <- gauge.desc()
 	}
 	all <- oldestChange.desc()
 	all <- missingGateway.desc()
@@ -127,19 +127,19 @@ func (s *gatewayCollector) Describe(all chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (s *gatewayCollector) Collect(all chan<- prometheus.Metric) {
 	s.mu.Lock()
-	gateways, waits, missing := maps.Clone(s.gateways), maps.Clone(s.oldestChanges), maps.Clone(s.missing)
+	gateways, oldest, missing := maps.Clone(s.gateways), maps.Clone(s.oldestChanges), maps.Clone(s.missing)
 	s.mu.Unlock()
-	for name, since := range waits {
+	for name, since := range oldest {
 		all <- prometheus.MustNewConstMetric(oldestChange.desc(), prometheus.GaugeValue, float64(since.UnixMilli())/1000, name.Namespace, name.Name)
 	}
 	for name, since := range missing {
 		all <- prometheus.MustNewConstMetric(missingGateway.desc(), prometheus.GaugeValue, float64(since.Unix()), name.Namespace, name.Name)
 	}
-	for _, state := range gatewayGauges {
-		desc := state.desc()
+	for _, gauge := range gatewayGauges {
+		desc := gauge.desc()
 		for name, g := range gateways {
 			if g != nil {
-				state.emit(*g, func(value float64, label ...string) {
+				gauge.emit(*g, func(value float64, label ...string) {
 					all <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{name.Namespace, name.Name}, label...)...)
 				})
 			}

@@ -79,13 +79,13 @@ func gauge(name, unit, help string, labels ...Label) Metric {
 // Cloudflare blocks requests for five minutes.
 var (
 	providerCalls = counter("provider_calls_total", "calls",
-		"Calls of the provider. A call makes one or more Cloudflare API requests, including retries.",
+		"Provider calls. Each call makes one or more Cloudflare API requests, including retries.",
 		labelAccount, labelOperation, labelResult)
 	callDuration = histogram("provider_call_duration_seconds",
 		"Duration of provider calls, including waits and retries. Calls with the result rate_limited or deferred are not included.",
 		[]float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}, labelAccount, labelOperation)
 	budgetWait = histogram("rate_budget_wait_seconds",
-		"Time that calls wait for the request budget of the API token.",
+		"Time that calls wait for the API request budget.",
 		[]float64{0.1, 0.5, 1, 2, 5, 15, 60, 120, 330, 900}, labelAccount, labelPriority, labelWait)
 	changeToPush = histogram("change_to_push_seconds",
 		"Time from the first observed change of an object to the end of its push, including failed attempts and waits.",

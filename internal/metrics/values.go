@@ -129,7 +129,7 @@ var (
 	}}
 	labelRouteState = Label{Name: "state", Help: "the worst state that the route's conditions report for the Gateway and its ListenerSets", Values: []Value{
 		{string(RouteAccepted), "accepted completely"},
-		{string(RoutePartial), "accepted, but some rules or matches are not supported"},
+		{string(RoutePartial), "accepted, but some matches or rules are not supported"},
 		{string(RouteUnresolved), "accepted, but a backend reference does not resolve"},
 		{string(RouteRejected), "not accepted by the Gateway or a ListenerSet"},
 	}}

@@ -27,9 +27,9 @@ const erased = "\r\x1b[K"
 
 func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 	for name, test := range map[string]struct {
-		width int
-		took  time.Duration
-		want  string
+		width    int
+		duration time.Duration
+		want     string
 	}{
 		"a fast step shows nothing":                       {80, 999 * time.Millisecond, ""},
 		"a slow step shows its seconds":                   {80, 2500 * time.Millisecond, "\rreading, 1 s\x1b[K\rreading, 2 s\x1b[K" + erased},
@@ -39,7 +39,7 @@ func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 		"a very slow step writes only one line to a file": {0, time.Minute, "reading ...\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := output(t, test.width, "reading", test.took); got != test.want {
+			if got := output(t, test.width, "reading", test.duration); got != test.want {
 				t.Errorf("wrote %q, want %q", got, test.want)
 			}
 		})
@@ -49,7 +49,7 @@ func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 // The width of the terminal limits the number of characters, not of bytes.
 func TestStepCutsAtTheTerminalWidth(t *testing.T) {
 	if got := output(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
-		t.Errorf("wrote %q", got)
+		t.Errorf("wrote %q, want the first three characters", got)
 	}
 }
 

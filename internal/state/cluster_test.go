@@ -27,14 +27,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// apiServer answers as one does, as far as a plan asks.
+// apiServer simulates the API server for the requests of a plan.
 type apiServer struct {
 	*state.Memory
-	// fail returns the error of a request, or nil; a list has no key.
+	// fail returns the error of a request, or nil. The key of a list is empty.
 	fail func(key client.ObjectKey, into any) error
-	// pageSize is how many objects a list has at most; 0 for all.
+	// pageSize is the maximum number of objects in a page; 0 means no limit.
 	pageSize int
-	// pagesUntilExpiry is how many further pages there are before their token expires.
+	// pagesUntilExpiry is the number of further pages before a continue token expires.
 	pagesUntilExpiry int
 	gets             []string
 	lists            []string
@@ -63,7 +63,7 @@ func (s *apiServer) List(ctx context.Context, into client.ObjectList, opts ...cl
 	return s.paginate(into, opts)
 }
 
-// paginate leaves one page of a list.
+// paginate reduces a list to one page.
 func (s *apiServer) paginate(into client.ObjectList, opts []client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -88,12 +88,13 @@ func (s *apiServer) paginate(into client.ObjectList, opts []client.ListOption) e
 	return meta.SetList(into, all[from:to])
 }
 
+// newAPIServer returns an API server with the objects of the manifests.
 func newAPIServer(t *testing.T, manifests string) *apiServer {
 	t.Helper()
 	return &apiServer{Memory: memory(t, objects(t, manifests))}
 }
 
-// newCluster is the cluster of the API server, in which nothing takes long.
+// newCluster returns a Cluster that reads from the API server and shows no progress.
 func newCluster(live client.Reader) state.Cluster {
 	return state.Cluster{
 		Live: live, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
@@ -101,8 +102,7 @@ func newCluster(live client.Reader) state.Cluster {
 	}
 }
 
-// fromCluster reads the cluster with manifests over it, of which there may be
-// none.
+// fromCluster reads the cluster with the changes from the manifests.
 func fromCluster(t *testing.T, live client.Reader, manifests string) *state.Source {
 	t.Helper()
 	set, err := manifest.Parse("in.yaml", []byte(manifests), manifest.Options{})
@@ -116,7 +116,7 @@ func fromCluster(t *testing.T, live client.Reader, manifests string) *state.Sour
 	return source
 }
 
-// What belongs to a key is the same, wherever it is read from.
+// A Loader returns the same objects from a Source as from the cluster itself.
 func TestFromClusterLoadsTheSameAsALoader(t *testing.T) {
 	for name, server := range map[string]*apiServer{
 		"all at once":                      newAPIServer(t, clusterManifests),
@@ -126,9 +126,9 @@ func TestFromClusterLoadsTheSameAsALoader(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source := fromCluster(t, server, "")
 			if want, got := len(objects(t, clusterManifests)), len(source.Objects); want != got {
-				t.Errorf("%d objects, want %d", got, want)
+				t.Errorf("got %d objects, want %d", got, want)
 			}
-			for _, key := range []state.Key{state.GatewayKey("infra", "shared"), state.GatewayKey("infra", "foreign"), setKey("team", "deleted")} {
+			for _, key := range []state.Key{state.GatewayKey("infra", "shared"), state.GatewayKey("infra", "unmanaged"), setKey("team", "deleted")} {
 				want, err := newLoader(server.Memory).Load(t.Context(), key)
 				if err != nil {
 					t.Fatal(err)
@@ -145,14 +145,13 @@ func TestFromClusterLoadsTheSameAsALoader(t *testing.T) {
 	}
 }
 
-// One list per kind, whatever the size of the cluster, and nothing that a
-// plan may not need.
+// FromCluster lists each kind once and reads no single objects.
 func TestFromClusterListsEachKindOnce(t *testing.T) {
 	server := newAPIServer(t, clusterManifests)
-	var steps []string
+	var progress []string
 	c := newCluster(server)
 	c.Progress = func(name string) func() {
-		return func() { steps = append(steps, name) }
+		return func() { progress = append(progress, name) }
 	}
 	if _, err := state.FromCluster(t.Context(), c, &manifest.Set{}); err != nil {
 		t.Fatal(err)
@@ -165,18 +164,19 @@ func TestFromClusterListsEachKindOnce(t *testing.T) {
 		t.Errorf("lists differ (-want +got):\n%s", diff)
 	}
 	if len(server.gets) != 0 {
-		t.Errorf("it read %q", server.gets)
+		t.Errorf("FromCluster read the objects %q, want none", server.gets)
 	}
-	if len(steps) != len(want) || steps[3] != "reading HTTPRoutes of the cluster" {
-		t.Errorf("it told of %q", steps)
+	if len(progress) != len(want) || progress[3] != "reading HTTPRoutes from the cluster" {
+		t.Errorf("the progress is %q, want one step for each kind", progress)
 	}
 }
 
+// forbiddenError returns the API server's error for user "jane".
 func forbiddenError(resource, namespace, name string) error {
 	return apierrors.NewForbidden(schema.ParseGroupResource(resource), name, fmt.Errorf("User %q cannot read in %q", "jane", namespace))
 }
 
-// Who asks for permissions wants to ask once.
+// The error names all missing permissions, so that the user can request them at once.
 func TestFromClusterNamesAllMissingPermissions(t *testing.T) {
 	server := newAPIServer(t, clusterManifests)
 	server.fail = func(_ client.ObjectKey, into any) error {
@@ -192,14 +192,14 @@ func TestFromClusterNamesAllMissingPermissions(t *testing.T) {
 	}
 	_, err := state.FromCluster(t.Context(), newCluster(server), &manifest.Set{})
 	if err == nil {
-		t.Fatal("it gave no error")
+		t.Fatal("FromCluster returned no error")
 	}
 	for _, want := range []string{
-		`user "jane" may not list: httproutes.gateway.networking.k8s.io, services; docs/plan.md has the role`,
+		`user "jane" cannot list: httproutes.gateway.networking.k8s.io, services; docs/plan.md contains the required role`,
 		"the CRD listenersets.gateway.networking.k8s.io is missing",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
+			t.Errorf("%q does not contain %q", err, want)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestFromClusterStopsAtTheFirstOtherError(t *testing.T) {
 	server.fail = func(client.ObjectKey, any) error { return errRead }
 	_, err := state.FromCluster(t.Context(), newCluster(server), &manifest.Set{})
 	if !errors.Is(err, errRead) || len(server.lists) != 1 || !strings.Contains(err.Error(), "GatewayClasses") {
-		t.Errorf("%v after %q, want the first one's", err, server.lists)
+		t.Errorf("got error %v after the lists %q, want the error of the first list", err, server.lists)
 	}
 }
 
@@ -220,6 +220,7 @@ const secretManifests = `
 ---
 `
 
+// endpointSliceManifest returns the manifest of an EndpointSlice of the Service.
 func endpointSliceManifest(name, service string) string {
 	return `
 apiVersion: discovery.k8s.io/v1
@@ -231,8 +232,8 @@ endpoints: []
 `
 }
 
-// Secrets and EndpointSlices are read when they are needed, and those of
-// manifests go before the cluster's.
+// Secrets and EndpointSlices are read on demand. Objects from manifests replace those in
+// the cluster.
 func TestFromClusterReadsSecretsAndEndpointSlicesOnDemand(t *testing.T) {
 	server := newAPIServer(t, clusterManifests+"---\n"+secretManifests+endpointSliceManifest("kept", "web")+endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "web")+endpointSliceManifest("other", "elsewhere"))
 	source := fromCluster(t, server, strings.ReplaceAll(strings.Split(secretManifests, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
@@ -244,11 +245,11 @@ func TestFromClusterReadsSecretsAndEndpointSlicesOnDemand(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := string(secret.Data["from"]); got != want {
-			t.Errorf("Secret %s is that of the %s, want %s", name, got, want)
+			t.Errorf("Secret %s comes from %q, want %q", name, got, want)
 		}
 	}
 	if err := source.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "none"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a Secret that is nowhere gave %v", err)
+		t.Errorf("Get of a missing Secret: got %v, want NotFound", err)
 	}
 	if diff := cmp.Diff([]string{"*v1.Secret team/live", "*v1.Secret team/none"}, server.gets); diff != "" {
 		t.Errorf("gets differ (-want +got):\n%s", diff)
@@ -274,18 +275,18 @@ func TestFromClusterReturnsErrorsOfLaterReads(t *testing.T) {
 	source := fromCluster(t, server, "")
 	server.fail = func(client.ObjectKey, any) error { return errRead }
 	if err := source.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}, &corev1.Secret{}); !errors.Is(err, errRead) {
-		t.Errorf("a Secret gave %v", err)
+		t.Errorf("Get of a Secret: got %v, want %v", err, errRead)
 	}
 	if err := source.List(t.Context(), &discoveryv1.EndpointSliceList{}); !errors.Is(err, errRead) {
-		t.Errorf("EndpointSlices gave %v", err)
+		t.Errorf("List of EndpointSlices: got %v, want %v", err, errRead)
 	}
 	if _, _, err := source.Certificates.Inspect(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}); !errors.Is(err, errRead) {
-		t.Errorf("a certificate gave %v", err)
+		t.Errorf("Inspect: got %v, want %v", err, errRead)
 	}
 }
 
-// A user who may not read a Secret learns neither whether it exists nor what it
-// holds.
+// PermittedCertificates reports a Secret that the user cannot read as existing and
+// unchecked.
 func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
 	server := newAPIServer(t, clusterManifests+"---\n"+secretManifests)
 	server.fail = func(key client.ObjectKey, _ any) error {
@@ -302,17 +303,17 @@ func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if exists != (name != "none") {
-			t.Errorf("%s exists: %t", name, exists)
+			t.Errorf("%s exists: %t, want %t", name, exists, !exists)
 		}
 		if found.Unchecked != (name == "closed") {
-			t.Errorf("%s: %+v", name, found)
+			t.Errorf("%s is unchecked: %t, want %t", name, found.Unchecked, !found.Unchecked)
 		}
 	}
 	if diff := cmp.Diff([]types.NamespacedName{closed}, certificates.Forbidden()); diff != "" {
-		t.Errorf("forbidden differ (-want +got):\n%s", diff)
+		t.Errorf("forbidden Secrets differ (-want +got):\n%s", diff)
 	}
 	if len(server.gets) != 3 {
-		t.Errorf("it read %q, want each once", server.gets)
+		t.Errorf("got reads %q, want one of each Secret", server.gets)
 	}
 }
 
@@ -334,18 +335,18 @@ func TestGatewayNamesListsManagedGateways(t *testing.T) {
 			return nil
 		}
 		if _, err := newCluster(server).GatewayNames(t.Context()); !errors.Is(err, errRead) {
-			t.Errorf("without %s it gave %v", kind, err)
+			t.Errorf("without %s: got %v, want %v", kind, err, errRead)
 		}
 	}
 }
 
 func keyOf(o runtime.Object) string { return client.ObjectKeyFromObject(o.(client.Object)).String() }
 
-// What is not asked has to be known: the paths are those of the API.
+// Without discovery, Connect must map every kind to the correct path of the API.
 func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
-	var asked []string
+	var requested []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.URL.Path)
+		requested = append(requested, r.URL.Path)
 		http.NotFound(w, r)
 	}))
 	defer server.Close()
@@ -354,11 +355,11 @@ func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := state.FromCluster(t.Context(), newCluster(live), &manifest.Set{}); err == nil {
-		t.Error("nothing is missing")
+		t.Error("FromCluster returned no error although the server has no resources")
 	}
 	for _, into := range []client.Object{&corev1.Secret{}, &discoveryv1.EndpointSlice{}} {
 		if err := live.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "x"}, into); !apierrors.IsNotFound(err) {
-			t.Errorf("%T: %v", into, err)
+			t.Errorf("Get of %T: got %v, want NotFound", into, err)
 		}
 	}
 	const gatewayAPI = "/apis/gateway.networking.k8s.io/v1/"
@@ -367,7 +368,7 @@ func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
 		"/apis/gateway.networking.k8s.io/v1beta1/referencegrants", "/apis/tunnelgateway.dev/v1alpha1/tunnelconfigurations", "/apis/tunnelgateway.dev/v1alpha1/namespaces/tunnel-gateway/tunnels",
 		"/api/v1/namespaces", "/api/v1/services", "/api/v1/namespaces/n/secrets/x", "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices/x",
 	}
-	if diff := cmp.Diff(want, asked); diff != "" {
+	if diff := cmp.Diff(want, requested); diff != "" {
 		t.Errorf("paths differ (-want +got):\n%s", diff)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// configurationManifests has Gateways with settings at both levels, at one, at none, and
-// with references that lead nowhere.
+// configurationManifests contains Gateways with a TunnelConfiguration for the class and the
+// Gateway, for the class only, without one, and with references that do not resolve.
 const configurationManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
@@ -55,7 +55,7 @@ spec: {gatewayClassName: plain, listeners: [{name: a, port: 80, protocol: HTTP}]
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: foreign-kind, namespace: infra}
+metadata: {name: other-kind, namespace: infra}
 spec:
   gatewayClassName: without-namespace
   infrastructure: {parametersRef: {group: example.com, kind: TunnelConfiguration, name: both}}
@@ -77,14 +77,14 @@ spec:
 func TestLoadReadsTheConfigurationsOfClassAndGateway(t *testing.T) {
 	loader := state.Loader{Reader: memory(t, objects(t, configurationManifests)), ControllerName: controllerName}
 	for name, test := range map[string]struct {
-		key        state.Key
-		class, own string
+		key            state.Key
+		class, gateway string
 	}{
-		"both levels":                  {state.GatewayKey("infra", "both"), "platform/both", "infra/both"},
-		"the class's":                  {state.GatewayKey("infra", "class-only"), "platform/both", ""},
-		"no reference":                 {state.GatewayKey("infra", "none"), "", ""},
-		"nothing that can be referred": {state.GatewayKey("infra", "foreign-kind"), "", ""},
-		"only in another namespace":    {state.GatewayKey("elsewhere", "missing"), "", ""},
+		"class and Gateway":           {state.GatewayKey("infra", "both"), "platform/both", "infra/both"},
+		"class only":                  {state.GatewayKey("infra", "class-only"), "platform/both", ""},
+		"no reference":                {state.GatewayKey("infra", "none"), "", ""},
+		"invalid references":          {state.GatewayKey("infra", "other-kind"), "", ""},
+		"missing TunnelConfiguration": {state.GatewayKey("elsewhere", "missing"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			loaded, err := loader.Load(t.Context(), test.key)
@@ -92,8 +92,8 @@ func TestLoadReadsTheConfigurationsOfClassAndGateway(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := []string{nameOf(loaded.Snapshot.ClassConfiguration), nameOf(loaded.Snapshot.GatewayConfiguration)}
-			if diff := cmp.Diff([]string{test.class, test.own}, got); diff != "" {
-				t.Errorf("the settings of class and Gateway differ (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{test.class, test.gateway}, got); diff != "" {
+				t.Errorf("configurations of class and Gateway differ (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -106,8 +106,7 @@ func nameOf(c *v1alpha1.TunnelConfiguration) string {
 	return client.ObjectKeyFromObject(c).String()
 }
 
-// A change of a TunnelConfiguration has to reach what refers to it, and nothing
-// else.
+// The index contains exactly the objects that refer to a TunnelConfiguration.
 func TestIndexParametersFindsClassesAndGateways(t *testing.T) {
 	reader := memory(t, objects(t, configurationManifests))
 	for configuration, want := range map[string][]string{
@@ -125,7 +124,7 @@ func TestIndexParametersFindsClassesAndGateways(t *testing.T) {
 		}
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("what refers to %s differs (-want +got):\n%s", configuration, diff)
+			t.Errorf("objects that refer to %s differ (-want +got):\n%s", configuration, diff)
 		}
 	}
 }
@@ -145,7 +144,7 @@ func names(list client.ObjectList) []string {
 	return all
 }
 
-// A read that fails is not a reference that leads nowhere.
+// A read error must not look like a reference that does not resolve.
 func TestLoadReturnsErrorsOfReadingConfigurations(t *testing.T) {
 	for _, unreadable := range []string{"platform/both", "infra/both"} {
 		reader := failingReader{memory(t, objects(t, configurationManifests)), func(key client.ObjectKey, into any) bool {
@@ -154,7 +153,7 @@ func TestLoadReturnsErrorsOfReadingConfigurations(t *testing.T) {
 		}}
 		_, err := state.Loader{Reader: reader, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "both"))
 		if !errors.Is(err, errRead) {
-			t.Errorf("without %s, Load gave %v, want %v", unreadable, err, errRead)
+			t.Errorf("with unreadable %s: got %v, want %v", unreadable, err, errRead)
 		}
 	}
 }

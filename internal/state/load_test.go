@@ -22,8 +22,8 @@ const controllerName = "tunnelgateway.dev/controller"
 
 const controllerNamespace = "tunnel-gateway"
 
-// clusterManifests has two managed Gateways, one of another controller, one of a class
-// that does not exist, and the objects that belong to each.
+// clusterManifests contains two managed Gateways, a Gateway of another controller, a Gateway
+// whose class does not exist, and the objects that belong to each Gateway.
 const clusterManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
@@ -53,7 +53,7 @@ spec: {gatewayClassName: tunnel, listeners: [{name: a, port: 80, protocol: HTTP}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: foreign, namespace: infra}
+metadata: {name: unmanaged, namespace: infra}
 spec: {gatewayClassName: other, listeners: [{name: a, port: 80, protocol: HTTP}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
@@ -126,17 +126,17 @@ status:
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: moved-away, namespace: infra}
-spec: {parentRefs: [{name: foreign}, {name: classless}]}
+spec: {parentRefs: [{name: unmanaged}, {name: classless}]}
 status:
   parents:
-  - parentRef: {name: foreign}
+  - parentRef: {name: unmanaged}
     controllerName: tunnelgateway.dev/controller
     conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: never-ours, namespace: infra}
-spec: {parentRefs: [{name: foreign}, {name: classless}]}
+metadata: {name: never-managed, namespace: infra}
+spec: {parentRefs: [{name: unmanaged}, {name: classless}]}
 ---
 {apiVersion: v1, kind: Service, metadata: {name: web, namespace: infra}, spec: {ports: [{port: 80}]}}
 ---
@@ -148,7 +148,7 @@ spec: {parentRefs: [{name: foreign}, {name: classless}]}
 ---
 ` + sharedTunnelManifest
 
-// sharedTunnelManifest is the Tunnel of Gateway infra/shared.
+// sharedTunnelManifest is the manifest of the Tunnel of Gateway infra/shared.
 const sharedTunnelManifest = `
 apiVersion: tunnelgateway.dev/v1alpha1
 kind: Tunnel
@@ -163,7 +163,7 @@ spec:
 status: {tunnelID: t}
 `
 
-// objects reads manifests.
+// objects parses manifests.
 func objects(t *testing.T, manifests string) []client.Object {
 	t.Helper()
 	set, err := manifest.Parse("in.yaml", []byte(manifests), manifest.Options{})
@@ -182,7 +182,7 @@ func memory(t *testing.T, objects []client.Object) *state.Memory {
 	return m
 }
 
-// content names what a Loaded holds; what does not exist is marked "none".
+// content summarizes a Loaded. Missing objects have the suffix "none".
 type content struct {
 	Gateway, Class          bool
 	Managed, Classless      bool
@@ -236,7 +236,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 		key  state.Key
 		want content
 	}{
-		"a managed Gateway: routes by spec and by status entry, of its ListenerSets too": {
+		"a managed Gateway has its ListenerSets and the routes that name them in spec or status": {
 			state.GatewayKey("infra", "shared"),
 			content{
 				Gateway: true, Class: true, Managed: true,
@@ -247,7 +247,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 				Tunnel:     "tunnel-gateway/infra.shared", SnapshotsTunnel: "t",
 			},
 		},
-		"a Gateway of the same name elsewhere": {
+		"a Gateway with the same name in another namespace has only its own objects": {
 			state.GatewayKey("team", "shared"),
 			content{
 				Gateway: true, Class: true, Managed: true,
@@ -256,23 +256,23 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 				Namespaces: []string{"team"},
 			},
 		},
-		"a Gateway of another controller: only routes with a status entry of this controller": {
-			state.GatewayKey("infra", "foreign"),
+		"a Gateway of another controller has only the routes with a status entry of this controller": {
+			state.GatewayKey("infra", "unmanaged"),
 			content{Gateway: true, Class: true, Routes: []string{"infra/moved-away"}},
 		},
-		"a Gateway whose class is missing": {
+		"a Gateway without a class has no objects": {
 			state.GatewayKey("infra", "classless"),
 			content{Gateway: true, Classless: true},
 		},
-		"a Gateway that does not exist": {
+		"a missing Gateway has no objects": {
 			state.GatewayKey("team", "gone"),
 			content{},
 		},
-		"a ListenerSet that does not exist: routes with a status entry of this controller": {
+		"a missing ListenerSet has the routes with a status entry of this controller": {
 			setKey("team", "deleted"),
 			content{Routes: []string{"team/left"}},
 		},
-		"a ListenerSet that exists": {
+		"a ListenerSet with a Gateway has no objects": {
 			setKey("team", "far"),
 			content{},
 		},
@@ -283,13 +283,13 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, contentOf(loaded)); diff != "" {
-				t.Errorf("loaded differs (-want +got):\n%s", diff)
+				t.Errorf("loaded objects differ (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// The cache may have an object before its namespace. That must not fail the reconcile.
+// The cache may contain an object before its namespace. This must not fail the reconcile.
 func TestLoadAcceptsAMissingNamespace(t *testing.T) {
 	withoutNamespaces := slices.DeleteFunc(objects(t, clusterManifests), func(o client.Object) bool {
 		_, ok := o.(*corev1.Namespace)
@@ -304,7 +304,7 @@ func TestLoadAcceptsAMissingNamespace(t *testing.T) {
 	}
 }
 
-// A Tunnel whose spec is for something else is never used.
+// A Tunnel with another Gateway, controller, namespace or name is never used.
 func TestLoadIgnoresOtherTunnels(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"another Gateway":    {"gateway: {namespace: infra, name: shared}", "gateway: {namespace: infra, name: other}"},
@@ -315,28 +315,28 @@ func TestLoadIgnoresOtherTunnels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := strings.Replace(clusterManifests, change[0], change[1], 1)
 			if changed == clusterManifests {
-				t.Fatalf("the manifests do not have %q", change[0])
+				t.Fatalf("the manifests do not contain %q", change[0])
 			}
 			loaded, err := newLoader(memory(t, objects(t, changed))).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if loaded.Tunnel != nil || loaded.Snapshot.Tunnel != "" {
-				t.Errorf("it has the Tunnel %+v and the tunnel %q", loaded.Tunnel, loaded.Snapshot.Tunnel)
+				t.Errorf("loaded Tunnel %+v and tunnel %q, want none", loaded.Tunnel, loaded.Snapshot.Tunnel)
 			}
 		})
 	}
 }
 
-// newLoader loads from a reader.
+// newLoader returns a Loader that reads from the reader.
 func newLoader(reader client.Reader) state.Loader {
 	return state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
 }
 
-// failingReader fails for one type of object or list.
+// failingReader is a reader that fails for chosen requests.
 type failingReader struct {
 	client.Reader
-	fails func(key client.ObjectKey, into any) bool // a list has no key
+	fails func(key client.ObjectKey, into any) bool // the key of a list is empty
 }
 
 var errRead = errors.New("the cache is broken")
@@ -357,7 +357,7 @@ func (r failingReader) List(ctx context.Context, into client.ObjectList, opts ..
 
 func typeName(value any) string { return fmt.Sprintf("%T", value) }
 
-// What could not be read must not look like what does not exist.
+// A read error must not look like a missing object.
 func TestLoadReturnsEveryReadError(t *testing.T) {
 	for _, kind := range []string{
 		"*v1.Gateway", "*v1.GatewayClass", "*v1alpha1.Tunnel", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.Namespace", "*v1.Service",
@@ -366,7 +366,7 @@ func TestLoadReturnsEveryReadError(t *testing.T) {
 			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, into any) bool { return typeName(into) == kind }}
 			_, err := newLoader(reader).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if !errors.Is(err, errRead) {
-				t.Errorf("Load gave %v, want %v", err, errRead)
+				t.Errorf("got %v, want %v", err, errRead)
 			}
 		})
 	}
@@ -378,13 +378,13 @@ func TestParentGateway(t *testing.T) {
 		want   state.Key
 		wantOK bool
 	}{
-		"the namespace defaults to the set's": {
+		"the namespace defaults to that of the ListenerSet": {
 			gatewayv1.ParentGatewayReference{Name: "g"}, state.GatewayKey("team", "g"), true,
 		},
 		"another namespace": {
 			gatewayv1.ParentGatewayReference{Name: "g", Namespace: new(gatewayv1.Namespace("infra"))}, state.GatewayKey("infra", "g"), true,
 		},
-		"written out": {
+		"all defaults are explicit": {
 			gatewayv1.ParentGatewayReference{Name: "g", Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway"))},
 			state.GatewayKey("team", "g"), true,
 		},

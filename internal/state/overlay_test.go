@@ -17,7 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// A route as the API server has it.
+// clusterRoute is a route in the cluster.
 const clusterRoute = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -38,7 +38,7 @@ status:
 ---
 `
 
-// The same route in a file that was copied from another cluster.
+// copiedRoute is the same route in a file that was exported from another cluster.
 const copiedRoute = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -60,8 +60,8 @@ func getFrom[T client.Object](t *testing.T, source *state.Source, namespace, nam
 	return into
 }
 
-// Precedence goes by age and statuses by generation, so both stay the
-// cluster's.
+// A changed object keeps the creation timestamp, generation and status of the object in the
+// cluster, because precedence depends on the age and statuses refer to the generation.
 func TestOverlayKeepsFieldsOfTheAPIServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		change     string
@@ -76,19 +76,19 @@ func TestOverlayKeepsFieldsOfTheAPIServer(t *testing.T) {
 			route := getFrom(t, source, "team", "web", &gatewayv1.HTTPRoute{})
 			if route.UID != "u" || route.Generation != test.generation || route.CreationTimestamp.UTC().Format(time.RFC3339) != "2026-01-02T03:04:05Z" ||
 				route.DeletionTimestamp == nil {
-				t.Errorf("metadata is %+v, want the cluster's", route.ObjectMeta)
+				t.Errorf("metadata is %+v, want that of the cluster", route.ObjectMeta)
 			}
 			if len(route.Status.Parents) != 1 || route.Status.Parents[0].ParentRef.Name != "shared" {
-				t.Errorf("status is %+v, want the cluster's", route.Status)
+				t.Errorf("status is %+v, want that of the cluster", route.Status)
 			}
 			if diff := cmp.Diff(map[string]string{"only": "file"}, route.Labels); diff != "" {
 				t.Errorf("labels differ (-want +got):\n%s", diff)
 			}
 			if len(route.Spec.Hostnames) != test.hostnames {
-				t.Errorf("spec is %+v, want the file's", route.Spec)
+				t.Errorf("spec is %+v, want that of the file", route.Spec)
 			}
 			if got := len(source.Objects); got != 1 {
-				t.Errorf("%d objects, want one", got)
+				t.Errorf("got %d objects, want 1", got)
 			}
 		})
 	}
@@ -106,22 +106,22 @@ func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 		t.Errorf("status is %+v, want none", status)
 	}
 	if len(source.Objects) != 2 {
-		t.Errorf("%d objects, want both", len(source.Objects))
+		t.Errorf("got %d objects, want 2", len(source.Objects))
 	}
-	// An object of the same name and another kind is another object.
+	// An object with the same name but another kind is a different object.
 	other := `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}]}}`
 	if source := fromCluster(t, newAPIServer(t, clusterRoute), other); len(source.Objects) != 2 {
-		t.Errorf("%d objects, want both", len(source.Objects))
+		t.Errorf("got %d objects, want 2", len(source.Objects))
 	}
 }
 
-// A Tunnel in a manifest neither replaces nor adds one: only the controller
+// A Tunnel in a manifest neither replaces nor adds a Tunnel, because only the controller
 // writes Tunnels.
 func TestOverlayIgnoresTunnels(t *testing.T) {
 	stolen := strings.Replace(sharedTunnelManifest, "tunnelID: t", "tunnelID: stolen", 1)
 	for name, live := range map[string]string{
-		"the cluster has one":  clusterManifests,
-		"the cluster has none": strings.Replace(clusterManifests, sharedTunnelManifest, "", 1),
+		"the cluster has a Tunnel":  clusterManifests,
+		"the cluster has no Tunnel": strings.Replace(clusterManifests, sharedTunnelManifest, "", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := fromCluster(t, newAPIServer(t, live), stolen)
@@ -135,14 +135,13 @@ func TestOverlayIgnoresTunnels(t *testing.T) {
 			}
 			skipped := []manifest.Skipped{{GroupKind: schema.GroupKind{Group: "tunnelgateway.dev", Kind: "Tunnel"}, Count: 1}}
 			if diff := cmp.Diff(skipped, source.Skipped); diff != "" {
-				t.Errorf("skipped differ (-want +got):\n%s", diff)
+				t.Errorf("skipped manifests differ (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A namespace that applying would need is there, as with manifests alone; a
-// class is not.
+// FromCluster adds a missing namespace of a manifest, but no missing class.
 func TestOverlayAddsMissingNamespacesOnly(t *testing.T) {
 	source := fromCluster(t, newAPIServer(t, clusterManifests), strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: fresh}", 1))
 	getFrom(t, source, "", "fresh", &corev1.Namespace{})
