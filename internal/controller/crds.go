@@ -37,10 +37,10 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 	if err := live.List(ctx, &list); err != nil {
 		return fmt.Errorf("listing the installed CRDs: %w", err)
 	}
-	bundles, own := map[string]string{}, map[string]string{}
+	bundles, versions := map[string]string{}, map[string]string{}
 	for i := range list.Items {
 		name, annotations := list.Items[i].Name, list.Items[i].Annotations
-		bundles[name], own[name] = annotations[consts.BundleVersionAnnotation], annotations[v1alpha1.BundleVersionAnnotation]
+		bundles[name], versions[name] = annotations[consts.BundleVersionAnnotation], annotations[v1alpha1.BundleVersionAnnotation]
 	}
 	required, err := requiredVersions()
 	if err != nil {
@@ -51,7 +51,7 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 		log.FromContext(ctx).Info("cannot check the version of Gateway API CRDs without a version annotation",
 			"crds", unversioned, "annotation", consts.BundleVersionAnnotation, "minimum", minGatewayAPIVersion)
 	}
-	return errors.Join(err, checkControllerCRDs(own, required))
+	return errors.Join(err, checkControllerCRDs(versions, required))
 }
 
 // checkGatewayCRDs returns an error that names each missing or outdated Gateway API

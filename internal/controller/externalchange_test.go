@@ -17,7 +17,7 @@ import (
 // The controller reverts an external change at the next drift check.
 func TestExternalChangeIsReverted(t *testing.T) {
 	h := newServedHarness(t)
-	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
+	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 	h.reconcileFor(driftInterval)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 	h.wantEvent("DriftRepaired")
@@ -35,7 +35,7 @@ func TestExternalChangeIsReverted(t *testing.T) {
 func TestContestedConfigurationIsNotWritten(t *testing.T) {
 	h := newServedHarness(t)
 	for range 3 {
-		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
+		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 		h.reconcileFor(driftInterval)
 		h.wantEvent("DriftRepaired")
 		h.reconcileFor(driftInterval / 2)
@@ -44,7 +44,7 @@ func TestContestedConfigurationIsNotWritten(t *testing.T) {
 		t.Fatal("the Tunnel is contested although the changes were more than ten minutes apart")
 	}
 	for _, within := range []time.Duration{driftInterval, 2 * time.Minute, 2 * time.Minute} {
-		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
+		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 		h.reconcileFor(within)
 	}
 	h.wantEvent("DriftContested")
@@ -78,7 +78,7 @@ func TestFailingRepairIsReportedOnce(t *testing.T) {
 	for name, err := range map[string]error{"the API is unavailable": errReset, "the API rate limit is reached": rateLimited(time.Second), "the request budget is exhausted": budgetDeferred(time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			h := newServedHarness(t)
-			h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
+			h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 			h.cloud.Fail(fakeprovider.OpConfigure, err, err, err)
 			h.reconcileFor(driftInterval + time.Minute)
 			reported := 0

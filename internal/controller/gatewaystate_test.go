@@ -228,8 +228,8 @@ func TestUnknownStateRestartsTheRetirementDelay(t *testing.T) {
 	}
 }
 
-// setForeignStatus writes a condition of another controller to the Gateway.
-func (h *harness) setForeignStatus(condition metav1.Condition) {
+// setOtherStatus writes a condition of another controller to the Gateway.
+func (h *harness) setOtherStatus(condition metav1.Condition) {
 	h.t.Helper()
 	g := &gatewayv1.Gateway{}
 	if err := h.kube.Get(h.t.Context(), h.key.NamespacedName, g); err != nil {
@@ -252,12 +252,12 @@ func TestTunnelRetiresWhenTheGatewayChangesItsClass(t *testing.T) {
 	h.reconcileFor(time.Second)
 	h.moveToAnotherClass()
 	h.reconcileOnce()
-	foreign := metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Foreign", LastTransitionTime: metav1.NewTime(startTime)}
+	other := metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Other", LastTransitionTime: metav1.NewTime(startTime)}
 	if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)
 	}
-	h.setForeignStatus(foreign)
-	set.Status.Conditions = []metav1.Condition{foreign}
+	h.setOtherStatus(other)
+	set.Status.Conditions = []metav1.Condition{other}
 	if err := h.kube.Status().Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestTunnelRetiresWhenTheGatewayChangesItsClass(t *testing.T) {
 	if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)
 	}
-	if len(set.Status.Conditions) != 1 || set.Status.Conditions[0].Reason != "Foreign" {
+	if len(set.Status.Conditions) != 1 || set.Status.Conditions[0].Reason != "Other" {
 		t.Errorf("the conditions of the other controller were replaced by %+v", set.Status.Conditions)
 	}
 }

@@ -123,9 +123,9 @@ func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, erro
 		return false, nil
 	}
 	current := l.gateways.read(ctx, l.key.NamespacedName)
-	same := current == l.state
+	unchanged := current == l.state
 	l.state = current
-	return same, nil
+	return unchanged, nil
 }
 
 // finish emits an event for a new problem that a person has to solve, and writes the
@@ -172,14 +172,14 @@ func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 // configuration has recovered from a failure.
 func (l *loop) reportFailure(ctx context.Context, before [tunnel.Tracks]tunnel.Backoff, r tunnel.Result) {
 	for track, b := range l.memory.Backoffs {
-		switch was := before[track].Problem; {
+		switch previous := before[track].Problem; {
 		case r.Err != nil && b.Problem != nil && b != before[track]:
 			l.activity.failures = append(l.activity.failures, failure{reason: b.Problem.Reason, err: r.Err})
 			if b.Problem.NeedsPerson {
 				l.reportedProblem = b.Problem.Reason
 			}
-			l.notify.emitFailure(ctx, l.gateway, l.object, was, b, r.Err)
-		case was != nil && b.Problem == nil && tunnel.Track(track) == tunnel.TrackConfiguration:
+			l.notify.emitFailure(ctx, l.gateway, l.object, previous, b, r.Err)
+		case previous != nil && b.Problem == nil && tunnel.Track(track) == tunnel.TrackConfiguration:
 			l.notify.emitRecovery(l.gateway, l.object)
 		}
 	}

@@ -32,8 +32,8 @@ func (n notifier) emitProblem(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, p tunnel
 
 // emitFailure logs a failed step. It emits a warning unless the previous failure had
 // the same reason and message.
-func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.Tunnel, was *tunnel.Problem, now tunnel.Backoff, err error) {
-	logger := log.FromContext(ctx).WithValues("reason", now.Problem.Reason, "retryAfter", now.Delay.String())
+func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.Tunnel, previous *tunnel.Problem, current tunnel.Backoff, err error) {
+	logger := log.FromContext(ctx).WithValues("reason", current.Problem.Reason, "retryAfter", current.Delay.String())
 	if t != nil {
 		logger = logger.WithValues("tunnel", t.Status.TunnelID)
 	}
@@ -42,8 +42,8 @@ func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1al
 	} else {
 		logger.Error(err, "step failed")
 	}
-	if was == nil || was.Reason != now.Problem.Reason || was.Message != now.Problem.Message {
-		n.emit(g, t, true, string(now.Problem.Reason), fmt.Sprintf("%s (%v)", now.Problem.Message, err))
+	if previous == nil || previous.Reason != current.Problem.Reason || previous.Message != current.Problem.Message {
+		n.emit(g, t, true, string(current.Problem.Reason), fmt.Sprintf("%s (%v)", current.Problem.Message, err))
 	}
 }
 

@@ -137,7 +137,7 @@ func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
 func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
 		Programmed: isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: s.paused,
-		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.SetState]int{}, Routes: map[metrics.RouteState]int{},
+		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.ListenerSetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
 	if s.managed != nil && s.managed.memory.Remote.Configuration.Known {
 		n := len(s.managed.memory.Remote.Configuration.Configuration.Ingress)
@@ -147,7 +147,7 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 		g.Listeners[listenerState(listener.Conditions)]++
 	}
 	for _, set := range s.report.ListenerSets {
-		g.ListenerSets[setState(set.Status.Conditions)]++
+		g.ListenerSets[listenerSetState(set.Status.Conditions)]++
 		for _, listener := range set.Status.Listeners {
 			g.Listeners[listenerState(listener.Conditions)]++
 		}
@@ -184,14 +184,14 @@ func listenerState(conditions []metav1.Condition) metrics.ListenerState {
 	}
 }
 
-func setState(conditions []metav1.Condition) metrics.SetState {
+func listenerSetState(conditions []metav1.Condition) metrics.ListenerSetState {
 	switch {
 	case isTrue(conditions, gatewayv1.ListenerSetConditionProgrammed):
-		return metrics.SetProgrammed
+		return metrics.ListenerSetProgrammed
 	case isTrue(conditions, gatewayv1.ListenerSetConditionAccepted):
-		return metrics.SetPending
+		return metrics.ListenerSetPending
 	default:
-		return metrics.SetRejected
+		return metrics.ListenerSetRejected
 	}
 }
 
@@ -209,7 +209,7 @@ func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
 	case unresolved:
 		return metrics.RouteUnresolved
 	case partial:
-		return metrics.RoutePartial
+		return metrics.RoutePartiallyInvalid
 	default:
 		return metrics.RouteAccepted
 	}

@@ -93,7 +93,7 @@ func TestChangeWaitingForAPersonIsNotPending(t *testing.T) {
 // The repair of an external change does not count as the push of a change in the cluster.
 func TestRepairIsNotAChange(t *testing.T) {
 	h := newServedHarness(t)
-	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("foreign.example.com"))
+	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 	h.advance(driftInterval)
 	h.recordChange()
 	h.advance(time.Second)
@@ -197,21 +197,21 @@ func TestStatesAreDerivedFromConditions(t *testing.T) {
 			t.Errorf("a listener is %s, want %s", got, want)
 		}
 	}
-	for want, conditions := range map[metrics.SetState]conditions{
-		metrics.SetProgrammed: {newCondition(accepted, true), newCondition(programmed, true)},
-		metrics.SetPending:    {newCondition(accepted, true), newCondition(programmed, false)},
-		metrics.SetRejected:   {newCondition(accepted, false), newCondition(programmed, false)},
+	for want, conditions := range map[metrics.ListenerSetState]conditions{
+		metrics.ListenerSetProgrammed: {newCondition(accepted, true), newCondition(programmed, true)},
+		metrics.ListenerSetPending:    {newCondition(accepted, true), newCondition(programmed, false)},
+		metrics.ListenerSetRejected:   {newCondition(accepted, false), newCondition(programmed, false)},
 	} {
-		if got := setState(conditions); got != want {
+		if got := listenerSetState(conditions); got != want {
 			t.Errorf("a ListenerSet is %s, want %s", got, want)
 		}
 	}
 	good := gatewayv1.RouteParentStatus{Conditions: conditions{newCondition(accepted, true), newCondition(resolved, true)}}
 	for want, other := range map[metrics.RouteState]conditions{
-		metrics.RouteAccepted:   good.Conditions,
-		metrics.RoutePartial:    append(slices.Clone(good.Conditions), newCondition(partial, true)),
-		metrics.RouteUnresolved: {newCondition(accepted, true), newCondition(resolved, false)},
-		metrics.RouteRejected:   {newCondition(accepted, false), newCondition(resolved, false)},
+		metrics.RouteAccepted:         good.Conditions,
+		metrics.RoutePartiallyInvalid: append(slices.Clone(good.Conditions), newCondition(partial, true)),
+		metrics.RouteUnresolved:       {newCondition(accepted, true), newCondition(resolved, false)},
+		metrics.RouteRejected:         {newCondition(accepted, false), newCondition(resolved, false)},
 	} {
 		if got := routeState([]gatewayv1.RouteParentStatus{good, {Conditions: other}, good}); got != want {
 			t.Errorf("a route is %s, want %s", got, want)

@@ -34,12 +34,12 @@ type watches struct {
 	isTokenSecret func(types.NamespacedName) bool
 }
 
-// keysOf is a function that returns the keys that an object affects.
-type keysOf[T client.Object] func(context.Context, T) ([]state.Key, error)
+// mapFunc is a function that returns the keys that an object affects.
+type mapFunc[T client.Object] func(context.Context, T) ([]state.Key, error)
 
 // enqueue returns an event handler that enqueues and records the keys that a change
 // affects.
-func enqueue[T client.Object](record func(state.Key), keys keysOf[T]) handler.TypedEventHandler[client.Object, state.Key] {
+func enqueue[T client.Object](record func(state.Key), keys mapFunc[T]) handler.TypedEventHandler[client.Object, state.Key] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []state.Key {
 		found, err := keys(ctx, object.(T))
 		if err != nil {
@@ -179,9 +179,9 @@ func (w watches) fromGrant(ctx context.Context, grant *gatewayv1beta1.ReferenceG
 	return keys, nil
 }
 
-func (w watches) fromGateways(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+func (w watches) fromGateways(ctx context.Context, selection client.ListOption) ([]state.Key, error) {
 	var list gatewayv1.GatewayList
-	err := w.reader.List(ctx, &list, which, client.UnsafeDisableDeepCopy)
+	err := w.reader.List(ctx, &list, selection, client.UnsafeDisableDeepCopy)
 	keys := make([]state.Key, len(list.Items))
 	for i := range list.Items {
 		keys[i] = state.GatewayKey(list.Items[i].Namespace, list.Items[i].Name)
@@ -189,9 +189,9 @@ func (w watches) fromGateways(ctx context.Context, which client.ListOption) ([]s
 	return keys, err
 }
 
-func (w watches) fromListenerSets(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+func (w watches) fromListenerSets(ctx context.Context, selection client.ListOption) ([]state.Key, error) {
 	var list gatewayv1.ListenerSetList
-	err := w.reader.List(ctx, &list, which, client.UnsafeDisableDeepCopy)
+	err := w.reader.List(ctx, &list, selection, client.UnsafeDisableDeepCopy)
 	var keys []state.Key
 	for i := range list.Items {
 		if key, ok := state.ParentGateway(&list.Items[i]); ok {
@@ -201,13 +201,13 @@ func (w watches) fromListenerSets(ctx context.Context, which client.ListOption) 
 	return keys, err
 }
 
-func (w watches) fromRoutes(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+func (w watches) fromRoutes(ctx context.Context, selection client.ListOption) ([]state.Key, error) {
 	var keys []state.Key
 	var errs []error
 	err := state.ForEachRoute(ctx, w.reader, func(route client.Object) {
 		found, err := w.fromRoute(ctx, route)
 		keys, errs = append(keys, found...), append(errs, err)
-	}, which)
+	}, selection)
 	return keys, errors.Join(append(errs, err)...)
 }
 

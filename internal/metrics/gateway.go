@@ -18,7 +18,7 @@ type Gateway struct {
 	// configuration is unknown.
 	Rules        *int
 	Listeners    map[ListenerState]int
-	ListenerSets map[SetState]int
+	ListenerSets map[ListenerSetState]int
 	Routes       map[RouteState]int
 	// Connectors is nil if the controller runs no connectors for the Gateway.
 	Connectors *Connectors
@@ -48,8 +48,8 @@ var gatewayGauges = []struct {
 		}},
 	{gauge("listeners", "listeners", "Listeners of the Gateway and of the ListenerSets whose parentRef names it.", labelListenerState),
 		func(g Gateway, give emitFunc) { emitCounts(give, labelListenerState, g.Listeners) }},
-	{gauge("listener_sets", "ListenerSets", "ListenerSets whose parentRef names the Gateway.", labelSetState),
-		func(g Gateway, give emitFunc) { emitCounts(give, labelSetState, g.ListenerSets) }},
+	{gauge("listener_sets", "ListenerSets", "ListenerSets whose parentRef names the Gateway.", labelListenerSetState),
+		func(g Gateway, give emitFunc) { emitCounts(give, labelListenerSetState, g.ListenerSets) }},
 	{gauge("routes", "routes", "HTTPRoutes and GRPCRoutes whose parentRefs name the Gateway or its ListenerSets.", labelRouteState),
 		func(g Gateway, give emitFunc) { emitCounts(give, labelRouteState, g.Routes) }},
 	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/ConnectorsReady condition is true. Absent if the controller runs no connectors for the Gateway."),
@@ -169,7 +169,7 @@ func (m *Metrics) SetGateway(name types.NamespacedName, g Gateway) {
 func (m *Metrics) ClearGateway(name types.NamespacedName) {
 	m.collector.mu.Lock()
 	defer m.collector.mu.Unlock()
-	if _, known := m.collector.gateways[name]; known {
+	if _, exists := m.collector.gateways[name]; exists {
 		m.collector.gateways[name] = nil
 	}
 }
@@ -230,12 +230,12 @@ func (m *Metrics) RecordError(name types.NamespacedName, reason tunnel.Reason) {
 // DeleteGateway deletes all series of the Gateway.
 func (m *Metrics) DeleteGateway(name types.NamespacedName) {
 	m.collector.mu.Lock()
-	_, known := m.collector.gateways[name]
+	_, exists := m.collector.gateways[name]
 	delete(m.collector.gateways, name)
 	delete(m.collector.oldestChanges, name)
 	delete(m.collector.missing, name)
 	m.collector.mu.Unlock()
-	if !known {
+	if !exists {
 		return
 	}
 	for _, c := range m.vectors {
@@ -246,12 +246,12 @@ func (m *Metrics) DeleteGateway(name types.NamespacedName) {
 // ensureGateway creates the counters of a new Gateway with the value zero.
 func (m *Metrics) ensureGateway(name types.NamespacedName) {
 	m.collector.mu.Lock()
-	_, known := m.collector.gateways[name]
-	if !known {
+	_, exists := m.collector.gateways[name]
+	if !exists {
 		m.collector.gateways[name] = nil
 	}
 	m.collector.mu.Unlock()
-	if known {
+	if exists {
 		return
 	}
 	for _, c := range m.vectors {

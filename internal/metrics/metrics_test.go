@@ -27,7 +27,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	m.SetGateway(name, metrics.Gateway{
 		Programmed: true, Paused: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
-		ListenerSets: map[metrics.SetState]int{metrics.SetRejected: 1},
+		ListenerSets: map[metrics.ListenerSetState]int{metrics.ListenerSetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
 		Connectors:   &metrics.Connectors{Ready: true, Desired: 2, Available: 1},
 	})
@@ -168,8 +168,8 @@ func TestLabelValuesAreDocumented(t *testing.T) {
 		for _, metric := range family.GetMetric() {
 			for _, pair := range metric.GetLabel() {
 				for _, label := range metrics.All[i].Labels {
-					known := len(label.Values) == 0 || slices.ContainsFunc(label.Values, func(v metrics.Value) bool { return v.Name == pair.GetValue() })
-					if label.Name == pair.GetName() && !known {
+					defined := len(label.Values) == 0 || slices.ContainsFunc(label.Values, func(v metrics.Value) bool { return v.Name == pair.GetValue() })
+					if label.Name == pair.GetName() && !defined {
 						t.Errorf("%s has the undefined label value %s=%q", family.GetName(), label.Name, pair.GetValue())
 					}
 				}

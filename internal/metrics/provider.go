@@ -13,19 +13,19 @@ type Result string
 
 // The results of provider calls.
 const (
-	ResultSuccess      Result = "success"
-	ResultNotFound     Result = "not_found"
-	ResultUnauthorized Result = "unauthorized"
-	ResultRateLimited  Result = "rate_limited"
-	ResultDeferred     Result = "deferred"
-	ResultUnavailable  Result = "unavailable"
-	ResultInvalid      Result = "invalid"
-	ResultNameExists   Result = "name_exists"
-	ResultConnected    Result = "connected"
-	ResultRoutes       Result = "routes"
-	ResultLocal        Result = "locally_managed"
-	ResultCanceled     Result = "canceled"
-	ResultError        Result = "error"
+	ResultSuccess        Result = "success"
+	ResultNotFound       Result = "not_found"
+	ResultUnauthorized   Result = "unauthorized"
+	ResultRateLimited    Result = "rate_limited"
+	ResultDeferred       Result = "deferred"
+	ResultUnavailable    Result = "unavailable"
+	ResultInvalid        Result = "invalid"
+	ResultNameExists     Result = "name_exists"
+	ResultConnected      Result = "connected"
+	ResultRoutes         Result = "routes"
+	ResultLocallyManaged Result = "locally_managed"
+	ResultCanceled       Result = "canceled"
+	ResultError          Result = "error"
 )
 
 // Where a call waits for the request budget.
@@ -182,9 +182,9 @@ func ResultOf(err error) Result {
 	case invalid:
 		return ResultInvalid
 	}
-	for _, known := range errorResults {
-		if errors.Is(err, known.err) {
-			return known.result
+	for _, entry := range errorResults {
+		if errors.Is(err, entry.err) {
+			return entry.result
 		}
 	}
 	return ResultError
@@ -199,7 +199,7 @@ var errorResults = []struct {
 	{provider.ErrNameExists, ResultNameExists},
 	{provider.ErrConnected, ResultConnected},
 	{provider.ErrRoutes, ResultRoutes},
-	{provider.ErrLocallyManaged, ResultLocal},
+	{provider.ErrLocallyManaged, ResultLocallyManaged},
 	{context.Canceled, ResultCanceled},
 	{context.DeadlineExceeded, ResultCanceled},
 }

@@ -36,14 +36,14 @@ const (
 	ListenerRejected   ListenerState = "rejected"
 )
 
-// SetState is the state of a ListenerSet, derived from its conditions.
-type SetState string
+// ListenerSetState is the state of a ListenerSet, derived from its conditions.
+type ListenerSetState string
 
 // The states of ListenerSets.
 const (
-	SetProgrammed SetState = "programmed"
-	SetPending    SetState = "pending"
-	SetRejected   SetState = "rejected"
+	ListenerSetProgrammed ListenerSetState = "programmed"
+	ListenerSetPending    ListenerSetState = "pending"
+	ListenerSetRejected   ListenerSetState = "rejected"
 )
 
 // RouteState is the state of a route, derived from its conditions for all its parents at
@@ -52,10 +52,10 @@ type RouteState string
 
 // The states of routes.
 const (
-	RouteAccepted   RouteState = "accepted"
-	RoutePartial    RouteState = "partially_invalid"
-	RouteUnresolved RouteState = "unresolved"
-	RouteRejected   RouteState = "rejected"
+	RouteAccepted         RouteState = "accepted"
+	RoutePartiallyInvalid RouteState = "partially_invalid"
+	RouteUnresolved       RouteState = "unresolved"
+	RouteRejected         RouteState = "rejected"
 )
 
 // Label is a label of a metric.
@@ -101,7 +101,7 @@ var (
 		{string(ResultNameExists), "a tunnel with the same name exists"},
 		{string(ResultConnected), "the tunnel cannot be deleted because it has connections"},
 		{string(ResultRoutes), "the tunnel cannot be deleted because it has private network routes"},
-		{string(ResultLocal), "the tunnel is locally managed"},
+		{string(ResultLocallyManaged), "the tunnel is locally managed"},
 		{string(ResultCanceled), "the controller canceled the call, or its time limit expired"},
 		{string(ResultError), "any other error"},
 	}}
@@ -122,14 +122,14 @@ var (
 		{string(ListenerUnresolved), "a reference does not resolve"},
 		{string(ListenerRejected), "not accepted for any other reason"},
 	}}
-	labelSetState = Label{Name: "state", Help: "the state that the ListenerSet's conditions report", Values: []Value{
-		{string(SetProgrammed), "accepted, and in effect at the tunnel"},
-		{string(SetPending), "accepted, but not in effect at the tunnel"},
-		{string(SetRejected), "not allowed by the Gateway, or without an accepted listener"},
+	labelListenerSetState = Label{Name: "state", Help: "the state that the ListenerSet's conditions report", Values: []Value{
+		{string(ListenerSetProgrammed), "accepted, and in effect at the tunnel"},
+		{string(ListenerSetPending), "accepted, but not in effect at the tunnel"},
+		{string(ListenerSetRejected), "not allowed by the Gateway, or without an accepted listener"},
 	}}
 	labelRouteState = Label{Name: "state", Help: "the worst state that the route's conditions report for the Gateway and its ListenerSets", Values: []Value{
 		{string(RouteAccepted), "accepted completely"},
-		{string(RoutePartial), "accepted, but some matches or rules are not supported"},
+		{string(RoutePartiallyInvalid), "accepted, but some matches or rules are not supported"},
 		{string(RouteUnresolved), "accepted, but a backend reference does not resolve"},
 		{string(RouteRejected), "not accepted by the Gateway or a ListenerSet"},
 	}}

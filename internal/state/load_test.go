@@ -109,7 +109,7 @@ spec: {parentRefs: [{name: shared}, {kind: ListenerSet, name: near}, {group: exa
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: left, namespace: team}
+metadata: {name: detached, namespace: team}
 spec: {parentRefs: [{name: gone}]}
 status:
   parents:
@@ -241,7 +241,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 			content{
 				Gateway: true, Class: true, Managed: true,
 				Sets:       []string{"infra/near", "team/far"},
-				Routes:     []string{"infra/twice", "team/by-set", "team/left"},
+				Routes:     []string{"infra/twice", "team/by-set", "team/detached"},
 				Namespaces: []string{"infra", "team"},
 				Services:   []string{"infra/gone none", "infra/web", "team/web"},
 				Tunnel:     "tunnel-gateway/infra.shared", SnapshotsTunnel: "t",
@@ -270,7 +270,7 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 		},
 		"a missing ListenerSet has the routes with a status entry of this controller": {
 			setKey("team", "deleted"),
-			content{Routes: []string{"team/left"}},
+			content{Routes: []string{"team/detached"}},
 		},
 		"a ListenerSet with a Gateway has no objects": {
 			setKey("team", "far"),
