@@ -24,22 +24,23 @@ func TestStaleCacheDoesNotCauseASecondTunnel(t *testing.T) {
 			h.advance(time.Second)
 			h.reconcileFor(time.Second)
 			if got := len(h.cloud.Calls(fakeprovider.OpCreateTunnel)); got != 1 {
-				t.Errorf("%d tunnels were created", got)
+				t.Errorf("%d tunnels were created, want 1", got)
 			}
 			if got := h.countTunnelWrites("create"); got != 1 {
-				t.Errorf("%d Tunnel objects were created", got)
+				t.Errorf("%d Tunnel objects were created, want 1", got)
 			}
 			id := h.tunnelID()
 			h.unfreezeCache()
 			h.reconcileFor(time.Second)
 			if h.tunnelID() != id || h.servedHostname() != "a.example.com" {
-				t.Errorf("tunnel %s serves %q", h.tunnelID(), h.servedHostname())
+				t.Errorf("tunnel %s serves %q, want tunnel %s and a.example.com", h.tunnelID(), h.servedHostname(), id)
 			}
 		})
 	}
 }
 
-// A cache with an earlier version of the Tunnel does not make the controller overwrite the record.
+// A cache with an earlier version of the Tunnel does not make the controller overwrite
+// the record.
 func TestStaleCacheDoesNotOverwriteTheRecord(t *testing.T) {
 	h := newHarness(t)
 	for range 3 { // the number of steps until the tunnel serves; the cache lags behind each
@@ -51,7 +52,7 @@ func TestStaleCacheDoesNotOverwriteTheRecord(t *testing.T) {
 	h.reconcileFor(20 * time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if got := len(h.cloud.Calls(fakeprovider.OpCreateTunnel)); got != 1 {
-		t.Errorf("%d tunnels were created", got)
+		t.Errorf("%d tunnels were created, want 1", got)
 	}
 }
 

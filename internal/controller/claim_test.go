@@ -116,7 +116,7 @@ func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 	h.withSecondGateway(func() {
 		h.reconcileFor(time.Second)
 		if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
-			t.Errorf("the second Gateway has tunnel %s", h.tunnelID())
+			t.Errorf("the second Gateway has tunnel %s, want %s", h.tunnelID(), id)
 		}
 	})
 }
@@ -154,7 +154,8 @@ func TestConcurrentClaimsAreSerialized(t *testing.T) {
 	}
 }
 
-// A claim finds a rival that is missing in the cache, because it lists the Tunnels from the API server.
+// A claim finds a rival that is missing in the cache, because it lists the Tunnels from
+// the API server.
 func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
 	older := withExisting(newTunnel("older", ""), "")
 	h := newHarness(t, newGateway("older", "b.example.com"))
@@ -200,7 +201,7 @@ func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 		h.adopt(string(id), true)
 		h.reconcileFor(time.Minute)
 		if got := len(h.cloud.Calls(fakeprovider.OpConfigure)); got != 1 {
-			t.Errorf("the tunnel was configured %d times", got)
+			t.Errorf("the tunnel was configured %d times, want 1", got)
 		}
 		if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); ready.Status != metav1.ConditionFalse {
 			t.Errorf("Ready of the second Gateway's Tunnel is %+v, want False", ready)
@@ -243,12 +244,12 @@ func TestRecordedTunnelServesUntilItsObjectIsDeleted(t *testing.T) {
 	h.reconcileFor(time.Minute)
 	h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "tunnel.existing")
 	if h.tunnelID() != id || h.servedHostname() != "b.example.com" {
-		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.servedHostname())
+		t.Errorf("tunnel %s serves %s, want tunnel %s and b.example.com", h.tunnelID(), h.servedHostname(), id)
 	}
 	h.delete(h.tunnelObject())
 	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if h.tunnelID() != other || len(h.cloud.LiveTunnels()) != 2 {
-		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())
+		t.Errorf("the Gateway has tunnel %s of %+v, want %s of two", h.tunnelID(), h.cloud.LiveTunnels(), other)
 	}
 }

@@ -15,7 +15,8 @@ import (
 // rateLimited returns the error of a call that the API rate limit rejected.
 func rateLimited(wait time.Duration) error { return &provider.RateLimitedError{RetryAfter: wait} }
 
-// budgetDeferred returns the error of a call to which the API request budget assigned a later slot.
+// budgetDeferred returns the error of a call to which the API request budget assigned a
+// later slot.
 func budgetDeferred(wait time.Duration) error {
 	return &provider.RateLimitedError{RetryAfter: wait, Budget: true}
 }
@@ -88,7 +89,8 @@ func TestFailedRecordPreventsTheWrite(t *testing.T) {
 	}
 }
 
-// After a restart, the controller reads the configuration once and writes it only if it has changed.
+// After a restart, the controller reads the configuration once and writes it only if it
+// has changed.
 func TestRestartReadsTheConfigurationOnce(t *testing.T) {
 	h := newServedHarness(t)
 	h.restart()
@@ -128,7 +130,7 @@ func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
 	h.setHostname("b.example.com") // a change has a higher priority than the reads after a start
 	h.reconcileOnce()
 	if call := h.cloud.Calls()[0]; call.Op != fakeprovider.OpConfiguration || call.Priority != provider.PriorityChange {
-		t.Errorf("the first call for the change is %+v", call)
+		t.Errorf("the first call for the change is %+v, want a read with priority %d", call, provider.PriorityChange)
 	}
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 
@@ -234,12 +236,13 @@ func TestRejectedConfigurationIsRetriedWhenItChanges(t *testing.T) {
 	h.setHostname("c.example.com")
 	h.reconcileOnce()
 	if h.servedHostname() != "c.example.com" {
-		t.Errorf("the tunnel serves %s, the calls are %+v", h.servedHostname(), h.cloud.Calls())
+		t.Errorf("the tunnel serves %s after the calls %+v, want c.example.com", h.servedHostname(), h.cloud.Calls())
 	}
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// The backoff grows to one minute. The controller emits one event for all failures with the same reason.
+// The backoff grows to one minute. The controller emits one event for all failures with
+// the same reason.
 func TestFailuresBackOff(t *testing.T) {
 	h := newServedHarness(t)
 	failures := make([]error, 9)

@@ -222,7 +222,7 @@ func TestObjectsOfAnotherOwnerAreNotChanged(t *testing.T) {
 	object := h.tunnelObject()
 	ready := condition(object, v1alpha1.TunnelConnectorsReady)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != string(tunnel.ReasonObjectTaken) || !strings.Contains(ready.Message, sharedConnectors.Name) {
-		t.Errorf("ConnectorsReady is %+v", ready)
+		t.Errorf("ConnectorsReady is %+v, want reason ObjectTaken and the object's name", ready)
 	}
 	h.delete(conflicting)
 	h.reconcileFor(time.Minute)

@@ -212,7 +212,7 @@ func adoptAndRetain(c *crashHarness) {
 	c.adopt(string(id), true)
 	c.reconcileUntil("the Gateway is served", c.isServing)
 	if c.tunnelID() != id || c.servedHostname() != "a.example.com" {
-		c.t.Errorf("tunnel %s serves %s", c.tunnelID(), c.servedHostname())
+		c.t.Errorf("tunnel %s serves %s, want tunnel %s and a.example.com", c.tunnelID(), c.servedHostname(), id)
 	}
 	c.delete(c.gateway())
 	c.reconcileUntil("the tunnel is retained", func() bool { return c.tunnelObject().Status.Phase == v1alpha1.TunnelRetained })

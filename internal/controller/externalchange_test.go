@@ -57,7 +57,7 @@ func TestContestedConfigurationIsNotWritten(t *testing.T) {
 		h.cloud.ResetCalls()
 		h.reconcileFor(driftInterval)
 		if len(h.cloud.Calls(fakeprovider.OpConfigure)) > 0 {
-			t.Errorf("the configuration was written, after a restart: %t", restart)
+			t.Errorf("the configuration was written (after a restart: %t)", restart)
 		}
 		h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonContested)
 		h.wantProgrammed(metav1.ConditionFalse, "Pending", "pause the Gateway")
@@ -95,7 +95,8 @@ func TestFailingRepairIsReportedOnce(t *testing.T) {
 	}
 }
 
-// The controller reads but never writes the configuration of a paused Gateway, even after a restart.
+// The controller reads but never writes the configuration of a paused Gateway, even after
+// a restart.
 func TestPausedGatewayIsNotWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		hostname string
@@ -111,7 +112,7 @@ func TestPausedGatewayIsNotWritten(t *testing.T) {
 			for range 2 {
 				h.reconcileFor(time.Second)
 				if c := h.programmedCondition(); c.Status != test.status || !strings.Contains(c.Message, "paused") {
-					t.Errorf("Programmed is %+v", c)
+					t.Errorf("Programmed is %+v, want %s and a message about the pause", c, test.status)
 				}
 				h.wantMetrics(map[string]float64{"gateway_paused": 1, "oldest_change_timestamp_seconds": -1})
 				h.restart()

@@ -91,12 +91,12 @@ func TestOnlyTheAPIServerConfirmsThatAGatewayIsGone(t *testing.T) {
 		}, unknown},
 		"the Gateway is gone and its CRD is being deleted": {"", func(h *harness) {
 			h.delete(h.gateway())
-			h.deleteSlowly(gatewayCRD())
+			h.deleteWithFinalizer(gatewayCRD())
 		}, unknown},
 		"the Gateway and its CRD are being deleted": {"", func(h *harness) {
 			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/finalizer"} })
 			h.delete(h.gateway())
-			h.deleteSlowly(gatewayCRD())
+			h.deleteWithFinalizer(gatewayCRD())
 		}, unknown},
 		"the Gateway is being deleted": {"", func(h *harness) {
 			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/finalizer"} })
@@ -150,8 +150,8 @@ func TestUnreadableNamespaceIsNotGone(t *testing.T) {
 	}
 }
 
-// deleteSlowly adds a finalizer to an object and deletes it.
-func (h *harness) deleteSlowly(o client.Object) {
+// deleteWithFinalizer adds a finalizer to an object and deletes it.
+func (h *harness) deleteWithFinalizer(o client.Object) {
 	h.t.Helper()
 	if err := h.kube.Get(h.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		h.t.Fatal(err)
@@ -185,7 +185,7 @@ func TestTunnelServesWhileTheGatewayStateIsUnknown(t *testing.T) {
 		},
 		"the CRD is being deleted": func(h *harness) {
 			h.delete(h.gateway())
-			h.deleteSlowly(gatewayCRD())
+			h.deleteWithFinalizer(gatewayCRD())
 		},
 		"the class is missing": func(h *harness) {
 			h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})

@@ -47,7 +47,7 @@ type harness struct {
 	cloud    *fakeprovider.Provider
 	events   *events.FakeRecorder
 	key      state.Key
-	// wallTime and up are the clocks.
+	// wallTime and uptime are the times that the clock of the controller returns.
 	wallTime time.Time
 	uptime   time.Duration
 	// requeueAfter is the delay that the last reconcile returned.

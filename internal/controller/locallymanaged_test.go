@@ -10,7 +10,8 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// The controller never configures or deletes a locally managed tunnel, and runs no connectors for it.
+// The controller never configures or deletes a locally managed tunnel, and runs no
+// connectors for it.
 func TestLocallyManagedTunnelIsNotChanged(t *testing.T) {
 	for name, create := range map[string]func(*harness) provider.TunnelID{
 		"that the Gateway adopts": func(h *harness) provider.TunnelID {

@@ -81,12 +81,12 @@ var everything = rule([]string{"*"}, "list", "watch")
 func TestFindNamespacesReturnsUsableNamespaces(t *testing.T) {
 	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
 		"served":  {everything},
-		"less":    {rule([]string{"gateways", "listenersets", "httproutes"}, "list", "watch")},
+		"partial": {rule([]string{"gateways", "listenersets", "httproutes"}, "list", "watch")},
 		"by-name": {{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}, ResourceNames: []string{"one"}}},
 	}}
 	var logged strings.Builder
 	logger := funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{})
-	found, err := FindNamespaces(t.Context(), a, logger, []string{"missing", "less", "served", "by-name"})
+	found, err := FindNamespaces(t.Context(), a, logger, []string{"missing", "partial", "served", "by-name"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestFindNamespacesReturnsUsableNamespaces(t *testing.T) {
 		t.Errorf("got %d lines, want one for each ignored namespace:\n%s", len(lines), logged.String())
 	}
 	for _, want := range []string{
-		`"namespace"="missing"`, "does not exist", `"namespace"="less"`, "list services", "list grpcroutes.gateway.networking.k8s.io", "helm upgrade",
+		`"namespace"="missing"`, "does not exist", `"namespace"="partial"`, "list services", "list grpcroutes.gateway.networking.k8s.io", "helm upgrade",
 	} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("the log does not contain %q:\n%s", want, logged.String())

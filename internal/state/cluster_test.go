@@ -213,7 +213,7 @@ func TestFromClusterStopsAtTheFirstOtherError(t *testing.T) {
 	}
 }
 
-const secretManifests = `
+const onDemandManifests = `
 {apiVersion: v1, kind: Secret, metadata: {name: live, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: both, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
@@ -235,8 +235,8 @@ endpoints: []
 // Secrets and EndpointSlices are read on demand. Objects from manifests replace those in
 // the cluster.
 func TestFromClusterReadsSecretsAndEndpointSlicesOnDemand(t *testing.T) {
-	server := newAPIServer(t, clusterManifests+"---\n"+secretManifests+endpointSliceManifest("kept", "web")+endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "web")+endpointSliceManifest("other", "elsewhere"))
-	source := fromCluster(t, server, strings.ReplaceAll(strings.Split(secretManifests, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
+	server := newAPIServer(t, clusterManifests+"---\n"+onDemandManifests+endpointSliceManifest("kept", "web")+endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "web")+endpointSliceManifest("other", "elsewhere"))
+	source := fromCluster(t, server, strings.ReplaceAll(strings.Split(onDemandManifests, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
 		endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "elsewhere")+endpointSliceManifest("new", "web"))
 
 	for name, want := range map[string]string{"live": "live", "both": "file"} {
@@ -288,7 +288,7 @@ func TestFromClusterReturnsErrorsOfLaterReads(t *testing.T) {
 // PermittedCertificates reports a Secret that the user cannot read as existing and
 // unchecked.
 func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
-	server := newAPIServer(t, clusterManifests+"---\n"+secretManifests)
+	server := newAPIServer(t, clusterManifests+"---\n"+onDemandManifests)
 	server.fail = func(key client.ObjectKey, _ any) error {
 		if key.Name == "closed" {
 			return forbiddenError("secrets", key.Namespace, key.Name)
