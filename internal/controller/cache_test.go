@@ -14,7 +14,7 @@ import (
 
 func TestScope(t *testing.T) {
 	secret := secretMetadata(types.NamespacedName{})
-	everything := Scope{ControllerNamespace: controllerNamespace, AllSecrets: true}
+	unrestricted := Scope{ControllerNamespace: controllerNamespace, AllSecrets: true}
 	fewSecrets := Scope{ControllerNamespace: controllerNamespace, SecretNamespaces: []string{"a"}}
 	few := Scope{ControllerNamespace: controllerNamespace, Namespaces: []string{"a", "b"}, SecretNamespaces: []string{"a"}}
 	listedController := Scope{ControllerNamespace: controllerNamespace, Namespaces: []string{"a", controllerNamespace}}
@@ -24,8 +24,8 @@ func TestScope(t *testing.T) {
 		object    client.Object
 		want      bool
 	}{
-		"all Secrets":                                            {everything, "a", secret, true},
-		"all Gateways":                                           {everything, "a", &gatewayv1.Gateway{}, true},
+		"all Secrets":                                            {unrestricted, "a", secret, true},
+		"all Gateways":                                           {unrestricted, "a", &gatewayv1.Gateway{}, true},
 		"Secrets in a readable namespace":                        {fewSecrets, "a", secret, true},
 		"Secrets in another namespace":                           {fewSecrets, "b", secret, false},
 		"Gateways in a namespace without readable Secrets":       {fewSecrets, "b", &gatewayv1.Gateway{}, true},

@@ -76,11 +76,11 @@ func rule(resources []string, verbs ...string) authorizationv1.ResourceRule {
 	return authorizationv1.ResourceRule{APIGroups: []string{"*"}, Resources: resources, Verbs: verbs}
 }
 
-var everything = rule([]string{"*"}, "list", "watch")
+var allPermissions = rule([]string{"*"}, "list", "watch")
 
 func TestFindNamespacesReturnsUsableNamespaces(t *testing.T) {
 	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
-		"served":  {everything},
+		"served":  {allPermissions},
 		"partial": {rule([]string{"gateways", "listenersets", "httproutes"}, "list", "watch")},
 		"by-name": {{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}, ResourceNames: []string{"one"}}},
 	}}
@@ -163,7 +163,7 @@ func TestPermissionsGrantedByAWebhookAreFound(t *testing.T) {
 }
 
 func TestChangedNamespacesAreDescribed(t *testing.T) {
-	all := []authorizationv1.ResourceRule{everything}
+	all := []authorizationv1.ResourceRule{allPermissions}
 	for name, test := range map[string]struct {
 		now    map[string][]authorizationv1.ResourceRule
 		synced bool

@@ -209,7 +209,7 @@ func TestGatewayMetrics(t *testing.T) {
 		"tunnel_gateway_pushed_bytes_total{gateway=other,gateway_namespace=platform}":                                   7,
 	}
 	if diff := cmp.Diff(want, samples(t, registry)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("series differ (-want +got):\n%s", diff)
 	}
 
 	// States that no longer occur have the value zero.
@@ -233,7 +233,7 @@ func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
 	recordGateway(m, shared)
 	m.DeleteGateway(shared)
 	if diff := cmp.Diff(before, seriesOf(t, registry)); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
+		t.Errorf("series differ (-before +after):\n%s", diff)
 	}
 	m.DeleteGateway(shared)
 	recordGateway(m, shared)

@@ -28,7 +28,7 @@ const (
 	ResultError          Result = "error"
 )
 
-// Where a call waits for the request budget.
+// The values of the label "wait": where a call waits for the API request budget.
 const (
 	waitCall  = "call"
 	waitQueue = "queue"

@@ -145,7 +145,7 @@ func TestBudgetWaitsAreObserved(t *testing.T) {
 		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=drift,wait=queue} sum":   60,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("series differ (-want +got):\n%s", diff)
 	}
 }
 

@@ -117,11 +117,11 @@ func fromCluster(t *testing.T, live client.Reader, manifests string) *state.Sour
 }
 
 // A Loader returns the same objects from a Source as from the cluster itself.
-func TestFromClusterLoadsTheSameAsALoader(t *testing.T) {
+func TestFromClusterReturnsTheObjectsOfTheCluster(t *testing.T) {
 	for name, server := range map[string]*apiServer{
-		"all at once":                      newAPIServer(t, clusterManifests),
-		"page by page":                     {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 100},
-		"with pages that are gone midways": {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 1},
+		"in one page":                    newAPIServer(t, clusterManifests),
+		"page by page":                   {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 100},
+		"with an expired continue token": {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := fromCluster(t, server, "")
@@ -176,7 +176,7 @@ func forbiddenError(resource, namespace, name string) error {
 	return apierrors.NewForbidden(schema.ParseGroupResource(resource), name, fmt.Errorf("User %q cannot read in %q", "jane", namespace))
 }
 
-// The error names all missing permissions, so that the user can request them at once.
+// The error names all missing permissions, so that the user can request all of them together.
 func TestFromClusterNamesAllMissingPermissions(t *testing.T) {
 	server := newAPIServer(t, clusterManifests)
 	server.fail = func(_ client.ObjectKey, into any) error {

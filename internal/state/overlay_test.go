@@ -60,8 +60,8 @@ func getFrom[T client.Object](t *testing.T, source *state.Source, namespace, nam
 	return into
 }
 
-// A changed object keeps the creation timestamp, generation and status of the object in the
-// cluster, because precedence depends on the age and statuses refer to the generation.
+// A changed object keeps the creation timestamp and the status of the object in the cluster,
+// because precedence depends on the age. Its generation increases only if the spec changes.
 func TestOverlayKeepsFieldsOfTheAPIServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		change     string
