@@ -128,7 +128,7 @@ func runController(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	scope := controller.Scope{
-		Own: c.Kubernetes.ControllerNamespace, Namespaces: namespaces.Served,
+		ControllerNamespace: c.Kubernetes.ControllerNamespace, Namespaces: namespaces.Served,
 		AllSecrets: readsAllSecrets(c.Kubernetes), SecretNamespaces: secrets.Served,
 	}
 	readiness := &controller.Readiness{}
@@ -146,7 +146,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	defer endTraces(logger, flush)
 	o := options(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
-	o.Watches, o.ReadsCertificates = namespaces.Has, scope.ReadsCertificates
+	o.InScope, o.ReadsCertificates = namespaces.Includes, scope.ReadsCertificates
 	if err := errors.Join(controller.Setup(ctx, m, o), readiness.Setup(ctx, m)); err != nil {
 		return fmt.Errorf("preparing the controller: %w", err)
 	}

@@ -16,51 +16,53 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// account is a Cloudflare account that can be worked on.
+// account is a Cloudflare account with a provider for its API.
 type account struct {
 	id       string
 	provider provider.Provider
-	// version identifies the API token.
+	// version is a hash of the API token.
 	version string
 }
 
-// accounts opens the accounts of Gateways, and again when a token has changed.
+// accounts opens the Cloudflare accounts of Tunnels. It opens an account again when
+// the API token has changed.
 type accounts struct {
-	flags    credentials.Default
+	defaults credentials.Default
 	connect  func(account, token string) (provider.Provider, error)
 	metadata client.Reader
 	live     client.Reader
 
-	mu     sync.Mutex
-	opened map[credentials.Source]*opened
-	uses   int
-	// secrets are those that were asked for a token.
-	secrets map[types.NamespacedName]bool
+	mu       sync.Mutex
+	bySource map[credentials.Source]*openAccount
+	useCount int
+	// secretsRead contains the Secrets that the controller tried to read a token from.
+	secretsRead map[types.NamespacedName]bool
 }
 
-// reads reports whether an API token is read from the Secret.
-func (a *accounts) reads(secret types.NamespacedName) bool {
+// readsSecret reports whether the controller reads an API token from the Secret.
+func (a *accounts) readsSecret(secret types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.secrets[secret]
+	return a.secretsRead[secret]
 }
 
-// opened is an account with the token that it was opened with.
-type opened struct {
+// openAccount is an account and the token that it was opened with.
+type openAccount struct {
 	token string
-	// resourceVersion is that of the Secret when the token was read.
+	// resourceVersion is the version of the Secret that the token was read from.
 	resourceVersion string
 	account         account
-	used            int // when, as a count: the latest is the one to trust
+	lastUse         int // value of accounts.useCount at the last use
 }
 
-// check says whether there is an API token for the account of the Tunnel.
-func (a *accounts) check(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credentials {
-	source, ok := a.flags.ForTunnel(t.Spec, t.Namespace)
+// checkCredentials reports whether there is an API token for the account of the
+// Tunnel.
+func (a *accounts) checkCredentials(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credentials {
+	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
 		return tunnel.Credentials{State: tunnel.CredentialsWrongAccount}
 	}
-	opened, err := a.of(ctx, source)
+	found, err := a.openSource(ctx, source)
 	missing, isMissing := errors.AsType[*credentials.TokenError](err)
 	switch {
 	case isMissing:
@@ -68,94 +70,94 @@ func (a *accounts) check(ctx context.Context, t *v1alpha1.Tunnel) tunnel.Credent
 	case err != nil:
 		return tunnel.Credentials{State: tunnel.CredentialsUnknown, Message: err.Error()}
 	}
-	return tunnel.Credentials{State: tunnel.CredentialsUsable, Version: opened.version}
+	return tunnel.Credentials{State: tunnel.CredentialsUsable, Version: found.version}
 }
 
 // open returns the account of the Tunnel.
 func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error) {
-	source, ok := a.flags.ForTunnel(t.Spec, t.Namespace)
+	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
 		return account{}, &tunnel.Failure{Reason: tunnel.ReasonWrongAccount, Err: errors.New("the API token is for another account")}
 	}
-	return a.of(ctx, source)
+	return a.openSource(ctx, source)
 }
 
-// of returns the account of a source, with the token as it is now.
-func (a *accounts) of(ctx context.Context, from credentials.Source) (account, error) {
+// openSource returns the account of a source, opened with the current token.
+func (a *accounts) openSource(ctx context.Context, from credentials.Source) (account, error) {
 	if !from.HasToken() {
-		return account{}, &credentials.TokenError{Reason: "there is none; give one to the controller, or name its Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
+		return account{}, &credentials.TokenError{Reason: "no token is configured; start the controller with --cloudflare-api-token, or name a Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
 	}
-	known, ok := a.known(from)
+	last, ok := a.cached(from)
 	switch {
 	case from.Secret.Name != "":
-		return a.fromSecret(ctx, from, known)
+		return a.fromSecret(ctx, from, last)
 	case ok:
-		return known.account, nil
+		return last.account, nil
 	}
-	return a.renew(from, from.Token, "")
+	return a.connectWithToken(from, from.Token, "")
 }
 
-// known returns the account of a source as it was opened last.
-func (a *accounts) known(from credentials.Source) (opened, bool) {
+// cached returns the account of a source as it was last opened.
+func (a *accounts) cached(from credentials.Source) (openAccount, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	found := a.opened[from]
+	found := a.bySource[from]
 	if found == nil {
-		return opened{}, false
+		return openAccount{}, false
 	}
-	a.uses++
-	found.used = a.uses
+	a.useCount++
+	found.lastUse = a.useCount
 	return *found, true
 }
 
-// fromSecret returns the account with the token that the Secret has now. The
-// Secret is read without holding the mutex.
-func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, known opened) (account, error) {
+// fromSecret returns the account, opened with the current token in the Secret. It
+// reads the Secret without holding the mutex.
+func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, last openAccount) (account, error) {
 	a.mu.Lock()
-	a.secrets[from.Secret] = true
+	a.secretsRead[from.Secret] = true
 	a.mu.Unlock()
 	cached := secretMetadata(from.Secret)
 	err := a.metadata.Get(ctx, from.Secret, cached)
-	if err == nil && cached.ResourceVersion == known.resourceVersion {
-		return known.account, nil
+	if err == nil && cached.ResourceVersion == last.resourceVersion {
+		return last.account, nil
 	}
 	token, resourceVersion, err := from.ReadToken(ctx, a.live)
 	switch {
 	case err != nil:
 		return account{}, err
-	case token == known.token:
+	case token == last.token:
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if found := a.opened[from]; found != nil {
+		if found := a.bySource[from]; found != nil {
 			found.resourceVersion = resourceVersion
 		}
-		return known.account, nil
+		return last.account, nil
 	}
-	return a.renew(from, token, resourceVersion)
+	return a.connectWithToken(from, token, resourceVersion)
 }
 
-// renew opens the account with a token.
-func (a *accounts) renew(from credentials.Source, token, resourceVersion string) (account, error) {
+// connectWithToken opens the account with the token and caches it.
+func (a *accounts) connectWithToken(from credentials.Source, token, resourceVersion string) (account, error) {
 	p, err := a.connect(from.Account, token)
 	if err != nil {
 		return account{}, &credentials.TokenError{Secret: from.Secret, Reason: err.Error()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.uses++
-	now := &opened{used: a.uses, token: token, resourceVersion: resourceVersion}
-	now.account = account{id: from.Account, provider: p, version: tokenVersion(provider.Token(token))}
-	a.opened[from] = now
-	return now.account, nil
+	a.useCount++
+	opened := &openAccount{lastUse: a.useCount, token: token, resourceVersion: resourceVersion}
+	opened.account = account{id: from.Account, provider: p, version: tokenVersion(provider.Token(token))}
+	a.bySource[from] = opened
+	return opened.account, nil
 }
 
-// all returns the accounts that were opened, each once.
+// all returns every open account once, with the token that was used last.
 func (a *accounts) all() []account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	latest := map[string]*opened{}
-	for _, o := range a.opened {
-		if known := latest[o.account.id]; known == nil || known.used < o.used {
+	latest := map[string]*openAccount{}
+	for _, o := range a.bySource {
+		if other := latest[o.account.id]; other == nil || other.lastUse < o.lastUse {
 			latest[o.account.id] = o
 		}
 	}

@@ -17,30 +17,30 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// tokenSource is an account whose API token is in a Secret.
-type tokenSource struct {
+// accountFixture has an account whose API token is in a Secret.
+type accountFixture struct {
 	*accounts
 	t      *testing.T
 	kube   client.Client
 	secret *corev1.Secret
 	source credentials.Source
-	// connected are the accounts and tokens that were used, in their order.
+	// connected lists the accounts and tokens of all connections in order.
 	connected []string
 }
 
-func newTokenSource(t *testing.T) *tokenSource {
+func newAccountFixture(t *testing.T) *accountFixture {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "cloudflare"}}
-	s := &tokenSource{
+	s := &accountFixture{
 		t: t, kube: fake.NewClientBuilder().WithScheme(Scheme()).Build(), secret: secret,
 		source: credentials.Source{Account: "account", Secret: client.ObjectKeyFromObject(secret), Key: v1alpha1.DefaultSecretKey},
 	}
 	s.accounts = &accounts{
-		metadata: s.kube, live: s.kube, connect: s.open, opened: map[credentials.Source]*opened{}, secrets: map[types.NamespacedName]bool{},
+		metadata: s.kube, live: s.kube, connect: s.connectAccount, bySource: map[credentials.Source]*openAccount{}, secretsRead: map[types.NamespacedName]bool{},
 	}
 	return s
 }
 
-func (s *tokenSource) open(account, token string) (provider.Provider, error) {
+func (s *accountFixture) connectAccount(account, token string) (provider.Provider, error) {
 	s.connected = append(s.connected, account+" "+token)
 	if token == "bad token" {
 		return nil, errors.New("invalid characters")
@@ -48,8 +48,8 @@ func (s *tokenSource) open(account, token string) (provider.Provider, error) {
 	return fakeprovider.New(), nil
 }
 
-// set replaces the data of the Secret.
-func (s *tokenSource) set(data map[string][]byte) {
+// updateSecret replaces the data of the Secret.
+func (s *accountFixture) updateSecret(data map[string][]byte) {
 	s.t.Helper()
 	s.secret.Data = data
 	if err := s.kube.Update(s.t.Context(), s.secret); err != nil {
@@ -57,18 +57,18 @@ func (s *tokenSource) set(data map[string][]byte) {
 	}
 }
 
-func (s *tokenSource) wantError(want string) {
+func (s *accountFixture) wantError(want string) {
 	s.t.Helper()
-	_, err := s.of(s.t.Context(), s.source)
+	_, err := s.openSource(s.t.Context(), s.source)
 	if _, ok := errors.AsType[*credentials.TokenError](err); !ok || !strings.Contains(err.Error(), want) {
-		s.t.Errorf("got %v, want a TokenError that says %q", err, want)
+		s.t.Errorf("got %v, want a TokenError that contains %q", err, want)
 	}
 }
 
-// wantOpened returns the account, which was opened last as wanted.
-func (s *tokenSource) wantOpened(want string) account {
+// wantOpened checks the last connection and returns the account.
+func (s *accountFixture) wantOpened(want string) account {
 	s.t.Helper()
-	found, err := s.of(s.t.Context(), s.source)
+	found, err := s.openSource(s.t.Context(), s.source)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,25 +78,25 @@ func (s *tokenSource) wantOpened(want string) account {
 	return found
 }
 
-// An account is opened again when the token in its Secret changes, and only then.
-func TestAccountOfASecret(t *testing.T) {
-	s := newTokenSource(t)
+// The controller reopens an account only when the token in its Secret changes.
+func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
+	s := newAccountFixture(t)
 	s.wantError("Secret platform/cloudflare: it does not exist")
 	if err := s.kube.Create(t.Context(), s.secret); err != nil {
 		t.Fatal(err)
 	}
 	s.wantError(`it has no key "token"`)
-	s.set(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("bad token")})
+	s.updateSecret(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("bad token")})
 	s.wantError("invalid characters")
-	s.set(map[string][]byte{v1alpha1.DefaultSecretKey: []byte(" first\n")})
+	s.updateSecret(map[string][]byte{v1alpha1.DefaultSecretKey: []byte(" first\n")})
 	first := s.wantOpened("account first")
-	s.set(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("first"), "other": nil})
+	s.updateSecret(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("first"), "other": nil})
 	if s.wantOpened("account first") != first || len(s.connected) != 2 {
-		t.Errorf("the same token is opened again: %q", s.connected)
+		t.Errorf("the account was reopened with the same token: %q", s.connected)
 	}
-	s.set(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("second")})
+	s.updateSecret(map[string][]byte{v1alpha1.DefaultSecretKey: []byte("second")})
 	if s.wantOpened("account second") == first {
-		t.Error("the account of the old token is used")
+		t.Error("the account still uses the old token")
 	}
 	if err := s.kube.Delete(t.Context(), s.secret); err != nil {
 		t.Fatal(err)
@@ -104,12 +104,12 @@ func TestAccountOfASecret(t *testing.T) {
 	s.wantError("it does not exist")
 }
 
-// The Secrets that tokens are read from are known: their events affect every
-// Gateway.
-func TestSecretsWithTokens(t *testing.T) {
-	s := newTokenSource(t)
+// The controller tracks the Secrets from which it reads API tokens, because their
+// events affect every Gateway.
+func TestSecretsWithAPITokensAreTracked(t *testing.T) {
+	s := newAccountFixture(t)
 	s.wantError("it does not exist")
-	if !s.reads(s.source.Secret) || s.reads(types.NamespacedName{Namespace: "platform", Name: "other"}) {
-		t.Error("the Secret with the token is not known")
+	if !s.readsSecret(s.source.Secret) || s.readsSecret(types.NamespacedName{Namespace: "platform", Name: "other"}) {
+		t.Error("readsSecret must return true only for the Secret with the token")
 	}
 }

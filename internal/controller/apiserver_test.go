@@ -27,7 +27,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// write is a write to the API server.
+// write describes a write to the API server.
 type write struct {
 	verb, kind, namespace, name string
 	// subresource is "status" or empty.
@@ -42,23 +42,23 @@ func (w write) String() string {
 	return fmt.Sprintf("%s %s %s/%s", w.verb, kind, w.namespace, w.name)
 }
 
-// apiServer is how the controller sees the API server: what it writes is
-// recorded, and tests can make requests fail and the cache lag behind.
+// apiServer simulates the API server. It records the controller's writes, and tests can
+// make requests fail and the cache stale.
 type apiServer struct {
 	t *testing.T
-	// kube is the API server itself. What tests do with it is not recorded.
+	// kube is the client of the tests. Its writes are not recorded.
 	kube client.WithWatch
-	// fault is asked before each write; it returns whether the write is applied,
-	// and the error that the controller sees.
-	fault func(write) (applied bool, err error)
+	// injectError is called before each write. It returns whether the write is applied
+	// and the error that the controller receives.
+	injectError func(write) (applied bool, err error)
 
 	mu     sync.Mutex
 	writes []write
 	// created counts the objects that were created.
 	created int
-	// lagging is what the cache holds of Tunnels and Gateways; nil when it is up to
-	// date.
-	lagging client.Reader
+	// staleCache contains the Tunnels and Gateways of a stale cache; nil if the cache
+	// is up to date.
+	staleCache client.Reader
 }
 
 func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
@@ -67,11 +67,11 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 	for _, index := range state.Indexes(controllerName) {
 		builder = builder.WithIndex(index.Object, index.Field, index.Extract)
 	}
-	// The real one selects every kind by its name.
+	// The real API server supports the field selector metadata.name for every kind.
 	crds := &metav1.PartialObjectMetadata{}
 	crds.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	builder = builder.WithIndex(crds, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
-	return &apiServer{t: t, kube: builder.Build(), fault: func(write) (bool, error) { return true, nil }}
+	return &apiServer{t: t, kube: builder.Build(), injectError: func(write) (bool, error) { return true, nil }}
 }
 
 // client is the controller's client, which reads from the cache.
@@ -104,35 +104,35 @@ func (a *apiServer) client() client.WithWatch {
 	})
 }
 
-// reader returns what the cache reads objects like this one from.
-func (a *apiServer) reader(kube client.Reader, like any) client.Reader {
+// reader returns the reader that provides objects of this type to the controller.
+func (a *apiServer) reader(kube client.Reader, object any) client.Reader {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch like.(type) {
+	switch object.(type) {
 	case *v1alpha1.Tunnel, *v1alpha1.TunnelList, *gatewayv1.Gateway, *gatewayv1.GatewayList:
-		if a.lagging != nil {
-			return a.lagging
+		if a.staleCache != nil {
+			return a.staleCache
 		}
 	}
 	return kube
 }
 
-// write records a write and carries it out.
+// write records a write and executes it, unless injectError prevents that.
 func (a *apiServer) write(w write, do func() error) error {
 	a.mu.Lock()
 	a.writes = append(a.writes, w)
 	a.mu.Unlock()
-	applied, err := a.fault(w)
+	applied, err := a.injectError(w)
 	if !applied {
 		return err
 	}
-	if failed := do(); err == nil {
-		err = failed
+	if writeErr := do(); err == nil {
+		err = writeErr
 	}
 	return err
 }
 
-// create creates an object with a UID.
+// create assigns a UID to the object and creates it.
 func (a *apiServer) create(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 	a.mu.Lock()
 	a.created++
@@ -141,7 +141,7 @@ func (a *apiServer) create(ctx context.Context, c client.WithWatch, o client.Obj
 	return c.Create(ctx, o, options...)
 }
 
-// apply applies an object and counts its generation, as the API server does.
+// apply applies an object and increments its generation if the spec changes.
 func (a *apiServer) apply(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 	object := toUnstructured(a.t, o)
 	before := object.DeepCopy()
@@ -189,16 +189,16 @@ func (a *apiServer) describe(verb, subresource string, o client.Object) write {
 	return write{verb: verb, kind: gvk.Kind, namespace: o.GetNamespace(), name: o.GetName(), subresource: subresource}
 }
 
-// takeWrites returns the writes since the last time.
-func (a *apiServer) takeWrites() []write {
+// drainWrites returns the writes since the previous call.
+func (a *apiServer) drainWrites() []write {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer func() { a.writes = nil }()
 	return a.writes
 }
 
-// lag keeps the cache of Tunnels and Gateways as it is now.
-func (a *apiServer) lag() {
+// freezeCache stops updates of the controller's cache of Tunnels and Gateways.
+func (a *apiServer) freezeCache() {
 	a.t.Helper()
 	var objects []client.Object
 	for _, list := range []client.ObjectList{&v1alpha1.TunnelList{}, &gatewayv1.GatewayList{}} {
@@ -219,18 +219,18 @@ func (a *apiServer) lag() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lagging = builder.Build()
+	a.staleCache = builder.Build()
 }
 
-// catchUp ends what lag began.
-func (a *apiServer) catchUp() {
+// unfreezeCache makes the cache up to date again.
+func (a *apiServer) unfreezeCache() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lagging = nil
+	a.staleCache = nil
 }
 
-// collectGarbage deletes the objects whose owner does not exist, as Kubernetes
-// does.
+// collectGarbage deletes the connector objects whose owner does not exist, like the
+// garbage collector of Kubernetes.
 func (a *apiServer) collectGarbage() {
 	a.t.Helper()
 	var tunnels v1alpha1.TunnelList
@@ -247,7 +247,7 @@ func (a *apiServer) collectGarbage() {
 	}
 }
 
-// connectorObjects returns every object that runs connectors, and every Secret.
+// connectorObjects returns all connector objects and all Secrets.
 func (a *apiServer) connectorObjects() []client.Object {
 	a.t.Helper()
 	var found []client.Object
@@ -264,19 +264,19 @@ func (a *apiServer) connectorObjects() []client.Object {
 	return found
 }
 
-// gvkOf returns the kind of that name in its only version of the scheme.
+// gvkOf returns the only GroupVersionKind of the scheme with this kind.
 func gvkOf(t *testing.T, kind string) (gvk schema.GroupVersionKind) {
 	t.Helper()
-	for known := range Scheme().AllKnownTypes() {
-		if known.Kind == kind {
-			return known
+	for registered := range Scheme().AllKnownTypes() {
+		if registered.Kind == kind {
+			return registered
 		}
 	}
 	t.Fatalf("the scheme has no kind %s", kind)
 	return gvk
 }
 
-// countingReader counts the reads of single objects.
+// countingReader counts calls of Get.
 type countingReader struct {
 	client.Reader
 	n *int

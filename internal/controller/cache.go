@@ -16,69 +16,70 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Scope says what the controller watches besides the objects in its own namespace
-// and those without a namespace.
+// Scope defines the namespaces that the controller watches. The controller always
+// watches its own namespace and cluster-scoped objects.
 type Scope struct {
-	// Own is the controller's own namespace.
-	Own string
-	// Namespaces are those of Gateways, routes and what they refer to; all when
-	// empty.
+	// ControllerNamespace is the controller's own namespace.
+	ControllerNamespace string
+	// Namespaces are the namespaces in which the controller watches Gateways, routes
+	// and the objects that they refer to. An empty list means all namespaces.
 	Namespaces []string
-	// AllSecrets is whether Secrets are watched in all namespaces, to check
-	// certificates. Otherwise they are watched in these, and in the controller's
-	// own.
-	AllSecrets       bool
+	// AllSecrets makes the controller watch Secrets in all namespaces, to check
+	// certificates.
+	AllSecrets bool
+	// SecretNamespaces are the namespaces in which the controller watches Secrets, in
+	// addition to its own, when AllSecrets is false.
 	SecretNamespaces []string
 }
 
-// ReadsCertificates reports whether the certificates in the namespace are checked.
+// ReadsCertificates reports whether the controller checks certificates in the namespace.
 func (s Scope) ReadsCertificates(namespace string) bool {
 	return s.AllSecrets || slices.Contains(s.SecretNamespaces, namespace)
 }
 
-// has reports whether objects of the kind in the namespace are watched. Objects
-// without a namespace always are.
-func (s Scope) has(namespace, kind string) bool {
+// includes reports whether the controller watches objects of the kind in the
+// namespace. It always watches cluster-scoped objects.
+func (s Scope) includes(namespace, kind string) bool {
 	switch {
 	case namespace == "":
 		return true
 	case kind == "Secret":
-		return namespace == s.Own || s.ReadsCertificates(namespace)
-	case namespace == s.Own && (kind == kindOf(&v1alpha1.TunnelConfiguration{}) || isManagedKind(kind)):
+		return namespace == s.ControllerNamespace || s.ReadsCertificates(namespace)
+	case namespace == s.ControllerNamespace && (kind == kindOf(&v1alpha1.TunnelConfiguration{}) || isManagedKind(kind)):
 		return true
 	}
 	return len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
 }
 
-// NewCache returns what makes the manager's cache. Tunnels and the objects that run
-// connectors are watched in the controller's own namespace only. The cache drops
-// managed fields; code that needs them reads the object live. Readiness gets the
-// errors of watches.
+// NewCache returns a constructor of the manager's cache. The cache watches Tunnels and
+// connector objects in the controller's own namespace only. It drops managed fields;
+// code that needs them reads the object from the API server. The cache reports watch
+// errors to readiness.
 //
-// Objects outside the scope appear not to exist.
+// For a reader of the cache, objects outside the scope do not exist.
 func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		o.DefaultTransform = cache.TransformStripManagedFields()
 		o.DefaultWatchErrorHandler = readiness.WatchFailed
-		// A kind that is not watched from the start would not count for readiness.
+		// Readiness covers only the kinds that are watched from the start.
 		o.ReaderFailOnMissingInformer = true
 		o.ByObject = map[client.Object]cache.ByObject{}
 		for _, object := range managedKinds() {
-			o.ByObject[object] = watchedIn(scope.Own)
+			o.ByObject[object] = watchedIn(scope.ControllerNamespace)
 		}
 		if !scope.AllSecrets {
-			o.ByObject[&corev1.Secret{}] = watchedIn(scope.Own, scope.SecretNamespaces...)
+			o.ByObject[&corev1.Secret{}] = watchedIn(scope.ControllerNamespace, scope.SecretNamespaces...)
 		}
 		if len(scope.Namespaces) > 0 {
 			o.DefaultNamespaces = watchedIn(scope.Namespaces[0], scope.Namespaces[1:]...).Namespaces
-			o.ByObject[&v1alpha1.TunnelConfiguration{}] = watchedIn(scope.Own, scope.Namespaces...)
+			o.ByObject[&v1alpha1.TunnelConfiguration{}] = watchedIn(scope.ControllerNamespace, scope.Namespaces...)
 		}
 		found, err := cache.New(config, o)
 		return &scopedCache{Cache: found, scope: scope}, err
 	}
 }
 
-// watchedIn limits the watch of a kind to namespaces.
+// watchedIn limits the watch of a kind to the namespaces.
 func watchedIn(first string, more ...string) cache.ByObject {
 	namespaces := map[string]cache.Config{first: {}}
 	for _, namespace := range more {
@@ -87,8 +88,8 @@ func watchedIn(first string, more ...string) cache.ByObject {
 	return cache.ByObject{Namespaces: namespaces}
 }
 
-// isManagedKind reports whether a kind is watched in the controller's own
-// namespace only.
+// isManagedKind reports whether the cache watches the kind only in the controller's
+// own namespace.
 func isManagedKind(kind string) bool {
 	for _, object := range managedKinds() {
 		if kindOf(object) == kind {
@@ -98,7 +99,7 @@ func isManagedKind(kind string) bool {
 	return false
 }
 
-// scopedCache is a cache for which objects outside the scope do not exist.
+// scopedCache is a cache that reports objects outside its scope as not found.
 type scopedCache struct {
 	cache.Cache
 	scope Scope
@@ -107,7 +108,7 @@ type scopedCache struct {
 // Get implements client.Reader.
 func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	kind := kindOf(into)
-	if !c.scope.has(key.Namespace, kind) {
+	if !c.scope.includes(key.Namespace, kind) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 	}
 	return c.Cache.Get(ctx, key, into, opts...)
@@ -116,13 +117,13 @@ func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, into client
 // List implements client.Reader.
 func (c *scopedCache) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
-	if o.ApplyOptions(opts); !c.scope.has(o.Namespace, listedKind(into)) {
+	if o.ApplyOptions(opts); !c.scope.includes(o.Namespace, listedKind(into)) {
 		return nil
 	}
 	return c.Cache.List(ctx, into, opts...)
 }
 
-// listedKind is kindOf for the objects of a list.
+// listedKind returns the kindOf the items of a list.
 func listedKind(list client.ObjectList) string {
 	if kind := list.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return strings.TrimSuffix(kind, "List")
@@ -130,7 +131,7 @@ func listedKind(list client.ObjectList) string {
 	return strings.TrimSuffix(fmt.Sprintf("%T", list), "List")
 }
 
-// kindOf is the kind of metadata; of a typed object its type tells enough.
+// kindOf returns the kind of a metadata object and the Go type of a typed object.
 func kindOf(object client.Object) string {
 	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind

@@ -14,64 +14,64 @@ import (
 
 func TestScope(t *testing.T) {
 	secret := secretMetadata(types.NamespacedName{})
-	everything := Scope{Own: ownNamespace, AllSecrets: true}
-	fewSecrets := Scope{Own: ownNamespace, SecretNamespaces: []string{"a"}}
-	few := Scope{Own: ownNamespace, Namespaces: []string{"a", "b"}, SecretNamespaces: []string{"a"}}
-	ownListed := Scope{Own: ownNamespace, Namespaces: []string{"a", ownNamespace}}
+	unrestricted := Scope{ControllerNamespace: controllerNamespace, AllSecrets: true}
+	fewSecrets := Scope{ControllerNamespace: controllerNamespace, SecretNamespaces: []string{"a"}}
+	few := Scope{ControllerNamespace: controllerNamespace, Namespaces: []string{"a", "b"}, SecretNamespaces: []string{"a"}}
+	listedController := Scope{ControllerNamespace: controllerNamespace, Namespaces: []string{"a", controllerNamespace}}
 	for name, test := range map[string]struct {
 		scope     Scope
 		namespace string
 		object    client.Object
 		want      bool
 	}{
-		"all Secrets":                                  {everything, "a", secret, true},
-		"all Gateways":                                 {everything, "a", &gatewayv1.Gateway{}, true},
-		"Secrets in a namespace that is read":          {fewSecrets, "a", secret, true},
-		"Secrets in another namespace":                 {fewSecrets, "b", secret, false},
-		"Gateways where no Secrets are read":           {fewSecrets, "b", &gatewayv1.Gateway{}, true},
-		"Secrets in the controller's namespace":        {fewSecrets, ownNamespace, secret, true},
-		"a listed namespace":                           {few, "b", &gatewayv1.Gateway{}, true},
-		"Secrets in a listed namespace":                {few, "a", secret, true},
-		"Secrets in a listed one without certificates": {few, "b", secret, false},
-		"another namespace":                            {few, "c", &gatewayv1.Gateway{}, false},
-		"an object without a namespace":                {few, "", &gatewayv1.GatewayClass{}, true},
-		"settings in the controller's namespace":       {few, ownNamespace, &v1alpha1.TunnelConfiguration{}, true},
-		"Tunnels in the controller's namespace":        {few, ownNamespace, &v1alpha1.Tunnel{}, true},
-		"Deployments in the controller's namespace":    {few, ownNamespace, &appsv1.Deployment{}, true},
-		"Gateways in the controller's namespace":       {few, ownNamespace, &gatewayv1.Gateway{}, false},
-		"Gateways there, when the namespace is listed": {ownListed, ownNamespace, &gatewayv1.Gateway{}, true},
-		"Secrets in a namespace that is not listed":    {few, "c", secret, false},
-		"settings in a namespace that is not listed":   {few, "c", &v1alpha1.TunnelConfiguration{}, false},
+		"all Secrets":                                            {unrestricted, "a", secret, true},
+		"all Gateways":                                           {unrestricted, "a", &gatewayv1.Gateway{}, true},
+		"Secrets in a readable namespace":                        {fewSecrets, "a", secret, true},
+		"Secrets in another namespace":                           {fewSecrets, "b", secret, false},
+		"Gateways in a namespace without readable Secrets":       {fewSecrets, "b", &gatewayv1.Gateway{}, true},
+		"Secrets in the controller's namespace":                  {fewSecrets, controllerNamespace, secret, true},
+		"a listed namespace":                                     {few, "b", &gatewayv1.Gateway{}, true},
+		"Secrets in a listed namespace":                          {few, "a", secret, true},
+		"Secrets in a listed namespace without readable Secrets": {few, "b", secret, false},
+		"another namespace":                                      {few, "c", &gatewayv1.Gateway{}, false},
+		"a cluster-scoped object":                                {few, "", &gatewayv1.GatewayClass{}, true},
+		"TunnelConfigurations in the controller's namespace":     {few, controllerNamespace, &v1alpha1.TunnelConfiguration{}, true},
+		"Tunnels in the controller's namespace":                  {few, controllerNamespace, &v1alpha1.Tunnel{}, true},
+		"Deployments in the controller's namespace":              {few, controllerNamespace, &appsv1.Deployment{}, true},
+		"Gateways in the controller's namespace":                 {few, controllerNamespace, &gatewayv1.Gateway{}, false},
+		"Gateways in the controller's namespace if it is listed": {listedController, controllerNamespace, &gatewayv1.Gateway{}, true},
+		"Secrets in a namespace that is not listed":              {few, "c", secret, false},
+		"TunnelConfigurations in a namespace that is not listed": {few, "c", &v1alpha1.TunnelConfiguration{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.scope.has(test.namespace, kindOf(test.object)); got != test.want {
-				t.Errorf("has(%q, %q) = %v, want %v", test.namespace, kindOf(test.object), got, test.want)
+			if got := test.scope.includes(test.namespace, kindOf(test.object)); got != test.want {
+				t.Errorf("includes(%q, %q) = %v, want %v", test.namespace, kindOf(test.object), got, test.want)
 			}
 		})
 	}
 }
 
-// The controller reads Secrets in its own namespace in any case, but checks no
-// certificates there unless it may.
-func TestReadsCertificates(t *testing.T) {
-	scope := Scope{Own: ownNamespace, SecretNamespaces: []string{"a"}}
-	for namespace, want := range map[string]bool{"a": true, "b": false, ownNamespace: false} {
+// The controller always reads Secrets in its own namespace, but it checks certificates
+// there only if the namespace is configured.
+func TestScopeReadsCertificates(t *testing.T) {
+	scope := Scope{ControllerNamespace: controllerNamespace, SecretNamespaces: []string{"a"}}
+	for namespace, want := range map[string]bool{"a": true, "b": false, controllerNamespace: false} {
 		if got := scope.ReadsCertificates(namespace); got != want {
-			t.Errorf("certificates in %s are checked: %v, want %v", namespace, got, want)
+			t.Errorf("ReadsCertificates(%q) = %v, want %v", namespace, got, want)
 		}
 	}
 }
 
-// The cache itself is not asked about other namespaces: it would return an error.
-// Here it is nil.
-func TestOtherNamespacesAreEmpty(t *testing.T) {
-	c := &scopedCache{scope: Scope{Own: ownNamespace, Namespaces: []string{"a"}}}
+// A scopedCache does not pass requests for other namespaces to the underlying cache,
+// which would return an error. In this test, the underlying cache is nil.
+func TestCacheHidesObjectsOutsideItsScope(t *testing.T) {
+	c := &scopedCache{scope: Scope{ControllerNamespace: controllerNamespace, Namespaces: []string{"a"}}}
 	for _, object := range []client.Object{&gatewayv1.Gateway{}, secretMetadata(types.NamespacedName{}), &v1alpha1.TunnelConfiguration{}} {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "x"}, object); !apierrors.IsNotFound(err) {
-			t.Errorf("a %s elsewhere: got %v, want NotFound", kindOf(object), err)
+			t.Errorf("Get of a %s outside the scope: got %v, want NotFound", kindOf(object), err)
 		}
 	}
 	if err := c.List(t.Context(), &gatewayv1.GatewayList{}, client.InNamespace("b")); err != nil {
-		t.Errorf("a list elsewhere: got %v, want nothing and no error", err)
+		t.Errorf("List outside the scope: got %v, want no error", err)
 	}
 }

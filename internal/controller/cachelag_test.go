@@ -10,86 +10,87 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// A cache that does not have the Tunnel yet makes no second one, also for a new
-// process.
-func TestCacheWithoutTheTunnel(t *testing.T) {
-	for name, restart := range map[string]bool{"of the process that created it": false, "of a new process": true} {
+// The controller does not create a second tunnel if its cache does not contain the
+// Tunnel yet, even after a restart.
+func TestStaleCacheDoesNotCauseASecondTunnel(t *testing.T) {
+	for name, restart := range map[string]bool{"in the same process": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.lag()
+			h.freezeCache()
 			h.reconcileOnce()
 			if restart {
 				h.restart()
 			}
 			h.advance(time.Second)
-			h.settle(time.Second)
+			h.reconcileFor(time.Second)
 			if got := len(h.cloud.Calls(fakeprovider.OpCreateTunnel)); got != 1 {
-				t.Errorf("%d tunnels were created", got)
+				t.Errorf("%d tunnels were created, want 1", got)
 			}
-			if got := h.count("create"); got != 1 {
-				t.Errorf("%d Tunnel objects were created", got)
+			if got := h.countTunnelWrites("create"); got != 1 {
+				t.Errorf("%d Tunnel objects were created, want 1", got)
 			}
 			id := h.tunnelID()
-			h.catchUp()
-			h.settle(time.Second)
-			if h.tunnelID() != id || h.served() != "a.example.com" {
-				t.Errorf("tunnel %s serves %q", h.tunnelID(), h.served())
+			h.unfreezeCache()
+			h.reconcileFor(time.Second)
+			if h.tunnelID() != id || h.servedHostname() != "a.example.com" {
+				t.Errorf("tunnel %s serves %q, want tunnel %s and a.example.com", h.tunnelID(), h.servedHostname(), id)
 			}
 		})
 	}
 }
 
-// A cache that has an earlier Tunnel does not overwrite the record.
-func TestCacheWithAnEarlierTunnel(t *testing.T) {
+// A cache with an earlier version of the Tunnel does not make the controller overwrite
+// the record.
+func TestStaleCacheDoesNotOverwriteTheRecord(t *testing.T) {
 	h := newHarness(t)
-	for range 3 { // as many steps as it takes; the cache then has none of the later ones
-		h.lag()
+	for range 3 { // the number of steps until the tunnel serves; the cache lags behind each
+		h.freezeCache()
 		h.reconcileOnce()
 		h.restart()
 		h.advance(time.Second)
 	}
-	h.settle(20 * time.Second)
+	h.reconcileFor(20 * time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if got := len(h.cloud.Calls(fakeprovider.OpCreateTunnel)); got != 1 {
-		t.Errorf("%d tunnels were created", got)
+		t.Errorf("%d tunnels were created, want 1", got)
 	}
 }
 
-// A Gateway that only the cache does not have keeps its tunnel.
-func TestCacheWithoutTheGateway(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+// A Gateway that is missing only in the cache keeps its tunnel.
+func TestGatewayMissingOnlyInTheCacheKeepsItsTunnel(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	g := h.gateway()
 	h.delete(g)
-	h.lag()
+	h.freezeCache()
 	g.ResourceVersion = ""
 	h.create(g)
-	h.settle(10 * time.Minute)
+	h.reconcileFor(10 * time.Minute)
 	if len(h.cloud.LiveTunnels()) != 1 || h.deployment() == nil {
-		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
+		t.Errorf("the tunnels are %+v and the Deployment is %+v, want one of each", h.cloud.LiveTunnels(), h.deployment())
 	}
 	if missing := h.tunnelObject().Status.MissingSince; missing != nil {
-		t.Errorf("the Gateway is missing since %s", missing)
+		t.Errorf("the Tunnel reports its Gateway as missing since %s", missing)
 	}
 }
 
-// A Gateway that comes back right before a destructive step keeps its tunnel,
-// whatever the cache says.
-func TestGatewayReturnsBeforeADestructiveStep(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+// A Gateway that is created again right before a destructive step keeps its tunnel, even
+// if the cache does not contain it.
+func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	g := h.gateway()
 	h.delete(g)
-	h.settle(29 * time.Second)
+	h.reconcileFor(29 * time.Second)
 	h.advance(10 * time.Second)
 	h.cloud.ResetCalls()
-	h.lag() // the cache has no Gateway
+	h.freezeCache() // the cache does not contain the Gateway
 	reads := 0
-	h.lifecycle.gateways.inScope = func(string) bool { // it is asked before each read of a Gateway
+	h.lifecycle.gateways.inScope = func(string) bool { // called before each read of a Gateway
 		if reads++; reads == 2 {
-			again := newGateway("shared", "a.example.com")
-			again.UID = "shared-2"
-			h.create(again)
+			recreated := newGateway("shared", "a.example.com")
+			recreated.UID = "shared-2"
+			h.create(recreated)
 		}
 		return true
 	}
@@ -97,51 +98,51 @@ func TestGatewayReturnsBeforeADestructiveStep(t *testing.T) {
 	if h.wantCalls(); reads < 2 {
 		t.Fatal("the Gateway was not read again before the first destructive step")
 	}
-	h.catchUp()
-	h.settle(time.Second)
+	h.unfreezeCache()
+	h.reconcileFor(time.Second)
 	if h.deployment() == nil || len(h.cloud.LiveTunnels()) != 1 {
-		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
+		t.Errorf("the tunnels are %+v and the Deployment is %+v, want one of each", h.cloud.LiveTunnels(), h.deployment())
 	}
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// A cache that still has a Tunnel that was deleted is not believed.
-func TestCacheWithADeletedTunnel(t *testing.T) {
+// A deleted Tunnel that is still in the cache does not cause further reconciles.
+func TestDeletedTunnelInAStaleCacheIsIgnored(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(29 * time.Second)
-	h.lag()
-	h.settle(time.Minute)
+	h.reconcileFor(29 * time.Second)
+	h.freezeCache()
+	h.reconcileFor(time.Minute)
 	if h.tunnelObject() != nil || len(h.cloud.LiveTunnels()) != 0 {
-		t.Fatalf("left are %+v and %+v", h.tunnelObject(), h.cloud.LiveTunnels())
+		t.Fatalf("the Tunnel %+v and the tunnels %+v were not deleted", h.tunnelObject(), h.cloud.LiveTunnels())
 	}
-	if h.again != 0 {
-		t.Errorf("the controller comes back in %s for a Tunnel that is gone", h.again)
+	if h.requeueAfter != 0 {
+		t.Errorf("the controller reconciles the deleted Tunnel again in %s", h.requeueAfter)
 	}
 }
 
-// A Tunnel that an administrator changes at the same moment is read again: the
-// change counts.
-func TestAdministratorChangesTheTunnelMeanwhile(t *testing.T) {
+// If an administrator changes the Tunnel concurrently, the controller reads it again and
+// respects the change.
+func TestConcurrentChangeOfTheTunnelTakesEffect(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(29 * time.Second)
-	h.lag()
+	h.reconcileFor(29 * time.Second)
+	h.freezeCache()
 	object := &v1alpha1.Tunnel{}
-	h.change(ownNamespace, h.tunnelObject().Name, object, func() { object.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
-	h.settle(time.Minute)
+	h.change(controllerNamespace, h.tunnelObject().Name, object, func() { object.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain })
+	h.reconcileFor(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 1 {
-		t.Fatal("the tunnel was deleted although it is to be retained")
+		t.Fatal("the tunnel was deleted despite deletion policy Retain")
 	}
 	h.wantReady(v1alpha1.TunnelRetained, "Retained")
 }
 
-// count returns how many writes of that verb concerned Tunnels.
-func (h *harness) count(verb string) int {
+// countTunnelWrites returns the number of writes of Tunnels with the verb.
+func (h *harness) countTunnelWrites(verb string) int {
 	n := 0
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		if w.verb == verb && w.kind == "Tunnel" {
 			n++
 		}

@@ -15,42 +15,42 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// asSecond has the harness work on Gateway second.
-func (h *harness) asSecond(do func()) {
+// withSecondGateway calls do while the harness reconciles Gateway infra/second.
+func (h *harness) withSecondGateway(do func()) {
 	before := h.key
 	h.key = state.GatewayKey("infra", "second")
 	defer func() { h.key = before }()
 	do()
 }
 
-// madeByHand creates a tunnel at Cloudflare that no Gateway has.
-func (h *harness) madeByHand(name string) provider.TunnelID {
+// createUnmanagedTunnel creates a tunnel at Cloudflare that belongs to no Gateway.
+func (h *harness) createUnmanagedTunnel(name string) provider.TunnelID {
 	h.t.Helper()
-	made, err := h.cloud.CreateTunnel(h.t.Context(), name)
+	created, err := h.cloud.CreateTunnel(h.t.Context(), name)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.cloud.ResetCalls()
-	return made.ID
+	return created.ID
 }
 
-// The claim is recorded before the first call, and the tunnel is neither created
-// nor deleted.
-func TestAdoption(t *testing.T) {
+// The controller records the claim before the first API call, and neither creates nor
+// deletes the adopted tunnel.
+func TestAdoptedTunnelIsNeitherCreatedNorDeleted(t *testing.T) {
 	h := newHarness(t)
-	id := h.madeByHand("by hand")
+	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), false)
 	recorded := ""
-	h.fault = func(w write) (bool, error) {
+	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Tunnel" && recorded == "" && w.subresource == "status" {
-			recorded = "with calls"
+			recorded = "after the first call"
 			if len(h.cloud.Calls()) == 0 {
 				recorded = "before the first call"
 			}
 		}
 		return true, nil
 	}
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if recorded != "before the first call" {
 		t.Errorf("the claim was recorded %s", recorded)
 	}
@@ -58,161 +58,162 @@ func TestAdoption(t *testing.T) {
 	h.wantEvent("TunnelAdopted")
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	h.delete(h.gateway())
-	h.settle(3 * time.Minute)
+	h.reconcileFor(3 * time.Minute)
 	h.wantReady(v1alpha1.TunnelRetained, "Retained")
 	if len(h.cloud.LiveTunnels()) != 1 {
 		t.Error("the adopted tunnel was deleted")
 	}
 }
 
-// A configuration of somebody else is replaced only with the class's permission.
-func TestAdoptionNeedsPermissionForATakeover(t *testing.T) {
+// The controller replaces an existing configuration only if takeover is set.
+func TestTakeoverRequiresPermission(t *testing.T) {
 	h := newHarness(t)
-	id := h.madeByHand("by hand")
-	h.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
+	id := h.createUnmanagedTunnel("by hand")
+	h.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	h.adopt(string(id), false)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "takeover")
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTakeoverRequired)
-	if h.served() != "old.example.com" {
-		t.Error("the configuration was replaced")
+	if h.servedHostname() != "old.example.com" {
+		t.Error("the configuration was replaced without takeover")
 	}
 	h.adopt(string(id), true)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantEvent("TakenOver")
-	if h.served() != "a.example.com" {
-		t.Error("the configuration was not replaced")
+	if h.servedHostname() != "a.example.com" {
+		t.Error("the configuration was not replaced despite takeover")
 	}
 }
 
-// Of two Gateways that adopt one tunnel the first keeps it, until it is gone.
-func TestTwoGatewaysAdoptOneTunnel(t *testing.T) {
+// If two Gateways adopt the same tunnel, the first one keeps it until its Tunnel is deleted.
+func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
-	id := h.madeByHand("by hand")
+	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), true)
-	h.settle(time.Second)
-	h.asSecond(func() {
-		h.settle(time.Minute)
+	h.reconcileFor(time.Second)
+	h.withSecondGateway(func() {
+		h.reconcileFor(time.Minute)
 		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 		h.wantProgrammed(metav1.ConditionFalse, "Pending", "in use by another Gateway")
-		if message := h.programmed().Message; strings.Contains(message, "shared") {
+		if message := h.programmedCondition().Message; strings.Contains(message, "shared") {
 			t.Errorf("the condition names the other Gateway: %s", message)
 		}
 	})
-	if h.served() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "a.example.com" {
+		t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
 	}
 	h.cloud.ResetCalls()
-	h.settle(time.Minute)
-	h.wantCalls() // the second one changes nothing for the first one
+	h.reconcileFor(time.Minute)
+	h.wantCalls() // the second Gateway does not affect the first one
 
 	object := h.tunnelObject()
 	h.delete(h.gateway())
-	h.settle(3 * time.Minute)
-	keys, err := (watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}).fromTunnel(t.Context(), object)
+	h.reconcileFor(3 * time.Minute)
+	keys, err := (watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}).fromTunnel(t.Context(), object)
 	wantKeys(t, keys, err, "second", "shared")
-	h.delete(h.tunnelObject()) // it is retained, and an administrator lets the second Gateway have it
-	h.asSecond(func() {
-		h.settle(time.Second)
+	h.delete(h.tunnelObject()) // an administrator deletes the retained Tunnel
+	h.withSecondGateway(func() {
+		h.reconcileFor(time.Second)
 		if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
-			t.Errorf("the second Gateway has tunnel %s", h.tunnelID())
+			t.Errorf("the second Gateway has tunnel %s, want %s", h.tunnelID(), id)
 		}
 	})
 }
 
-// While one claim is under way, another one waits: only its record tells who has
-// the tunnel.
-func TestClaimsWaitForEachOther(t *testing.T) {
+// While one Gateway claims a tunnel, a claim of another Gateway waits until the first
+// claim is recorded.
+func TestConcurrentClaimsAreSerialized(t *testing.T) {
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
-	id := h.madeByHand("by hand")
+	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), true)
-	meanwhile := false
-	h.fault = func(w write) (bool, error) {
-		if w.kind == "Tunnel" && w.verb == "update" && w.name == "infra.shared" && !meanwhile {
-			meanwhile = true
+	concurrent := false
+	h.injectError = func(w write) (bool, error) {
+		if w.kind == "Tunnel" && w.verb == "update" && w.name == "infra.shared" && !concurrent {
+			concurrent = true
 			if _, err := h.Reconcile(context.Background(), state.GatewayKey("infra", "second")); err != nil {
 				t.Error(err)
 			}
 		}
 		return true, nil
 	}
-	h.settle(time.Second)
-	if !meanwhile {
-		t.Fatal("the second Gateway was not reconciled meanwhile")
+	h.reconcileFor(time.Second)
+	if !concurrent {
+		t.Fatal("the second Gateway was not reconciled during the claim")
 	}
-	h.asSecond(func() {
+	h.withSecondGateway(func() {
 		if object := h.tunnelObject(); object.Status.TunnelID != "" {
-			t.Errorf("the second Gateway recorded tunnel %s meanwhile", object.Status.TunnelID)
+			t.Errorf("the second Gateway recorded tunnel %s during the claim", object.Status.TunnelID)
 		}
-		h.settle(time.Minute)
+		h.reconcileFor(time.Minute)
 		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 	})
-	if h.served() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "a.example.com" {
+		t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
 	}
 }
 
-// The cache of a claim may lack a rival: the list after the record does not.
-func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
-	older := asksFor(newTunnel("older", ""), "")
+// A claim finds a rival that is missing in the cache, because it lists the Tunnels from
+// the API server.
+func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
+	older := withExisting(newTunnel("older", ""), "")
 	h := newHarness(t, newGateway("older", "b.example.com"))
-	id := h.madeByHand("by hand")
-	h.lag()
+	id := h.createUnmanagedTunnel("by hand")
+	h.freezeCache()
 	older.Spec.Existing.ID, older.Status = string(id), v1alpha1.TunnelStatus{TunnelID: string(id), Configuration: v1alpha1.ConfigurationRecord{Hash: "x"}}
-	older.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
-	older.UID = "a" // of equally old ones the lower UID has the claim
+	older.CreationTimestamp = metav1.NewTime(startTime.Add(-time.Hour))
+	older.UID = "a" // for equal creation timestamps, the lower UID has precedence
 	h.create(older)
 	h.adopt(string(id), true)
 	h.reconcileOnce()
 	h.wantCalls()
-	h.catchUp()
-	h.settle(time.Minute)
+	h.unfreezeCache()
+	h.reconcileFor(time.Minute)
 	h.wantCalls()
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 }
 
-// A tunnel that another controller's Tunnel records is never touched.
-func TestTunnelOfAnotherController(t *testing.T) {
+// The controller never changes a tunnel that the Tunnel of another controller records.
+func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
 	other := newTunnel("elsewhere", "")
 	other.Spec.ControllerName = "example.com/other"
-	other.CreationTimestamp = metav1.NewTime(noon.Add(time.Hour)) // younger, and it has the tunnel all the same
+	other.CreationTimestamp = metav1.NewTime(startTime.Add(time.Hour)) // it keeps the tunnel although it is younger
 	h := newHarness(t)
-	id := h.madeByHand("by hand")
+	id := h.createUnmanagedTunnel("by hand")
 	other.Status.TunnelID = string(id)
 	h.create(other)
 	h.adopt(string(id), true)
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	h.wantCalls()
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 	h.delete(h.gateway())
-	h.settle(3 * time.Minute)
+	h.reconcileFor(3 * time.Minute)
 	h.wantCalls()
 }
 
-// A tunnel that has the name of a Gateway's tunnel belongs to that Gateway only.
-func TestTunnelOfAnotherGatewaysName(t *testing.T) {
+// A Gateway cannot adopt the tunnel that the controller created for another Gateway.
+func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 	h := newHarness(t, newGateway("second", "b.example.com"))
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	id := h.tunnelID()
-	h.asSecond(func() {
+	h.withSecondGateway(func() {
 		h.adopt(string(id), true)
-		h.settle(time.Minute)
+		h.reconcileFor(time.Minute)
 		if got := len(h.cloud.Calls(fakeprovider.OpConfigure)); got != 1 {
-			t.Errorf("the tunnel was configured %d times", got)
+			t.Errorf("the tunnel was configured %d times, want 1", got)
 		}
 		if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); ready.Status != metav1.ConditionFalse {
-			t.Errorf("the second Gateway's Tunnel is %+v", ready)
+			t.Errorf("Ready of the second Gateway's Tunnel is %+v, want False", ready)
 		}
 	})
-	if h.served() != "a.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "a.example.com" {
+		t.Errorf("the tunnel serves %s, want a.example.com", h.servedHostname())
 	}
 }
 
-// A Tunnel object whose spec names another Gateway or controller is not used.
-func TestTunnelObjectOfAnother(t *testing.T) {
+// The controller does not use a Tunnel object whose spec names another Gateway or controller.
+func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Tunnel){
 		"Gateway":    func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" },
 		"controller": func(o *v1alpha1.Tunnel) { o.Spec.ControllerName = "example.com/other" },
@@ -221,34 +222,34 @@ func TestTunnelObjectOfAnother(t *testing.T) {
 			object := newTunnel("shared", "")
 			change(object)
 			h := newHarness(t, object)
-			h.settle(time.Minute)
+			h.reconcileFor(time.Minute)
 			h.wantCalls()
 			h.wantProgrammed(metav1.ConditionFalse, "Pending", object.Name)
 			if addresses := h.gateway().Status.Addresses; len(addresses) > 0 {
-				t.Errorf("the Gateway has the addresses %+v", addresses)
+				t.Errorf("the Gateway has addresses %+v, want none", addresses)
 			}
 		})
 	}
 }
 
-// When the settings ask for another tunnel, the recorded one keeps serving, and
-// deleting the object switches.
-func TestSettingsThatAskForAnotherTunnel(t *testing.T) {
+// If the configuration names another tunnel, the recorded tunnel serves until its Tunnel
+// object is deleted.
+func TestRecordedTunnelServesUntilItsObjectIsDeleted(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	id := h.tunnelID()
-	other := h.madeByHand("by hand")
+	other := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(other), true)
-	h.serve("b.example.com")
-	h.settle(time.Minute)
+	h.setHostname("b.example.com")
+	h.reconcileFor(time.Minute)
 	h.wantProgrammed(metav1.ConditionFalse, "SettingsNotApplied", "tunnel.existing")
-	if h.tunnelID() != id || h.served() != "b.example.com" {
-		t.Errorf("tunnel %s serves %s", h.tunnelID(), h.served())
+	if h.tunnelID() != id || h.servedHostname() != "b.example.com" {
+		t.Errorf("tunnel %s serves %s, want tunnel %s and b.example.com", h.tunnelID(), h.servedHostname(), id)
 	}
 	h.delete(h.tunnelObject())
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	if h.tunnelID() != other || len(h.cloud.LiveTunnels()) != 2 {
-		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())
+		t.Errorf("the Gateway has tunnel %s of %+v, want %s of two", h.tunnelID(), h.cloud.LiveTunnels(), other)
 	}
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// classReconciler keeps the status of the managed GatewayClasses. It sets no
-// finalizer: on objects of others the controller writes status and nothing else.
+// classReconciler writes the status of the GatewayClasses that name this controller.
+// It sets no finalizer: outside its own namespace, the controller writes only status.
 type classReconciler struct {
 	client         client.Client
 	writer         *status.Writer
 	controllerName gatewayv1.GatewayController
-	// namespace is the controller's own.
+	// namespace is the controller's own namespace.
 	namespace string
 }
 
@@ -42,12 +42,12 @@ func setupClass(m manager.Manager, r *classReconciler) error {
 		Complete(r)
 }
 
-// fromConfiguration maps settings to the classes that refer to them.
+// fromConfiguration maps a TunnelConfiguration to the classes that refer to it.
 func (r *classReconciler) fromConfiguration(ctx context.Context, object client.Object) []reconcile.Request {
 	var list gatewayv1.GatewayClassList
 	refer := client.MatchingFields{state.IndexParameters: client.ObjectKeyFromObject(object).String()}
 	if err := r.client.List(ctx, &list, refer); err != nil {
-		log.FromContext(ctx).Error(err, "cannot list the GatewayClasses")
+		log.FromContext(ctx).Error(err, "failed to list GatewayClasses")
 	}
 	requests := make([]reconcile.Request, len(list.Items))
 	for i := range list.Items {
@@ -56,14 +56,14 @@ func (r *classReconciler) fromConfiguration(ctx context.Context, object client.O
 	return requests
 }
 
-// allClasses maps a CRD of the Gateway API to every class.
+// allClasses maps a Gateway API CRD to every GatewayClass.
 func (r *classReconciler) allClasses(ctx context.Context, object client.Object) []reconcile.Request {
 	if !strings.HasSuffix(object.GetName(), "."+gatewayv1.GroupName) {
 		return nil
 	}
 	var list gatewayv1.GatewayClassList
 	if err := r.client.List(ctx, &list); err != nil {
-		log.FromContext(ctx).Error(err, "cannot list the GatewayClasses")
+		log.FromContext(ctx).Error(err, "failed to list GatewayClasses")
 	}
 	requests := make([]reconcile.Request, len(list.Items))
 	for i := range list.Items {
@@ -72,7 +72,7 @@ func (r *classReconciler) allClasses(ctx context.Context, object client.Object) 
 	return requests
 }
 
-// Reconcile brings the status of one class up to date.
+// Reconcile updates the status of one GatewayClass.
 func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var class gatewayv1.GatewayClass
 	if err := r.client.Get(ctx, request.NamespacedName, &class); err != nil {
@@ -93,7 +93,7 @@ func (r *classReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return reconcile.Result{}, r.writer.WriteClass(ctx, class.Name, decided)
 }
 
-// bundleVersions returns the version of each installed CRD of the Gateway API.
+// bundleVersions returns the bundle version of each installed Gateway API CRD by name.
 func (r *classReconciler) bundleVersions(ctx context.Context) (map[string]string, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))

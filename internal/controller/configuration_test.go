@@ -12,218 +12,220 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// limited is the error after the API has asked to wait.
-func limited(wait time.Duration) error { return &provider.RateLimitedError{RetryAfter: wait} }
+// rateLimited returns the error of a call that the API rate limit rejected.
+func rateLimited(wait time.Duration) error { return &provider.RateLimitedError{RetryAfter: wait} }
 
-// budget is the error after the request budget has promised a later slot.
-func budget(wait time.Duration) error {
+// budgetDeferred returns the error of a call to which the API request budget assigned a
+// later slot.
+func budgetDeferred(wait time.Duration) error {
 	return &provider.RateLimitedError{RetryAfter: wait, Budget: true}
 }
 
-// driftInterval is the longest time until the configuration is read again.
+// driftInterval is the maximum time until the configuration is read again.
 const driftInterval = 10 * time.Minute
 
-// served is a harness whose Gateway is served; calls and events are reset.
-func servedHarness(t *testing.T) *harness {
+// newServedHarness returns a harness whose Gateway is served, with empty lists of calls
+// and events.
+func newServedHarness(t *testing.T) *harness {
 	t.Helper()
 	h := newHarness(t)
-	h.settle(5 * time.Second)
+	h.reconcileFor(5 * time.Second)
 	h.cloud.ResetCalls()
-	h.takeEvents()
+	h.drainEvents()
 	return h
 }
 
-// The first change is written at once; changes in quick succession are written
-// together.
+// The controller writes the first change immediately and combines the following changes.
 func TestChangesAreWrittenTogether(t *testing.T) {
 	h := newHarness(t)
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
 	for _, hostname := range []string{"b.example.com", "c.example.com", "d.example.com"} {
-		h.serve(hostname)
+		h.setHostname(hostname)
 		h.reconcileOnce()
-		if h.again <= 0 || h.again > time.Second {
-			t.Errorf("the controller comes back in %s", h.again)
+		if h.requeueAfter <= 0 || h.requeueAfter > time.Second {
+			t.Errorf("the next reconcile is in %s, want at most 1s", h.requeueAfter)
 		}
 	}
 	h.wantCalls()
-	h.advance(h.again)
+	h.advance(h.requeueAfter)
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfigure)
-	if h.served() != "d.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "d.example.com" {
+		t.Errorf("the tunnel serves %s, want d.example.com", h.servedHostname())
 	}
 }
 
-// What is about to be written is recorded before.
+// The controller records the hash of a configuration before it writes the configuration.
 func TestConfigurationIsRecordedBeforeItIsWritten(t *testing.T) {
-	h := servedHarness(t)
+	h := newServedHarness(t)
 	before := h.tunnelObject().Status.Configuration.Hash
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.cloud.FailAfter(fakeprovider.OpConfigure, context.DeadlineExceeded)
 	h.reconcileOnce()
 	record := h.tunnelObject().Status.Configuration
 	if record.Hash == before || record.Previous != before {
-		t.Errorf("the record is %+v, and the hash before %s", record, before)
+		t.Errorf("the record is %+v, want a new hash and the previous hash %s", record, before)
 	}
 }
 
-// A record that cannot be written prevents the write at Cloudflare, and the
-// conditions say so.
-func TestRecordThatCannotBeWritten(t *testing.T) {
-	h := servedHarness(t)
-	h.serve("b.example.com")
-	h.fault = func(w write) (bool, error) { return w.kind != "Tunnel", errorUnless(w.kind != "Tunnel") }
+// If the controller cannot record a configuration, it does not write it, and the
+// conditions report the error.
+func TestFailedRecordPreventsTheWrite(t *testing.T) {
+	h := newServedHarness(t)
+	h.setHostname("b.example.com")
+	h.injectError = func(w write) (bool, error) { return w.kind != "Tunnel", errorUnless(w.kind != "Tunnel") }
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
 		t.Error("the reconcile succeeded although the Tunnel's status cannot be written")
 	}
 	h.wantCalls()
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "refused")
 	h.wantMetrics(map[string]float64{"reconcile_errors_total KubernetesUnavailable": 2})
-	h.fault = func(write) (bool, error) { return true, nil }
-	h.settle(5 * time.Second)
+	h.injectError = func(write) (bool, error) { return true, nil }
+	h.reconcileFor(5 * time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-	if h.served() != "b.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	if h.servedHostname() != "b.example.com" {
+		t.Errorf("the tunnel serves %s, want b.example.com", h.servedHostname())
 	}
 }
 
-// A restart costs one read and no write; a change at the same time is written.
-func TestRestart(t *testing.T) {
-	h := servedHarness(t)
+// After a restart, the controller reads the configuration once and writes it only if it
+// has changed.
+func TestRestartReadsTheConfigurationOnce(t *testing.T) {
+	h := newServedHarness(t)
 	h.restart()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if call := h.cloud.Calls()[0]; call.Priority != provider.PriorityStart {
-		t.Errorf("the read after a start has priority %d", call.Priority)
+		t.Errorf("the first read has priority %d, want %d", call.Priority, provider.PriorityStart)
 	}
 	h.wantCalls(fakeprovider.OpConfiguration)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 	h.restart()
-	h.serve("b.example.com")
-	h.settle(time.Second)
+	h.setHostname("b.example.com")
+	h.reconcileFor(time.Second)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
-	if events := h.takeEvents(); len(events) > 0 {
-		t.Errorf("events %q", events)
+	if events := h.drainEvents(); len(events) > 0 {
+		t.Errorf("got events %q, want none", events)
 	}
 }
 
-// A slot that the request budget promises is waited for, without an event, and the
-// next change uses it.
-func TestSlotOfTheRequestBudget(t *testing.T) {
-	h := servedHarness(t)
+// The controller waits for its slot in the API request budget without an event. The next
+// change uses the slot.
+func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
+	h := newServedHarness(t)
 	h.restart()
-	h.cloud.Fail(fakeprovider.OpConfiguration, budget(20*time.Second))
+	h.cloud.Fail(fakeprovider.OpConfiguration, budgetDeferred(20*time.Second))
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfiguration)
-	if h.again != 20*time.Second {
-		t.Errorf("the controller comes back in %s", h.again)
+	if h.requeueAfter != 20*time.Second {
+		t.Errorf("the next reconcile is in %s, want 20s", h.requeueAfter)
 	}
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "") // as before the restart
 	h.advance(5 * time.Second)
 	h.reconcileOnce()
 	h.wantCalls()
-	if h.again != 15*time.Second {
-		t.Errorf("before the slot the controller comes back in %s", h.again)
+	if h.requeueAfter != 15*time.Second {
+		t.Errorf("the next reconcile is in %s, want 15s", h.requeueAfter)
 	}
-	h.serve("b.example.com") // a change comes before the reads after a start
+	h.setHostname("b.example.com") // a change has a higher priority than the reads after a start
 	h.reconcileOnce()
 	if call := h.cloud.Calls()[0]; call.Op != fakeprovider.OpConfiguration || call.Priority != provider.PriorityChange {
-		t.Errorf("the first call for the change is %+v", call)
+		t.Errorf("the first call for the change is %+v, want a read with priority %d", call, provider.PriorityChange)
 	}
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpConfigure)
 
-	h.settle(time.Minute) // it looks for the writes of the earlier process once more
+	h.reconcileFor(time.Minute) // the controller checks again for late writes of the earlier process
 	h.cloud.ResetCalls()
-	h.cloud.Fail(fakeprovider.OpConfigure, budget(20*time.Second))
-	h.serve("c.example.com")
+	h.cloud.Fail(fakeprovider.OpConfigure, budgetDeferred(20*time.Second))
+	h.setHostname("c.example.com")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfigure)
 	h.advance(5 * time.Second)
-	h.serve("d.example.com")
+	h.setHostname("d.example.com")
 	h.reconcileOnce()
-	h.wantCalls() // it uses the slot of the change before
-	if h.again != 15*time.Second {
-		t.Errorf("the next change waits %s", h.again)
+	h.wantCalls() // the change uses the slot of the previous change
+	if h.requeueAfter != 15*time.Second {
+		t.Errorf("the next change waits %s, want 15s", h.requeueAfter)
 	}
-	h.settle(15 * time.Second)
+	h.reconcileFor(15 * time.Second)
 	h.wantCalls(fakeprovider.OpConfigure)
-	if events := h.takeEvents(); len(events) > 0 {
-		t.Errorf("events %q", events)
+	if events := h.drainEvents(); len(events) > 0 {
+		t.Errorf("got events %q, want none", events)
 	}
 }
 
-// A read for drift that has to wait delays no change, and the statuses stay.
-func TestReadForDriftThatHasToWait(t *testing.T) {
-	for name, err := range map[string]error{"for the budget": budget(40 * time.Second), "for the API": limited(40 * time.Second)} {
+// A delayed drift check does not delay changes or affect the statuses.
+func TestDelayedDriftCheckDelaysNoChange(t *testing.T) {
+	for name, err := range map[string]error{"by the request budget": budgetDeferred(40 * time.Second), "by the API rate limit": rateLimited(40 * time.Second)} {
 		t.Run(name, func(t *testing.T) {
-			h := servedHarness(t)
+			h := newServedHarness(t)
 			h.cloud.Fail(fakeprovider.OpConfiguration, err)
 			for len(h.cloud.Calls()) == 0 {
-				h.advance(h.again + time.Second)
+				h.advance(h.requeueAfter + time.Second)
 				h.reconcileOnce()
 			}
 			if call := h.cloud.Calls()[0]; call.Priority != provider.PriorityDrift {
-				t.Errorf("the read for drift has priority %d", call.Priority)
+				t.Errorf("the drift check has priority %d, want %d", call.Priority, provider.PriorityDrift)
 			}
 			h.wantCalls(fakeprovider.OpConfiguration)
 			h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
-			if h.again != 40*time.Second {
-				t.Errorf("the controller comes back in %s", h.again)
+			if h.requeueAfter != 40*time.Second {
+				t.Errorf("the next reconcile is in %s, want 40s", h.requeueAfter)
 			}
-			h.serve("b.example.com")
+			h.setHostname("b.example.com")
 			h.reconcileOnce()
-			if h.served() != "b.example.com" {
-				t.Errorf("the tunnel serves %s", h.served())
+			if h.servedHostname() != "b.example.com" {
+				t.Errorf("the tunnel serves %s, want b.example.com", h.servedHostname())
 			}
-			if events := h.takeEvents(); len(events) > 0 {
-				t.Errorf("events %q", events)
+			if events := h.drainEvents(); len(events) > 0 {
+				t.Errorf("got events %q, want none", events)
 			}
 		})
 	}
 }
 
-// A limit of the API is waited for as long as it asks, is reported once, and is no
-// failure.
-func TestLimitOfTheAPI(t *testing.T) {
-	h := servedHarness(t)
-	h.cloud.Fail(fakeprovider.OpConfigure, limited(20*time.Second), limited(5*time.Minute))
-	h.serve("b.example.com")
+// The controller waits as long as the API rate limit requires. It reports the rate limit
+// once.
+func TestAPIRateLimitIsRespected(t *testing.T) {
+	h := newServedHarness(t)
+	h.cloud.Fail(fakeprovider.OpConfigure, rateLimited(20*time.Second), rateLimited(5*time.Minute))
+	h.setHostname("b.example.com")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfigure)
-	if h.again != 20*time.Second {
-		t.Errorf("the controller comes back in %s", h.again)
+	if h.requeueAfter != 20*time.Second {
+		t.Errorf("the next reconcile is in %s, want 20s", h.requeueAfter)
 	}
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "rate limit")
 	h.advance(5 * time.Second)
-	h.serve("c.example.com")
+	h.setHostname("c.example.com")
 	h.reconcileOnce()
 	h.wantCalls()
-	h.settle(16 * time.Second)
+	h.reconcileFor(16 * time.Second)
 	h.wantCalls(fakeprovider.OpConfigure)
-	h.settle(4 * time.Minute)
+	h.reconcileFor(4 * time.Minute)
 	h.wantCalls()
-	h.settle(2 * time.Minute)
-	h.wantCalls(fakeprovider.OpConfigure) // nothing has to be read again
-	if h.served() != "c.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	h.reconcileFor(2 * time.Minute)
+	h.wantCalls(fakeprovider.OpConfigure) // without reading the configuration again
+	if h.servedHostname() != "c.example.com" {
+		t.Errorf("the tunnel serves %s, want c.example.com", h.servedHostname())
 	}
 	warnings := 0
-	for _, e := range h.takeEvents() {
+	for _, e := range h.drainEvents() {
 		if strings.Contains(e, "Warning RateLimited") {
 			warnings++
 		}
 	}
 	if warnings != 1 {
-		t.Errorf("the limit was reported %d times", warnings)
+		t.Errorf("the rate limit was reported %d times, want 1", warnings)
 	}
 }
 
-// A configuration that Cloudflare rejects is tried again only when it changes or
-// after its backoff.
-func TestConfigurationThatIsRejected(t *testing.T) {
-	h := servedHarness(t)
+// The controller retries a rejected configuration only after the backoff or when the
+// configuration changes.
+func TestRejectedConfigurationIsRetriedWhenItChanges(t *testing.T) {
+	h := newServedHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, &provider.InvalidError{Message: "a rule is not valid"})
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpConfigure)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "a rule is not valid")
@@ -231,48 +233,49 @@ func TestConfigurationThatIsRejected(t *testing.T) {
 	h.advance(500 * time.Millisecond)
 	h.reconcileOnce()
 	h.wantCalls()
-	h.serve("c.example.com")
+	h.setHostname("c.example.com")
 	h.reconcileOnce()
-	if h.served() != "c.example.com" {
-		t.Errorf("the tunnel serves %s, the calls are %+v", h.served(), h.cloud.Calls())
+	if h.servedHostname() != "c.example.com" {
+		t.Errorf("the tunnel serves %s after the calls %+v, want c.example.com", h.servedHostname(), h.cloud.Calls())
 	}
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// Failures back off, up to a minute, and the event repeats only with the reason.
+// The backoff grows to one minute. The controller emits one event for all failures with
+// the same reason.
 func TestFailuresBackOff(t *testing.T) {
-	h := servedHarness(t)
-	fails := make([]error, 9)
-	for i := range fails {
-		fails[i] = errReset
+	h := newServedHarness(t)
+	failures := make([]error, 9)
+	for i := range failures {
+		failures[i] = errReset
 	}
-	h.cloud.Fail(fakeprovider.OpConfiguration, fails...)
+	h.cloud.Fail(fakeprovider.OpConfiguration, failures...)
 	h.restart()
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	var waits []time.Duration
-	for range fails {
+	for range failures {
 		h.reconcileOnce()
-		waits = append(waits, h.again)
-		h.advance(h.again)
+		waits = append(waits, h.requeueAfter)
+		h.advance(h.requeueAfter)
 	}
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		if waits[i] != want*time.Second {
-			t.Errorf("wait %d is %s, want %ds", i, waits[i], want)
+			t.Errorf("backoff %d is %s, want %ds", i, waits[i], want)
 		}
 	}
-	if events := h.takeEvents(); len(events) != 1 || !strings.Contains(events[0], "CloudflareUnavailable") {
-		t.Errorf("events %q", events)
+	if events := h.drainEvents(); len(events) != 1 || !strings.Contains(events[0], "CloudflareUnavailable") {
+		t.Errorf("got events %q, want one CloudflareUnavailable event", events)
 	}
 	h.reconcileOnce()
 	h.wantEvent("Recovered")
 	h.wantMetrics(map[string]float64{"reconcile_errors_total CloudflareUnavailable": 9})
 }
 
-// A loop that takes long writes the statuses before it ends, without its outcome.
-func TestStatusesAreWrittenWhileTheTunnelIsManaged(t *testing.T) {
+// A slow reconcile writes interim statuses before it ends.
+func TestInterimStatusesAreWrittenDuringASlowReconcile(t *testing.T) {
 	h := newHarness(t)
 	release, written := make(chan struct{}), make(chan struct{})
-	h.fault = func(w write) (bool, error) {
+	h.injectError = func(w write) (bool, error) {
 		if w.kind == "Gateway" {
 			written <- struct{}{}
 		}
@@ -284,7 +287,7 @@ func TestStatusesAreWrittenWhileTheTunnelIsManaged(t *testing.T) {
 		_, err := h.Reconcile(context.Background(), h.key)
 		done <- err
 	}()
-	<-written // while the tunnel cannot be created
+	<-written // while CreateTunnel blocks
 	close(release)
 	<-written
 	if err := <-done; err != nil {
@@ -293,7 +296,7 @@ func TestStatusesAreWrittenWhileTheTunnelIsManaged(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// slowProvider creates a tunnel when it is released.
+// slowProvider blocks the creation of a tunnel until it is released.
 type slowProvider struct {
 	provider.Provider
 	release <-chan struct{}

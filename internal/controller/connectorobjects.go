@@ -21,17 +21,17 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// applied is what was applied for a Tunnel.
+// applied describes the connector objects that were last applied for a Tunnel.
 type applied struct {
-	// desired identifies the desired objects.
-	desired string
-	// versions are those of the objects in the order of connector.Kinds, as the API
-	// server answered; "" for one that the Tunnel does not have.
+	// hash is the hash of the desired objects.
+	hash string
+	// versions are the object versions that the API server returned, in the order of
+	// connector.Kinds. The version is "" for a kind that the Tunnel does not have.
 	versions []string
 }
 
-// input returns what the connectors depend on.
-func input(f tunnel.Facts, result *gateway.Result) connector.Input {
+// connectorInput returns the input from which the connector objects are built.
+func connectorInput(f tunnel.Facts, result *gateway.Result) connector.Input {
 	metadata := result.Settings.Metadata
 	return connector.Input{
 		Tunnel: f.Object, Labels: metadata.Labels, Annotations: metadata.Annotations,
@@ -39,9 +39,9 @@ func input(f tunnel.Facts, result *gateway.Result) connector.Input {
 	}
 }
 
-// identify returns a hash of the objects. Applying an object replaces it by what
-// the API server answers, so the hash is that of objects that were just built.
-func identify(objects connector.Objects) (string, error) {
+// hashObjects returns a hash of newly built objects. It must be called before the
+// objects are applied: Apply replaces each object with the API server's response.
+func hashObjects(objects connector.Objects) (string, error) {
 	text, err := json.Marshal(objects)
 	if err != nil {
 		return "", fmt.Errorf("marshalling the connectors: %w", err)
@@ -50,20 +50,20 @@ func identify(objects connector.Objects) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// current reports whether the objects are as they were after they were applied
-// last, and nothing else is desired. Recent identifies objects that were applied
-// a moment ago, which the cache may not have yet.
-func (c *connectors) current(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (bool, error) {
-	objects, err := connector.Build(input(f, result))
+// upToDate reports whether the objects in the cache match the desired objects. Recent
+// is the hash of the objects that this reconcile has applied; the cache may not
+// contain them yet.
+func (c *connectors) upToDate(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (bool, error) {
+	objects, err := connector.Build(connectorInput(f, result))
 	if err != nil {
-		return false, nil // RunConnectors reports it
+		return false, nil // RunConnectors reports the error
 	}
-	desired, err := identify(objects)
+	desired, err := hashObjects(objects)
 	if err != nil || desired == recent {
 		return err == nil, err
 	}
 	last := c.lastApplied(f.Object.Name)
-	if last.desired != desired {
+	if last.hash != desired {
 		return false, nil
 	}
 	versions, err := c.versions(ctx, f.Object)
@@ -76,23 +76,24 @@ func (c *connectors) lastApplied(name string) applied {
 	return c.applied[name]
 }
 
-// apply makes the objects the desired ones, and returns what identifies them.
+// apply creates, updates and deletes the connector objects as desired. It returns the
+// hash of the desired objects.
 func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.Result) (string, error) {
-	in := input(f, result)
+	in := connectorInput(f, result)
 	objects, err := connector.Build(in)
 	if err != nil {
 		return "", err
 	}
-	desired, err := identify(objects)
+	desired, err := hashObjects(objects)
 	if err != nil {
 		return "", err
 	}
-	if err := c.handOver(ctx, in); err != nil {
+	if err := c.transferReplicas(ctx, in); err != nil {
 		return "", err
 	}
 	var versions []string
 	for _, kind := range connector.Kinds() {
-		version, err := c.applyOne(ctx, f.Object, kind, objects)
+		version, err := c.applyObject(ctx, f.Object, kind, objects)
 		if err != nil {
 			return "", err
 		}
@@ -100,11 +101,11 @@ func (c *connectors) apply(ctx context.Context, f tunnel.Facts, result *gateway.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.applied[f.Object.Name] = applied{desired: desired, versions: versions}
+	c.applied[f.Object.Name] = applied{hash: desired, versions: versions}
 	return desired, nil
 }
 
-// versions returns the versions of the Tunnel's objects in the cache.
+// versions returns the versions of the Tunnel's connector objects in the cache.
 func (c *connectors) versions(ctx context.Context, t *v1alpha1.Tunnel) ([]string, error) {
 	var versions []string
 	key := connectorKey(t)
@@ -123,12 +124,13 @@ func (c *connectors) versions(ctx context.Context, t *v1alpha1.Tunnel) ([]string
 	return versions, nil
 }
 
-// versionOf changes with what the object asks for, and not with its status.
+// versionOf returns a version that changes with the object's spec but not with its
+// status.
 func versionOf(object client.Object) string {
 	scaler, ok := object.(*autoscalingv2.HorizontalPodAutoscaler)
 	switch {
-	case ok: // the API counts no generations of them
-		spec, _ := json.Marshal(scaler.Spec) // numbers and strings always marshal
+	case ok: // the API server does not set the generation of this kind
+		spec, _ := json.Marshal(scaler.Spec) // cannot fail: the spec has only numbers and strings
 		return string(scaler.UID) + string(spec)
 	case object.GetGeneration() > 0:
 		return fmt.Sprintf("%s %d", object.GetUID(), object.GetGeneration())
@@ -137,10 +139,10 @@ func versionOf(object client.Object) string {
 	}
 }
 
-// applyOne applies the object of the kind, or deletes it when it is not desired.
-// It returns the object's version. An object that does not belong to the Tunnel
-// is left alone.
-func (c *connectors) applyOne(ctx context.Context, t *v1alpha1.Tunnel, kind connector.Kind, objects connector.Objects) (string, error) {
+// applyObject applies the object of the kind, or deletes it when it is not desired.
+// It returns the object's version. It does not change an object that does not belong
+// to the Tunnel.
+func (c *connectors) applyObject(ctx context.Context, t *v1alpha1.Tunnel, kind connector.Kind, objects connector.Objects) (string, error) {
 	key, object, desired := connectorKey(t), kind.New(), kind.Select(objects)
 	err := c.live.Get(ctx, key, object)
 	switch {
@@ -156,14 +158,14 @@ func (c *connectors) applyOne(ctx context.Context, t *v1alpha1.Tunnel, kind conn
 	if err := c.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {
 		return "", fmt.Errorf("applying %T %s: %w", object, key, err)
 	}
-	answer := kind.New()
-	if err := convert(desired, answer); err != nil {
-		return "", fmt.Errorf("reading the answer about %T %s: %w", object, key, err)
+	response := kind.New()
+	if err := convert(desired, response); err != nil {
+		return "", fmt.Errorf("decoding the applied %T %s: %w", object, key, err)
 	}
-	return versionOf(answer), nil
+	return versionOf(response), nil
 }
 
-// convert turns an apply configuration into an object.
+// convert decodes an apply configuration into an object.
 func convert(from runtime.ApplyConfiguration, into any) error {
 	text, err := json.Marshal(from)
 	if err != nil {
@@ -172,25 +174,26 @@ func convert(from runtime.ApplyConfiguration, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// handOver keeps the number of connectors while an autoscaler takes over.
-func (c *connectors) handOver(ctx context.Context, in connector.Input) error {
+// transferReplicas transfers the ownership of the Deployment's replica count to its
+// autoscaler, without changing the count.
+func (c *connectors) transferReplicas(ctx context.Context, in connector.Input) error {
 	key := connectorKey(in.Tunnel)
 	deployment := &appsv1.Deployment{}
 	if err := c.live.Get(ctx, key, deployment); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	held := connector.Handover(in, deployment, string(fieldOwner))
-	if held == nil || !isManagedBy(deployment, in.Tunnel) {
+	replicas := connector.Handover(in, deployment, string(fieldOwner))
+	if replicas == nil || !isManagedBy(deployment, in.Tunnel) {
 		return nil
 	}
-	if err := c.client.Apply(ctx, held, fieldOwner+"-handover"); err != nil {
-		return fmt.Errorf("handing the replicas of Deployment %s over to its autoscaler: %w", key, err)
+	if err := c.client.Apply(ctx, replicas, fieldOwner+"-handover"); err != nil {
+		return fmt.Errorf("transferring the replicas of Deployment %s to its autoscaler: %w", key, err)
 	}
 	return nil
 }
 
-// stop deletes the objects, so that the pods end. What confines the pods goes
-// with the Tunnel.
+// stop deletes the objects that run the pods. The objects that confine the pods, such
+// as the NetworkPolicy, stay until Kubernetes deletes them with the Tunnel.
 func (c *connectors) stop(ctx context.Context, t *v1alpha1.Tunnel) error {
 	c.mu.Lock()
 	delete(c.applied, t.Name)
@@ -225,15 +228,15 @@ func (c *connectors) remove(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// connectorKey returns the name of every object that runs the connectors.
+// connectorKey returns the key that all connector objects of the Tunnel have.
 func connectorKey(t *v1alpha1.Tunnel) types.NamespacedName {
 	gateway := types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name}
 	return types.NamespacedName{Namespace: t.Namespace, Name: tunnel.ConnectorName(gateway)}
 }
 
-// isManagedBy reports whether the object belongs to the Tunnel, or to one of its
-// name that was deleted: its garbage collection has then begun, and applying the
-// object again gives it its new owner.
+// isManagedBy reports whether the object belongs to the Tunnel or to a deleted Tunnel
+// of the same name. In the latter case garbage collection has begun, and applying the
+// object again sets its new owner.
 func isManagedBy(object metav1.Object, t *v1alpha1.Tunnel) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner != nil && owner.Kind == tunnelKind && owner.APIVersion == v1alpha1.GroupVersion.String() && owner.Name == t.Name

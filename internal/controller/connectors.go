@@ -18,30 +18,30 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// fieldOwner is the manager of the fields that the controller applies.
+// fieldOwner is the field manager of the controller.
 const fieldOwner = client.FieldOwner("tunnel-gateway")
 
-// connectors applies and deletes the objects that run connectors.
+// connectors applies, checks and deletes the connector objects of Tunnels.
 type connectors struct {
 	client client.Client
 	live   client.Reader
 
 	mu sync.Mutex
-	// applied is what was applied last, by the name of the Tunnel.
+	// applied describes the objects that were last applied, by the name of the Tunnel.
 	applied map[string]applied
 }
 
-// look returns the state of the Tunnel's connectors. Pods are listed only when a
-// decision depends on them. Recent identifies the objects that this reconcile has
-// applied, which the cache may not have yet.
-func (c *connectors) look(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (tunnel.Connectors, error) {
+// check returns the state of the Tunnel's connectors. It lists pods only when the next
+// decision depends on them. Recent is the hash of the objects that this reconcile has
+// applied; the cache may not contain them yet.
+func (c *connectors) check(ctx context.Context, f tunnel.Facts, result *gateway.Result, recent string) (tunnel.Connectors, error) {
 	deployment, err := c.deployment(ctx, f.Object)
 	if err != nil {
 		return tunnel.Connectors{}, err
 	}
 	found := describeDeployment(deployment, f, result)
 	if f.Desired != nil && f.Token.State == tunnel.TokenPresent {
-		if found.Current, err = c.current(ctx, f, result, recent); err != nil {
+		if found.Current, err = c.upToDate(ctx, f, result, recent); err != nil {
 			return tunnel.Connectors{}, err
 		}
 	}
@@ -61,7 +61,7 @@ func (c *connectors) look(ctx context.Context, f tunnel.Facts, result *gateway.R
 	return found, nil
 }
 
-// describeDeployment returns what the Deployment says about the connectors.
+// describeDeployment returns the state of the connectors as their Deployment reports it.
 func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, result *gateway.Result) tunnel.Connectors {
 	ready := connector.NewReadiness(d, connectorSettings(result))
 	found := tunnel.Connectors{
@@ -77,8 +77,8 @@ func describeDeployment(d *appsv1.Deployment, f tunnel.Facts, result *gateway.Re
 	return found
 }
 
-// readiness returns how ready the connectors are, for the Gateway's conditions;
-// nil when there are none and none are desired.
+// readiness returns the readiness of the connectors for the Gateway's conditions. It
+// returns nil when no connectors exist or are desired.
 func (c *connectors) readiness(ctx context.Context, object *v1alpha1.Tunnel, t target) *gateway.Readiness {
 	if t.result.Settings == nil || object == nil {
 		return nil
@@ -98,7 +98,7 @@ func connectorSettings(result *gateway.Result) v1alpha1.Connector {
 	return ptr.Deref(result.Settings.Spec.Connector, v1alpha1.Connector{})
 }
 
-// gracePeriodOf returns how long a pod of the Deployment may take to stop.
+// gracePeriodOf returns the termination grace period of the Deployment's pods.
 func gracePeriodOf(d *appsv1.Deployment) time.Duration {
 	if d == nil {
 		return 0
@@ -106,12 +106,13 @@ func gracePeriodOf(d *appsv1.Deployment) time.Duration {
 	return seconds(d.Spec.Template.Spec.TerminationGracePeriodSeconds)
 }
 
-// seconds returns a grace period of pods, which Kubernetes has a default for.
+// seconds converts the termination grace period of a pod. Nil means the default of
+// Kubernetes.
 func seconds(gracePeriod *int64) time.Duration {
 	return time.Duration(ptr.Deref(gracePeriod, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
 }
 
-// deployment returns the Tunnel's Deployment from the cache, or nil.
+// deployment returns the Tunnel's Deployment from the cache, or nil if it does not exist.
 func (c *connectors) deployment(ctx context.Context, object *v1alpha1.Tunnel) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 	key := connectorKey(object)
@@ -124,7 +125,7 @@ func (c *connectors) deployment(ctx context.Context, object *v1alpha1.Tunnel) (*
 	return d, nil
 }
 
-// pods returns the pods that may be connected; one that has ended is not.
+// pods returns the Tunnel's connector pods that have not terminated.
 func (c *connectors) pods(ctx context.Context, t *v1alpha1.Tunnel) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := c.live.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingLabels(connector.Selector(t))); err != nil {

@@ -21,19 +21,18 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// sharedConnectors is the name of the objects that run the connectors of
-// infra/shared.
-var sharedConnectors = types.NamespacedName{Namespace: ownNamespace, Name: tunnel.ConnectorName(types.NamespacedName{Namespace: "infra", Name: "shared"})}
+// sharedConnectors is the key of the connector objects of Gateway infra/shared.
+var sharedConnectors = types.NamespacedName{Namespace: controllerNamespace, Name: tunnel.ConnectorName(types.NamespacedName{Namespace: "infra", Name: "shared"})}
 
-// withConnectors is a harness whose class runs connectors.
-func withConnectors(t *testing.T, objects ...client.Object) *harness {
+// newConnectorHarness returns a harness whose class runs connectors.
+func newConnectorHarness(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
 	h := newHarness(t, objects...)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(true) })
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(true) })
 	return h
 }
 
-// deployment returns the connectors' Deployment, or nil.
+// deployment returns the connectors' Deployment, or nil if it does not exist.
 func (h *harness) deployment() *appsv1.Deployment {
 	h.t.Helper()
 	d := &appsv1.Deployment{}
@@ -47,8 +46,8 @@ func (h *harness) deployment() *appsv1.Deployment {
 	return d
 }
 
-// rollOut runs the pods that the Deployment asks for, as Kubernetes does: all of
-// them have its template, and each is connected to the tunnel.
+// rollOut simulates a completed rollout: every pod has the Deployment's current template
+// and is connected to the tunnel.
 func (h *harness) rollOut() {
 	h.t.Helper()
 	d := h.deployment()
@@ -63,7 +62,7 @@ func (h *harness) rollOut() {
 	}
 }
 
-// startPod runs one pod of the Deployment, which connects with the token in the
+// startPod starts one pod of the Deployment. The pod connects with the token in the
 // Secret.
 func (h *harness) startPod(d *appsv1.Deployment) {
 	h.t.Helper()
@@ -86,7 +85,7 @@ func (h *harness) pods() []corev1.Pod {
 	return pods.Items
 }
 
-// stopPods ends all pods, and their connectors in good order.
+// stopPods deletes all pods and disconnects their connectors gracefully.
 func (h *harness) stopPods() {
 	h.t.Helper()
 	for _, pod := range h.pods() {
@@ -105,7 +104,7 @@ func (h *harness) token() provider.Token {
 	return provider.Token(secret.Data[connector.TokenKey])
 }
 
-// objectKinds returns the kinds of the objects of the connectors' name.
+// objectKinds returns the kinds of the existing connector objects.
 func (h *harness) objectKinds() []string {
 	h.t.Helper()
 	var kinds []string
@@ -121,14 +120,14 @@ func (h *harness) objectKinds() []string {
 func (h *harness) wantKinds(want ...string) {
 	h.t.Helper()
 	if diff := cmp.Diff(want, h.objectKinds()); diff != "" {
-		h.t.Errorf("the objects that run the connectors differ (-want +got):\n%s", diff)
+		h.t.Errorf("the connector objects differ (-want +got):\n%s", diff)
 	}
 }
 
-// applies returns the writes of connectors among the writes since the last time.
+// connectorWrites returns the writes of connector objects since the previous check.
 func (h *harness) connectorWrites() []string {
 	var found []string
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		if w.name == sharedConnectors.Name {
 			found = append(found, w.verb+" "+w.kind)
 		}
@@ -139,197 +138,197 @@ func (h *harness) connectorWrites() []string {
 func (h *harness) wantConnectorWrites(want ...string) {
 	h.t.Helper()
 	if diff := cmp.Diff(want, h.connectorWrites()); diff != "" {
-		h.t.Errorf("writes of connectors differ (-want +got):\n%s", diff)
+		h.t.Errorf("writes of connector objects differ (-want +got):\n%s", diff)
 	}
 }
 
 func TestConnectorsAreAppliedOnce(t *testing.T) {
-	h := withConnectors(t)
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.wantConnectorWrites("apply Secret", "apply ServiceAccount", "apply NetworkPolicy", "apply Deployment")
 
 	for _, object := range h.connectorObjects() {
 		owner := metav1.GetControllerOf(object)
-		if owner == nil || owner.UID != h.tunnelObject().UID || ptr.Deref(owner.BlockOwnerDeletion, true) || object.GetNamespace() != ownNamespace {
-			t.Errorf("%s %s/%s has the owner %+v", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), owner)
+		if owner == nil || owner.UID != h.tunnelObject().UID || ptr.Deref(owner.BlockOwnerDeletion, true) || object.GetNamespace() != controllerNamespace {
+			t.Errorf("%s %s/%s has owner %+v, want the Tunnel", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), owner)
 		}
 	}
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantConnectorWrites()
-	h.takeWrites()
-	h.settle(time.Second)
+	h.drainWrites()
+	h.reconcileFor(time.Second)
 	h.wantWrites()
 	if got := h.tunnelObject().Status.Connectors.Summary; got != "2/2" {
-		t.Errorf("the Tunnel reports %s connectors", got)
+		t.Errorf("the Tunnel reports %s connectors, want 2/2", got)
 	}
 	if d := h.deployment(); d.Generation != 1 {
-		t.Errorf("the Deployment has generation %d", d.Generation)
+		t.Errorf("the Deployment has generation %d, want 1", d.Generation)
 	}
 
 	h.restart()
 	h.reconcileOnce()
 	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment")
 	if d := h.deployment(); d.Generation != 1 {
-		t.Errorf("a restart changes the Deployment to generation %d", d.Generation)
+		t.Errorf("the Deployment has generation %d after a restart, want 1", d.Generation)
 	}
 }
 
-// A change by somebody else is undone, and a status is none.
-func TestConnectorsAreRepaired(t *testing.T) {
-	h := withConnectors(t)
+// The controller reverts external changes of connector objects and recreates deleted objects.
+func TestExternalChangesOfConnectorsAreReverted(t *testing.T) {
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
-	h.settle(time.Second)
-	h.takeWrites()
+	h.reconcileFor(time.Second)
+	h.drainWrites()
 	d := &appsv1.Deployment{}
 	h.change(sharedConnectors.Namespace, sharedConnectors.Name, d, func() {
 		d.Spec.Template.Spec.Containers[0].Image = "example.com/other"
 		d.Generation++
 	})
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if got := h.connectorWrites(); !slices.Contains(got, "apply Deployment") {
-		t.Errorf("the writes are %q", got)
+		t.Errorf("the writes are %q, want an apply of the Deployment", got)
 	}
 	if got := h.deployment().Spec.Template.Spec.Containers[0].Image; got == "example.com/other" {
-		t.Error("the image of somebody else stays")
+		t.Error("the external change of the image was not reverted")
 	}
 	h.delete(h.deployment())
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if h.deployment() == nil {
-		t.Error("a Deployment that was deleted is not created again")
+		t.Error("the deleted Deployment was not recreated")
 	}
 }
 
-func TestConnectorsAreDisabled(t *testing.T) {
-	h := withConnectors(t)
+func TestDisabledConnectorsAreDeleted(t *testing.T) {
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(false) })
-	h.takeWrites()
-	h.settle(time.Second)
-	h.wantKinds("Secret") // users run connectors with the token
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.Enabled = ptr.To(false) })
+	h.drainWrites()
+	h.reconcileFor(time.Second)
+	h.wantKinds("Secret") // users run their connectors with the token
 	h.wantConnectorWrites("delete ServiceAccount", "delete NetworkPolicy", "delete Deployment")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantConnectorWrites()
 }
 
-// An object of somebody else is not changed, and the conditions name it.
-func TestConnectorsWhoseNameIsTaken(t *testing.T) {
-	theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}}
-	h := withConnectors(t, theirs)
+// The controller does not change an object of another owner. The conditions name the object.
+func TestObjectsOfAnotherOwnerAreNotChanged(t *testing.T) {
+	conflicting := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}}
+	h := newConnectorHarness(t, conflicting)
 	h.reconcileOnce()
 	h.wantConnectorWrites("apply Secret")
 	h.wantEvent("ObjectTaken")
 	object := h.tunnelObject()
 	ready := condition(object, v1alpha1.TunnelConnectorsReady)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != string(tunnel.ReasonObjectTaken) || !strings.Contains(ready.Message, sharedConnectors.Name) {
-		t.Errorf("ConnectorsReady is %+v", ready)
+		t.Errorf("ConnectorsReady is %+v, want reason ObjectTaken and the object's name", ready)
 	}
-	h.delete(theirs)
-	h.settle(time.Minute)
+	h.delete(conflicting)
+	h.reconcileFor(time.Minute)
 	if h.deployment() == nil {
-		t.Error("the connectors do not run after the object was deleted")
+		t.Error("the connectors do not run after the conflicting object was deleted")
 	}
 }
 
-// The number of replicas belongs to an autoscaler as soon as there is one. That
-// it takes over without a gap is tested with a real API server: the fake one
-// cannot apply a part of a Deployment.
-func TestConnectorsOfAnAutoscaler(t *testing.T) {
-	h := withConnectors(t)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+// If there is an autoscaler, it owns the number of replicas. The transfer of the
+// ownership is tested with a real API server, because the fake client cannot apply a
+// part of a Deployment.
+func TestAutoscalerOwnsTheReplicaCount(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Connector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](4)}
 	})
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantKinds("Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "Secret", "ServiceAccount")
-	h.takeWrites()
+	h.drainWrites()
 	d := &appsv1.Deployment{}
 	h.change(sharedConnectors.Namespace, sharedConnectors.Name, d, func() { d.Spec.Replicas, d.Generation = ptr.To[int32](4), d.Generation+1 })
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if got := h.deployment().Spec.Replicas; ptr.Deref(got, 0) != 4 {
-		t.Errorf("the autoscaler's number is changed to %v", got)
+		t.Errorf("the controller changed the number of replicas to %v, want 4", got)
 	}
 	h.wantConnectorWrites("apply ServiceAccount", "apply NetworkPolicy", "apply Deployment", "apply HorizontalPodAutoscaler")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantConnectorWrites()
 }
 
-// What confines the pods stays until the Tunnel object is deleted.
+// The objects that confine the pods remain until the Tunnel object is deleted.
 func TestConnectorsStopWhenTheTunnelRetires(t *testing.T) {
-	h := withConnectors(t)
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(29 * time.Second)
+	h.reconcileFor(29 * time.Second)
 	if h.deployment() == nil {
-		t.Fatal("the connectors were stopped before the retirement delay has passed")
+		t.Fatal("the connectors were stopped before the end of the retirement delay")
 	}
-	h.settle(2 * time.Second)
+	h.reconcileFor(2 * time.Second)
 	h.wantKinds("NetworkPolicy", "Secret", "ServiceAccount")
 	h.wantReady(v1alpha1.TunnelRetiring, tunnel.ReasonConnectorsStopping)
 	if len(h.cloud.LiveTunnels()) != 1 {
-		t.Fatal("the tunnel was deleted while its connectors run")
+		t.Fatal("the tunnel was deleted while its connectors were running")
 	}
 	h.stopPods()
-	h.settle(5 * time.Second)
+	h.reconcileFor(5 * time.Second)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
-		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+		t.Errorf("the tunnels %+v and the Tunnel %+v were not deleted", h.cloud.LiveTunnels(), h.tunnelObject())
 	}
 	h.collectGarbage()
 	h.wantKinds()
 }
 
-// Pods that do not end within their grace period and a minute count no longer;
-// what Cloudflare reports does.
-func TestPodsThatDoNotStop(t *testing.T) {
-	h := withConnectors(t)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.GracePeriod = ptr.To(v1alpha1.Duration("2m")) })
+// One minute after the grace period, the controller no longer waits for pods. It still
+// waits for the connectors that Cloudflare reports as connected.
+func TestRetirementDoesNotWaitForStuckPods(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.GracePeriod = ptr.To(v1alpha1.Duration("2m")) })
 	h.reconcileOnce()
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(30*time.Second + 3*time.Minute)
+	h.reconcileFor(30*time.Second + 3*time.Minute)
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if ready := condition(h.tunnelObject(), v1alpha1.TunnelReady); !strings.Contains(ready.Message, "2 pods are left and 2 connectors are connected") {
-		t.Errorf("the Tunnel is not ready because: %s", ready.Message)
+		t.Errorf("the message of Ready is %q, want the numbers of pods and connectors", ready.Message)
 	}
 	if len(h.cloud.Calls(fakeprovider.OpDisconnect)) > 0 || len(h.cloud.LiveTunnels()) != 1 {
-		t.Error("live connectors were disconnected")
+		t.Error("the controller disconnected running connectors")
 	}
-	h.cloud.Crash(h.tunnelID()) // their node is lost
-	h.settle(time.Minute)
+	h.cloud.Crash(h.tunnelID()) // the node of the pods fails
+	h.reconcileFor(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
-		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+		t.Errorf("the tunnels %+v and the Tunnel %+v were not deleted", h.cloud.LiveTunnels(), h.tunnelObject())
 	}
 	if got := len(h.cloud.Calls(fakeprovider.OpDisconnect)); got != 2 {
-		t.Errorf("%d connectors were disconnected one by one, want 2", got)
+		t.Errorf("%d connectors were disconnected, want 2", got)
 	}
 }
 
-// A Gateway that returns while the connectors stop gets them back.
-func TestConnectorsOfAGatewayThatReturns(t *testing.T) {
-	h := withConnectors(t)
+// A Gateway that is recreated while its connectors stop gets them back.
+func TestRecreatedGatewayGetsItsConnectorsBack(t *testing.T) {
+	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
 	id := h.tunnelID()
 	h.delete(h.gateway())
-	h.settle(31 * time.Second)
+	h.reconcileFor(31 * time.Second)
 	if h.deployment() != nil {
-		t.Fatal("the connectors run on")
+		t.Fatal("the connectors were not stopped")
 	}
-	again := newGateway("shared", "a.example.com")
-	again.UID = "shared-2"
-	h.create(again)
-	h.settle(time.Second)
+	recreated := newGateway("shared", "a.example.com")
+	recreated.UID = "shared-2"
+	h.create(recreated)
+	h.reconcileFor(time.Second)
 	if h.deployment() == nil || h.tunnelID() != id {
-		t.Errorf("the Deployment is %v, and the tunnel %s; want %s", h.deployment(), h.tunnelID(), id)
+		t.Errorf("the Deployment is %v and the tunnel is %s, want a Deployment and tunnel %s", h.deployment(), h.tunnelID(), id)
 	}
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// condition returns a condition of the Tunnel.
+// condition returns the Tunnel's condition of the type.
 func condition(object *v1alpha1.Tunnel, kind string) metav1.Condition {
 	for _, c := range object.Status.Conditions {
 		if c.Type == kind {

@@ -1,7 +1,7 @@
-// Package controller connects the other packages: a watch puts a key into the
-// queue, the state is loaded, the decision is built, the steps of the tunnel's
-// life are executed, and the statuses are written. The package decides when
-// something happens; internal/gateway and internal/tunnel decide what.
+// Package controller reconciles Gateways. A watch adds a key to the queue. For each
+// key, the reconciler loads the state, builds the ingress rules, executes the steps of
+// the tunnel's lifecycle and writes the statuses. internal/gateway and internal/tunnel
+// make the decisions; this package executes them.
 package controller
 
 import (
@@ -39,40 +39,41 @@ import (
 type Options struct {
 	ControllerName gatewayv1.GatewayController
 	ClusterDomain  string
-	// ClusterUID is the UID of the namespace kube-system.
+	// ClusterUID is the UID of the kube-system namespace.
 	ClusterUID string
-	// ClusterID begins the names of the tunnels of this installation.
+	// ClusterID is the prefix of the names of this installation's tunnels.
 	ClusterID string
-	// Namespace is the controller's own namespace: that of the Tunnels and of all
-	// that runs connectors.
+	// Namespace is the controller's own namespace, which contains the Tunnels and
+	// the connector objects.
 	Namespace string
-	// Watches reports whether the settings include a namespace. The namespace may
-	// not exist.
-	Watches func(namespace string) bool
-	// ReadsCertificates reports whether the certificates in a namespace are checked.
+	// InScope reports whether the controller is configured to work in a namespace.
+	// The namespace may not exist.
+	InScope func(namespace string) bool
+	// ReadsCertificates reports whether the controller checks certificates in a
+	// namespace.
 	ReadsCertificates func(namespace string) bool
-	// Account is the Cloudflare account of tunnels, unless the settings of a class
-	// name another one.
+	// Account is the Cloudflare account of tunnels whose GatewayClass does not
+	// configure another account.
 	Account credentials.Default
-	// Open returns the provider for an account and an API token.
+	// Open returns a provider for an account and an API token.
 	Open func(account, token string) (provider.Provider, error)
-	// Workers is how many Gateways are reconciled at once.
+	// Workers is the number of Gateways that are reconciled concurrently.
 	Workers int
-	// RetirementDelay is how long a Gateway has to be gone until its tunnel
-	// retires.
+	// RetirementDelay is how long a Gateway must be gone before its Tunnel retires.
 	RetirementDelay time.Duration
-	// DriftInterval is how long a configuration that was read is believed to be
-	// unchanged.
+	// DriftInterval is the interval between two reads of a tunnel's configuration
+	// that check it for external changes.
 	DriftInterval time.Duration
-	// InventoryInterval is how often the tunnels of the accounts are listed.
+	// InventoryInterval is the interval between two inventories of the accounts'
+	// tunnels.
 	InventoryInterval time.Duration
-	// Metrics record every reconcile.
+	// Metrics records every reconcile.
 	Metrics *metrics.Metrics
-	// Tracer gets a span for every reconcile, and for its parts.
+	// Tracer creates a span for every reconcile and its phases.
 	Tracer trace.Tracer
 }
 
-// Setup adds the indexes, the watches and both reconcilers to the manager.
+// Setup adds the indexes, the watches, the reconcilers and the inventory to the manager.
 func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	for _, index := range state.Indexes(o.ControllerName) {
 		if err := m.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Extract); err != nil {
@@ -81,75 +82,76 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	recorder := m.GetEventRecorder("tunnel-gateway")
 	writer := &status.Writer{
-		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Notify: report(recorder),
+		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
 	}
 	classes := &classReconciler{client: m.GetClient(), writer: writer, controllerName: o.ControllerName, namespace: o.Namespace}
 	if err := setupClass(m, classes); err != nil {
 		return err
 	}
-	wakeups := make(chan event.TypedGenericEvent[state.Key])
-	wake := func(key state.Key) {
+	requeued := make(chan event.TypedGenericEvent[state.Key])
+	requeue := func(key state.Key) {
 		select {
-		case wakeups <- event.TypedGenericEvent[state.Key]{Object: key}:
-		case <-ctx.Done(): // nobody receives any more
+		case requeued <- event.TypedGenericEvent[state.Key]{Object: key}:
+		case <-ctx.Done(): // the manager no longer receives
 		}
 	}
 	l := newLifecycle(m, o, writer, recorder)
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, holdsToken: l.accounts.reads}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: l.accounts.readsSecret}
 	r := newReconciler(m, o, writer, l)
-	r.overlaps = &overlaps{all: w.fromManaged, wake: wake, hostnames: gateway.NewHostnames()}
+	r.hostnames = &sharedHostnames{listManaged: w.managedGateways, requeue: requeue, hostnames: gateway.NewHostnames()}
 	inventory := &inventory{
-		lifecycle: l, interval: o.InventoryInterval, wake: wake, metrics: o.Metrics, suspects: map[string]map[provider.TunnelID]bool{},
+		lifecycle: l, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
 	}
 	if err := m.Add(inventory); err != nil {
 		return err
 	}
-	return watchAll(m, o, r, w, wakeups)
+	return watchAll(m, o, r, w, requeued)
 }
 
-// watchAll watches every kind that can affect a Gateway.
-func watchAll(m manager.Manager, o Options, r *reconciler, w watches, wakeups chan event.TypedGenericEvent[state.Key]) error {
-	notice := r.observer.changes.notice
+// watchAll registers the reconciler and its watches of every kind that can affect a
+// Gateway.
+func watchAll(m manager.Manager, o Options, r *reconciler, w watches, requeued chan event.TypedGenericEvent[state.Key]) error {
+	record := r.observer.pending.add
 	controller := builder.TypedControllerManagedBy[state.Key](m).
 		Named("gateway").
 		WithOptions(ctrlcontroller.TypedOptions[state.Key]{MaxConcurrentReconciles: o.Workers, RateLimiter: rateLimiter()}).
 		WithLogConstructor(logConstructor(m.GetLogger())).
-		Watches(&gatewayv1.Gateway{}, enqueue(notice, w.fromGateway)).
-		Watches(&gatewayv1.Gateway{}, enqueue(notice, w.fromFreedGateway), builder.WithPredicates(freesTunnel)).
-		Watches(&gatewayv1.GatewayClass{}, enqueue(notice, w.fromClass)).
-		Watches(&gatewayv1.ListenerSet{}, enqueue(notice, w.fromListenerSet)).
-		Watches(&gatewayv1.HTTPRoute{}, enqueue(notice, w.fromRoute)).
-		Watches(&gatewayv1.GRPCRoute{}, enqueue(notice, w.fromRoute)).
-		Watches(&gatewayv1beta1.ReferenceGrant{}, enqueue(notice, w.fromGrant)).
-		WatchesMetadata(&corev1.Secret{}, enqueue(notice, w.fromSecret)).
-		Watches(&corev1.Namespace{}, enqueue(notice, w.fromNamespace), builder.WithPredicates(labelsChanged)).
-		Watches(&corev1.Service{}, enqueue(notice, w.fromService), builder.WithPredicates(serviceChanged)).
-		Watches(&discoveryv1.EndpointSlice{}, enqueue(notice, w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
-		Watches(&v1alpha1.TunnelConfiguration{}, enqueue(notice, w.fromConfiguration)).
-		Watches(&v1alpha1.Tunnel{}, enqueue(notice, w.fromTunnel)).
-		WatchesRawSource(source.TypedChannel(wakeups, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add}))
+		Watches(&gatewayv1.Gateway{}, enqueue(record, w.fromGateway)).
+		Watches(&gatewayv1.Gateway{}, enqueue(record, w.fromUncountedGateway), builder.WithPredicates(reducesUsage)).
+		Watches(&gatewayv1.GatewayClass{}, enqueue(record, w.fromClass)).
+		Watches(&gatewayv1.ListenerSet{}, enqueue(record, w.fromListenerSet)).
+		Watches(&gatewayv1.HTTPRoute{}, enqueue(record, w.fromRoute)).
+		Watches(&gatewayv1.GRPCRoute{}, enqueue(record, w.fromRoute)).
+		Watches(&gatewayv1beta1.ReferenceGrant{}, enqueue(record, w.fromGrant)).
+		WatchesMetadata(&corev1.Secret{}, enqueue(record, w.fromSecret)).
+		Watches(&corev1.Namespace{}, enqueue(record, w.fromNamespace), builder.WithPredicates(labelsChanged)).
+		Watches(&corev1.Service{}, enqueue(record, w.fromService), builder.WithPredicates(serviceChanged)).
+		Watches(&discoveryv1.EndpointSlice{}, enqueue(record, w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
+		Watches(&v1alpha1.TunnelConfiguration{}, enqueue(record, w.fromConfiguration)).
+		Watches(&v1alpha1.Tunnel{}, enqueue(record, w.fromTunnel)).
+		WatchesRawSource(source.TypedChannel(requeued, handler.TypedFuncs[state.Key, state.Key]{GenericFunc: add}))
 	for _, kind := range connector.Kinds() {
-		controller = controller.Watches(kind.New(), enqueue(notice, w.fromConnectors))
+		controller = controller.Watches(kind.New(), enqueue(record, w.fromConnectors))
 	}
 	return controller.Complete(r)
 }
 
-// add puts the key of a wake-up into the queue.
+// add adds a requeued key to the queue.
 func add(_ context.Context, e event.TypedGenericEvent[state.Key], queue workqueue.TypedRateLimitingInterface[state.Key]) {
 	queue.Add(e.Object)
 }
 
-// lastRetry is the longest time between two attempts after an error of the API
-// server.
-const lastRetry = time.Minute
+// maxRetryDelay is the maximum delay of a retry after an error of the API server.
+const maxRetryDelay = time.Minute
 
-// rateLimiter spaces the reconciles that failed at the API server.
+// rateLimiter delays retries of reconciles that failed with an error of the API server.
 func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, lastRetry)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, maxRetryDelay)
 }
 
-// report returns what emits an event for each change of an object's conditions.
-func report(recorder events.EventRecorder) func(client.Object, status.Change) {
+// conditionEvents returns a function that emits an event for a change of an object's
+// conditions.
+func conditionEvents(recorder events.EventRecorder) func(client.Object, status.Change) {
 	return func(object client.Object, change status.Change) {
 		kind := corev1.EventTypeNormal
 		if change.Warning {
@@ -165,11 +167,11 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
 			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader(), Reads: o.ReadsCertificates},
 		},
-		decisions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace},
-		writer:    writer,
-		observer:  newObserver(o.Metrics, o.Tracer, time.Now),
-		now:       time.Now,
-		lifecycle: l,
+		buildOptions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace},
+		writer:       writer,
+		observer:     newObserver(o.Metrics, o.Tracer, time.Now),
+		now:          time.Now,
+		lifecycle:    l,
 	}
 }
 
@@ -177,22 +179,22 @@ func newLifecycle(m manager.Manager, o Options, writer *status.Writer, recorder 
 	c, live := m.GetClient(), m.GetAPIReader()
 	return &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: o.Namespace},
-		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.Watches},
+		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.InScope},
 		tokens:     tokenSecrets{client: c, live: live},
 		connectors: &connectors{client: c, live: live, applied: map[string]applied{}},
 		accounts: &accounts{
-			flags: o.Account, connect: o.Open, metadata: c, live: live, opened: map[credentials.Source]*opened{},
-			secrets: map[types.NamespacedName]bool{},
+			defaults: o.Account, connect: o.Open, metadata: c, live: live, bySource: map[credentials.Source]*openAccount{},
+			secretsRead: map[types.NamespacedName]bool{},
 		},
-		reserved: &reservations{holder: map[string]state.Key{}},
-		statuses: writer,
-		notify:   notifier{events: recorder},
+		reservations: &reservations{byTunnel: map[string]state.Key{}},
+		statuses:     writer,
+		notify:       notifier{events: recorder},
 		options: tunnel.Options{
 			ControllerName: string(o.ControllerName), ClusterUID: o.ClusterUID, ClusterID: o.ClusterID,
 			RetirementDelay: o.RetirementDelay, DriftInterval: o.DriftInterval,
 		},
-		clock:   systemClock(),
-		tunnels: map[state.Key]*managed{},
-		doubts:  map[state.Key]doubt{},
+		clock:    systemClock(),
+		tunnels:  map[state.Key]*managedTunnel{},
+		findings: map[state.Key]inventoryFinding{},
 	}
 }

@@ -18,24 +18,24 @@ import (
 
 var errProcessEnded = errors.New("the process ended")
 
-// crash ends the process at one of its writes to the API server or calls of
-// Cloudflare.
+// crash simulates the end of the process at one of its requests to the API server or
+// the Cloudflare API.
 type crash struct {
-	at      int  // the number of the request
-	applied bool // whether the request is carried out all the same
-	made    int  // how many requests were made
-	ended   bool
-	cancel  context.CancelFunc
+	failAt   int  // the index of the request at which the process ends
+	applied  bool // whether this request is executed
+	requests int  // the number of requests so far
+	ended    bool
+	cancel   context.CancelFunc
 }
 
-// request carries out a request unless the process ends.
+// request executes a request unless the process ends.
 func (c *crash) request(do func() error) error {
 	if c.ended {
 		return errProcessEnded
 	}
-	n := c.made
-	c.made++
-	if n != c.at {
+	n := c.requests
+	c.requests++
+	if n != c.failAt {
 		return do()
 	}
 	if c.applied {
@@ -46,18 +46,18 @@ func (c *crash) request(do func() error) error {
 	return errProcessEnded
 }
 
-// crashingProvider is a provider whose calls a crash can end.
+// crashingProvider is a provider with calls at which the process can end.
 type crashingProvider struct {
 	provider.Provider
 	crash *crash
 }
 
-// call makes a call that returns a result.
-func call[R any](c *crash, do func() (R, error)) (result R, err error) {
+// callWithResult executes a call that returns a result.
+func callWithResult[R any](c *crash, do func() (R, error)) (result R, err error) {
 	err = c.request(func() error {
-		var failed error
-		result, failed = do()
-		return failed
+		var callErr error
+		result, callErr = do()
+		return callErr
 	})
 	if err != nil {
 		var none R
@@ -67,32 +67,32 @@ func call[R any](c *crash, do func() (R, error)) (result R, err error) {
 }
 
 func (p crashingProvider) FindTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
-	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.FindTunnel(ctx, name) })
+	return callWithResult(p.crash, func() (provider.Tunnel, error) { return p.Provider.FindTunnel(ctx, name) })
 }
 
 func (p crashingProvider) Tunnel(ctx context.Context, id provider.TunnelID) (provider.Tunnel, error) {
-	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.Tunnel(ctx, id) })
+	return callWithResult(p.crash, func() (provider.Tunnel, error) { return p.Provider.Tunnel(ctx, id) })
 }
 
 func (p crashingProvider) CreateTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
-	return call(p.crash, func() (provider.Tunnel, error) { return p.Provider.CreateTunnel(ctx, name) })
+	return callWithResult(p.crash, func() (provider.Tunnel, error) { return p.Provider.CreateTunnel(ctx, name) })
 }
 
 func (p crashingProvider) Configuration(ctx context.Context, id provider.TunnelID) (configuration provider.Configuration, version provider.Version, err error) {
 	err = p.crash.request(func() error {
-		var failed error
-		configuration, version, failed = p.Provider.Configuration(ctx, id)
-		return failed
+		var callErr error
+		configuration, version, callErr = p.Provider.Configuration(ctx, id)
+		return callErr
 	})
 	return configuration, version, err
 }
 
 func (p crashingProvider) Configure(ctx context.Context, id provider.TunnelID, configuration provider.Configuration) (provider.Version, error) {
-	return call(p.crash, func() (provider.Version, error) { return p.Provider.Configure(ctx, id, configuration) })
+	return callWithResult(p.crash, func() (provider.Version, error) { return p.Provider.Configure(ctx, id, configuration) })
 }
 
 func (p crashingProvider) Token(ctx context.Context, id provider.TunnelID) (provider.Token, error) {
-	return call(p.crash, func() (provider.Token, error) { return p.Provider.Token(ctx, id) })
+	return callWithResult(p.crash, func() (provider.Token, error) { return p.Provider.Token(ctx, id) })
 }
 
 func (p crashingProvider) RotateToken(ctx context.Context, id provider.TunnelID) error {
@@ -100,7 +100,7 @@ func (p crashingProvider) RotateToken(ctx context.Context, id provider.TunnelID)
 }
 
 func (p crashingProvider) Connections(ctx context.Context, id provider.TunnelID) ([]provider.Connector, error) {
-	return call(p.crash, func() ([]provider.Connector, error) { return p.Provider.Connections(ctx, id) })
+	return callWithResult(p.crash, func() ([]provider.Connector, error) { return p.Provider.Connections(ctx, id) })
 }
 
 func (p crashingProvider) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
@@ -111,33 +111,33 @@ func (p crashingProvider) DeleteTunnel(ctx context.Context, id provider.TunnelID
 	return p.crash.request(func() error { return p.Provider.DeleteTunnel(ctx, id) })
 }
 
-// crashing is a harness whose process ends once.
-type crashing struct {
+// crashHarness is a harness whose process ends once, at a chosen request.
+type crashHarness struct {
 	*harness
 	*crash
 }
 
-func newCrashing(t *testing.T, at int, applied bool) *crashing {
+func newCrashHarness(t *testing.T, at int, applied bool) *crashHarness {
 	t.Helper()
-	c := &crashing{harness: withConnectors(t), crash: &crash{at: at, applied: applied}}
-	c.fault = func(write) (bool, error) {
-		carriedOut := false
-		err := c.request(func() error { carriedOut = true; return nil })
-		return carriedOut, err
+	c := &crashHarness{harness: newConnectorHarness(t), crash: &crash{failAt: at, applied: applied}}
+	c.injectError = func(write) (bool, error) {
+		executed := false
+		err := c.request(func() error { executed = true; return nil })
+		return executed, err
 	}
 	c.start()
 	return c
 }
 
-// start starts a process.
-func (c *crashing) start() {
+// start starts a controller process.
+func (c *crashHarness) start() {
 	c.restart()
 	c.lifecycle.accounts.connect = func(string, string) (provider.Provider, error) { return crashingProvider{c.cloud, c.crash}, nil }
 }
 
-// until reconciles until the state is reached, with a new process after the one
-// that ended. Kubernetes runs the pods meanwhile.
-func (c *crashing) until(what string, reached func() bool) {
+// reconcileUntil reconciles until the state is reached. It starts a new process when the
+// process ends, and simulates the pods.
+func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
 	c.t.Helper()
 	for range 100 {
 		ctx, cancel := context.WithCancel(c.t.Context())
@@ -145,7 +145,7 @@ func (c *crashing) until(what string, reached func() bool) {
 		result, err := c.Reconcile(ctx, c.key)
 		cancel()
 		if len(c.cloud.LiveTunnels()) > 1 {
-			c.t.Fatalf("there are %d tunnels", len(c.cloud.LiveTunnels()))
+			c.t.Fatalf("there are %d tunnels, want at most 1", len(c.cloud.LiveTunnels()))
 		}
 		switch {
 		case c.ended:
@@ -153,7 +153,7 @@ func (c *crashing) until(what string, reached func() bool) {
 			c.start()
 			continue
 		case err != nil:
-			c.t.Fatalf("until %s: %v", what, err)
+			c.t.Fatalf("reconcile until %s: %v", what, err)
 		}
 		c.runPods()
 		if reached() {
@@ -161,11 +161,11 @@ func (c *crashing) until(what string, reached func() bool) {
 		}
 		c.advance(max(result.RequeueAfter, time.Second))
 	}
-	c.t.Fatalf("the state is never reached: %s; the Tunnel is %+v", what, c.tunnelObject())
+	c.t.Fatalf("not reached after 100 reconciles: %s; the Tunnel is %+v", what, c.tunnelObject())
 }
 
-// runPods replaces the pods when the Deployment asks for others.
-func (c *crashing) runPods() {
+// runPods replaces the pods if the Deployment has changed.
+func (c *crashHarness) runPods() {
 	switch d, pods := c.deployment(), c.pods(); {
 	case d == nil && len(pods) > 0:
 		c.stopPods()
@@ -175,8 +175,9 @@ func (c *crashing) runPods() {
 	}
 }
 
-// serving reports whether the Gateway's status is up to date, and good.
-func (c *crashing) serving() bool {
+// isServing reports whether the Gateway is programmed in its current generation and its
+// connectors run.
+func (c *crashHarness) isServing() bool {
 	g := c.gateway()
 	for _, condition := range g.Status.Conditions {
 		if condition.Type == string(gatewayv1.GatewayConditionProgrammed) {
@@ -186,100 +187,100 @@ func (c *crashing) serving() bool {
 	return false
 }
 
-// live creates, changes and deletes the Gateway.
-func live(c *crashing) {
-	c.until("the Gateway is served", c.serving)
+// runLifecycleScenario creates, changes and deletes the Gateway.
+func runLifecycleScenario(c *crashHarness) {
+	c.reconcileUntil("the Gateway is served", c.isServing)
 	id := c.tunnelID()
-	c.serve("b.example.com")
-	c.until("the change is served", func() bool { return c.serving() && c.served() == "b.example.com" })
+	c.setHostname("b.example.com")
+	c.reconcileUntil("the change is served", func() bool { return c.isServing() && c.servedHostname() == "b.example.com" })
 	if c.tunnelID() != id {
-		c.t.Error("the Gateway has another tunnel than before")
+		c.t.Error("the Gateway's tunnel was replaced")
 	}
 	c.delete(c.gateway())
-	c.until("the tunnel is gone", func() bool { return c.tunnelObject() == nil })
-	if left := c.cloud.LiveTunnels(); len(left) > 0 {
-		c.t.Errorf("left are %+v", left)
+	c.reconcileUntil("the Tunnel is deleted", func() bool { return c.tunnelObject() == nil })
+	if remaining := c.cloud.LiveTunnels(); len(remaining) > 0 {
+		c.t.Errorf("the tunnels %+v were not deleted", remaining)
 	}
 	c.collectGarbage()
 	c.wantKinds()
 }
 
-// adoptAndRetain adopts a tunnel, takes it over and retains it.
-func adoptAndRetain(c *crashing) {
-	id := c.madeByHand("by hand")
-	c.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
+// adoptAndRetain adopts a tunnel with takeover, and retains it.
+func adoptAndRetain(c *crashHarness) {
+	id := c.createUnmanagedTunnel("by hand")
+	c.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	c.adopt(string(id), true)
-	c.until("the Gateway is served", c.serving)
-	if c.tunnelID() != id || c.served() != "a.example.com" {
-		c.t.Errorf("tunnel %s serves %s", c.tunnelID(), c.served())
+	c.reconcileUntil("the Gateway is served", c.isServing)
+	if c.tunnelID() != id || c.servedHostname() != "a.example.com" {
+		c.t.Errorf("tunnel %s serves %s, want tunnel %s and a.example.com", c.tunnelID(), c.servedHostname(), id)
 	}
 	c.delete(c.gateway())
-	c.until("the tunnel is retained", func() bool { return c.tunnelObject().Status.Phase == v1alpha1.TunnelRetained })
+	c.reconcileUntil("the tunnel is retained", func() bool { return c.tunnelObject().Status.Phase == v1alpha1.TunnelRetained })
 	if len(c.cloud.LiveTunnels()) != 1 || c.deployment() != nil {
-		c.t.Errorf("left are %+v and %+v", c.cloud.LiveTunnels(), c.deployment())
+		c.t.Errorf("the tunnels are %+v and the Deployment is %+v, want one tunnel and no Deployment", c.cloud.LiveTunnels(), c.deployment())
 	}
 }
 
 // rotateOnDemand rotates the token of the Gateway's tunnel.
-func rotateOnDemand(c *crashing) {
-	c.until("the Gateway is served", c.serving)
+func rotateOnDemand(c *crashHarness) {
+	c.reconcileUntil("the Gateway is served", c.isServing)
 	before := c.token()
-	c.rotate()
-	c.until("the token is rotated", func() bool {
+	c.requestRotation()
+	c.reconcileUntil("the token is rotated", func() bool {
 		recorded := c.tunnelObject().Status.Token
 		return recorded.Requested != "" && recorded.Phase == ""
 	})
 	c.wantCurrentToken()
 	if string(c.token()) == string(before) {
-		c.t.Error("the token is the one before")
+		c.t.Error("the token did not change")
 	}
 	connected, err := c.cloud.Connections(c.t.Context(), c.tunnelID())
-	if err != nil || len(connected) != 2 || !c.serving() {
-		c.t.Errorf("the connectors are %+v: %v", connected, err)
+	if err != nil || len(connected) != 2 || !c.isServing() {
+		c.t.Errorf("the connectors are %+v, %v, want two", connected, err)
 	}
 }
 
-// Whichever request is the last one of a process, the next process finishes what
-// was begun, with one tunnel at most and none left behind.
-func TestProcessEnds(t *testing.T) {
+// A process can end at any request. The next process finishes the work, never with more
+// than one tunnel and without an orphaned tunnel.
+func TestNextProcessFinishesInterruptedWork(t *testing.T) {
 	for name, scenario := range map[string]struct {
-		least int // so many requests are made at least
-		run   func(*crashing)
+		minRequests int // the minimum number of requests of the scenario
+		run         func(*crashHarness)
 	}{
-		"life": {25, live}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
+		"lifecycle": {25, runLifecycleScenario}, "adoption": {12, adoptAndRetain}, "rotation": {20, rotateOnDemand},
 	} {
 		for _, applied := range []bool{false, true} {
-			made := 0
-			for at := 0; at <= made && !t.Failed(); at++ {
-				t.Run(fmt.Sprintf("%s, at request %d, applied %t", name, at, applied), func(t *testing.T) {
-					c := newCrashing(t, at, applied)
+			requests := 0
+			for failAt := 0; failAt <= requests && !t.Failed(); failAt++ {
+				t.Run(fmt.Sprintf("%s, at request %d, applied %t", name, failAt, applied), func(t *testing.T) {
+					c := newCrashHarness(t, failAt, applied)
 					scenario.run(c)
-					made = c.made
+					requests = c.requests
 				})
 			}
-			if made < scenario.least {
-				t.Errorf("%s makes %d requests, want at least %d", name, made, scenario.least)
+			if requests < scenario.minRequests {
+				t.Errorf("%s makes %d requests, want at least %d", name, requests, scenario.minRequests)
 			}
 		}
 	}
 }
 
-// adopt makes the class's settings ask for an existing tunnel.
+// adopt configures the class to adopt an existing tunnel.
 func (h *harness) adopt(id string, takeover bool) {
 	h.t.Helper()
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id, Takeover: ptr.To(takeover)}}
 	})
 }
 
-// rotate asks for a rotation of the token.
-func (h *harness) rotate() {
+// requestRotation requests a rotation of the token by annotation.
+func (h *harness) requestRotation() {
 	h.t.Helper()
 	object := h.tunnelObject()
 	h.change(object.Namespace, object.Name, object, func() { metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1alpha1.RotateTokenAnnotation, "1") })
 }
 
-// otherConfiguration is one that the controller did not write.
-func otherConfiguration(hostname string) provider.Configuration {
+// unmanagedConfiguration returns a configuration that the controller did not write.
+func unmanagedConfiguration(hostname string) provider.Configuration {
 	return provider.Configuration{Ingress: []provider.IngressRule{{Hostname: hostname, Service: "http://web:80"}, {Service: "http_status:404"}}}
 }

@@ -18,107 +18,106 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// oldestBundle is the oldest version of the Gateway API that has ListenerSet in
-// the standard channel. The GatewayClass's condition SupportedVersion reports
-// versions that are newer than the controller.
-const oldestBundle = "v1.5.0"
+// minGatewayAPIVersion is the first version of the Gateway API with ListenerSet in the
+// standard channel. The SupportedVersion condition of the GatewayClass reports versions
+// that are newer than the controller supports.
+const minGatewayAPIVersion = "v1.5.0"
 
-// gatewayKinds are the kinds of the Gateway API that the controller reads, by the
-// plurals that their CRDs are named after.
-var gatewayKinds = []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"}
+// gatewayCRDs are the plural names of the Gateway API kinds that the controller reads.
+var gatewayCRDs = []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"}
 
-// ownCRDs are the controller's own kinds, likewise.
-var ownCRDs = []string{"tunnelconfigurations", "tunnels"}
+// controllerCRDs are the plural names of the controller's own kinds.
+var controllerCRDs = []string{"tunnelconfigurations", "tunnels"}
 
-// CheckCRDs returns an error that names every CRD that is missing or too old, and
-// says how to install it. It logs CRDs without a version.
+// CheckCRDs returns an error that names every missing or outdated CRD and explains how
+// to install it. It logs the Gateway API CRDs that have no version.
 func CheckCRDs(ctx context.Context, live client.Reader) error {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	if err := live.List(ctx, &list); err != nil {
 		return fmt.Errorf("listing the installed CRDs: %w", err)
 	}
-	bundles, own := map[string]string{}, map[string]string{}
+	bundles, versions := map[string]string{}, map[string]string{}
 	for i := range list.Items {
 		name, annotations := list.Items[i].Name, list.Items[i].Annotations
-		bundles[name], own[name] = annotations[consts.BundleVersionAnnotation], annotations[v1alpha1.BundleVersionAnnotation]
+		bundles[name], versions[name] = annotations[consts.BundleVersionAnnotation], annotations[v1alpha1.BundleVersionAnnotation]
 	}
-	known, err := knownVersions()
+	required, err := requiredVersions()
 	if err != nil {
 		return err
 	}
-	unknown, err := checkGatewayCRDs(bundles)
-	if len(unknown) > 0 {
-		log.FromContext(ctx).Info("cannot check the version of these CRDs of the Gateway API, because they do not say it",
-			"crds", unknown, "annotation", consts.BundleVersionAnnotation, "oldest", oldestBundle)
+	unversioned, err := checkGatewayCRDs(bundles)
+	if len(unversioned) > 0 {
+		log.FromContext(ctx).Info("cannot check the version of Gateway API CRDs without a version annotation",
+			"crds", unversioned, "annotation", consts.BundleVersionAnnotation, "minimum", minGatewayAPIVersion)
 	}
-	return errors.Join(err, checkOwnCRDs(own, known))
+	return errors.Join(err, checkControllerCRDs(versions, required))
 }
 
-// checkGatewayCRDs returns an error for each CRD of the Gateway API that is missing
-// or too old. versions are the bundle versions by the names of the CRDs. CRDs
-// without a version are accepted, and returned.
-func checkGatewayCRDs(versions map[string]string) (unknown []string, err error) {
+// checkGatewayCRDs returns an error that names each missing or outdated Gateway API
+// CRD. Versions maps CRD names to bundle versions. CRDs without a valid version are
+// accepted and returned.
+func checkGatewayCRDs(versions map[string]string) (unversioned []string, err error) {
 	var wrong []string
-	for _, kind := range gatewayKinds {
+	for _, kind := range gatewayCRDs {
 		name := kind + "." + gatewayv1.GroupName
 		version, installed := versions[name]
 		switch {
 		case !installed:
 			wrong = append(wrong, name+" is missing")
 		case !semver.IsValid(version):
-			unknown = append(unknown, name)
-		case semver.Compare(version, oldestBundle) < 0:
+			unversioned = append(unversioned, name)
+		case semver.Compare(version, minGatewayAPIVersion) < 0:
 			wrong = append(wrong, name+" has version "+version)
 		}
 	}
 	if len(wrong) == 0 {
-		return unknown, nil
+		return unversioned, nil
 	}
-	return unknown, fmt.Errorf("the CRDs of the Gateway API v1.5 or v1.6, standard channel, are required, but %s; "+
-		"https://gateway-api.sigs.k8s.io/guides/getting-started says how to install them", strings.Join(wrong, ", "))
+	return unversioned, fmt.Errorf("the standard channel CRDs of Gateway API v1.5 or v1.6 are required, but %s; "+
+		"to install them, see https://gateway-api.sigs.k8s.io/guides/getting-started", strings.Join(wrong, ", "))
 }
 
-// knownVersions returns the versions of the controller's own CRDs that were built
-// with this program, by their names.
-func knownVersions() (map[string]string, error) {
+// requiredVersions maps the names of the controller's own CRDs to the versions that
+// are built into this program.
+func requiredVersions() (map[string]string, error) {
 	crds, err := manifest.CRDs()
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]string{}
+	required := map[string]string{}
 	for _, crd := range crds {
 		if crd.Spec.Group == v1alpha1.GroupName {
-			known[crd.Name] = crd.Annotations[v1alpha1.BundleVersionAnnotation]
+			required[crd.Name] = crd.Annotations[v1alpha1.BundleVersionAnnotation]
 		}
 	}
-	return known, nil
+	return required, nil
 }
 
-// checkOwnCRDs returns an error for each of the controller's own CRDs that is
-// missing, or older than the known version. A newer one has all known fields.
-func checkOwnCRDs(installed, known map[string]string) error {
+// checkControllerCRDs returns an error for each of the controller's own CRDs that is
+// missing or older than the required version. A newer CRD contains all required fields.
+func checkControllerCRDs(installed, required map[string]string) error {
 	var errs []error
-	for _, kind := range ownCRDs {
+	for _, kind := range controllerCRDs {
 		name := kind + "." + v1alpha1.GroupName
-		if problem := ownCRDProblem(installed, name, known[name]); problem != "" {
-			errs = append(errs, fmt.Errorf("the CRD %s %s; install it with the chart (with crds.install=false: the release that installs the CRDs), "+
+		if problem := controllerCRDProblem(installed, name, required[name]); problem != "" {
+			errs = append(errs, fmt.Errorf("the CRD %s %s; install it with the chart (with crds.install=false: with the release that installs the CRDs) "+
 				"or with kubectl apply -k config/crd", name, problem))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ownCRDProblem returns why the controller cannot use an installed CRD of its own,
-// or "".
-func ownCRDProblem(installed map[string]string, name, known string) string {
+// controllerCRDProblem returns why the controller cannot use the CRD of its own with
+// the name, or "".
+func controllerCRDProblem(installed map[string]string, name, required string) string {
 	switch version, ok := installed[name]; {
 	case !ok:
 		return "is missing"
 	case !semver.IsValid(version):
-		return fmt.Sprintf("has no version in its annotation %s, but this controller needs %s or newer", v1alpha1.BundleVersionAnnotation, known)
-	case semver.Compare(version, known) < 0:
-		return fmt.Sprintf("has version %s, but this controller needs %s or newer", version, known)
+		return fmt.Sprintf("has no version in its annotation %s, but this controller requires %s or newer", v1alpha1.BundleVersionAnnotation, required)
+	case semver.Compare(version, required) < 0:
+		return fmt.Sprintf("has version %s, but this controller requires %s or newer", version, required)
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ import (
 
 func TestCheckGatewayCRDs(t *testing.T) {
 	installed := map[string]string{}
-	for _, kind := range gatewayKinds {
+	for _, kind := range gatewayCRDs {
 		installed[kind+"."+gatewayv1.GroupName] = "v1.6.3"
 	}
 	set := func(kind, version string) map[string]string {
@@ -27,18 +27,18 @@ func TestCheckGatewayCRDs(t *testing.T) {
 	delete(without, "grpcroutes.gateway.networking.k8s.io")
 	for name, test := range map[string]struct {
 		versions map[string]string
-		want     []string // in the error; none for no error
+		want     []string // contained in the error; empty for no error
 	}{
-		"all are installed":        {installed, nil},
-		"the oldest supported":     {set("gateways", "v1.5.0"), nil},
-		"newer than the known":     {set("gateways", "v1.7.0"), nil},
-		"one without a version":    {set("gateways", ""), nil},
-		"one with another version": {set("gateways", "main"), nil},
-		"one is too old":           {set("gateways", "v1.4.1"), []string{"gateways.gateway.networking.k8s.io has version v1.4.1"}},
-		"older than its number":    {set("gateways", "v1.5.0-rc.1"), []string{"v1.5.0-rc.1"}},
-		"two are missing":          {without, []string{"listenersets.gateway.networking.k8s.io is missing", "grpcroutes.gateway.networking.k8s.io is missing"}},
-		"none is installed":        {nil, []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants", "v1.5 or v1.6"}},
-		"one of another group":     {map[string]string{"gateways.example.com": "v1.6.3"}, []string{"gateways.gateway.networking.k8s.io is missing"}},
+		"all CRDs are installed":               {installed, nil},
+		"the minimum version":                  {set("gateways", "v1.5.0"), nil},
+		"a newer version":                      {set("gateways", "v1.7.0"), nil},
+		"a CRD without a version":              {set("gateways", ""), nil},
+		"a CRD with an invalid version":        {set("gateways", "main"), nil},
+		"an outdated CRD":                      {set("gateways", "v1.4.1"), []string{"gateways.gateway.networking.k8s.io has version v1.4.1"}},
+		"a pre-release of the minimum version": {set("gateways", "v1.5.0-rc.1"), []string{"v1.5.0-rc.1"}},
+		"two missing CRDs":                     {without, []string{"listenersets.gateway.networking.k8s.io is missing", "grpcroutes.gateway.networking.k8s.io is missing"}},
+		"no CRDs":                              {nil, []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants", "v1.5 or v1.6"}},
+		"a CRD of another group":               {map[string]string{"gateways.example.com": "v1.6.3"}, []string{"gateways.gateway.networking.k8s.io is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := checkGatewayCRDs(test.versions)
@@ -47,56 +47,56 @@ func TestCheckGatewayCRDs(t *testing.T) {
 	}
 }
 
-func TestGatewayCRDsOfNoVersion(t *testing.T) {
+func TestGatewayCRDsWithoutAVersionAreAccepted(t *testing.T) {
 	versions := map[string]string{}
-	for _, kind := range gatewayKinds {
+	for _, kind := range gatewayCRDs {
 		versions[kind+"."+gatewayv1.GroupName] = "v1.6.3"
 	}
 	versions["gateways.gateway.networking.k8s.io"], versions["httproutes.gateway.networking.k8s.io"] = "", "main"
-	unknown, err := checkGatewayCRDs(versions)
+	unversioned, err := checkGatewayCRDs(versions)
 	want := []string{"gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io"}
-	if err != nil || !slices.Equal(unknown, want) {
-		t.Errorf("got %q, %v, want %q and no error", unknown, err, want)
+	if err != nil || !slices.Equal(unversioned, want) {
+		t.Errorf("got %q, %v, want %q and no error", unversioned, err, want)
 	}
 }
 
-func TestCheckOwnCRDs(t *testing.T) {
-	const settings, tunnels = "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev"
-	known := map[string]string{settings: "v0.2.0", tunnels: "v0.2.0"}
-	for what, test := range map[string]struct {
+func TestCheckControllerCRDs(t *testing.T) {
+	const configurations, tunnels = "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev"
+	required := map[string]string{configurations: "v0.2.0", tunnels: "v0.2.0"}
+	for name, test := range map[string]struct {
 		installed map[string]string
-		want      []string // in the error; none for no error
+		want      []string // contained in the error; empty for no error
 	}{
-		"the same":          {known, nil},
-		"newer":             {map[string]string{settings: "v0.10.0", tunnels: "v0.3.0"}, nil},
-		"older":             {map[string]string{settings: "v0.1.9", tunnels: "v0.2.0"}, []string{settings + " has version v0.1.9", "v0.2.0", "kubectl apply"}},
-		"one of them older": {map[string]string{settings: "v0.2.0", tunnels: "v0.1.9"}, []string{tunnels + " has version v0.1.9"}},
-		"older, a preview":  {map[string]string{settings: "v0.2.0-rc.1", tunnels: "v0.2.0"}, []string{"v0.2.0-rc.1"}},
-		"without a version": {map[string]string{settings: "", tunnels: "v0.2.0"}, []string{settings, "v0.2.0", "tunnelgateway.dev/bundle-version", "kubectl apply"}},
-		"one is missing":    {map[string]string{settings: "v0.2.0"}, []string{tunnels + " is missing", "kubectl apply"}},
-		"both are missing":  {map[string]string{"tunnels.example.com": "v0.2.0"}, []string{settings + " is missing", tunnels + " is missing"}},
+		"the required versions":                 {required, nil},
+		"newer versions":                        {map[string]string{configurations: "v0.10.0", tunnels: "v0.3.0"}, nil},
+		"an outdated CRD":                       {map[string]string{configurations: "v0.1.9", tunnels: "v0.2.0"}, []string{configurations + " has version v0.1.9", "v0.2.0", "kubectl apply"}},
+		"another outdated CRD":                  {map[string]string{configurations: "v0.2.0", tunnels: "v0.1.9"}, []string{tunnels + " has version v0.1.9"}},
+		"a pre-release of the required version": {map[string]string{configurations: "v0.2.0-rc.1", tunnels: "v0.2.0"}, []string{"v0.2.0-rc.1"}},
+		"a CRD without a version":               {map[string]string{configurations: "", tunnels: "v0.2.0"}, []string{configurations, "v0.2.0", "tunnelgateway.dev/bundle-version", "kubectl apply"}},
+		"a missing CRD":                         {map[string]string{configurations: "v0.2.0"}, []string{tunnels + " is missing", "kubectl apply"}},
+		"two missing CRDs":                      {map[string]string{"tunnels.example.com": "v0.2.0"}, []string{configurations + " is missing", tunnels + " is missing"}},
 	} {
-		t.Run(what, func(t *testing.T) {
-			checkError(t, checkOwnCRDs(test.installed, known), test.want)
+		t.Run(name, func(t *testing.T) {
+			checkError(t, checkControllerCRDs(test.installed, required), test.want)
 		})
 	}
 }
 
-// Without a version of its own, a CRD would pass the check in every version.
-func TestOwnCRDsHaveVersions(t *testing.T) {
-	known, err := knownVersions()
-	if err != nil || len(known) != len(ownCRDs) {
-		t.Errorf("got %d CRDs, %v, want %d", len(known), err, len(ownCRDs))
+// A built-in CRD without a version would make the check accept every installed version.
+func TestControllerCRDsHaveVersions(t *testing.T) {
+	required, err := requiredVersions()
+	if err != nil || len(required) != len(controllerCRDs) {
+		t.Errorf("got %d CRDs, %v, want %d", len(required), err, len(controllerCRDs))
 	}
-	for _, kind := range ownCRDs {
-		if name := kind + "." + v1alpha1.GroupName; !semver.IsValid(known[name]) {
-			t.Errorf("CRD %s has version %q", name, known[name])
+	for _, kind := range controllerCRDs {
+		if name := kind + "." + v1alpha1.GroupName; !semver.IsValid(required[name]) {
+			t.Errorf("CRD %s has the invalid version %q", name, required[name])
 		}
 	}
 }
 
-// checkError fails unless the error contains what is wanted, or there is none when
-// nothing is.
+// checkError checks that the error contains the wanted texts, or that it is nil if there
+// are none.
 func checkError(t *testing.T, err error, wanted []string) {
 	t.Helper()
 	if (err == nil) != (len(wanted) == 0) {

@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// execute executes the action of a step.
-func (l *loop) execute(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
+// executeAction executes the action of a step and returns its result.
+func (l *loop) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunnel.Result {
 	var r tunnel.Result
 	switch s.Action {
 	case tunnel.Claim:
@@ -37,9 +37,9 @@ func (l *loop) execute(ctx context.Context, f tunnel.Facts, s tunnel.Step) tunne
 	return r
 }
 
-// claim creates the Tunnel object or brings its spec up to date, and records the
-// existing tunnel that it claims. The Tunnels are then listed again from the API
-// server: the next decision is based on that list.
+// claim creates the Tunnel object or updates its spec, and records the existing tunnel
+// that it claims. It then lists the Tunnels from the API server, because the next
+// decision requires a current list of the rivals.
 func (l *loop) claim(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 	object, err := l.objects.apply(ctx, f)
 	if err != nil {
@@ -62,7 +62,7 @@ func (l *loop) claim(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 	return nil
 }
 
-// call makes the request to Cloudflare that the step asks for.
+// call makes the Cloudflare API request of the step.
 func (l *loop) call(ctx context.Context, f tunnel.Facts, s tunnel.Step) (r tunnel.Result) {
 	account, err := l.accounts.open(ctx, f.Object)
 	if err != nil {
@@ -104,8 +104,8 @@ func locate(ctx context.Context, p provider.Provider, t *v1alpha1.Tunnel, a tunn
 	}
 }
 
-// configure writes the desired configuration, with the fields of the remote one
-// that the controller does not model.
+// configure writes the desired configuration. It keeps the fields of the remote
+// configuration that the controller does not support.
 func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Facts) (provider.Configuration, provider.Version, error) {
 	configuration := *f.Desired.Configuration
 	remote := f.Memory.Remote.Configuration
@@ -118,7 +118,7 @@ func (l *loop) configure(ctx context.Context, p provider.Provider, f tunnel.Fact
 	return configuration, version, err
 }
 
-// readToken reads the tunnel's token and writes it into its Secret.
+// readToken reads the tunnel's token and writes it to the token Secret.
 func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Facts) error {
 	token, err := p.Token(ctx, provider.TunnelID(f.Object.Status.TunnelID))
 	if err != nil {
@@ -127,20 +127,20 @@ func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Fact
 	return l.tokens.write(ctx, f.Object, connector.TokenSecret(f.Object, token))
 }
 
-// withdraw removes the status entries of the Gateway.
+// withdraw removes the Gateway's status entries from routes and ListenerSets.
 func (l *loop) withdraw(ctx context.Context) error {
 	report := gateway.Withdraw(l.key, l.snapshot)
-	if l.state.State == tunnel.GatewayNotManaged && reported(l.gateway) {
+	if l.state.State == tunnel.GatewayNotManaged && statusIsCurrent(l.gateway) {
+		// Another controller wrote this status and may have written the statuses of
+		// the ListenerSets, which do not name their controller.
 		report.ListenerSets = nil
 	}
 	return l.statuses.WriteAttached(ctx, report)
 }
 
-// reported reports whether the status of a Gateway that has left this controller
-// covers its current generation. Then the controller that manages the Gateway now
-// wrote it, and may have written the statuses of its ListenerSets too: they do
-// not name their controller.
-func reported(g *gatewayv1.Gateway) bool {
+// statusIsCurrent reports whether the Gateway's Accepted condition covers its current
+// generation.
+func statusIsCurrent(g *gatewayv1.Gateway) bool {
 	if g == nil {
 		return false
 	}

@@ -17,18 +17,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// gatewayReader says whether a Gateway exists, from live reads. Whatever the API
-// server does not state itself is unknown: an answer of a proxy, a permission
-// that is missing, or a kind that is not served must not end a tunnel.
+// gatewayReader reads the state of a Gateway from the API server. The state is unknown
+// unless the API server itself confirms it: a response from a proxy, a missing
+// permission or a kind that is not served must not cause the deletion of a tunnel.
 type gatewayReader struct {
 	live           client.Reader
 	controllerName gatewayv1.GatewayController
-	// inScope reports whether the settings include the namespace, which may not
-	// exist.
+	// inScope reports whether the controller is configured to work in the namespace,
+	// which may not exist.
 	inScope func(namespace string) bool
 }
 
-// read returns the state of the Gateway as the API server has it now.
+// read returns the current state of the Gateway in the API server.
 func (r gatewayReader) read(ctx context.Context, name types.NamespacedName) tunnel.Gateway {
 	if !r.inScope(name.Namespace) {
 		return tunnel.Gateway{State: tunnel.GatewayUnknown}
@@ -39,17 +39,17 @@ func (r gatewayReader) read(ctx context.Context, name types.NamespacedName) tunn
 	case err == nil:
 		return r.describe(ctx, gateway)
 	case isNotFound(err, name.Name), r.namespaceGone(ctx, name.Namespace):
-		return tunnel.Gateway{State: r.gone(ctx)}
+		return tunnel.Gateway{State: r.goneOrUnknown(ctx)}
 	}
-	log.FromContext(ctx).Info("cannot determine whether the Gateway exists; its tunnel is kept", "cause", err.Error())
+	log.FromContext(ctx).Info("cannot determine whether the Gateway exists; keeping its tunnel", "cause", err.Error())
 	return tunnel.Gateway{State: tunnel.GatewayUnknown}
 }
 
-// describe returns the state of a Gateway that was read live.
+// describe returns the state of a Gateway that was read from the API server.
 func (r gatewayReader) describe(ctx context.Context, gateway *gatewayv1.Gateway) tunnel.Gateway {
 	found := tunnel.Gateway{State: tunnel.GatewayExists, UID: gateway.UID, Paused: isPaused(gateway)}
 	if !gateway.DeletionTimestamp.IsZero() {
-		found.State = r.gone(ctx)
+		found.State = r.goneOrUnknown(ctx)
 		return found
 	}
 	class := &gatewayv1.GatewayClass{}
@@ -67,10 +67,10 @@ func (r gatewayReader) namespaceGone(ctx context.Context, namespace string) bool
 	return isNotFound(r.live.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}), namespace)
 }
 
-// gone returns the state of a Gateway that does not exist or is being deleted.
-// Unless the CRD of Gateways exists and stays, the state is unknown: Kubernetes
-// deletes every Gateway with the CRD.
-func (r gatewayReader) gone(ctx context.Context) tunnel.GatewayState {
+// goneOrUnknown returns the state of a Gateway that does not exist or is being deleted.
+// The state is unknown if the Gateway CRD does not exist or is being deleted, because
+// Kubernetes deletes all Gateways with the CRD.
+func (r gatewayReader) goneOrUnknown(ctx context.Context) tunnel.GatewayState {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	err := r.live.List(ctx, crds, client.MatchingFields{metav1.ObjectNameField: "gateways." + gatewayv1.GroupName})
@@ -80,9 +80,9 @@ func (r gatewayReader) gone(ctx context.Context) tunnel.GatewayState {
 	return tunnel.GatewayGone
 }
 
-// isNotFound reports whether the API server itself says that the object of that
-// name does not exist. A 404 of something in front of it, or for a kind that is
-// not served, is something else.
+// isNotFound reports whether the API server itself returned that the object with the
+// name does not exist. It returns false for a 404 response from a proxy or for a kind
+// that is not served.
 func isNotFound(err error, name string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
@@ -92,8 +92,8 @@ func isNotFound(err error, name string) bool {
 	return details != nil && details.Name == name
 }
 
-// isPaused reports whether the Gateway asks the controller to change nothing at
-// Cloudflare.
+// isPaused reports whether the Gateway is paused: the controller then changes nothing
+// at Cloudflare.
 func isPaused(gateway *gatewayv1.Gateway) bool {
 	return gateway.Annotations[v1alpha1.PausedAnnotation] == "true"
 }

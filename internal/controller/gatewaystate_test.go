@@ -22,15 +22,15 @@ import (
 
 var gatewayResource = schema.GroupResource{Group: gatewayv1.GroupName, Resource: "gateways"}
 
-// gatewayCRD is the definition of Gateways.
+// gatewayCRD returns the CRD of Gateways.
 func gatewayCRD() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: gatewayResource.String()}}
 }
 
-// answers are errors that a read of a Gateway can end with.
-var answers = map[string]error{
+// readErrors are possible errors of reading a Gateway.
+var readErrors = map[string]error{
 	"the object is not found": apierrors.NewNotFound(gatewayResource, "shared"),
-	"a proxy's 404": &apierrors.StatusError{ErrStatus: metav1.Status{
+	"404 from a proxy": &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Details: &metav1.StatusDetails{
 			Name: "shared", Group: gatewayResource.Group, Kind: gatewayResource.Resource,
@@ -41,7 +41,7 @@ var answers = map[string]error{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Details: &metav1.StatusDetails{},
 		Message: "the server could not find the requested resource",
 	}},
-	"a 404 without details": &apierrors.StatusError{ErrStatus: metav1.Status{
+	"404 without details": &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 	}},
 	"another object is not found": apierrors.NewNotFound(gatewayResource, "other"),
@@ -49,7 +49,7 @@ var answers = map[string]error{
 	"timeout":                     context.DeadlineExceeded,
 }
 
-// failGateways makes reads of Gateways from the API server fail.
+// failGateways makes reads of Gateways from the API server fail with the error.
 func (h *harness) failGateways(err error) {
 	h.lifecycle.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
@@ -61,52 +61,52 @@ func (h *harness) failGateways(err error) {
 	})
 }
 
-// Only an answer of the API server itself says that a Gateway does not exist.
-func TestGatewayReader(t *testing.T) {
+// Only a response of the API server itself confirms that a Gateway does not exist.
+func TestOnlyTheAPIServerConfirmsThatAGatewayIsGone(t *testing.T) {
 	const unknown, gone = tunnel.GatewayUnknown, tunnel.GatewayGone
 	for name, test := range map[string]struct {
-		err    string // of answers
+		err    string // a key of readErrors
 		change func(*harness)
 		want   tunnel.GatewayState
 	}{
-		"it exists":                  {"", func(*harness) {}, tunnel.GatewayExists},
-		"it does not exist":          {"", func(h *harness) { h.delete(h.gateway()) }, gone},
-		"a proxy's 404":              {"a proxy's 404", func(*harness) {}, unknown},
-		"the kind is not served":     {"the kind is not served", func(*harness) {}, unknown},
-		"a 404 without details":      {"a 404 without details", func(*harness) {}, unknown},
-		"a 404 for another name":     {"another object is not found", func(*harness) {}, unknown},
-		"the read is forbidden":      {"forbidden", func(*harness) {}, unknown},
-		"the API server is away":     {"timeout", func(*harness) {}, unknown},
-		"NotFound, and nothing else": {"the object is not found", func(*harness) {}, gone},
-		"the namespace is gone, and Gateways are served": {"forbidden", func(h *harness) {
+		"the Gateway exists":            {"", func(*harness) {}, tunnel.GatewayExists},
+		"the Gateway does not exist":    {"", func(h *harness) { h.delete(h.gateway()) }, gone},
+		"404 from a proxy":              {"404 from a proxy", func(*harness) {}, unknown},
+		"the kind is not served":        {"the kind is not served", func(*harness) {}, unknown},
+		"404 without details":           {"404 without details", func(*harness) {}, unknown},
+		"404 for another name":          {"another object is not found", func(*harness) {}, unknown},
+		"the read is forbidden":         {"forbidden", func(*harness) {}, unknown},
+		"the API server is unavailable": {"timeout", func(*harness) {}, unknown},
+		"NotFound from the API server":  {"the object is not found", func(*harness) {}, gone},
+		"the namespace is gone and Gateways are served": {"forbidden", func(h *harness) {
 			h.delete(namespaceObject("infra"))
 		}, gone},
-		"the namespace is gone, and Gateways are not served": {"the kind is not served", func(h *harness) {
+		"the namespace is gone and Gateways are not served": {"the kind is not served", func(h *harness) {
 			h.delete(gatewayCRD())
 			h.delete(namespaceObject("infra"))
 		}, unknown},
-		"it is deleted with its CRD, which is gone": {"", func(h *harness) {
+		"the Gateway and its CRD are gone": {"", func(h *harness) {
 			h.delete(h.gateway())
 			h.delete(gatewayCRD())
 		}, unknown},
-		"it is deleted with its CRD, which is being deleted": {"", func(h *harness) {
+		"the Gateway is gone and its CRD is being deleted": {"", func(h *harness) {
 			h.delete(h.gateway())
-			h.deleteSlowly(gatewayCRD())
+			h.deleteWithFinalizer(gatewayCRD())
 		}, unknown},
-		"it is being deleted with its CRD": {"", func(h *harness) {
-			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/theirs"} })
+		"the Gateway and its CRD are being deleted": {"", func(h *harness) {
+			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/finalizer"} })
 			h.delete(h.gateway())
-			h.deleteSlowly(gatewayCRD())
+			h.deleteWithFinalizer(gatewayCRD())
 		}, unknown},
-		"it is being deleted": {"", func(h *harness) {
-			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/theirs"} })
+		"the Gateway is being deleted": {"", func(h *harness) {
+			h.changeGateway(func(g *gatewayv1.Gateway) { g.Finalizers = []string{"example.com/finalizer"} })
 			h.delete(h.gateway())
 		}, gone},
-		"its class is missing": {"", func(h *harness) {
+		"the class is missing": {"", func(h *harness) {
 			h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
 		}, unknown},
-		"its class is of another controller": {"", func(h *harness) { h.moveToAnotherClass() }, tunnel.GatewayNotManaged},
-		"its namespace is out of scope": {"", func(h *harness) {
+		"the class belongs to another controller": {"", func(h *harness) { h.moveToAnotherClass() }, tunnel.GatewayNotManaged},
+		"the namespace is out of scope": {"", func(h *harness) {
 			h.delete(h.gateway())
 			h.lifecycle.gateways.inScope = func(namespace string) bool { return namespace != "infra" }
 		}, unknown},
@@ -115,7 +115,7 @@ func TestGatewayReader(t *testing.T) {
 			h := newHarness(t)
 			test.change(h)
 			if test.err != "" {
-				h.failGateways(answers[test.err])
+				h.failGateways(readErrors[test.err])
 			}
 			if got := h.lifecycle.gateways.read(t.Context(), h.key.NamespacedName); got.State != test.want {
 				t.Errorf("the state is %d, want %d", got.State, test.want)
@@ -124,11 +124,11 @@ func TestGatewayReader(t *testing.T) {
 	}
 }
 
-// A namespace that cannot be read is not gone.
-func TestNamespaceThatCannotBeRead(t *testing.T) {
+// An unreadable namespace does not count as gone.
+func TestUnreadableNamespaceIsNotGone(t *testing.T) {
 	for name, err := range map[string]error{
-		"a proxy's 404": answers["a proxy's 404"],
-		"forbidden":     apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "infra", errors.New("not granted")),
+		"404 from a proxy": readErrors["404 from a proxy"],
+		"forbidden":        apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "infra", errors.New("not granted")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -136,7 +136,7 @@ func TestNamespaceThatCannotBeRead(t *testing.T) {
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 					switch into.(type) {
 					case *gatewayv1.Gateway:
-						return answers["forbidden"]
+						return readErrors["forbidden"]
 					case *corev1.Namespace:
 						return err
 					}
@@ -150,42 +150,42 @@ func TestNamespaceThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// deleteSlowly deletes an object that a finalizer keeps.
-func (h *harness) deleteSlowly(o client.Object) {
+// deleteWithFinalizer adds a finalizer to an object and deletes it.
+func (h *harness) deleteWithFinalizer(o client.Object) {
 	h.t.Helper()
 	if err := h.kube.Get(h.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		h.t.Fatal(err)
 	}
-	o.SetFinalizers([]string{"example.com/theirs"})
+	o.SetFinalizers([]string{"example.com/finalizer"})
 	if err := h.kube.Update(h.t.Context(), o); err != nil {
 		h.t.Fatal(err)
 	}
 	h.delete(o)
 }
 
-// moveToAnotherClass gives the Gateway a class of another controller.
+// moveToAnotherClass changes the Gateway's class to a class of another controller.
 func (h *harness) moveToAnotherClass() {
 	h.t.Helper()
 	h.create(&gatewayv1.GatewayClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"},
+		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"},
 	})
-	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "theirs" })
+	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "other" })
 }
 
-// While the API server does not say that the Gateway is gone, its tunnel serves.
-func TestTunnelOfAGatewayOfUnknownState(t *testing.T) {
-	for name, happen := range map[string]func(*harness){
-		"reads fail":          func(h *harness) { h.delete(h.gateway()); h.failGateways(answers["a proxy's 404"]) },
-		"reads are forbidden": func(h *harness) { h.delete(h.gateway()); h.failGateways(answers["forbidden"]) },
+// The tunnel serves until the API server confirms that the Gateway is gone.
+func TestTunnelServesWhileTheGatewayStateIsUnknown(t *testing.T) {
+	for name, change := range map[string]func(*harness){
+		"reads fail":          func(h *harness) { h.delete(h.gateway()); h.failGateways(readErrors["404 from a proxy"]) },
+		"reads are forbidden": func(h *harness) { h.delete(h.gateway()); h.failGateways(readErrors["forbidden"]) },
 		"the CRDs and the namespace are gone": func(h *harness) {
 			h.delete(h.gateway())
 			h.delete(namespaceObject("infra"))
 			h.delete(gatewayCRD())
-			h.failGateways(answers["the kind is not served"])
+			h.failGateways(readErrors["the kind is not served"])
 		},
 		"the CRD is being deleted": func(h *harness) {
 			h.delete(h.gateway())
-			h.deleteSlowly(gatewayCRD())
+			h.deleteWithFinalizer(gatewayCRD())
 		},
 		"the class is missing": func(h *harness) {
 			h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
@@ -196,40 +196,40 @@ func TestTunnelOfAGatewayOfUnknownState(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := withConnectors(t)
-			h.settle(time.Second)
-			happen(h)
-			h.settle(20 * time.Minute)
+			h := newConnectorHarness(t)
+			h.reconcileFor(time.Second)
+			change(h)
+			h.reconcileFor(20 * time.Minute)
 			if len(h.cloud.LiveTunnels()) != 1 || h.deployment() == nil {
-				t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.deployment())
+				t.Errorf("the tunnels are %+v and the Deployment is %+v, want one of each", h.cloud.LiveTunnels(), h.deployment())
 			}
 			h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonGatewayUnknown)
 		})
 	}
 }
 
-// Two reads that say so have to follow each other: one of unknown result begins
-// the delay anew.
-func TestRetirementDelayBeginsAnew(t *testing.T) {
+// The retirement delay starts again if the state of the Gateway is unknown in the
+// meantime.
+func TestUnknownStateRestartsTheRetirementDelay(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(20 * time.Second)
-	h.failGateways(answers["forbidden"])
-	h.settle(5 * time.Second)
+	h.reconcileFor(20 * time.Second)
+	h.failGateways(readErrors["forbidden"])
+	h.reconcileFor(5 * time.Second)
 	h.lifecycle.gateways.live = h.kube
-	h.settle(25 * time.Second)
+	h.reconcileFor(25 * time.Second)
 	if len(h.cloud.LiveTunnels()) != 1 {
-		t.Error("the tunnel was deleted before the delay has passed again")
+		t.Error("the tunnel was deleted before the end of the second delay")
 	}
-	h.settle(20 * time.Second)
+	h.reconcileFor(20 * time.Second)
 	if len(h.cloud.LiveTunnels()) != 0 {
-		t.Error("the tunnel is not deleted")
+		t.Error("the tunnel was not deleted after the delay")
 	}
 }
 
-// theirStatus writes a condition of another controller on the Gateway.
-func (h *harness) theirStatus(condition metav1.Condition) {
+// setOtherStatus writes a condition of another controller to the Gateway.
+func (h *harness) setOtherStatus(condition metav1.Condition) {
 	h.t.Helper()
 	g := &gatewayv1.Gateway{}
 	if err := h.kube.Get(h.t.Context(), h.key.NamespacedName, g); err != nil {
@@ -242,33 +242,33 @@ func (h *harness) theirStatus(condition metav1.Condition) {
 	}
 }
 
-// A Gateway of another class is not managed any more: its tunnel retires, and
-// what the other controller has written stays.
-func TestGatewayOfAnotherClass(t *testing.T) {
+// If the class of a Gateway changes to another controller's class, its Tunnel retires.
+// The statuses that the other controller has written do not change.
+func TestTunnelRetiresWhenTheGatewayChangesItsClass(t *testing.T) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
 	h := newHarness(t, set)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.moveToAnotherClass()
 	h.reconcileOnce()
-	theirs := metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Theirs", LastTransitionTime: metav1.NewTime(noon)}
+	other := metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Other", LastTransitionTime: metav1.NewTime(startTime)}
 	if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)
 	}
-	h.theirStatus(theirs)
-	set.Status.Conditions = []metav1.Condition{theirs}
+	h.setOtherStatus(other)
+	set.Status.Conditions = []metav1.Condition{other}
 	if err := h.kube.Status().Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
-		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+		t.Errorf("the tunnels %+v and the Tunnel %+v were not deleted", h.cloud.LiveTunnels(), h.tunnelObject())
 	}
 	if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)
 	}
-	if len(set.Status.Conditions) != 1 || set.Status.Conditions[0].Reason != "Theirs" {
-		t.Errorf("the status of the other controller is replaced by %+v", set.Status.Conditions)
+	if len(set.Status.Conditions) != 1 || set.Status.Conditions[0].Reason != "Other" {
+		t.Errorf("the conditions of the other controller were replaced by %+v", set.Status.Conditions)
 	}
 }

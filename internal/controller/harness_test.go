@@ -31,15 +31,15 @@ import (
 )
 
 const (
-	controllerName = "tunnelgateway.dev/controller"
-	ownNamespace   = "tunnel-gateway"
+	controllerName      = "tunnelgateway.dev/controller"
+	controllerNamespace = "tunnel-gateway"
 )
 
-// noon is when a harness starts.
-var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+// startTime is the initial time of a harness.
+var startTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// harness is a cluster in memory with one Gateway, a Cloudflare in memory, a
-// clock, and a process of the controller.
+// harness simulates a cluster with one Gateway, the Cloudflare API, a clock and a
+// controller process.
 type harness struct {
 	*reconciler
 	*apiServer
@@ -47,35 +47,35 @@ type harness struct {
 	cloud    *fakeprovider.Provider
 	events   *events.FakeRecorder
 	key      state.Key
-	// wall and up are the clocks.
-	wall time.Time
-	up   time.Duration
-	// again is when the last reconcile wanted to come back.
-	again time.Duration
-	// woken are the Gateways that were woken by others or by an inventory.
-	woken []string
+	// wallTime and uptime are the times that the clock of the controller returns.
+	wallTime time.Time
+	uptime   time.Duration
+	// requeueAfter is the delay that the last reconcile returned.
+	requeueAfter time.Duration
+	// requeued contains the Gateways that other Gateways or an inventory requeued.
+	requeued []string
 }
 
-// newHarness has a Gateway of the class "tunnel" with one listener for
+// newHarness returns a harness with a Gateway of class "tunnel", one listener for
 // a.example.com and one route. The class runs no connectors.
 func newHarness(t *testing.T, objects ...client.Object) *harness {
 	t.Helper()
-	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: "tunnel"}}
+	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "tunnel"}}
 	configuration.Spec.Connector = &v1alpha1.Connector{Enabled: ptr.To(false)}
 	class := &gatewayv1.GatewayClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "tunnel"},
 		Spec: gatewayv1.GatewayClassSpec{ControllerName: controllerName, ParametersRef: &gatewayv1.ParametersReference{
-			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "tunnel", Namespace: ptr.To(gatewayv1.Namespace(ownNamespace)),
+			Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "tunnel", Namespace: ptr.To(gatewayv1.Namespace(controllerNamespace)),
 		}},
 	}
 	all := append([]client.Object{
-		configuration, class, namespaceObject("infra"), namespaceObject(ownNamespace), newGateway("shared", "a.example.com"), newRoute(), newService(),
+		configuration, class, namespaceObject("infra"), namespaceObject(controllerNamespace), newGateway("shared", "a.example.com"), newRoute(), newService(),
 	}, objects...)
 	h := &harness{
 		apiServer: newAPIServer(t, all...), cloud: fakeprovider.New(), events: events.NewFakeRecorder(1000),
-		key: state.GatewayKey("infra", "shared"), wall: noon,
+		key: state.GatewayKey("infra", "shared"), wallTime: startTime,
 	}
-	h.cloud.SetClock(func() time.Time { return h.wall })
+	h.cloud.SetClock(func() time.Time { return h.wallTime })
 	h.restart()
 	return h
 }
@@ -86,14 +86,14 @@ func namespaceObject(name string) *corev1.Namespace {
 
 func newGateway(name, hostname string) *gatewayv1.Gateway {
 	return &gatewayv1.Gateway{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: name, UID: types.UID(name + "-1"), Generation: 1, CreationTimestamp: metav1.NewTime(noon)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: name, UID: types.UID(name + "-1"), Generation: 1, CreationTimestamp: metav1.NewTime(startTime)},
 		Spec: gatewayv1.GatewaySpec{GatewayClassName: "tunnel", Listeners: []gatewayv1.Listener{{
 			Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType, Hostname: ptr.To(gatewayv1.Hostname(hostname)),
 		}}},
 	}
 }
 
-// newRoute returns the route of Gateway shared, which serves its hostnames.
+// newRoute returns a route of Gateway infra/shared without hostnames.
 func newRoute() *gatewayv1.HTTPRoute {
 	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "web", Generation: 1}}
 	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "shared"}}
@@ -110,43 +110,43 @@ func newService() *corev1.Service {
 	}
 }
 
-// restart replaces the process of the controller: nothing is remembered.
+// restart replaces the controller process. The new process has no state in memory.
 func (h *harness) restart() {
-	h.up = 0
+	h.uptime = 0
 	h.registry = prometheus.NewRegistry()
 	c, live := h.client(), h.kube
 	writer := &status.Writer{
-		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wall }, Notify: func(client.Object, status.Change) {},
+		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wallTime }, Notify: func(client.Object, status.Change) {},
 	}
 	l := &lifecycle{
-		objects:    tunnelObjects{client: c, live: live, namespace: ownNamespace},
+		objects:    tunnelObjects{client: c, live: live, namespace: controllerNamespace},
 		gateways:   gatewayReader{live: live, controllerName: controllerName, inScope: func(string) bool { return true }},
 		tokens:     tokenSecrets{client: c, live: live},
 		connectors: &connectors{client: c, live: live, applied: map[string]applied{}},
 		accounts: &accounts{
-			flags:   credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
-			connect: func(string, string) (provider.Provider, error) { return h.cloud, nil }, metadata: c, live: live,
-			opened: map[credentials.Source]*opened{}, secrets: map[types.NamespacedName]bool{},
+			defaults: credentials.Default{Account: fakeprovider.AccountID, Token: "token"},
+			connect:  func(string, string) (provider.Provider, error) { return h.cloud, nil }, metadata: c, live: live,
+			bySource: map[credentials.Source]*openAccount{}, secretsRead: map[types.NamespacedName]bool{},
 		},
-		reserved: &reservations{holder: map[string]state.Key{}}, statuses: writer, notify: notifier{events: h.events},
+		reservations: &reservations{byTunnel: map[string]state.Key{}}, statuses: writer, notify: notifier{events: h.events},
 		options: tunnel.Options{
 			ControllerName: controllerName, ClusterUID: "cluster", ClusterID: "west", RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute,
 		},
-		clock:   clock{now: func() time.Time { return h.wall }, uptime: func() time.Duration { return h.up }},
-		tunnels: map[state.Key]*managed{}, doubts: map[state.Key]doubt{},
+		clock:   clock{now: func() time.Time { return h.wallTime }, uptime: func() time.Duration { return h.uptime }},
+		tunnels: map[state.Key]*managedTunnel{}, findings: map[state.Key]inventoryFinding{},
 	}
 	h.reconciler = &reconciler{
 		loader: state.Loader{
-			Reader: c, ControllerName: controllerName, ControllerNamespace: ownNamespace,
+			Reader: c, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
 			Certificates: &state.CachedCertificates{Metadata: c, Live: live, Reads: func(string) bool { return true }},
 		},
-		decisions: gateway.Options{ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: ownNamespace},
-		lifecycle: l, writer: writer, observer: newObserver(metrics.New(h.registry), noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wall }),
-		now: func() time.Time { return h.wall },
+		buildOptions: gateway.Options{ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace},
+		lifecycle:    l, writer: writer, observer: newObserver(metrics.New(h.registry), noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
+		now: func() time.Time { return h.wallTime },
 	}
-	h.overlaps = &overlaps{
-		all:       watches{reader: c, controllerName: controllerName, namespace: ownNamespace}.fromManaged,
-		hostnames: gateway.NewHostnames(), wake: func(key state.Key) { h.woken = append(h.woken, key.Name) },
+	h.hostnames = &sharedHostnames{
+		listManaged: watches{reader: c, controllerName: controllerName, namespace: controllerNamespace}.managedGateways,
+		hostnames:   gateway.NewHostnames(), requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
 	}
 }
 
@@ -157,24 +157,25 @@ func (h *harness) reconcileOnce() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.again = result.RequeueAfter
+	h.requeueAfter = result.RequeueAfter
 }
 
-// settle reconciles as often as the controller wants to within the time.
-func (h *harness) settle(within time.Duration) {
+// reconcileFor reconciles the Gateway whenever the controller requests it within the
+// duration, and advances the clock to the end of the duration.
+func (h *harness) reconcileFor(within time.Duration) {
 	h.t.Helper()
-	for end := h.up + within; ; {
+	for end := h.uptime + within; ; {
 		h.reconcileOnce()
-		if h.again == 0 || h.up+h.again > end {
-			h.advance(end - h.up)
+		if h.requeueAfter == 0 || h.uptime+h.requeueAfter > end {
+			h.advance(end - h.uptime)
 			return
 		}
-		h.advance(h.again)
+		h.advance(h.requeueAfter)
 	}
 }
 
-// advance lets time pass.
-func (h *harness) advance(d time.Duration) { h.up, h.wall = h.up+d, h.wall.Add(d) }
+// advance advances the clock.
+func (h *harness) advance(d time.Duration) { h.uptime, h.wallTime = h.uptime+d, h.wallTime.Add(d) }
 
 // tunnelObject returns the Gateway's Tunnel, or nil.
 func (h *harness) tunnelObject() *v1alpha1.Tunnel {
@@ -186,7 +187,7 @@ func (h *harness) tunnelObject() *v1alpha1.Tunnel {
 	return object
 }
 
-// gateway returns the Gateway as it is.
+// gateway returns the current Gateway.
 func (h *harness) gateway() *gatewayv1.Gateway {
 	h.t.Helper()
 	g := &gatewayv1.Gateway{}
@@ -204,7 +205,7 @@ func (h *harness) delete(object client.Object) {
 	}
 }
 
-// wantCalls compares the calls of the provider since the last time.
+// wantCalls compares the provider calls since the previous check.
 func (h *harness) wantCalls(want ...fakeprovider.Op) {
 	h.t.Helper()
 	var got []fakeprovider.Op
@@ -217,33 +218,32 @@ func (h *harness) wantCalls(want ...fakeprovider.Op) {
 	}
 }
 
-// wantEvent wants an event that contains the text among those since the last
-// time.
+// wantEvent checks that one of the new events contains the text.
 func (h *harness) wantEvent(text string) {
 	h.t.Helper()
-	all := h.takeEvents()
+	all := h.drainEvents()
 	if !slices.ContainsFunc(all, func(e string) bool { return strings.Contains(e, text) }) {
 		h.t.Errorf("no event contains %q: %q", text, all)
 	}
 }
 
-// programmed returns the Gateway's condition Programmed.
-func (h *harness) programmed() *metav1.Condition {
+// programmedCondition returns the Gateway's Programmed condition.
+func (h *harness) programmedCondition() *metav1.Condition {
 	h.t.Helper()
 	for _, c := range h.gateway().Status.Conditions {
 		if c.Type == string(gatewayv1.GatewayConditionProgrammed) {
 			return &c
 		}
 	}
-	h.t.Fatal("the Gateway has no condition Programmed")
+	h.t.Fatal("the Gateway has no Programmed condition")
 	return nil
 }
 
-// configure changes the TunnelConfiguration of the class.
-func (h *harness) configure(change func(*v1alpha1.TunnelConfigurationSpec)) {
+// changeConfiguration changes the TunnelConfiguration of the class.
+func (h *harness) changeConfiguration(change func(*v1alpha1.TunnelConfigurationSpec)) {
 	h.t.Helper()
 	configuration := &v1alpha1.TunnelConfiguration{}
-	h.change(ownNamespace, "tunnel", configuration, func() { change(&configuration.Spec) })
+	h.change(controllerNamespace, "tunnel", configuration, func() { change(&configuration.Spec) })
 }
 
 // change changes an object as a user would.
@@ -265,8 +265,8 @@ func (h *harness) changeGateway(change func(*gatewayv1.Gateway)) {
 	h.change(h.key.Namespace, h.key.Name, g, func() { change(g); g.Generation++ })
 }
 
-// serve has the Gateway serve another hostname.
-func (h *harness) serve(hostname string) {
+// setHostname changes the hostname of the Gateway's listener.
+func (h *harness) setHostname(hostname string) {
 	h.t.Helper()
 	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname(hostname)) })
 }
@@ -285,18 +285,18 @@ func (h *harness) create(object client.Object) {
 	}
 }
 
-// tunnelID returns the tunnel that the Gateway's Tunnel records.
+// tunnelID returns the tunnel ID in the status of the Gateway's Tunnel.
 func (h *harness) tunnelID() provider.TunnelID {
 	h.t.Helper()
 	object := h.tunnelObject()
 	if object == nil || object.Status.TunnelID == "" {
-		h.t.Fatalf("no tunnel is recorded: %+v", object)
+		h.t.Fatalf("the Tunnel records no tunnel ID: %+v", object)
 	}
 	return provider.TunnelID(object.Status.TunnelID)
 }
 
-// served returns the hostname that the tunnel's configuration begins with.
-func (h *harness) served() string {
+// servedHostname returns the hostname of the first rule in the tunnel's configuration.
+func (h *harness) servedHostname() string {
 	h.t.Helper()
 	configuration, _ := h.cloud.Document(h.tunnelID())
 	if len(configuration.Ingress) == 0 {
@@ -305,11 +305,11 @@ func (h *harness) served() string {
 	return configuration.Ingress[0].Hostname
 }
 
-// wantWrites compares the writes since the last time.
+// wantWrites compares the writes since the previous check.
 func (h *harness) wantWrites(want ...string) {
 	h.t.Helper()
 	var got []string
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		got = append(got, w.String())
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -317,31 +317,30 @@ func (h *harness) wantWrites(want ...string) {
 	}
 }
 
-// wantProgrammed compares the status and the reason of the condition Programmed,
-// and wants the message to contain the text.
+// wantProgrammed compares the status and reason of the Programmed condition, and checks
+// that its message contains the text.
 func (h *harness) wantProgrammed(status metav1.ConditionStatus, reason, text string) {
 	h.t.Helper()
-	if c := h.programmed(); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) {
+	if c := h.programmedCondition(); c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) {
 		h.t.Errorf("Programmed is %s/%s: %s; want %s/%s with %q", c.Status, c.Reason, c.Message, status, reason, text)
 	}
 }
 
-// wantReady compares the phase of the Tunnel and the reason of its condition
-// Ready.
+// wantReady compares the phase of the Tunnel and the reason of its Ready condition.
 func (h *harness) wantReady(phase v1alpha1.TunnelPhase, reason tunnel.Reason) {
 	h.t.Helper()
 	object := h.tunnelObject()
 	if object == nil {
-		h.t.Fatal("there is no Tunnel")
+		h.t.Fatal("the Gateway has no Tunnel")
 	}
 	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TunnelReady)
 	if ready == nil || object.Status.Phase != phase || ready.Reason != string(reason) {
-		h.t.Errorf("the Tunnel is in phase %s with %+v, want %s and the reason %s", object.Status.Phase, ready, phase, reason)
+		h.t.Errorf("the Tunnel is in phase %s with Ready condition %+v, want phase %s and reason %s", object.Status.Phase, ready, phase, reason)
 	}
 }
 
-// takeEvents returns the events since the last time.
-func (h *harness) takeEvents() []string {
+// drainEvents returns the events since the previous call.
+func (h *harness) drainEvents() []string {
 	var all []string
 	for len(h.events.Events) > 0 {
 		all = append(all, <-h.events.Events)
@@ -349,8 +348,9 @@ func (h *harness) takeEvents() []string {
 	return all
 }
 
-// metric returns the value of the Gateway's or the account's series with further
-// labels in their order, or -1 when there is none. Of a histogram it is the sum.
+// metric returns the value of a series of the Gateway or the account, or -1 if the
+// series does not exist. Labels are the values of all other labels. For a histogram,
+// metric returns the sum.
 func (h *harness) metric(name string, labels ...string) float64 {
 	h.t.Helper()
 	families, err := h.registry.Gather()
@@ -373,7 +373,7 @@ func (h *harness) metric(name string, labels ...string) float64 {
 	return -1
 }
 
-// wantMetrics compares series, which are named by the metric and further labels.
+// wantMetrics compares series. A key contains the metric's name and the label values.
 func (h *harness) wantMetrics(values map[string]float64) {
 	h.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(values)) {

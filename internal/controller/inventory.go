@@ -18,27 +18,27 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// inventory lists the tunnels of the accounts from time to time, by one list and
-// not by a read for each Gateway. It reports tunnels of this installation that no
-// Tunnel object records, and wakes Gateways whose tunnel is missing or has lost
-// connectors: its token may have been replaced.
+// inventory periodically lists the tunnels of each account with one request. It reports
+// orphaned tunnels: tunnels of this installation without a Tunnel object. It requeues
+// Gateways whose tunnel is missing or has lost connectors, because the tunnel's token
+// may have been replaced.
 type inventory struct {
 	lifecycle *lifecycle
 	interval  time.Duration
-	wake      func(state.Key)
+	requeue   func(state.Key)
 	metrics   *metrics.Metrics
-	// suspects are the tunnels without a Tunnel object in the last inventory, by
-	// account. A tunnel is an orphan when it was a suspect before: its object may
-	// be just being written.
-	suspects map[string]map[provider.TunnelID]bool
+	// orphanCandidates contains, by account, the tunnels without a Tunnel object in
+	// the last inventory. A tunnel is reported as orphaned when two successive
+	// inventories find it, because its object may be about to be written.
+	orphanCandidates map[string]map[provider.TunnelID]bool
 }
 
-// retryInventory is how soon an inventory that failed is repeated.
-const retryInventory = time.Minute
+// inventoryRetryDelay is the maximum delay after a failed inventory.
+const inventoryRetryDelay = time.Minute
 
-// Start takes inventories until the context ends.
+// Start takes inventories until the context is canceled.
 func (i *inventory) Start(ctx context.Context) error {
-	next := i.next()
+	next := i.nextDelay()
 	for {
 		timer := time.NewTimer(next)
 		select {
@@ -47,28 +47,30 @@ func (i *inventory) Start(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		next = i.next()
-		if err := i.take(ctx); err != nil && ctx.Err() == nil {
-			next = min(next, retryInventory)
-			log.FromContext(ctx).Info("the inventory of tunnels failed", "cause", err.Error(), "retryAfter", next.String())
+		next = i.nextDelay()
+		if err := i.checkAccounts(ctx); err != nil && ctx.Err() == nil {
+			next = min(next, inventoryRetryDelay)
+			log.FromContext(ctx).Info("failed to take the inventory of tunnels", "cause", err.Error(), "retryAfter", next.String())
 		}
 	}
 }
 
-func (i *inventory) next() time.Duration {
+// nextDelay returns the interval, shortened by a random share of at most 10 %.
+func (i *inventory) nextDelay() time.Duration {
 	return i.interval - time.Duration(rand.Int64N(int64(i.interval)/10+1)) // #nosec G404 -- not for security
 }
 
-// take takes the inventory of every account that was opened.
-func (i *inventory) take(ctx context.Context) error {
+// checkAccounts takes the inventory of every open account.
+func (i *inventory) checkAccounts(ctx context.Context) error {
 	var errs []error
 	for _, a := range i.lifecycle.accounts.all() {
-		errs = append(errs, i.takeOf(ctx, a))
+		errs = append(errs, i.checkAccount(ctx, a))
 	}
 	return errors.Join(errs...)
 }
 
-func (i *inventory) takeOf(ctx context.Context, a account) error {
+// checkAccount takes the inventory of one account.
+func (i *inventory) checkAccount(ctx context.Context, a account) error {
 	remote, err := a.provider.Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
 	if err != nil {
 		return err
@@ -77,14 +79,14 @@ func (i *inventory) takeOf(ctx context.Context, a account) error {
 	if err != nil {
 		return err
 	}
-	i.wakeDoubtful(a, remote, tunnels)
-	i.report(ctx, a, remote, tunnels)
+	i.requeueUnhealthy(a, remote, tunnels)
+	i.reportOrphans(ctx, a, remote, tunnels)
 	return nil
 }
 
-// wakeDoubtful wakes the Gateways whose tunnels are missing or have lost
+// requeueUnhealthy requeues the Gateways whose tunnels are missing or have lost
 // connectors.
-func (i *inventory) wakeDoubtful(a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
+func (i *inventory) requeueUnhealthy(a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
 	statuses := map[string]provider.TunnelStatus{}
 	for _, t := range remote {
 		statuses[string(t.ID)] = t.Status
@@ -96,33 +98,33 @@ func (i *inventory) wakeDoubtful(a account, remote []provider.Tunnel, tunnels []
 		}
 		status, listed := statuses[t.Status.TunnelID]
 		if !listed || status == provider.TunnelDegraded || status == provider.TunnelDown {
-			i.lifecycle.doubt(gatewayOf(t), !listed)
-			i.wake(gatewayOf(t))
+			i.lifecycle.addFinding(gatewayOf(t), !listed)
+			i.requeue(gatewayOf(t))
 		}
 	}
 }
 
-// report records how many tunnels the account has, and those of this
-// installation that no Tunnel object records.
-func (i *inventory) report(ctx context.Context, a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
+// reportOrphans records the number of tunnels in the account, and reports the orphaned
+// tunnels of this installation.
+func (i *inventory) reportOrphans(ctx context.Context, a account, remote []provider.Tunnel, tunnels []v1alpha1.Tunnel) {
 	recorded := map[string]bool{}
 	for n := range tunnels {
 		recorded[tunnels[n].Status.TunnelID], recorded[tunnels[n].Spec.Name] = true, true
 	}
-	suspects, orphans := map[provider.TunnelID]bool{}, []string{}
+	candidates, orphans := map[provider.TunnelID]bool{}, []string{}
 	for _, t := range remote {
 		if !strings.HasPrefix(t.Name, tunnel.NamePrefix(i.lifecycle.options.ClusterID)) || recorded[string(t.ID)] || recorded[t.Name] {
 			continue
 		}
-		if suspects[t.ID] = true; i.suspects[a.id][t.ID] {
+		if candidates[t.ID] = true; i.orphanCandidates[a.id][t.ID] {
 			orphans = append(orphans, fmt.Sprintf("%s (%s)", t.Name, t.ID))
 		}
 	}
-	i.suspects[a.id] = suspects
+	i.orphanCandidates[a.id] = candidates
 	i.metrics.SetAccount(a.id, len(remote), len(orphans))
 	if len(orphans) > 0 {
 		slices.Sort(orphans)
-		log.FromContext(ctx).Info("tunnels of this installation have no Tunnel object; delete them in the Cloudflare dashboard if they are not needed",
+		log.FromContext(ctx).Info("found tunnels of this installation without a Tunnel object; delete them in the Cloudflare dashboard if you do not need them",
 			"account", a.id, "tunnels", orphans)
 	}
 }

@@ -12,53 +12,53 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// inventory returns the inventory of the process.
+// inventory returns an inventory of the controller process.
 func (h *harness) inventory() *inventory {
 	return &inventory{
-		lifecycle: h.lifecycle, interval: time.Hour, metrics: h.observer.metrics, suspects: map[string]map[provider.TunnelID]bool{},
-		wake: func(key state.Key) { h.woken = append(h.woken, key.Name) },
+		lifecycle: h.lifecycle, interval: time.Hour, metrics: h.observer.metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
+		requeue: func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
 	}
 }
 
-// take takes an inventory and compares the Gateways that it wakes.
-func (h *harness) take(i *inventory, woken ...string) {
+// takeInventory takes an inventory and compares the Gateways that it requeues.
+func (h *harness) takeInventory(i *inventory, requeued ...string) {
 	h.t.Helper()
-	h.woken = nil
-	if err := i.take(h.t.Context()); err != nil {
+	h.requeued = nil
+	if err := i.checkAccounts(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
-	if diff := cmp.Diff(woken, h.woken); diff != "" {
-		h.t.Errorf("the Gateways that are woken differ (-want +got):\n%s", diff)
+	if diff := cmp.Diff(requeued, h.requeued); diff != "" {
+		h.t.Errorf("requeued Gateways differ (-want +got):\n%s", diff)
 	}
 }
 
-// An inventory is one request, and finds tunnels that are missing or have lost
-// connectors.
-func TestInventoryWakesGateways(t *testing.T) {
+// An inventory makes one request per account, and finds tunnels that are missing or have
+// lost connectors.
+func TestInventoryRequeuesGateways(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	i := h.inventory()
 	h.cloud.SetConnected(h.tunnelID(), true)
 	h.cloud.ResetCalls()
-	h.take(i)
+	h.takeInventory(i)
 	h.wantCalls(fakeprovider.OpTunnels)
 
 	h.cloud.SetConnected(h.tunnelID(), false)
-	h.take(i, "shared")
+	h.takeInventory(i, "shared")
 	h.cloud.ResetCalls()
-	h.settle(time.Second)
-	h.wantCalls(fakeprovider.OpToken) // it may have been replaced
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
+	h.wantCalls(fakeprovider.OpToken) // the token may have been replaced
+	h.reconcileFor(time.Second)
 	h.wantCalls()
 
 	id := h.tunnelID()
 	if err := h.cloud.DeleteTunnel(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	h.take(i, "shared")
+	h.takeInventory(i, "shared")
 	h.cloud.ResetCalls()
-	h.takeEvents()
-	h.settle(20 * time.Second)
+	h.drainEvents()
+	h.reconcileFor(20 * time.Second)
 	h.wantCalls(fakeprovider.OpConfiguration, fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
 	h.wantEvent("TunnelLost")
 	h.wantCurrentToken()
@@ -67,57 +67,57 @@ func TestInventoryWakesGateways(t *testing.T) {
 	}
 }
 
-// A tunnel of this installation without a Tunnel object is an orphan when two
-// inventories in succession find it. It is never deleted.
-func TestOrphanedTunnels(t *testing.T) {
+// A tunnel of this installation without a Tunnel object is reported as orphaned when two
+// successive inventories find it. The controller never deletes it.
+func TestOrphanedTunnelsAreReportedAndKept(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
-	h.madeByHand("by hand")
-	orphan := h.madeByHand("west.infra.gone")
+	h.createUnmanagedTunnel("by hand")
+	orphan := h.createUnmanagedTunnel("west.infra.gone")
 	i := h.inventory()
-	h.take(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 0})
-	h.take(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 1})
 	if len(h.cloud.LiveTunnels()) != 3 {
-		t.Error("a tunnel was deleted")
+		t.Error("the controller deleted a tunnel")
 	}
 	if err := h.cloud.DeleteTunnel(t.Context(), orphan); err != nil {
 		t.Fatal(err)
 	}
-	h.take(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 2, "orphaned_tunnels": 0})
-	h.madeByHand("west.infra.gone") // another one of that name
-	h.take(i)
+	h.createUnmanagedTunnel("west.infra.gone") // another tunnel with the same name
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 0})
 }
 
-// A tunnel whose object is about to record it has the object's name.
-func TestTunnelThatIsBeingCreatedIsNoOrphan(t *testing.T) {
+// A tunnel that its Tunnel object does not record yet is found by its name.
+func TestTunnelBeingCreatedIsNotOrphaned(t *testing.T) {
 	h := newHarness(t)
 	h.cloud.FailAfter(fakeprovider.OpCreateTunnel, errReset)
 	h.reconcileOnce()
 	i := h.inventory()
-	h.take(i)
-	h.take(i)
+	h.takeInventory(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"account_tunnels": 1, "orphaned_tunnels": 0})
 }
 
-// An inventory that fails changes nothing, and does not count as one of two.
-func TestInventoryThatFails(t *testing.T) {
+// A failed inventory changes nothing and does not count as one of the two inventories.
+func TestFailedInventoryDoesNotCount(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
-	h.madeByHand("west.infra.gone")
+	h.createUnmanagedTunnel("west.infra.gone")
 	i := h.inventory()
-	h.take(i)
+	h.takeInventory(i)
 	h.cloud.Fail(fakeprovider.OpTunnels, errReset)
-	if err := i.take(t.Context()); !errors.Is(err, errReset) {
-		t.Errorf("the error is %v", err)
+	if err := i.checkAccounts(t.Context()); !errors.Is(err, errReset) {
+		t.Errorf("got error %v, want %v", err, errReset)
 	}
 	h.wantMetrics(map[string]float64{"orphaned_tunnels": 0})
-	h.take(i)
+	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"orphaned_tunnels": 1})
 }
 

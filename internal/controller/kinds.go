@@ -20,9 +20,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// tenantKinds returns the kinds that the cache holds of the namespaces that the
-// controller watches. A read of any other kind from the cache is an error.
-func tenantKinds() []client.Object {
+// inputKinds returns the kinds that the controller watches in all namespaces of its
+// scope. Reading a kind that is neither in inputKinds nor in managedKinds from the
+// cache is an error.
+func inputKinds() []client.Object {
 	definitions := &metav1.PartialObjectMetadata{}
 	definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	return []client.Object{
@@ -32,8 +33,7 @@ func tenantKinds() []client.Object {
 	}
 }
 
-// managedKinds returns the kinds that the cache holds of the controller's own
-// namespace only.
+// managedKinds returns the kinds that the controller watches only in its own namespace.
 func managedKinds() []client.Object {
 	kinds := []client.Object{&v1alpha1.Tunnel{}}
 	for _, kind := range connector.Kinds() {
@@ -42,12 +42,13 @@ func managedKinds() []client.Object {
 	return kinds
 }
 
-// resource is how the API server calls a kind.
+// resource is the API resource of a kind.
 type resource struct {
 	schema.GroupResource
 	namespaced bool
 }
 
+// resourceOf returns the API resource of the object's kind.
 func resourceOf(object client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper) (resource, error) {
 	gvk, err := apiutil.GVKForObject(object, scheme)
 	if err != nil {
@@ -55,7 +56,7 @@ func resourceOf(object client.Object, scheme *runtime.Scheme, mapper meta.RESTMa
 	}
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return resource{}, fmt.Errorf("asking the API server for kind %s: %w", gvk.Kind, err)
+		return resource{}, fmt.Errorf("looking up the API resource of kind %s: %w", gvk.Kind, err)
 	}
 	return resource{mapping.Resource.GroupResource(), mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }

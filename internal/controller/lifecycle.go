@@ -18,34 +18,36 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// mostSteps ends a loop of decisions that does not come to a wait, which would
-// be a defect.
-const mostSteps = 100
+// maxSteps limits the number of steps of one loop. A loop that exceeds it is a bug.
+const maxSteps = 100
 
-// lifecycle executes the decisions about Tunnels. internal/tunnel decides.
+// lifecycle executes the decisions that internal/tunnel makes about Tunnels.
 type lifecycle struct {
-	objects    tunnelObjects
-	gateways   gatewayReader
-	tokens     tokenSecrets
-	connectors *connectors
-	accounts   *accounts
-	reserved   *reservations
-	statuses   *status.Writer
-	notify     notifier
-	options    tunnel.Options
-	clock      clock
+	objects      tunnelObjects
+	gateways     gatewayReader
+	tokens       tokenSecrets
+	connectors   *connectors
+	accounts     *accounts
+	reservations *reservations
+	statuses     *status.Writer
+	notify       notifier
+	options      tunnel.Options
+	clock        clock
 
 	mu      sync.Mutex
-	tunnels map[state.Key]*managed
-	// doubts are what inventories found, until a worker with the key looks.
-	doubts map[state.Key]doubt
+	tunnels map[state.Key]*managedTunnel
+	// findings contains the inventory findings that no reconcile has processed yet.
+	findings map[state.Key]inventoryFinding
 }
 
-// doubt is what an inventory found about a tunnel.
-type doubt struct{ missing bool }
+// inventoryFinding is a finding of the inventory about an unhealthy tunnel.
+type inventoryFinding struct {
+	// missing means that the tunnel does not exist; otherwise it has lost connectors.
+	missing bool
+}
 
-// clock tells the time. Uptime is that of the process, which no change of the
-// wall clock affects.
+// clock returns the wall-clock time and the uptime of the process. Changes of the wall
+// clock do not affect the uptime.
 type clock struct {
 	now    func() time.Time
 	uptime func() time.Duration
@@ -57,83 +59,87 @@ func systemClock() clock {
 	return clock{now: time.Now, uptime: func() time.Duration { return time.Since(start) }}
 }
 
-// managed is what this process knows of one Tunnel. Only the worker that has the
-// Gateway's key uses it.
-type managed struct {
+// managedTunnel is the state of one Tunnel in this process. Only the worker that
+// processes the Gateway's key uses it.
+type managedTunnel struct {
 	memory tunnel.Memory
-	// object is the Tunnel as it was last written or read live; nil before that.
+	// object is the Tunnel as it was last written or read from the API server; nil
+	// before that.
 	object *v1alpha1.Tunnel
 	token  tokenRead
-	// reported is the problem for a person that an event was emitted for last.
-	reported tunnel.Reason
-	done     activity
+	// reportedProblem is the reason of the last event about a problem that a person
+	// has to solve.
+	reportedProblem tunnel.Reason
+	activity        activity
 }
 
-// activity is what was done to a tunnel since it was last reported.
+// activity lists the changes of a tunnel since metrics were last recorded.
 type activity struct {
-	pushed    []int // sizes of the configurations that were written, in bytes
-	repaired  bool  // an external change was reverted
-	contested bool  // there were too many external changes
-	failures  []failure
+	pushedBytes []int // sizes of the written configurations
+	repaired    bool  // the controller reverted an external change
+	contested   bool  // the controller stopped writing after too many external changes
+	failures    []failure
 }
 
-// failure is why a step failed.
+// failure is the reason and the error of a failed step.
 type failure struct {
 	reason tunnel.Reason
 	err    error
 }
 
-// target is what a loop of decisions works towards.
+// target is the Gateway that a loop of decisions works on, and its desired state.
 type target struct {
 	key state.Key
-	// gateway is nil when it does not exist, as far as the cache knows.
+	// gateway is nil when the cache does not contain the Gateway.
 	gateway *gatewayv1.Gateway
 	state   tunnel.Gateway
-	// result is the decision about the routes; nil when the Gateway is not served.
+	// result contains the desired ingress rules; nil when the controller does not
+	// manage the Gateway.
 	result *gateway.Result
-	// snapshot is what is withdrawn when the tunnel retires.
+	// snapshot contains the objects whose status entries are removed when the Tunnel
+	// retires.
 	snapshot *gateway.Snapshot
 }
 
-// of returns what is known of a Gateway's Tunnel.
-func (l *lifecycle) of(key state.Key) *managed {
+// tunnelFor returns the process state of the Gateway's Tunnel, and creates it if
+// necessary.
+func (l *lifecycle) tunnelFor(key state.Key) *managedTunnel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.tunnels[key]
 	if m == nil {
-		m = &managed{}
+		m = &managedTunnel{}
 		l.tunnels[key] = m
 	}
 	return m
 }
 
-// doubt notes what an inventory found, for the worker that has the key.
-func (l *lifecycle) doubt(key state.Key, missing bool) {
+// addFinding stores an inventory finding for the next reconcile of the key.
+func (l *lifecycle) addFinding(key state.Key, missing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.doubts[key] = doubt{missing}
+	l.findings[key] = inventoryFinding{missing}
 }
 
-// takeDoubt returns what an inventory found, once.
-func (l *lifecycle) takeDoubt(key state.Key) (doubt, bool) {
+// takeFinding returns and removes the inventory finding for the key.
+func (l *lifecycle) takeFinding(key state.Key) (inventoryFinding, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, ok := l.doubts[key]
-	delete(l.doubts, key)
+	d, ok := l.findings[key]
+	delete(l.findings, key)
 	return d, ok
 }
 
-// forget drops what is known of a Gateway that has no Tunnel.
+// forget removes the process state of a Gateway that has no Tunnel.
 func (l *lifecycle) forget(key state.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tunnels, key)
-	delete(l.doubts, key)
+	delete(l.findings, key)
 }
 
-// pacing returns how long the next write of the Gateway's configuration has to
-// wait.
-func (l *lifecycle) pacing(key state.Key) time.Duration {
+// writeDelay returns how long to delay the next write of the Gateway's configuration.
+func (l *lifecycle) writeDelay(key state.Key) time.Duration {
 	l.mu.Lock()
 	m := l.tunnels[key]
 	l.mu.Unlock()
@@ -143,18 +149,18 @@ func (l *lifecycle) pacing(key state.Key) time.Duration {
 	return m.memory.Pacing(l.clock.uptime())
 }
 
-// run decides and executes until there is nothing more to do now. It returns
-// what to report, and when to come back; 0 for not before something changes. The
-// outcome is nil when the decisions did not come to an end.
+// run makes and executes decisions until no step can be executed now. It returns the
+// outcome for the Gateway's conditions and the delay of the next reconcile; 0 means to
+// wait for a change. The outcome is nil when the loop did not finish.
 func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Duration, error) {
-	m := l.of(t.key)
-	loop := &loop{lifecycle: l, target: t, managed: m, requests: requests{}}
-	if d, ok := l.takeDoubt(t.key); ok {
+	m := l.tunnelFor(t.key)
+	loop := &loop{lifecycle: l, target: t, managedTunnel: m, requests: requests{}}
+	if d, ok := l.takeFinding(t.key); ok {
 		m.memory = m.memory.MarkSuspect(d.missing)
 	}
-	defer l.reserved.release(t.key)
-	for range mostSteps {
-		facts, err := loop.facts(ctx)
+	defer l.reservations.release(t.key)
+	for range maxSteps {
+		facts, err := loop.gatherFacts(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -163,20 +169,20 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 		step := tunnel.Decide(facts)
 		if step.Ends() {
 			outcome := tunnel.Programmed(facts)
-			return &outcome, step.For, loop.end(ctx, facts, step.Problem)
+			return &outcome, step.For, loop.finish(ctx, facts, step.Problem)
 		}
-		if err := loop.step(ctx, facts, step); err != nil {
+		if err := loop.executeStep(ctx, facts, step); err != nil {
 			return nil, 0, err
 		}
 		if ctx.Err() != nil {
-			return nil, 0, nil // the process ends
+			return nil, 0, nil // the process is shutting down
 		}
 	}
-	return nil, 0, fmt.Errorf("the decisions about the tunnel of %s did not come to a wait within %d steps", t.key, mostSteps)
+	return nil, 0, fmt.Errorf("the lifecycle of the tunnel of %s did not finish within %d steps", t.key, maxSteps)
 }
 
-// desired returns what the settings and the routes ask for, or nil when the
-// settings are not valid or name no account.
+// desired returns the desired state of the tunnel, or nil when the settings are not
+// valid or name no account.
 func (l *lifecycle) desired(t target) *tunnel.Desired {
 	if t.result == nil || t.result.Settings == nil {
 		return nil
@@ -184,68 +190,69 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	s := t.result.Settings
 	return tunnel.NewDesired(l.options, tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
-		AccountID: l.accounts.flags.ForSettings(s).Account, Credentials: l.accounts.flags.SecretReference(s),
+		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
 		Configuration: t.result.Configuration(), ServesGRPC: t.result.ServesGRPC(),
 	})
 }
 
-// accountProblem returns why there is no account to create a tunnel in, or "".
+// accountProblem returns a message if no Cloudflare account is configured, or "".
 func (l *lifecycle) accountProblem(t target) string {
-	if t.result == nil || t.result.Settings == nil || l.accounts.flags.ForSettings(t.result.Settings).Account != "" {
+	if t.result == nil || t.result.Settings == nil || l.accounts.defaults.ForSettings(t.result.Settings).Account != "" {
 		return ""
 	}
-	return "There is no Cloudflare account. Start the controller with --cloudflare-account-id, or set spec.account in the TunnelConfiguration of the GatewayClass."
+	return "No Cloudflare account is configured. Start the controller with --cloudflare-account-id, or set spec.account in the TunnelConfiguration of the GatewayClass."
 }
 
 func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// requests holds, for each priority, the context whose calls share one turn in
-// the request budget.
+// requests maps each priority to a context. Calls with the same context share one slot
+// of the API request budget.
 type requests map[provider.Priority]context.Context
 
-// deletionRequests is how many requests a deletion takes: it reads the tunnel,
-// lists its connections and deletes it.
-const deletionRequests = 3
+// requestsPerDeletion is the number of requests of a deletion: reading the tunnel,
+// listing its connections and deleting it.
+const requestsPerDeletion = 3
 
+// context returns the context for calls with the priority.
 func (r requests) context(ctx context.Context, p provider.Priority) context.Context {
 	if r[p] == nil {
-		share := 1
+		count := 1
 		if p == provider.PriorityDeletion {
-			share = deletionRequests
+			count = requestsPerDeletion
 		}
-		r[p] = provider.WithReservation(provider.WithPriority(ctx, p), share)
+		r[p] = provider.WithReservation(provider.WithPriority(ctx, p), count)
 	}
 	return r[p]
 }
 
-// reservations make other claims of a tunnel wait while one is under way. The
-// mutex protects the map only.
+// reservations prevents Gateways from claiming the same existing tunnel concurrently.
 type reservations struct {
-	mu     sync.Mutex
-	holder map[string]state.Key // by tunnel ID
+	mu       sync.Mutex
+	byTunnel map[string]state.Key // the Gateway by tunnel ID
 }
 
-// take reserves the tunnel, and reports whether another Gateway has done so.
-func (r *reservations) take(id string, key state.Key) (taken bool) {
+// reserve reserves the tunnel for the Gateway. It reports whether another Gateway has
+// already reserved it.
+func (r *reservations) reserve(id string, key state.Key) (conflict bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if holder, ok := r.holder[id]; ok && holder != key {
+	if holder, ok := r.byTunnel[id]; ok && holder != key {
 		return true
 	}
-	r.holder[id] = key
+	r.byTunnel[id] = key
 	return false
 }
 
-// release ends the reservations of a Gateway.
+// release removes the reservations of a Gateway.
 func (r *reservations) release(key state.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id, holder := range r.holder {
+	for id, holder := range r.byTunnel {
 		if holder == key {
-			delete(r.holder, id)
+			delete(r.byTunnel, id)
 		}
 	}
 }
 
-// client returns what reads and writes objects.
+// client returns the client that reads from the cache and writes to the API server.
 func (l *lifecycle) client() client.Client { return l.objects.client }

@@ -10,51 +10,52 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// A locally managed tunnel is never written, deleted or connected.
-func TestLocallyManagedTunnel(t *testing.T) {
-	for name, want := range map[string]func(*harness) provider.TunnelID{
-		"that the settings name": func(h *harness) provider.TunnelID {
-			id := h.madeByHand("by hand")
+// The controller never configures or deletes a locally managed tunnel, and runs no
+// connectors for it.
+func TestLocallyManagedTunnelIsNotChanged(t *testing.T) {
+	for name, create := range map[string]func(*harness) provider.TunnelID{
+		"that the Gateway adopts": func(h *harness) provider.TunnelID {
+			id := h.createUnmanagedTunnel("by hand")
 			h.adopt(string(id), true)
 			return id
 		},
-		"of the Gateway's name": func(h *harness) provider.TunnelID { return h.madeByHand("west.infra.shared") },
+		"with the name of the Gateway's tunnel": func(h *harness) provider.TunnelID { return h.createUnmanagedTunnel("west.infra.shared") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := withConnectors(t)
-			id := want(h)
+			h := newConnectorHarness(t)
+			id := create(h)
 			h.cloud.SetLocal(id, true)
-			h.settle(5 * time.Minute)
+			h.reconcileFor(5 * time.Minute)
 			h.wantProgrammed(metav1.ConditionFalse, "Pending", "locally managed")
 			h.wantKinds()
 			if calls := h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpToken, fakeprovider.OpDeleteTunnel); len(calls) > 0 {
-				t.Errorf("the calls are %+v", calls)
+				t.Errorf("got calls %+v, want none", calls)
 			}
 			h.cloud.SetLocal(id, false)
-			h.settle(2 * time.Minute)
-			if h.tunnelID() != id || h.served() != "a.example.com" || h.deployment() == nil {
-				t.Errorf("after the migration tunnel %s serves %s", h.tunnelID(), h.served())
+			h.reconcileFor(2 * time.Minute)
+			if h.tunnelID() != id || h.servedHostname() != "a.example.com" || h.deployment() == nil {
+				t.Errorf("after the migration tunnel %s serves %s", h.tunnelID(), h.servedHostname())
 			}
 		})
 	}
 }
 
-// A tunnel that becomes locally managed while it serves is not written any more.
-func TestTunnelThatBecomesLocallyManaged(t *testing.T) {
-	h := servedHarness(t)
+// The controller stops writing to a tunnel that becomes locally managed.
+func TestTunnelThatBecomesLocallyManagedIsNoLongerWritten(t *testing.T) {
+	h := newServedHarness(t)
 	id := h.tunnelID()
 	h.cloud.SetLocal(id, true)
-	h.settle(driftInterval)
+	h.reconcileFor(driftInterval)
 	h.wantProgrammed(metav1.ConditionFalse, "Pending", "locally managed")
 	h.cloud.ResetCalls()
-	h.serve("b.example.com")
-	h.settle(5 * time.Minute)
+	h.setHostname("b.example.com")
+	h.reconcileFor(5 * time.Minute)
 	if calls := h.cloud.Calls(fakeprovider.OpConfigure, fakeprovider.OpDeleteTunnel); len(calls) > 0 {
-		t.Errorf("the calls are %+v", calls)
+		t.Errorf("got calls %+v, want none", calls)
 	}
 	h.cloud.SetLocal(id, false)
-	h.settle(2 * time.Minute)
-	if h.served() != "b.example.com" {
-		t.Errorf("the tunnel serves %s", h.served())
+	h.reconcileFor(2 * time.Minute)
+	if h.servedHostname() != "b.example.com" {
+		t.Errorf("the tunnel serves %s, want b.example.com", h.servedHostname())
 	}
 }

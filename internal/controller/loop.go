@@ -9,29 +9,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// loop is one run of decisions about one Tunnel.
+// loop executes the decisions about one Tunnel during one reconcile.
 type loop struct {
 	*lifecycle
 	target
-	*managed
+	*managedTunnel
 	requests requests
-	// stale is whether the Tunnel has to be read from the API server: a write has
-	// failed because it had changed.
+	// stale means that the Tunnel must be read from the API server because it may
+	// have changed.
 	stale bool
-	// applied identifies the connectors that this loop has applied.
+	// applied is the hash of the connector objects that this loop has applied.
 	applied string
-	// confirmed are the rivals that a claim found with a live list.
+	// confirmed are the rivals that a claim found in the API server.
 	confirmed []tunnel.Rival
 }
 
-// facts gathers what the next decision depends on.
-func (l *loop) facts(ctx context.Context) (tunnel.Facts, error) {
-	object, err := l.read(ctx)
+// gatherFacts gathers the input of the next decision.
+func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
+	object, err := l.readTunnel(ctx)
 	if err != nil {
 		return tunnel.Facts{}, err
 	}
 	if l.object != nil && object != nil && object.UID != l.object.UID {
-		l.memory = l.memory.WithoutObject() // it is another Tunnel
+		l.memory = l.memory.WithoutObject() // the Tunnel was deleted and created again
 	}
 	l.object = object
 	f := tunnel.Facts{
@@ -46,18 +46,19 @@ func (l *loop) facts(ctx context.Context) (tunnel.Facts, error) {
 		return f, err
 	}
 	f.Rivals = append(tunnel.Rivals(object, tunnels), l.confirmed...)
-	f.OtherRotates = rotating(tunnels, object.Name)
+	f.OtherRotates = isRotating(tunnels, object.Name)
 	if object.Spec.Existing != nil {
-		f.Reserved = l.reserved.take(object.Spec.Existing.ID, l.key)
+		f.Reserved = l.reservations.reserve(object.Spec.Existing.ID, l.key)
 	}
-	f.Credentials = l.accounts.check(ctx, object)
-	f.Token = l.tokens.look(ctx, object, &l.token)
-	f.Connectors, err = l.connectors.look(ctx, f, l.result, l.applied)
+	f.Credentials = l.accounts.checkCredentials(ctx, object)
+	f.Token = l.tokens.check(ctx, object, &l.token)
+	f.Connectors, err = l.connectors.check(ctx, f, l.result, l.applied)
 	return f, err
 }
 
-// read returns the Tunnel. The cache is good when it has what was written last.
-func (l *loop) read(ctx context.Context) (*v1alpha1.Tunnel, error) {
+// readTunnel returns the Tunnel. It reads from the cache only if the cache contains
+// the version that was last written or read.
+func (l *loop) readTunnel(ctx context.Context) (*v1alpha1.Tunnel, error) {
 	cached, err := l.objects.read(ctx, l.client(), l.key.NamespacedName)
 	if err != nil {
 		return nil, err
@@ -69,11 +70,12 @@ func (l *loop) read(ctx context.Context) (*v1alpha1.Tunnel, error) {
 	return l.objects.read(ctx, l.objects.live, l.key.NamespacedName)
 }
 
-// step executes one step. An error is one that the decisions know nothing of.
-func (l *loop) step(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
-	log.FromContext(ctx).V(1).Info("executing a step", "action", s.Action, "record", s.Record != nil)
+// executeStep executes one step. It returns only errors that are not input of the next
+// decision.
+func (l *loop) executeStep(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
+	log.FromContext(ctx).V(1).Info("executing step", "action", s.Action, "record", s.Record != nil)
 	if s.Destructive() {
-		confirmed, err := l.confirm(ctx, f)
+		confirmed, err := l.confirmUnchanged(ctx, f)
 		if err != nil || !confirmed {
 			l.stale = true
 			return err
@@ -82,17 +84,17 @@ func (l *loop) step(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 	if s.Record != nil && s.Action != tunnel.Claim {
 		written, err := l.objects.writeStatus(ctx, f.Object, *s.Record)
 		if err != nil {
-			l.unwritten(ctx, tunnel.Step{Action: tunnel.Record, Record: s.Record}, err)
+			l.writeFailed(ctx, tunnel.Step{Action: tunnel.Record, Record: s.Record}, err)
 			return nil
 		}
 		l.object, f.Object = written, written
 	}
 	if s.Event != nil {
-		l.notify.step(l.gateway, f.Object, *s.Event)
+		l.notify.emitStep(l.gateway, f.Object, *s.Event)
 	}
-	result := l.execute(ctx, f, s)
+	result := l.executeAction(ctx, f, s)
 	if result.Err != nil && changesObject(s.Action) {
-		l.unwritten(ctx, s, result.Err)
+		l.writeFailed(ctx, s, result.Err)
 		return nil
 	}
 	l.stale = l.stale || s.Action == tunnel.DeleteObject
@@ -103,16 +105,16 @@ func (l *loop) step(ctx context.Context, f tunnel.Facts, s tunnel.Step) error {
 // changesObject reports whether the action writes the Tunnel object.
 func changesObject(a tunnel.Action) bool { return a == tunnel.Claim || a == tunnel.DeleteObject }
 
-// unwritten handles a write of the Tunnel that failed: after a conflict the
-// Tunnel is read and everything decided again.
-func (l *loop) unwritten(ctx context.Context, s tunnel.Step, err error) {
+// writeFailed records a failed write of the Tunnel. The next decision is based on the
+// Tunnel in the API server.
+func (l *loop) writeFailed(ctx context.Context, s tunnel.Step, err error) {
 	l.stale = true
 	l.conclude(ctx, s, tunnel.Result{Uptime: l.clock.uptime(), Err: err, Stale: isStale(err)})
 }
 
-// confirm reads Tunnel and Gateway from the API server, and reports whether both
-// are as the facts say.
-func (l *loop) confirm(ctx context.Context, f tunnel.Facts) (bool, error) {
+// confirmUnchanged reads the Tunnel and the Gateway from the API server. It reports
+// whether both still match the facts.
+func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, error) {
 	live, err := l.objects.read(ctx, l.objects.live, l.key.NamespacedName)
 	if err != nil {
 		return false, err
@@ -120,20 +122,20 @@ func (l *loop) confirm(ctx context.Context, f tunnel.Facts) (bool, error) {
 	if live == nil || live.ResourceVersion != f.Object.ResourceVersion {
 		return false, nil
 	}
-	now := l.gateways.read(ctx, l.key.NamespacedName)
-	same := now == l.state
-	l.state = now
-	return same, nil
+	current := l.gateways.read(ctx, l.key.NamespacedName)
+	unchanged := current == l.state
+	l.state = current
+	return unchanged, nil
 }
 
-// end emits an event for a new problem that a person has to solve, and writes
-// what is derived for people to read.
-func (l *loop) end(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
+// finish emits an event for a new problem that a person has to solve, and writes the
+// conditions and other derived fields of the Tunnel's status.
+func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
 	if p == nil || !p.NeedsPerson {
-		l.reported = ""
-	} else if l.reported != p.Reason {
-		l.reported = p.Reason
-		l.notify.problem(l.gateway, f.Object, *p)
+		l.reportedProblem = ""
+	} else if l.reportedProblem != p.Reason {
+		l.reportedProblem = p.Reason
+		l.notify.emitProblem(l.gateway, f.Object, *p)
 	}
 	if f.Object == nil {
 		return nil
@@ -143,15 +145,15 @@ func (l *loop) end(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error
 	case err == nil:
 		l.object = written
 	case isStale(err):
-		return nil // the change wakes the Gateway
+		return nil // the watch of the changed Tunnel requeues the Gateway
 	}
 	return err
 }
 
-// conclude remembers the result of a step, and reports a failure once.
+// conclude records the result of a step and reports a failure.
 func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 	if ctx.Err() != nil {
-		return // the process ends
+		return // the process is shutting down
 	}
 	before := l.memory.Backoffs
 	l.memory = tunnel.Conclude(l.memory, s, r)
@@ -159,26 +161,26 @@ func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 	switch {
 	case r.Err != nil:
 	case s.Action == tunnel.Configure:
-		l.done.pushed = append(l.done.pushed, r.Configuration.Size())
-		l.done.repaired = l.done.repaired || s.ExternalChange != 0
+		l.activity.pushedBytes = append(l.activity.pushedBytes, r.Configuration.Size())
+		l.activity.repaired = l.activity.repaired || s.ExternalChange != 0
 	case s.Action == tunnel.Record && s.ExternalChange != 0:
-		l.done.contested = true
+		l.activity.contested = true
 	}
 }
 
-// reportFailure reports a failure of the step, or that the configuration's track
-// has recovered from one.
+// reportFailure emits an event if the step has failed, or if the track of the
+// configuration has recovered from a failure.
 func (l *loop) reportFailure(ctx context.Context, before [tunnel.Tracks]tunnel.Backoff, r tunnel.Result) {
 	for track, b := range l.memory.Backoffs {
-		switch was := before[track].Problem; {
+		switch previous := before[track].Problem; {
 		case r.Err != nil && b.Problem != nil && b != before[track]:
-			l.done.failures = append(l.done.failures, failure{reason: b.Problem.Reason, err: r.Err})
+			l.activity.failures = append(l.activity.failures, failure{reason: b.Problem.Reason, err: r.Err})
 			if b.Problem.NeedsPerson {
-				l.reported = b.Problem.Reason
+				l.reportedProblem = b.Problem.Reason
 			}
-			l.notify.failed(ctx, l.gateway, l.object, was, b, r.Err)
-		case was != nil && b.Problem == nil && tunnel.Track(track) == tunnel.TrackConfiguration:
-			l.notify.recovered(l.gateway, l.object)
+			l.notify.emitFailure(ctx, l.gateway, l.object, previous, b, r.Err)
+		case previous != nil && b.Problem == nil && tunnel.Track(track) == tunnel.TrackConfiguration:
+			l.notify.emitRecovery(l.gateway, l.object)
 		}
 	}
 }

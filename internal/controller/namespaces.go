@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// namespacesInterval is the time between two looks at the listed namespaces.
-	namespacesInterval = 5 * time.Second
-	// shortestRun is how long the controller runs at least before it ends because
-	// of a namespace.
-	shortestRun = 30 * time.Second
+	// namespaceCheckInterval is the interval between two checks of the configured
+	// namespaces.
+	namespaceCheckInterval = 5 * time.Second
+	// minRunTime is the minimum time that the controller runs before it exits because
+	// of a changed namespace.
+	minRunTime = 30 * time.Second
 )
 
-// ErrNamespacesChanged says that the controller has to be started again, to work
-// in other namespaces of its list than now.
-var ErrNamespacesChanged = errors.New("the controller has to start again to work in other namespaces")
+// ErrNamespacesChanged means that the controller must restart because the set of
+// namespaces in which it can work has changed.
+var ErrNamespacesChanged = errors.New("the controller must restart because its namespaces have changed")
 
-// Namespaces are the namespaces of a list. The owner of one of them must not be
-// able to keep the controller from working in the others: those that do not
-// exist, or in which the controller lacks a permission, are left out.
+// Namespaces is a configured list of namespaces. It excludes the namespaces that do not
+// exist or in which the controller lacks a permission, so that the owner of one
+// namespace cannot stop the controller from working in the others.
 type Namespaces struct {
-	// Served are the namespaces that are not left out.
+	// Served are the namespaces in which the controller can work.
 	Served []string
 
 	live    client.Client
@@ -41,39 +42,40 @@ type Namespaces struct {
 	now     func() time.Time
 }
 
-// FindNamespaces returns which of the listed namespaces the controller can work
-// in, and logs why it cannot work in each other one, and what to do. An empty list
-// stands for all namespaces, so it is an error if none of a list can be served.
+// FindNamespaces returns the listed namespaces in which the controller can work. For
+// each other namespace it logs the cause and the solution. It returns an error if the
+// controller can work in none of the listed namespaces, because an empty list means all
+// namespaces.
 func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
-	kinds := slices.DeleteFunc(tenantKinds(), func(object client.Object) bool { return kindOf(object) == "Secret" })
+	kinds := slices.DeleteFunc(inputKinds(), func(object client.Object) bool { return kindOf(object) == "Secret" })
 	n, causes, err := findNamespaces(ctx, live, logger, listed, kinds)
 	if err != nil {
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "a namespace of the list is left out: nothing in it is served", "namespace", namespace, "remedy", remedy)
+		logger.Error(errors.New(causes[namespace]), "ignoring a namespace of the list", "namespace", namespace, "solution", namespaceSolution)
 	}
 	if len(listed) > 0 && len(n.Served) == 0 {
-		return nil, fmt.Errorf("the controller can work in none of its namespaces: %s; %s", listCauses(causes), remedy)
+		return nil, fmt.Errorf("the controller cannot work in any of its namespaces: %s; %s", joinCauses(causes), namespaceSolution)
 	}
 	return n, nil
 }
 
-// FindSecretNamespaces returns in which of the listed namespaces the controller can
-// read Secrets, and logs why it cannot in each other one.
+// FindSecretNamespaces returns the listed namespaces in which the controller can read
+// Secrets. For each other namespace it logs the cause and the solution.
 func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
 	n, causes, err := findNamespaces(ctx, live, logger, listed, []client.Object{secretMetadata(types.NamespacedName{})})
 	if err != nil {
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "the certificates in a namespace are not checked", "namespace", namespace, "remedy", remedy)
+		logger.Error(errors.New(causes[namespace]), "the certificates in a namespace are not checked", "namespace", namespace, "solution", namespaceSolution)
 	}
 	return n, nil
 }
 
-// findNamespaces returns in which of the listed namespaces the kinds can be
-// watched, and why not in each other one.
+// findNamespaces returns the listed namespaces in which the controller can watch the
+// kinds, and the cause for each other namespace.
 func findNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string, kinds []client.Object) (*Namespaces, map[string]string, error) {
 	n := &Namespaces{live: live, logger: logger, listed: listed, now: time.Now}
 	for _, object := range kinds {
@@ -87,11 +89,11 @@ func findNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 	}
 	causes := map[string]string{}
 	for _, namespace := range listed {
-		there, err := n.exists(ctx, namespace)
+		exists, err := n.exists(ctx, namespace)
 		if err != nil {
 			return nil, nil, err
 		}
-		cause, err := n.examine(ctx, namespace, there)
+		cause, err := n.findProblem(ctx, namespace, exists)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,10 +106,10 @@ func findNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 	return n, causes, nil
 }
 
-// remedy tells an administrator what to do.
-const remedy = "create the namespace and run helm upgrade, which creates the Role and the RoleBinding in it; or remove the namespace from the list"
+// namespaceSolution tells an administrator how to make a namespace usable.
+const namespaceSolution = "create the namespace and run helm upgrade, which creates the Role and the RoleBinding in it; or remove the namespace from the list"
 
-func listCauses(causes map[string]string) string {
+func joinCauses(causes map[string]string) string {
 	var all []string
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
 		all = append(all, namespace+": "+causes[namespace])
@@ -115,7 +117,7 @@ func listCauses(causes map[string]string) string {
 	return strings.Join(all, "; ")
 }
 
-// exists reports whether the API server has the namespace.
+// exists reports whether the namespace exists in the API server.
 func (n *Namespaces) exists(ctx context.Context, namespace string) (bool, error) {
 	err := n.live.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if err != nil && !isNotFound(err, namespace) {
@@ -124,38 +126,39 @@ func (n *Namespaces) exists(ctx context.Context, namespace string) (bool, error)
 	return err == nil, nil
 }
 
-// examine returns why the controller cannot work in the namespace, or "".
-func (n *Namespaces) examine(ctx context.Context, namespace string, exists bool) (string, error) {
+// findProblem returns why the controller cannot work in the namespace, or "".
+func (n *Namespaces) findProblem(ctx context.Context, namespace string, exists bool) (string, error) {
 	if !exists {
 		return "the namespace does not exist", nil
 	}
-	missing, err := missingRights(ctx, n.live, namespace, n.watched)
+	missing, err := missingPermissions(ctx, n.live, namespace, n.watched)
 	if err != nil || len(missing) == 0 {
 		return "", err
 	}
 	return "the controller has no permission to " + strings.Join(missing, ", "), nil
 }
 
-// Has reports whether the namespace is in scope. A namespace of the list stays in
-// scope when it does not exist: its Gateways are then gone.
-func (n *Namespaces) Has(namespace string) bool {
+// Includes reports whether the namespace is in the configured list, even if the
+// namespace does not exist. An empty list includes all namespaces.
+func (n *Namespaces) Includes(namespace string) bool {
 	return len(n.listed) == 0 || slices.Contains(n.listed, namespace)
 }
 
-// Watch returns [ErrNamespacesChanged] when the controller has to start again,
-// because a namespace that it left out can be served now, or one that it serves
-// is gone. Until synced reports that everything has been read, a namespace that
-// cannot be read any more counts too, because all others wait for it. Watch
-// returns nil when the context ends. Namespaces are read from the cache.
+// Watch returns [ErrNamespacesChanged] when the controller must restart: it can now work
+// in a namespace that it has ignored, or a namespace that it serves no longer exists.
+// Until synced returns true, a lost permission in a served namespace also requires a
+// restart, because the sync of all namespaces waits for this one. Watch reads namespaces
+// from the cache and returns nil when the context is canceled.
 //
-// Watch has to see a change twice, and the controller has to have run for a while,
-// so that a tenant cannot stop it by changing a namespace all the time.
+// Watch returns the error only after it has seen the same change twice and the
+// controller has run for at least 30 seconds, so that a tenant cannot stop the
+// controller by continually changing a namespace.
 func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced func() bool) error {
 	if len(n.listed) == 0 {
 		return nil
 	}
-	earliest, seen := n.now().Add(shortestRun), ""
-	tick := time.NewTicker(namespacesInterval)
+	earliest, seen := n.now().Add(minRunTime), ""
+	tick := time.NewTicker(namespaceCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -166,7 +169,7 @@ func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced fun
 		change, err := n.change(ctx, cached, synced())
 		if err != nil {
 			if ctx.Err() == nil {
-				n.logger.Info("cannot check whether the namespaces have changed", "cause", err.Error())
+				n.logger.Info("failed to check whether the namespaces have changed", "cause", err.Error())
 			}
 			continue
 		}
@@ -177,28 +180,28 @@ func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced fun
 	}
 }
 
-// change describes how the namespaces differ from those that are served, or
-// returns "". Only the existence of a namespace matters once it has been read:
-// its watches resume by themselves when a permission returns.
+// change describes how the set of usable namespaces differs from the served
+// namespaces, or returns "". After the sync, only the existence of a served namespace
+// matters: its watches resume automatically when a lost permission is restored.
 func (n *Namespaces) change(ctx context.Context, cached client.Reader, synced bool) (string, error) {
 	var changes []string
 	for _, namespace := range n.listed {
 		err := cached.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("looking for namespace %s: %w", namespace, err)
+			return "", fmt.Errorf("reading namespace %s from the cache: %w", namespace, err)
 		}
-		served, there := slices.Contains(n.Served, namespace), err == nil
-		if served && there && synced {
+		served, exists := slices.Contains(n.Served, namespace), err == nil
+		if served && exists && synced {
 			continue
 		}
-		cause, err := n.examine(ctx, namespace, there)
+		cause, err := n.findProblem(ctx, namespace, exists)
 		switch {
 		case err != nil:
 			return "", err
 		case served && cause != "":
-			changes = append(changes, namespace+" has to be left out: "+cause)
+			changes = append(changes, namespace+" can no longer be served: "+cause)
 		case !served && cause == "":
-			changes = append(changes, namespace+" can be served")
+			changes = append(changes, namespace+" can now be served")
 		}
 	}
 	return strings.Join(changes, "; "), nil

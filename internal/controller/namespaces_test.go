@@ -19,24 +19,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// authority is an API server that has namespaces and permissions in them.
-type authority struct {
-	client.Client // nil: any other call panics
-	// rules are the permissions in each namespace that exists.
+// fakeAuthorizer simulates an API server with namespaces and permissions.
+type fakeAuthorizer struct {
+	client.Client // nil, so that other calls panic
+	// rules contains the permissions in each existing namespace.
 	rules map[string][]authorizationv1.ResourceRule
-	// incomplete is whether a webhook decides as well: the namespaces in which it
-	// permits everything show only in access reviews.
+	// incomplete means that a webhook is also an authorizer. Its permissions appear
+	// only in access reviews.
 	incomplete bool
-	webhook    map[string]bool
+	// webhook contains the namespaces in which the webhook grants every permission.
+	webhook map[string]bool
 	// reviews counts the access reviews.
 	reviews int
 }
 
-func (a *authority) Scheme() *runtime.Scheme { return Scheme() }
+func (a *fakeAuthorizer) Scheme() *runtime.Scheme { return Scheme() }
 
-func (a *authority) RESTMapper() meta.RESTMapper {
+func (a *fakeAuthorizer) RESTMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, object := range tenantKinds() {
+	for _, object := range inputKinds() {
 		gvk, err := apiutil.GVKForObject(object, Scheme())
 		if err != nil {
 			panic(err)
@@ -50,15 +51,15 @@ func (a *authority) RESTMapper() meta.RESTMapper {
 	return mapper
 }
 
-// Get reads a Namespace.
-func (a *authority) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	if _, there := a.rules[key.Name]; !there {
+// Get returns NotFound unless the Namespace exists.
+func (a *fakeAuthorizer) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	if _, exists := a.rules[key.Name]; !exists {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
 	}
 	return nil
 }
 
-func (a *authority) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+func (a *fakeAuthorizer) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
 	switch review := object.(type) {
 	case *authorizationv1.SelfSubjectRulesReview:
 		review.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: a.rules[review.Spec.Namespace], Incomplete: a.incomplete}
@@ -75,17 +76,17 @@ func rule(resources []string, verbs ...string) authorizationv1.ResourceRule {
 	return authorizationv1.ResourceRule{APIGroups: []string{"*"}, Resources: resources, Verbs: verbs}
 }
 
-var everything = rule([]string{"*"}, "list", "watch")
+var allPermissions = rule([]string{"*"}, "list", "watch")
 
-func TestFindNamespaces(t *testing.T) {
-	a := &authority{rules: map[string][]authorizationv1.ResourceRule{
-		"served":  {everything},
-		"less":    {rule([]string{"gateways", "listenersets", "httproutes"}, "list", "watch")},
+func TestFindNamespacesReturnsUsableNamespaces(t *testing.T) {
+	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
+		"served":  {allPermissions},
+		"partial": {rule([]string{"gateways", "listenersets", "httproutes"}, "list", "watch")},
 		"by-name": {{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}, ResourceNames: []string{"one"}}},
 	}}
 	var logged strings.Builder
 	logger := funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{})
-	found, err := FindNamespaces(t.Context(), a, logger, []string{"missing", "less", "served", "by-name"})
+	found, err := FindNamespaces(t.Context(), a, logger, []string{"missing", "partial", "served", "by-name"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,51 +95,51 @@ func TestFindNamespaces(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
 	if len(lines) != 3 {
-		t.Errorf("got %d lines, want one for each namespace that is left out:\n%s", len(lines), logged.String())
+		t.Errorf("got %d lines, want one for each ignored namespace:\n%s", len(lines), logged.String())
 	}
 	for _, want := range []string{
-		`"namespace"="missing"`, "does not exist", `"namespace"="less"`, "list services", "list grpcroutes.gateway.networking.k8s.io", "helm upgrade",
+		`"namespace"="missing"`, "does not exist", `"namespace"="partial"`, "list services", "list grpcroutes.gateway.networking.k8s.io", "helm upgrade",
 	} {
 		if !strings.Contains(logged.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, logged.String())
+			t.Errorf("the log does not contain %q:\n%s", want, logged.String())
 		}
 	}
 	if strings.Contains(logged.String(), "list gateways.gateway.networking.k8s.io, list") || a.reviews > 0 {
-		t.Errorf("the log names granted permissions, or there were %d access reviews although the rules are complete:\n%s", a.reviews, logged.String())
+		t.Errorf("the log names granted permissions, or there were %d access reviews for complete rules:\n%s", a.reviews, logged.String())
 	}
 }
 
-// A namespace without permission to read Secrets is served, and its certificates
-// are not checked.
-func TestFindSecretNamespaces(t *testing.T) {
-	a := &authority{rules: map[string][]authorizationv1.ResourceRule{
+// The controller serves a namespace in which it cannot read Secrets, but does not check
+// the certificates there.
+func TestFindSecretNamespacesReturnsReadableNamespaces(t *testing.T) {
+	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
 		"readable": {rule([]string{"secrets"}, "list", "watch")},
-		"barred":   {rule([]string{"services"}, "list", "watch")},
+		"denied":   {rule([]string{"services"}, "list", "watch")},
 	}}
 	var logged strings.Builder
 	logger := funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{})
-	found, err := FindSecretNamespaces(t.Context(), a, logger, []string{"readable", "barred", "missing"})
+	found, err := FindSecretNamespaces(t.Context(), a, logger, []string{"readable", "denied", "missing"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"readable"}, found.Served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
-	for _, want := range []string{`"namespace"="barred"`, "no permission to list secrets, watch secrets", `"namespace"="missing"`, "not checked"} {
+	for _, want := range []string{`"namespace"="denied"`, "no permission to list secrets, watch secrets", `"namespace"="missing"`, "not checked"} {
 		if !strings.Contains(logged.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, logged.String())
+			t.Errorf("the log does not contain %q:\n%s", want, logged.String())
 		}
 	}
-	if none, err := FindSecretNamespaces(t.Context(), a, logger, []string{"barred"}); err != nil || len(none.Served) > 0 {
-		t.Errorf("without any: got %v, %v, want no error", none, err)
+	if none, err := FindSecretNamespaces(t.Context(), a, logger, []string{"denied"}); err != nil || len(none.Served) > 0 {
+		t.Errorf("without a readable namespace: got %v, %v, want no error", none, err)
 	}
 }
 
-// A cache without namespaces is a cache of the whole cluster.
-func TestFindNoNamespace(t *testing.T) {
-	a := &authority{rules: map[string][]authorizationv1.ResourceRule{"barred": nil}}
-	if _, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"barred", "missing"}); err == nil ||
-		!strings.Contains(err.Error(), "barred: the controller has no permission to list") || !strings.Contains(err.Error(), "missing: the namespace does not exist") {
+// An empty result would make the controller watch all namespaces.
+func TestFindNamespacesRequiresAUsableNamespace(t *testing.T) {
+	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{"denied": nil}}
+	if _, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"denied", "missing"}); err == nil ||
+		!strings.Contains(err.Error(), "denied: the controller has no permission to list") || !strings.Contains(err.Error(), "missing: the namespace does not exist") {
 		t.Errorf("got %v, want an error that explains each namespace", err)
 	}
 	if found, err := FindNamespaces(t.Context(), a, logr.Discard(), nil); err != nil || len(found.Served) > 0 {
@@ -146,9 +147,9 @@ func TestFindNoNamespace(t *testing.T) {
 	}
 }
 
-// The list of rules is incomplete where a webhook decides as well.
-func TestPermissionsOfAWebhook(t *testing.T) {
-	a := &authority{
+// Rules that the API server reports as incomplete are completed by access reviews.
+func TestPermissionsGrantedByAWebhookAreFound(t *testing.T) {
+	a := &fakeAuthorizer{
 		rules:      map[string][]authorizationv1.ResourceRule{"a": {rule([]string{"gateways"}, "list", "watch")}, "b": nil},
 		incomplete: true, webhook: map[string]bool{"a": true},
 	}
@@ -157,28 +158,28 @@ func TestPermissionsOfAWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(found.Served, []string{"a"}) || a.reviews == 0 {
-		t.Errorf("%q are served after %d access reviews, want only a after some", found.Served, a.reviews)
+		t.Errorf("got namespaces %q after %d access reviews, want only a and some reviews", found.Served, a.reviews)
 	}
 }
 
-func TestNamespacesChange(t *testing.T) {
-	all := []authorizationv1.ResourceRule{everything}
+func TestChangedNamespacesAreDescribed(t *testing.T) {
+	all := []authorizationv1.ResourceRule{allPermissions}
 	for name, test := range map[string]struct {
 		now    map[string][]authorizationv1.ResourceRule
 		synced bool
 		want   string
 	}{
-		"nothing":                                     {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil}, true, ""},
-		"a namespace is permitted":                    {map[string][]authorizationv1.ResourceRule{"served": all, "barred": all}, true, "barred can be served"},
-		"a namespace is created":                      {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil, "missing": all}, true, "missing can be served"},
-		"a namespace without a Role is created":       {map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil, "missing": nil}, true, ""},
-		"a namespace is gone":                         {map[string][]authorizationv1.ResourceRule{"barred": nil}, true, "served has to be left out: the namespace does not exist"},
-		"the Role is gone":                            {map[string][]authorizationv1.ResourceRule{"served": nil, "barred": nil}, true, ""},
-		"the Role is gone before everything was read": {map[string][]authorizationv1.ResourceRule{"served": nil, "barred": nil}, false, "served has to be left out: the controller has no permission to list"},
+		"no change":                             {map[string][]authorizationv1.ResourceRule{"served": all, "denied": nil}, true, ""},
+		"a Role is created":                     {map[string][]authorizationv1.ResourceRule{"served": all, "denied": all}, true, "denied can now be served"},
+		"a namespace is created with a Role":    {map[string][]authorizationv1.ResourceRule{"served": all, "denied": nil, "missing": all}, true, "missing can now be served"},
+		"a namespace is created without a Role": {map[string][]authorizationv1.ResourceRule{"served": all, "denied": nil, "missing": nil}, true, ""},
+		"a namespace is deleted":                {map[string][]authorizationv1.ResourceRule{"denied": nil}, true, "served can no longer be served: the namespace does not exist"},
+		"a Role is deleted after the sync":      {map[string][]authorizationv1.ResourceRule{"served": nil, "denied": nil}, true, ""},
+		"a Role is deleted before the sync":     {map[string][]authorizationv1.ResourceRule{"served": nil, "denied": nil}, false, "served can no longer be served: the controller has no permission to list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &authority{rules: map[string][]authorizationv1.ResourceRule{"served": all, "barred": nil}}
-			n, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"served", "barred", "missing"})
+			a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{"served": all, "denied": nil}}
+			n, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"served", "denied", "missing"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,65 +8,65 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// restored is a Tunnel that was restored from a backup without its status, and
-// whose tunnel exists at Cloudflare.
-func restored(t *testing.T, change func(*v1alpha1.Tunnel)) *harness {
+// newRestoredTunnel returns a harness with a Tunnel that was restored from a backup
+// without its status. The tunnel exists at Cloudflare.
+func newRestoredTunnel(t *testing.T, change func(*v1alpha1.Tunnel)) *harness {
 	t.Helper()
 	object := newTunnel("shared", "")
 	change(object)
-	h := withConnectors(t, object)
-	h.madeByHand("west.infra.shared")
+	h := newConnectorHarness(t, object)
+	h.createUnmanagedTunnel("west.infra.shared")
 	return h
 }
 
-// A Tunnel may be restored before its Gateway: without a record of the Gateway's
-// UID it waits one hour.
+// A Tunnel may be restored before its Gateway. Without a recorded UID of the Gateway, the
+// Tunnel waits one hour before it retires.
 func TestRestoredTunnelWaitsForItsGateway(t *testing.T) {
-	h := restored(t, func(*v1alpha1.Tunnel) {})
+	h := newRestoredTunnel(t, func(*v1alpha1.Tunnel) {})
 	h.delete(h.gateway())
-	h.settle(59 * time.Minute)
+	h.reconcileFor(59 * time.Minute)
 	h.wantCalls()
 	if len(h.cloud.LiveTunnels()) != 1 || h.tunnelObject() == nil {
-		t.Fatalf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+		t.Fatalf("the tunnels are %+v and the Tunnel is %+v, want one of each", h.cloud.LiveTunnels(), h.tunnelObject())
 	}
-	t.Run("that comes", func(t *testing.T) {
+	t.Run("when the Gateway is restored", func(t *testing.T) {
 		h.create(newGateway("shared", "a.example.com"))
-		h.settle(30 * time.Second)
-		if h.served() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
-			t.Errorf("tunnel %s serves %q", h.tunnelID(), h.served())
+		h.reconcileFor(30 * time.Second)
+		if h.servedHostname() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
+			t.Errorf("tunnel %s serves %q", h.tunnelID(), h.servedHostname())
 		}
 	})
 }
 
-func TestRestoredTunnelWithoutAGateway(t *testing.T) {
-	h := restored(t, func(*v1alpha1.Tunnel) {})
+func TestRestoredTunnelRetiresWithoutAGateway(t *testing.T) {
+	h := newRestoredTunnel(t, func(*v1alpha1.Tunnel) {})
 	h.delete(h.gateway())
-	h.settle(62 * time.Minute)
+	h.reconcileFor(62 * time.Minute)
 	if len(h.cloud.LiveTunnels()) != 0 || h.tunnelObject() != nil {
-		t.Errorf("left are %+v and %+v", h.cloud.LiveTunnels(), h.tunnelObject())
+		t.Errorf("the tunnels %+v and the Tunnel %+v were not deleted", h.cloud.LiveTunnels(), h.tunnelObject())
 	}
 }
 
-// A Tunnel of another cluster is blocked with its Gateway and without: nothing is
-// asked of Cloudflare, and no connectors run.
-func TestTunnelOfAnotherCluster(t *testing.T) {
-	for name, without := range map[string]bool{"with its Gateway": false, "without its Gateway": true} {
+// A Tunnel of another cluster is blocked, with or without its Gateway. The controller
+// makes no API requests and runs no connectors for it.
+func TestTunnelOfAnotherClusterIsBlocked(t *testing.T) {
+	for name, withoutGateway := range map[string]bool{"with its Gateway": false, "without its Gateway": true} {
 		t.Run(name, func(t *testing.T) {
-			h := restored(t, func(o *v1alpha1.Tunnel) { o.Spec.ClusterUID, o.Status.GatewayUID = "other", "shared-1" })
-			if without {
+			h := newRestoredTunnel(t, func(o *v1alpha1.Tunnel) { o.Spec.ClusterUID, o.Status.GatewayUID = "other", "shared-1" })
+			if withoutGateway {
 				h.delete(h.gateway())
 			}
-			h.settle(2 * time.Hour)
+			h.reconcileFor(2 * time.Hour)
 			h.wantCalls()
 			h.wantKinds()
 			h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonOtherCluster)
-			if without {
+			if withoutGateway {
 				return
 			}
 			h.delete(h.tunnelObject())
-			h.settle(30 * time.Second)
-			if h.served() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
-				t.Errorf("after the object was deleted, tunnel %s serves %q", h.tunnelID(), h.served())
+			h.reconcileFor(30 * time.Second)
+			if h.servedHostname() != "a.example.com" || len(h.cloud.LiveTunnels()) != 1 {
+				t.Errorf("after the Tunnel was deleted, tunnel %s serves %q, want a.example.com", h.tunnelID(), h.servedHostname())
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Scheme returns the types that the controller reads and writes.
+// Scheme returns a scheme with the types that the controller reads and writes.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(s))

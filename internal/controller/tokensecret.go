@@ -16,27 +16,27 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// tokenSecrets keeps the tokens with which connectors run in Secrets. Their
-// metadata is watched and their contents are read one at a time.
+// tokenSecrets reads and writes the Secrets that contain tunnel tokens for connectors.
+// The controller watches only the metadata of Secrets and reads their data one by one.
 type tokenSecrets struct {
 	client client.Client
 	live   client.Reader
 }
 
-// tokenRead is what a token Secret held at a resourceVersion, for a tunnel.
+// tokenRead is the result of the last read of a token Secret for a tunnel.
 type tokenRead struct {
 	resourceVersion, tunnelID string
-	found                     tunnel.TokenSecret
+	secret                    tunnel.TokenSecret
 }
 
-// look says what the token Secret of the Tunnel holds. It reads the contents
-// only when the Secret, or the tunnel, is another one than at the last look.
-func (t tokenSecrets) look(ctx context.Context, object *v1alpha1.Tunnel, last *tokenRead) tunnel.TokenSecret {
+// check returns the state of the Tunnel's token Secret. It reads the data only if the
+// Secret or the tunnel ID has changed since the last read.
+func (t tokenSecrets) check(ctx context.Context, object *v1alpha1.Tunnel, last *tokenRead) tunnel.TokenSecret {
 	key := connectorKey(object)
 	cached := secretMetadata(key)
 	err := t.client.Get(ctx, key, cached)
 	if err == nil && cached.ResourceVersion == last.resourceVersion && object.Status.TunnelID == last.tunnelID {
-		return last.found
+		return last.secret
 	}
 	secret := &corev1.Secret{}
 	switch err := t.live.Get(ctx, key, secret); {
@@ -47,22 +47,22 @@ func (t tokenSecrets) look(ctx context.Context, object *v1alpha1.Tunnel, last *t
 	case !isManagedBy(secret, object):
 		return tunnel.TokenSecret{State: tunnel.TokenNameConflict}
 	}
-	found := tunnel.TokenSecret{State: tunnel.TokenMissing}
+	result := tunnel.TokenSecret{State: tunnel.TokenMissing}
 	token := provider.Token(secret.Data[connector.TokenKey])
 	if account, id, err := token.Credentials(); err == nil && account == object.Spec.AccountID && string(id) == object.Status.TunnelID {
-		found = tunnel.TokenSecret{State: tunnel.TokenPresent, Version: tokenVersion(token)}
+		result = tunnel.TokenSecret{State: tunnel.TokenPresent, Version: tokenVersion(token)}
 	}
-	*last = tokenRead{resourceVersion: secret.ResourceVersion, tunnelID: object.Status.TunnelID, found: found}
-	return found
+	*last = tokenRead{resourceVersion: secret.ResourceVersion, tunnelID: object.Status.TunnelID, secret: result}
+	return result
 }
 
-// tokenVersion identifies a token without disclosing it.
+// tokenVersion returns a hash that identifies a token without disclosing it.
 func tokenVersion(token provider.Token) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:8])
 }
 
-// write applies the Secret with the token.
+// write applies the token Secret, unless a Secret of another owner has its name.
 func (t tokenSecrets) write(ctx context.Context, object *v1alpha1.Tunnel, desired *corev1ac.SecretApplyConfiguration) error {
 	current, key := &corev1.Secret{}, connectorKey(object)
 	err := t.live.Get(ctx, key, current)

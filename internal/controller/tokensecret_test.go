@@ -15,7 +15,7 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// remoteToken returns the token as Cloudflare has it.
+// remoteToken returns the tunnel's current token at Cloudflare.
 func (h *harness) remoteToken() provider.Token {
 	h.t.Helper()
 	token, err := h.cloud.Token(h.t.Context(), h.tunnelID())
@@ -26,16 +26,17 @@ func (h *harness) remoteToken() provider.Token {
 	return token
 }
 
+// wantCurrentToken checks that the token Secret contains the tunnel's current token.
 func (h *harness) wantCurrentToken() {
 	h.t.Helper()
 	if got, want := h.token(), h.remoteToken(); string(got) != string(want) {
-		h.t.Error("the Secret does not hold the tunnel's token")
+		h.t.Error("the Secret does not contain the tunnel's current token")
 	}
 }
 
-func TestTokenSecret(t *testing.T) {
+func TestTokenSecretIsRepaired(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantCurrentToken()
 	secret := &corev1.Secret{}
 	if err := h.kube.Get(t.Context(), sharedConnectors, secret); err != nil {
@@ -43,13 +44,13 @@ func TestTokenSecret(t *testing.T) {
 	}
 	owner := metav1.GetControllerOf(secret)
 	if owner == nil || owner.UID != h.tunnelObject().UID || ptr.Deref(owner.BlockOwnerDeletion, true) {
-		t.Errorf("the owner is %+v", owner)
+		t.Errorf("the owner is %+v, want the Tunnel", owner)
 	}
 	for name, change := range map[string]func(*testing.T){
 		"deleted": func(*testing.T) { h.delete(secret) },
 		"emptied": func(*testing.T) { h.change(secret.Namespace, secret.Name, secret, func() { secret.Data = nil }) },
 		"replaced by the token of another tunnel": func(t *testing.T) {
-			other, err := h.cloud.Token(t.Context(), h.madeByHand("by hand"))
+			other, err := h.cloud.Token(t.Context(), h.createUnmanagedTunnel("by hand"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,51 +59,51 @@ func TestTokenSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			change(t)
-			h.settle(time.Second)
+			h.reconcileFor(time.Second)
 			h.wantCurrentToken()
 		})
 	}
 	h.cloud.ResetCalls()
 	h.restart()
-	h.settle(time.Second)
-	h.wantCalls(fakeprovider.OpConfiguration) // the Secret has the token, so Cloudflare is not asked
+	h.reconcileFor(time.Second)
+	h.wantCalls(fakeprovider.OpConfiguration) // the Secret contains the token, so it is not read from Cloudflare
 }
 
-// A Secret of somebody else is not overwritten.
-func TestTokenSecretWhoseNameIsTaken(t *testing.T) {
-	theirs := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}, Data: map[string][]byte{"theirs": []byte("x")},
+// The controller does not overwrite a Secret of another owner.
+func TestSecretOfAnotherOwnerIsNotOverwritten(t *testing.T) {
+	conflicting := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}, Data: map[string][]byte{"conflicting": []byte("x")},
 	}
-	h := withConnectors(t, theirs)
-	h.settle(time.Minute)
+	h := newConnectorHarness(t, conflicting)
+	h.reconcileFor(time.Minute)
 	h.wantConnectorWrites()
 	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonObjectTaken)
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure)
-	h.delete(theirs)
-	h.settle(time.Second)
+	h.delete(conflicting)
+	h.reconcileFor(time.Second)
 	h.wantCurrentToken()
 	if h.deployment() == nil {
 		t.Error("the connectors do not run")
 	}
 }
 
-// When the Tunnel object is deleted, its Secret and its connectors are collected
-// and created again, for the same tunnel.
-func TestTunnelObjectIsDeleted(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+// If the Tunnel object is deleted, the controller recreates it, its Secret and its
+// connectors for the same tunnel.
+func TestDeletedTunnelObjectIsRecreated(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	before, id := h.tunnelObject(), h.tunnelID()
 	h.delete(before)
-	h.settle(time.Second) // before Kubernetes has collected anything
+	h.reconcileFor(time.Second) // before the garbage collection
 	for _, object := range h.connectorObjects() {
 		if object.GetObjectKind().GroupVersionKind().Kind != "Secret" && metav1.GetControllerOf(object).UID == before.UID {
-			t.Errorf("%T %s still belongs to the former Tunnel", object, object.GetName())
+			t.Errorf("%T %s still belongs to the deleted Tunnel", object, object.GetName())
 		}
 	}
 	h.collectGarbage()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
-		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())
+		t.Errorf("the Gateway has tunnel %s of %+v, want only %s", h.tunnelID(), h.cloud.LiveTunnels(), id)
 	}
 	h.wantCurrentToken()
 	h.wantKinds("Deployment", "NetworkPolicy", "Secret", "ServiceAccount")
@@ -112,102 +113,101 @@ func TestTunnelObjectIsDeleted(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// Connectors that are lost raise a doubt about the token, and it is read again. A
-// token that nothing seems wrong with is read once a day.
-func TestTokenThatWasReplacedAtCloudflare(t *testing.T) {
-	t.Run("and connectors are lost", func(t *testing.T) {
-		h := withConnectors(t)
-		h.settle(time.Second)
+// The controller reads the token again when connectors are lost, and otherwise once a
+// day.
+func TestTokenReplacedAtCloudflareIsReadAgain(t *testing.T) {
+	t.Run("when connectors are lost", func(t *testing.T) {
+		h := newConnectorHarness(t)
+		h.reconcileFor(time.Second)
 		h.rollOut()
 		if err := h.cloud.RotateToken(t.Context(), h.tunnelID()); err != nil {
 			t.Fatal(err)
 		}
 		h.cloud.Crash(h.tunnelID())
 		i := h.inventory()
-		if err := i.take(t.Context()); err != nil {
+		if err := i.checkAccounts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		h.cloud.ResetCalls()
-		h.settle(time.Second)
+		h.reconcileFor(time.Second)
 		h.wantCalls(fakeprovider.OpToken)
 		h.wantCurrentToken()
 		h.rollOut()
 		if got := h.pods()[0].Annotations[connector.TokenVersionAnnotation]; got != tokenVersion(h.token()) {
-			t.Error("the connectors do not get the new token")
+			t.Error("the connectors do not have the new token")
 		}
 	})
-	t.Run("and connectors stay", func(t *testing.T) {
-		h := withConnectors(t)
-		h.settle(time.Second)
+	t.Run("within a day when connectors are healthy", func(t *testing.T) {
+		h := newConnectorHarness(t)
+		h.reconcileFor(time.Second)
 		if err := h.cloud.RotateToken(t.Context(), h.tunnelID()); err != nil {
 			t.Fatal(err)
 		}
 		h.cloud.ResetCalls()
-		h.settle(25 * time.Hour)
+		h.reconcileFor(25 * time.Hour)
 		if got := len(h.cloud.Calls(fakeprovider.OpToken)); got < 1 || got > 2 {
-			t.Errorf("the token was read %d times within a day", got)
+			t.Errorf("the token was read %d times within a day, want 1 or 2", got)
 		}
 		h.wantCurrentToken()
 	})
 }
 
-// A rotation on demand: the new token is at Cloudflare, in the Secret and in every
-// pod before the old connectors are disconnected.
+// During a rotation on demand, the controller disconnects old connectors only after the
+// Secret and every pod have the new token.
 func TestRotationOnDemand(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	before, old := h.token(), h.pods()
 	h.cloud.ResetCalls()
-	h.rotate()
-	h.settle(time.Second)
+	h.requestRotation()
+	h.reconcileFor(time.Second)
 	h.wantCalls(fakeprovider.OpConnections, fakeprovider.OpRotateToken, fakeprovider.OpToken)
 	if got := h.tunnelObject().Status.Token; got.Phase != v1alpha1.TokenRolling || got.Requested != "1" {
 		t.Errorf("the rotation is recorded as %+v", got)
 	}
 	h.wantCurrentToken()
 	if string(h.token()) == string(before) || h.deployment().Spec.Template.Annotations[connector.TokenVersionAnnotation] != tokenVersion(h.token()) {
-		t.Error("the pods do not get the new token")
+		t.Error("the Secret or the Deployment does not have the new token")
 	}
-	h.settle(10 * time.Minute)
+	h.reconcileFor(10 * time.Minute)
 	if len(h.cloud.Calls(fakeprovider.OpDisconnect)) > 0 {
-		t.Fatal("connectors were disconnected before the others run")
+		t.Fatal("connectors were disconnected before the rollout")
 	}
 
-	h.stopPods() // the rollout leaves one connector behind that has connected with the old token
+	h.stopPods() // after the rollout, one pod with the old token remains
 	h.rollOut()
 	h.cloud.SetConnected(h.tunnelID(), true)
-	leftBehind := old[0]
-	leftBehind.ResourceVersion, leftBehind.Name = "", "left-behind"
-	h.create(&leftBehind)
-	h.settle(time.Minute)
+	oldPod := old[0]
+	oldPod.ResourceVersion, oldPod.Name = "", "old-pod"
+	h.create(&oldPod)
+	h.reconcileFor(time.Minute)
 	if h.tunnelObject().Status.Token.Phase != v1alpha1.TokenRolling {
-		t.Error("the rotation goes on while a pod has the old token")
+		t.Error("the rotation continued while a pod had the old token")
 	}
-	h.delete(&leftBehind)
-	h.settle(time.Minute)
+	h.delete(&oldPod)
+	h.reconcileFor(time.Minute)
 	if got := h.tunnelObject().Status.Token; got.Phase != "" || got.Requested != "1" {
 		t.Errorf("the rotation is recorded as %+v", got)
 	}
 	h.wantEvent("TokenRotated")
 	h.cloud.ResetCalls()
-	h.settle(5 * time.Minute)
+	h.reconcileFor(5 * time.Minute)
 	if len(h.cloud.Calls(fakeprovider.OpRotateToken, fakeprovider.OpDisconnect)) > 0 {
-		t.Error("the token is rotated again")
+		t.Error("the token was rotated again")
 	}
 }
 
-// Connectors that run with the old token are disconnected, one by one; those with
-// the new one are not.
+// The controller disconnects only the connectors that run with the old token.
 func TestRotationDisconnectsOldConnectors(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	h.rollOut()
-	h.settle(time.Second)
-	h.rotate()
-	h.settle(time.Second)
-	for _, pod := range h.pods() { // the pods end, and Cloudflare still lists their connectors as connected
+	h.reconcileFor(time.Second)
+	h.requestRotation()
+	h.reconcileFor(time.Second)
+	for _, pod := range h.pods() { // Cloudflare still lists the connectors of the deleted pods
 		h.delete(&pod)
 	}
 	h.advance(time.Second)
@@ -217,81 +217,81 @@ func TestRotationDisconnectsOldConnectors(t *testing.T) {
 		current[pod.Name] = true
 	}
 	h.cloud.ResetCalls()
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	disconnected := h.cloud.Calls(fakeprovider.OpDisconnect)
 	if len(disconnected) != 2 || current[string(disconnected[0].Connector)] || current[string(disconnected[1].Connector)] {
-		t.Errorf("disconnected are %+v, the current ones are %v", disconnected, current)
+		t.Errorf("disconnected %+v, want only connectors that are not in %v", disconnected, current)
 	}
-	left, err := h.cloud.Connections(t.Context(), h.tunnelID())
-	if err != nil || len(left) != 2 {
-		t.Errorf("the connectors are %+v: %v", left, err)
+	remaining, err := h.cloud.Connections(t.Context(), h.tunnelID())
+	if err != nil || len(remaining) != 2 {
+		t.Errorf("the connectors are %+v, %v, want two", remaining, err)
 	}
 }
 
-// The token is not rotated where the controller cannot replace the connectors.
-func TestRotationThatIsBlocked(t *testing.T) {
-	t.Run("connectors are disabled", func(t *testing.T) {
+// The controller does not rotate the token if it cannot replace all connectors.
+func TestBlockedRotationKeepsTheToken(t *testing.T) {
+	t.Run("when connectors are disabled", func(t *testing.T) {
 		h := newHarness(t)
-		h.settle(time.Second)
-		h.rotate()
-		h.settle(time.Minute)
+		h.reconcileFor(time.Second)
+		h.requestRotation()
+		h.reconcileFor(time.Minute)
 		h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonRotationBlocked)
 		if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 			t.Error("the token was rotated")
 		}
 	})
-	t.Run("another connector runs", func(t *testing.T) {
-		h := withConnectors(t)
-		h.settle(time.Second)
+	t.Run("when another connector runs", func(t *testing.T) {
+		h := newConnectorHarness(t)
+		h.reconcileFor(time.Second)
 		h.rollOut()
 		if _, err := h.cloud.StartConnector(h.token()); err != nil {
 			t.Fatal(err)
 		}
-		h.rotate()
-		h.settle(5 * time.Minute)
+		h.requestRotation()
+		h.reconcileFor(5 * time.Minute)
 		h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonRotationBlocked)
 		if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 			t.Error("the token was rotated")
 		}
 	})
-	t.Run("the Gateway is paused", func(t *testing.T) {
-		h := withConnectors(t)
-		h.settle(time.Second)
+	t.Run("when the Gateway is paused", func(t *testing.T) {
+		h := newConnectorHarness(t)
+		h.reconcileFor(time.Second)
 		h.rollOut()
 		h.annotate(v1alpha1.PausedAnnotation, "true")
-		h.rotate()
-		h.settle(time.Minute)
+		h.requestRotation()
+		h.reconcileFor(time.Minute)
 		if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
 			t.Error("the token was rotated")
 		}
 	})
 }
 
-// A scheduled rotation comes after its interval, and one Tunnel rotates at a time.
-func TestScheduledRotation(t *testing.T) {
+// The controller rotates tokens after the configured interval, one Tunnel at a time.
+func TestOnlyOneTunnelRotatesAtATime(t *testing.T) {
 	other := newTunnel("other", "t-1")
 	other.Status.Token.Phase = v1alpha1.TokenRolling
-	h := withConnectors(t, other)
-	h.configure(func(s *v1alpha1.TunnelConfigurationSpec) {
+	h := newConnectorHarness(t, other)
+	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Connector.TokenRotation = ptr.To(v1alpha1.Duration("24h"))
 	})
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.rollOut()
-	h.settle(23 * time.Hour)
+	h.reconcileFor(23 * time.Hour)
 	h.cloud.ResetCalls()
-	h.settle(4 * time.Hour)
+	h.reconcileFor(4 * time.Hour)
 	if len(h.cloud.Calls(fakeprovider.OpRotateToken)) > 0 {
-		t.Fatal("two tokens are rotated at a time")
+		t.Fatal("two tokens were rotated at the same time")
 	}
 	h.delete(other)
-	h.settle(2 * time.Minute)
+	h.reconcileFor(2 * time.Minute)
 	if got := len(h.cloud.Calls(fakeprovider.OpRotateToken)); got != 1 {
-		t.Errorf("the token was rotated %d times", got)
+		t.Errorf("the token was rotated %d times, want 1", got)
 	}
 }
 
-// secretReads counts the reads of Secrets from the API server.
-func (h *harness) secretReads(do func()) int {
+// countSecretReads returns the number of token Secret reads from the API server during do.
+func (h *harness) countSecretReads(do func()) int {
 	h.t.Helper()
 	n := 0
 	h.lifecycle.tokens.live = countingReader{h.kube, &n}
@@ -299,11 +299,11 @@ func (h *harness) secretReads(do func()) int {
 	return n
 }
 
-// The contents of the Secret are read only when it has changed.
+// The controller reads the data of the Secret only when the Secret has changed.
 func TestTokenSecretIsReadOnce(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
-	if got := h.secretReads(func() { h.settle(time.Hour) }); got != 0 {
-		t.Errorf("the Secret was read %d times", got)
+	h.reconcileFor(time.Second)
+	if got := h.countSecretReads(func() { h.reconcileFor(time.Hour) }); got != 0 {
+		t.Errorf("the Secret was read %d times, want 0", got)
 	}
 }

@@ -23,45 +23,45 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// watches maps every object that can affect a Gateway to the Gateway's key. A
-// change is mapped from the old and from the new object.
+// watches maps every object that can affect a Gateway to the Gateway's key. An update
+// is mapped for both the old and the new object.
 type watches struct {
 	reader         client.Reader
 	controllerName gatewayv1.GatewayController
-	// namespace is the controller's own.
+	// namespace is the controller's own namespace.
 	namespace string
-	// holdsToken reports whether an API token is read from the Secret.
-	holdsToken func(types.NamespacedName) bool
+	// isTokenSecret reports whether the controller reads an API token from the Secret.
+	isTokenSecret func(types.NamespacedName) bool
 }
 
-// keysOf returns the keys that an object of the kind affects.
-type keysOf[T client.Object] func(context.Context, T) ([]state.Key, error)
+// mapFunc is a function that returns the keys that an object affects.
+type mapFunc[T client.Object] func(context.Context, T) ([]state.Key, error)
 
-// enqueue puts the keys that a change affects into the queue, and tells notice
-// of them.
-func enqueue[T client.Object](notice func(state.Key), keys keysOf[T]) handler.TypedEventHandler[client.Object, state.Key] {
+// enqueue returns an event handler that enqueues and records the keys that a change
+// affects.
+func enqueue[T client.Object](record func(state.Key), keys mapFunc[T]) handler.TypedEventHandler[client.Object, state.Key] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []state.Key {
 		found, err := keys(ctx, object.(T))
 		if err != nil {
-			// The cache is read, so this is a missing index: a fault of ours.
-			log.FromContext(ctx).Error(err, "cannot tell which gateways a change affects", "object", client.ObjectKeyFromObject(object))
+			// Reads from the cache fail only if an index is missing, which is a bug.
+			log.FromContext(ctx).Error(err, "failed to find the gateways that a change affects", "object", client.ObjectKeyFromObject(object))
 		}
 		for _, key := range found {
-			notice(key)
+			record(key)
 		}
 		return found
 	})
 }
 
-// fromGateway adds the Gateways of the namespace that are above the limit when the
-// Gateway is gone: it counts no longer, also when it never had a Tunnel.
+// fromGateway maps a Gateway to its key. If the Gateway is gone, fromGateway adds the
+// Gateways over the limit of the namespace, because the Gateway no longer counts.
 func (w watches) fromGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
 	keys := []state.Key{state.GatewayKey(g.Namespace, g.Name)}
 	err := w.reader.Get(ctx, client.ObjectKeyFromObject(g), &gatewayv1.Gateway{})
 	if !apierrors.IsNotFound(err) {
 		return keys, err
 	}
-	limited, err := w.fromLimited(ctx, g.Namespace)
+	limited, err := w.gatewaysOverLimit(ctx, g.Namespace)
 	return append(keys, limited...), err
 }
 
@@ -69,8 +69,8 @@ func (w watches) fromClass(ctx context.Context, class *gatewayv1.GatewayClass) (
 	return w.fromGateways(ctx, client.MatchingFields{state.IndexClass: class.Name})
 }
 
-// fromListenerSet adds the set itself when it is gone: routes may still have
-// an entry for it.
+// fromListenerSet maps a ListenerSet to its Gateway. If the set is gone, fromListenerSet
+// adds the set itself, because routes may still have a status entry for it.
 func (w watches) fromListenerSet(ctx context.Context, set *gatewayv1.ListenerSet) ([]state.Key, error) {
 	self := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(set)}
 	keys, err := w.fromParent(ctx, self)
@@ -92,8 +92,8 @@ func (w watches) fromRoute(ctx context.Context, route client.Object) ([]state.Ke
 	return keys, nil
 }
 
-// fromParent follows a ListenerSet to its Gateway, and stays with one that
-// leads to none.
+// fromParent maps a parent of a route to its Gateway. A ListenerSet without a Gateway is
+// its own key.
 func (w watches) fromParent(ctx context.Context, parent gateway.Owner) ([]state.Key, error) {
 	if parent.Kind == gateway.KindGateway {
 		return []state.Key{parent}, nil
@@ -122,7 +122,8 @@ func (w watches) fromService(ctx context.Context, service *corev1.Service) ([]st
 	return w.fromRoutes(ctx, client.MatchingFields{state.IndexBackend: client.ObjectKeyFromObject(service).String()})
 }
 
-// fromEndpointSlice: only the ports of headless Services are read from there.
+// fromEndpointSlice maps an EndpointSlice to the Gateways of its Service, if the Service
+// has a named target port. Only then are ports read from EndpointSlices.
 func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) ([]state.Key, error) {
 	name := client.ObjectKey{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 	var service corev1.Service
@@ -135,8 +136,8 @@ func (w watches) fromEndpointSlice(ctx context.Context, slice *discoveryv1.Endpo
 	return w.fromService(ctx, &service)
 }
 
-// fromConfiguration maps settings to the Gateways that refer to them, by
-// themselves or by their class.
+// fromConfiguration maps a TunnelConfiguration to the Gateways that refer to it, directly
+// or through their class.
 func (w watches) fromConfiguration(ctx context.Context, c *v1alpha1.TunnelConfiguration) ([]state.Key, error) {
 	refer := client.MatchingFields{state.IndexParameters: client.ObjectKeyFromObject(c).String()}
 	keys, err := w.fromGateways(ctx, refer)
@@ -157,7 +158,8 @@ func (w watches) fromConfiguration(ctx context.Context, c *v1alpha1.TunnelConfig
 	return keys, nil
 }
 
-// fromGrant maps a grant to whatever is in the namespaces that it speaks of.
+// fromGrant maps a ReferenceGrant to the Gateways of the objects in the namespaces that
+// it allows references from.
 func (w watches) fromGrant(ctx context.Context, grant *gatewayv1beta1.ReferenceGrant) ([]state.Key, error) {
 	var keys []state.Key
 	for _, from := range grant.Spec.From {
@@ -177,9 +179,9 @@ func (w watches) fromGrant(ctx context.Context, grant *gatewayv1beta1.ReferenceG
 	return keys, nil
 }
 
-func (w watches) fromGateways(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+func (w watches) fromGateways(ctx context.Context, selection client.ListOption) ([]state.Key, error) {
 	var list gatewayv1.GatewayList
-	err := w.reader.List(ctx, &list, which, client.UnsafeDisableDeepCopy)
+	err := w.reader.List(ctx, &list, selection, client.UnsafeDisableDeepCopy)
 	keys := make([]state.Key, len(list.Items))
 	for i := range list.Items {
 		keys[i] = state.GatewayKey(list.Items[i].Namespace, list.Items[i].Name)
@@ -187,9 +189,9 @@ func (w watches) fromGateways(ctx context.Context, which client.ListOption) ([]s
 	return keys, err
 }
 
-func (w watches) fromListenerSets(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+func (w watches) fromListenerSets(ctx context.Context, selection client.ListOption) ([]state.Key, error) {
 	var list gatewayv1.ListenerSetList
-	err := w.reader.List(ctx, &list, which, client.UnsafeDisableDeepCopy)
+	err := w.reader.List(ctx, &list, selection, client.UnsafeDisableDeepCopy)
 	var keys []state.Key
 	for i := range list.Items {
 		if key, ok := state.ParentGateway(&list.Items[i]); ok {
@@ -199,33 +201,33 @@ func (w watches) fromListenerSets(ctx context.Context, which client.ListOption) 
 	return keys, err
 }
 
-func (w watches) fromRoutes(ctx context.Context, which client.ListOption) ([]state.Key, error) {
+func (w watches) fromRoutes(ctx context.Context, selection client.ListOption) ([]state.Key, error) {
 	var keys []state.Key
 	var errs []error
 	err := state.ForEachRoute(ctx, w.reader, func(route client.Object) {
 		found, err := w.fromRoute(ctx, route)
 		keys, errs = append(keys, found...), append(errs, err)
-	}, which)
+	}, selection)
 	return keys, errors.Join(append(errs, err)...)
 }
 
-// labelsChanged: of a Namespace only its labels matter, and its existence.
+// labelsChanged passes updates of a Namespace only if its labels change.
 var labelsChanged = predicate.LabelChangedPredicate{}
 
-// serviceChanged: of a Service only its spec matters, and its existence.
+// serviceChanged passes updates of a Service only if its spec changes.
 var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service)
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }}
 
-// portsChanged: of an EndpointSlice only its ports matter, not which endpoints
-// are ready.
+// portsChanged passes updates of an EndpointSlice only if its ports change. It filters
+// out changes of the endpoints' readiness.
 var portsChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*discoveryv1.EndpointSlice), e.ObjectNew.(*discoveryv1.EndpointSlice)
 	return !equality.Semantic.DeepEqual(before.Ports, after.Ports)
 }}
 
-// logConstructor gives every line of a pass the object that it works on.
+// logConstructor adds the reconciled key to every log line of a reconcile.
 func logConstructor(logger logr.Logger) func(*state.Key) logr.Logger {
 	return func(key *state.Key) logr.Logger {
 		if key == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// watched is a cluster in which each object affects other Gateways.
-const watched = `
+// watchedManifests describes a cluster in which each object affects different Gateways.
+const watchedManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: shared, namespace: infra}
@@ -77,10 +77,10 @@ status:
     conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
 
-// watchedCluster returns a client of the watched cluster, with the indexes.
+// watchedCluster returns a client with the watched manifests and the indexes.
 func watchedCluster(t *testing.T) client.WithWatch {
 	t.Helper()
-	set, err := manifest.Parse("in.yaml", []byte(watched), manifest.Options{})
+	set, err := manifest.Parse("in.yaml", []byte(watchedManifests), manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +91,15 @@ func watchedCluster(t *testing.T) client.WithWatch {
 	return builder.Build()
 }
 
-func at[T client.Object](namespace, name string, object T) T {
+// withName sets the namespace and name of the object.
+func withName[T client.Object](namespace, name string, object T) T {
 	object.SetNamespace(namespace)
 	object.SetName(name)
 	return object
 }
 
-// stored reads the object that the watched cluster has.
-func stored[T client.Object](t *testing.T, c client.Reader, namespace, name string, into T) T {
+// readObject reads an object of the watched cluster.
+func readObject[T client.Object](t *testing.T, c client.Reader, namespace, name string, into T) T {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
 		t.Fatal(err)
@@ -110,72 +111,80 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 	reader := watchedCluster(t)
 	w := watches{reader: reader, controllerName: controllerName}
 	ctx := t.Context()
-	movedSet := stored(t, reader, "team", "set", &gatewayv1.ListenerSet{})
+	movedSet := readObject(t, reader, "team", "set", &gatewayv1.ListenerSet{})
 	movedSet.Spec.ParentRef.Name = "other"
-	deletedSet := at("team", "deleted", &gatewayv1.ListenerSet{})
+	deletedSet := withName("team", "deleted", &gatewayv1.ListenerSet{})
 	deletedSet.Spec.ParentRef.Name = "gone"
 	for name, test := range map[string]struct {
 		keys func() ([]state.Key, error)
 		want []string
 	}{
-		"a Gateway: itself, also when it is not managed": {
-			func() ([]state.Key, error) { return w.fromGateway(ctx, at("infra", "other", &gatewayv1.Gateway{})) },
+		"an unmanaged Gateway affects itself": {
+			func() ([]state.Key, error) {
+				return w.fromGateway(ctx, withName("infra", "other", &gatewayv1.Gateway{}))
+			},
 			[]string{"Gateway infra/other"},
 		},
-		"a class: its Gateways": {
-			func() ([]state.Key, error) { return w.fromClass(ctx, at("", "tunnel", &gatewayv1.GatewayClass{})) },
+		"a class affects its Gateways": {
+			func() ([]state.Key, error) {
+				return w.fromClass(ctx, withName("", "tunnel", &gatewayv1.GatewayClass{}))
+			},
 			[]string{"Gateway infra/second", "Gateway infra/shared"},
 		},
-		"a class without Gateways": {
-			func() ([]state.Key, error) { return w.fromClass(ctx, at("", "unused", &gatewayv1.GatewayClass{})) },
+		"a class without Gateways affects nothing": {
+			func() ([]state.Key, error) {
+				return w.fromClass(ctx, withName("", "unused", &gatewayv1.GatewayClass{}))
+			},
 			nil,
 		},
-		"a set: its Gateway": {
+		"a ListenerSet affects its Gateway": {
 			func() ([]state.Key, error) {
-				return w.fromListenerSet(ctx, stored(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
+				return w.fromListenerSet(ctx, readObject(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
 			},
 			[]string{"Gateway infra/shared"},
 		},
-		"a set as it was before it moved: both Gateways": {
+		"a ListenerSet that has moved affects both Gateways": {
 			func() ([]state.Key, error) { return w.fromListenerSet(ctx, movedSet) },
 			[]string{"Gateway infra/other", "Gateway infra/shared"},
 		},
-		"a set that is gone: its Gateway, and itself because routes may have entries for it": {
+		"a deleted ListenerSet affects its Gateway and itself, because routes may have status entries for it": {
 			func() ([]state.Key, error) { return w.fromListenerSet(ctx, deletedSet) },
 			[]string{"Gateway team/gone", "ListenerSet team/deleted"},
 		},
-		"a set whose parent is not a Gateway: itself": {
+		"a ListenerSet whose parent is not a Gateway affects itself": {
 			func() ([]state.Key, error) {
-				return w.fromListenerSet(ctx, stored(t, reader, "team", "odd", &gatewayv1.ListenerSet{}))
+				return w.fromListenerSet(ctx, readObject(t, reader, "team", "odd", &gatewayv1.ListenerSet{}))
 			},
 			[]string{"ListenerSet team/odd"},
 		},
-		"a route: the Gateway of its set": {
+		"a route affects the Gateway of its ListenerSet": {
 			func() ([]state.Key, error) {
-				return w.fromRoute(ctx, stored(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
+				return w.fromRoute(ctx, readObject(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
 			},
 			[]string{"Gateway infra/shared"},
 		},
-		"a route: by its spec and by the entries of this controller": {
+		"a route affects the parents in its spec and in status entries of this controller": {
 			func() ([]state.Key, error) {
-				return w.fromRoute(ctx, stored(t, reader, "elsewhere", "moved", &gatewayv1.HTTPRoute{}))
+				return w.fromRoute(ctx, readObject(t, reader, "elsewhere", "moved", &gatewayv1.HTTPRoute{}))
 			},
 			[]string{"Gateway infra/other", "Gateway infra/second", "ListenerSet elsewhere/deleted"},
 		},
-		"a namespace: the Gateways of its sets and routes": {
-			func() ([]state.Key, error) { return w.fromNamespace(ctx, at("", "team", &corev1.Namespace{})) },
+		"a namespace affects the Gateways of its ListenerSets and routes": {
+			func() ([]state.Key, error) { return w.fromNamespace(ctx, withName("", "team", &corev1.Namespace{})) },
 			[]string{"Gateway infra/shared"},
 		},
-		"an empty namespace": {
-			func() ([]state.Key, error) { return w.fromNamespace(ctx, at("", "empty", &corev1.Namespace{})) },
+		"an empty namespace affects nothing": {
+			func() ([]state.Key, error) { return w.fromNamespace(ctx, withName("", "empty", &corev1.Namespace{})) },
 			nil,
 		},
-		"a Service: the Gateways of the routes that name it": {
-			func() ([]state.Key, error) { return w.fromService(ctx, at("team", "web", &corev1.Service{})) },
+		"a Service affects the Gateways of routes that refer to it": {
+			func() ([]state.Key, error) { return w.fromService(ctx, withName("team", "web", &corev1.Service{})) },
 			[]string{"Gateway infra/other", "Gateway infra/second", "Gateway infra/shared", "ListenerSet elsewhere/deleted"},
 		},
-		"a Service of the same name elsewhere": {
-			func() ([]state.Key, error) { return w.fromService(ctx, at("elsewhere", "web", &corev1.Service{})) },
+		"a Service with the same name in another namespace affects nothing": {
+			func() ([]state.Key, error) {
+				return w.fromService(ctx, withName("elsewhere", "web", &corev1.Service{}))
+			},
 			nil,
 		},
 	} {
@@ -212,29 +221,29 @@ func TestWatchesReturnReadErrors(t *testing.T) {
 	reader := watchedCluster(t)
 	for name, keys := range map[string]func() ([]state.Key, error){
 		"class": func() ([]state.Key, error) {
-			return w.fromClass(t.Context(), at("", "tunnel", &gatewayv1.GatewayClass{}))
+			return w.fromClass(t.Context(), withName("", "tunnel", &gatewayv1.GatewayClass{}))
 		},
 		"set": func() ([]state.Key, error) {
-			return w.fromListenerSet(t.Context(), stored(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
+			return w.fromListenerSet(t.Context(), readObject(t, reader, "team", "set", &gatewayv1.ListenerSet{}))
 		},
 		"route": func() ([]state.Key, error) {
-			return w.fromRoute(t.Context(), stored(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
+			return w.fromRoute(t.Context(), readObject(t, reader, "team", "by-set", &gatewayv1.HTTPRoute{}))
 		},
 		"namespace": func() ([]state.Key, error) {
-			return w.fromNamespace(t.Context(), at("", "team", &corev1.Namespace{}))
+			return w.fromNamespace(t.Context(), withName("", "team", &corev1.Namespace{}))
 		},
 		"service": func() ([]state.Key, error) {
-			return w.fromService(t.Context(), at("team", "web", &corev1.Service{}))
+			return w.fromService(t.Context(), withName("team", "web", &corev1.Service{}))
 		},
 	} {
 		if _, err := keys(); !errors.Is(err, errRead) {
-			t.Errorf("%s: the error is %v, want %v", name, err, errRead)
+			t.Errorf("%s: got error %v, want %v", name, err, errRead)
 		}
 	}
 }
 
-func TestChangesOfAService(t *testing.T) {
-	service := at("team", "web", &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+func TestOnlySpecChangesOfAServiceCount(t *testing.T) {
+	service := withName("team", "web", &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	withStatus := service.DeepCopy()
 	withStatus.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 	withStatus.Annotations = map[string]string{"a": "b"}
@@ -248,23 +257,23 @@ func TestChangesOfAService(t *testing.T) {
 		"its spec":                {withPort, true},
 	} {
 		if got := serviceChanged.Update(event.UpdateEvent{ObjectOld: service, ObjectNew: test.after}); got != test.want {
-			t.Errorf("%s: %t, want %t", name, got, test.want)
+			t.Errorf("an update of %s passes: %t, want %t", name, got, test.want)
 		}
 	}
 	if !serviceChanged.Create(event.CreateEvent{Object: service}) || !serviceChanged.Delete(event.DeleteEvent{Object: service}) {
-		t.Error("the creation and the deletion of a Service do not count")
+		t.Error("the creation or the deletion of a Service does not pass")
 	}
 }
 
-func TestChangesOfANamespace(t *testing.T) {
+func TestOnlyLabelChangesOfANamespaceCount(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	annotated, labelled := namespace.DeepCopy(), namespace.DeepCopy()
 	annotated.Annotations = map[string]string{"a": "b"}
 	labelled.Labels = map[string]string{"a": "b"}
 	if labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: annotated}) {
-		t.Error("its annotations count")
+		t.Error("a change of annotations passes")
 	}
 	if !labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: labelled}) {
-		t.Error("its labels do not count")
+		t.Error("a change of labels does not pass")
 	}
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// fromSecret gets metadata only; which listeners refer to the Secret is in an
-// index. A Secret with the token of a tunnel belongs to its Gateway, and one with
-// an API token affects every Gateway.
+// fromSecret maps the metadata of a Secret to Gateways. An API token affects every
+// Gateway, a tunnel token the Gateway of its Tunnel, and a certificate the Gateways
+// whose listeners refer to it.
 func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) ([]state.Key, error) {
-	if w.holdsToken(client.ObjectKeyFromObject(secret)) {
-		return w.fromManaged(ctx)
+	if w.isTokenSecret(client.ObjectKeyFromObject(secret)) {
+		return w.managedGateways(ctx)
 	}
 	refers := client.MatchingFields{state.IndexCertificate: client.ObjectKeyFromObject(secret).String()}
 	keys, err := w.fromGateways(ctx, refers)
@@ -39,9 +39,9 @@ func (w watches) fromSecret(ctx context.Context, secret *metav1.PartialObjectMet
 	return append(append(keys, owner...), sets...), err
 }
 
-// fromConnectors maps an object that runs connectors to the Gateway of its
-// Tunnel. An object of the name that does not belong to the Tunnel counts as well:
-// the connectors cannot run until it is deleted.
+// fromConnectors maps a connector object to the Gateway of its Tunnel. It also maps an
+// object that has the name of a connector object but no such owner, because the
+// connectors cannot run until that object is deleted.
 func (w watches) fromConnectors(ctx context.Context, object client.Object) ([]state.Key, error) {
 	if object.GetNamespace() != w.namespace {
 		return nil, nil
@@ -56,28 +56,28 @@ func (w watches) fromConnectors(ctx context.Context, object client.Object) ([]st
 	return w.fromTunnels(ctx, func(t *v1alpha1.Tunnel) bool { return connectorKey(t).Name == object.GetName() })
 }
 
-// fromTunnels returns the Gateways of the chosen Tunnels.
-func (w watches) fromTunnels(ctx context.Context, chosen func(*v1alpha1.Tunnel) bool) ([]state.Key, error) {
+// fromTunnels returns the Gateways of the matching Tunnels.
+func (w watches) fromTunnels(ctx context.Context, matches func(*v1alpha1.Tunnel) bool) ([]state.Key, error) {
 	var list v1alpha1.TunnelList
 	err := w.reader.List(ctx, &list, client.InNamespace(w.namespace), client.UnsafeDisableDeepCopy)
 	var keys []state.Key
 	for i := range list.Items {
-		if chosen(&list.Items[i]) {
+		if matches(&list.Items[i]) {
 			keys = append(keys, gatewayOf(&list.Items[i]))
 		}
 	}
 	return keys, err
 }
 
-// fromFreedGateway maps a Gateway that may no longer count towards the limit of
-// its namespace to the Gateways that are above the limit.
-func (w watches) fromFreedGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
-	return w.fromLimited(ctx, g.Namespace)
+// fromUncountedGateway maps a Gateway that may no longer count towards the tunnel limit
+// of its namespace to the Gateways over the limit.
+func (w watches) fromUncountedGateway(ctx context.Context, g *gatewayv1.Gateway) ([]state.Key, error) {
+	return w.gatewaysOverLimit(ctx, g.Namespace)
 }
 
-// freesTunnel passes the changes after which a Gateway may no longer count
-// towards the limit: it is deleted, or gets another class.
-var freesTunnel = predicate.Funcs{
+// reducesUsage passes the changes after which a Gateway may no longer count towards the
+// tunnel limit of its namespace: its deletion and a change of its class.
+var reducesUsage = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*gatewayv1.Gateway), e.ObjectNew.(*gatewayv1.Gateway)
@@ -87,8 +87,8 @@ var freesTunnel = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// fromTunnel maps a Tunnel to its Gateway and to those of its rivals. A Tunnel
-// that is gone affects the Gateways of the namespace that are above the limit.
+// fromTunnel maps a Tunnel to its Gateway and to the Gateways of its rivals. If the
+// Tunnel is gone, fromTunnel adds the Gateways over the limit of the namespace.
 func (w watches) fromTunnel(ctx context.Context, t *v1alpha1.Tunnel) ([]state.Key, error) {
 	if t.Namespace != w.namespace {
 		return nil, nil
@@ -105,13 +105,13 @@ func (w watches) fromTunnel(ctx context.Context, t *v1alpha1.Tunnel) ([]state.Ke
 	if client.IgnoreNotFound(err) != nil {
 		return keys, err
 	}
-	limited, err := w.fromLimited(ctx, t.Spec.Gateway.Namespace)
+	limited, err := w.gatewaysOverLimit(ctx, t.Spec.Gateway.Namespace)
 	return append(keys, limited...), err
 }
 
-// fromLimited returns the Gateways of the namespace that are above the limit of
-// tunnels.
-func (w watches) fromLimited(ctx context.Context, namespace string) ([]state.Key, error) {
+// gatewaysOverLimit returns the Gateways that were rejected because of the tunnel limit of
+// the namespace.
+func (w watches) gatewaysOverLimit(ctx context.Context, namespace string) ([]state.Key, error) {
 	var list gatewayv1.GatewayList
 	err := w.reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
 	var keys []state.Key
@@ -124,8 +124,8 @@ func (w watches) fromLimited(ctx context.Context, namespace string) ([]state.Key
 	return keys, err
 }
 
-// fromManaged returns every managed Gateway, and those of all Tunnels.
-func (w watches) fromManaged(ctx context.Context) ([]state.Key, error) {
+// managedGateways returns every managed Gateway and the Gateway of every managed Tunnel.
+func (w watches) managedGateways(ctx context.Context) ([]state.Key, error) {
 	var classes gatewayv1.GatewayClassList
 	if err := w.reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 func newTunnel(name, id string) *v1alpha1.Tunnel {
 	key := types.NamespacedName{Namespace: "infra", Name: name}
 	return &v1alpha1.Tunnel{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: tunnel.ObjectName(key), UID: types.UID("tunnel-" + name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ObjectName(key), UID: types.UID("tunnel-" + name)},
 		Spec: v1alpha1.TunnelSpec{
 			Gateway: v1alpha1.GatewayReference{Namespace: "infra", Name: name}, ControllerName: controllerName, ClusterUID: "cluster",
 			AccountID: "00000000000000000000000000000000", Name: tunnel.RemoteName("west", key), DeletionPolicy: v1alpha1.DeletionPolicyDelete,
@@ -32,18 +32,19 @@ func newTunnel(name, id string) *v1alpha1.Tunnel {
 	}
 }
 
-// asksFor makes the Tunnel adopt an existing tunnel that it does not record yet.
-func asksFor(t *v1alpha1.Tunnel, id string) *v1alpha1.Tunnel {
+// withExisting configures the Tunnel to adopt an existing tunnel.
+func withExisting(t *v1alpha1.Tunnel, id string) *v1alpha1.Tunnel {
 	t.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: id}
 	return t
 }
 
+// ownedBy sets the Tunnel as the controller owner of the object.
 func ownedBy(t *v1alpha1.Tunnel, object client.Object) client.Object {
 	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t, v1alpha1.GroupVersion.WithKind("Tunnel"))})
 	return object
 }
 
-// wantKeys compares the names of the Gateways among the keys.
+// wantKeys checks the error and compares the names in the keys.
 func wantKeys(t *testing.T, keys []state.Key, err error, want ...string) {
 	t.Helper()
 	if err != nil {
@@ -59,11 +60,11 @@ func wantKeys(t *testing.T, keys []state.Key, err error, want ...string) {
 	}
 }
 
-func TestWatchesOfATunnel(t *testing.T) {
+func TestWatchMapsATunnelToItsGatewayAndRivals(t *testing.T) {
 	limited := newGateway("limited", "b.example.com")
 	limited.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionFalse, Reason: gateway.ReasonLimitExceeded}}
-	h := newHarness(t, limited, newTunnel("alone", "t-1"), newTunnel("first", "t-2"), asksFor(newTunnel("second", ""), "t-2"), newTunnel("new", ""))
-	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
+	h := newHarness(t, limited, newTunnel("alone", "t-1"), newTunnel("first", "t-2"), withExisting(newTunnel("second", ""), "t-2"), newTunnel("new", ""))
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	ctx := t.Context()
 	from := func(object *v1alpha1.Tunnel) ([]state.Key, error) { return w.fromTunnel(ctx, object) }
 
@@ -71,13 +72,13 @@ func TestWatchesOfATunnel(t *testing.T) {
 	wantKeys(t, keys, err, "alone")
 	keys, err = from(newTunnel("first", "t-2"))
 	wantKeys(t, keys, err, "first", "second")
-	keys, err = from(asksFor(newTunnel("second", ""), "t-2"))
+	keys, err = from(withExisting(newTunnel("second", ""), "t-2"))
 	wantKeys(t, keys, err, "first", "second")
 	keys, err = from(newTunnel("new", ""))
 	wantKeys(t, keys, err, "new")
 
 	gone := newTunnel("gone", "t-1")
-	keys, err = from(gone) // its rival may claim the tunnel, and the limit has room
+	keys, err = from(gone) // its rival may claim the tunnel, and another Gateway is within the limit
 	wantKeys(t, keys, err, "alone", "gone", "limited")
 	keys, err = w.fromGateway(ctx, newGateway("gone", "c.example.com"))
 	wantKeys(t, keys, err, "gone", "limited")
@@ -89,19 +90,19 @@ func TestWatchesOfATunnel(t *testing.T) {
 	wantKeys(t, keys, err)
 }
 
-func TestWatchesOfConnectors(t *testing.T) {
+func TestWatchMapsConnectorObjectsToTheirGateway(t *testing.T) {
 	object := newTunnel("shared", "t-1")
 	h := newHarness(t, object)
-	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	for name, test := range map[string]struct {
 		object client.Object
 		want   []string
 	}{
-		"an object of the Tunnel":            {ownedBy(object, at(ownNamespace, "any", &appsv1.Deployment{})), []string{"shared"}},
-		"an object of a Tunnel that is gone": {ownedBy(newTunnel("gone", ""), at(ownNamespace, "any", &appsv1.Deployment{})), nil},
-		"an object that takes the name":      {at(ownNamespace, sharedConnectors.Name, &corev1.ServiceAccount{}), []string{"shared"}},
-		"another object":                     {at(ownNamespace, "other", &corev1.ServiceAccount{}), nil},
-		"an object in another namespace":     {ownedBy(object, at("infra", sharedConnectors.Name, &appsv1.Deployment{})), nil},
+		"an object of the Tunnel":           {ownedBy(object, withName(controllerNamespace, "any", &appsv1.Deployment{})), []string{"shared"}},
+		"an object of a deleted Tunnel":     {ownedBy(newTunnel("gone", ""), withName(controllerNamespace, "any", &appsv1.Deployment{})), nil},
+		"an object with a conflicting name": {withName(controllerNamespace, sharedConnectors.Name, &corev1.ServiceAccount{}), []string{"shared"}},
+		"another object":                    {withName(controllerNamespace, "other", &corev1.ServiceAccount{}), nil},
+		"an object in another namespace":    {ownedBy(object, withName("infra", sharedConnectors.Name, &appsv1.Deployment{})), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := w.fromConnectors(t.Context(), test.object)
@@ -110,14 +111,14 @@ func TestWatchesOfConnectors(t *testing.T) {
 	}
 }
 
-func TestWatchesOfASecret(t *testing.T) {
+func TestWatchMapsASecretToGateways(t *testing.T) {
 	g := newGateway("secure", "s.example.com")
 	g.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}}}
 	object := newTunnel("shared", "t-1")
 	h := newHarness(t, g, object, newTunnel("retired", "t-2"))
 	w := watches{
-		reader: h.client(), controllerName: controllerName, namespace: ownNamespace,
-		holdsToken: func(name types.NamespacedName) bool { return name.Name == "cloudflare" },
+		reader: h.client(), controllerName: controllerName, namespace: controllerNamespace,
+		isTokenSecret: func(name types.NamespacedName) bool { return name.Name == "cloudflare" },
 	}
 	metadata := func(namespace, name string) *metav1.PartialObjectMetadata {
 		return secretMetadata(types.NamespacedName{Namespace: namespace, Name: name})
@@ -126,11 +127,11 @@ func TestWatchesOfASecret(t *testing.T) {
 		secret *metav1.PartialObjectMetadata
 		want   []string
 	}{
-		"a certificate":          {metadata("infra", "certificate"), []string{"secure"}},
-		"an API token":           {metadata(ownNamespace, "cloudflare"), []string{"retired", "secure", "shared"}},
-		"the token of a tunnel":  {ownedBy(object, metadata(ownNamespace, "any")).(*metav1.PartialObjectMetadata), []string{"shared"}},
-		"a Secret of that name":  {metadata(ownNamespace, sharedConnectors.Name), []string{"shared"}},
-		"a Secret of no concern": {metadata("infra", "other"), nil},
+		"a certificate":                    {metadata("infra", "certificate"), []string{"secure"}},
+		"an API token":                     {metadata(controllerNamespace, "cloudflare"), []string{"retired", "secure", "shared"}},
+		"the token of a tunnel":            {ownedBy(object, metadata(controllerNamespace, "any")).(*metav1.PartialObjectMetadata), []string{"shared"}},
+		"a Secret with a conflicting name": {metadata(controllerNamespace, sharedConnectors.Name), []string{"shared"}},
+		"an unrelated Secret":              {metadata("infra", "other"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := w.fromSecret(t.Context(), test.secret)
@@ -139,16 +140,16 @@ func TestWatchesOfASecret(t *testing.T) {
 	}
 }
 
-// Managed are the Gateways of the controller's classes, and those of Tunnels whose
-// Gateway is gone.
+// managedGateways returns the Gateways of the controller's classes and the Gateways of
+// its Tunnels, even if such a Gateway is gone.
 func TestManagedGateways(t *testing.T) {
-	theirs := newGateway("theirs", "b.example.com")
-	theirs.Spec.GatewayClassName = "theirs"
-	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
+	unmanaged := newGateway("unmanaged", "b.example.com")
+	unmanaged.Spec.GatewayClassName = "unmanaged"
+	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
 	other := newTunnel("other", "t-3")
 	other.Spec.ControllerName = "example.com/other"
-	h := newHarness(t, theirs, class, newTunnel("shared", "t-1"), newTunnel("retired", "t-2"), other)
-	w := watches{reader: h.client(), controllerName: controllerName, namespace: ownNamespace}
-	keys, err := w.fromManaged(context.Background())
+	h := newHarness(t, unmanaged, class, newTunnel("shared", "t-1"), newTunnel("retired", "t-2"), other)
+	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
+	keys, err := w.managedGateways(context.Background())
 	wantKeys(t, keys, err, "retired", "shared")
 }

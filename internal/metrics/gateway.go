@@ -11,130 +11,135 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// Gateway is how a Gateway stands after a pass, as its statuses say.
+// Gateway contains the values of a Gateway's gauges after a reconcile.
 type Gateway struct {
 	Programmed, Paused bool
-	// Rules of the document that its tunnel holds; nil when that is not known.
+	// Rules is the number of ingress rules in the tunnel's configuration; nil if the
+	// configuration is unknown.
 	Rules        *int
 	Listeners    map[ListenerState]int
-	ListenerSets map[SetState]int
+	ListenerSets map[ListenerSetState]int
 	Routes       map[RouteState]int
-	// Connectors are nil when the controller runs none for the Gateway.
+	// Connectors is nil if the controller runs no connectors for the Gateway.
 	Connectors *Connectors
 }
 
-// Connectors are those of a Gateway.
+// Connectors contains the readiness and the numbers of a Gateway's connectors.
 type Connectors struct {
-	Ready             bool
-	Wanted, Available int
+	Ready              bool
+	Desired, Available int
 }
 
-// states are the gauges of a Gateway, in the order of their documentation. Each
-// gives a value, or one for every value of its own label.
-var states = []struct {
+// gatewayGauges are the gauges of a Gateway, in the order of their documentation. Each
+// gauge emits one value, or one value per value of its own label.
+var gatewayGauges = []struct {
 	Metric
-	of func(Gateway, give)
+	emit func(Gateway, emitFunc)
 }{
-	{gauge("gateway_programmed", "1 or 0", "Whether the Gateway's condition Programmed is true."),
-		func(g Gateway, give give) { give(truth(g.Programmed)) }},
-	{gauge("gateway_paused", "1 or 0", "Whether the Gateway is paused by its annotation tunnelgateway.dev/paused."),
-		func(g Gateway, give give) { give(truth(g.Paused)) }},
-	{gauge("rules", "rules", "Ingress rules of the configuration that the Gateway's tunnel holds, as it was last written or read."),
-		func(g Gateway, give give) {
+	{gauge("gateway_programmed", "1 or 0", "Whether the Gateway's Programmed condition is true."),
+		func(g Gateway, give emitFunc) { give(boolValue(g.Programmed)) }},
+	{gauge("gateway_paused", "1 or 0", "Whether the Gateway is paused by the annotation tunnelgateway.dev/paused."),
+		func(g Gateway, give emitFunc) { give(boolValue(g.Paused)) }},
+	{gauge("rules", "rules", "Ingress rules in the configuration of the Gateway's tunnel, as last read or written."),
+		func(g Gateway, give emitFunc) {
 			if g.Rules != nil {
 				give(float64(*g.Rules))
 			}
 		}},
-	{gauge("listeners", "listeners", "Listeners of the Gateway and of the ListenerSets that point to it.", labelListenerState),
-		func(g Gateway, give give) { tally(give, labelListenerState, g.Listeners) }},
-	{gauge("listener_sets", "ListenerSets", "ListenerSets that point to the Gateway.", labelSetState),
-		func(g Gateway, give give) { tally(give, labelSetState, g.ListenerSets) }},
-	{gauge("routes", "routes", "HTTPRoutes and GRPCRoutes that point to the Gateway or to its ListenerSets.", labelRouteState),
-		func(g Gateway, give give) { tally(give, labelRouteState, g.Routes) }},
-	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's condition tunnelgateway.dev/ConnectorsReady is true. Absent where the controller runs none."),
-		ofConnectors(func(c Connectors) float64 { return truth(c.Ready) })},
-	{gauge("connectors_wanted", "connectors", "Replicas that the Deployment of the Gateway's connectors asks for; while there is none, 1 if it should be there and else 0. Absent where the controller runs none."),
-		ofConnectors(func(c Connectors) float64 { return float64(c.Wanted) })},
-	{gauge("connectors_available", "connectors", "Connectors of the Gateway that are connected to Cloudflare's edge. Absent where the controller runs none."),
-		ofConnectors(func(c Connectors) float64 { return float64(c.Available) })},
+	{gauge("listeners", "listeners", "Listeners of the Gateway and of the ListenerSets whose parentRef names it.", labelListenerState),
+		func(g Gateway, give emitFunc) { emitCounts(give, labelListenerState, g.Listeners) }},
+	{gauge("listener_sets", "ListenerSets", "ListenerSets whose parentRef names the Gateway.", labelListenerSetState),
+		func(g Gateway, give emitFunc) { emitCounts(give, labelListenerSetState, g.ListenerSets) }},
+	{gauge("routes", "routes", "HTTPRoutes and GRPCRoutes whose parentRefs name the Gateway or its ListenerSets.", labelRouteState),
+		func(g Gateway, give emitFunc) { emitCounts(give, labelRouteState, g.Routes) }},
+	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/ConnectorsReady condition is true. Absent if the controller runs no connectors for the Gateway."),
+		connectorGauge(func(c Connectors) float64 { return boolValue(c.Ready) })},
+	{gauge("connectors_wanted", "connectors", "Desired replicas of the Gateway's connector Deployment. While the Deployment is missing, 1 if it should exist and 0 otherwise. Absent if the controller runs no connectors for the Gateway."),
+		connectorGauge(func(c Connectors) float64 { return float64(c.Desired) })},
+	{gauge("connectors_available", "connectors", "Connectors of the Gateway that are connected to Cloudflare's edge. Absent if the controller runs no connectors for the Gateway."),
+		connectorGauge(func(c Connectors) float64 { return float64(c.Available) })},
 }
 
 var oldestChange = gauge("oldest_change_timestamp_seconds", "seconds",
-	"When the controller saw the oldest change that is still to be pushed, in seconds since 1970. Absent while there is none, and for what waits for a person.")
+	"Unix time at which the controller observed the oldest change that has not been pushed. Absent if no change is pending, or if the changes wait for a person.")
 
 var missingGateway = gauge("gateway_missing_timestamp_seconds", "seconds",
-	"When the Gateway of a Tunnel was found to be gone, in seconds since 1970. Absent while the Gateway exists, and when the tunnel is retained.")
+	"Unix time at which the controller found that the Gateway of a Tunnel is gone. Absent while the Gateway exists and if the tunnel is retained.")
 
+// gauges returns the definitions of all gauges of a Gateway.
 func gauges() []Metric {
-	all := make([]Metric, len(states), len(states)+2)
-	for i := range states {
-		all[i] = states[i].Metric
+	all := make([]Metric, len(gatewayGauges), len(gatewayGauges)+2)
+	for i := range gatewayGauges {
+		all[i] = gatewayGauges[i].Metric
 	}
 	return append(all, oldestChange, missingGateway)
 }
 
-// give takes a value of a gauge, and that of the gauge's own label.
-type give func(value float64, label ...string)
+// emitFunc emits a value of a gauge with the value of the gauge's own label, if any.
+type emitFunc func(value float64, label ...string)
 
-// tally gives a value for every state, zeros too.
-func tally[S ~string](give give, states Label, counts map[S]int) {
+// emitCounts emits a value for every state, including zeros.
+func emitCounts[S ~string](give emitFunc, states Label, counts map[S]int) {
 	for _, state := range states.Values {
 		give(float64(counts[S(state.Name)]), state.Name)
 	}
 }
 
-func ofConnectors(value func(Connectors) float64) func(Gateway, give) {
-	return func(g Gateway, give give) {
+// connectorGauge returns a function that emits a value if the Gateway has connectors.
+func connectorGauge(value func(Connectors) float64) func(Gateway, emitFunc) {
+	return func(g Gateway, give emitFunc) {
 		if g.Connectors != nil {
 			give(value(*g.Connectors))
 		}
 	}
 }
 
-func truth(b bool) float64 {
+// boolValue returns 1 for true and 0 for false.
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// standing gives the gauges when they are asked for.
-type standing struct {
+// gatewayCollector is a [prometheus.Collector] of the gauges of Gateways.
+type gatewayCollector struct {
 	mu sync.Mutex
-	// gateways are those that have series, and how they stand; nil until that is
-	// known.
+	// gateways contains the Gateways that have series. The value is nil while the
+	// gauges of the Gateway are unknown.
 	gateways map[types.NamespacedName]*Gateway
-	// waits are the times of the oldest changes that are still to be pushed.
-	waits map[types.NamespacedName]time.Time
-	// missing are the times since when the Gateways of Tunnels are gone.
+	// oldestChanges contains the times of the oldest changes that have not been
+	// pushed.
+	oldestChanges map[types.NamespacedName]time.Time
+	// missing contains the times since when the Gateways of Tunnels have been gone.
 	missing map[types.NamespacedName]time.Time
 }
 
-// Describe is documented at [prometheus.Collector].
-func (s *standing) Describe(all chan<- *prometheus.Desc) {
-	for _, state := range states {
-		all <- state.desc()
+// Describe implements [prometheus.Collector].
+func (s *gatewayCollector) Describe(all chan<- *prometheus.Desc) {
+	for _, gauge := range gatewayGauges {
+		all <- gauge.desc()
 	}
 	all <- oldestChange.desc()
 	all <- missingGateway.desc()
 }
 
-// Collect is documented at [prometheus.Collector].
-func (s *standing) Collect(all chan<- prometheus.Metric) {
+// Collect implements [prometheus.Collector].
+func (s *gatewayCollector) Collect(all chan<- prometheus.Metric) {
 	s.mu.Lock()
-	gateways, waits, missing := maps.Clone(s.gateways), maps.Clone(s.waits), maps.Clone(s.missing)
+	gateways, oldest, missing := maps.Clone(s.gateways), maps.Clone(s.oldestChanges), maps.Clone(s.missing)
 	s.mu.Unlock()
-	for name, since := range waits {
+	for name, since := range oldest {
 		all <- prometheus.MustNewConstMetric(oldestChange.desc(), prometheus.GaugeValue, float64(since.UnixMilli())/1000, name.Namespace, name.Name)
 	}
 	for name, since := range missing {
 		all <- prometheus.MustNewConstMetric(missingGateway.desc(), prometheus.GaugeValue, float64(since.Unix()), name.Namespace, name.Name)
 	}
-	for _, state := range states {
-		desc := state.desc()
+	for _, gauge := range gatewayGauges {
+		desc := gauge.desc()
 		for name, g := range gateways {
 			if g != nil {
-				state.of(*g, func(value float64, label ...string) {
+				gauge.emit(*g, func(value float64, label ...string) {
 					all <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{name.Namespace, name.Name}, label...)...)
 				})
 			}
@@ -142,117 +147,116 @@ func (s *standing) Collect(all chan<- prometheus.Metric) {
 	}
 }
 
+// desc returns the Prometheus description of the metric.
 func (m Metric) desc() *prometheus.Desc {
 	return prometheus.NewDesc(m.Name, m.Help, m.LabelNames(), nil)
 }
 
-// SetGateway records how the Gateway stands. Rules that are not known are those that
-// were known last.
+// SetGateway sets the gauges of the Gateway. If g.Rules is nil, the gauge keeps its last
+// value.
 func (m *Metrics) SetGateway(name types.NamespacedName, g Gateway) {
-	m.know(name)
-	m.stands.mu.Lock()
-	defer m.stands.mu.Unlock()
-	if last := m.stands.gateways[name]; last != nil && g.Rules == nil {
+	m.ensureGateway(name)
+	m.collector.mu.Lock()
+	defer m.collector.mu.Unlock()
+	if last := m.collector.gateways[name]; last != nil && g.Rules == nil {
 		g.Rules = last.Rules
 	}
-	m.stands.gateways[name] = &g
+	m.collector.gateways[name] = &g
 }
 
-// ClearGateway records that it is not known any more how the Gateway stands. What was
-// counted of it stays.
+// ClearGateway removes the gauges of a Gateway whose state is unknown. It keeps the
+// counters.
 func (m *Metrics) ClearGateway(name types.NamespacedName) {
-	m.stands.mu.Lock()
-	defer m.stands.mu.Unlock()
-	if _, known := m.stands.gateways[name]; known {
-		m.stands.gateways[name] = nil
+	m.collector.mu.Lock()
+	defer m.collector.mu.Unlock()
+	if _, exists := m.collector.gateways[name]; exists {
+		m.collector.gateways[name] = nil
 	}
 }
 
-// SetOldestChange records when the oldest change of the Gateway was seen that is still to be
-// pushed; the zero time when there is none.
+// SetOldestChange sets the time of the Gateway's oldest change that has not been pushed.
+// The zero time means that no change is pending.
 func (m *Metrics) SetOldestChange(name types.NamespacedName, since time.Time) {
-	m.stands.mu.Lock()
-	defer m.stands.mu.Unlock()
-	if m.stands.waits[name] = since; since.IsZero() {
-		delete(m.stands.waits, name)
+	m.collector.mu.Lock()
+	defer m.collector.mu.Unlock()
+	if m.collector.oldestChanges[name] = since; since.IsZero() {
+		delete(m.collector.oldestChanges, name)
 	}
 }
 
-// SetGatewayMissing records since when the Gateway of a Tunnel is gone; the zero time when
-// it exists or its tunnel is retained.
+// SetGatewayMissing sets the time since when the Gateway of a Tunnel has been gone. The
+// zero time means that the Gateway exists or its tunnel is retained.
 func (m *Metrics) SetGatewayMissing(name types.NamespacedName, since time.Time) {
-	m.stands.mu.Lock()
-	defer m.stands.mu.Unlock()
-	if m.stands.missing[name] = since; since.IsZero() {
-		delete(m.stands.missing, name)
+	m.collector.mu.Lock()
+	defer m.collector.mu.Unlock()
+	if m.collector.missing[name] = since; since.IsZero() {
+		delete(m.collector.missing, name)
 	}
 }
 
-// RecordPush records a document of so many bytes that was written to the Gateway's
-// tunnel.
+// RecordPush counts a configuration that was written to the Gateway's tunnel, and its size
+// in bytes.
 func (m *Metrics) RecordPush(name types.NamespacedName, bytes int) {
-	m.know(name)
+	m.ensureGateway(name)
 	m.pushes.WithLabelValues(name.Namespace, name.Name).Inc()
 	m.pushedBytes.WithLabelValues(name.Namespace, name.Name).Add(float64(bytes))
 }
 
-// ObserveChangeToPush records how long it took from a change to the push that carried it
-// out.
-func (m *Metrics) ObserveChangeToPush(took time.Duration) {
-	m.changeToPush.WithLabelValues().Observe(took.Seconds())
+// ObserveChangeToPush observes the time from a change to the end of its push.
+func (m *Metrics) ObserveChangeToPush(duration time.Duration) {
+	m.changeToPush.WithLabelValues().Observe(duration.Seconds())
 }
 
-// RecordDriftRepair records that somebody else's change of the tunnel's document was put
-// right.
+// RecordDriftRepair counts an external change of the tunnel's configuration that the
+// controller reverted.
 func (m *Metrics) RecordDriftRepair(name types.NamespacedName) {
-	m.know(name)
+	m.ensureGateway(name)
 	m.driftRepairs.WithLabelValues(name.Namespace, name.Name).Inc()
 }
 
-// RecordDriftFight records that the controller stopped writing a document that somebody
-// else keeps changing.
-func (m *Metrics) RecordDriftFight(name types.NamespacedName) {
-	m.know(name)
+// RecordDriftContested counts that the controller stopped writing a configuration after
+// repeated external changes.
+func (m *Metrics) RecordDriftContested(name types.NamespacedName) {
+	m.ensureGateway(name)
 	m.driftFights.WithLabelValues(name.Namespace, name.Name).Inc()
 }
 
-// RecordError records why a step of a Gateway's reconcile failed.
+// RecordError counts a failed step of a Gateway's reconcile by its reason.
 func (m *Metrics) RecordError(name types.NamespacedName, reason tunnel.Reason) {
-	m.know(name)
+	m.ensureGateway(name)
 	m.errors.WithLabelValues(name.Namespace, name.Name, string(reason)).Inc()
 }
 
-// DeleteGateway takes away the series of a Gateway that is gone. For one that has none
-// it costs nothing.
+// DeleteGateway deletes all series of the Gateway.
 func (m *Metrics) DeleteGateway(name types.NamespacedName) {
-	m.stands.mu.Lock()
-	_, known := m.stands.gateways[name]
-	delete(m.stands.gateways, name)
-	delete(m.stands.waits, name)
-	delete(m.stands.missing, name)
-	m.stands.mu.Unlock()
-	if !known {
+	m.collector.mu.Lock()
+	_, exists := m.collector.gateways[name]
+	delete(m.collector.gateways, name)
+	delete(m.collector.oldestChanges, name)
+	delete(m.collector.missing, name)
+	m.collector.mu.Unlock()
+	if !exists {
 		return
 	}
-	for _, c := range m.counted {
-		c.forget(prometheus.Labels{labelNamespace.Name: name.Namespace, labelGateway.Name: name.Name})
+	for _, c := range m.vectors {
+		c.deleteMatching(prometheus.Labels{labelNamespace.Name: name.Namespace, labelGateway.Name: name.Name})
 	}
 }
 
-// know begins the counters of a Gateway at zero.
-func (m *Metrics) know(name types.NamespacedName) {
-	m.stands.mu.Lock()
-	_, known := m.stands.gateways[name]
-	if !known {
-		m.stands.gateways[name] = nil
+// ensureGateway creates the counters of a new Gateway with the value zero.
+func (m *Metrics) ensureGateway(name types.NamespacedName) {
+	m.collector.mu.Lock()
+	_, exists := m.collector.gateways[name]
+	if !exists {
+		m.collector.gateways[name] = nil
 	}
-	m.stands.mu.Unlock()
-	if known {
+	m.collector.mu.Unlock()
+	if exists {
 		return
 	}
-	for _, c := range m.counted {
-		if c.of(labelNamespace) {
-			c.beginAll(name.Namespace, name.Name)
+	for _, c := range m.vectors {
+		if c.hasFirstLabel(labelNamespace) {
+			c.createAll(name.Namespace, name.Name)
 		}
 	}
 }

@@ -21,27 +21,27 @@ import (
 
 var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
-// record says something of everything, but for calls of a provider.
-func record(m *metrics.Metrics, name types.NamespacedName) {
+// recordGateway records all metrics of a Gateway.
+func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
 	m.SetGateway(name, metrics.Gateway{
 		Programmed: true, Paused: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
-		ListenerSets: map[metrics.SetState]int{metrics.SetRejected: 1},
+		ListenerSets: map[metrics.ListenerSetState]int{metrics.ListenerSetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
-		Connectors:   &metrics.Connectors{Ready: true, Wanted: 2, Available: 1},
+		Connectors:   &metrics.Connectors{Ready: true, Desired: 2, Available: 1},
 	})
 	m.RecordPush(name, 1000)
 	m.RecordPush(name, 200)
 	m.ObserveChangeToPush(2 * time.Second)
 	m.RecordDriftRepair(name)
-	m.RecordDriftFight(name)
+	m.RecordDriftContested(name)
 	m.RecordError(name, tunnel.ReasonUnavailable)
 	m.SetOldestChange(name, time.Unix(1500, 0))
 	m.SetGatewayMissing(name, time.Unix(1600, 0))
 }
 
-// recordAccount records an inventory.
+// recordAccount records the result of an inventory.
 func recordAccount(m *metrics.Metrics) { m.SetAccount("west", 11, 2) }
 
 func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
@@ -53,8 +53,8 @@ func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	return families
 }
 
-// samples are the values by the name of the series, without those that are zero
-// and without a histogram's buckets.
+// samples returns the values of all series that are not zero, by the name and labels of
+// the series. For a histogram it returns the count and the sum.
 func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
@@ -81,11 +81,11 @@ func labelText(metric *dto.Metric) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// Names follow Prometheus' own rules, and what is exported is what is defined.
-func TestNames(t *testing.T) {
+// The exported metrics follow the naming rules of Prometheus and match their definitions.
+func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	record(m, shared)
+	recordGateway(m, shared)
 	recordAccount(m)
 	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
@@ -99,7 +99,7 @@ func TestNames(t *testing.T) {
 	exported := map[string][]string{}
 	for _, family := range families {
 		if !strings.HasPrefix(family.GetName(), "tunnel_gateway_") {
-			t.Errorf("%s does not begin with the program's name", family.GetName())
+			t.Errorf("%s does not have the prefix tunnel_gateway_", family.GetName())
 		}
 		kind := strings.ToLower(family.GetType().String())
 		for _, metric := range family.GetMetric() {
@@ -116,61 +116,61 @@ func TestNames(t *testing.T) {
 		defined[m.Name] = append([]string{string(m.Type), m.Help}, labels...)
 	}
 	if diff := cmp.Diff(defined, exported); diff != "" {
-		t.Errorf("the list and what is exported differ (-list +exported):\n%s", diff)
+		t.Errorf("defined and exported metrics differ (-defined +exported):\n%s", diff)
 	}
 }
 
-// A name that tells a unit tells the right one.
-func TestUnits(t *testing.T) {
+// A unit in the name of a metric matches its definition.
+func TestUnitsMatchTheMetricNames(t *testing.T) {
 	for _, m := range metrics.All {
 		if strings.Contains(m.Name, "_seconds") != (m.Unit == "seconds") || strings.Contains(m.Name, "bytes") != (m.Unit == "bytes") {
-			t.Errorf("%s counts %s", m.Name, m.Unit)
+			t.Errorf("the unit of %s is %s", m.Name, m.Unit)
 		}
 		if (m.Type == metrics.Histogram) != (len(m.Buckets) > 0) || !slices.IsSorted(m.Buckets) {
 			t.Errorf("%s is a %s with buckets %v", m.Name, m.Type, m.Buckets)
 		}
 		if m.Unit == "" || !strings.HasSuffix(m.Help, ".") {
-			t.Errorf("%s is not explained", m.Name)
+			t.Errorf("%s has no unit, or its help text is not a sentence", m.Name)
 		}
 	}
 }
 
-// takenLabels are those that Prometheus gives to the pod that it scrapes.
-var takenLabels = []string{"namespace", "pod", "service", "container", "endpoint", "job", "instance"}
+// reservedLabels are the labels that Prometheus adds to scraped pods.
+var reservedLabels = []string{"namespace", "pod", "service", "container", "endpoint", "job", "instance"}
 
-func TestLabels(t *testing.T) {
+func TestLabelsAreDocumented(t *testing.T) {
 	word := regexp.MustCompile(`^([a-z][a-z_]*|([A-Z][a-z0-9]+)+)$`) // or a reason of a condition
 	for _, m := range metrics.All {
 		for _, label := range m.Labels {
-			if slices.Contains(takenLabels, label.Name) {
+			if slices.Contains(reservedLabels, label.Name) {
 				t.Errorf("%s: Prometheus would rename the label %s", m.Name, label.Name)
 			}
 			if label.Help == "" {
-				t.Errorf("%s: the label %s is not explained", m.Name, label.Name)
+				t.Errorf("%s: the label %s has no help text", m.Name, label.Name)
 			}
 			for _, value := range label.Values {
 				if !word.MatchString(value.Name) || value.Help == "" {
-					t.Errorf("%s: %s=%q is not a word, or not explained", m.Name, label.Name, value.Name)
+					t.Errorf("%s: %s=%q is not a word or has no help text", m.Name, label.Name, value.Name)
 				}
 			}
 		}
 	}
 }
 
-// Every value that is exported has its explanation in the definition.
-func TestValuesAreDefined(t *testing.T) {
+// Every exported label value is part of its label's definition.
+func TestLabelValuesAreDocumented(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	record(m, shared)
+	recordGateway(m, shared)
 	m.Meter(fake.New(), "west")
 	for _, family := range gather(t, registry) {
 		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })
 		for _, metric := range family.GetMetric() {
 			for _, pair := range metric.GetLabel() {
 				for _, label := range metrics.All[i].Labels {
-					known := len(label.Values) == 0 || slices.ContainsFunc(label.Values, func(v metrics.Value) bool { return v.Name == pair.GetValue() })
-					if label.Name == pair.GetName() && !known {
-						t.Errorf("%s has %s=%q", family.GetName(), label.Name, pair.GetValue())
+					defined := len(label.Values) == 0 || slices.ContainsFunc(label.Values, func(v metrics.Value) bool { return v.Name == pair.GetValue() })
+					if label.Name == pair.GetName() && !defined {
+						t.Errorf("%s has the undefined label value %s=%q", family.GetName(), label.Name, pair.GetValue())
 					}
 				}
 			}
@@ -178,30 +178,30 @@ func TestValuesAreDefined(t *testing.T) {
 	}
 }
 
-func TestGateway(t *testing.T) {
+func TestGatewayMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	other := types.NamespacedName{Namespace: "platform", Name: "other"}
-	record(m, shared)
+	recordGateway(m, shared)
 	m.RecordPush(other, 7)
-	of := "{gateway=shared,gateway_namespace=platform"
+	labels := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
-		"tunnel_gateway_gateway_programmed" + of + "}":                                                                  1,
-		"tunnel_gateway_gateway_paused" + of + "}":                                                                      1,
-		"tunnel_gateway_oldest_change_timestamp_seconds" + of + "}":                                                     1500,
-		"tunnel_gateway_gateway_missing_timestamp_seconds" + of + "}":                                                   1600,
-		"tunnel_gateway_rules" + of + "}":                                                                               3,
-		"tunnel_gateway_listeners" + of + ",state=programmed}":                                                          2,
-		"tunnel_gateway_listeners" + of + ",state=conflicted}":                                                          1,
-		"tunnel_gateway_listener_sets" + of + ",state=rejected}":                                                        1,
-		"tunnel_gateway_routes" + of + ",state=accepted}":                                                               4,
-		"tunnel_gateway_connectors_ready" + of + "}":                                                                    1,
-		"tunnel_gateway_connectors_wanted" + of + "}":                                                                   2,
-		"tunnel_gateway_connectors_available" + of + "}":                                                                1,
-		"tunnel_gateway_pushes_total" + of + "}":                                                                        2,
-		"tunnel_gateway_pushed_bytes_total" + of + "}":                                                                  1200,
-		"tunnel_gateway_drift_repairs_total" + of + "}":                                                                 1,
-		"tunnel_gateway_drift_fights_total" + of + "}":                                                                  1,
+		"tunnel_gateway_gateway_programmed" + labels + "}":                                                              1,
+		"tunnel_gateway_gateway_paused" + labels + "}":                                                                  1,
+		"tunnel_gateway_oldest_change_timestamp_seconds" + labels + "}":                                                 1500,
+		"tunnel_gateway_gateway_missing_timestamp_seconds" + labels + "}":                                               1600,
+		"tunnel_gateway_rules" + labels + "}":                                                                           3,
+		"tunnel_gateway_listeners" + labels + ",state=programmed}":                                                      2,
+		"tunnel_gateway_listeners" + labels + ",state=conflicted}":                                                      1,
+		"tunnel_gateway_listener_sets" + labels + ",state=rejected}":                                                    1,
+		"tunnel_gateway_routes" + labels + ",state=accepted}":                                                           4,
+		"tunnel_gateway_connectors_ready" + labels + "}":                                                                1,
+		"tunnel_gateway_connectors_wanted" + labels + "}":                                                               2,
+		"tunnel_gateway_connectors_available" + labels + "}":                                                            1,
+		"tunnel_gateway_pushes_total" + labels + "}":                                                                    2,
+		"tunnel_gateway_pushed_bytes_total" + labels + "}":                                                              1200,
+		"tunnel_gateway_drift_repairs_total" + labels + "}":                                                             1,
+		"tunnel_gateway_drift_fights_total" + labels + "}":                                                              1,
 		"tunnel_gateway_reconcile_errors_total{gateway=shared,gateway_namespace=platform,reason=CloudflareUnavailable}": 1,
 		"tunnel_gateway_change_to_push_seconds{} count":                                                                 1,
 		"tunnel_gateway_change_to_push_seconds{} sum":                                                                   2,
@@ -209,39 +209,40 @@ func TestGateway(t *testing.T) {
 		"tunnel_gateway_pushed_bytes_total{gateway=other,gateway_namespace=platform}":                                   7,
 	}
 	if diff := cmp.Diff(want, samples(t, registry)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("series differ (-want +got):\n%s", diff)
 	}
 
-	// What is not there any more leaves no state behind.
+	// States that no longer occur have the value zero.
 	m.SetGateway(shared, metrics.Gateway{})
 	for _, name := range []string{"gateway_programmed", "listeners", "routes", "connectors_ready", "connectors_wanted"} {
 		for series := range samples(t, registry) {
 			if strings.HasPrefix(series, "tunnel_gateway_"+name+"{") {
-				t.Errorf("%s is still there", series)
+				t.Errorf("%s is not zero", series)
 			}
 		}
 	}
 }
 
-// Of a Gateway that is gone nothing stays, not even zeros; of others all does.
-func TestForget(t *testing.T) {
+// DeleteGateway deletes all series of the Gateway, including zeros, and no other series.
+func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	sameName := types.NamespacedName{Namespace: "elsewhere", Name: "shared"}
-	record(m, sameName)
+	recordGateway(m, sameName)
 	before := seriesOf(t, registry)
-	record(m, shared)
+	recordGateway(m, shared)
 	m.DeleteGateway(shared)
 	if diff := cmp.Diff(before, seriesOf(t, registry)); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
+		t.Errorf("series differ (-before +after):\n%s", diff)
 	}
 	m.DeleteGateway(shared)
-	record(m, shared)
+	recordGateway(m, shared)
 	if got := samples(t, registry)["tunnel_gateway_pushes_total{gateway=shared,gateway_namespace=platform}"]; got != 2 {
-		t.Errorf("a Gateway made anew has %v pushes", got)
+		t.Errorf("a recreated Gateway has %v pushes, want 2", got)
 	}
 }
 
+// seriesOf returns the names and labels of all series.
 func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	var all []string
@@ -254,7 +255,7 @@ func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-// A first event is a rise only where there was a zero.
+// Prometheus detects the first increment only if the series existed before.
 func TestCountersBeginAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
@@ -268,12 +269,12 @@ func TestCountersBeginAtZero(t *testing.T) {
 		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=change,wait=queue}",
 	} {
 		if !slices.Contains(all, want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("the series %s does not exist", want)
 		}
 	}
 }
 
-func TestAccount(t *testing.T) {
+func TestAccountMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetAccount("west", 12, 3)
@@ -290,8 +291,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// What is recorded at the same time is all there, and no race.
-func TestSeveralGatewaysAtOnce(t *testing.T) {
+// Metrics of several Gateways can be recorded concurrently.
+func TestGatewaysAreRecordedConcurrently(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	done := make(chan struct{})
@@ -299,10 +300,10 @@ func TestSeveralGatewaysAtOnce(t *testing.T) {
 		go func() {
 			name := types.NamespacedName{Namespace: "platform", Name: fmt.Sprint(i)}
 			for range 50 {
-				record(m, name)
+				recordGateway(m, name)
 				m.DeleteGateway(name)
 			}
-			record(m, name)
+			recordGateway(m, name)
 			done <- struct{}{}
 		}()
 	}
@@ -310,33 +311,33 @@ func TestSeveralGatewaysAtOnce(t *testing.T) {
 		<-done
 	}
 	if got := samples(t, registry)["tunnel_gateway_change_to_push_seconds{} count"]; got != 8*51 {
-		t.Errorf("%v were carried out", got)
+		t.Errorf("%v pushes were observed, want %d", got, 8*51)
 	}
 }
 
-// A Gateway is missing from when its Tunnel says so until it returns, or until the
-// tunnel is retained or gone.
-func TestMissingGateway(t *testing.T) {
+// The series of a missing Gateway exists until the time is cleared or the Gateway's series
+// are deleted.
+func TestMissingGatewayMetric(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetGatewayMissing(shared, time.Unix(2500, 0))
 	series := "tunnel_gateway_gateway_missing_timestamp_seconds{gateway=shared,gateway_namespace=platform}"
 	if got := samples(t, registry)[series]; got != 2500 {
-		t.Errorf("the Gateway is missing since %v", got)
+		t.Errorf("the Gateway is missing since %v, want 2500", got)
 	}
 	m.SetGatewayMissing(shared, time.Time{})
 	if slices.Contains(seriesOf(t, registry), series) {
-		t.Error("the series stays after the Gateway has returned")
+		t.Error("the series still exists after the time was cleared")
 	}
 	m.SetGatewayMissing(shared, time.Unix(2500, 0))
-	m.DeleteGateway(shared) // also a Gateway of which nothing else is known
+	m.DeleteGateway(shared) // the Gateway has no other series
 	if got := seriesOf(t, registry); slices.Contains(got, series) {
-		t.Error("the series stays after the Tunnel is gone")
+		t.Error("the series still exists after the Gateway was deleted")
 	}
 }
 
-// Every reason of the catalogue is a value of the label.
-func TestReasons(t *testing.T) {
+// Every reason in the catalogue of problems is a value of the label.
+func TestEveryReasonIsALabelValue(t *testing.T) {
 	i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == "tunnel_gateway_reconcile_errors_total" })
 	last := metrics.All[i].Labels[len(metrics.All[i].Labels)-1]
 	var got, want []string

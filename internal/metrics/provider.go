@@ -8,165 +8,164 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Result is what came of a call of the provider.
+// Result is the result of a provider call.
 type Result string
 
-// The results of calls.
+// The results of provider calls.
 const (
-	ResultSuccess      Result = "success"
-	ResultNotFound     Result = "not_found"
-	ResultUnauthorized Result = "unauthorized"
-	ResultRateLimited  Result = "rate_limited"
-	ResultDeferred     Result = "deferred"
-	ResultUnavailable  Result = "unavailable"
-	ResultInvalid      Result = "invalid"
-	ResultNameExists   Result = "name_exists"
-	ResultConnected    Result = "connected"
-	ResultRoutes       Result = "routes"
-	ResultLocal        Result = "locally_managed"
-	ResultCanceled     Result = "canceled"
-	ResultError        Result = "error"
+	ResultSuccess        Result = "success"
+	ResultNotFound       Result = "not_found"
+	ResultUnauthorized   Result = "unauthorized"
+	ResultRateLimited    Result = "rate_limited"
+	ResultDeferred       Result = "deferred"
+	ResultUnavailable    Result = "unavailable"
+	ResultInvalid        Result = "invalid"
+	ResultNameExists     Result = "name_exists"
+	ResultConnected      Result = "connected"
+	ResultRoutes         Result = "routes"
+	ResultLocallyManaged Result = "locally_managed"
+	ResultCanceled       Result = "canceled"
+	ResultError          Result = "error"
 )
 
-// Where calls wait for the budget.
+// The values of the label "wait": where a call waits for the API request budget.
 const (
 	waitCall  = "call"
 	waitQueue = "queue"
 )
 
-// Meter returns a provider that does what p does, and records every call as one
-// of the account of that ID.
+// Meter returns a provider that forwards every call to p and records it for the account.
 func (m *Metrics) Meter(p provider.Provider, accountID string) provider.Provider {
-	for _, c := range m.counted {
-		if c.of(labelAccount) {
-			c.beginAll(accountID)
+	for _, c := range m.vectors {
+		if c.hasFirstLabel(labelAccount) {
+			c.createAll(accountID)
 		}
 	}
-	return &metered{p: p, m: m, account: accountID}
+	return &metered{provider: p, metrics: m, account: accountID}
 }
 
 // metered is a provider whose calls are recorded.
 type metered struct {
-	p       provider.Provider
-	m       *Metrics
-	account string
+	provider provider.Provider
+	metrics  *Metrics
+	account  string
 }
 
-// FindTunnel is documented at [provider.Provider].
+// FindTunnel implements [provider.Provider].
 func (p *metered) FindTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
 	err = p.call(ctx, FindTunnel, func(ctx context.Context) error {
-		t, err = p.p.FindTunnel(ctx, name)
+		t, err = p.provider.FindTunnel(ctx, name)
 		return err
 	})
 	return t, err
 }
 
-// Tunnel is documented at [provider.Provider].
+// Tunnel implements [provider.Provider].
 func (p *metered) Tunnel(ctx context.Context, id provider.TunnelID) (t provider.Tunnel, err error) {
 	err = p.call(ctx, ReadTunnel, func(ctx context.Context) error {
-		t, err = p.p.Tunnel(ctx, id)
+		t, err = p.provider.Tunnel(ctx, id)
 		return err
 	})
 	return t, err
 }
 
-// Tunnels is documented at [provider.Provider].
+// Tunnels implements [provider.Provider].
 func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error) {
 	err = p.call(ctx, ListTunnels, func(ctx context.Context) error {
-		all, err = p.p.Tunnels(ctx)
+		all, err = p.provider.Tunnels(ctx)
 		return err
 	})
 	return all, err
 }
 
-// CreateTunnel is documented at [provider.Provider].
+// CreateTunnel implements [provider.Provider].
 func (p *metered) CreateTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
 	err = p.call(ctx, CreateTunnel, func(ctx context.Context) error {
-		t, err = p.p.CreateTunnel(ctx, name)
+		t, err = p.provider.CreateTunnel(ctx, name)
 		return err
 	})
 	return t, err
 }
 
-// Configuration is documented at [provider.Provider].
+// Configuration implements [provider.Provider].
 func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c provider.Configuration, v provider.Version, err error) {
 	err = p.call(ctx, ReadConfiguration, func(ctx context.Context) error {
-		c, v, err = p.p.Configuration(ctx, id)
+		c, v, err = p.provider.Configuration(ctx, id)
 		return err
 	})
 	return c, v, err
 }
 
-// Configure is documented at [provider.Provider].
+// Configure implements [provider.Provider].
 func (p *metered) Configure(ctx context.Context, id provider.TunnelID, c provider.Configuration) (v provider.Version, err error) {
 	err = p.call(ctx, WriteConfiguration, func(ctx context.Context) error {
-		v, err = p.p.Configure(ctx, id, c)
+		v, err = p.provider.Configure(ctx, id, c)
 		return err
 	})
 	return v, err
 }
 
-// Token is documented at [provider.Provider].
+// Token implements [provider.Provider].
 func (p *metered) Token(ctx context.Context, id provider.TunnelID) (t provider.Token, err error) {
 	err = p.call(ctx, ReadToken, func(ctx context.Context) error {
-		t, err = p.p.Token(ctx, id)
+		t, err = p.provider.Token(ctx, id)
 		return err
 	})
 	return t, err
 }
 
-// RotateToken is documented at [provider.Provider].
+// RotateToken implements [provider.Provider].
 func (p *metered) RotateToken(ctx context.Context, id provider.TunnelID) error {
-	return p.call(ctx, RotateToken, func(ctx context.Context) error { return p.p.RotateToken(ctx, id) })
+	return p.call(ctx, RotateToken, func(ctx context.Context) error { return p.provider.RotateToken(ctx, id) })
 }
 
-// Connections is documented at [provider.Provider].
+// Connections implements [provider.Provider].
 func (p *metered) Connections(ctx context.Context, id provider.TunnelID) (all []provider.Connector, err error) {
 	err = p.call(ctx, ListConnections, func(ctx context.Context) error {
-		all, err = p.p.Connections(ctx, id)
+		all, err = p.provider.Connections(ctx, id)
 		return err
 	})
 	return all, err
 }
 
-// Disconnect is documented at [provider.Provider].
+// Disconnect implements [provider.Provider].
 func (p *metered) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
-	return p.call(ctx, Disconnect, func(ctx context.Context) error { return p.p.Disconnect(ctx, id, connector) })
+	return p.call(ctx, Disconnect, func(ctx context.Context) error { return p.provider.Disconnect(ctx, id, connector) })
 }
 
-// DeleteTunnel is documented at [provider.Provider].
+// DeleteTunnel implements [provider.Provider].
 func (p *metered) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
-	return p.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.p.DeleteTunnel(ctx, id) })
+	return p.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.provider.DeleteTunnel(ctx, id) })
 }
 
-// call makes a call and records it. One that was turned away has no duration: it
-// took none, or that of a 429.
+// call executes and records a call. It does not observe the duration of a rate-limited or
+// deferred call, because such a call is not executed.
 func (p *metered) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
-	m, priority := p.m, priorityName(provider.PriorityOf(ctx))
+	m, priority := p.metrics, priorityName(provider.PriorityOf(ctx))
 	ctx = provider.WithWaitReporter(ctx, func(wait time.Duration) {
 		m.budgetWait.WithLabelValues(p.account, priority, waitCall).Observe(wait.Seconds())
 	})
-	began := time.Now()
+	start := time.Now()
 	err := method(ctx)
-	took := time.Since(began)
+	duration := time.Since(start)
 	m.calls.WithLabelValues(p.account, string(operation), string(ResultOf(err))).Inc()
 	limit, limited := errors.AsType[*provider.RateLimitedError](err)
 	if !limited {
-		m.callDuration.WithLabelValues(p.account, string(operation)).Observe(took.Seconds())
+		m.callDuration.WithLabelValues(p.account, string(operation)).Observe(duration.Seconds())
 	} else if limit.Budget {
 		m.budgetWait.WithLabelValues(p.account, priority, waitQueue).Observe(limit.RetryAfter.Seconds())
 	}
 	return err
 }
 
-// priorityName returns the label's value for a priority: they are in the same
-// order.
+// priorityName returns the label value of a priority. The label values have the same
+// order as the priorities.
 func priorityName(p provider.Priority) string {
 	return labelPriority.Values[min(max(int(p), 0), len(labelPriority.Values)-1)].Name
 }
 
-// ResultOf tells from the error of a call what came of it; [ResultError] is any
-// error that is not one of the provider's own.
+// ResultOf returns the result of a call from its error. It returns [ResultError] for an
+// error that package provider does not define.
 func ResultOf(err error) Result {
 	_, unavailable := errors.AsType[*provider.UnavailableError](err)
 	_, invalid := errors.AsType[*provider.InvalidError](err)
@@ -183,15 +182,15 @@ func ResultOf(err error) Result {
 	case invalid:
 		return ResultInvalid
 	}
-	for _, known := range sentinels {
-		if errors.Is(err, known.err) {
-			return known.result
+	for _, entry := range errorResults {
+		if errors.Is(err, entry.err) {
+			return entry.result
 		}
 	}
 	return ResultError
 }
 
-var sentinels = []struct {
+var errorResults = []struct {
 	err    error
 	result Result
 }{
@@ -200,7 +199,7 @@ var sentinels = []struct {
 	{provider.ErrNameExists, ResultNameExists},
 	{provider.ErrConnected, ResultConnected},
 	{provider.ErrRoutes, ResultRoutes},
-	{provider.ErrLocallyManaged, ResultLocal},
+	{provider.ErrLocallyManaged, ResultLocallyManaged},
 	{context.Canceled, ResultCanceled},
 	{context.DeadlineExceeded, ResultCanceled},
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/providertest"
 )
 
-// A metered provider is a provider: what it is asked for and what it answers go
-// through as they are.
+// A metered provider forwards all calls and results unchanged.
 func TestMeteredProviderKeepsTheContract(t *testing.T) {
 	providertest.Run(t, func(*testing.T) providertest.Fixture {
 		p := fake.New()
@@ -29,8 +28,8 @@ func TestMeteredProviderKeepsTheContract(t *testing.T) {
 	})
 }
 
-// Every method counts as itself, whatever comes of it.
-func TestCalls(t *testing.T) {
+// Every call is counted with its operation and result.
+func TestEveryCallIsCountedByOperationAndResult(t *testing.T) {
 	methods := []struct {
 		op   fake.Op
 		name string
@@ -74,8 +73,8 @@ func TestCalls(t *testing.T) {
 	}
 	for _, method := range methods {
 		for result, err := range map[string]error{
-			"not_found":       fmt.Errorf("look: %w", provider.ErrNotFound),
-			"unauthorized":    fmt.Errorf("look: %w", provider.ErrUnauthorized),
+			"not_found":       fmt.Errorf("read: %w", provider.ErrNotFound),
+			"unauthorized":    fmt.Errorf("read: %w", provider.ErrUnauthorized),
 			"name_exists":     fmt.Errorf("create: %w", provider.ErrNameExists),
 			"connected":       provider.ErrConnected,
 			"routes":          provider.ErrRoutes,
@@ -92,47 +91,47 @@ func TestCalls(t *testing.T) {
 				cloud := fake.New()
 				cloud.Fail(method.op, err)
 				if got := method.call(t.Context(), metrics.New(registry).Meter(cloud, "west")); !errors.Is(got, err) {
-					t.Errorf("it returned %v, want %v", got, err)
+					t.Errorf("got error %v, want %v", got, err)
 				}
 				values := samples(t, registry)
 				if got := values["tunnel_gateway_provider_calls_total{account=west,operation="+method.name+",result="+result+"}"]; got != 1 {
-					t.Errorf("calls: %v, all: %v", got, values)
+					t.Errorf("%v calls were counted, want 1; all series: %v", got, values)
 				}
-				// A call that was turned away says nothing about how long one takes.
+				// The duration of a call that was not executed is not observed.
 				want := 1.0
 				if result == "rate_limited" || result == "deferred" {
 					want = 0
 				}
 				if got := values["tunnel_gateway_provider_call_duration_seconds{account=west,operation="+method.name+"} count"]; got != want {
-					t.Errorf("durations: %v, all: %v", got, values)
+					t.Errorf("%v durations were observed, want %v; all series: %v", got, want, values)
 				}
 			})
 		}
 	}
 }
 
-// waiting is a provider whose calls wait for the budget.
-type waiting struct {
+// waitingProvider is a provider whose calls wait for the request budget.
+type waitingProvider struct {
 	provider.Provider
 	waits []time.Duration
 	err   error
 }
 
-func (w *waiting) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
+func (w *waitingProvider) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
 	for _, wait := range w.waits {
 		provider.ReportWait(ctx, wait)
 	}
 	return nil, w.err
 }
 
-func TestBudgetWaits(t *testing.T) {
+func TestBudgetWaitsAreObserved(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	ctx := t.Context()
-	_, _ = m.Meter(&waiting{waits: []time.Duration{time.Second, 2 * time.Second}}, "west").Tunnels(ctx)
-	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
-	// A 429 is no wait for the budget.
-	_, _ = m.Meter(&waiting{err: &provider.RateLimitedError{RetryAfter: time.Hour}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityStart))
+	_, _ = m.Meter(&waitingProvider{waits: []time.Duration{time.Second, 2 * time.Second}}, "west").Tunnels(ctx)
+	_, _ = m.Meter(&waitingProvider{err: &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityDrift))
+	// A rate limit of the API is not a wait for the budget.
+	_, _ = m.Meter(&waitingProvider{err: &provider.RateLimitedError{RetryAfter: time.Hour}}, "west").Tunnels(provider.WithPriority(ctx, provider.PriorityStart))
 	got := samples(t, registry)
 	for name := range got {
 		if !strings.HasPrefix(name, "tunnel_gateway_rate_budget") {
@@ -146,20 +145,20 @@ func TestBudgetWaits(t *testing.T) {
 		"tunnel_gateway_rate_budget_wait_seconds{account=west,priority=drift,wait=queue} sum":   60,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("series differ (-want +got):\n%s", diff)
 	}
 }
 
-// The label has a value for every priority.
-func TestEveryPriorityHasAName(t *testing.T) {
+// Every priority has its own label value.
+func TestEveryPriorityHasALabelValue(t *testing.T) {
 	for priority, name := range map[provider.Priority]string{
 		provider.PriorityChange: "change", provider.PriorityDeletion: "deletion", provider.PriorityStart: "start", provider.PriorityDrift: "drift",
 	} {
 		registry := prometheus.NewRegistry()
 		err := &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true}
-		_, _ = metrics.New(registry).Meter(&waiting{err: err}, "west").Tunnels(provider.WithPriority(t.Context(), priority))
+		_, _ = metrics.New(registry).Meter(&waitingProvider{err: err}, "west").Tunnels(provider.WithPriority(t.Context(), priority))
 		if got := samples(t, registry)["tunnel_gateway_rate_budget_wait_seconds{account=west,priority="+name+",wait=queue} count"]; got != 1 {
-			t.Errorf("%s: %v", name, samples(t, registry))
+			t.Errorf("priority %s was not observed; all series: %v", name, samples(t, registry))
 		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// Operation is a method of the provider.
+// Operation is the operation of a provider call.
 type Operation string
 
-// The operations.
+// The operations of provider calls.
 const (
 	FindTunnel         Operation = "find_tunnel"
 	ReadTunnel         Operation = "read_tunnel"
@@ -24,7 +24,7 @@ const (
 	DeleteTunnel       Operation = "delete_tunnel"
 )
 
-// ListenerState is what a listener's conditions come to.
+// ListenerState is the state of a listener, derived from its conditions.
 type ListenerState string
 
 // The states of listeners.
@@ -36,110 +36,107 @@ const (
 	ListenerRejected   ListenerState = "rejected"
 )
 
-// SetState is what the conditions of a ListenerSet come to.
-type SetState string
+// ListenerSetState is the state of a ListenerSet, derived from its conditions.
+type ListenerSetState string
 
 // The states of ListenerSets.
 const (
-	SetProgrammed SetState = "programmed"
-	SetPending    SetState = "pending"
-	SetRejected   SetState = "rejected"
+	ListenerSetProgrammed ListenerSetState = "programmed"
+	ListenerSetPending    ListenerSetState = "pending"
+	ListenerSetRejected   ListenerSetState = "rejected"
 )
 
-// RouteState is what the conditions of a route come to, over all of its parents
-// at one Gateway.
+// RouteState is the state of a route, derived from its conditions for all its parents at
+// one Gateway.
 type RouteState string
 
 // The states of routes.
 const (
-	RouteAccepted   RouteState = "accepted"
-	RoutePartial    RouteState = "partially_invalid"
-	RouteUnresolved RouteState = "unresolved"
-	RouteRejected   RouteState = "rejected"
+	RouteAccepted         RouteState = "accepted"
+	RoutePartiallyInvalid RouteState = "partially_invalid"
+	RouteUnresolved       RouteState = "unresolved"
+	RouteRejected         RouteState = "rejected"
 )
 
 // Label is a label of a metric.
 type Label struct {
 	Name string
-	// Help says what its values are.
+	// Help describes the label.
 	Help string
-	// Values are those that it can have, where they are few, with what each of
-	// them means.
+	// Values contains the possible values; empty if the values are not predefined.
 	Values []Value
 }
 
-// Value is one value of a label.
+// Value is a value of a label and its description.
 type Value struct{ Name, Help string }
 
-// The labels. None has a name that Prometheus itself gives to what it scrapes in
-// a cluster, such as "namespace": ours would be renamed.
+// The labels. They must not have the name of a label that Prometheus adds to scraped
+// targets, such as "namespace", because Prometheus would rename them.
 var (
 	labelNamespace = Label{Name: "gateway_namespace", Help: "the namespace of the Gateway"}
 	labelGateway   = Label{Name: "gateway", Help: "the name of the Gateway"}
 
-	// An account is known by its ID: each has the budget of its token, and blocks of
-	// its own.
 	labelAccount   = Label{Name: "account", Help: "the ID of the Cloudflare account"}
-	labelOperation = Label{Name: "operation", Help: "what the provider was asked for", Values: []Value{
-		{string(FindTunnel), "look up a tunnel by its name"},
-		{string(ReadTunnel), "look up a tunnel by its ID"},
+	labelOperation = Label{Name: "operation", Help: "the operation of the call", Values: []Value{
+		{string(FindTunnel), "find a tunnel by its name"},
+		{string(ReadTunnel), "read a tunnel by its ID"},
 		{string(ListTunnels), "list all tunnels of an account"},
 		{string(CreateTunnel), "create a tunnel"},
 		{string(ReadConfiguration), "read a tunnel's configuration"},
-		{string(WriteConfiguration), "replace a tunnel's configuration: a push"},
-		{string(ReadToken), "read the token with which connectors run"},
-		{string(RotateToken), "replace that token"},
+		{string(WriteConfiguration), "write a tunnel's configuration (a push)"},
+		{string(ReadToken), "read a tunnel's token"},
+		{string(RotateToken), "replace a tunnel's token"},
 		{string(ListConnections), "list the connectors of a tunnel"},
 		{string(Disconnect), "remove the connections of one connector"},
 		{string(DeleteTunnel), "delete a tunnel"},
 	}}
-	labelResult = Label{Name: "result", Help: "what came of it", Values: []Value{
-		{string(ResultSuccess), "it was done"},
-		{string(ResultNotFound), "there is no such tunnel, which can be the answer that was hoped for"},
-		{string(ResultUnauthorized), "the API refuses the token"},
-		{string(ResultRateLimited), "the API answered 429, or calls are held back after it did"},
-		{string(ResultDeferred), "the token's own budget of requests is spent: nothing was sent, and the call comes back at its turn"},
-		{string(ResultUnavailable), "no connection, no answer in time, or a status of 500 and above"},
-		{string(ResultInvalid), "the API, or the connector, would reject the document"},
-		{string(ResultNameExists), "a tunnel of that name exists"},
+	labelResult = Label{Name: "result", Help: "the result of the call", Values: []Value{
+		{string(ResultSuccess), "the call succeeded"},
+		{string(ResultNotFound), "the tunnel does not exist; this can be the expected result"},
+		{string(ResultUnauthorized), "the Cloudflare API rejected the token"},
+		{string(ResultRateLimited), "the Cloudflare API returned status 429, or the controller waits after such a response"},
+		{string(ResultDeferred), "the API request budget is exhausted; the controller sent no request and retries the call at its slot"},
+		{string(ResultUnavailable), "connection failure, timeout, or a status of 500 or higher"},
+		{string(ResultInvalid), "the configuration is not valid for the Cloudflare API or the connector"},
+		{string(ResultNameExists), "a tunnel with the same name exists"},
 		{string(ResultConnected), "the tunnel cannot be deleted because it has connections"},
 		{string(ResultRoutes), "the tunnel cannot be deleted because it has private network routes"},
-		{string(ResultLocal), "the tunnel takes its configuration from a file"},
-		{string(ResultCanceled), "the controller ended, or gave the call up"},
-		{string(ResultError), "anything else that the API declined"},
+		{string(ResultLocallyManaged), "the tunnel is locally managed"},
+		{string(ResultCanceled), "the controller canceled the call, or its time limit expired"},
+		{string(ResultError), "any other error"},
 	}}
-	labelPriority = Label{Name: "priority", Help: "what the calls are for, in the order in which they get the budget", Values: []Value{
-		{"change", "something that somebody changed and waits for"},
-		{"deletion", "deleting a tunnel"},
-		{"start", "reading back what the API holds after a start"},
-		{"drift", "reading back, now and then, what nobody is known to have changed"},
+	labelPriority = Label{Name: "priority", Help: "the purpose of the call; calls receive the request budget in this order", Values: []Value{
+		{"change", "a change in the cluster"},
+		{"deletion", "the deletion of a tunnel"},
+		{"start", "reading the configuration after a start"},
+		{"drift", "periodic drift checks and inventories"},
 	}}
-	labelWait = Label{Name: "wait", Help: "where the wait was spent", Values: []Value{
-		{waitCall, "in the call, which was made then"},
-		{waitQueue, "in the queue: the call was turned away, and the time is what it was told to wait"},
+	labelWait = Label{Name: "wait", Help: "where the call waits", Values: []Value{
+		{waitCall, "within the call, which was then executed"},
+		{waitQueue, "in the work queue: the call was deferred, and the value is the delay until its slot"},
 	}}
-	labelListenerState = Label{Name: "state", Help: "what its conditions come to", Values: []Value{
-		{string(ListenerProgrammed), "in effect at the tunnel"},
-		{string(ListenerPending), "valid, and not in effect yet, or not any more as it should be"},
-		{string(ListenerConflicted), "another listener holds its hostname"},
-		{string(ListenerUnresolved), "what it refers to does not resolve"},
-		{string(ListenerRejected), "not accepted for another reason"},
+	labelListenerState = Label{Name: "state", Help: "the state that the listener's conditions report", Values: []Value{
+		{string(ListenerProgrammed), "its rules are in effect at the tunnel"},
+		{string(ListenerPending), "accepted, but its current rules are not in effect at the tunnel"},
+		{string(ListenerConflicted), "another listener claims its hostname"},
+		{string(ListenerUnresolved), "a reference does not resolve"},
+		{string(ListenerRejected), "not accepted for any other reason"},
 	}}
-	labelSetState = Label{Name: "state", Help: "what its conditions come to", Values: []Value{
-		{string(SetProgrammed), "at least one of its listeners serves, and is in effect"},
-		{string(SetPending), "accepted, and not in effect yet, or not any more as it should be"},
-		{string(SetRejected), "not allowed, or none of its listeners serves"},
+	labelListenerSetState = Label{Name: "state", Help: "the state that the ListenerSet's conditions report", Values: []Value{
+		{string(ListenerSetProgrammed), "accepted, and in effect at the tunnel"},
+		{string(ListenerSetPending), "accepted, but not in effect at the tunnel"},
+		{string(ListenerSetRejected), "not allowed by the Gateway, or without an accepted listener"},
 	}}
-	labelRouteState = Label{Name: "state", Help: "the worst of what its conditions say about the Gateway and its ListenerSets", Values: []Value{
-		{string(RouteAccepted), "accepted as it is"},
-		{string(RoutePartial), "accepted, but for matches that a tunnel cannot express"},
-		{string(RouteUnresolved), "accepted, but a backend does not resolve"},
-		{string(RouteRejected), "not accepted by one of them"},
+	labelRouteState = Label{Name: "state", Help: "the worst state that the route's conditions report for the Gateway and its ListenerSets", Values: []Value{
+		{string(RouteAccepted), "accepted completely"},
+		{string(RoutePartiallyInvalid), "accepted, but some matches or rules are not supported"},
+		{string(RouteUnresolved), "accepted, but a backend reference does not resolve"},
+		{string(RouteRejected), "not accepted by the Gateway or a ListenerSet"},
 	}}
-	labelReason = Label{Name: "reason", Help: "why, as in the conditions", Values: reasons()}
+	labelReason = Label{Name: "reason", Help: "the reason of the failure, as in the conditions", Values: reasons()}
 )
 
-// reasons returns the reasons of the catalogue of problems.
+// reasons returns the reasons in the catalogue of problems as label values.
 func reasons() []Value {
 	var values []Value
 	for _, entry := range tunnel.Catalogue {

@@ -1,5 +1,4 @@
-// Package progress tells a waiting person what a command is busy with. It
-// belongs here how that is shown, not what there is to do.
+// Package progress shows the progress of a command in the terminal.
 package progress
 
 import (
@@ -11,15 +10,15 @@ import (
 	"golang.org/x/term"
 )
 
-// Line is where steps are told: one line that is rewritten in place on a
-// terminal, and a line for each slow step elsewhere.
+// Line shows the current step of a command. On a terminal it rewrites one line in place;
+// elsewhere it prints one line for each slow step.
 type Line struct {
 	w io.Writer
-	// width is the terminal's, in columns; 0 when w is none.
+	// width returns the width of the terminal in columns, or 0 if w is not a terminal.
 	width func() int
 }
 
-// New returns a Line on w, usually the standard error.
+// New returns a Line that writes to w, usually standard error.
 func New(w io.Writer) *Line {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -33,29 +32,29 @@ func New(w io.Writer) *Line {
 	}}
 }
 
-// Step tells of a step that takes longer than a second, until done is called,
-// which has to be once. On a terminal nothing is left of it then. Steps do not
-// overlap, and nothing else is written to the same place between the two.
+// Step shows the name of a step that takes longer than a second, until done is called. On
+// a terminal, done erases the line. Callers must call done exactly once, and must neither
+// start another step nor write to w before.
 func (l *Line) Step(name string) (done func()) {
-	end, ended := make(chan struct{}), make(chan struct{})
+	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(ended)
-		l.tell(name, end)
+		defer close(stopped)
+		l.show(name, stop)
 	}()
 	return func() {
-		close(end)
-		<-ended
+		close(stop)
+		<-stopped
 	}
 }
 
-// tell writes every second until the step ends; where it cannot take back what
-// it wrote, once.
-func (l *Line) tell(name string, end <-chan struct{}) {
+// show writes the step every second until stop is closed. If w is not a terminal, it
+// writes the step once.
+func (l *Line) show(name string, stop <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for seconds := 1; ; seconds++ {
 		select {
-		case <-end:
+		case <-stop:
 			if seconds > 1 && l.width() > 0 {
 				fmt.Fprint(l.w, "\r\x1b[K")
 			}
@@ -71,7 +70,7 @@ func (l *Line) tell(name string, end <-chan struct{}) {
 	}
 }
 
-// fit cuts a text so that it does not wrap: only one line can be rewritten.
+// fit truncates a text to one line, because only one line can be rewritten.
 func fit(text string, width int) string {
 	if letters := []rune(text); len(letters) >= width {
 		return string(letters[:width-1])

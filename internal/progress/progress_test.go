@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// told returns what is written while a step takes as long.
-func told(t *testing.T, width int, name string, took time.Duration) string {
+// output returns the output of a step of the given duration.
+func output(t *testing.T, width int, name string, duration time.Duration) string {
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(*testing.T) {
 		line := &Line{w: &out, width: func() int { return width }}
 		done := line.Step(name)
-		<-time.After(took)
+		<-time.After(duration)
 		done()
 	})
 	return out.String()
@@ -25,35 +25,35 @@ func told(t *testing.T, width int, name string, took time.Duration) string {
 
 const erased = "\r\x1b[K"
 
-func TestStep(t *testing.T) {
+func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 	for name, test := range map[string]struct {
-		width int
-		took  time.Duration
-		want  string
+		width    int
+		duration time.Duration
+		want     string
 	}{
-		"nothing of a fast step":            {80, 999 * time.Millisecond, ""},
-		"a slow step and its seconds":       {80, 2500 * time.Millisecond, "\rreading, 1 s\x1b[K\rreading, 2 s\x1b[K" + erased},
-		"no more than fits":                 {8, 1500 * time.Millisecond, "\rreading\x1b[K" + erased},
-		"nothing of a fast step in a file":  {0, 999 * time.Millisecond, ""},
-		"a line of a slow step in a file":   {0, 1500 * time.Millisecond, "reading ...\n"},
-		"one line of a slow step in a file": {0, time.Minute, "reading ...\n"},
+		"a fast step shows nothing":                       {80, 999 * time.Millisecond, ""},
+		"a slow step shows its seconds":                   {80, 2500 * time.Millisecond, "\rreading, 1 s\x1b[K\rreading, 2 s\x1b[K" + erased},
+		"a long name is truncated":                        {8, 1500 * time.Millisecond, "\rreading\x1b[K" + erased},
+		"a fast step writes nothing to a file":            {0, 999 * time.Millisecond, ""},
+		"a slow step writes a line to a file":             {0, 1500 * time.Millisecond, "reading ...\n"},
+		"a very slow step writes only one line to a file": {0, time.Minute, "reading ...\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := told(t, test.width, "reading", test.took); got != test.want {
+			if got := output(t, test.width, "reading", test.duration); got != test.want {
 				t.Errorf("wrote %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// Of letters, not of bytes, there are as many as columns.
-func TestStepCutsBetweenLetters(t *testing.T) {
-	if got := told(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
-		t.Errorf("wrote %q", got)
+// The width of the terminal limits the number of characters, not of bytes.
+func TestStepCutsAtTheTerminalWidth(t *testing.T) {
+	if got := output(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
+		t.Errorf("wrote %q, want the first three characters", got)
 	}
 }
 
-func TestStepsFollowOneAnother(t *testing.T) {
+func TestStepsReplaceEachOther(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(*testing.T) {
 		line := &Line{w: &out, width: func() int { return 80 }}
@@ -68,8 +68,8 @@ func TestStepsFollowOneAnother(t *testing.T) {
 	}
 }
 
-// What is no terminal gets no control characters.
-func TestNewKnowsATerminal(t *testing.T) {
+// A writer that is not a terminal receives no control characters.
+func TestNewDetectsATerminal(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)

@@ -13,14 +13,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Certificates looks at Secrets, one by one.
+// Certificates inspects the certificates in Secrets.
 type Certificates interface {
-	// Inspect returns what is found of a Secret, and false when it does not exist.
-	// The Secret's bytes are not kept.
+	// Inspect returns the properties of the certificate in a Secret, and false if the
+	// Secret does not exist. Implementations do not keep the data of the Secret.
 	Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error)
 }
 
-// DirectCertificates reads each Secret whenever it is asked.
+// DirectCertificates reads the Secret at each inspection.
 type DirectCertificates struct {
 	Reader client.Reader
 }
@@ -34,30 +34,30 @@ func (c DirectCertificates) Inspect(ctx context.Context, name types.NamespacedNa
 	return gateway.InspectCertificate(secret), true, nil
 }
 
-// PermittedCertificates reads each Secret once, and does not check a Secret that
-// it may not read: a user who plans often has fewer permissions than the
-// controller.
+// PermittedCertificates reads each Secret once. It reports a Secret that the user cannot
+// read as unchecked, because users of the plan command often have fewer permissions than
+// the controller.
 type PermittedCertificates struct {
 	direct    DirectCertificates
-	seen      map[types.NamespacedName]lookup
+	results   map[types.NamespacedName]inspection
 	forbidden []types.NamespacedName
 }
 
-// lookup is the answer to Look.
-type lookup struct {
+// inspection is the result of Inspect.
+type inspection struct {
 	certificate gateway.Certificate
 	exists      bool
 }
 
-// NewPermittedCertificates returns one that reads with r.
+// NewPermittedCertificates returns PermittedCertificates that read with r.
 func NewPermittedCertificates(r client.Reader) *PermittedCertificates {
-	return &PermittedCertificates{direct: DirectCertificates{Reader: r}, seen: map[types.NamespacedName]lookup{}}
+	return &PermittedCertificates{direct: DirectCertificates{Reader: r}, results: map[types.NamespacedName]inspection{}}
 }
 
 // Inspect implements Certificates.
 func (c *PermittedCertificates) Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
-	if known, ok := c.seen[name]; ok {
-		return known.certificate, known.exists, nil
+	if result, ok := c.results[name]; ok {
+		return result.certificate, result.exists, nil
 	}
 	certificate, exists, err := c.direct.Inspect(ctx, name)
 	switch {
@@ -67,30 +67,31 @@ func (c *PermittedCertificates) Inspect(ctx context.Context, name types.Namespac
 	case err != nil:
 		return gateway.Certificate{}, false, err
 	}
-	c.seen[name] = lookup{certificate, exists}
+	c.results[name] = inspection{certificate, exists}
 	return certificate, exists, nil
 }
 
-// Forbidden returns the Secrets that could not be looked at, in the order in
-// which that was tried.
+// Forbidden returns the Secrets that the user cannot read, in the order of their
+// inspection.
 func (c *PermittedCertificates) Forbidden() []types.NamespacedName { return c.forbidden }
 
-// CachedCertificates keeps the verdict on a Secret until its metadata says
-// that it changed.
+// CachedCertificates caches the properties of each certificate until the metadata of the
+// Secret changes.
 type CachedCertificates struct {
-	// Metadata reads from a cache that holds no data of Secrets.
+	// Metadata reads the metadata of Secrets from a cache.
 	Metadata client.Reader
-	// Live reads a Secret from the API server.
+	// Live reads Secrets from the API server.
 	Live client.Reader
-	// Reads reports whether Secrets in the namespace are read. Certificates in
-	// others are not checked.
+	// Reads reports whether Secrets in the namespace are read. Certificates in other
+	// namespaces are not checked.
 	Reads func(namespace string) bool
 
-	mu       sync.Mutex
-	verdicts map[types.NamespacedName]verdict
+	mu     sync.Mutex
+	cached map[types.NamespacedName]cachedCertificate
 }
 
-type verdict struct {
+// cachedCertificate contains the properties of a certificate in one version of a Secret.
+type cachedCertificate struct {
 	uid         types.UID
 	version     string
 	certificate gateway.Certificate
@@ -105,38 +106,40 @@ func (c *CachedCertificates) Inspect(ctx context.Context, name types.NamespacedN
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	metadata, err := get(ctx, c.Metadata, name, metadata)
 	if err != nil || metadata == nil {
-		c.remember(name, nil)
+		c.store(name, nil)
 		return gateway.Certificate{}, false, err
 	}
-	if known, ok := c.known(name, metadata); ok {
-		return known, true, nil
+	if cached, ok := c.lookup(name, metadata); ok {
+		return cached, true, nil
 	}
 	secret, err := get(ctx, c.Live, name, &corev1.Secret{})
 	if err != nil || secret == nil {
 		return gateway.Certificate{}, false, err
 	}
 	found := gateway.InspectCertificate(secret)
-	c.remember(name, &verdict{secret.UID, secret.ResourceVersion, found})
+	c.store(name, &cachedCertificate{secret.UID, secret.ResourceVersion, found})
 	return found, true, nil
 }
 
-func (c *CachedCertificates) known(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
+// lookup returns the cached certificate if it belongs to the current version of the
+// Secret.
+func (c *CachedCertificates) lookup(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v, ok := c.verdicts[name]
+	v, ok := c.cached[name]
 	return v.certificate, ok && v.uid == metadata.UID && v.version == metadata.ResourceVersion
 }
 
-// remember keeps a verdict, or forgets the one there is.
-func (c *CachedCertificates) remember(name types.NamespacedName, v *verdict) {
+// store replaces the cached certificate, or deletes it if v is nil.
+func (c *CachedCertificates) store(name types.NamespacedName, v *cachedCertificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v == nil {
-		delete(c.verdicts, name)
+		delete(c.cached, name)
 		return
 	}
-	if c.verdicts == nil {
-		c.verdicts = map[types.NamespacedName]verdict{}
+	if c.cached == nil {
+		c.cached = map[types.NamespacedName]cachedCertificate{}
 	}
-	c.verdicts[name] = *v
+	c.cached[name] = *v
 }

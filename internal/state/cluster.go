@@ -28,20 +28,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// Cluster is a cluster that is read once, and never written to.
+// Cluster is a cluster that is read once and never changed.
 type Cluster struct {
-	// Live reads from the API server itself what [manifest.Scheme] knows, and the
-	// metadata of CRDs.
+	// Live reads the types of [manifest.Scheme] and the metadata of CRDs from the API
+	// server.
 	Live           client.Reader
 	ControllerName gatewayv1.GatewayController
 	// ControllerNamespace is the namespace of the Tunnels.
 	ControllerNamespace string
-	// Progress is called before a kind is read, and what it returns afterwards.
+	// Progress is called before a kind is read. The returned function is called after
+	// the kind was read.
 	Progress func(name string) (done func())
 }
 
-// Connect returns a reader for a Cluster. It makes no request: what a cluster
-// serves is not asked for, since that request could not be ended by a context.
+// Connect returns a reader for a Cluster. It makes no requests. In particular, it does not
+// discover the served kinds, because a context cannot cancel the discovery.
 func Connect(c *rest.Config) (client.Reader, error) {
 	scheme := manifest.Scheme()
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -65,12 +66,12 @@ func Connect(c *rest.Config) (client.Reader, error) {
 	return live, nil
 }
 
-// listedKind is a kind of which every object is read, of Tunnels those in the
+// listedKind is a kind whose objects are all listed. Tunnels are listed only in the
 // controller's namespace.
 type listedKind struct {
-	// name is the plural in messages.
+	// name is the plural name in messages.
 	name string
-	// resource is the name that permissions have, with its group.
+	// resource is the name of the resource with its group.
 	resource string
 	scope    meta.RESTScope
 	list     client.ObjectList
@@ -82,8 +83,8 @@ var (
 	tunnels        = listedKind{"Tunnels", "tunnels." + v1alpha1.GroupName, meta.RESTScopeNamespace, &v1alpha1.TunnelList{}}
 )
 
-// listedKinds are all kinds that a Loader reads, except Secrets and
-// EndpointSlices, of which it needs few.
+// listedKinds contains all kinds that a Loader reads, except Secrets and EndpointSlices,
+// which are read on demand.
 var listedKinds = []listedKind{
 	gatewayClasses,
 	gateways,
@@ -97,11 +98,11 @@ var listedKinds = []listedKind{
 	{"Services", "services", meta.RESTScopeNamespace, &corev1.ServiceList{}},
 }
 
-// FromCluster reads what a plan of the cluster needs. The manifests, of which
-// there may be none, are laid over it as if they had been applied: see [overlay].
-// Secrets and EndpointSlices are read from the cluster when they are looked up.
+// FromCluster reads the objects that a plan of the cluster requires. It adds the objects
+// from manifests as if they had been applied; see [overlay]. The returned Source reads
+// Secrets and EndpointSlices from the cluster on demand.
 //
-// Of kinds that are missing or that may not be read, the error names all.
+// The error names all kinds that are missing or that the user cannot list.
 func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, error) {
 	listed, err := c.listAll(ctx)
 	if err != nil {
@@ -141,8 +142,8 @@ func (c Cluster) GatewayNames(ctx context.Context) ([]types.NamespacedName, erro
 	return names, nil
 }
 
-// listAll reads every kind, also after a kind that cannot be read: the error then
-// names all missing permissions at once.
+// listAll lists every kind. It continues after a missing kind or permission, so that the
+// error names all of them.
 func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	var errs []error
@@ -155,7 +156,7 @@ func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 			all = append(all, found...)
 		case apierrors.IsForbidden(err):
 			forbidden = append(forbidden, kind.resource)
-			user = cmp.Or(user, userOf(err))
+			user = cmp.Or(user, refusedUser(err))
 		case apierrors.IsNotFound(err):
 			errs = append(errs, err)
 		default:
@@ -163,25 +164,25 @@ func (c Cluster) listAll(ctx context.Context) ([]client.Object, error) {
 		}
 	}
 	if len(forbidden) > 0 {
-		errs = append(errs, fmt.Errorf("%s may not list: %s; docs/plan.md has the role", user, strings.Join(forbidden, ", ")))
+		errs = append(errs, fmt.Errorf("%s cannot list: %s; docs/plan.md contains the required role", user, strings.Join(forbidden, ", ")))
 	}
 	return all, errors.Join(errs...)
 }
 
-// forbiddenUser is how an API server names whom it refuses.
+// forbiddenUser matches the user in a Forbidden error of the API server.
 var forbiddenUser = regexp.MustCompile(`User "[^"]*"`)
 
-// userOf names whom an API server refuses.
-func userOf(err error) string {
+// refusedUser returns the user whose request the API server rejected.
+func refusedUser(err error) string {
 	if user := forbiddenUser.FindString(err.Error()); user != "" {
 		return "u" + user[1:]
 	}
 	return "the user of the kubeconfig"
 }
 
-// list reads every object of a kind, page by page.
+// list lists all objects of a kind, page by page.
 func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, error) {
-	defer c.Progress("reading " + kind.name + " of the cluster")()
+	defer c.Progress("reading " + kind.name + " from the cluster")()
 	namespace := ""
 	if kind == tunnels {
 		namespace = c.ControllerNamespace
@@ -192,7 +193,7 @@ func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, er
 	})
 	list, _, err := pages.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, kind.explain(err)
+		return nil, kind.wrapError(err)
 	}
 	var found []client.Object
 	err = meta.EachListItem(list, func(o runtime.Object) error {
@@ -202,18 +203,18 @@ func (c Cluster) list(ctx context.Context, kind listedKind) ([]client.Object, er
 	return found, err
 }
 
-// explain says what to do about an error.
-func (k listedKind) explain(err error) error {
+// wrapError adds the kind, and the likely cause of a NotFound error.
+func (k listedKind) wrapError(err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", k.name, k.resource, err)
 	default:
-		return fmt.Errorf("reading %s of the cluster: %w", k.name, err)
+		return fmt.Errorf("reading %s from the cluster: %w", k.name, err)
 	}
 }
 
-// liveReader has in memory what was listed and what came from manifests, and
-// asks the API server for Secrets and EndpointSlices.
+// liveReader reads Secrets and EndpointSlices from manifests and the API server, and all
+// other objects from memory.
 type liveReader struct {
 	*Memory
 	live client.Reader
@@ -228,10 +229,10 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, into client.
 	return err
 }
 
-// List implements client.Reader, for EndpointSlices with labels that an API
-// server can select by.
+// List implements client.Reader. EndpointSlices can be selected only by namespace and
+// labels.
 func (r *liveReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	selected, ok := into.(*discoveryv1.EndpointSliceList)
+	endpointSlices, ok := into.(*discoveryv1.EndpointSliceList)
 	if !ok {
 		return r.Memory.List(ctx, into, opts...)
 	}
@@ -239,14 +240,15 @@ func (r *liveReader) List(ctx context.Context, into client.ObjectList, opts ...c
 	if err := r.live.List(ctx, &found, opts...); err != nil {
 		return err
 	}
-	if err := r.Memory.List(ctx, selected, opts...); err != nil {
+	if err := r.Memory.List(ctx, endpointSlices, opts...); err != nil {
 		return err
 	}
 	for i := range found.Items {
-		// One that came from a manifest, with whatever labels, replaces it.
+		// An EndpointSlice from a manifest replaces the EndpointSlice of the cluster,
+		// even if its labels do not match.
 		err := r.Memory.Get(ctx, client.ObjectKeyFromObject(&found.Items[i]), &discoveryv1.EndpointSlice{})
 		if apierrors.IsNotFound(err) {
-			selected.Items = append(selected.Items, found.Items[i])
+			endpointSlices.Items = append(endpointSlices.Items, found.Items[i])
 		}
 	}
 	return nil

@@ -27,23 +27,23 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// apiServer answers as one does, as far as a plan asks.
+// apiServer simulates the API server for the requests of a plan.
 type apiServer struct {
 	*state.Memory
-	// refuse returns the error of a request, or nil; a list has no key.
-	refuse func(key client.ObjectKey, into any) error
-	// page is how many objects a list has at most; 0 for all.
-	page int
-	// expires is how many further pages there are before their token expires.
-	expires int
-	gets    []string
-	lists   []string
+	// fail returns the error of a request, or nil. The key of a list is empty.
+	fail func(key client.ObjectKey, into any) error
+	// pageSize is the maximum number of objects in a page; 0 means no limit.
+	pageSize int
+	// pagesUntilExpiry is the number of further pages before a continue token expires.
+	pagesUntilExpiry int
+	gets             []string
+	lists            []string
 }
 
 func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	s.gets = append(s.gets, typeName(into)+" "+key.String())
-	if s.refuse != nil {
-		if err := s.refuse(key, into); err != nil {
+	if s.fail != nil {
+		if err := s.fail(key, into); err != nil {
 			return err
 		}
 	}
@@ -52,26 +52,26 @@ func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, into client.O
 
 func (s *apiServer) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	s.lists = append(s.lists, typeName(into))
-	if s.refuse != nil {
-		if err := s.refuse(client.ObjectKey{}, into); err != nil {
+	if s.fail != nil {
+		if err := s.fail(client.ObjectKey{}, into); err != nil {
 			return err
 		}
 	}
-	if err := s.Memory.List(ctx, into, opts...); err != nil || s.page == 0 {
+	if err := s.Memory.List(ctx, into, opts...); err != nil || s.pageSize == 0 {
 		return err
 	}
-	return s.cut(into, opts)
+	return s.paginate(into, opts)
 }
 
-// cut leaves one page of a list.
-func (s *apiServer) cut(into client.ObjectList, opts []client.ListOption) error {
+// paginate reduces a list to one page.
+func (s *apiServer) paginate(into client.ObjectList, opts []client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	if o.Limit == 0 {
 		return nil
 	}
 	if o.Continue != "" {
-		if s.expires--; s.expires < 0 {
+		if s.pagesUntilExpiry--; s.pagesUntilExpiry < 0 {
 			return apierrors.NewResourceExpired("too old")
 		}
 	}
@@ -81,59 +81,59 @@ func (s *apiServer) cut(into client.ObjectList, opts []client.ListOption) error 
 	}
 	slices.SortFunc(all, func(a, b runtime.Object) int { return strings.Compare(keyOf(a), keyOf(b)) })
 	from, _ := strconv.Atoi(o.Continue)
-	to := min(from+s.page, len(all))
+	to := min(from+s.pageSize, len(all))
 	if to < len(all) {
 		into.SetContinue(strconv.Itoa(to))
 	}
 	return meta.SetList(into, all[from:to])
 }
 
-func serving(t *testing.T, manifests string) *apiServer {
+// newAPIServer returns an API server with the objects of the manifests.
+func newAPIServer(t *testing.T, manifests string) *apiServer {
 	t.Helper()
 	return &apiServer{Memory: memory(t, objects(t, manifests))}
 }
 
-// asCluster is the cluster of the API server, in which nothing takes long.
-func asCluster(live client.Reader) state.Cluster {
+// newCluster returns a Cluster that reads from the API server and shows no progress.
+func newCluster(live client.Reader) state.Cluster {
 	return state.Cluster{
 		Live: live, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
 		Progress: func(string) func() { return func() {} },
 	}
 }
 
-// laidOver reads the cluster with manifests over it, of which there may be
-// none.
-func laidOver(t *testing.T, live client.Reader, manifests string) *state.Source {
+// fromCluster reads the cluster with the changes from the manifests.
+func fromCluster(t *testing.T, live client.Reader, manifests string) *state.Source {
 	t.Helper()
 	set, err := manifest.Parse("in.yaml", []byte(manifests), manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := state.FromCluster(t.Context(), asCluster(live), set)
+	source, err := state.FromCluster(t.Context(), newCluster(live), set)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return source
 }
 
-// What belongs to a key is the same, wherever it is read from.
-func TestFromClusterHoldsWhatTheClusterHolds(t *testing.T) {
+// A Loader returns the same objects from a Source as from the cluster itself.
+func TestFromClusterReturnsTheObjectsOfTheCluster(t *testing.T) {
 	for name, server := range map[string]*apiServer{
-		"all at once":                      serving(t, cluster),
-		"page by page":                     {Memory: memory(t, objects(t, cluster)), page: 1, expires: 100},
-		"with pages that are gone midways": {Memory: memory(t, objects(t, cluster)), page: 1, expires: 1},
+		"in one page":                    newAPIServer(t, clusterManifests),
+		"page by page":                   {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 100},
+		"with an expired continue token": {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := laidOver(t, server, "")
-			if want, got := len(objects(t, cluster)), len(source.Objects); want != got {
-				t.Errorf("%d objects, want %d", got, want)
+			source := fromCluster(t, server, "")
+			if want, got := len(objects(t, clusterManifests)), len(source.Objects); want != got {
+				t.Errorf("got %d objects, want %d", got, want)
 			}
-			for _, key := range []state.Key{state.GatewayKey("infra", "shared"), state.GatewayKey("infra", "foreign"), setKey("team", "deleted")} {
-				want, err := loaderOf(server.Memory).Load(t.Context(), key)
+			for _, key := range []state.Key{state.GatewayKey("infra", "shared"), state.GatewayKey("infra", "unmanaged"), setKey("team", "deleted")} {
+				want, err := newLoader(server.Memory).Load(t.Context(), key)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := loaderOf(source).Load(t.Context(), key)
+				got, err := newLoader(source).Load(t.Context(), key)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -145,14 +145,13 @@ func TestFromClusterHoldsWhatTheClusterHolds(t *testing.T) {
 	}
 }
 
-// One list per kind, whatever the size of the cluster, and nothing that a
-// plan may not need.
-func TestFromClusterAsksOncePerKind(t *testing.T) {
-	server := serving(t, cluster)
-	var steps []string
-	c := asCluster(server)
+// FromCluster lists each kind once and reads no single objects.
+func TestFromClusterListsEachKindOnce(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	var progress []string
+	c := newCluster(server)
 	c.Progress = func(name string) func() {
-		return func() { steps = append(steps, name) }
+		return func() { progress = append(progress, name) }
 	}
 	if _, err := state.FromCluster(t.Context(), c, &manifest.Set{}); err != nil {
 		t.Fatal(err)
@@ -165,62 +164,64 @@ func TestFromClusterAsksOncePerKind(t *testing.T) {
 		t.Errorf("lists differ (-want +got):\n%s", diff)
 	}
 	if len(server.gets) != 0 {
-		t.Errorf("it read %q", server.gets)
+		t.Errorf("FromCluster read the objects %q, want none", server.gets)
 	}
-	if len(steps) != len(want) || steps[3] != "reading HTTPRoutes of the cluster" {
-		t.Errorf("it told of %q", steps)
+	if len(progress) != len(want) || progress[3] != "reading HTTPRoutes from the cluster" {
+		t.Errorf("the progress is %q, want one step for each kind", progress)
 	}
 }
 
-func forbidden(resource, namespace, name string) error {
+// forbiddenError returns the API server's error for user "jane".
+func forbiddenError(resource, namespace, name string) error {
 	return apierrors.NewForbidden(schema.ParseGroupResource(resource), name, fmt.Errorf("User %q cannot read in %q", "jane", namespace))
 }
 
-// Who asks for permissions wants to ask once.
-func TestFromClusterNamesAllThatItMayNotRead(t *testing.T) {
-	server := serving(t, cluster)
-	server.refuse = func(_ client.ObjectKey, into any) error {
+// The error names all missing permissions, so that the user can request all of them together.
+func TestFromClusterNamesAllMissingPermissions(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	server.fail = func(_ client.ObjectKey, into any) error {
 		switch into.(type) {
 		case *gatewayv1.HTTPRouteList:
-			return forbidden("httproutes.gateway.networking.k8s.io", "", "")
+			return forbiddenError("httproutes.gateway.networking.k8s.io", "", "")
 		case *corev1.ServiceList:
-			return forbidden("services", "", "")
+			return forbiddenError("services", "", "")
 		case *gatewayv1.ListenerSetList:
 			return apierrors.NewNotFound(schema.GroupResource{}, "")
 		}
 		return nil
 	}
-	_, err := state.FromCluster(t.Context(), asCluster(server), &manifest.Set{})
+	_, err := state.FromCluster(t.Context(), newCluster(server), &manifest.Set{})
 	if err == nil {
-		t.Fatal("it gave no error")
+		t.Fatal("FromCluster returned no error")
 	}
 	for _, want := range []string{
-		`user "jane" may not list: httproutes.gateway.networking.k8s.io, services; docs/plan.md has the role`,
+		`user "jane" cannot list: httproutes.gateway.networking.k8s.io, services; docs/plan.md contains the required role`,
 		"the CRD listenersets.gateway.networking.k8s.io is missing",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
+			t.Errorf("%q does not contain %q", err, want)
 		}
 	}
 }
 
-func TestFromClusterEndsAtAnyOtherError(t *testing.T) {
-	server := serving(t, cluster)
-	server.refuse = func(client.ObjectKey, any) error { return errRead }
-	_, err := state.FromCluster(t.Context(), asCluster(server), &manifest.Set{})
+func TestFromClusterStopsAtTheFirstOtherError(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	server.fail = func(client.ObjectKey, any) error { return errRead }
+	_, err := state.FromCluster(t.Context(), newCluster(server), &manifest.Set{})
 	if !errors.Is(err, errRead) || len(server.lists) != 1 || !strings.Contains(err.Error(), "GatewayClasses") {
-		t.Errorf("%v after %q, want the first one's", err, server.lists)
+		t.Errorf("got error %v after the lists %q, want the error of the first list", err, server.lists)
 	}
 }
 
-const opaque = `
+const onDemandManifests = `
 {apiVersion: v1, kind: Secret, metadata: {name: live, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: both, namespace: team}, type: Opaque, data: {from: bGl2ZQ==}}
 ---
 `
 
-func slice(name, service string) string {
+// endpointSliceManifest returns the manifest of an EndpointSlice of the Service.
+func endpointSliceManifest(name, service string) string {
 	return `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -231,12 +232,12 @@ endpoints: []
 `
 }
 
-// Secrets and EndpointSlices are read when they are needed, and those of
-// manifests go before the cluster's.
-func TestFromClusterReadsTheRestOnDemand(t *testing.T) {
-	server := serving(t, cluster+"---\n"+opaque+slice("kept", "web")+slice("changed", "web")+slice("moved", "web")+slice("other", "elsewhere"))
-	source := laidOver(t, server, strings.ReplaceAll(strings.Split(opaque, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
-		slice("changed", "web")+slice("moved", "elsewhere")+slice("new", "web"))
+// Secrets and EndpointSlices are read on demand. Objects from manifests replace those in
+// the cluster.
+func TestFromClusterReadsSecretsAndEndpointSlicesOnDemand(t *testing.T) {
+	server := newAPIServer(t, clusterManifests+"---\n"+onDemandManifests+endpointSliceManifest("kept", "web")+endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "web")+endpointSliceManifest("other", "elsewhere"))
+	source := fromCluster(t, server, strings.ReplaceAll(strings.Split(onDemandManifests, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
+		endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "elsewhere")+endpointSliceManifest("new", "web"))
 
 	for name, want := range map[string]string{"live": "live", "both": "file"} {
 		var secret corev1.Secret
@@ -244,11 +245,11 @@ func TestFromClusterReadsTheRestOnDemand(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := string(secret.Data["from"]); got != want {
-			t.Errorf("Secret %s is that of the %s, want %s", name, got, want)
+			t.Errorf("Secret %s comes from %q, want %q", name, got, want)
 		}
 	}
 	if err := source.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "none"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a Secret that is nowhere gave %v", err)
+		t.Errorf("Get of a missing Secret: got %v, want NotFound", err)
 	}
 	if diff := cmp.Diff([]string{"*v1.Secret team/live", "*v1.Secret team/none"}, server.gets); diff != "" {
 		t.Errorf("gets differ (-want +got):\n%s", diff)
@@ -269,28 +270,28 @@ func TestFromClusterReadsTheRestOnDemand(t *testing.T) {
 	}
 }
 
-func TestFromClusterReturnsErrorsOfWhatItReadsLater(t *testing.T) {
-	server := serving(t, cluster)
-	source := laidOver(t, server, "")
-	server.refuse = func(client.ObjectKey, any) error { return errRead }
+func TestFromClusterReturnsErrorsOfLaterReads(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	source := fromCluster(t, server, "")
+	server.fail = func(client.ObjectKey, any) error { return errRead }
 	if err := source.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}, &corev1.Secret{}); !errors.Is(err, errRead) {
-		t.Errorf("a Secret gave %v", err)
+		t.Errorf("Get of a Secret: got %v, want %v", err, errRead)
 	}
 	if err := source.List(t.Context(), &discoveryv1.EndpointSliceList{}); !errors.Is(err, errRead) {
-		t.Errorf("EndpointSlices gave %v", err)
+		t.Errorf("List of EndpointSlices: got %v, want %v", err, errRead)
 	}
 	if _, _, err := source.Certificates.Inspect(t.Context(), types.NamespacedName{Namespace: "team", Name: "tls"}); !errors.Is(err, errRead) {
-		t.Errorf("a certificate gave %v", err)
+		t.Errorf("Inspect: got %v, want %v", err, errRead)
 	}
 }
 
-// A user who may not read a Secret learns neither whether it exists nor what it
-// holds.
+// PermittedCertificates reports a Secret that the user cannot read as existing and
+// unchecked.
 func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
-	server := serving(t, cluster+"---\n"+opaque)
-	server.refuse = func(key client.ObjectKey, _ any) error {
+	server := newAPIServer(t, clusterManifests+"---\n"+onDemandManifests)
+	server.fail = func(key client.ObjectKey, _ any) error {
 		if key.Name == "closed" {
-			return forbidden("secrets", key.Namespace, key.Name)
+			return forbiddenError("secrets", key.Namespace, key.Name)
 		}
 		return nil
 	}
@@ -302,23 +303,23 @@ func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if exists != (name != "none") {
-			t.Errorf("%s exists: %t", name, exists)
+			t.Errorf("%s exists: %t, want %t", name, exists, !exists)
 		}
 		if found.Unchecked != (name == "closed") {
-			t.Errorf("%s: %+v", name, found)
+			t.Errorf("%s is unchecked: %t, want %t", name, found.Unchecked, !found.Unchecked)
 		}
 	}
 	if diff := cmp.Diff([]types.NamespacedName{closed}, certificates.Forbidden()); diff != "" {
-		t.Errorf("forbidden differ (-want +got):\n%s", diff)
+		t.Errorf("forbidden Secrets differ (-want +got):\n%s", diff)
 	}
 	if len(server.gets) != 3 {
-		t.Errorf("it read %q, want each once", server.gets)
+		t.Errorf("got reads %q, want one of each Secret", server.gets)
 	}
 }
 
-func TestGatewayNames(t *testing.T) {
-	server := serving(t, cluster)
-	got, err := asCluster(server).GatewayNames(t.Context())
+func TestGatewayNamesListsManagedGateways(t *testing.T) {
+	server := newAPIServer(t, clusterManifests)
+	got, err := newCluster(server).GatewayNames(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,25 +328,25 @@ func TestGatewayNames(t *testing.T) {
 		t.Errorf("names differ (-want +got):\n%s", diff)
 	}
 	for _, kind := range []string{"*v1.GatewayClassList", "*v1.GatewayList"} {
-		server.refuse = func(_ client.ObjectKey, into any) error {
+		server.fail = func(_ client.ObjectKey, into any) error {
 			if typeName(into) == kind {
 				return errRead
 			}
 			return nil
 		}
-		if _, err := asCluster(server).GatewayNames(t.Context()); !errors.Is(err, errRead) {
-			t.Errorf("without %s it gave %v", kind, err)
+		if _, err := newCluster(server).GatewayNames(t.Context()); !errors.Is(err, errRead) {
+			t.Errorf("without %s: got %v, want %v", kind, err, errRead)
 		}
 	}
 }
 
 func keyOf(o runtime.Object) string { return client.ObjectKeyFromObject(o.(client.Object)).String() }
 
-// What is not asked has to be known: the paths are those of the API.
-func TestConnectKnowsTheKinds(t *testing.T) {
-	var asked []string
+// Without discovery, Connect must map every kind to the correct path of the API.
+func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
+	var requested []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.URL.Path)
+		requested = append(requested, r.URL.Path)
 		http.NotFound(w, r)
 	}))
 	defer server.Close()
@@ -353,12 +354,12 @@ func TestConnectKnowsTheKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.FromCluster(t.Context(), asCluster(live), &manifest.Set{}); err == nil {
-		t.Error("nothing is missing")
+	if _, err := state.FromCluster(t.Context(), newCluster(live), &manifest.Set{}); err == nil {
+		t.Error("FromCluster returned no error although the server has no resources")
 	}
 	for _, into := range []client.Object{&corev1.Secret{}, &discoveryv1.EndpointSlice{}} {
 		if err := live.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "x"}, into); !apierrors.IsNotFound(err) {
-			t.Errorf("%T: %v", into, err)
+			t.Errorf("Get of %T: got %v, want NotFound", into, err)
 		}
 	}
 	const gatewayAPI = "/apis/gateway.networking.k8s.io/v1/"
@@ -367,7 +368,7 @@ func TestConnectKnowsTheKinds(t *testing.T) {
 		"/apis/gateway.networking.k8s.io/v1beta1/referencegrants", "/apis/tunnelgateway.dev/v1alpha1/tunnelconfigurations", "/apis/tunnelgateway.dev/v1alpha1/namespaces/tunnel-gateway/tunnels",
 		"/api/v1/namespaces", "/api/v1/services", "/api/v1/namespaces/n/secrets/x", "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices/x",
 	}
-	if diff := cmp.Diff(want, asked); diff != "" {
+	if diff := cmp.Diff(want, requested); diff != "" {
 		t.Errorf("paths differ (-want +got):\n%s", diff)
 	}
 }

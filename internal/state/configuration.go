@@ -12,44 +12,47 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// ClassConfiguration reads the TunnelConfiguration that the class refers to. It
-// returns nil when there is no such reference or the object does not exist.
+// ClassConfiguration reads the TunnelConfiguration that the class refers to. It returns nil
+// if the class has no such reference or the object does not exist.
 func ClassConfiguration(ctx context.Context, r client.Reader, class *gatewayv1.GatewayClass) (*v1alpha1.TunnelConfiguration, error) {
 	name, ok := settings.ClassParameters(class)
-	return configuration(ctx, r, name, ok)
+	return loadConfiguration(ctx, r, name, ok)
 }
 
-func configuration(ctx context.Context, r client.Reader, name types.NamespacedName, referred bool) (*v1alpha1.TunnelConfiguration, error) {
-	if !referred {
+// loadConfiguration reads a TunnelConfiguration, or returns nil if there is no reference
+// to one.
+func loadConfiguration(ctx context.Context, r client.Reader, name types.NamespacedName, hasReference bool) (*v1alpha1.TunnelConfiguration, error) {
+	if !hasReference {
 		return nil, nil
 	}
 	return get(ctx, r, name, &v1alpha1.TunnelConfiguration{})
 }
 
-// loadConfigurations reads the settings of the class and of the Gateway.
+// loadConfigurations reads the TunnelConfigurations of the class and of the Gateway.
 func (l Loader) loadConfigurations(ctx context.Context, s *gateway.Snapshot) error {
 	var err error
 	if s.ClassConfiguration, err = ClassConfiguration(ctx, l.Reader, s.Class); err != nil {
 		return err
 	}
 	name, ok := settings.GatewayParameters(s.Gateway)
-	s.GatewayConfiguration, err = configuration(ctx, l.Reader, name, ok)
+	s.GatewayConfiguration, err = loadConfiguration(ctx, l.Reader, name, ok)
 	return err
 }
 
-// parametersIndexes find what refers to a TunnelConfiguration.
+// parametersIndexes returns the indexes of references to TunnelConfigurations.
 func parametersIndexes() []Index {
 	return []Index{
 		{&gatewayv1.GatewayClass{}, IndexParameters, func(o client.Object) []string {
-			return named(settings.ClassParameters(o.(*gatewayv1.GatewayClass)))
+			return indexValues(settings.ClassParameters(o.(*gatewayv1.GatewayClass)))
 		}},
 		{&gatewayv1.Gateway{}, IndexParameters, func(o client.Object) []string {
-			return named(settings.GatewayParameters(o.(*gatewayv1.Gateway)))
+			return indexValues(settings.GatewayParameters(o.(*gatewayv1.Gateway)))
 		}},
 	}
 }
 
-func named(name types.NamespacedName, ok bool) []string {
+// indexValues returns the name as the only value of an index, or no value.
+func indexValues(name types.NamespacedName, ok bool) []string {
 	if !ok {
 		return nil
 	}

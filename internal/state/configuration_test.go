@@ -13,9 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// configured has Gateways with settings at both levels, at one, at none, and
-// with references that lead nowhere.
-const configured = `
+// configurationManifests contains Gateways with a TunnelConfiguration for the class and the
+// Gateway, for the class only, without one, and with references that do not resolve.
+const configurationManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: set}
@@ -55,7 +55,7 @@ spec: {gatewayClassName: plain, listeners: [{name: a, port: 80, protocol: HTTP}]
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: foreign-kind, namespace: infra}
+metadata: {name: other-kind, namespace: infra}
 spec:
   gatewayClassName: without-namespace
   infrastructure: {parametersRef: {group: example.com, kind: TunnelConfiguration, name: both}}
@@ -74,17 +74,17 @@ spec:
 {apiVersion: tunnelgateway.dev/v1alpha1, kind: TunnelConfiguration, metadata: {name: both, namespace: infra}}
 `
 
-func TestLoadReadsTheSettingsOfBothLevels(t *testing.T) {
-	loader := state.Loader{Reader: memory(t, objects(t, configured)), ControllerName: controllerName}
+func TestLoadReadsTheConfigurationsOfClassAndGateway(t *testing.T) {
+	loader := state.Loader{Reader: memory(t, objects(t, configurationManifests)), ControllerName: controllerName}
 	for name, test := range map[string]struct {
-		key        state.Key
-		class, own string
+		key            state.Key
+		class, gateway string
 	}{
-		"both levels":                  {state.GatewayKey("infra", "both"), "platform/both", "infra/both"},
-		"the class's":                  {state.GatewayKey("infra", "class-only"), "platform/both", ""},
-		"no reference":                 {state.GatewayKey("infra", "none"), "", ""},
-		"nothing that can be referred": {state.GatewayKey("infra", "foreign-kind"), "", ""},
-		"only in another namespace":    {state.GatewayKey("elsewhere", "missing"), "", ""},
+		"class and Gateway":           {state.GatewayKey("infra", "both"), "platform/both", "infra/both"},
+		"class only":                  {state.GatewayKey("infra", "class-only"), "platform/both", ""},
+		"no reference":                {state.GatewayKey("infra", "none"), "", ""},
+		"invalid references":          {state.GatewayKey("infra", "other-kind"), "", ""},
+		"missing TunnelConfiguration": {state.GatewayKey("elsewhere", "missing"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			loaded, err := loader.Load(t.Context(), test.key)
@@ -92,8 +92,8 @@ func TestLoadReadsTheSettingsOfBothLevels(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := []string{nameOf(loaded.Snapshot.ClassConfiguration), nameOf(loaded.Snapshot.GatewayConfiguration)}
-			if diff := cmp.Diff([]string{test.class, test.own}, got); diff != "" {
-				t.Errorf("the settings of class and Gateway differ (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{test.class, test.gateway}, got); diff != "" {
+				t.Errorf("configurations of class and Gateway differ (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -106,10 +106,9 @@ func nameOf(c *v1alpha1.TunnelConfiguration) string {
 	return client.ObjectKeyFromObject(c).String()
 }
 
-// A change of a TunnelConfiguration has to reach what refers to it, and nothing
-// else.
-func TestIndexParameters(t *testing.T) {
-	reader := memory(t, objects(t, configured))
+// The index contains exactly the objects that refer to a TunnelConfiguration.
+func TestIndexParametersFindsClassesAndGateways(t *testing.T) {
+	reader := memory(t, objects(t, configurationManifests))
 	for configuration, want := range map[string][]string{
 		"platform/both":  {"/set"},
 		"infra/both":     {"infra/both"},
@@ -125,7 +124,7 @@ func TestIndexParameters(t *testing.T) {
 		}
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("what refers to %s differs (-want +got):\n%s", configuration, diff)
+			t.Errorf("objects that refer to %s differ (-want +got):\n%s", configuration, diff)
 		}
 	}
 }
@@ -145,16 +144,16 @@ func names(list client.ObjectList) []string {
 	return all
 }
 
-// A read that fails is not a reference that leads nowhere.
-func TestLoadReturnsTheErrorOfReadingSettings(t *testing.T) {
+// A read error must not look like a reference that does not resolve.
+func TestLoadReturnsErrorsOfReadingConfigurations(t *testing.T) {
 	for _, unreadable := range []string{"platform/both", "infra/both"} {
-		reader := faultyReader{memory(t, objects(t, configured)), func(key client.ObjectKey, into any) bool {
+		reader := failingReader{memory(t, objects(t, configurationManifests)), func(key client.ObjectKey, into any) bool {
 			_, settings := into.(*v1alpha1.TunnelConfiguration)
 			return settings && key.String() == unreadable
 		}}
 		_, err := state.Loader{Reader: reader, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "both"))
 		if !errors.Is(err, errRead) {
-			t.Errorf("without %s, Load gave %v, want %v", unreadable, err, errRead)
+			t.Errorf("with unreadable %s: got %v, want %v", unreadable, err, errRead)
 		}
 	}
 }

@@ -11,42 +11,42 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The fields by which objects are looked up.
+// The names of indexed fields.
 const (
-	// IndexParentGateway finds ListenerSets by the "namespace/name" of the
-	// Gateway that they point to.
+	// IndexParentGateway indexes ListenerSets by the "namespace/name" of the Gateway
+	// in their parentRef.
 	IndexParentGateway = "parentGateway"
-	// IndexParent finds routes by each Gateway or ListenerSet that their spec,
-	// or an entry of ours in their status, names: what left a parent is found
-	// there still.
+	// IndexParent indexes routes by the Gateways and ListenerSets in their parentRefs
+	// and in the status entries of this controller. A route that was detached from a
+	// parent has that parent until its status entry is removed.
 	IndexParent = "parent"
-	// IndexEntry finds routes by each Gateway or ListenerSet that an entry of
-	// ours in their status names.
-	IndexEntry = "entry"
-	// IndexBackend finds routes by the "namespace/name" of each Service that
-	// their backendRefs name.
+	// IndexStatusParent indexes routes by the Gateways and ListenerSets in the status
+	// entries of this controller.
+	IndexStatusParent = "statusParent"
+	// IndexBackend indexes routes by the "namespace/name" of the Services in their
+	// backendRefs.
 	IndexBackend = "backend"
-	// IndexCertificate finds Gateways and ListenerSets by the "namespace/name" of
-	// each Secret that their certificateRefs name.
+	// IndexCertificate indexes Gateways and ListenerSets by the "namespace/name" of
+	// the Secrets in their certificateRefs.
 	IndexCertificate = "certificate"
-	// IndexGatewayNamespace finds Tunnels by the namespace of their Gateway.
+	// IndexGatewayNamespace indexes Tunnels by the namespace of their Gateway.
 	IndexGatewayNamespace = "gatewayNamespace"
-	// IndexClass finds Gateways by the name of their class.
+	// IndexClass indexes Gateways by the name of their class.
 	IndexClass = "class"
-	// IndexParameters finds GatewayClasses and Gateways by the "namespace/name" of
-	// the TunnelConfiguration that their own parametersRef names. The Gateways of a
-	// class that it finds are found by [IndexClass].
+	// IndexParameters indexes GatewayClasses and Gateways by the "namespace/name" of
+	// the TunnelConfiguration in their parametersRef. A reference of a class is not
+	// an index value of its Gateways; use [IndexClass] to find them.
 	IndexParameters = "parameters"
 )
 
-// Index is a field by which objects of a kind are looked up.
+// Index defines an indexed field of a kind.
 type Index struct {
 	Object  client.Object
 	Field   string
 	Extract client.IndexerFunc
 }
 
-// Indexes returns what a Loader and the controller's watches look up.
+// Indexes returns the indexes that a Loader and the controller's watches require.
 func Indexes(controller gatewayv1.GatewayController) []Index {
 	all := []Index{
 		{&gatewayv1.Gateway{}, IndexClass, func(o client.Object) []string {
@@ -72,15 +72,15 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		all = append(all,
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},
-			Index{route, IndexEntry, func(o client.Object) []string { return distinct(RouteStatusParents(o, controller)) }},
+			Index{route, IndexStatusParent, func(o client.Object) []string { return distinct(RouteStatusParents(o, controller)) }},
 			Index{route, IndexBackend, func(o client.Object) []string { return distinct(backendServices(o)) }},
 		)
 	}
 	return all
 }
 
-// ParentGateway returns the Gateway that a ListenerSet points to, and false
-// when its parentRef is of another kind.
+// ParentGateway returns the key of the Gateway in the parentRef of a ListenerSet, and
+// false if the parentRef is of another kind.
 func ParentGateway(set *gatewayv1.ListenerSet) (Key, bool) {
 	ref := set.Spec.ParentRef
 	return GatewayKey(string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(set.Namespace))), string(ref.Name)),
@@ -88,8 +88,8 @@ func ParentGateway(set *gatewayv1.ListenerSet) (Key, bool) {
 			ptr.Deref(ref.Kind, gateway.KindGateway) == gateway.KindGateway
 }
 
-// RouteParents returns the objects that the spec of a route or an entry of ours
-// in its status names as parents.
+// RouteParents returns the parents in the spec of a route and in the status entries of this
+// controller.
 func RouteParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
 	spec, _, ok := gateway.CommonRoute(route)
 	if !ok {
@@ -98,8 +98,7 @@ func RouteParents(route client.Object, controller gatewayv1.GatewayController) [
 	return append(owners(spec.ParentRefs, route.GetNamespace()), RouteStatusParents(route, controller)...)
 }
 
-// RouteStatusParents returns those that an entry of ours in the status of a route
-// names.
+// RouteStatusParents returns the parents in the status entries of this controller.
 func RouteStatusParents(route client.Object, controller gatewayv1.GatewayController) []gateway.Owner {
 	_, status, ok := gateway.CommonRoute(route)
 	if !ok {
@@ -114,6 +113,7 @@ func RouteStatusParents(route client.Object, controller gatewayv1.GatewayControl
 	return owners(refs, route.GetNamespace())
 }
 
+// owners returns the Gateways and ListenerSets that the parentRefs name.
 func owners(refs []gatewayv1.ParentReference, namespace string) []gateway.Owner {
 	var found []gateway.Owner
 	for _, ref := range refs {
@@ -124,6 +124,7 @@ func owners(refs []gatewayv1.ParentReference, namespace string) []gateway.Owner 
 	return found
 }
 
+// distinct returns each different name once, as text.
 func distinct[T fmt.Stringer](names []T) []string {
 	seen := map[string]bool{}
 	var all []string

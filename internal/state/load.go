@@ -1,6 +1,6 @@
-// Package state fills a gateway.Snapshot, from the API server's cache, from
-// files, from a cluster that is read once, or from the latter two together. It
-// only reads, and it decides nothing but which objects belong to which Gateway.
+// Package state loads a [gateway.Snapshot] from the controller's cache, from files, from a
+// cluster that is read once, or from a cluster and files. It determines which objects
+// belong to a Gateway, and never writes.
 package state
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Key is what the controller works on: a Gateway, managed or not; or a
-// ListenerSet that does not exist although a route refers to it.
+// Key identifies the object of a reconcile: a Gateway, managed or not, or a ListenerSet
+// without a Gateway, for which routes may have status entries.
 type Key = gateway.Owner
 
 // GatewayKey returns the key of a Gateway.
@@ -28,35 +28,35 @@ func GatewayKey(namespace, name string) Key {
 	return Key{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// Loaded is what the cluster holds for a key.
+// Loaded contains the objects in the cluster that affect a key.
 type Loaded struct {
-	// Gateway is the object, or nil when it is gone.
+	// Gateway is the Gateway, or nil if it does not exist.
 	Gateway *gatewayv1.Gateway
-	// Tunnel is the Gateway's Tunnel object, or nil when there is none.
+	// Tunnel is the Gateway's Tunnel object, or nil if it does not exist.
 	Tunnel *v1alpha1.Tunnel
-	// Managed is whether the class of the Gateway names this controller.
+	// Managed reports whether the class of the Gateway names this controller.
 	Managed bool
-	// ClassMissing is whether the Gateway's class does not exist.
+	// ClassMissing reports whether the Gateway's class does not exist.
 	ClassMissing bool
-	// Snapshot is everything that can affect the Gateway. Its Gateway and Class
-	// are nil when there is none. When the Gateway is not managed, its routes are
-	// those that have a status entry of this controller.
+	// Snapshot contains all objects that can affect the Gateway. Its Gateway and Class
+	// are nil if they do not exist. If the Gateway is not managed, Snapshot contains
+	// only the routes with a status entry of this controller.
 	Snapshot *gateway.Snapshot
 }
 
-// Loader reads Snapshots. The Reader has to know the [Indexes] of the same
-// controller name.
+// Loader loads snapshots. The Reader must provide the [Indexes] for the same controller
+// name.
 type Loader struct {
 	Reader         client.Reader
 	ControllerName gatewayv1.GatewayController
 	// ControllerNamespace is the namespace of the Tunnels.
 	ControllerNamespace string
-	// Certificates looks at the Secrets that listeners refer to.
+	// Certificates inspects the certificates that listeners refer to.
 	Certificates Certificates
 }
 
-// Load reads what belongs to the key. Its cost is in proportion to what the
-// key touches, not to the cluster.
+// Load reads the objects that affect the key. Its cost is proportional to the number of
+// these objects and does not depend on the size of the cluster.
 func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	loaded := &Loaded{Snapshot: &gateway.Snapshot{}}
 	parents, err := l.loadParents(ctx, key, loaded)
@@ -64,7 +64,7 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 		return nil, err
 	}
 	if !loaded.Managed {
-		return loaded, l.loadRoutes(ctx, IndexEntry, parents, loaded.Snapshot)
+		return loaded, l.loadRoutes(ctx, IndexStatusParent, parents, loaded.Snapshot)
 	}
 	if err := l.loadRoutes(ctx, IndexParent, parents, loaded.Snapshot); err != nil {
 		return nil, err
@@ -79,11 +79,11 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	return loaded, nil
 }
 
-// loadParents reads the Gateway and its ListenerSets, and returns those objects
-// that routes can refer to.
+// loadParents reads the Gateway and its ListenerSets. It returns them as possible parents
+// of routes.
 func (l Loader) loadParents(ctx context.Context, key Key, loaded *Loaded) ([]gateway.Owner, error) {
 	if key.Kind == gateway.KindListenerSet {
-		return l.orphan(ctx, key)
+		return l.orphanedListenerSet(ctx, key)
 	}
 	if err := l.loadGateway(ctx, key, loaded); err != nil {
 		return nil, err
@@ -98,28 +98,29 @@ func (l Loader) loadParents(ctx context.Context, key Key, loaded *Loaded) ([]gat
 	return parents, nil
 }
 
-// orphan returns the ListenerSet, unless it exists and leads to a Gateway: then
-// it is that one's business.
-func (l Loader) orphan(ctx context.Context, key Key) ([]gateway.Owner, error) {
+// orphanedListenerSet returns the ListenerSet as a parent, unless it exists and has a
+// Gateway. In this case the Gateway's reconcile covers it.
+func (l Loader) orphanedListenerSet(ctx context.Context, key Key) ([]gateway.Owner, error) {
 	set, err := get(ctx, l.Reader, key.NamespacedName, &gatewayv1.ListenerSet{})
 	if err != nil {
 		return nil, err
 	}
 	if set != nil {
-		if _, leads := ParentGateway(set); leads {
+		if _, ok := ParentGateway(set); ok {
 			return nil, nil
 		}
 	}
 	return []gateway.Owner{key}, nil
 }
 
+// loadGateway reads the Gateway, its Tunnel and its class.
 func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error {
 	object, err := get(ctx, l.Reader, key.NamespacedName, &gatewayv1.Gateway{})
 	if err != nil || object == nil {
 		return err
 	}
 	loaded.Gateway, loaded.Snapshot.Gateway = object, object
-	if loaded.Tunnel, err = l.tunnelOf(ctx, key.NamespacedName); err != nil {
+	if loaded.Tunnel, err = l.loadTunnel(ctx, key.NamespacedName); err != nil {
 		return err
 	}
 	if loaded.Tunnel != nil {
@@ -135,9 +136,9 @@ func (l Loader) loadGateway(ctx context.Context, key Key, loaded *Loaded) error 
 	return nil
 }
 
-// tunnelOf returns the Gateway's Tunnel object, or nil when there is none or it
-// is for another Gateway or controller.
-func (l Loader) tunnelOf(ctx context.Context, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
+// loadTunnel returns the Gateway's Tunnel object. It returns nil if the object does not exist
+// or belongs to another Gateway or controller.
+func (l Loader) loadTunnel(ctx context.Context, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
 	name := types.NamespacedName{Namespace: l.ControllerNamespace, Name: tunnel.ObjectName(gateway)}
 	found, err := get(ctx, l.Reader, name, &v1alpha1.Tunnel{})
 	if err != nil || found == nil {
@@ -149,6 +150,7 @@ func (l Loader) tunnelOf(ctx context.Context, gateway types.NamespacedName) (*v1
 	return found, nil
 }
 
+// loadListenerSets reads the ListenerSets whose parentRef names the Gateway.
 func (l Loader) loadListenerSets(ctx context.Context, key Key, s *gateway.Snapshot) error {
 	var list gatewayv1.ListenerSetList
 	if err := l.Reader.List(ctx, &list, client.MatchingFields{IndexParentGateway: key.NamespacedName.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -160,7 +162,7 @@ func (l Loader) loadListenerSets(ctx context.Context, key Key, s *gateway.Snapsh
 	return nil
 }
 
-// loadRoutes reads the routes of all parents by the index, each once.
+// loadRoutes reads the routes of all parents by the index, each route once.
 func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.Owner, s *gateway.Snapshot) error {
 	http, grpc := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 	for _, parent := range parents {
@@ -186,6 +188,7 @@ func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.
 	return nil
 }
 
+// loadNamespaces reads the namespaces of the ListenerSets and routes.
 func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 	s.Namespaces = map[string]*corev1.Namespace{}
 	load := func(name string) error {
@@ -209,7 +212,7 @@ func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 	return nil
 }
 
-// get reads one object, or returns nil when it does not exist.
+// get reads one object. It returns nil if the object does not exist.
 func get[T client.Object](ctx context.Context, r client.Reader, name types.NamespacedName, into T) (T, error) {
 	var none T
 	err := r.Get(ctx, name, into)

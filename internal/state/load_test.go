@@ -22,9 +22,9 @@ const controllerName = "tunnelgateway.dev/controller"
 
 const controllerNamespace = "tunnel-gateway"
 
-// cluster has two managed Gateways, one of another controller, one of a class
-// that does not exist, and the objects that belong to each.
-const cluster = `
+// clusterManifests contains two managed Gateways, a Gateway of another controller, a Gateway
+// whose class does not exist, and the objects that belong to each Gateway.
+const clusterManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: tunnel}
@@ -53,7 +53,7 @@ spec: {gatewayClassName: tunnel, listeners: [{name: a, port: 80, protocol: HTTP}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: foreign, namespace: infra}
+metadata: {name: unmanaged, namespace: infra}
 spec: {gatewayClassName: other, listeners: [{name: a, port: 80, protocol: HTTP}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
@@ -109,7 +109,7 @@ spec: {parentRefs: [{name: shared}, {kind: ListenerSet, name: near}, {group: exa
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: left, namespace: team}
+metadata: {name: detached, namespace: team}
 spec: {parentRefs: [{name: gone}]}
 status:
   parents:
@@ -126,17 +126,17 @@ status:
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: moved-away, namespace: infra}
-spec: {parentRefs: [{name: foreign}, {name: classless}]}
+spec: {parentRefs: [{name: unmanaged}, {name: classless}]}
 status:
   parents:
-  - parentRef: {name: foreign}
+  - parentRef: {name: unmanaged}
     controllerName: tunnelgateway.dev/controller
     conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: never-ours, namespace: infra}
-spec: {parentRefs: [{name: foreign}, {name: classless}]}
+metadata: {name: never-managed, namespace: infra}
+spec: {parentRefs: [{name: unmanaged}, {name: classless}]}
 ---
 {apiVersion: v1, kind: Service, metadata: {name: web, namespace: infra}, spec: {ports: [{port: 80}]}}
 ---
@@ -146,10 +146,10 @@ spec: {parentRefs: [{name: foreign}, {name: classless}]}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: tunnel-gateway}}
 ---
-` + tunnelOfShared
+` + sharedTunnelManifest
 
-// tunnelOfShared is the Tunnel of Gateway infra/shared.
-const tunnelOfShared = `
+// sharedTunnelManifest is the manifest of the Tunnel of Gateway infra/shared.
+const sharedTunnelManifest = `
 apiVersion: tunnelgateway.dev/v1alpha1
 kind: Tunnel
 metadata: {name: infra.shared, namespace: tunnel-gateway}
@@ -163,7 +163,7 @@ spec:
 status: {tunnelID: t}
 `
 
-// objects reads manifests.
+// objects parses manifests.
 func objects(t *testing.T, manifests string) []client.Object {
 	t.Helper()
 	set, err := manifest.Parse("in.yaml", []byte(manifests), manifest.Options{})
@@ -182,7 +182,7 @@ func memory(t *testing.T, objects []client.Object) *state.Memory {
 	return m
 }
 
-// content names what a Loaded holds; what does not exist is marked "none".
+// content summarizes a Loaded. Missing objects have the suffix "none".
 type content struct {
 	Gateway, Class          bool
 	Managed, Classless      bool
@@ -207,10 +207,10 @@ func contentOf(l *state.Loaded) content {
 		c.Routes = append(c.Routes, client.ObjectKeyFromObject(route).String())
 	}
 	for name, namespace := range l.Snapshot.Namespaces {
-		c.Namespaces = append(c.Namespaces, existing(name, namespace != nil))
+		c.Namespaces = append(c.Namespaces, markMissing(name, namespace != nil))
 	}
 	for name, service := range l.Snapshot.Services {
-		c.Services = append(c.Services, existing(name.String(), service != nil))
+		c.Services = append(c.Services, markMissing(name.String(), service != nil))
 	}
 	for _, names := range [][]string{c.Sets, c.Routes, c.Namespaces, c.Services} {
 		slices.Sort(names)
@@ -218,7 +218,7 @@ func contentOf(l *state.Loaded) content {
 	return c
 }
 
-func existing(name string, exists bool) string {
+func markMissing(name string, exists bool) string {
 	if !exists {
 		return name + " none"
 	}
@@ -231,23 +231,23 @@ func setKey(namespace, name string) state.Key {
 	return key
 }
 
-func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
+func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 	for name, test := range map[string]struct {
 		key  state.Key
 		want content
 	}{
-		"a managed Gateway: routes by spec and by status entry, of its ListenerSets too": {
+		"a managed Gateway has its ListenerSets and the routes that name them in spec or status": {
 			state.GatewayKey("infra", "shared"),
 			content{
 				Gateway: true, Class: true, Managed: true,
 				Sets:       []string{"infra/near", "team/far"},
-				Routes:     []string{"infra/twice", "team/by-set", "team/left"},
+				Routes:     []string{"infra/twice", "team/by-set", "team/detached"},
 				Namespaces: []string{"infra", "team"},
 				Services:   []string{"infra/gone none", "infra/web", "team/web"},
 				Tunnel:     "tunnel-gateway/infra.shared", SnapshotsTunnel: "t",
 			},
 		},
-		"a Gateway of the same name elsewhere": {
+		"a Gateway with the same name in another namespace has only its own objects": {
 			state.GatewayKey("team", "shared"),
 			content{
 				Gateway: true, Class: true, Managed: true,
@@ -256,46 +256,46 @@ func TestLoadFindsWhatBelongsToAKey(t *testing.T) {
 				Namespaces: []string{"team"},
 			},
 		},
-		"a Gateway of another controller: only routes with a status entry of this controller": {
-			state.GatewayKey("infra", "foreign"),
+		"a Gateway of another controller has only the routes with a status entry of this controller": {
+			state.GatewayKey("infra", "unmanaged"),
 			content{Gateway: true, Class: true, Routes: []string{"infra/moved-away"}},
 		},
-		"a Gateway whose class is missing": {
+		"a Gateway without a class has no objects": {
 			state.GatewayKey("infra", "classless"),
 			content{Gateway: true, Classless: true},
 		},
-		"a Gateway that does not exist": {
+		"a missing Gateway has no objects": {
 			state.GatewayKey("team", "gone"),
 			content{},
 		},
-		"a ListenerSet that does not exist: routes with a status entry of this controller": {
+		"a missing ListenerSet has the routes with a status entry of this controller": {
 			setKey("team", "deleted"),
-			content{Routes: []string{"team/left"}},
+			content{Routes: []string{"team/detached"}},
 		},
-		"a ListenerSet that exists": {
+		"a ListenerSet with a Gateway has no objects": {
 			setKey("team", "far"),
 			content{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loaded, err := loaderOf(memory(t, objects(t, cluster))).Load(t.Context(), test.key)
+			loaded, err := newLoader(memory(t, objects(t, clusterManifests))).Load(t.Context(), test.key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, contentOf(loaded)); diff != "" {
-				t.Errorf("loaded differs (-want +got):\n%s", diff)
+				t.Errorf("loaded objects differ (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// The cache may have an object before its namespace. That must not fail the reconcile.
-func TestLoadTakesAMissingNamespaceAsNone(t *testing.T) {
-	withoutNamespaces := slices.DeleteFunc(objects(t, cluster), func(o client.Object) bool {
+// The cache may contain an object before its namespace. This must not fail the reconcile.
+func TestLoadAcceptsAMissingNamespace(t *testing.T) {
+	withoutNamespaces := slices.DeleteFunc(objects(t, clusterManifests), func(o client.Object) bool {
 		_, ok := o.(*corev1.Namespace)
 		return ok
 	})
-	loaded, err := loaderOf(memory(t, withoutNamespaces)).Load(t.Context(), state.GatewayKey("infra", "shared"))
+	loaded, err := newLoader(memory(t, withoutNamespaces)).Load(t.Context(), state.GatewayKey("infra", "shared"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,8 +304,8 @@ func TestLoadTakesAMissingNamespaceAsNone(t *testing.T) {
 	}
 }
 
-// A Tunnel whose spec is for something else is never used.
-func TestLoadLeavesOutOtherTunnels(t *testing.T) {
+// A Tunnel with another Gateway, controller, namespace or name is never used.
+func TestLoadIgnoresOtherTunnels(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"another Gateway":    {"gateway: {namespace: infra, name: shared}", "gateway: {namespace: infra, name: other}"},
 		"another controller": {"controllerName: tunnelgateway.dev/controller\n  clusterUID", "controllerName: example.com/other\n  clusterUID"},
@@ -313,42 +313,42 @@ func TestLoadLeavesOutOtherTunnels(t *testing.T) {
 		"another name":       {"name: infra.shared, namespace", "name: infra.other, namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changed := strings.Replace(cluster, change[0], change[1], 1)
-			if changed == cluster {
-				t.Fatalf("the manifests do not have %q", change[0])
+			changed := strings.Replace(clusterManifests, change[0], change[1], 1)
+			if changed == clusterManifests {
+				t.Fatalf("the manifests do not contain %q", change[0])
 			}
-			loaded, err := loaderOf(memory(t, objects(t, changed))).Load(t.Context(), state.GatewayKey("infra", "shared"))
+			loaded, err := newLoader(memory(t, objects(t, changed))).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if loaded.Tunnel != nil || loaded.Snapshot.Tunnel != "" {
-				t.Errorf("it has the Tunnel %+v and the tunnel %q", loaded.Tunnel, loaded.Snapshot.Tunnel)
+				t.Errorf("loaded Tunnel %+v and tunnel %q, want none", loaded.Tunnel, loaded.Snapshot.Tunnel)
 			}
 		})
 	}
 }
 
-// loaderOf loads from a reader.
-func loaderOf(reader client.Reader) state.Loader {
+// newLoader returns a Loader that reads from the reader.
+func newLoader(reader client.Reader) state.Loader {
 	return state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: controllerNamespace}
 }
 
-// faultyReader fails for one type of object or list.
-type faultyReader struct {
+// failingReader is a reader that fails for chosen requests.
+type failingReader struct {
 	client.Reader
-	fails func(key client.ObjectKey, into any) bool // a list has no key
+	fails func(key client.ObjectKey, into any) bool // the key of a list is empty
 }
 
 var errRead = errors.New("the cache is broken")
 
-func (r faultyReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+func (r failingReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if r.fails(key, into) {
 		return errRead
 	}
 	return r.Reader.Get(ctx, key, into, opts...)
 }
 
-func (r faultyReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (r failingReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	if r.fails(client.ObjectKey{}, into) {
 		return errRead
 	}
@@ -357,16 +357,16 @@ func (r faultyReader) List(ctx context.Context, into client.ObjectList, opts ...
 
 func typeName(value any) string { return fmt.Sprintf("%T", value) }
 
-// What could not be read must not look like what does not exist.
+// A read error must not look like a missing object.
 func TestLoadReturnsEveryReadError(t *testing.T) {
 	for _, kind := range []string{
 		"*v1.Gateway", "*v1.GatewayClass", "*v1alpha1.Tunnel", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.Namespace", "*v1.Service",
 	} {
 		t.Run(kind, func(t *testing.T) {
-			reader := faultyReader{memory(t, objects(t, cluster)), func(_ client.ObjectKey, into any) bool { return typeName(into) == kind }}
-			_, err := loaderOf(reader).Load(t.Context(), state.GatewayKey("infra", "shared"))
+			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, into any) bool { return typeName(into) == kind }}
+			_, err := newLoader(reader).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if !errors.Is(err, errRead) {
-				t.Errorf("Load gave %v, want %v", err, errRead)
+				t.Errorf("got %v, want %v", err, errRead)
 			}
 		})
 	}
@@ -378,13 +378,13 @@ func TestParentGateway(t *testing.T) {
 		want   state.Key
 		wantOK bool
 	}{
-		"the namespace defaults to the set's": {
+		"the namespace defaults to that of the ListenerSet": {
 			gatewayv1.ParentGatewayReference{Name: "g"}, state.GatewayKey("team", "g"), true,
 		},
 		"another namespace": {
 			gatewayv1.ParentGatewayReference{Name: "g", Namespace: new(gatewayv1.Namespace("infra"))}, state.GatewayKey("infra", "g"), true,
 		},
-		"written out": {
+		"all defaults are explicit": {
 			gatewayv1.ParentGatewayReference{Name: "g", Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway"))},
 			state.GatewayKey("team", "g"), true,
 		},

@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memory is a client.Reader of objects that are all there already, with the
-// same indexes as the controller's cache. What it returns is not copied.
+// Memory is a client.Reader of objects in memory, with the same indexes as the controller's
+// cache. It does not copy the objects that it returns.
 type Memory struct {
 	stores map[reflect.Type]cache.Indexer
 }
 
-// NewMemory returns a reader of the objects, of which no two of a kind have
-// the same namespace and name.
+// NewMemory returns a reader of the objects. No two objects of a kind may have the same
+// namespace and name.
 func NewMemory(objects []client.Object, indexes []Index) (*Memory, error) {
 	m := &Memory{stores: map[reflect.Type]cache.Indexer{}}
 	indexers := map[reflect.Type]cache.Indexers{}
@@ -62,8 +62,8 @@ func (m *Memory) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// List implements client.Reader for all objects of a kind, those that one
-// indexed field finds, and those of a namespace or with labels.
+// List implements client.Reader. It supports selection by namespace, by labels and by one
+// indexed field.
 func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var options client.ListOptions
 	options.ApplyOptions(opts)
@@ -83,19 +83,20 @@ func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.
 	}
 	objects := make([]runtime.Object, 0, len(found))
 	for _, object := range found {
-		if selects(&options, object.(client.Object)) {
+		if matchesOptions(&options, object.(client.Object)) {
 			objects = append(objects, object.(runtime.Object))
 		}
 	}
 	return meta.SetList(into, objects)
 }
 
-func selects(options *client.ListOptions, object client.Object) bool {
+// matchesOptions reports whether the namespace and labels of the object match the options.
+func matchesOptions(options *client.ListOptions, object client.Object) bool {
 	return (options.Namespace == "" || options.Namespace == object.GetNamespace()) &&
 		(options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(object.GetLabels())))
 }
 
-// itemType returns the type that a list holds pointers of.
+// itemType returns the pointer type of the list's items.
 func itemType(list client.ObjectList) reflect.Type {
 	items, _ := reflect.TypeOf(list).Elem().FieldByName("Items")
 	return reflect.PointerTo(items.Type.Elem())

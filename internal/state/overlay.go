@@ -14,66 +14,67 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// withoutTunnels returns the manifests without Tunnels, which it counts as
-// skipped. Only the controller writes Tunnels: a manifest must not decide which
-// tunnel belongs to a Gateway of the cluster.
+// withoutTunnels returns the manifests without Tunnels, which it counts as skipped. Only the
+// controller writes Tunnels: a manifest must not determine which tunnel belongs to a
+// Gateway in the cluster.
 func withoutTunnels(set *manifest.Set) *manifest.Set {
-	kept := *set
-	kept.Objects = slices.DeleteFunc(slices.Clone(set.Objects), func(o client.Object) bool {
+	filtered := *set
+	filtered.Objects = slices.DeleteFunc(slices.Clone(set.Objects), func(o client.Object) bool {
 		_, ok := o.(*v1alpha1.Tunnel)
 		return ok
 	})
-	if n := len(set.Objects) - len(kept.Objects); n > 0 {
+	if n := len(set.Objects) - len(filtered.Objects); n > 0 {
 		kind := schema.GroupKind{Group: v1alpha1.GroupName, Kind: "Tunnel"}
-		kept.Skipped = append(slices.Clone(set.Skipped), manifest.Skipped{GroupKind: kind, Count: n})
+		filtered.Skipped = append(slices.Clone(set.Skipped), manifest.Skipped{GroupKind: kind, Count: n})
 	}
-	return &kept
+	return &filtered
 }
 
-// overlay returns the objects of the cluster after the changes, objects from
-// manifests, have been applied. It completes the changes in place. A change
-// replaces the object of its kind, namespace and name, but not the fields that
-// the API server or the controller wrote; a new object is younger than all others
-// and has no status.
+// overlay returns the objects of the cluster after the changes have been applied. Changes
+// are objects from manifests; overlay modifies them. A change replaces the object with the
+// same kind, namespace and name, except for the fields that the API server or the
+// controller writes. A new object is the youngest and has no status.
 //
-// Nothing is merged: a label that only the cluster's object has is gone.
+// overlay does not merge objects: a label that only the object in the cluster has is
+// removed.
 func overlay(cluster, changes []client.Object) []client.Object {
-	type identity struct {
+	type objectKey struct {
 		kind reflect.Type
 		types.NamespacedName
 	}
-	place := make(map[identity]int, len(cluster))
+	index := make(map[objectKey]int, len(cluster))
 	for i, object := range cluster {
-		place[identity{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}] = i
+		index[objectKey{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}] = i
 	}
 	all := cluster
 	for _, change := range changes {
-		if i, exists := place[identity{reflect.TypeOf(change), client.ObjectKeyFromObject(change)}]; exists {
-			succeed(change, all[i])
+		if i, exists := index[objectKey{reflect.TypeOf(change), client.ObjectKeyFromObject(change)}]; exists {
+			keepServerFields(change, all[i])
 			all[i] = change
 			continue
 		}
-		begin(change)
+		initializeNew(change)
 		all = append(all, change)
 	}
 	return all
 }
 
-// succeed gives an object from a manifest what a user's write leaves as it is.
-func succeed(change, current client.Object) {
+// keepServerFields copies the fields that a user cannot write from the current object to the
+// change, and updates the generation.
+func keepServerFields(change, current client.Object) {
 	change.SetUID(current.GetUID())
 	change.SetCreationTimestamp(current.GetCreationTimestamp())
 	change.SetDeletionTimestamp(current.GetDeletionTimestamp())
 	change.SetGeneration(current.GetGeneration())
-	if !equality.Semantic.DeepEqual(part(change, "Spec"), part(current, "Spec")) {
+	if !equality.Semantic.DeepEqual(fieldValue(change, "Spec"), fieldValue(current, "Spec")) {
 		change.SetGeneration(current.GetGeneration() + 1)
 	}
-	setStatus(change, part(current, "Status"))
+	setStatus(change, fieldValue(current, "Status"))
 }
 
-// begin makes an object from a manifest a new one. Without a timestamp it is
-// the youngest.
-func begin(change client.Object) {
+// initializeNew sets the metadata of a new object and removes its status. An object without
+// a creation timestamp is the youngest.
+func initializeNew(change client.Object) {
 	change.SetUID("")
 	change.SetCreationTimestamp(metav1.Time{})
 	change.SetDeletionTimestamp(nil)
@@ -81,9 +82,9 @@ func begin(change client.Object) {
 	setStatus(change, nil)
 }
 
-// part returns the spec or the status of an object, or nil where its kind has
-// none.
-func part(object client.Object, name string) any {
+// fieldValue returns the spec or the status of an object, or nil if its kind has no such
+// field.
+func fieldValue(object client.Object, name string) any {
 	field := reflect.ValueOf(object).Elem().FieldByName(name)
 	if !field.IsValid() {
 		return nil
@@ -91,7 +92,7 @@ func part(object client.Object, name string) any {
 	return field.Interface()
 }
 
-// setStatus does nothing to an object whose kind has no status.
+// setStatus sets the status of an object if its kind has one. Nil clears the status.
 func setStatus(object client.Object, status any) {
 	field := reflect.ValueOf(object).Elem().FieldByName("Status")
 	switch {

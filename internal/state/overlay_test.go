@@ -17,8 +17,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// A route as the API server has it.
-const liveRoute = `
+// clusterRoute is a route in the cluster.
+const clusterRoute = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
@@ -38,7 +38,7 @@ status:
 ---
 `
 
-// The same route in a file that was copied from another cluster.
+// copiedRoute is the same route in a file that was exported from another cluster.
 const copiedRoute = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -60,9 +60,9 @@ func getFrom[T client.Object](t *testing.T, source *state.Source, namespace, nam
 	return into
 }
 
-// Precedence goes by age and statuses by generation, so both stay the
-// cluster's.
-func TestOverlayKeepsWhatAWriteKeeps(t *testing.T) {
+// A changed object keeps the creation timestamp and the status of the object in the cluster,
+// because precedence depends on the age. Its generation increases only if the spec changes.
+func TestOverlayKeepsFieldsOfTheAPIServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		change     string
 		generation int64
@@ -72,23 +72,23 @@ func TestOverlayKeepsWhatAWriteKeeps(t *testing.T) {
 		"another spec":  {strings.Replace(copiedRoute, "spec: {", "spec: {hostnames: [a.example.com], ", 1), 4, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := laidOver(t, serving(t, liveRoute), test.change)
+			source := fromCluster(t, newAPIServer(t, clusterRoute), test.change)
 			route := getFrom(t, source, "team", "web", &gatewayv1.HTTPRoute{})
 			if route.UID != "u" || route.Generation != test.generation || route.CreationTimestamp.UTC().Format(time.RFC3339) != "2026-01-02T03:04:05Z" ||
 				route.DeletionTimestamp == nil {
-				t.Errorf("metadata is %+v, want the cluster's", route.ObjectMeta)
+				t.Errorf("metadata is %+v, want that of the cluster", route.ObjectMeta)
 			}
 			if len(route.Status.Parents) != 1 || route.Status.Parents[0].ParentRef.Name != "shared" {
-				t.Errorf("status is %+v, want the cluster's", route.Status)
+				t.Errorf("status is %+v, want that of the cluster", route.Status)
 			}
 			if diff := cmp.Diff(map[string]string{"only": "file"}, route.Labels); diff != "" {
 				t.Errorf("labels differ (-want +got):\n%s", diff)
 			}
 			if len(route.Spec.Hostnames) != test.hostnames {
-				t.Errorf("spec is %+v, want the file's", route.Spec)
+				t.Errorf("spec is %+v, want that of the file", route.Spec)
 			}
 			if got := len(source.Objects); got != 1 {
-				t.Errorf("%d objects, want one", got)
+				t.Errorf("got %d objects, want 1", got)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestOverlayKeepsWhatAWriteKeeps(t *testing.T) {
 
 func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 	change := strings.Replace(copiedRoute, "name: web", "name: new", 1)
-	source := laidOver(t, serving(t, liveRoute), change)
+	source := fromCluster(t, newAPIServer(t, clusterRoute), change)
 	got := getFrom(t, source, "team", "new", &gatewayv1.HTTPRoute{}).ObjectMeta
 	want := metav1.ObjectMeta{Name: "new", Namespace: "team", Generation: 1, Labels: map[string]string{"only": "file"}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -106,47 +106,46 @@ func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 		t.Errorf("status is %+v, want none", status)
 	}
 	if len(source.Objects) != 2 {
-		t.Errorf("%d objects, want both", len(source.Objects))
+		t.Errorf("got %d objects, want 2", len(source.Objects))
 	}
-	// An object of the same name and another kind is another object.
+	// An object with the same name but another kind is a different object.
 	other := `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: team}, spec: {ports: [{port: 80}]}}`
-	if source := laidOver(t, serving(t, liveRoute), other); len(source.Objects) != 2 {
-		t.Errorf("%d objects, want both", len(source.Objects))
+	if source := fromCluster(t, newAPIServer(t, clusterRoute), other); len(source.Objects) != 2 {
+		t.Errorf("got %d objects, want 2", len(source.Objects))
 	}
 }
 
-// A Tunnel in a manifest neither replaces nor adds one: only the controller
+// A Tunnel in a manifest neither replaces nor adds a Tunnel, because only the controller
 // writes Tunnels.
-func TestOverlaySkipsTunnels(t *testing.T) {
-	stolen := strings.Replace(tunnelOfShared, "tunnelID: t", "tunnelID: stolen", 1)
+func TestOverlayIgnoresTunnels(t *testing.T) {
+	stolen := strings.Replace(sharedTunnelManifest, "tunnelID: t", "tunnelID: stolen", 1)
 	for name, live := range map[string]string{
-		"the cluster has one":  cluster,
-		"the cluster has none": strings.Replace(cluster, tunnelOfShared, "", 1),
+		"the cluster has a Tunnel":  clusterManifests,
+		"the cluster has no Tunnel": strings.Replace(clusterManifests, sharedTunnelManifest, "", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := laidOver(t, serving(t, live), stolen)
-			loaded, err := loaderOf(source).Load(t.Context(), state.GatewayKey("infra", "shared"))
+			source := fromCluster(t, newAPIServer(t, live), stolen)
+			loaded, err := newLoader(source).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := map[bool]string{true: "t", false: ""}[live == cluster]
+			want := map[bool]string{true: "t", false: ""}[live == clusterManifests]
 			if got := string(loaded.Snapshot.Tunnel); got != want {
 				t.Errorf("the tunnel is %q, want %q", got, want)
 			}
 			skipped := []manifest.Skipped{{GroupKind: schema.GroupKind{Group: "tunnelgateway.dev", Kind: "Tunnel"}, Count: 1}}
 			if diff := cmp.Diff(skipped, source.Skipped); diff != "" {
-				t.Errorf("skipped differ (-want +got):\n%s", diff)
+				t.Errorf("skipped manifests differ (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A namespace that applying would need is there, as with manifests alone; a
-// class is not.
+// FromCluster adds a missing namespace of a manifest, but no missing class.
 func TestOverlayAddsMissingNamespacesOnly(t *testing.T) {
-	source := laidOver(t, serving(t, cluster), strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: fresh}", 1))
+	source := fromCluster(t, newAPIServer(t, clusterManifests), strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: fresh}", 1))
 	getFrom(t, source, "", "fresh", &corev1.Namespace{})
-	loaded, err := loaderOf(source).Load(t.Context(), state.GatewayKey("fresh", "g"))
+	loaded, err := newLoader(source).Load(t.Context(), state.GatewayKey("fresh", "g"))
 	if err != nil {
 		t.Fatal(err)
 	}

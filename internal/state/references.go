@@ -17,8 +17,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// ForEachRoute calls do with every route of every kind that the options select.
-// The routes must not be changed.
+// ForEachRoute calls do with every HTTPRoute and GRPCRoute that the options select. The
+// function must not change the routes.
 func ForEachRoute(ctx context.Context, r client.Reader, do func(client.Object), opts ...client.ListOption) error {
 	opts = append(opts, client.UnsafeDisableDeepCopy)
 	for _, list := range []client.ObjectList{&gatewayv1.HTTPRouteList{}, &gatewayv1.GRPCRouteList{}} {
@@ -36,7 +36,7 @@ func ForEachRoute(ctx context.Context, r client.Reader, do func(client.Object), 
 	return nil
 }
 
-// routes returns the snapshot's routes of every kind.
+// routes returns all HTTPRoutes and GRPCRoutes of the snapshot.
 func routes(s *gateway.Snapshot) []client.Object {
 	all := make([]client.Object, 0, len(s.HTTPRoutes)+len(s.GRPCRoutes))
 	for _, route := range s.HTTPRoutes {
@@ -48,7 +48,7 @@ func routes(s *gateway.Snapshot) []client.Object {
 	return all
 }
 
-// backendRefs returns the backends of all rules of a route.
+// backendRefs returns the backendRefs of all rules of a route.
 func backendRefs(route client.Object) []gatewayv1.BackendRef {
 	var refs []gatewayv1.BackendRef
 	switch r := route.(type) {
@@ -68,7 +68,7 @@ func backendRefs(route client.Object) []gatewayv1.BackendRef {
 	return refs
 }
 
-// backendServices names the Services that a route's rules refer to.
+// backendServices returns the names of the Services that a route's rules refer to.
 func backendServices(route client.Object) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, ref := range backendRefs(route) {
@@ -80,24 +80,25 @@ func backendServices(route client.Object) []types.NamespacedName {
 	return names
 }
 
-// loadGrants reads the grants of every namespace that another one refers to.
+// loadGrants reads the ReferenceGrants of every namespace that is the target of a
+// cross-namespace reference.
 func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
-	foreign := map[string]bool{}
-	note := func(from string, names []types.NamespacedName) {
+	targets := map[string]bool{}
+	addTargets := func(from string, names []types.NamespacedName) {
 		for _, name := range names {
 			if name.Namespace != from {
-				foreign[name.Namespace] = true
+				targets[name.Namespace] = true
 			}
 		}
 	}
-	note(s.Gateway.Namespace, gateway.GatewayCertificates(s.Gateway))
+	addTargets(s.Gateway.Namespace, gateway.GatewayCertificates(s.Gateway))
 	for _, set := range s.ListenerSets {
-		note(set.Namespace, gateway.ListenerSetCertificates(set))
+		addTargets(set.Namespace, gateway.ListenerSetCertificates(set))
 	}
 	for _, route := range routes(s) {
-		note(route.GetNamespace(), backendServices(route))
+		addTargets(route.GetNamespace(), backendServices(route))
 	}
-	for namespace := range foreign {
+	for namespace := range targets {
 		var list gatewayv1beta1.ReferenceGrantList
 		if err := l.Reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the ReferenceGrants of namespace %s: %w", namespace, err)
@@ -109,8 +110,8 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 	return nil
 }
 
-// loadCertificates looks at the Secrets that may be looked at, after the
-// grants are known.
+// loadCertificates inspects the certificates to which references are allowed. It requires
+// the ReferenceGrants.
 func (l Loader) loadCertificates(ctx context.Context, s *gateway.Snapshot) error {
 	s.Certificates = map[types.NamespacedName]gateway.Certificate{}
 	for _, name := range gateway.SecretsToRead(s) {
@@ -128,6 +129,8 @@ func (l Loader) loadCertificates(ctx context.Context, s *gateway.Snapshot) error
 	return nil
 }
 
+// loadServices reads the backend Services of all routes. For a Service with named target
+// ports it also reads the EndpointSlices.
 func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot) error {
 	s.Services = map[types.NamespacedName]*corev1.Service{}
 	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
@@ -151,6 +154,7 @@ func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot) error {
 	return nil
 }
 
+// loadEndpointSlices reads the EndpointSlices of a Service.
 func (l Loader) loadEndpointSlices(ctx context.Context, service types.NamespacedName, s *gateway.Snapshot) error {
 	var list discoveryv1.EndpointSliceList
 	err := l.Reader.List(ctx, &list, client.InNamespace(service.Namespace),

@@ -11,22 +11,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// Source is what a plan is made of: manifests, a cluster, or manifests that are
-// laid over one.
+// Source is the input of a plan: manifests, a cluster, or a cluster with the changes from
+// manifests.
 type Source struct {
-	// Reader knows the [Indexes].
+	// Reader provides the [Indexes].
 	client.Reader
-	// Objects are all that there are, but for Secrets and EndpointSlices that only
-	// the cluster has, and what was added to complete manifests. Those of manifests
-	// alone are in the order of reading.
+	// Objects contains all objects, except Secrets and EndpointSlices of a cluster and
+	// objects that were added to complete the manifests. Without a cluster, the objects
+	// have the order of the manifests.
 	Objects []client.Object
-	// Certificates looks at Secrets through the Reader.
+	// Certificates inspects Secrets that it reads with the Reader.
 	Certificates *PermittedCertificates
-	// Skipped counts the documents of kinds that are not read.
+	// Skipped counts the manifests of kinds that are not supported.
 	Skipped []manifest.Skipped
-	// Folders are the subdirectories of the manifests' that were not read.
+	// Folders are the subdirectories of the manifest directories, which were not read.
 	Folders []string
-	// Live is whether a cluster was read.
+	// Live reports whether a cluster was read.
 	Live bool
 }
 
@@ -34,9 +34,9 @@ func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Sou
 	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: set.Skipped, Folders: set.Folders}
 }
 
-// FromFiles reads manifests, and no cluster, from files, directories or, for
-// "-", from o.Stdin. className is the class whose Gateways the controller manages
-// when the manifests have no GatewayClass at all.
+// FromFiles reads manifests from files and directories, or from o.Stdin if a path is "-".
+// If the manifests contain no GatewayClass, FromFiles adds a class with the name className
+// that the controller manages.
 func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayController, className string) (*Source, error) {
 	set, err := manifest.Read(paths, o)
 	if err != nil {
@@ -60,22 +60,22 @@ func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayC
 	return newSource(memory, set.Objects, set), nil
 }
 
-// missingNamespaces returns the namespaces that the objects are in and that
-// are not among them, with the label that the API server gives each.
+// missingNamespaces returns Namespace objects for the namespaces of the objects that are
+// not among the objects. They have the label that the API server adds to every namespace.
 func missingNamespaces(objects []client.Object) []client.Object {
-	known := map[string]bool{"": true}
+	exists := map[string]bool{"": true}
 	for _, object := range objects {
 		if namespace, ok := object.(*corev1.Namespace); ok {
-			known[namespace.Name] = true
+			exists[namespace.Name] = true
 		}
 	}
 	var missing []client.Object
 	for _, object := range objects {
 		name := object.GetNamespace()
-		if known[name] {
+		if exists[name] {
 			continue
 		}
-		known[name] = true
+		exists[name] = true
 		missing = append(missing, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{corev1.LabelMetadataName: name},
 		}})

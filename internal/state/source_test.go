@@ -48,32 +48,32 @@ func fromStdin(t *testing.T, manifests string) *state.Source {
 
 func TestFromFilesAddsTheClassOnlyWhenThereIsNone(t *testing.T) {
 	for name, test := range map[string]struct {
-		manifests          string
-		managed, classless bool
+		manifests             string
+		managed, classMissing bool
 	}{
-		"no class at all":                     {gatewayManifest, true, false},
-		"the class is managed":                {gatewayManifest + classManifest("cloudflare-tunnel", controllerName), true, false},
-		"the class is another's":              {gatewayManifest + classManifest("cloudflare-tunnel", "example.com/other"), false, false},
-		"only a class of another name":        {gatewayManifest + classManifest("tunnel", controllerName), false, true},
-		"no class, and of another class":      {strings.Replace(gatewayManifest, "cloudflare-tunnel", "internal", 1), false, true},
-		"of the only class, which is managed": {strings.Replace(gatewayManifest, "cloudflare-tunnel", "tunnel", 1) + classManifest("tunnel", controllerName), true, false},
+		"no class":                                 {gatewayManifest, true, false},
+		"a managed class":                          {gatewayManifest + classManifest("cloudflare-tunnel", controllerName), true, false},
+		"a class of another controller":            {gatewayManifest + classManifest("cloudflare-tunnel", "example.com/other"), false, false},
+		"only a class with another name":           {gatewayManifest + classManifest("tunnel", controllerName), false, true},
+		"no class, and a Gateway of another class": {strings.Replace(gatewayManifest, "cloudflare-tunnel", "internal", 1), false, true},
+		"a managed class with another name":        {strings.Replace(gatewayManifest, "cloudflare-tunnel", "tunnel", 1) + classManifest("tunnel", controllerName), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loaded, err := loaderOf(fromStdin(t, test.manifests)).Load(t.Context(), state.GatewayKey("chosen", "g"))
+			loaded, err := newLoader(fromStdin(t, test.manifests)).Load(t.Context(), state.GatewayKey("chosen", "g"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if loaded.Managed != test.managed || loaded.ClassMissing != test.classless {
-				t.Errorf("managed %t, classless %t, want %t, %t", loaded.Managed, loaded.ClassMissing, test.managed, test.classless)
+			if loaded.Managed != test.managed || loaded.ClassMissing != test.classMissing {
+				t.Errorf("managed %t, class missing %t, want %t, %t", loaded.Managed, loaded.ClassMissing, test.managed, test.classMissing)
 			}
 		})
 	}
 }
 
-// Manifests alone have a Tunnel only when a file holds one.
+// Without a cluster, a Tunnel exists only if a manifest contains it.
 func TestFromFilesReadsTunnels(t *testing.T) {
-	for manifests, want := range map[string]string{cluster: "t", strings.Replace(cluster, tunnelOfShared, "", 1): ""} {
-		loaded, err := loaderOf(fromStdin(t, manifests)).Load(t.Context(), state.GatewayKey("infra", "shared"))
+	for manifests, want := range map[string]string{clusterManifests: "t", strings.Replace(clusterManifests, sharedTunnelManifest, "", 1): ""} {
+		loaded, err := newLoader(fromStdin(t, manifests)).Load(t.Context(), state.GatewayKey("infra", "shared"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,14 +106,14 @@ func TestFromFilesAddsMissingNamespaces(t *testing.T) {
 	}
 	var all corev1.NamespaceList
 	if err := files.List(t.Context(), &all); err != nil || len(all.Items) != 3 {
-		t.Errorf("%d namespaces (%v), want 3", len(all.Items), err)
+		t.Errorf("got %d namespaces, %v, want 3", len(all.Items), err)
 	}
 	if got := len(files.Objects); got != 4 {
-		t.Errorf("%d objects, want the 4 of the manifests and none that was added", got)
+		t.Errorf("got %d objects, want the 4 objects of the manifests", got)
 	}
 }
 
-func TestFromFilesCountsWhatItSkips(t *testing.T) {
+func TestFromFilesCountsSkippedObjects(t *testing.T) {
 	files := fromStdin(t, `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
 ---
@@ -126,7 +126,7 @@ func TestFromFilesCountsWhatItSkips(t *testing.T) {
 		{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Count: 2},
 	}
 	if diff := cmp.Diff(want, files.Skipped); diff != "" {
-		t.Errorf("skipped differ (-want +got):\n%s", diff)
+		t.Errorf("skipped manifests differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestFromFilesReadsFilesAndDirectories(t *testing.T) {
 	}
 }
 
-func TestFromFilesReturnsTheReadersError(t *testing.T) {
+func TestFromFilesReturnsReadErrors(t *testing.T) {
 	files, err := state.FromFiles([]string{"no-such-file.yaml"}, manifest.Options{}, controllerName, "cloudflare-tunnel")
 	if err == nil || files != nil || !strings.Contains(err.Error(), "no-such-file.yaml") {
 		t.Errorf("FromFiles = %v, %v, want an error that names the file", files, err)
@@ -166,36 +166,36 @@ func TestFromFilesReturnsTheReadersError(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	m := memory(t, objects(t, cluster))
-	t.Run("what does not exist is not found", func(t *testing.T) {
+	m := memory(t, objects(t, clusterManifests))
+	t.Run("Get returns NotFound for a missing object", func(t *testing.T) {
 		for _, into := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 			if err := m.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "none"}, into); !apierrors.IsNotFound(err) {
-				t.Errorf("Get of %T gave %v, want not found", into, err)
+				t.Errorf("Get of %T: got %v, want NotFound", into, err)
 			}
 		}
 	})
-	t.Run("without a selector everything is listed", func(t *testing.T) {
+	t.Run("List without a selector returns all objects", func(t *testing.T) {
 		var list gatewayv1.GatewayList
 		if err := m.List(t.Context(), &list); err != nil {
 			t.Fatal(err)
 		}
 		if len(list.Items) != 4 {
-			t.Errorf("%d Gateways, want 4", len(list.Items))
+			t.Errorf("got %d Gateways, want 4", len(list.Items))
 		}
 	})
-	t.Run("of a kind without objects nothing is listed", func(t *testing.T) {
+	t.Run("List of a kind without objects is empty", func(t *testing.T) {
 		list := gatewayv1.GRPCRouteList{Items: make([]gatewayv1.GRPCRoute, 1)}
 		if err := m.List(t.Context(), &list); err != nil {
 			t.Fatal(err)
 		}
 		if len(list.Items) != 0 {
-			t.Errorf("%d GRPCRoutes, want none", len(list.Items))
+			t.Errorf("got %d GRPCRoutes, want none", len(list.Items))
 		}
 	})
-	t.Run("an index that does not exist is an error", func(t *testing.T) {
+	t.Run("List by a missing index is an error", func(t *testing.T) {
 		var list gatewayv1.GatewayList
 		if err := m.List(t.Context(), &list, client.MatchingFields{"none": "x"}); err == nil {
-			t.Error("List gave no error")
+			t.Error("List returned no error")
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// loadUsage counts the tunnels of the Gateway's namespace that have precedence
-// over the Gateway's own: those of older Gateways, and those without a Gateway.
+// loadUsage counts the older Gateways and the orphaned Tunnels of the Gateway's namespace.
+// They have precedence over the Gateway for the tunnel limit of the namespace.
 func (l Loader) loadUsage(ctx context.Context, s *gateway.Snapshot) error {
 	managed, err := l.managedGateways(ctx, s.Gateway.Namespace)
 	if err != nil {
@@ -40,8 +40,8 @@ func (l Loader) loadUsage(ctx context.Context, s *gateway.Snapshot) error {
 	return nil
 }
 
-// managedGateways returns the Gateways of the namespace that this controller
-// manages. A Gateway that is being deleted is not among them: its Tunnel retires.
+// managedGateways returns the Gateways of the namespace that this controller manages. It
+// omits Gateways that are being deleted, because their Tunnels retire.
 func (l Loader) managedGateways(ctx context.Context, namespace string) ([]*gatewayv1.Gateway, error) {
 	var classes gatewayv1.GatewayClassList
 	if err := l.Reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {

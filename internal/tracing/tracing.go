@@ -1,6 +1,5 @@
-// Package tracing sends spans to a collector, by OTLP over gRPC. What gets a span
-// is decided where it happens; what an exporter is told, and when it ends, stands
-// here.
+// Package tracing configures the export of spans to an OpenTelemetry collector by OTLP
+// over gRPC.
 package tracing
 
 import (
@@ -23,63 +22,64 @@ import (
 // Scope is the name of the tracer.
 const Scope = "github.com/tunnel-gateway/tunnel-gateway"
 
-// flushTime is how long the end waits for a collector to take the last spans.
-const flushTime = 3 * time.Second
+// flushTimeout limits the time for sending the last spans when the controller stops.
+const flushTimeout = 3 * time.Second
 
-// Start returns a tracer whose spans go to the collector at the endpoint,
-// "http://host:port" or, with TLS, "https://host:port"; and a function that sends
-// the last of them. Without an endpoint the tracer does nothing. It does not wait
-// for the collector: spans that it does not take are lost, which is logged now and
-// then. With an endpoint, it takes over OpenTelemetry's own log.
+// Start returns a tracer that exports spans to the collector at the endpoint, and a
+// function that sends the remaining spans and stops the tracer. The endpoint has the form
+// "http://host:port" or, with TLS, "https://host:port". Without an endpoint, the tracer
+// records nothing. The tracer never waits for the collector: it drops spans that it cannot
+// send, and logs an error at most every ten minutes. Start redirects the log of
+// OpenTelemetry to the logger.
 func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (trace.Tracer, func() error, error) {
 	if endpoint == "" {
 		return noop.NewTracerProvider().Tracer(Scope), func() error { return nil }, nil
 	}
 	otel.SetLogger(logger)
-	otel.SetErrorHandler(&failures{logger: logger, now: time.Now})
+	otel.SetErrorHandler(&errorLogger{logger: logger, now: time.Now})
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint))
 	if err != nil {
 		return nil, nil, fmt.Errorf("preparing to send traces to %s: %w", endpoint, err)
 	}
-	// The resource has the names of OpenTelemetry's conventions, and what
-	// OTEL_RESOURCE_ATTRIBUTES adds.
+	// The attributes follow the semantic conventions of OpenTelemetry. Users can add
+	// attributes with OTEL_RESOURCE_ATTRIBUTES.
 	described, err := resource.New(ctx, resource.WithAttributes(
 		attribute.String("service.name", "tunnel-gateway"), attribute.String("service.version", version),
 	), resource.WithFromEnv(), resource.WithTelemetrySDK())
-	if err != nil && !errors.Is(err, resource.ErrPartialResource) { // the SDK tells of that by itself
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) { // the SDK logs partial resources
 		return nil, nil, fmt.Errorf("describing this process for traces: %w", err)
 	}
 	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described))
 	end := func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
 		return spans.Shutdown(ctx)
 	}
 	return spans.Tracer(Scope), end, nil
 }
 
-// quiet is how long a failure keeps others out of the log: while a collector is
-// away, there is one every few seconds.
-const quiet = 10 * time.Minute
+// logInterval is the minimum time between two logged errors. While a collector is
+// unavailable, an error occurs every few seconds.
+const logInterval = 10 * time.Minute
 
-// failures logs what OpenTelemetry fails at in the background.
-type failures struct {
+// errorLogger logs background errors of OpenTelemetry at most once per [logInterval].
+type errorLogger struct {
 	logger logr.Logger
 	now    func() time.Time
 
-	mu    sync.Mutex
-	until time.Time // others are kept out of the log
-	kept  int       // so many were
+	mu         sync.Mutex
+	quietUntil time.Time // others are kept out of the log
+	suppressed int       // so many were
 }
 
-// Handle is documented at [otel.ErrorHandler].
-func (f *failures) Handle(err error) {
+// Handle implements [otel.ErrorHandler].
+func (f *errorLogger) Handle(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := f.now(); now.Before(f.until) {
-		f.kept++
+	if now := f.now(); now.Before(f.quietUntil) {
+		f.suppressed++
 	} else {
-		f.logger.Info("traces are not sent as they should be", "cause", err.Error(), "notLoggedBefore", f.kept)
-		f.until, f.kept = now.Add(quiet), 0
+		f.logger.Info("failed to send traces", "cause", err.Error(), "suppressedErrors", f.suppressed)
+		f.quietUntil, f.suppressed = now.Add(logInterval), 0
 	}
 }

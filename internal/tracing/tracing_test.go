@@ -13,24 +13,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tracing"
 )
 
-// Without an endpoint nothing is recorded.
-func TestOff(t *testing.T) {
+// Without an endpoint, the tracer records no spans.
+func TestNothingIsRecordedWithoutAnEndpoint(t *testing.T) {
 	tracer, end, err := tracing.Start(t.Context(), logr.Discard(), "", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, span := tracer.Start(t.Context(), "load")
 	if span.IsRecording() || span.SpanContext().IsValid() {
-		t.Error("a span is recorded")
+		t.Error("the tracer records a span")
 	}
 	span.End()
 	if err := end(); err != nil {
-		t.Errorf("the end failed: %v", err)
+		t.Errorf("the shutdown failed: %v", err)
 	}
 }
 
-// A collector that is away holds up neither the start nor, for long, the end.
-func TestCollectorAway(t *testing.T) {
+// An unreachable collector does not delay the start, and delays the shutdown only briefly.
+func TestUnreachableCollectorDelaysNothing(t *testing.T) {
 	before := time.Now()
 	tracer, end, err := tracing.Start(t.Context(), logr.Discard(), "http://127.0.0.1:1", "v1")
 	if err != nil {
@@ -38,28 +38,28 @@ func TestCollectorAway(t *testing.T) {
 	}
 	_, span := tracer.Start(t.Context(), "load")
 	if !span.IsRecording() {
-		t.Error("no span is recorded")
+		t.Error("the tracer does not record the span")
 	}
 	span.End()
 	if err := end(); err == nil {
-		t.Error("nobody is told that the spans are lost")
+		t.Error("the shutdown succeeded although the spans were lost")
 	}
 	if took := time.Since(before); took > 10*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("start and shutdown took %s, want at most 10s", took)
 	}
 }
 
-// kept is a logger whose lines are kept.
-func kept() (logr.Logger, *[]string) {
+// newRecordingLogger returns a logger and the lines that it logs.
+func newRecordingLogger() (logr.Logger, *[]string) {
 	var lines []string
 	return funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), &lines
 }
 
-// Tracing is an extra: what somebody else's tool writes into the environment does
-// not keep the controller from starting, and is told.
-func TestMalformedAttributes(t *testing.T) {
+// Malformed attributes in the environment do not prevent the start of the controller. They
+// are logged.
+func TestMalformedAttributesAreLogged(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team")
-	logger, lines := kept()
+	logger, lines := newRecordingLogger()
 	tracer, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
 	if err != nil {
 		t.Fatal(err)
@@ -68,24 +68,24 @@ func TestMalformedAttributes(t *testing.T) {
 		t.Error(err)
 	}
 	if tracer == nil || len(*lines) != 1 || !strings.Contains((*lines)[0], "team") {
-		t.Errorf("logged: %q", *lines)
+		t.Errorf("got log lines %q, want one with the cause", *lines)
 	}
 }
 
-// A collector that stays away does not fill the log.
-func TestFailuresAreLoggedOnce(t *testing.T) {
-	logger, lines := kept()
+// Repeated errors do not fill the log.
+func TestRepeatedErrorsAreLoggedOnce(t *testing.T) {
+	logger, lines := newRecordingLogger()
 	_, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {
-		otel.Handle(errors.New("nobody listens"))
+		otel.Handle(errors.New("connection refused"))
 	}
 	if err := end(); err != nil {
 		t.Error(err)
 	}
-	if len(*lines) != 1 || !strings.Contains((*lines)[0], "nobody listens") {
-		t.Errorf("logged: %q", *lines)
+	if len(*lines) != 1 || !strings.Contains((*lines)[0], "connection refused") {
+		t.Errorf("got log lines %q, want one with the cause", *lines)
 	}
 }

@@ -67,7 +67,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		for _, kind := range []string{"httproutes.gateway.networking.k8s.io", "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev", "namespaces", "services"} {
 			Expect(got.stderr).To(ContainSubstring(kind))
 		}
-		Expect(got.stderr).To(HavePrefix(`tunnel-gateway: user "jane" may not list: `))
+		Expect(got.stderr).To(HavePrefix(`tunnel-gateway: user "jane" cannot list: `))
 		Expect(strings.Count(got.stderr, "\n")).To(Equal(1))
 	})
 

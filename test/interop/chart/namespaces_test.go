@@ -98,7 +98,7 @@ func (w *world) losesNamespace(t *testing.T, r *running) *running {
 	others := narrowGateway("narrow-a")
 	w.create(t, others)
 	eventually(t, "a Gateway in the other namespace", w.programmed(t, others))
-	r.checkSaid(t, "is left out", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
+	r.checkSaid(t, "ignoring a namespace of the list", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
 	return r
 }
 
@@ -118,7 +118,7 @@ func (w *world) deleteNamespace(t *testing.T, name string) {
 func (w *world) losesNamespaceWhileRunning(t *testing.T, r *running) {
 	w.deleteNamespace(t, "narrow-b")
 	r.ends(t)
-	r.checkSaid(t, "ending, to be started again", "narrow-b has to be left out: the namespace does not exist")
+	r.checkSaid(t, "ending, to be started again", "narrow-b can no longer be served: the namespace does not exist")
 	w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
 	w.checkRetires(t, narrowGateway("narrow-b"))
 }
@@ -143,11 +143,11 @@ func (w *world) getsNamespaceBack(t *testing.T, r *running) *running {
 	others := narrowGateway("narrow-a")
 	change(t, w, others, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To[gatewayv1.Hostname]("*.example.com") })
 	eventually(t, "the Gateway in the other namespace", w.programmed(t, others))
-	r.checkSaid(t, "is left out", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
+	r.checkSaid(t, "ignoring a namespace of the list", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
 
 	w.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", w.narrowValues()+","+withSettings)
 	r.ends(t)
-	r.checkSaid(t, "ending, to be started again", "narrow-b can be served")
+	r.checkSaid(t, "ending, to be started again", "narrow-b can now be served")
 
 	proxy := newProxy(t, w)
 	r = w.runAt(t, w.pod(t, "narrow", "narrow"), "narrow", proxy.config())

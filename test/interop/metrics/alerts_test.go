@@ -182,11 +182,11 @@ var scenes = map[string]struct {
 	"external changes have stopped the controller": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
 		s.SetGateway(shared, metrics.Gateway{})
 		if s.now.Minute() == 40 {
-			s.RecordDriftFight(shared)
+			s.RecordDriftContested(shared)
 		}
 	}},
 	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, happens: func(s *prometheusServer) {
-		s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Wanted: 2}})
+		s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Desired: 2}})
 	}},
 	"no replica leads": {want: []string{"TunnelGatewayDown"}, happens: func(s *prometheusServer) {
 		s.well()
@@ -223,7 +223,7 @@ var scenes = map[string]struct {
 }
 
 func (s *prometheusServer) well() {
-	s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Wanted: 2, Available: 1}})
+	s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 1}})
 }
 
 func TestAlertsFire(t *testing.T) {
@@ -260,7 +260,7 @@ func TestFirstDriftFight(t *testing.T) {
 	if s.fires(rule) {
 		t.Error("it fires before anything happened")
 	}
-	s.RecordDriftFight(shared)
+	s.RecordDriftContested(shared)
 	s.minutes(2, func() {})
 	if !s.fires(rule) {
 		t.Error("it does not fire")

@@ -168,13 +168,13 @@ func (s *prometheusServer) everything() {
 	n := 3
 	s.SetGateway(shared, metrics.Gateway{
 		Programmed: true, Paused: true, Rules: &n, Listeners: map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2},
-		Connectors: &metrics.Connectors{Ready: true, Wanted: 2, Available: 2},
+		Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 2},
 	})
 	s.SetOldestChange(shared, s.now)
 	s.RecordPush(shared, 1000)
 	s.ObserveChangeToPush(time.Second)
 	s.RecordDriftRepair(shared)
-	s.RecordDriftFight(shared)
+	s.RecordDriftContested(shared)
 	s.RecordError(shared, tunnel.ReasonUnavailable)
 	s.SetGatewayMissing(shared, s.now.Add(-time.Minute))
 	s.SetAccount("west", 10, 1)

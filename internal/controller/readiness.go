@@ -15,25 +15,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Readiness tells whether all that the controller watches has been read once.
-// The zero value is ready for use.
+// Readiness reports whether the caches of all watched kinds have synced. The zero value
+// is ready for use.
 type Readiness struct {
 	informers map[schema.GroupResource]cache.Informer
 
 	mu sync.Mutex
-	// refused is the API server's last answer to a watch that it did not allow.
-	refused map[schema.GroupResource]error
+	// watchErrors contains the last error of the API server for each resource.
+	watchErrors map[schema.GroupResource]error
 }
 
-// WatchFailed takes note of why something cannot be watched; it is a cache's
-// handler of such errors, and logs as the usual one does.
+// WatchFailed is the watch error handler of a cache. It records the error and logs it
+// like the default handler.
 func (r *Readiness) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
-	r.note(err)
+	r.recordWatchError(err)
 }
 
-// note keeps what the API server says of a resource.
-func (r *Readiness) note(err error) {
+// recordWatchError stores an error that the API server returned for a resource.
+func (r *Readiness) recordWatchError(err error) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return
@@ -41,19 +41,18 @@ func (r *Readiness) note(err error) {
 	details := status.Status().Details
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.refused == nil {
-		r.refused = map[schema.GroupResource]error{}
+	if r.watchErrors == nil {
+		r.watchErrors = map[schema.GroupResource]error{}
 	}
-	r.refused[schema.GroupResource{Group: details.Group, Resource: details.Kind}] = err
+	r.watchErrors[schema.GroupResource{Group: details.Group, Resource: details.Kind}] = err
 }
 
-// Setup has every kind watched as soon as the manager starts, by each replica
-// and not only the one that leads, and adds a check of readiness for each of
-// them: "watch-services" and so on. A replica that may not read something
-// neither becomes ready nor leads.
+// Setup starts a watch of every kind with the manager, in each replica and not only in
+// the leader. For each kind it adds a readiness check, such as "watch-services". A
+// replica without permission to read a kind neither becomes ready nor becomes leader.
 func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
 	r.informers = map[schema.GroupResource]cache.Informer{}
-	for _, object := range append(tenantKinds(), managedKinds()...) {
+	for _, object := range append(inputKinds(), managedKinds()...) {
 		found, err := resourceOf(object, m.GetScheme(), m.GetRESTMapper())
 		if err != nil {
 			return err
@@ -70,8 +69,8 @@ func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
 	return nil
 }
 
-// Synced reports whether everything has been read once. What is lost later does
-// not change that.
+// Synced reports whether the caches of all kinds have synced. Errors that occur later
+// do not change the result.
 func (r *Readiness) Synced() bool {
 	for _, informer := range r.informers {
 		if !informer.HasSynced() {
@@ -81,6 +80,7 @@ func (r *Readiness) Synced() bool {
 	return true
 }
 
+// check returns a readiness check for one resource.
 func (r *Readiness) check(watched schema.GroupResource) healthz.Checker {
 	return func(*http.Request) error {
 		if r.informers[watched].HasSynced() {
@@ -88,7 +88,7 @@ func (r *Readiness) check(watched schema.GroupResource) healthz.Checker {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if err := r.refused[watched]; err != nil {
+		if err := r.watchErrors[watched]; err != nil {
 			return fmt.Errorf("%s have not been read yet: %w", watched, err)
 		}
 		return fmt.Errorf("%s have not been read yet", watched)

@@ -14,8 +14,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// tunnelObjects reads and writes Tunnel objects. Every write carries the
-// resourceVersion that the decision was based on.
+// tunnelObjects reads and writes Tunnel objects. Every write contains the
+// resourceVersion on which the decision was based.
 type tunnelObjects struct {
 	client    client.Client
 	live      client.Reader
@@ -26,7 +26,7 @@ func (o tunnelObjects) key(gateway types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.namespace, Name: tunnel.ObjectName(gateway)}
 }
 
-// read returns the Gateway's Tunnel from the reader, or nil.
+// read returns the Gateway's Tunnel from the reader, or nil if it does not exist.
 func (o tunnelObjects) read(ctx context.Context, from client.Reader, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
 	object := &v1alpha1.Tunnel{}
 	key := o.key(gateway)
@@ -39,7 +39,7 @@ func (o tunnelObjects) read(ctx context.Context, from client.Reader, gateway typ
 	return object, nil
 }
 
-// apply creates the Tunnel, or brings its spec up to date.
+// apply creates the Tunnel or updates its spec.
 func (o tunnelObjects) apply(ctx context.Context, f tunnel.Facts) (*v1alpha1.Tunnel, error) {
 	if f.Object == nil {
 		object := &v1alpha1.Tunnel{
@@ -61,7 +61,7 @@ func (o tunnelObjects) apply(ctx context.Context, f tunnel.Facts) (*v1alpha1.Tun
 	return object, nil
 }
 
-// writeStatus writes the status of the Tunnel when it differs.
+// writeStatus writes the status of the Tunnel if it differs.
 func (o tunnelObjects) writeStatus(ctx context.Context, object *v1alpha1.Tunnel, status v1alpha1.TunnelStatus) (*v1alpha1.Tunnel, error) {
 	if equal(object.Status, status) {
 		return object, nil
@@ -74,7 +74,7 @@ func (o tunnelObjects) writeStatus(ctx context.Context, object *v1alpha1.Tunnel,
 	return written, nil
 }
 
-// remove deletes the Tunnel that the decision was based on.
+// remove deletes the Tunnel unless it has changed since the decision.
 func (o tunnelObjects) remove(ctx context.Context, object *v1alpha1.Tunnel) error {
 	err := o.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
@@ -83,8 +83,8 @@ func (o tunnelObjects) remove(ctx context.Context, object *v1alpha1.Tunnel) erro
 	return nil
 }
 
-// list returns all Tunnels from the reader. Those of the cache are not copied, so
-// nobody may change them.
+// list returns all Tunnels from the reader. Callers must not change Tunnels from the
+// cache, because list does not copy them.
 func (o tunnelObjects) list(ctx context.Context, from client.Reader) ([]v1alpha1.Tunnel, error) {
 	var list v1alpha1.TunnelList
 	if err := from.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -93,8 +93,8 @@ func (o tunnelObjects) list(ctx context.Context, from client.Reader) ([]v1alpha1
 	return list.Items, nil
 }
 
-// rotating reports whether the token of another Tunnel is being rotated.
-func rotating(tunnels []v1alpha1.Tunnel, except string) bool {
+// isRotating reports whether the token of any Tunnel except the named one is being rotated.
+func isRotating(tunnels []v1alpha1.Tunnel, except string) bool {
 	for i := range tunnels {
 		if tunnels[i].Name != except && tunnels[i].Status.Token.Phase != "" {
 			return true
@@ -103,12 +103,12 @@ func rotating(tunnels []v1alpha1.Tunnel, except string) bool {
 	return false
 }
 
-// isStale reports whether a write failed because the Tunnel has changed.
+// isStale reports whether a write failed because the Tunnel in the API server has changed.
 func isStale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// gatewayOf returns the key of the Gateway that a Tunnel is for.
+// gatewayOf returns the key of the Tunnel's Gateway.
 func gatewayOf(object *v1alpha1.Tunnel) state.Key {
 	return state.GatewayKey(object.Spec.Gateway.Namespace, object.Spec.Gateway.Name)
 }

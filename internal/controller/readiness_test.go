@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// informer only reports whether it has read everything.
+// informer is a fake that only reports whether it has synced.
 type informer struct {
 	cache.Informer
 	synced bool
@@ -19,23 +19,23 @@ type informer struct {
 
 func (i *informer) HasSynced() bool { return i.synced }
 
-func TestReadiness(t *testing.T) {
+func TestReadinessReportsWatchErrors(t *testing.T) {
 	services, routes := schema.GroupResource{Resource: "services"}, schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "httproutes"}
-	read, unread := &informer{synced: true}, &informer{}
-	r := &Readiness{informers: map[schema.GroupResource]cache.Informer{services: unread, routes: read}}
+	synced, unsynced := &informer{synced: true}, &informer{}
+	r := &Readiness{informers: map[schema.GroupResource]cache.Informer{services: unsynced, routes: synced}}
 	if err := r.check(routes)(nil); err != nil {
 		t.Error(err)
 	}
 	if err := r.check(services)(nil); err == nil || r.Synced() {
-		t.Errorf("got %v and %v before the Services are read, want an error and false", err, r.Synced())
+		t.Errorf("got %v and %v before Services have synced, want an error and false", err, r.Synced())
 	}
-	r.note(errors.New("connection refused"))
-	r.note(fmt.Errorf("failed to list: %w", apierrors.NewForbidden(services, "", errors.New("not granted"))))
+	r.recordWatchError(errors.New("connection refused"))
+	r.recordWatchError(fmt.Errorf("failed to list: %w", apierrors.NewForbidden(services, "", errors.New("not granted"))))
 	if err := r.check(services)(nil); err == nil || !strings.Contains(err.Error(), "services is forbidden") {
-		t.Errorf("got %v, want the answer of the API server", err)
+		t.Errorf("got %v, want the error of the API server", err)
 	}
-	unread.synced = true
+	unsynced.synced = true
 	if err := r.check(services)(nil); err != nil || !r.Synced() {
-		t.Errorf("got %v and %v after everything was read, want nil and true", err, r.Synced())
+		t.Errorf("got %v and %v after the sync, want nil and true", err, r.Synced())
 	}
 }

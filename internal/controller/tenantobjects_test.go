@@ -14,52 +14,52 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// On objects of tenants the controller writes status and nothing else, whatever
-// happens to the Gateway.
+// Outside its own namespace the controller writes only status, during the whole lifecycle
+// of a Gateway.
 func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
-	h := withConnectors(t, set)
-	h.settle(time.Second)
-	h.serve("b.example.com")
-	h.settle(time.Second)
+	h := newConnectorHarness(t, set)
+	h.reconcileFor(time.Second)
+	h.setHostname("b.example.com")
+	h.reconcileFor(time.Second)
 	h.annotate(v1alpha1.PausedAnnotation, "true")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.annotate(v1alpha1.PausedAnnotation, "false")
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
-	h.settle(3 * time.Minute)
+	h.reconcileFor(3 * time.Minute)
 	if h.tunnelObject() != nil {
-		t.Fatal("the Tunnel is left")
+		t.Fatal("the Tunnel was not deleted")
 	}
 	outside := map[string]bool{}
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		switch {
-		case w.namespace == ownNamespace:
+		case w.namespace == controllerNamespace:
 		case w.subresource != "status":
-			t.Errorf("the controller writes more than status: %s", w)
+			t.Errorf("the controller wrote more than status: %s", w)
 		default:
 			outside[w.kind] = true
 		}
 	}
 	if diff := cmp.Diff([]string{"Gateway", "HTTPRoute", "ListenerSet"}, slices.Sorted(maps.Keys(outside))); diff != "" {
-		t.Errorf("the kinds whose statuses are written differ (-want +got):\n%s", diff)
+		t.Errorf("kinds with written statuses differ (-want +got):\n%s", diff)
 	}
 	for _, object := range []client.Object{newRoute(), set} {
 		if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			t.Fatal(err)
 		}
 		if len(object.GetFinalizers())+len(object.GetAnnotations())+len(object.GetLabels()) > 0 {
-			t.Errorf("%s has finalizers, annotations or labels of the controller", object.GetName())
+			t.Errorf("%s has finalizers, annotations or labels", object.GetName())
 		}
 	}
 }
 
-// A Gateway cannot claim what its annotations name, and cannot have it deleted.
-func TestAnnotationsOfAGatewayMeanNothing(t *testing.T) {
+// A Gateway can neither claim nor delete a tunnel by naming it in annotations.
+func TestAnnotationsCannotClaimATunnel(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	victim := h.tunnelID()
 	attacker := newGateway("attacker", "b.example.com")
 	attacker.Annotations = map[string]string{
@@ -71,36 +71,36 @@ func TestAnnotationsOfAGatewayMeanNothing(t *testing.T) {
 	h.create(attacker)
 	shared := h.key
 	h.key.Name = "attacker"
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	if h.tunnelID() == victim {
-		t.Fatal("the attacker has the tunnel")
+		t.Fatal("the attacker claimed the tunnel")
 	}
-	h.takeWrites()
+	h.drainWrites()
 	h.delete(attacker)
-	h.settle(3 * time.Minute)
-	if left := h.cloud.LiveTunnels(); len(left) != 1 || left[0].ID != victim {
-		t.Errorf("the tunnels are %+v", left)
+	h.reconcileFor(3 * time.Minute)
+	if remaining := h.cloud.LiveTunnels(); len(remaining) != 1 || remaining[0].ID != victim {
+		t.Errorf("the tunnels are %+v, want only %s", remaining, victim)
 	}
-	for _, w := range h.takeWrites() {
+	for _, w := range h.drainWrites() {
 		if w.kind == "Gateway" && w.subresource == "" {
-			t.Errorf("the controller changes the Gateway: %s", w)
+			t.Errorf("the controller changed the Gateway: %s", w)
 		}
 	}
 	h.key = shared
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// A change of the annotation with the tunnel of an earlier version is no event
-// that the controller responds to, also after a restart.
-func TestForgedAnnotationAfterARestart(t *testing.T) {
+// The controller ignores the tunnel annotation of an earlier version, even after a
+// restart.
+func TestForgedAnnotationIsIgnoredAfterARestart(t *testing.T) {
 	h := newHarness(t)
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	id := h.tunnelID()
 	h.annotate("tunnelgateway.dev/tunnel", `{"tunnel":"00000000-0000-4000-8000-000000000099","origin":"adopted"}`)
 	h.restart()
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	if h.tunnelID() != id || len(h.cloud.LiveTunnels()) != 1 {
-		t.Errorf("the Gateway has tunnel %s of %+v", h.tunnelID(), h.cloud.LiveTunnels())
+		t.Errorf("the Gateway has tunnel %s of %+v, want only %s", h.tunnelID(), h.cloud.LiveTunnels(), id)
 	}
 }

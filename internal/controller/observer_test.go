@@ -20,13 +20,12 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// notice has the controller notice a change of something that affects the
-// Gateway.
-func (h *harness) notice() { h.observer.changes.notice(h.key) }
+// recordChange simulates a watch event of an object that affects the Gateway.
+func (h *harness) recordChange() { h.observer.pending.add(h.key) }
 
-func TestMetricsOfALife(t *testing.T) {
+func TestMetricsOverTheLifetimeOfAGateway(t *testing.T) {
 	h := newHarness(t)
-	h.notice()
+	h.recordChange()
 	h.advance(2 * time.Second)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{
@@ -35,142 +34,143 @@ func TestMetricsOfALife(t *testing.T) {
 		"connectors_ready": -1, "gateway_missing_timestamp_seconds": -1,
 	})
 	if got := h.metric("pushed_bytes_total"); got < 10 {
-		t.Errorf("%v bytes were written", got)
+		t.Errorf("%v bytes were written, want at least 10", got)
 	}
 	h.advance(time.Minute)
-	h.notice()
+	h.recordChange()
 	h.advance(time.Second)
-	h.reconcileOnce() // nothing that changes the configuration
+	h.reconcileOnce() // the configuration does not change
 	h.wantMetrics(map[string]float64{"pushes_total": 1, "change_to_push_seconds": 2, "oldest_change_timestamp_seconds": -1})
 
 	h.delete(h.gateway())
-	h.notice()
-	missing := float64(h.wall.Unix())
+	h.recordChange()
+	missing := float64(h.wallTime.Unix())
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "listeners programmed": -1, "pushes_total": 1, "gateway_missing_timestamp_seconds": missing})
 	h.restart()
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"gateway_missing_timestamp_seconds": missing})
-	h.settle(2 * time.Minute)
+	h.reconcileFor(2 * time.Minute)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"pushes_total": -1, "gateway_missing_timestamp_seconds": -1, "oldest_change_timestamp_seconds": -1})
 }
 
-func TestMetricsOfConnectors(t *testing.T) {
-	h := withConnectors(t)
-	h.settle(time.Second)
+func TestConnectorMetrics(t *testing.T) {
+	h := newConnectorHarness(t)
+	h.reconcileFor(time.Second)
 	h.wantMetrics(map[string]float64{"connectors_ready": 0, "connectors_wanted": 2, "connectors_available": 0})
 	h.rollOut()
-	h.settle(time.Second)
+	h.reconcileFor(time.Second)
 	h.wantMetrics(map[string]float64{"connectors_ready": 1, "connectors_wanted": 2, "connectors_available": 2})
 }
 
-// The time until a change is written includes failed attempts.
-func TestChangeToPushCountsFailures(t *testing.T) {
+// The time from a change to its push includes failed attempts.
+func TestChangeToPushIncludesFailedAttempts(t *testing.T) {
 	h := newHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
-	h.notice()
-	noticed := float64(h.wall.Unix())
+	h.recordChange()
+	recorded := float64(h.wallTime.Unix())
 	h.advance(time.Second)
 	h.reconcileOnce()
-	h.wantMetrics(map[string]float64{"change_to_push_seconds": 0, "oldest_change_timestamp_seconds": noticed})
-	h.notice()
+	h.wantMetrics(map[string]float64{"change_to_push_seconds": 0, "oldest_change_timestamp_seconds": recorded})
+	h.recordChange()
 	h.advance(time.Minute)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"change_to_push_seconds": 61, "oldest_change_timestamp_seconds": -1})
 }
 
-// A change that waits for a person is not late.
-func TestChangeThatWaitsForAPerson(t *testing.T) {
+// A change that waits for a person does not count as pending.
+func TestChangeWaitingForAPersonIsNotPending(t *testing.T) {
 	h := newHarness(t)
-	id := h.madeByHand("by hand")
-	h.cloud.SetConfiguration(id, otherConfiguration("old.example.com"))
+	id := h.createUnmanagedTunnel("by hand")
+	h.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
 	h.adopt(string(id), false)
-	h.notice()
-	h.settle(time.Hour)
+	h.recordChange()
+	h.reconcileFor(time.Hour)
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1, "gateway_programmed": 0})
 }
 
-// The repair of an external change carries out no change of the cluster.
-func TestRepairIsNoChange(t *testing.T) {
-	h := servedHarness(t)
-	h.cloud.SetConfiguration(h.tunnelID(), otherConfiguration("foreign.example.com"))
+// The repair of an external change does not count as the push of a change in the cluster.
+func TestRepairIsNotAChange(t *testing.T) {
+	h := newServedHarness(t)
+	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 	h.advance(driftInterval)
-	h.notice()
+	h.recordChange()
 	h.advance(time.Second)
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "change_to_push_seconds": 0})
 }
 
-// After a start every object is noticed, and nothing waits.
-func TestStartIsNoChange(t *testing.T) {
-	h := servedHarness(t)
+// The initial watch events after a start do not count as pending changes.
+func TestStartIsNotAChange(t *testing.T) {
+	h := newServedHarness(t)
 	h.restart()
 	h.cloud.Fail(fakeprovider.OpConfiguration, errReset)
-	h.notice()
+	h.recordChange()
 	h.reconcileOnce()
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1})
 }
 
-// A change is the oldest one until the reconcile that looks at it has ended.
-func TestOldestChange(t *testing.T) {
-	h := servedHarness(t)
-	oldest := func(when string, want float64) {
+// A change is pending until the reconcile that processes it has ended.
+func TestOldestChangeIncludesTheRunningReconcile(t *testing.T) {
+	h := newServedHarness(t)
+	checkOldest := func(when string, want float64) {
 		t.Helper()
 		if got := h.metric("oldest_change_timestamp_seconds"); got != want {
-			t.Errorf("%s: %v, want %v", when, got, want)
+			t.Errorf("%s: the oldest change is %v, want %v", when, got, want)
 		}
 	}
-	first := float64(h.wall.Unix())
-	h.notice()
-	oldest("before a reconcile", first)
-	h.observer.changes.take(h.key)
-	oldest("during a reconcile", first)
+	first := float64(h.wallTime.Unix())
+	h.recordChange()
+	checkOldest("before a reconcile", first)
+	h.observer.pending.start(h.key)
+	checkOldest("during a reconcile", first)
 	h.advance(time.Minute)
-	h.notice()
-	oldest("with another change", first)
-	h.observer.changes.ended(h.key, false)
-	oldest("after the reconcile", float64(h.wall.Unix()))
-	h.observer.changes.take(h.key)
-	h.observer.changes.ended(h.key, false)
-	oldest("after the next one", -1)
+	h.recordChange()
+	checkOldest("with another change", first)
+	h.observer.pending.finish(h.key, false)
+	checkOldest("after the reconcile", float64(h.wallTime.Unix()))
+	h.observer.pending.start(h.key)
+	h.observer.pending.finish(h.key, false)
+	checkOldest("after the next one", -1)
 }
 
-// A Gateway that is not managed, and a ListenerSet that does not exist, have no
-// series, and nothing is remembered of them.
-func TestOthersHaveNoSeries(t *testing.T) {
+// An unmanaged Gateway and a missing ListenerSet have no series, and the controller keeps
+// no state for them.
+func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
 	h := newHarness(t)
 	for _, key := range []state.Key{
 		state.GatewayKey("infra", "other"), {Kind: gateway.KindListenerSet, NamespacedName: h.key.NamespacedName},
 	} {
 		h.key = key
-		h.notice()
+		h.recordChange()
 		h.reconcileOnce()
 	}
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "pushes_total": -1, "oldest_change_timestamp_seconds": -1})
 	if got := len(h.lifecycle.tunnels); got > 0 {
-		t.Errorf("%d keys are remembered", got)
+		t.Errorf("the controller keeps state for %d keys, want 0", got)
 	}
 }
 
-// Nothing is reported that could not be written, and of a Gateway of unknown state
-// nothing but what was counted.
-func TestMetricsOfWhatIsUnknown(t *testing.T) {
-	h := servedHarness(t)
+// A Gateway of unknown state has counters but no gauges. Statuses that could not be
+// written do not change the gauges.
+func TestUnknownStateClearsTheGauges(t *testing.T) {
+	h := newServedHarness(t)
 	h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
-	h.settle(time.Minute)
+	h.reconcileFor(time.Minute)
 	h.wantMetrics(map[string]float64{"gateway_programmed": -1, "rules": -1, "listeners programmed": -1, "pushes_total": 1})
 
-	h = servedHarness(t)
-	h.fault = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
+	h = newServedHarness(t)
+	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	h.annotate(v1alpha1.PausedAnnotation, "true")
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
-		t.Fatal("the reconcile succeeded")
+		t.Fatal("the reconcile succeeded although the status cannot be written")
 	}
 	h.wantMetrics(map[string]float64{"gateway_paused": 0, "reconcile_errors_total KubernetesUnavailable": 1})
 }
 
-func given[T ~string](kind T, status bool) metav1.Condition {
+// newCondition returns a condition that is True or False.
+func newCondition[T ~string](kind T, status bool) metav1.Condition {
 	c := metav1.Condition{Type: string(kind), Status: metav1.ConditionFalse}
 	if status {
 		c.Status = metav1.ConditionTrue
@@ -179,12 +179,12 @@ func given[T ~string](kind T, status bool) metav1.Condition {
 }
 
 // The states are derived from the conditions.
-func TestStates(t *testing.T) {
+func TestStatesAreDerivedFromConditions(t *testing.T) {
 	const accepted, programmed, conflicted, resolved, partial = gatewayv1.ListenerConditionAccepted, gatewayv1.ListenerConditionProgrammed,
 		gatewayv1.ListenerConditionConflicted, gatewayv1.ListenerConditionResolvedRefs, gatewayv1.RouteConditionPartiallyInvalid
 	type conditions = []metav1.Condition
 	listener := func(a, c, r, p bool) conditions {
-		return conditions{given(accepted, a), given(conflicted, c), given(resolved, r), given(programmed, p)}
+		return conditions{newCondition(accepted, a), newCondition(conflicted, c), newCondition(resolved, r), newCondition(programmed, p)}
 	}
 	for want, conditions := range map[metrics.ListenerState]conditions{
 		metrics.ListenerProgrammed: listener(true, false, true, true),
@@ -197,21 +197,21 @@ func TestStates(t *testing.T) {
 			t.Errorf("a listener is %s, want %s", got, want)
 		}
 	}
-	for want, conditions := range map[metrics.SetState]conditions{
-		metrics.SetProgrammed: {given(accepted, true), given(programmed, true)},
-		metrics.SetPending:    {given(accepted, true), given(programmed, false)},
-		metrics.SetRejected:   {given(accepted, false), given(programmed, false)},
+	for want, conditions := range map[metrics.ListenerSetState]conditions{
+		metrics.ListenerSetProgrammed: {newCondition(accepted, true), newCondition(programmed, true)},
+		metrics.ListenerSetPending:    {newCondition(accepted, true), newCondition(programmed, false)},
+		metrics.ListenerSetRejected:   {newCondition(accepted, false), newCondition(programmed, false)},
 	} {
-		if got := setState(conditions); got != want {
+		if got := listenerSetState(conditions); got != want {
 			t.Errorf("a ListenerSet is %s, want %s", got, want)
 		}
 	}
-	good := gatewayv1.RouteParentStatus{Conditions: conditions{given(accepted, true), given(resolved, true)}}
+	good := gatewayv1.RouteParentStatus{Conditions: conditions{newCondition(accepted, true), newCondition(resolved, true)}}
 	for want, other := range map[metrics.RouteState]conditions{
-		metrics.RouteAccepted:   good.Conditions,
-		metrics.RoutePartial:    append(slices.Clone(good.Conditions), given(partial, true)),
-		metrics.RouteUnresolved: {given(accepted, true), given(resolved, false)},
-		metrics.RouteRejected:   {given(accepted, false), given(resolved, false)},
+		metrics.RouteAccepted:         good.Conditions,
+		metrics.RoutePartiallyInvalid: append(slices.Clone(good.Conditions), newCondition(partial, true)),
+		metrics.RouteUnresolved:       {newCondition(accepted, true), newCondition(resolved, false)},
+		metrics.RouteRejected:         {newCondition(accepted, false), newCondition(resolved, false)},
 	} {
 		if got := routeState([]gatewayv1.RouteParentStatus{good, {Conditions: other}, good}); got != want {
 			t.Errorf("a route is %s, want %s", got, want)
@@ -219,8 +219,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// traced is a harness whose spans are recorded.
-func traced(t *testing.T) (*harness, *tracetest.InMemoryExporter) {
+// newTracedHarness returns a harness and an exporter of its spans.
+func newTracedHarness(t *testing.T) (*harness, *tracetest.InMemoryExporter) {
 	t.Helper()
 	h, spans := newHarness(t), tracetest.NewInMemoryExporter()
 	h.observer.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("")
@@ -235,8 +235,8 @@ func attributesOf(span tracetest.SpanStub) map[string]string {
 	return attributes
 }
 
-// wantSpans compares the children of the first reconcile with the names, and
-// returns the attributes of each.
+// wantSpans compares the names of the child spans of the first reconcile, and returns the
+// attributes of each child.
 func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string) map[string]map[string]string {
 	t.Helper()
 	all, found := spans.GetSpans(), map[string]map[string]string{}
@@ -248,7 +248,7 @@ func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string)
 			found[span.Name] = attributesOf(span)
 		}
 		if attributes := attributesOf(span); attributes["k8s.namespace.name"] != "infra" || attributes["gateway.name"] != "shared" {
-			t.Errorf("span %s has the attributes %v", span.Name, attributes)
+			t.Errorf("span %s has attributes %v, want those of Gateway infra/shared", span.Name, attributes)
 		}
 		expected := strings.Contains(span.Status.Description, "refused") || strings.Contains(span.Status.Description, errReset.Error())
 		if span.Status.Code == codes.Error && !expected {
@@ -256,27 +256,27 @@ func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string)
 		}
 	}
 	if diff := cmp.Diff(names, got); diff != "" {
-		t.Errorf("the parts of the reconcile differ (-want +got):\n%s", diff)
+		t.Errorf("child spans differ (-want +got):\n%s", diff)
 	}
 	return found
 }
 
-// Every reconcile is a span, and its parts are the children.
-func TestSpans(t *testing.T) {
-	h, spans := traced(t)
+// Every reconcile has a span with a child span for each phase.
+func TestReconcileHasASpanForEachPhase(t *testing.T) {
+	h, spans := newTracedHarness(t)
 	h.reconcileOnce()
 	found := wantSpans(t, spans, "load", "build", "manage", "report")
 	if found["manage"]["tunnel.id"] != string(h.tunnelID()) || found["build"]["tunnel.rules"] != "2" {
-		t.Errorf("the attributes are %v", found)
+		t.Errorf("unexpected attributes: %v", found)
 	}
 	spans.Reset()
 	h.advance(time.Second)
 	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
-	h.serve("b.example.com")
+	h.setHostname("b.example.com")
 	h.reconcileOnce()
 	found = wantSpans(t, spans, "load", "build", "manage", "report")
 	if !strings.Contains(found["manage"]["tunnel.message"], "Cloudflare API") || found["manage"]["tunnel.again"] != "1s" {
-		t.Errorf("the attributes are %v", found)
+		t.Errorf("unexpected attributes: %v", found)
 	}
 	spans.Reset()
 	h.delete(h.gateway())
@@ -285,12 +285,12 @@ func TestSpans(t *testing.T) {
 	wantSpans(t, spans, "load", "manage")
 }
 
-// An error is in the span of the part that failed.
-func TestSpansOfAFailure(t *testing.T) {
-	h, spans := traced(t)
-	h.fault = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
+// An error appears in the span of the failed phase and in the span of the reconcile.
+func TestFailedPhaseHasAnErrorSpan(t *testing.T) {
+	h, spans := newTracedHarness(t)
+	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {
-		t.Fatal("the reconcile succeeded")
+		t.Fatal("the reconcile succeeded although the status cannot be written")
 	}
 	wantSpans(t, spans, "load", "build", "manage", "report")
 	for _, span := range spans.GetSpans() {

@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// notifier emits events about tunnels on the Gateway, or on the Tunnel when the
+// Gateway is gone.
+type notifier struct{ events events.EventRecorder }
+
+// emitStep emits the event of a step.
+func (n notifier) emitStep(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, e tunnel.Event) {
+	n.emit(g, t, e.Warning, string(e.Reason), e.Message)
+}
+
+// emitProblem emits a warning about a problem that a person has to solve.
+func (n notifier) emitProblem(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, p tunnel.Problem) {
+	n.emit(g, t, true, string(p.Reason), p.Message)
+}
+
+// emitFailure logs a failed step. It emits a warning unless the previous failure had
+// the same reason and message.
+func (n notifier) emitFailure(ctx context.Context, g *gatewayv1.Gateway, t *v1alpha1.Tunnel, previous *tunnel.Problem, current tunnel.Backoff, err error) {
+	logger := log.FromContext(ctx).WithValues("reason", current.Problem.Reason, "retryAfter", current.Delay.String())
+	if t != nil {
+		logger = logger.WithValues("tunnel", t.Status.TunnelID)
+	}
+	if provider.IsTransient(err) {
+		logger.Info("step failed", "cause", err.Error())
+	} else {
+		logger.Error(err, "step failed")
+	}
+	if previous == nil || previous.Reason != current.Problem.Reason || previous.Message != current.Problem.Message {
+		n.emit(g, t, true, string(current.Problem.Reason), fmt.Sprintf("%s (%v)", current.Problem.Message, err))
+	}
+}
+
+// emitRecovery emits an event when the configuration can be read and written again
+// after a failure.
+func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
+	n.emit(g, t, false, "Recovered", "The configuration of the tunnel can be read and written again.")
+}
+
+// emit emits an event on the Gateway, or on the Tunnel if the Gateway is gone.
+func (n notifier) emit(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, warning bool, reason, message string) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	var regarding runtime.Object
+	switch {
+	case g != nil && g.DeletionTimestamp.IsZero():
+		regarding = g
+	case t != nil:
+		regarding = t
+	default:
+		return
+	}
+	n.events.Eventf(regarding, nil, kind, reason, "ManageTunnel", "%s", truncateNote(message))
+}
+
+// maxNoteLength is the maximum length of an event's note in bytes.
+const maxNoteLength = 1024
+
+// truncateNote shortens a note that is too long for an event.
+func truncateNote(note string) string {
+	if len(note) < maxNoteLength {
+		return note
+	}
+	return strings.ToValidUTF8(note[:maxNoteLength-4], "") + "…"
+}

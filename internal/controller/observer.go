@@ -1,0 +1,232 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+)
+
+// reconcileSummary summarizes one reconcile of a key for the metrics.
+type reconcileSummary struct {
+	// managed is the process state of the Gateway's Tunnel; nil if the reconcile did
+	// not manage a tunnel.
+	managed *managedTunnel
+	// report contains the statuses that were written; nil if none were written.
+	report *gateway.Report
+	// outcome is the outcome that the report contains.
+	outcome gateway.Outcome
+	// paused means that the Gateway is paused.
+	paused bool
+	// needsPerson means that changes cannot be pushed until a person solves a problem.
+	needsPerson bool
+	// configurationHash is the hash of the desired configuration, or "".
+	configurationHash string
+	// unmanaged means that the key has neither a managed Gateway nor a Tunnel.
+	unmanaged bool
+	// stateUnknown means that the state of the Gateway is unknown, or that it is no
+	// longer managed but still has a Tunnel.
+	stateUnknown bool
+}
+
+// observer records metrics and traces of reconciles.
+type observer struct {
+	metrics *metrics.Metrics
+	pending *pendingChanges
+	tracer  trace.Tracer
+	now     func() time.Time
+}
+
+func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time) *observer {
+	return &observer{metrics: m, pending: newPendingChanges(now, m.SetOldestChange), tracer: tracer, now: now}
+}
+
+// record records the metrics of a reconcile. Since is the time of the oldest change that
+// the reconcile processed, or zero.
+func (o *observer) record(key state.Key, summary *reconcileSummary, since time.Time, err error) {
+	if key.Kind != gateway.KindGateway {
+		o.pending.finish(key, false)
+		return
+	}
+	activity := o.recordActivity(key, summary.managed)
+	if err != nil {
+		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonKubernetes)
+	}
+	// The repair of an external change does not push a change of the cluster.
+	if len(activity.pushedBytes) > 0 && !activity.repaired && !since.IsZero() {
+		o.metrics.ObserveChangeToPush(o.now().Sub(since))
+	}
+	o.pending.finish(key, len(activity.pushedBytes) == 0 && (err != nil || summary.pending()))
+	o.recordState(key, summary, err)
+}
+
+// recordState records the state of the Gateway after the reconcile.
+func (o *observer) recordState(key state.Key, summary *reconcileSummary, err error) {
+	if summary.managed != nil {
+		o.metrics.SetGatewayMissing(key.NamespacedName, summary.missingSince())
+	}
+	switch {
+	case summary.unmanaged && err == nil:
+		o.metrics.DeleteGateway(key.NamespacedName)
+	case summary.stateUnknown:
+		o.metrics.ClearGateway(key.NamespacedName)
+	case summary.report != nil:
+		o.metrics.SetGateway(key.NamespacedName, gatewayMetrics(summary))
+	}
+}
+
+// missingSince returns the time since when the Gateway of the Tunnel has been gone, or
+// zero.
+func (s *reconcileSummary) missingSince() time.Time {
+	if s.managed.object == nil {
+		return time.Time{}
+	}
+	status := s.managed.object.Status
+	if status.MissingSince == nil || status.Phase == v1alpha1.TunnelRetained {
+		return time.Time{}
+	}
+	return status.MissingSince.Time
+}
+
+// pending reports whether a change still has to be pushed and does not wait for a
+// person. Many watch events do not change the configuration, such as the initial list
+// after a start or the statuses that the controller writes.
+func (s *reconcileSummary) pending() bool {
+	if s.report == nil || s.paused || s.needsPerson || s.managed == nil || s.outcome.Push.State == gateway.PushSucceeded {
+		return false
+	}
+	recorded := s.managed.object != nil && s.managed.object.Status.Configuration.Hash == s.configurationHash && len(s.managed.memory.Late.Hashes) == 0
+	return isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) && !recorded
+}
+
+// recordActivity records the changes of the tunnel in the metrics, and returns them.
+func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
+	if m == nil {
+		return activity{}
+	}
+	recorded := m.activity
+	m.activity = activity{}
+	for _, bytes := range recorded.pushedBytes {
+		o.metrics.RecordPush(key.NamespacedName, bytes)
+	}
+	if recorded.repaired {
+		o.metrics.RecordDriftRepair(key.NamespacedName)
+	}
+	if recorded.contested {
+		o.metrics.RecordDriftContested(key.NamespacedName)
+	}
+	for _, failure := range recorded.failures {
+		o.metrics.RecordError(key.NamespacedName, failure.reason)
+	}
+	return recorded
+}
+
+// gatewayMetrics derives the metrics of the Gateway from the reported statuses.
+func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
+	g := metrics.Gateway{
+		Programmed: isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: s.paused,
+		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.ListenerSetState]int{}, Routes: map[metrics.RouteState]int{},
+	}
+	if s.managed != nil && s.managed.memory.Remote.Configuration.Known {
+		n := len(s.managed.memory.Remote.Configuration.Configuration.Ingress)
+		g.Rules = &n
+	}
+	for _, listener := range s.report.Gateway.Listeners {
+		g.Listeners[listenerState(listener.Conditions)]++
+	}
+	for _, set := range s.report.ListenerSets {
+		g.ListenerSets[listenerSetState(set.Status.Conditions)]++
+		for _, listener := range set.Status.Listeners {
+			g.Listeners[listenerState(listener.Conditions)]++
+		}
+	}
+	for _, route := range s.report.Routes {
+		if len(route.Parents) > 0 {
+			g.Routes[routeState(route.Parents)]++
+		}
+	}
+	if ready := s.outcome.Connectors; ready != nil {
+		g.Connectors = &metrics.Connectors{
+			Ready: ready.Status == metav1.ConditionTrue, Desired: int(ready.Wanted), Available: int(ready.Available),
+		}
+	}
+	return g
+}
+
+func isTrue[T ~string](conditions []metav1.Condition, kind T) bool {
+	return meta.IsStatusConditionTrue(conditions, string(kind))
+}
+
+func listenerState(conditions []metav1.Condition) metrics.ListenerState {
+	switch {
+	case isTrue(conditions, gatewayv1.ListenerConditionProgrammed):
+		return metrics.ListenerProgrammed
+	case isTrue(conditions, gatewayv1.ListenerConditionConflicted):
+		return metrics.ListenerConflicted
+	case !isTrue(conditions, gatewayv1.ListenerConditionAccepted):
+		return metrics.ListenerRejected
+	case !isTrue(conditions, gatewayv1.ListenerConditionResolvedRefs):
+		return metrics.ListenerUnresolved
+	default:
+		return metrics.ListenerPending
+	}
+}
+
+func listenerSetState(conditions []metav1.Condition) metrics.ListenerSetState {
+	switch {
+	case isTrue(conditions, gatewayv1.ListenerSetConditionProgrammed):
+		return metrics.ListenerSetProgrammed
+	case isTrue(conditions, gatewayv1.ListenerSetConditionAccepted):
+		return metrics.ListenerSetPending
+	default:
+		return metrics.ListenerSetRejected
+	}
+}
+
+// routeState returns the worst state of the route at any of its parents.
+func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
+	unresolved, partial := false, false
+	for _, parent := range parents {
+		if !isTrue(parent.Conditions, gatewayv1.RouteConditionAccepted) {
+			return metrics.RouteRejected
+		}
+		unresolved = unresolved || !isTrue(parent.Conditions, gatewayv1.RouteConditionResolvedRefs)
+		partial = partial || isTrue(parent.Conditions, gatewayv1.RouteConditionPartiallyInvalid)
+	}
+	switch {
+	case unresolved:
+		return metrics.RouteUnresolved
+	case partial:
+		return metrics.RoutePartiallyInvalid
+	default:
+		return metrics.RouteAccepted
+	}
+}
+
+// span starts a span of a reconcile. The returned function ends the span with an error
+// or nil.
+func (o *observer) span(ctx context.Context, name string, key state.Key) (context.Context, func(error, ...attribute.KeyValue)) {
+	ctx, span := o.tracer.Start(ctx, name, trace.WithAttributes(
+		attribute.String("k8s.namespace.name", key.Namespace), attribute.String(strings.ToLower(key.Kind)+".name", key.Name),
+	))
+	return ctx, func(err error, attributes ...attribute.KeyValue) {
+		span.SetAttributes(attributes...)
+		if err != nil {
+			span.RecordError(err)
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+	}
+}

@@ -1,0 +1,91 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// sharedHostnames tracks the hostnames that several Gateways serve. After a start, the
+// result is unknown until every managed Gateway has been reconciled once. Until then,
+// existing HostnameShared conditions do not change.
+type sharedHostnames struct {
+	// listManaged lists the managed Gateways.
+	listManaged func(context.Context) ([]state.Key, error)
+	requeue     func(state.Key)
+
+	mu        sync.Mutex
+	hostnames *gateway.Hostnames
+	// unreconciled contains the Gateways that have not been reconciled since the
+	// start; nil before the first reconcile.
+	unreconciled map[types.NamespacedName]bool
+	// stale contains the Gateways whose existing HostnameShared condition could not
+	// be updated because the result was unknown.
+	stale []types.NamespacedName
+}
+
+// update records the hostnames that the Gateway serves, and requeues the Gateways whose
+// statuses change. It returns the hostnames that the Gateway shares with others.
+func (s *sharedHostnames) update(ctx context.Context, g *gatewayv1.Gateway, hostnames []string) (gateway.Shared, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.initialize(ctx); err != nil {
+		return gateway.Shared{}, err
+	}
+	name := client.ObjectKeyFromObject(g)
+	if s.set(name, hostnames) {
+		return s.hostnames.Shared(name), nil
+	}
+	if meta.FindStatusCondition(g.Status.Conditions, gateway.TypeHostnameShared) != nil {
+		s.stale = append(s.stale, name)
+	}
+	return gateway.Shared{}, nil
+}
+
+// remove records that the Gateway no longer serves any hostname.
+func (s *sharedHostnames) remove(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(name, nil)
+}
+
+// set records the hostnames of a Gateway. It reports whether the hostnames of all
+// Gateways are known.
+func (s *sharedHostnames) set(name types.NamespacedName, hostnames []string) bool {
+	affected := s.hostnames.Set(name, hostnames)
+	if len(s.unreconciled) > 0 {
+		delete(s.unreconciled, name)
+		if len(s.unreconciled) > 0 {
+			return false
+		}
+		affected, s.stale = append(s.hostnames.Sharing(), s.stale...), nil
+	}
+	for _, other := range affected {
+		s.requeue(state.GatewayKey(other.Namespace, other.Name))
+	}
+	return true
+}
+
+// initialize lists the managed Gateways at the first call.
+func (s *sharedHostnames) initialize(ctx context.Context) error {
+	if s.unreconciled != nil {
+		return nil
+	}
+	keys, err := s.listManaged(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the Gateways: %w", err)
+	}
+	s.unreconciled = map[types.NamespacedName]bool{}
+	for _, key := range keys {
+		s.unreconciled[key.NamespacedName] = true
+	}
+	return nil
+}
