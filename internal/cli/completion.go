@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// completionTime is how long a shell waits for the cluster when somebody
+// completionTimeout is how long a shell waits for the cluster when somebody
 // presses a key.
-const completionTime = 2 * time.Second
+const completionTimeout = 2 * time.Second
 
-// complete says what values a flag has. What cannot be found out is not said:
+// registerCompletion says what values a flag has. What cannot be found out is not said:
 // an error would stand in the middle of somebody's command line.
-func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+func registerCompletion(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails only for a flag that does not exist
 }
 
@@ -39,10 +39,10 @@ func (o *planOptions) completeContexts(*cobra.Command, []string, string) ([]cobr
 
 // completeGateways names the Gateways of the cluster, where one is read.
 func (o *planOptions) completeGateways(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if !o.live() {
+	if !o.readsCluster() {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	cluster, err := o.cluster(func(string) func() { return func() {} })
 	if err != nil {

@@ -78,8 +78,8 @@ in brackets; a flag goes before its variable.`,
 		_, err := fmt.Fprint(cmd.OutOrStderr(), config.Usage(cmd.UseLine(), groups))
 		return err
 	})
-	complete(cmd, "log-level", cobra.FixedCompletions(config.LogLevels, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "log-format", cobra.FixedCompletions(config.LogFormats, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "log-level", cobra.FixedCompletions(config.LogLevels, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "log-format", cobra.FixedCompletions(config.LogFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -144,17 +144,17 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	defer endTraces(logger, flush)
-	o := options(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
+	defer flushTraces(logger, flush)
+	o := controllerOptions(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
 	o.Watches, o.ReadsCertificates = namespaces.Has, scope.ReadsCertificates
 	if err := errors.Join(controller.Setup(ctx, m, o), readiness.Setup(ctx, m)); err != nil {
 		return fmt.Errorf("preparing the controller: %w", err)
 	}
-	if !c.Cloudflare.HasDefault() {
+	if !c.Cloudflare.HasDefaultAccount() {
 		logger.Info("there is no account by default: only Gateways are served whose GatewayClass refers to a TunnelConfiguration with spec.account")
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", o.ClusterID)
-	return startUntilChanged(ctx, m, readiness, logger, namespaces, secrets)
+	return runUntilNamespacesChange(ctx, m, readiness, logger, namespaces, secrets)
 }
 
 // readsAllSecrets reports whether certificates are checked in all namespaces.
@@ -176,10 +176,10 @@ func secretNamespaces(k config.Kubernetes, served []string) []string {
 	return slices.DeleteFunc(slices.Clone(k.CertificateNamespaces), func(namespace string) bool { return !slices.Contains(served, namespace) })
 }
 
-// startUntilChanged runs the manager until the context ends or the namespaces are
+// runUntilNamespacesChange runs the manager until the context ends or the namespaces are
 // not those that it was made for. That is no error: the process exits, and its pod
 // starts it again.
-func startUntilChanged(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...*controller.Namespaces) error {
+func runUntilNamespacesChange(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...*controller.Namespaces) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// Not one of the manager's runnables: these wait for the cache, which a
@@ -198,8 +198,8 @@ func startUntilChanged(ctx context.Context, m manager.Manager, r *controller.Rea
 	return err
 }
 
-// options are the reconcilers' part of the configuration.
-func options(c *config.Config, clusterUID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
+// controllerOptions are the reconcilers' part of the configuration.
+func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
 	return controller.Options{
 		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
 		ClusterDomain:  c.Gateway.ClusterDomain,
@@ -223,9 +223,9 @@ func options(c *config.Config, clusterUID string, recorded *metrics.Metrics, tra
 	}
 }
 
-// endTraces sends the last traces. A collector that does not take them stops
+// flushTraces sends the last traces. A collector that does not take them stops
 // nobody.
-func endTraces(logger logr.Logger, flush func() error) {
+func flushTraces(logger logr.Logger, flush func() error) {
 	if err := flush(); err != nil {
 		logger.Info("the last traces were not sent", "cause", err.Error())
 	}

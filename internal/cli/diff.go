@@ -23,7 +23,7 @@ import (
 
 // diffOptions are those of plan --diff.
 type diffOptions struct {
-	wanted     bool
+	enabled    bool
 	color      string
 	cloudflare config.Cloudflare
 	group      config.Group
@@ -32,7 +32,7 @@ type diffOptions struct {
 var colorModes = []string{"auto", "always", "never"}
 
 func (o *diffOptions) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.wanted, "diff", false, "compare with the configurations that the tunnels have at Cloudflare, and end with status 3 when a push would change one")
+	f.BoolVar(&o.enabled, "diff", false, "compare with the configurations that the tunnels have at Cloudflare, and end with status 3 when a push would change one")
 	f.StringVar(&o.color, "color", "auto", "`when` the output of --diff has colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set")
 	o.group = o.cloudflare.Flags("Read")
 	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of a Secret, in the cluster or among the manifests, that has the token under the key token"
@@ -42,23 +42,23 @@ func (o *diffOptions) addFlags(f *pflag.FlagSet) {
 	f.AddFlagSet(o.group.Flags)
 }
 
-// complete reads the environment and returns all that is wrong with the
+// load reads the environment and returns all that is wrong with the
 // settings. Without --diff they are not looked at.
-func (o *diffOptions) complete() error {
-	if !o.wanted {
+func (o *diffOptions) load() error {
+	if !o.enabled {
 		return nil
 	}
 	var errs []error
 	if !slices.Contains(colorModes, o.color) {
 		errs = append(errs, fmt.Errorf("--color %q is none of auto, always, never", o.color))
 	}
-	errs = append(errs, config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckForm())
+	errs = append(errs, config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
 	return errors.Join(errs...)
 }
 
 // account returns the controller's account, which only --diff knows.
 func (o *diffOptions) account() credentials.Default {
-	if !o.wanted {
+	if !o.enabled {
 		return credentials.Default{}
 	}
 	return defaultCredentials(o.cloudflare)
@@ -89,7 +89,7 @@ func (o *diffOptions) accounts(objects client.Reader) plan.OpenAccount {
 }
 
 func (o *diffOptions) open(ctx context.Context, from credentials.Source, objects client.Reader) (provider.Provider, error) {
-	if err := checkComplete(from); err != nil {
+	if err := checkCredentials(from); err != nil {
 		return nil, err
 	}
 	token := from.Token
@@ -106,8 +106,8 @@ func (o *diffOptions) open(ctx context.Context, from credentials.Source, objects
 	return p, nil
 }
 
-// checkComplete returns which flags are missing to read a Gateway's tunnel.
-func checkComplete(from credentials.Source) error {
+// checkCredentials returns which flags are missing to read a Gateway's tunnel.
+func checkCredentials(from credentials.Source) error {
 	var missing []string
 	ask := func(flag string) { missing = append(missing, fmt.Sprintf("--%s (or %s)", flag, config.EnvName(flag))) }
 	if from.Account == "" {
@@ -124,12 +124,12 @@ func checkComplete(from credentials.Source) error {
 
 // writer prints the differences for people on stdout.
 func (o *diffOptions) writer(stdout io.Writer) func(io.Writer, *plan.Plan) error {
-	colour := o.colours(stdout)
+	colour := o.useColor(stdout)
 	return func(w io.Writer, p *plan.Plan) error { return p.WriteDiff(w, colour) }
 }
 
-// colours reports whether what is written to w has them.
-func (o *diffOptions) colours(w io.Writer) bool {
+// useColor reports whether what is written to w has them.
+func (o *diffOptions) useColor(w io.Writer) bool {
 	if o.color != "auto" {
 		return o.color == "always"
 	}

@@ -26,19 +26,19 @@ import (
 )
 
 type planOptions struct {
-	paths         []string
-	namespace     string
-	kubeconfig    string
-	context       string
-	gateway       string
-	output        string
-	why           string
-	strict        bool
-	clusterDomain string
-	controller    string
-	system        string // the controller's namespace
-	clusterID     string
-	diff          diffOptions
+	paths               []string
+	namespace           string
+	kubeconfig          string
+	context             string
+	gateway             string
+	output              string
+	why                 string
+	strict              bool
+	clusterDomain       string
+	controller          string
+	controllerNamespace string // the controller's namespace
+	clusterID           string
+	diff                diffOptions
 }
 
 func planCommand(program string) *cobra.Command {
@@ -91,14 +91,14 @@ would change a tunnel.`,
 	f.BoolVar(&o.strict, "strict", false, "end with status 2 when a condition is not in its good state")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "`name` of the controller in GatewayClasses")
-	f.StringVar(&o.system, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and its Tunnels; an account that a GatewayClass refers to counts only there")
+	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and its Tunnels; an account that a GatewayClass refers to counts only there")
 	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation, with which the names of its tunnels begin (default the ID in its Tunnels, or the controller's default)")
 	o.diff.addFlags(f)
-	complete(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "context", o.completeContexts)
-	complete(cmd, "gateway", o.completeGateways)
-	cmd.SetFlagErrorFunc(explainFlag)
+	registerCompletion(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "context", o.completeContexts)
+	registerCompletion(cmd, "gateway", o.completeGateways)
+	cmd.SetFlagErrorFunc(explainUnknownFlag)
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // fails only for a flag that does not exist
 	return cmd
 }
@@ -108,31 +108,31 @@ var errInterrupted = errors.New("interrupted")
 
 // run makes the plan and prints it. Whatever fails after a signal failed by it.
 func (o *planOptions) run(cmd *cobra.Command) error {
-	err := o.carryOut(cmd)
+	err := o.execute(cmd)
 	if err != nil && cmd.Context().Err() != nil {
 		return errInterrupted
 	}
 	return err
 }
 
-func (o *planOptions) carryOut(cmd *cobra.Command) error {
+func (o *planOptions) execute(cmd *cobra.Command) error {
 	show, err := o.printer(cmd.OutOrStdout())
-	if err := errors.Join(err, o.validate(cmd.Flags().Changed), o.diff.complete()); err != nil {
+	if err := errors.Join(err, o.validate(cmd.Flags().Changed), o.diff.load()); err != nil {
 		return err
 	}
 	// The program ends in a moment, and time is dearer to it than memory.
 	debug.SetGCPercent(400)
 	line := progress.New(cmd.ErrOrStderr())
-	source, err := o.read(cmd, line)
+	source, err := o.readSource(cmd, line)
 	if err != nil {
 		return err
 	}
-	made, err := o.make(cmd.Context(), source, line)
+	made, err := o.buildPlan(cmd.Context(), source, line)
 	if err != nil {
 		return err
 	}
 	var unread error
-	if o.diff.wanted {
+	if o.diff.enabled {
 		unread = o.diff.compare(cmd.Context(), made, source, line)
 	}
 	// Printed as a whole or not at all.
@@ -140,35 +140,37 @@ func (o *planOptions) carryOut(cmd *cobra.Command) error {
 	if err := show(&out, made); err != nil {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
-	warn(cmd.ErrOrStderr(), source)
-	o.warnOf(cmd.ErrOrStderr(), made)
+	warnSource(cmd.ErrOrStderr(), source)
+	o.warnPlan(cmd.ErrOrStderr(), made)
 	if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
-	return o.verdict(made, unread)
+	return o.exitError(made, unread)
 }
 
-// verdict is what the exit status says of a plan that was printed.
-func (o *planOptions) verdict(made *plan.Plan, unread error) error {
+// exitError is what the exit status says of a plan that was printed.
+func (o *planOptions) exitError(made *plan.Plan, unread error) error {
 	switch {
 	case unread != nil:
 		return unread
-	case o.strict && !made.Good():
-		return errNotGood
-	case made.Different():
-		return errDifferent
+	case o.strict && !made.Healthy():
+		return errUnexpectedCondition
+	case made.HasChanges():
+		return errChanges
 	}
 	return nil
 }
 
-// live reports whether a cluster is read.
-func (o *planOptions) live() bool { return len(o.paths) == 0 || o.kubeconfig != "" || o.context != "" }
+// readsCluster reports whether a cluster is read.
+func (o *planOptions) readsCluster() bool {
+	return len(o.paths) == 0 || o.kubeconfig != "" || o.context != ""
+}
 
-// read reads what there is to plan.
-func (o *planOptions) read(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
+// readSource reads what there is to plan.
+func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
 	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin()}
-	if !o.live() {
-		return reading(cmd.Context(), line, func() (*state.Source, error) {
+	if !o.readsCluster() {
+		return readInterruptibly(cmd.Context(), line, func() (*state.Source, error) {
 			return state.FromFiles(o.paths, manifests, gatewayv1.GatewayController(o.controller), config.DefaultClassName)
 		})
 	}
@@ -184,7 +186,7 @@ func (o *planOptions) read(cmd *cobra.Command, line *progress.Line) (*state.Sour
 			return nil, fmt.Errorf("reading the namespace of the context: %w", err)
 		}
 	}
-	set, err := reading(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
+	set, err := readInterruptibly(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
 	if err != nil {
 		return nil, err
 	}
@@ -198,10 +200,10 @@ func (o *planOptions) read(cmd *cobra.Command, line *progress.Line) (*state.Sour
 	return state.FromCluster(cmd.Context(), cluster, set)
 }
 
-// reading returns what do makes of manifests, unless the context ends first. A
+// readInterruptibly returns what do makes of manifests, unless the context ends first. A
 // read from a pipe cannot be broken off, so do is left behind then; the program
 // ends.
-func reading[T any](ctx context.Context, line *progress.Line, do func() (T, error)) (T, error) {
+func readInterruptibly[T any](ctx context.Context, line *progress.Line, do func() (T, error)) (T, error) {
 	defer line.Step("reading the manifests")()
 	type result struct {
 		made T
@@ -233,20 +235,20 @@ func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
 		return state.Cluster{}, err
 	}
 	return state.Cluster{
-		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.system, Progress: step,
+		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, Progress: step,
 	}, nil
 }
 
-// make makes the plan, of one Gateway where the flags say so.
-func (o *planOptions) make(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
+// buildPlan makes the plan, of one Gateway where the flags say so.
+func (o *planOptions) buildPlan(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
 	defer line.Step("building the plan")()
 	options := plan.Options{
 		Options: gateway.Options{
-			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.system, ClusterDomain: o.clusterDomain,
+			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, ClusterDomain: o.clusterDomain,
 		},
 		ClusterID: o.clusterID, Account: o.diff.account(),
 	}
-	made, err := plan.Make(ctx, source, options, time.Now())
+	made, err := plan.Build(ctx, source, options, time.Now())
 	if err != nil || o.gateway == "" {
 		return made, err
 	}
@@ -254,8 +256,8 @@ func (o *planOptions) make(ctx context.Context, source *state.Source, line *prog
 	return made, made.Select(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// warn says what the plan leaves open.
-func warn(w io.Writer, source *state.Source) {
+// warnSource says what the plan leaves open.
+func warnSource(w io.Writer, source *state.Source) {
 	for _, skipped := range source.Skipped {
 		fmt.Fprintf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
 	}
@@ -267,13 +269,13 @@ func warn(w io.Writer, source *state.Source) {
 	}
 }
 
-// warnOf says what the table of the plan says and another output does not.
-func (o *planOptions) warnOf(w io.Writer, made *plan.Plan) {
-	table := o.output == "table" && o.why == "" && !o.diff.wanted
+// warnPlan says what the table of the plan says and another output does not.
+func (o *planOptions) warnPlan(w io.Writer, made *plan.Plan) {
+	table := o.output == "table" && o.why == "" && !o.diff.enabled
 	if stray := made.Unattached(); stray != "" && !table {
 		fmt.Fprintln(w, "warning: "+stray)
 	}
-	if o.diff.wanted && o.output == "table" {
+	if o.diff.enabled && o.output == "table" {
 		made.WriteProblems(w)
 	}
 }

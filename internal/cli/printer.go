@@ -12,33 +12,33 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
-// printer prints a plan, or what is asked about it.
-type printer func(io.Writer, *plan.Plan) error
+// printFunc prints a plan, or what is asked about it.
+type printFunc func(io.Writer, *plan.Plan) error
 
 // printer returns what is printed for people or for programs: the plan itself,
 // its differences, or the trail of a request.
-func (o *planOptions) printer(stdout io.Writer) (printer, error) {
+func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 	if o.why == "" {
 		table := func(w io.Writer, p *plan.Plan) error { return p.WriteTable(w) }
-		if o.diff.wanted {
+		if o.diff.enabled {
 			table = o.diff.writer(stdout)
 		}
-		return inFormat(o.output, table, func(p *plan.Plan) any { return p })
+		return formatPrinter(o.output, table, func(p *plan.Plan) any { return p })
 	}
 	request, err := gateway.ParseRequest(o.why)
 	if err != nil {
 		return nil, fmt.Errorf("--why %w", err)
 	}
 	table := func(w io.Writer, p *plan.Plan) error { return p.Explain(request).WriteTable(w) }
-	return inFormat(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })
+	return formatPrinter(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })
 }
 
 // planFormats are the values of --output.
 var planFormats = []string{"table", "yaml", "json"}
 
-// inFormat returns the printer of a format: the table is for people, and what
+// formatPrinter returns the printer of a format: the table is for people, and what
 // part returns is for programs.
-func inFormat(format string, table printer, part func(*plan.Plan) any) (printer, error) {
+func formatPrinter(format string, table printFunc, part func(*plan.Plan) any) (printFunc, error) {
 	switch format {
 	case "table":
 		return table, nil

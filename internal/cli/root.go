@@ -18,18 +18,18 @@ import (
 const (
 	exitOK      = 0
 	exitFailure = 1
-	// exitNotGood: plan --strict found a condition that is not in its good
+	// exitUnexpectedCondition: plan --strict found a condition that is not in its good
 	// state.
-	exitNotGood = 2
-	// exitDifferent: plan --diff found that a push would change a tunnel.
-	exitDifferent = 3
+	exitUnexpectedCondition = 2
+	// exitChanges: plan --diff found that a push would change a tunnel.
+	exitChanges = 3
 )
 
-// errNotGood makes plan --strict end with exitNotGood.
-var errNotGood = errors.New("a condition is not in its good state")
+// errUnexpectedCondition makes plan --strict end with exitNotGood.
+var errUnexpectedCondition = errors.New("a condition is not in its good state")
 
-// errDifferent makes plan --diff end with exitDifferent.
-var errDifferent = errors.New("a push would change a tunnel")
+// errChanges makes plan --diff end with exitDifferent.
+var errChanges = errors.New("a push would change a tunnel")
 
 // Streams are where a command reads from and writes to.
 type Streams struct {
@@ -41,7 +41,7 @@ type Streams struct {
 // with the program's own name first, and returns the exit status.
 func Run(ctx context.Context, args []string, s Streams) int {
 	name := filepath.Base(args[0])
-	program := called(name)
+	program := displayName(name)
 	root := &cobra.Command{
 		Use:           name,
 		Short:         "Gateway API for Cloudflare Tunnel: teams add their own hostnames to a shared Gateway",
@@ -61,19 +61,19 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNotGood):
-		return exitNotGood
-	case errors.Is(err, errDifferent):
-		return exitDifferent
+	case errors.Is(err, errUnexpectedCondition):
+		return exitUnexpectedCondition
+	case errors.Is(err, errChanges):
+		return exitChanges
 	default:
 		fmt.Fprintf(s.Err, "%s: %v\n", program, err)
 		return exitFailure
 	}
 }
 
-// called returns how people call the program: by the name of its file, unless
+// displayName returns how people call the program: by the name of its file, unless
 // kubectl runs it as a plugin.
-func called(name string) string {
+func displayName(name string) string {
 	if plugin, ok := strings.CutPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-"); ok {
 		return "kubectl " + plugin
 	}

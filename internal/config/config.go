@@ -123,29 +123,29 @@ func (c *Config) Validate() error {
 	)
 }
 
-// word is what IDs and tokens are made of.
-var word = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+// idPattern is what IDs and tokens are made of.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func (c *Cloudflare) validate() error {
 	var errs []error
-	if c.AccountID == "" && c.HasDefault() {
-		errs = append(errs, required("cloudflare-account-id", "the account that the API token is for"))
+	if c.AccountID == "" && c.HasDefaultAccount() {
+		errs = append(errs, missing("cloudflare-account-id", "the account that the API token is for"))
 	}
-	if c.HasDefault() && c.APIToken == "" && c.APITokenSecret == "" {
-		errs = append(errs, required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit; or name the Secret that has it, with --cloudflare-api-token-secret"))
+	if c.HasDefaultAccount() && c.APIToken == "" && c.APITokenSecret == "" {
+		errs = append(errs, missing("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit; or name the Secret that has it, with --cloudflare-api-token-secret"))
 	}
-	return errors.Join(append(errs, c.CheckForm())...)
+	return errors.Join(append(errs, c.CheckFormat())...)
 }
 
-// CheckForm returns what is wrong with those settings that are given; it asks
+// CheckFormat returns what is wrong with those settings that are given; it asks
 // for none.
-func (c *Cloudflare) CheckForm() error {
+func (c *Cloudflare) CheckFormat() error {
 	var errs []error
-	if c.AccountID != "" && !word.MatchString(c.AccountID) {
+	if c.AccountID != "" && !idPattern.MatchString(c.AccountID) {
 		errs = append(errs, invalid("cloudflare-account-id", fmt.Sprintf("has characters that no account ID has: %q", c.AccountID)))
 	}
 	errs = append(errs, c.checkTokenSource())
-	if c.APIToken != "" && !word.MatchString(string(c.APIToken)) {
+	if c.APIToken != "" && !idPattern.MatchString(string(c.APIToken)) {
 		errs = append(errs, invalid("cloudflare-api-token", "has characters that no token has"))
 	}
 	if c.BaseURL != "" {
@@ -157,9 +157,9 @@ func (c *Cloudflare) CheckForm() error {
 	return errors.Join(errs...)
 }
 
-// HasDefault reports whether there is an account for Gateways whose class names
+// HasDefaultAccount reports whether there is an account for Gateways whose class names
 // none.
-func (c *Cloudflare) HasDefault() bool {
+func (c *Cloudflare) HasDefaultAccount() bool {
 	return c.AccountID != "" || c.APIToken != "" || c.APITokenSecret != ""
 }
 
@@ -178,12 +178,12 @@ func (c *Cloudflare) checkTokenSource() error {
 	return nil
 }
 
-// controllerName is what the API takes for GatewayClass.spec.controllerName.
-var controllerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
+// controllerNamePattern is what the API takes for GatewayClass.spec.controllerName.
+var controllerNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
 
 // CheckControllerName returns what is wrong with the name of a controller.
 func CheckControllerName(name string) error {
-	if !controllerName.MatchString(name) {
+	if !controllerNamePattern.MatchString(name) {
 		return errors.New("is not of the form domain/path")
 	}
 	return nil
@@ -314,7 +314,7 @@ func (c *Cloudflare) checkTokenNamespace(controller string) error {
 func (k *Kubernetes) complete(podNamespace string) error {
 	k.ControllerNamespace = cmp.Or(k.ControllerNamespace, podNamespace)
 	if k.ControllerNamespace == "" {
-		return required("controller-namespace", "outside a cluster it has no default")
+		return missing("controller-namespace", "outside a cluster it has no default")
 	}
 	k.LeaderElectionNamespace = cmp.Or(k.LeaderElectionNamespace, k.ControllerNamespace)
 	return nil
@@ -325,7 +325,7 @@ func (s *Serving) validate() error {
 		checkAddress("metrics-address", s.MetricsAddress),
 		checkAddress("health-address", s.HealthAddress),
 		s.checkPprof(),
-		checkCollector("tracing-endpoint", s.TracingEndpoint),
+		checkEndpoint("tracing-endpoint", s.TracingEndpoint),
 		oneOf("log-level", s.LogLevel, LogLevels),
 		oneOf("log-format", s.LogFormat, LogFormats),
 	)
@@ -338,8 +338,8 @@ func (s *Serving) checkPprof() error {
 	return nil
 }
 
-// checkCollector takes "http://host:port", the same with https, and nothing.
-func checkCollector(flag, endpoint string) error {
+// checkEndpoint takes "http://host:port", the same with https, and nothing.
+func checkEndpoint(flag, endpoint string) error {
 	if endpoint == "" {
 		return nil
 	}
@@ -373,7 +373,7 @@ func oneOf(flag, value string, allowed []string) error {
 	return invalid(flag, "is none of "+strings.Join(allowed, ", "))
 }
 
-func required(flag, what string) error {
+func missing(flag, what string) error {
 	return fmt.Errorf("--%s (or %s) is missing: %s", flag, EnvName(flag), what)
 }
 

@@ -26,8 +26,8 @@ type Diff struct {
 	// Notes say what prevents the push, and what was found out about the tunnel.
 	Notes []string `json:"notes"`
 
-	// nothing is whether nothing is pushed, so that nothing was compared.
-	nothing bool
+	// notCompared is whether nothing is pushed, so that nothing was compared.
+	notCompared bool
 }
 
 // OpenAccount returns the provider with which the tunnels of an account are read.
@@ -54,8 +54,8 @@ func (p *Plan) Compare(ctx context.Context, open OpenAccount) error {
 	return errors.Join(errs...)
 }
 
-// Different reports whether a push would change any of the tunnels.
-func (p *Plan) Different() bool {
+// HasChanges reports whether a push would change any of the tunnels.
+func (p *Plan) HasChanges() bool {
 	for _, g := range p.Gateways {
 		if g.Diff != nil && g.Diff.Different {
 			return true
@@ -67,16 +67,16 @@ func (p *Plan) Different() bool {
 func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff, error) {
 	if g.Config == nil {
 		note := fmt.Sprintf("The Gateway is not accepted, so nothing is pushed: %s: %s", g.result.Rejected.Reason, g.result.Rejected.Message)
-		return &Diff{Notes: []string{note}, nothing: true}, nil
+		return &Diff{Notes: []string{note}, notCompared: true}, nil
 	}
-	l := &look{facts: resumed(g.facts), notes: []string{}, open: func(ctx context.Context) (provider.Provider, error) {
-		return open(ctx, p.tunnels.source(g.facts.Object.Spec))
+	l := &inspection{facts: resumed(g.facts), notes: []string{}, open: func(ctx context.Context) (provider.Provider, error) {
+		return open(ctx, p.tunnels.credentialSource(g.facts.Object.Spec))
 	}}
-	have, err := l.find(ctx)
+	have, err := l.readRemote(ctx)
 	if err != nil {
 		return nil, err
 	}
-	text, err := unified(have.configuration, *g.Config, have.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
+	text, err := unifiedDiff(have.configuration, *g.Config, have.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
 	if err != nil {
 		return nil, err
 	}
@@ -97,28 +97,28 @@ func resumed(f tunnel.Facts) tunnel.Facts {
 	return f
 }
 
-// held is the configuration that a tunnel has at Cloudflare. The zero value is
+// remoteConfiguration is the configuration that a tunnel has at Cloudflare. The zero value is
 // that of a tunnel that does not exist yet.
-type held struct {
+type remoteConfiguration struct {
 	id            provider.TunnelID
 	configuration provider.Configuration
 	version       provider.Version
 }
 
-func (h *held) header() string {
+func (h *remoteConfiguration) header() string {
 	if h.id == "" {
 		return "new tunnel"
 	}
 	return escape(fmt.Sprintf("tunnel %s (version %d)", h.id, h.version))
 }
 
-// find returns the configuration that the tunnel has. It notes what prevents the
+// readRemote returns the configuration that the tunnel has. It notes what prevents the
 // controller from replacing it. An error says why it cannot be compared.
-func (l *look) find(ctx context.Context) (*held, error) {
+func (l *inspection) readRemote(ctx context.Context) (*remoteConfiguration, error) {
 	if f := l.facts; f.Options.ClusterID == "" && f.Object.Status.TunnelID == "" && f.Object.Spec.Existing == nil {
 		l.notes = append(l.notes, "The manifests have no Tunnel object, so the tunnel counts as new. "+
 			"Add --context to compare with the tunnel of a cluster, or --cluster-id to find the tunnel by its name.")
-		return &held{}, nil
+		return &remoteConfiguration{}, nil
 	}
 	step, err := l.run(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (l *look) find(ctx context.Context) (*held, error) {
 	switch {
 	case step.Action == tunnel.Create:
 		l.notes = append(l.notes, fmt.Sprintf("The tunnel does not exist yet. The controller creates it with the name %s.", l.facts.Object.Spec.Name))
-		return &held{}, nil
+		return &remoteConfiguration{}, nil
 	case remote.Known:
 	case outcome.Message != "":
 		return nil, errors.New(escape(outcome.Message))
@@ -141,5 +141,5 @@ func (l *look) find(ctx context.Context) (*held, error) {
 	if outcome.State == tunnel.OutcomeFailed {
 		l.notes = append(l.notes, outcome.Message)
 	}
-	return &held{id: provider.TunnelID(l.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
+	return &remoteConfiguration{id: provider.TunnelID(l.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
 }

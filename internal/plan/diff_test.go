@@ -68,8 +68,8 @@ func TestCompare(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantDiff(t, p, test.want)
-			if different := strings.Contains(test.want, "+++"); p.Different() != different {
-				t.Errorf("different is %t", p.Different())
+			if different := strings.Contains(test.want, "+++"); p.HasChanges() != different {
+				t.Errorf("different is %t", p.HasChanges())
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestCompareWithAClusterID(t *testing.T) {
 			t.Run(name+" with "+id, func(t *testing.T) {
 				chosen := options
 				chosen.ClusterID = id
-				p, err := plan.Make(t.Context(), read(t, compared("new.example.com", "")+manifests, "-"), chosen, now)
+				p, err := plan.Build(t.Context(), read(t, compared("new.example.com", "")+manifests, "-"), chosen, now)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -160,7 +160,7 @@ func TestCompareFails(t *testing.T) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 			wantDiff(t, p, "Gateway infra/g: not compared\n")
-			if p.Different() {
+			if p.HasChanges() {
 				t.Error("it is different")
 			}
 		})
@@ -185,7 +185,7 @@ func TestCompareOpensTheAccount(t *testing.T) {
 		"none":                        {compared("old.example.com", "") + kubeSystem, withoutFlags, "account , , Secret /"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := plan.Make(t.Context(), read(t, test.manifests, "-"), test.options, now)
+			p, err := plan.Build(t.Context(), read(t, test.manifests, "-"), test.options, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +215,7 @@ func TestCompareGoesOn(t *testing.T) {
 	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "Gateway infra/a: ") || strings.Contains(err.Error(), "infra/g") {
 		t.Errorf("the error is %v", err)
 	}
-	if p.Gateways[0].Diff != nil || p.Gateways[1].Diff == nil || p.Gateways[2].Diff == nil || !p.Different() {
+	if p.Gateways[0].Diff != nil || p.Gateways[1].Diff == nil || p.Gateways[2].Diff == nil || !p.HasChanges() {
 		t.Errorf("the differences are %+v", p.Gateways)
 	}
 	if calls := c.Calls(); len(calls) != 3 {

@@ -29,12 +29,12 @@ type Plan struct {
 	Gateways []Gateway `json:"gateways"`
 	Statuses []Status  `json:"statuses"`
 
-	// left says why the controller does not serve a Gateway that exists.
-	left map[types.NamespacedName]string
-	// ending are the managed Gateways that are being deleted.
-	ending  []types.NamespacedName
-	strays  strays
-	tunnels *tunnels
+	// unserved says why the controller does not serve a Gateway that exists.
+	unserved map[types.NamespacedName]string
+	// terminating are the managed Gateways that are being deleted.
+	terminating []types.NamespacedName
+	unattached  unattached
+	tunnels     *tunnels
 }
 
 // Options are the settings of the controller that a plan depends on.
@@ -62,11 +62,11 @@ type Gateway struct {
 	// Diff is the result of [Plan.Compare]; nil before, and when that failed.
 	Diff *Diff `json:"diff,omitempty"`
 
-	result  *gateway.Result
-	facts   tunnel.Facts
-	outcome tunnel.Outcome
-	shared  string                 // which hostnames other Gateways serve too
-	about   map[gateway.Owner]bool // whose statuses the decision is part of
+	result          *gateway.Result
+	facts           tunnel.Facts
+	outcome         tunnel.Outcome
+	sharedHostnames string                 // which hostnames other Gateways serve too
+	reported        map[gateway.Owner]bool // whose statuses the decision is part of
 }
 
 // Listener is a row of the table; those of ListenerSets that are not allowed
@@ -108,9 +108,9 @@ type Status struct {
 	conditions [][]metav1.Condition // those of the controller
 }
 
-// Make decides about every managed Gateway in the source. It reads no other
+// Build decides about every managed Gateway in the source. It reads no other
 // clock than now.
-func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
+func Build(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
 	loader := state.Loader{
 		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
 	}
@@ -122,18 +122,18 @@ func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{left: map[types.NamespacedName]string{}, strays: findStrays(source), tunnels: known}
+	plan := &Plan{unserved: map[types.NamespacedName]string{}, unattached: findUnattached(source), tunnels: known}
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
-	for _, key := range keysOf(source.Objects, o.ControllerName) {
+	for _, key := range gatewayKeys(source.Objects, o.ControllerName) {
 		loaded, err := loader.Load(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if why := leaves(loaded); why != "" {
-			plan.leave(loaded, key, why)
+		if why := unservedReason(loaded); why != "" {
+			plan.addUnserved(loaded, key, why)
 			if !loaded.ClassMissing {
-				statuses.addAttached(withdrawn(key, loaded))
+				statuses.addAttached(withdrawnReport(key, loaded))
 			}
 			continue
 		}
@@ -145,10 +145,10 @@ func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (
 	plan.Gateways = make([]Gateway, len(decisions))
 	for i, d := range decisions {
 		facts := known.facts(d.gateway, d.result)
-		outcome := expected(facts)
-		report := d.result.Report(gateway.Outcome{Push: push(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)})
+		outcome := expectedOutcome(facts)
+		report := d.result.Report(gateway.Outcome{Push: pushResult(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)})
 		g := newGateway(d.key, d.result, report)
-		g.about = statuses.add(d.key, report)
+		g.reported = statuses.addGateway(d.key, report)
 		g.facts, g.outcome = facts, outcome
 		plan.Gateways[i] = g
 	}
@@ -156,19 +156,19 @@ func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (
 	return plan, nil
 }
 
-// leave notes why a Gateway that exists is not served.
-func (p *Plan) leave(loaded *state.Loaded, key state.Key, why string) {
+// addUnserved notes why a Gateway that exists is not served.
+func (p *Plan) addUnserved(loaded *state.Loaded, key state.Key, why string) {
 	if loaded.Gateway == nil {
 		return
 	}
-	p.left[key.NamespacedName] = why
+	p.unserved[key.NamespacedName] = why
 	if loaded.Managed {
-		p.ending = append(p.ending, key.NamespacedName)
+		p.terminating = append(p.terminating, key.NamespacedName)
 	}
 }
 
-// leaves returns why the controller does not serve a Gateway, or "" when it does.
-func leaves(loaded *state.Loaded) string {
+// unservedReason returns why the controller does not serve a Gateway, or "" when it does.
+func unservedReason(loaded *state.Loaded) string {
 	switch {
 	case loaded.Gateway == nil:
 		return "not found"
@@ -190,9 +190,9 @@ type decision struct {
 	gateway *gatewayv1.Gateway
 }
 
-// keysOf returns the Gateways, and the parents that do not exist although the
+// gatewayKeys returns the Gateways, and the parents that do not exist although the
 // status entries of the controller name them.
-func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []state.Key {
+func gatewayKeys(objects []client.Object, controller gatewayv1.GatewayController) []state.Key {
 	exists, keys := map[state.Key]bool{}, map[state.Key]bool{}
 	for _, object := range objects {
 		switch o := object.(type) {
@@ -214,10 +214,10 @@ func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []s
 	})
 }
 
-// withdrawn removes the controller's status entries from routes, as the
+// withdrawnReport removes the controller's status entries from routes, as the
 // controller does. The status of the ListenerSets of a Gateway that is not managed
 // stays: it does not say which controller wrote it.
-func withdrawn(key state.Key, loaded *state.Loaded) gateway.Report {
+func withdrawnReport(key state.Key, loaded *state.Loaded) gateway.Report {
 	report := gateway.Withdraw(key, loaded.Snapshot)
 	if !loaded.Managed {
 		report.ListenerSets = nil
@@ -245,7 +245,7 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 		result:               result,
 	}
 	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {
-		g.shared = c.Message
+		g.sharedHostnames = c.Message
 	}
 	for i, l := range result.Listeners {
 		g.Listeners[i] = newListener(l, conditions[l.Owner][l.Spec.Name])
@@ -253,9 +253,9 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 	return g
 }
 
-// kinds are the types of the controller's conditions, in the order in which a
+// conditionTypes are the types of the controller's conditions, in the order in which a
 // person reads them.
-var kinds = []string{
+var conditionTypes = []string{
 	string(gatewayv1.ListenerConditionConflicted),
 	string(gatewayv1.GatewayConditionAccepted),
 	string(gatewayv1.ListenerConditionResolvedRefs),
@@ -265,9 +265,9 @@ var kinds = []string{
 	string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
 }
 
-// firstBad returns the first condition that is not in its good state, or nil.
-func firstBad(conditions []metav1.Condition) *metav1.Condition {
-	for _, kind := range kinds {
+// firstUnexpected returns the first condition that is not in its good state, or nil.
+func firstUnexpected(conditions []metav1.Condition) *metav1.Condition {
+	for _, kind := range conditionTypes {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != gateway.ExpectedStatus(kind) {
 			return c
 		}
@@ -289,21 +289,21 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 		Programmed:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionProgrammed)),
 		AttachedRoutes: l.AttachedRoutes,
 	}
-	if bad := firstBad(conditions); bad != nil {
+	if bad := firstUnexpected(conditions); bad != nil {
 		listener.Reason = bad.Reason
 	}
 	return listener
 }
 
-// Good reports whether every condition of the controller is in its good state,
+// Healthy reports whether every condition of the controller is in its good state,
 // and something was planned: without a managed Gateway, and with manifests alone
 // for parents that are not among them, there are no conditions.
-func (p *Plan) Good() bool {
-	if len(p.Gateways) == 0 || p.strays.alone && len(p.strays.parents) > 0 {
+func (p *Plan) Healthy() bool {
+	if len(p.Gateways) == 0 || p.unattached.manifestsOnly && len(p.unattached.missingParents) > 0 {
 		return false
 	}
 	for _, status := range p.Statuses {
-		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstBad(c) != nil }) {
+		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstUnexpected(c) != nil }) {
 			return false
 		}
 	}

@@ -38,7 +38,7 @@ func planOf(t *testing.T, manifests ...string) *plan.Plan {
 
 func makePlan(t *testing.T, files *state.Source, now time.Time) *plan.Plan {
 	t.Helper()
-	made, err := plan.Make(t.Context(), files, options, now)
+	made, err := plan.Build(t.Context(), files, options, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ status:
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifests := append(test.manifests, "{apiVersion: v1, kind: Namespace, metadata: {name: infra}}")
-			if got := planOf(t, manifests...).Good(); got != test.want {
+			if got := planOf(t, manifests...).Healthy(); got != test.want {
 				t.Errorf("Good = %t, want %t", got, test.want)
 			}
 		})

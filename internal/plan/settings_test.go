@@ -54,7 +54,7 @@ spec: {originRequest: {connectTimeout: 1m}}
 // result in config (originRequest at the top and per rule)."
 func TestConfigHasTheMergedSettings(t *testing.T) {
 	made := planOf(t, configuredClass, classSettings)
-	if !made.Good() {
+	if !made.Healthy() {
 		t.Errorf("the plan is not good:\n%s", printed(t, made))
 	}
 	got := decoded(t, made)["gateways"].([]any)[0].(map[string]any)["config"]
@@ -80,8 +80,8 @@ func TestConfigHasTheMergedSettings(t *testing.T) {
 // nothing would be pushed.
 func TestMissingSettingsAreNamed(t *testing.T) {
 	made := planOf(t, configuredClass)
-	if made.Good() || made.Gateways[0].Config != nil {
-		t.Errorf("the plan is good: %t, with the document %+v", made.Good(), made.Gateways[0].Config)
+	if made.Healthy() || made.Gateways[0].Config != nil {
+		t.Errorf("the plan is good: %t, with the document %+v", made.Healthy(), made.Gateways[0].Config)
 	}
 	const missing = "spec.parametersRef names TunnelConfiguration platform/defaults, which does not exist."
 	text := printed(t, made)

@@ -17,16 +17,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// notYet is the transition time of a condition that has never been written,
+// unsetTime is the transition time of a condition that has never been written,
 // the one of the CRDs' own defaults: the same manifests give the same plan.
-var notYet = metav1.NewTime(time.Unix(0, 0).UTC())
+var unsetTime = metav1.NewTime(time.Unix(0, 0).UTC())
 
 // statuses collects what is said about each object. A route with parents at
 // several Gateways is spoken about several times.
 type statuses struct {
 	decisions gateway.Options
 	objects   map[gateway.Owner]client.Object
-	said      map[gateway.Owner]bool
+	reported  map[gateway.Owner]bool
 }
 
 const (
@@ -35,7 +35,7 @@ const (
 )
 
 func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (*statuses, error) {
-	s := &statuses{decisions: o, objects: map[gateway.Owner]client.Object{}, said: map[gateway.Owner]bool{}}
+	s := &statuses{decisions: o, objects: map[gateway.Owner]client.Object{}, reported: map[gateway.Owner]bool{}}
 	for _, object := range source.Objects {
 		id := gateway.Owner{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch object.(type) {
@@ -56,7 +56,7 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (
 	}
 	for id, object := range s.objects {
 		if class, ok := object.(*gatewayv1.GatewayClass); ok {
-			if err := s.class(ctx, source, id, class); err != nil {
+			if err := s.setClassStatus(ctx, source, id, class); err != nil {
 				return nil, err
 			}
 		}
@@ -64,9 +64,9 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (
 	return s, nil
 }
 
-// class sets the status of a class of the controller, as in a cluster with the
+// setClassStatus sets the status of a class of the controller, as in a cluster with the
 // Gateway API that this program is built with.
-func (s *statuses) class(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass) error {
+func (s *statuses) setClassStatus(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass) error {
 	if class.Spec.ControllerName != s.decisions.ControllerName {
 		return nil
 	}
@@ -79,17 +79,17 @@ func (s *statuses) class(ctx context.Context, source *state.Source, id gateway.O
 		Configuration:  configuration,
 		BundleVersions: map[string]string{"gatewayclasses." + gatewayv1.GroupName: consts.BundleVersion},
 	}, s.decisions)
-	class.Status, _ = status.MergeClass(class.Status, wanted, notYet)
-	s.said[id] = true
+	class.Status, _ = status.MergeClass(class.Status, wanted, unsetTime)
+	s.reported[id] = true
 	return nil
 }
 
-// add merges the report about one Gateway, and returns whom it is about.
-func (s *statuses) add(key gateway.Owner, report gateway.Report) map[gateway.Owner]bool {
+// addGateway merges the report about one Gateway, and returns whom it is about.
+func (s *statuses) addGateway(key gateway.Owner, report gateway.Report) map[gateway.Owner]bool {
 	g := s.objects[key].(*gatewayv1.Gateway)
-	g.Status, _ = status.MergeGateway(g.Status, report.Gateway, notYet)
+	g.Status, _ = status.MergeGateway(g.Status, report.Gateway, unsetTime)
 	about := s.addAttached(report)
-	about[key], s.said[key] = true, true
+	about[key], s.reported[key] = true, true
 	return about
 }
 
@@ -100,24 +100,24 @@ func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
 	for _, wanted := range report.ListenerSets {
 		id := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: wanted.NamespacedName}
 		set := s.objects[id].(*gatewayv1.ListenerSet)
-		set.Status, _ = status.MergeListenerSet(set.Status, wanted.Status, notYet)
+		set.Status, _ = status.MergeListenerSet(set.Status, wanted.Status, unsetTime)
 		about[id] = true
 	}
 	for _, wanted := range report.Routes {
 		id := gateway.Owner{Kind: wanted.Kind, NamespacedName: wanted.NamespacedName}
 		spec, current, _ := gateway.CommonRoute(s.objects[id])
 		current.Parents, _ = status.MergeRoute(
-			current.Parents, spec.ParentRefs, wanted, report.Owners, s.decisions.ControllerName, notYet)
+			current.Parents, spec.ParentRefs, wanted, report.Owners, s.decisions.ControllerName, unsetTime)
 		about[id] = true
 	}
-	maps.Copy(s.said, about)
+	maps.Copy(s.reported, about)
 	return about
 }
 
 // sorted returns the statuses by kind, namespace and name.
 func (s *statuses) sorted() []Status {
-	all := make([]Status, 0, len(s.said))
-	for id := range s.said {
+	all := make([]Status, 0, len(s.reported))
+	for id := range s.reported {
 		value, conditions := s.statusOf(s.objects[id])
 		all = append(all, Status{
 			APIVersion: apiVersion, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,

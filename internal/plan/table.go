@@ -15,8 +15,8 @@ import (
 // WriteTable prints the plan for people.
 func (p *Plan) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	if len(p.Gateways) == 0 && len(p.ending) == 0 {
-		printf(out, "%s\n", p.none())
+	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
+		printf(out, "%s\n", p.noGatewayMessage())
 	}
 	for i := range p.Gateways {
 		if i > 0 {
@@ -24,7 +24,7 @@ func (p *Plan) WriteTable(w io.Writer) error {
 		}
 		p.Gateways[i].write(out)
 	}
-	writeEnding(out, p.ending)
+	writeTerminating(out, p.terminating)
 	if stray := p.Unattached(); stray != "" {
 		printf(out, "%s\n", stray)
 	}
@@ -55,7 +55,7 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 func (g *Gateway) writeListeners(out *tabwriter.Writer) {
 	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES")
 	for _, l := range g.Listeners {
-		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", anyIfEmpty(l.Hostname), l.Port, l.Protocol,
+		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", orStar(l.Hostname), l.Port, l.Protocol,
 			l.Owner, l.Name, l.state(), l.AttachedRoutes)
 	}
 	flush(out)
@@ -72,7 +72,7 @@ func (g *Gateway) writeRules(out *tabwriter.Writer) {
 		} else if rule.Hostname != "" {
 			from = "end of the hostname"
 		}
-		printf(out, "  %d\t%s\t%s\t%s\t%s\n", i, anyIfEmpty(rule.Hostname), anyIfEmpty(rule.Path), rule.Service, from)
+		printf(out, "  %d\t%s\t%s\t%s\t%s\n", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service, from)
 	}
 	flush(out)
 }
@@ -88,8 +88,8 @@ func (p *Plan) WriteProblems(w io.Writer) {
 // writeProblems explains each hostname, listener, set and route that is not as its
 // author meant it.
 func (g *Gateway) writeProblems(out io.Writer) {
-	if g.shared != "" {
-		printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, g.shared)
+	if g.sharedHostnames != "" {
+		printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, g.sharedHostnames)
 	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
@@ -126,7 +126,7 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 // flush ends a table, so that the next one has columns of its own.
 func flush(out *tabwriter.Writer) { _ = out.Flush() } // the last Flush reports a failed write again
 
-func anyIfEmpty(s string) string {
+func orStar(s string) string {
 	if s == "" {
 		return "*"
 	}

@@ -96,7 +96,7 @@ func (t *tunnels) defaultClusterID() string {
 func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Facts {
 	name := client.ObjectKeyFromObject(g)
 	f := tunnel.Facts{
-		Uptime: uptime, Clock: t.now, Options: t.options, Name: name, Object: t.of(name),
+		Uptime: uptime, Clock: t.now, Options: t.options, Name: name, Object: t.tunnel(name),
 		Gateway:    tunnel.Gateway{State: tunnel.GatewayExists, UID: g.UID, Paused: g.Annotations[v1alpha1.PausedAnnotation] == "true"},
 		Token:      tunnel.TokenSecret{State: tunnel.TokenPresent},
 		Connectors: tunnel.Connectors{Current: true, Exist: true, RolledOut: true},
@@ -116,7 +116,7 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 	if f.Desired != nil && f.Object != nil && f.Options.ClusterID == "" {
 		f.Desired.Spec.Name = f.Object.Spec.Name
 	}
-	t.bringUpToDate(&f)
+	t.updateObject(&f)
 	if f.Object != nil {
 		f.Rivals = tunnel.Rivals(f.Object, t.objects)
 		f.Credentials = t.credentials(f.Object.Spec)
@@ -124,9 +124,9 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 	return f
 }
 
-// of returns a copy of the Tunnel object with the name of the Gateway's Tunnel,
+// tunnel returns a copy of the Tunnel object with the name of the Gateway's Tunnel,
 // or nil. Its spec may be for something else.
-func (t *tunnels) of(name types.NamespacedName) *v1alpha1.Tunnel {
+func (t *tunnels) tunnel(name types.NamespacedName) *v1alpha1.Tunnel {
 	for i := range t.objects {
 		if t.objects[i].Name == tunnel.ObjectName(name) {
 			return t.objects[i].DeepCopy()
@@ -135,9 +135,9 @@ func (t *tunnels) of(name types.NamespacedName) *v1alpha1.Tunnel {
 	return nil
 }
 
-// bringUpToDate makes those changes of the Tunnel object in memory that the
+// updateObject makes those changes of the Tunnel object in memory that the
 // controller makes before it asks Cloudflare.
-func (t *tunnels) bringUpToDate(f *tunnel.Facts) {
+func (t *tunnels) updateObject(f *tunnel.Facts) {
 	switch {
 	case f.Object != nil:
 		f.Object.Spec = tunnel.DesiredSpec(*f)
@@ -163,8 +163,8 @@ func (t *tunnels) credentials(spec v1alpha1.TunnelSpec) tunnel.Credentials {
 	return tunnel.Credentials{State: tunnel.CredentialsUsable}
 }
 
-// source returns where the API token of the Tunnel comes from.
-func (t *tunnels) source(spec v1alpha1.TunnelSpec) credentials.Source {
+// credentialSource returns where the API token of the Tunnel comes from.
+func (t *tunnels) credentialSource(spec v1alpha1.TunnelSpec) credentials.Source {
 	from, _ := t.account.ForTunnel(spec, t.namespace)
 	if from.Account == unknownAccount {
 		from.Account = ""
@@ -172,10 +172,10 @@ func (t *tunnels) source(spec v1alpha1.TunnelSpec) credentials.Source {
 	return from
 }
 
-// expected returns what the Gateway's conditions say about the tunnel when every
+// expectedOutcome returns what the Gateway's conditions say about the tunnel when every
 // call of Cloudflare succeeds, and the tunnel holds what the controller wrote
 // last.
-func expected(f tunnel.Facts) tunnel.Outcome {
+func expectedOutcome(f tunnel.Facts) tunnel.Outcome {
 	if f.Object == nil {
 		return tunnel.Outcome{}
 	}
@@ -190,8 +190,8 @@ func expected(f tunnel.Facts) tunnel.Outcome {
 	return tunnel.Programmed(f)
 }
 
-// push translates the outcome for the conditions.
-func push(o tunnel.Outcome) gateway.Push {
+// pushResult translates the outcome for the conditions.
+func pushResult(o tunnel.Outcome) gateway.Push {
 	p := gateway.Push{State: gateway.PushSucceeded, Message: o.Message}
 	if o.State == tunnel.OutcomeFailed {
 		p.State = gateway.PushFailed

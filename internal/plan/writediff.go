@@ -20,19 +20,19 @@ const (
 
 // WriteDiff prints the result of [Plan.Compare] for people.
 func (p *Plan) WriteDiff(w io.Writer, colour bool) error {
-	if len(p.Gateways) == 0 && len(p.ending) == 0 {
-		_, err := fmt.Fprintln(w, p.none())
+	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
+		_, err := fmt.Fprintln(w, p.noGatewayMessage())
 		return err
 	}
 	out := bufio.NewWriter(w)
 	for i := range p.Gateways {
 		p.Gateways[i].writeDiff(out, colour)
 	}
-	writeEnding(out, p.ending)
+	writeTerminating(out, p.terminating)
 	return out.Flush()
 }
 
-func writeEnding(out io.Writer, ending []types.NamespacedName) {
+func writeTerminating(out io.Writer, ending []types.NamespacedName) {
 	for _, name := range ending {
 		printf(out, "Gateway %s is being deleted, so nothing is pushed.\n", name)
 	}
@@ -52,7 +52,7 @@ func (g *Gateway) writeDiff(out io.Writer, colour bool) {
 		writeColoured(out, escapeLines(g.Diff.Unified))
 	case g.Diff.Different:
 		fmt.Fprint(out, escapeLines(g.Diff.Unified))
-	case !g.Diff.nothing:
+	case !g.Diff.notCompared:
 		say("no difference")
 	}
 }

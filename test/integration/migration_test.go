@@ -78,8 +78,8 @@ func (a answers) answer(host, path string) (int, string) {
 func planned(t *testing.T, text string, paths ...string) []byte {
 	t.Helper()
 	made := planOf(t, text, paths...)
-	if len(made.Gateways) != 1 || !made.Good() {
-		t.Fatalf("the plan has %d Gateways, good: %t", len(made.Gateways), made.Good())
+	if len(made.Gateways) != 1 || !made.Healthy() {
+		t.Fatalf("the plan has %d Gateways, good: %t", len(made.Gateways), made.Healthy())
 	}
 	document, err := json.Marshal(made.Gateways[0].Config)
 	if err != nil {
@@ -94,7 +94,7 @@ func planOf(t *testing.T, text string, paths ...string) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := plan.Make(t.Context(), files, plan.Options{Options: gateway.Options{
+	made, err := plan.Build(t.Context(), files, plan.Options{Options: gateway.Options{
 		ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 	}}, time.Unix(0, 0))
 	if err != nil {

@@ -184,7 +184,7 @@ var _ = Describe("settings", func() {
 		},
 		Entry("replicas and autoscaling", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
 			Replicas: ptr.To[int32](2), Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](3)},
-		}}, "connector has both replicas and autoscaling: set replicas for a fixed number, or autoscaling, not both"),
+		}}, "connector has both replicas and autoscaling: set only one of them"),
 		Entry("an existing tunnel without anything about it", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{
 			Existing: &v1alpha1.ExistingTunnel{},
 		}}, "existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or leave existing out"),

@@ -14,13 +14,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// unified returns the unified diff of two configurations in YAML: "" exactly when
+// unifiedDiff returns the unified diff of two configurations in YAML: "" exactly when
 // both have the same [provider.Configuration.Hash]. from and to are their names in
 // the headers.
 //
 // Every write keeps the fields that the controller does not model, so both have
 // those of have.
-func unified(have, want provider.Configuration, from, to string) (string, error) {
+func unifiedDiff(have, want provider.Configuration, from, to string) (string, error) {
 	if have.Hash() == want.Hash() {
 		return "", nil
 	}

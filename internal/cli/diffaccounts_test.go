@@ -25,7 +25,7 @@ func (f *forbidden) Get(context.Context, client.ObjectKey, client.Object, ...cli
 
 func TestAnAccountIsAskedOnce(t *testing.T) {
 	objects := &forbidden{}
-	o := diffOptions{wanted: true, cloudflare: config.Cloudflare{AccountID: "a", APITokenSecret: "n/s"}}
+	o := diffOptions{enabled: true, cloudflare: config.Cloudflare{AccountID: "a", APITokenSecret: "n/s"}}
 	open := o.accounts(objects)
 	for range 2 {
 		if _, err := open(t.Context(), o.account().ForSettings(nil)); err == nil {

@@ -80,7 +80,7 @@ func TestUnified(t *testing.T) {
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := unified(test.have, test.want, "from", "to")
+			got, err := unifiedDiff(test.have, test.want, "from", "to")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestUnifiedShowsEveryDifference(t *testing.T) {
 	variants = append(variants, access, unset, provider.Configuration{OriginRequest: unset.OriginRequest})
 	for i, have := range variants {
 		for j, want := range variants {
-			got, err := unified(have, want, "from", "to")
+			got, err := unifiedDiff(have, want, "from", "to")
 			if err != nil || (got == "") != (i == j) {
 				t.Errorf("from %+v to %+v: %q, %v", have, want, got, err)
 			}

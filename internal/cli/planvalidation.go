@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 )
 
-var errEmpty = errors.New("is empty")
+var errEmptyValue = errors.New("is empty")
 
 // noArguments refuses arguments, which are most often manifests.
 func noArguments(_ *cobra.Command, arguments []string) error {
@@ -22,9 +22,9 @@ func noArguments(_ *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// explainFlag says what there is in the place of the flags that everybody knows
+// explainUnknownFlag says what there is in the place of the flags that everybody knows
 // from kubectl.
-func explainFlag(_ *cobra.Command, err error) error {
+func explainUnknownFlag(_ *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && slices.Contains([]string{"n", "A", "all-namespaces"}, unknown.GetSpecifiedName()) {
 		return fmt.Errorf("%w; all namespaces are read, see --gateway", err)
@@ -43,11 +43,11 @@ func (o *planOptions) validate(given func(flag string) bool) error {
 	}
 	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
 	check("controller-name", config.CheckControllerName(o.controller))
-	check("controller-namespace", config.CheckNamespace(o.system))
+	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("cluster-id", config.CheckClusterID(o.clusterID))
 	check("why", o.checkWhy(given("why")))
 	if slices.Contains(o.paths, "") {
-		check("filename", errEmpty)
+		check("filename", errEmptyValue)
 	}
 	switch {
 	case o.namespace == "":
@@ -65,8 +65,8 @@ func (o *planOptions) validate(given func(flag string) bool) error {
 func (o *planOptions) checkWhy(given bool) error {
 	switch {
 	case given && o.why == "":
-		return errEmpty
-	case given && o.diff.wanted:
+		return errEmptyValue
+	case given && o.diff.enabled:
 		return errors.New("and --diff cannot be given together")
 	}
 	return nil

@@ -35,7 +35,7 @@ func TestStray(t *testing.T) {
 			if got := printed(t, made); !strings.Contains(got, test.want) {
 				t.Errorf("it prints %q, want %q", got, test.want)
 			}
-			if got := made.Good(); got != test.good {
+			if got := made.Healthy(); got != test.good {
 				t.Errorf("Good = %t, want %t", got, test.good)
 			}
 		})
@@ -57,14 +57,14 @@ func TestPausedAndDeleted(t *testing.T) {
 	} {
 		made := planOf(t, manifests)
 		for output, got := range map[string]string{"table": printed(t, made), "why": why(t, made, "new.example.com")} {
-			if !strings.Contains(got, note) || output == "table" && (strings.Contains(got, "is in effect") || made.Good()) {
+			if !strings.Contains(got, note) || output == "table" && (strings.Contains(got, "is in effect") || made.Healthy()) {
 				t.Errorf("%s of a paused Gateway %s is\n%s", output, name, got)
 			}
 		}
 	}
 	hash := planOf(t, compared("new.example.com", "")).Gateways[0].Config.Hash()
 	before := planOf(t, compared("new.example.com", paused)+object("tunnelID: t, configuration: {hash: "+hash+"}"))
-	if got := printed(t, before); !strings.Contains(got, "is in effect. "+tunnel.PausedMessage) || !before.Good() {
+	if got := printed(t, before); !strings.Contains(got, "is in effect. "+tunnel.PausedMessage) || !before.Healthy() {
 		t.Errorf("a Gateway that was paused after its push gives\n%s", got)
 	}
 	const ending = "Gateway infra/g is being deleted, so nothing is pushed.\n"
@@ -92,12 +92,12 @@ func TestProblemsOfTunnels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			chosen := options
 			chosen.Account = credentials.Default{}
-			made, err := plan.Make(t.Context(), read(t, test.manifests, "-"), chosen, now)
+			made, err := plan.Build(t.Context(), read(t, test.manifests, "-"), chosen, now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(printed(t, made), "Gateway infra/g: "+test.message) || made.Good() != (test.message == "") {
-				t.Errorf("good is %t, and the output is\n%s", made.Good(), printed(t, made))
+			if !strings.Contains(printed(t, made), "Gateway infra/g: "+test.message) || made.Healthy() != (test.message == "") {
+				t.Errorf("good is %t, and the output is\n%s", made.Healthy(), printed(t, made))
 			}
 			for _, status := range made.Statuses {
 				if status.Kind != gateway.KindGateway {

@@ -24,19 +24,19 @@ func TestColours(t *testing.T) {
 		t.Setenv("TERM", term)
 	}
 	auto := diffOptions{color: "auto"}
-	if set("", "xterm"); !auto.colours(terminal) {
+	if set("", "xterm"); !auto.useColor(terminal) {
 		t.Error("a terminal has no colours")
 	}
-	if auto.colours(file) || auto.colours(&bytes.Buffer{}) {
+	if auto.useColor(file) || auto.useColor(&bytes.Buffer{}) {
 		t.Error("what is no terminal has colours")
 	}
-	if (&diffOptions{color: "never"}).colours(terminal) {
+	if (&diffOptions{color: "never"}).useColor(terminal) {
 		t.Error("there are colours in spite of never")
 	}
-	if set("1", "xterm"); auto.colours(terminal) {
+	if set("1", "xterm"); auto.useColor(terminal) {
 		t.Error("there are colours in spite of NO_COLOR")
 	}
-	if set("", "dumb"); auto.colours(terminal) {
+	if set("", "dumb"); auto.useColor(terminal) {
 		t.Error("a dumb terminal has colours")
 	}
 }

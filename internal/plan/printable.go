@@ -15,16 +15,16 @@ import (
 func printf(out io.Writer, format string, args ...any) {
 	shown := make([]any, len(args))
 	for i, arg := range args {
-		shown[i] = visible{arg}
+		shown[i] = printable{arg}
 	}
 	fmt.Fprintf(out, format, shown...)
 }
 
-// visible is a value that is formatted with its characters made visible.
-type visible struct{ value any }
+// printable is a value that is formatted with its characters made visible.
+type printable struct{ value any }
 
 // Format implements fmt.Formatter.
-func (v visible) Format(f fmt.State, verb rune) {
+func (v printable) Format(f fmt.State, verb rune) {
 	fmt.Fprint(f, escape(fmt.Sprintf(fmt.FormatString(f, verb), v.value)))
 }
 

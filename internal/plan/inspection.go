@@ -9,13 +9,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// mostSteps ends decisions that do not come to an end, which would be a defect.
-const mostSteps = 50
+// maxSteps ends decisions that do not come to an end, which would be a defect.
+const maxSteps = 50
 
-// look runs the decisions about one tunnel. It executes only the steps that read
+// inspection runs the decisions about one tunnel. It executes only the steps that read
 // Cloudflare, makes the changes of the Tunnel object in memory, and ends at the
 // first step that would change anything else.
-type look struct {
+type inspection struct {
 	facts tunnel.Facts
 	open  func(context.Context) (provider.Provider, error)
 	// notes are what the decisions found out about the tunnel.
@@ -23,8 +23,8 @@ type look struct {
 }
 
 // run returns the step at which the decisions end.
-func (l *look) run(ctx context.Context) (tunnel.Step, error) {
-	for range mostSteps {
+func (l *inspection) run(ctx context.Context) (tunnel.Step, error) {
+	for range maxSteps {
 		step := tunnel.Decide(l.facts)
 		switch step.Action {
 		case tunnel.Claim, tunnel.Record:
@@ -37,11 +37,11 @@ func (l *look) run(ctx context.Context) (tunnel.Step, error) {
 			return step, nil
 		}
 	}
-	return tunnel.Step{}, fmt.Errorf("the decisions about its tunnel did not end within %d steps", mostSteps)
+	return tunnel.Step{}, fmt.Errorf("the decisions about its tunnel did not end within %d steps", maxSteps)
 }
 
 // record changes the Tunnel object in memory.
-func (l *look) record(step tunnel.Step) {
+func (l *inspection) record(step tunnel.Step) {
 	if step.Record != nil {
 		l.facts.Object.Status = *step.Record
 	}
@@ -53,7 +53,7 @@ func (l *look) record(step tunnel.Step) {
 
 // read executes a step that reads Cloudflare. That the tunnel does not exist, or
 // is locally managed, is a result like any other.
-func (l *look) read(ctx context.Context, step tunnel.Step) error {
+func (l *inspection) read(ctx context.Context, step tunnel.Step) error {
 	p, err := l.open(ctx)
 	if err != nil {
 		return err

@@ -13,32 +13,32 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// strays are ListenerSets and routes without a parent that exists. They get no
+// unattached are ListenerSets and routes without a parent that exists. They get no
 // status, so no status of the plan shows them.
-type strays struct {
-	// count is how many there are of each kind.
-	count map[string]int
-	// parents are those that do not exist.
-	parents map[gateway.Owner]bool
-	// alone is whether manifests were planned without a cluster, which may have
+type unattached struct {
+	// counts is how many there are of each kind.
+	counts map[string]int
+	// missingParents are those that do not exist.
+	missingParents map[gateway.Owner]bool
+	// manifestsOnly is whether manifests were planned without a cluster, which may have
 	// the parents.
-	alone bool
+	manifestsOnly bool
 }
 
-func findStrays(source *state.Source) strays {
-	found := strays{count: map[string]int{}, parents: map[gateway.Owner]bool{}, alone: !source.Live}
+func findUnattached(source *state.Source) unattached {
+	found := unattached{counts: map[string]int{}, missingParents: map[gateway.Owner]bool{}, manifestsOnly: !source.Live}
 	exists, leadsTo := parentsOf(source.Objects)
 	for _, object := range source.Objects {
-		kind, missing := refersTo(object)
+		kind, missing := parentsInSpec(object)
 		for i, parent := range missing {
 			missing[i] = cmp.Or(leadsTo[parent], parent)
 		}
 		if len(missing) == 0 || slices.ContainsFunc(missing, func(parent gateway.Owner) bool { return exists[parent] }) {
 			continue
 		}
-		found.count[kind]++
+		found.counts[kind]++
 		for _, parent := range missing {
-			found.parents[parent] = true
+			found.missingParents[parent] = true
 		}
 	}
 	return found
@@ -63,36 +63,36 @@ func parentsOf(objects []client.Object) (exists map[gateway.Owner]bool, leadsTo 
 	return exists, leadsTo
 }
 
-// refersTo returns the parents that the spec of a ListenerSet or a route names,
+// parentsInSpec returns the parents that the spec of a ListenerSet or a route names,
 // and the object's kind: the API server leaves it out of what is listed.
-func refersTo(object client.Object) (string, []gateway.Owner) {
+func parentsInSpec(object client.Object) (string, []gateway.Owner) {
 	switch o := object.(type) {
 	case *gatewayv1.ListenerSet:
 		if parent, ok := state.ParentGateway(o); ok {
 			return gateway.KindListenerSet, []gateway.Owner{parent}
 		}
 	case *gatewayv1.HTTPRoute:
-		return gateway.KindHTTPRoute, state.RouteParents(o, noController)
+		return gateway.KindHTTPRoute, state.RouteParents(o, specOnly)
 	case *gatewayv1.GRPCRoute:
-		return gateway.KindGRPCRoute, state.RouteParents(o, noController)
+		return gateway.KindGRPCRoute, state.RouteParents(o, specOnly)
 	}
 	return "", nil
 }
 
-// noController has written no entry of a status.
-const noController = ""
+// specOnly has written no entry of a status.
+const specOnly = ""
 
 // Unattached says in one sentence which objects get no status because their parents do
 // not exist; empty when there are none. It is empty for a cluster with managed
 // Gateways, because the objects may belong to other controllers.
 func (p *Plan) Unattached() string {
-	if len(p.strays.parents) == 0 || !p.strays.alone && len(p.Gateways) > 0 {
+	if len(p.unattached.missingParents) == 0 || !p.unattached.manifestsOnly && len(p.Gateways) > 0 {
 		return ""
 	}
 	var counts []string
 	total := 0
 	for _, kind := range []string{gateway.KindListenerSet, gateway.KindHTTPRoute, gateway.KindGRPCRoute} {
-		if n := p.strays.count[kind]; n > 0 {
+		if n := p.unattached.counts[kind]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, plural(kind, n)))
 			total += n
 		}
@@ -102,15 +102,15 @@ func (p *Plan) Unattached() string {
 		refer = "refers"
 	}
 	where, advice := "do not exist", ""
-	if p.strays.alone {
+	if p.unattached.manifestsOnly {
 		where, advice = "are not among the manifests", ": add --context to lay them over a cluster"
 	}
 	var names []string
-	for parent := range p.strays.parents {
+	for parent := range p.unattached.missingParents {
 		names = append(names, parent.String())
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%s %s to parents that %s (%s)%s.", strings.Join(counts, " and "), refer, where, some(names), advice)
+	return fmt.Sprintf("%s %s to parents that %s (%s)%s.", strings.Join(counts, " and "), refer, where, abbreviate(names), advice)
 }
 
 func plural(kind string, n int) string {
@@ -120,8 +120,8 @@ func plural(kind string, n int) string {
 	return kind + "s"
 }
 
-// some lists a few of many names.
-func some(names []string) string {
+// abbreviate lists a few of many names.
+func abbreviate(names []string) string {
 	const few = 3
 	if len(names) <= few {
 		return strings.Join(names, ", ")
@@ -129,17 +129,17 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
-// none says that the controller manages no Gateway, and why it does not manage
+// noGatewayMessage says that the controller manages no Gateway, and why it does not manage
 // the Gateways that exist.
-func (p *Plan) none() string {
+func (p *Plan) noGatewayMessage() string {
 	text := "No Gateway uses this controller."
 	var left []string
-	for name, why := range p.left {
+	for name, why := range p.unserved {
 		left = append(left, fmt.Sprintf("Gateway %s: %s", name, why))
 	}
 	if len(left) > 0 {
 		slices.Sort(left)
-		text += fmt.Sprintf(" %s.", some(left))
+		text += fmt.Sprintf(" %s.", abbreviate(left))
 	}
 	return text
 }

@@ -20,19 +20,19 @@ import (
 func (p *Plan) Select(name types.NamespacedName) error {
 	i := slices.IndexFunc(p.Gateways, func(g Gateway) bool { return g.Namespace == name.Namespace && g.Name == name.Name })
 	if i < 0 {
-		return p.unknown(name)
+		return p.notPlannedError(name)
 	}
-	p.Gateways, p.ending, p.strays = p.Gateways[i:i+1], nil, strays{}
+	p.Gateways, p.terminating, p.unattached = p.Gateways[i:i+1], nil, unattached{}
 	p.Statuses = slices.DeleteFunc(p.Statuses, func(s Status) bool {
 		owner := gateway.Owner{Kind: s.Kind, NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}
-		return !p.Gateways[0].about[owner]
+		return !p.Gateways[0].reported[owner]
 	})
 	return nil
 }
 
-// unknown says why a Gateway is not in the plan.
-func (p *Plan) unknown(name types.NamespacedName) error {
-	why, exists := p.left[name]
+// notPlannedError says why a Gateway is not in the plan.
+func (p *Plan) notPlannedError(name types.NamespacedName) error {
+	why, exists := p.unserved[name]
 	if !exists {
 		why = "not found"
 	}
