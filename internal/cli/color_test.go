@@ -6,9 +6,7 @@ import (
 	"testing"
 )
 
-// A file is no terminal, and a terminal has colours unless somebody says
-// otherwise.
-func TestColours(t *testing.T) {
+func TestColorsAreForTerminals(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -19,24 +17,24 @@ func TestColours(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	set := func(noColor, term string) {
+	setEnvironment := func(noColor, term string) {
 		t.Setenv("NO_COLOR", noColor)
 		t.Setenv("TERM", term)
 	}
 	auto := diffOptions{color: "auto"}
-	if set("", "xterm"); !auto.useColor(terminal) {
-		t.Error("a terminal has no colours")
+	if setEnvironment("", "xterm"); !auto.useColor(terminal) {
+		t.Error("output to a terminal has no colors")
 	}
 	if auto.useColor(file) || auto.useColor(&bytes.Buffer{}) {
-		t.Error("what is no terminal has colours")
+		t.Error("output to a file or a buffer has colors")
 	}
 	if (&diffOptions{color: "never"}).useColor(terminal) {
-		t.Error("there are colours in spite of never")
+		t.Error("output with --color never has colors")
 	}
-	if set("1", "xterm"); auto.useColor(terminal) {
-		t.Error("there are colours in spite of NO_COLOR")
+	if setEnvironment("1", "xterm"); auto.useColor(terminal) {
+		t.Error("output has colors although NO_COLOR is set")
 	}
-	if set("", "dumb"); auto.useColor(terminal) {
-		t.Error("a dumb terminal has colours")
+	if setEnvironment("", "dumb"); auto.useColor(terminal) {
+		t.Error("output to a dumb terminal has colors")
 	}
 }

@@ -10,29 +10,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 )
 
-// forbidden counts the Secrets that it refuses.
-type forbidden struct {
+// forbiddenReader denies access to all objects and counts the requests.
+type forbiddenReader struct {
 	client.Reader
-	asked int
+	requests int
 }
 
 var errForbidden = errors.New("forbidden")
 
-func (f *forbidden) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	f.asked++
+func (f *forbiddenReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	f.requests++
 	return errForbidden
 }
 
-func TestAnAccountIsAskedOnce(t *testing.T) {
-	objects := &forbidden{}
+func TestDiffReadsASecretOncePerAccount(t *testing.T) {
+	objects := &forbiddenReader{}
 	o := diffOptions{enabled: true, cloudflare: config.Cloudflare{AccountID: "a", APITokenSecret: "n/s"}}
-	open := o.accounts(objects)
+	open := o.openAccounts(objects)
 	for range 2 {
 		if _, err := open(t.Context(), o.account().ForSettings(nil)); err == nil {
-			t.Error("it opens")
+			t.Error("opening the account succeeds without its Secret")
 		}
 	}
-	if objects.asked != 1 {
-		t.Errorf("the Secret is read %d times, want once", objects.asked)
+	if objects.requests != 1 {
+		t.Errorf("the Secret was read %d times, want once", objects.requests)
 	}
 }

@@ -12,29 +12,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 )
 
-var errEmptyValue = errors.New("is empty")
+var errEmptyValue = errors.New("must not be empty")
 
-// noArguments refuses arguments, which are most often manifests.
+// noArguments rejects arguments, which are usually the names of manifests.
 func noArguments(_ *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
-		return fmt.Errorf("plan takes no arguments, such as %q; manifests are named with -f", arguments[0])
+		return fmt.Errorf("plan accepts no arguments, got %q; specify manifests with -f", arguments[0])
 	}
 	return nil
 }
 
-// explainUnknownFlag says what there is in the place of the flags that everybody knows
-// from kubectl.
+// explainUnknownFlag adds a hint to the error about a namespace flag of kubectl that
+// plan does not have.
 func explainUnknownFlag(_ *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && slices.Contains([]string{"n", "A", "all-namespaces"}, unknown.GetSpecifiedName()) {
-		return fmt.Errorf("%w; all namespaces are read, see --gateway", err)
+		return fmt.Errorf("%w; plan always reads all namespaces, and --gateway selects one Gateway", err)
 	}
 	return err
 }
 
-// validate returns all that is wrong with the flags, by name; given is whether
-// one was.
-func (o *planOptions) validate(given func(flag string) bool) error {
+// validate returns all errors in the flags. isSet reports whether a flag is set on
+// the command line.
+func (o *planOptions) validate(isSet func(flag string) bool) error {
 	var errs []error
 	check := func(flag string, err error) {
 		if err != nil {
@@ -45,29 +45,30 @@ func (o *planOptions) validate(given func(flag string) bool) error {
 	check("controller-name", config.CheckControllerName(o.controller))
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("cluster-id", config.CheckClusterID(o.clusterID))
-	check("why", o.checkWhy(given("why")))
+	check("why", o.checkWhy(isSet("why")))
 	if slices.Contains(o.paths, "") {
 		check("filename", errEmptyValue)
 	}
 	switch {
 	case o.namespace == "":
 	case len(o.paths) == 0:
-		check("namespace", errors.New("is for the manifests of --filename, of which there are none; all namespaces of the cluster are read"))
+		check("namespace", errors.New("requires --filename: it sets the namespace of objects in manifests, and plan reads all namespaces of a cluster"))
 	default:
 		check("namespace", config.CheckNamespace(o.namespace))
 	}
 	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "") {
-		check("gateway", fmt.Errorf("%q is not of the form namespace/name", o.gateway))
+		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
 	}
 	return errors.Join(errs...)
 }
 
-func (o *planOptions) checkWhy(given bool) error {
+// checkWhy validates --why. isSet reports whether it is set.
+func (o *planOptions) checkWhy(isSet bool) error {
 	switch {
-	case given && o.why == "":
+	case isSet && o.why == "":
 		return errEmptyValue
-	case given && o.diff.enabled:
-		return errors.New("and --diff cannot be given together")
+	case isSet && o.diff.enabled:
+		return errors.New("must not be set together with --diff")
 	}
 	return nil
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
-// printFunc prints a plan, or what is asked about it.
+// printFunc prints a plan, its differences, or the explanation of a request.
 type printFunc func(io.Writer, *plan.Plan) error
 
-// printer returns what is printed for people or for programs: the plan itself,
-// its differences, or the trail of a request.
+// printer returns the function that prints what the flags select: the plan, its
+// differences, or the explanation of a request.
 func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 	if o.why == "" {
 		table := func(w io.Writer, p *plan.Plan) error { return p.WriteTable(w) }
 		if o.diff.enabled {
-			table = o.diff.writer(stdout)
+			table = o.diff.printer(stdout)
 		}
 		return formatPrinter(o.output, table, func(p *plan.Plan) any { return p })
 	}
@@ -36,9 +36,9 @@ func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 // planFormats are the values of --output.
 var planFormats = []string{"table", "yaml", "json"}
 
-// formatPrinter returns the printer of a format: the table is for people, and what
-// part returns is for programs.
-func formatPrinter(format string, table printFunc, part func(*plan.Plan) any) (printFunc, error) {
+// formatPrinter returns the function that prints in the given format. table prints
+// the table; value returns the value to encode in the other formats.
+func formatPrinter(format string, table printFunc, value func(*plan.Plan) any) (printFunc, error) {
 	switch format {
 	case "table":
 		return table, nil
@@ -47,17 +47,17 @@ func formatPrinter(format string, table printFunc, part func(*plan.Plan) any) (p
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
 			encoder.SetEscapeHTML(false)
-			return encoder.Encode(part(p))
+			return encoder.Encode(value(p))
 		}, nil
 	case "yaml":
 		return func(w io.Writer, p *plan.Plan) error {
-			text, err := yaml.Marshal(part(p))
+			text, err := yaml.Marshal(value(p))
 			if err == nil {
 				_, err = w.Write(text)
 			}
 			return err
 		}, nil
 	default:
-		return nil, fmt.Errorf("--output %q is none of %s", format, strings.Join(planFormats, ", "))
+		return nil, fmt.Errorf("--output must be one of %s, got %q", strings.Join(planFormats, ", "), format)
 	}
 }
