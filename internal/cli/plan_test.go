@@ -354,7 +354,7 @@ func TestPlanExplainsARequest(t *testing.T) {
 // Without their Gateway, the objects of a team get no status. --strict must not
 // succeed then.
 func TestPlanReportsObjectsWithoutTheirGateway(t *testing.T) {
-	const unattached = "1 HTTPRoute refers to parents that are not among the manifests (Gateway default/shared): add --context to lay them over a cluster.\n"
+	const unattached = "1 HTTPRoute refers to parents that are not in the manifests (Gateway default/shared). Add --context to combine the manifests with a cluster.\n"
 	for name, test := range map[string]struct {
 		flags          []string
 		stdout, stderr string

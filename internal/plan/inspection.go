@@ -9,56 +9,56 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// maxSteps ends decisions that do not come to an end, which would be a defect.
+// maxSteps limits the number of steps. Only a defect can reach it.
 const maxSteps = 50
 
-// inspection runs the decisions about one tunnel. It executes only the steps that read
-// Cloudflare, makes the changes of the Tunnel object in memory, and ends at the
-// first step that would change anything else.
+// inspection simulates the controller for one tunnel. It executes the steps that
+// read from Cloudflare, applies changes of the Tunnel object in memory, and ends
+// before the first step that would change anything else.
 type inspection struct {
 	facts tunnel.Facts
 	open  func(context.Context) (provider.Provider, error)
-	// notes are what the decisions found out about the tunnel.
+	// notes are remarks about the tunnel.
 	notes []string
 }
 
-// run returns the step at which the decisions end.
-func (l *inspection) run(ctx context.Context) (tunnel.Step, error) {
+// run executes the steps and returns the first step that it does not execute.
+func (i *inspection) run(ctx context.Context) (tunnel.Step, error) {
 	for range maxSteps {
-		step := tunnel.Decide(l.facts)
+		step := tunnel.Decide(i.facts)
 		switch step.Action {
 		case tunnel.Claim, tunnel.Record:
-			l.record(step)
+			i.record(step)
 		case tunnel.ReadTunnel, tunnel.FindByName, tunnel.ReadConfiguration:
-			if err := l.read(ctx, step); err != nil {
+			if err := i.read(ctx, step); err != nil {
 				return step, err
 			}
 		default:
 			return step, nil
 		}
 	}
-	return tunnel.Step{}, fmt.Errorf("the decisions about its tunnel did not end within %d steps", maxSteps)
+	return tunnel.Step{}, fmt.Errorf("the inspection of the tunnel did not end within %d steps", maxSteps)
 }
 
-// record changes the Tunnel object in memory.
-func (l *inspection) record(step tunnel.Step) {
+// record applies a step that changes the Tunnel object, in memory.
+func (i *inspection) record(step tunnel.Step) {
 	if step.Record != nil {
-		l.facts.Object.Status = *step.Record
+		i.facts.Object.Status = *step.Record
 	}
 	if e := step.Event; e != nil && (e.Reason == tunnel.EventTunnelFound || e.Reason == tunnel.EventTunnelLost) {
-		l.notes = append(l.notes, e.Message)
+		i.notes = append(i.notes, e.Message)
 	}
-	l.facts.Memory = tunnel.Conclude(l.facts.Memory, step, tunnel.Result{Uptime: uptime})
+	i.facts.Memory = tunnel.Conclude(i.facts.Memory, step, tunnel.Result{Uptime: uptime})
 }
 
-// read executes a step that reads Cloudflare. That the tunnel does not exist, or
-// is locally managed, is a result like any other.
-func (l *inspection) read(ctx context.Context, step tunnel.Step) error {
-	p, err := l.open(ctx)
+// read executes a step that reads from Cloudflare. A missing or a locally managed
+// tunnel is a result, not an error.
+func (i *inspection) read(ctx context.Context, step tunnel.Step) error {
+	p, err := i.open(ctx)
 	if err != nil {
 		return err
 	}
-	r, object := tunnel.Result{Uptime: uptime}, l.facts.Object
+	r, object := tunnel.Result{Uptime: uptime}, i.facts.Object
 	id := provider.TunnelID(object.Status.TunnelID)
 	switch step.Action {
 	case tunnel.ReadTunnel:
@@ -71,10 +71,10 @@ func (l *inspection) read(ctx context.Context, step tunnel.Step) error {
 	if r.Err != nil && !errors.Is(r.Err, provider.ErrNotFound) && !errors.Is(r.Err, provider.ErrLocallyManaged) {
 		return r.Err
 	}
-	l.facts.Memory = tunnel.Conclude(l.facts.Memory, step, r)
+	i.facts.Memory = tunnel.Conclude(i.facts.Memory, step, r)
 	if step.Action != tunnel.ReadConfiguration {
-		// The configuration of another tunnel can be read without a wait.
-		l.facts.Memory.Backoffs[tunnel.TrackConfiguration] = tunnel.Backoff{}
+		// The backoff of the configuration applies to the previous tunnel.
+		i.facts.Memory.Backoffs[tunnel.TrackConfiguration] = tunnel.Backoff{}
 	}
 	return nil
 }

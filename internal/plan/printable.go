@@ -8,28 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// printf prints for people. Whoever may write a route chooses what stands in a
-// path, so no argument reaches the terminal as it is: an escape sequence could
-// clear the screen, and a line break could forge a line. Tabs and line breaks of
-// the format are ours.
+// printf formats text for a terminal. It escapes the unprintable characters of its
+// arguments, because the author of a route could otherwise use a path to clear the
+// screen with an escape sequence or to forge a line. The format is not escaped.
 func printf(out io.Writer, format string, args ...any) {
-	shown := make([]any, len(args))
+	escaped := make([]any, len(args))
 	for i, arg := range args {
-		shown[i] = printable{arg}
+		escaped[i] = printable{arg}
 	}
-	fmt.Fprintf(out, format, shown...)
+	fmt.Fprintf(out, format, escaped...)
 }
 
-// printable is a value that is formatted with its characters made visible.
+// printable is a value that is formatted with escaped unprintable characters.
 type printable struct{ value any }
 
-// Format implements fmt.Formatter.
-func (v printable) Format(f fmt.State, verb rune) {
-	fmt.Fprint(f, escape(fmt.Sprintf(fmt.FormatString(f, verb), v.value)))
+// Format implements [fmt.Formatter].
+func (p printable) Format(f fmt.State, verb rune) {
+	fmt.Fprint(f, escape(fmt.Sprintf(fmt.FormatString(f, verb), p.value)))
 }
 
-// escape writes every character that does not print as Go would in a string.
-// Backslashes stay alone: paths are full of them.
+// escape replaces each unprintable character by its escape sequence in a Go string.
+// It keeps backslashes, which are frequent in paths.
 func escape(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -44,7 +43,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// escapeLines escapes text of whole lines.
+// escapeLines escapes each line of text.
 func escapeLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {

@@ -10,13 +10,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Select leaves one Gateway in the plan, and the statuses that its decision is
-// part of: those of itself, its ListenerSets and the routes at them, each as a
-// whole. Where the Gateway is not in the plan, the error says why and names
-// those that are.
+// Select removes all other Gateways from the plan. It keeps the complete statuses of
+// the Gateway, its ListenerSets and the routes that attach to them. If the plan does
+// not contain the Gateway, the error states the reason and lists the Gateways of the
+// plan.
 //
-// All Gateways have been decided about, because a hostname that two of them
-// serve is said of both.
+// Call Select after [Build]: a Gateway's status also depends on the hostnames of the
+// other Gateways.
 func (p *Plan) Select(name types.NamespacedName) error {
 	i := slices.IndexFunc(p.Gateways, func(g Gateway) bool { return g.Namespace == name.Namespace && g.Name == name.Name })
 	if i < 0 {
@@ -30,18 +30,18 @@ func (p *Plan) Select(name types.NamespacedName) error {
 	return nil
 }
 
-// notPlannedError says why a Gateway is not in the plan.
+// notPlannedError returns the error about a Gateway that the plan does not contain.
 func (p *Plan) notPlannedError(name types.NamespacedName) error {
-	why, exists := p.unserved[name]
+	reason, exists := p.unserved[name]
 	if !exists {
-		why = "not found"
+		reason = "not found"
 	}
 	if len(p.Gateways) == 0 {
-		return fmt.Errorf("Gateway %s: %s; no Gateway uses this controller", name, why)
+		return fmt.Errorf("Gateway %s: %s; no Gateway uses this controller", name, reason)
 	}
 	names := make([]string, len(p.Gateways))
 	for i, g := range p.Gateways {
 		names[i] = g.Namespace + "/" + g.Name
 	}
-	return fmt.Errorf("Gateway %s: %s; the Gateways of this controller are %s", name, why, strings.Join(names, ", "))
+	return fmt.Errorf("Gateway %s: %s; the Gateways of this controller are %s", name, reason, strings.Join(names, ", "))
 }

@@ -13,58 +13,61 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// unattached are ListenerSets and routes without a parent that exists. They get no
-// status, so no status of the plan shows them.
+// unattached describes the ListenerSets and routes whose parents do not exist. They
+// get no status, so the statuses of a plan do not contain them.
 type unattached struct {
-	// counts is how many there are of each kind.
+	// counts are the numbers of objects by kind.
 	counts map[string]int
-	// missingParents are those that do not exist.
+	// missingParents are the parents that do not exist.
 	missingParents map[gateway.Owner]bool
-	// manifestsOnly is whether manifests were planned without a cluster, which may have
-	// the parents.
+	// manifestsOnly reports whether no cluster was read. The cluster may contain the
+	// parents.
 	manifestsOnly bool
 }
 
+// findUnattached returns the objects whose parents do not exist. It follows the
+// parent of a ListenerSet to its Gateway.
 func findUnattached(source *state.Source) unattached {
 	found := unattached{counts: map[string]int{}, missingParents: map[gateway.Owner]bool{}, manifestsOnly: !source.Live}
-	exists, leadsTo := parentsOf(source.Objects)
+	exists, gatewayOf := parents(source.Objects)
 	for _, object := range source.Objects {
-		kind, missing := parentsInSpec(object)
-		for i, parent := range missing {
-			missing[i] = cmp.Or(leadsTo[parent], parent)
+		kind, refs := parentsInSpec(object)
+		for i, parent := range refs {
+			refs[i] = cmp.Or(gatewayOf[parent], parent)
 		}
-		if len(missing) == 0 || slices.ContainsFunc(missing, func(parent gateway.Owner) bool { return exists[parent] }) {
+		if len(refs) == 0 || slices.ContainsFunc(refs, func(parent gateway.Owner) bool { return exists[parent] }) {
 			continue
 		}
 		found.counts[kind]++
-		for _, parent := range missing {
+		for _, parent := range refs {
 			found.missingParents[parent] = true
 		}
 	}
 	return found
 }
 
-// parentsOf returns the Gateways and ListenerSets that exist, and the Gateway of
-// each ListenerSet that has one as its parent.
-func parentsOf(objects []client.Object) (exists map[gateway.Owner]bool, leadsTo map[gateway.Owner]gateway.Owner) {
-	exists, leadsTo = map[gateway.Owner]bool{}, map[gateway.Owner]gateway.Owner{}
+// parents returns the Gateways and ListenerSets that exist, and the parent Gateway of
+// each ListenerSet.
+func parents(objects []client.Object) (exists map[gateway.Owner]bool, gatewayOf map[gateway.Owner]gateway.Owner) {
+	exists, gatewayOf = map[gateway.Owner]bool{}, map[gateway.Owner]gateway.Owner{}
 	for _, object := range objects {
 		switch o := object.(type) {
 		case *gatewayv1.Gateway:
 			exists[state.GatewayKey(o.Namespace, o.Name)] = true
 		case *gatewayv1.ListenerSet:
-			self := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(o)}
-			exists[self] = true
+			set := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(o)}
+			exists[set] = true
 			if parent, ok := state.ParentGateway(o); ok {
-				leadsTo[self] = parent
+				gatewayOf[set] = parent
 			}
 		}
 	}
-	return exists, leadsTo
+	return exists, gatewayOf
 }
 
-// parentsInSpec returns the parents that the spec of a ListenerSet or a route names,
-// and the object's kind: the API server leaves it out of what is listed.
+// parentsInSpec returns the kind of a ListenerSet or a route and the parents in its
+// spec. The kind is determined by the type, because the API server omits it in
+// lists.
 func parentsInSpec(object client.Object) (string, []gateway.Owner) {
 	switch o := object.(type) {
 	case *gatewayv1.ListenerSet:
@@ -72,19 +75,20 @@ func parentsInSpec(object client.Object) (string, []gateway.Owner) {
 			return gateway.KindListenerSet, []gateway.Owner{parent}
 		}
 	case *gatewayv1.HTTPRoute:
-		return gateway.KindHTTPRoute, state.RouteParents(o, specOnly)
+		return gateway.KindHTTPRoute, state.RouteParents(o, noController)
 	case *gatewayv1.GRPCRoute:
-		return gateway.KindGRPCRoute, state.RouteParents(o, specOnly)
+		return gateway.KindGRPCRoute, state.RouteParents(o, noController)
 	}
 	return "", nil
 }
 
-// specOnly has written no entry of a status.
-const specOnly = ""
+// noController is the name of no controller: no status entry has it, so that
+// [state.RouteParents] returns only the parents in the spec.
+const noController = ""
 
-// Unattached says in one sentence which objects get no status because their parents do
-// not exist; empty when there are none. It is empty for a cluster with managed
-// Gateways, because the objects may belong to other controllers.
+// Unattached returns a remark about the objects that get no status because their
+// parents do not exist, or "". It returns "" for a cluster with Gateways of this
+// controller, because the objects may belong to other controllers.
 func (p *Plan) Unattached() string {
 	if len(p.unattached.missingParents) == 0 || !p.unattached.manifestsOnly && len(p.Gateways) > 0 {
 		return ""
@@ -97,20 +101,20 @@ func (p *Plan) Unattached() string {
 			total += n
 		}
 	}
-	refer := "refer"
+	verb := "refer"
 	if total == 1 {
-		refer = "refers"
+		verb = "refers"
 	}
-	where, advice := "do not exist", ""
+	problem, advice := "do not exist", ""
 	if p.unattached.manifestsOnly {
-		where, advice = "are not among the manifests", ": add --context to lay them over a cluster"
+		problem, advice = "are not in the manifests", " Add --context to combine the manifests with a cluster."
 	}
 	var names []string
 	for parent := range p.unattached.missingParents {
 		names = append(names, parent.String())
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%s %s to parents that %s (%s)%s.", strings.Join(counts, " and "), refer, where, abbreviate(names), advice)
+	return fmt.Sprintf("%s %s to parents that %s (%s).%s", strings.Join(counts, " and "), verb, problem, abbreviate(names), advice)
 }
 
 func plural(kind string, n int) string {
@@ -120,26 +124,26 @@ func plural(kind string, n int) string {
 	return kind + "s"
 }
 
-// abbreviate lists a few of many names.
+// abbreviate joins at most three names, and the number of the others.
 func abbreviate(names []string) string {
-	const few = 3
-	if len(names) <= few {
+	const limit = 3
+	if len(names) <= limit {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 }
 
-// noGatewayMessage says that the controller manages no Gateway, and why it does not manage
-// the Gateways that exist.
+// noGatewayMessage returns the message that the controller serves no Gateway, with
+// the reason for each Gateway that exists.
 func (p *Plan) noGatewayMessage() string {
-	text := "No Gateway uses this controller."
-	var left []string
-	for name, why := range p.unserved {
-		left = append(left, fmt.Sprintf("Gateway %s: %s", name, why))
+	message := "No Gateway uses this controller."
+	var reasons []string
+	for name, reason := range p.unserved {
+		reasons = append(reasons, fmt.Sprintf("Gateway %s: %s", name, reason))
 	}
-	if len(left) > 0 {
-		slices.Sort(left)
-		text += fmt.Sprintf(" %s.", abbreviate(left))
+	if len(reasons) > 0 {
+		slices.Sort(reasons)
+		message += fmt.Sprintf(" %s.", abbreviate(reasons))
 	}
-	return text
+	return message
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// unifiedDiff returns the unified diff of two configurations in YAML: "" exactly when
-// both have the same [provider.Configuration.Hash]. from and to are their names in
-// the headers.
+// unifiedDiff returns the unified diff of two configurations in YAML. It is empty if
+// and only if both have the same [provider.Configuration.Hash]. from and to are the
+// names in the headers.
 //
-// Every write keeps the fields that the controller does not model, so both have
-// those of have.
+// A push keeps the unknown fields of the current configuration, so both sides of the
+// diff have the unknown fields of have.
 func unifiedDiff(have, want provider.Configuration, from, to string) (string, error) {
 	if have.Hash() == want.Hash() {
 		return "", nil
@@ -33,40 +33,39 @@ func unifiedDiff(have, want provider.Configuration, from, to string) (string, er
 	if err != nil {
 		return "", err
 	}
-	_, unified, _ := strings.Cut(string(diff.Diff(from, haveText, to, wantText)), "\n") // after the line "diff from to"
-	return unified, nil
+	_, text, _ := strings.Cut(string(diff.Diff(from, haveText, to, wantText)), "\n") // without the line "diff from to"
+	return text, nil
 }
 
-// render returns the whole configuration as YAML with sorted keys. That of a new
-// tunnel, which has no field, is empty.
+// render returns the configuration as YAML with sorted keys. It returns nil for the
+// empty configuration of a new tunnel.
 func render(c provider.Configuration) ([]byte, error) {
-	modelled, err := json.Marshal(c)
+	known, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("rendering a configuration: %w", err)
+		return nil, fmt.Errorf("render a configuration: %w", err)
 	}
-	document := maps.Clone(c.UnknownFields)
-	if err := json.Unmarshal(modelled, &document); err != nil { // adds to the map
-		return nil, fmt.Errorf("rendering a configuration: %w", err)
+	fields := maps.Clone(c.UnknownFields)
+	if err := json.Unmarshal(known, &fields); err != nil { // keeps the unknown fields
+		return nil, fmt.Errorf("render a configuration: %w", err)
 	}
 	if len(c.Ingress) == 0 {
-		delete(document, "ingress")
+		delete(fields, "ingress")
 	}
-	if len(document) == 0 {
+	if len(fields) == 0 {
 		return nil, nil
 	}
-	whole, err := json.Marshal(document)
+	whole, err := json.Marshal(fields)
 	if err != nil {
-		return nil, fmt.Errorf("rendering a configuration: %w", err)
+		return nil, fmt.Errorf("render a configuration: %w", err)
 	}
 	text, err := yaml.JSONToYAML(escapeJSON(whole))
 	if err != nil {
-		return nil, fmt.Errorf("rendering a configuration: %w", err)
+		return nil, fmt.Errorf("render a configuration: %w", err)
 	}
 	return text, nil
 }
 
-// escapeJSON escapes the characters that a JSON string can hold and that a reader
-// of YAML refuses.
+// escapeJSON escapes the characters that are valid in a JSON string, but not in YAML.
 func escapeJSON(text []byte) []byte {
 	var escaped []byte
 	for _, r := range string(text) {
