@@ -266,8 +266,8 @@ func (k *Kubernetes) validate() error {
 func checkNamespaces(flag string, namespaces []string) error {
 	var errs []error
 	for _, namespace := range namespaces {
-		if err := CheckNamespace(namespace); err != nil {
-			errs = append(errs, invalid(flag, "%w", err))
+		if CheckNamespace(namespace) != nil {
+			errs = append(errs, invalid(flag, "must contain only valid namespace names, got %q", namespace))
 		}
 	}
 	return errors.Join(errs...)

@@ -42,7 +42,7 @@ func (c *Cloudflare) Flags(permission string) Group {
 func (g *Gateway) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
 	f.StringVar(&g.ControllerName, "controller-name", DefaultControllerName, "spec.controllerName of the GatewayClasses that this controller manages, as `domain/path`")
-	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` of this installation, the prefix of all its tunnel names; a unique fixed ID lets a rebuilt cluster find its tunnels (default a hash of the UID of the namespace kube-system and the controller name)")
+	f.StringVar(&g.ClusterID, "cluster-id", "", "`ID` of this installation, the prefix of all its tunnel names; set a unique ID so that a rebuilt cluster finds its tunnels (default a hash of the UID of the namespace kube-system and the controller name)")
 	f.StringVar(&g.ClusterDomain, "cluster-domain", DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.DurationVar(&g.RetirementDelay, "retirement-delay", 30*time.Second, "time that a Gateway must be gone before the controller deletes its tunnel; a Gateway that returns within this time keeps its address")
 	f.DurationVar(&g.DriftInterval, "drift-interval", 10*time.Minute, "interval at which the controller reads the configuration of each tunnel to detect external changes; at least 10s")

@@ -43,5 +43,5 @@ func (p *Plan) notPlannedError(name types.NamespacedName) error {
 	for i, g := range p.Gateways {
 		names[i] = g.Namespace + "/" + g.Name
 	}
-	return fmt.Errorf("Gateway %s: %s; the Gateways of this controller are %s", name, reason, strings.Join(names, ", "))
+	return fmt.Errorf("Gateway %s: %s; Gateways of this controller: %s", name, reason, strings.Join(names, ", "))
 }

@@ -87,7 +87,7 @@ func TestSelectExplainsWhyAGatewayIsNotInThePlan(t *testing.T) {
 		"deleted":           "being deleted",
 	} {
 		err := p.Select(types.NamespacedName{Namespace: "platform", Name: name})
-		want := fmt.Sprintf("Gateway platform/%s: %s; the Gateways of this controller are platform/one, platform/two", name, reason)
+		want := fmt.Sprintf("Gateway platform/%s: %s; Gateways of this controller: platform/one, platform/two", name, reason)
 		if err == nil || err.Error() != want {
 			t.Errorf("Select = %v, want %s", err, want)
 		}
