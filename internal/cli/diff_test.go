@@ -25,9 +25,9 @@ type edge struct {
 	url string
 	// ids are the IDs of the tunnels by name.
 	ids map[string]string
-	// oursToken and theirsToken are the tokens of the accounts ours and theirs. They
+	// mainToken and tenantToken are the tokens of the accounts main and tenant. They
 	// are unique for each test, so that each test has its own request budget.
-	oursToken, theirsToken string
+	mainToken, tenantToken string
 
 	mu sync.Mutex
 	// usedTokens are the tokens of all requests by account.
@@ -39,20 +39,20 @@ type edge struct {
 // newEdge starts an edge and sets the environment variables for it.
 func newEdge(t *testing.T) *edge {
 	t.Helper()
-	e := &edge{Server: simulator.New(simulator.Options{}), ids: map[string]string{}, oursToken: rand.Text(), theirsToken: rand.Text()}
+	e := &edge{Server: simulator.New(simulator.Options{}), ids: map[string]string{}, mainToken: rand.Text(), tenantToken: rand.Text()}
 	server := httptest.NewServer(http.HandlerFunc(e.serve))
 	t.Cleanup(server.Close)
 	e.url = server.URL + "/client/v4"
 	e.usedTokens = map[string]map[string]bool{}
 	const catchAll = `{"service":"http_status:404"}`
-	e.createTunnel(t, "ours", "changed", `{"ingress":[{"hostname":"a.example.com","service":"http://web.platform.svc.cluster.local:80"},
+	e.createTunnel(t, "main", "changed", `{"ingress":[{"hostname":"a.example.com","service":"http://web.platform.svc.cluster.local:80"},
 		{"hostname":"b.example.com","service":"http://old.platform.svc.cluster.local:80"},`+catchAll+`],"warp-routing":{"enabled":true}}`)
-	e.createTunnel(t, "ours", "same", `{"ingress":[`+catchAll+`]}`)
-	e.createTunnel(t, "theirs", "theirs", `{"ingress":[`+catchAll+`],"originRequest":{"connectTimeout":30}}`)
+	e.createTunnel(t, "main", "same", `{"ingress":[`+catchAll+`]}`)
+	e.createTunnel(t, "tenant", "tenant", `{"ingress":[`+catchAll+`],"originRequest":{"connectTimeout":30}}`)
 	e.ResetRequests()
 	e.usedTokens = map[string]map[string]bool{}
 	for variable, value := range map[string]string{
-		"CLOUDFLARE_ACCOUNT_ID": "ours", "CLOUDFLARE_API_TOKEN": e.oursToken, "CLOUDFLARE_BASE_URL": e.url,
+		"CLOUDFLARE_ACCOUNT_ID": "main", "CLOUDFLARE_API_TOKEN": e.mainToken, "CLOUDFLARE_BASE_URL": e.url,
 		"CLOUDFLARE_API_TOKEN_SECRET": "", "NO_COLOR": "",
 	} {
 		t.Setenv(variable, value)
@@ -81,7 +81,7 @@ func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
 // createTunnel creates a tunnel with a configuration.
 func (e *edge) createTunnel(t *testing.T, account, name, configuration string) {
 	t.Helper()
-	p, err := cloudflare.New(cloudflare.Options{AccountID: account, APIToken: e.oursToken, BaseURL: e.url})
+	p, err := cloudflare.New(cloudflare.Options{AccountID: account, APIToken: e.mainToken, BaseURL: e.url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ var gatewayName = regexp.MustCompile(`kind: Gateway\nmetadata:[\s{]*name: (\w+)`
 
 // replacer replaces the placeholders for tokens and tunnel IDs.
 func (e *edge) replacer() *strings.Replacer {
-	pairs := []string{"token-of-theirs", e.theirsToken, "token-of-ours", e.oursToken}
+	pairs := []string{"token-of-tenant", e.tenantToken, "token-of-main", e.mainToken}
 	for name, id := range e.ids {
 		pairs = append(pairs, "ID-OF-"+strings.ToUpper(name), id)
 	}
@@ -158,7 +158,7 @@ func (e *edge) wantStatus(t *testing.T, got outcome, status int, stderr string) 
 	if got.status != status || got.stderr != stderr {
 		t.Errorf("status = %d, stderr = %q; want %d, %q", got.status, got.stderr, status, stderr)
 	}
-	if all := got.stdout + got.stderr; strings.Contains(all, e.oursToken) || strings.Contains(all, e.theirsToken) {
+	if all := got.stdout + got.stderr; strings.Contains(all, e.mainToken) || strings.Contains(all, e.tenantToken) {
 		t.Errorf("the output contains a token:\n%s", all)
 	}
 }
@@ -169,11 +169,11 @@ func TestDiffMatchesGoldenFile(t *testing.T) {
 	e.wantStatus(t, got, 3, "")
 	wantGolden(t, "testdata/diff.golden.txt", e.withoutIDs(got.stdout))
 	for _, request := range e.Requests() {
-		if request.Method != http.MethodGet || !strings.HasSuffix(request.Path, "/configurations") && !strings.HasSuffix(request.Path, "/accounts/ours/cfd_tunnel") {
+		if request.Method != http.MethodGet || !strings.HasSuffix(request.Path, "/configurations") && !strings.HasSuffix(request.Path, "/accounts/main/cfd_tunnel") {
 			t.Errorf("unexpected request %s %s", request.Method, request.Path)
 		}
 	}
-	want := map[string]map[string]bool{"ours": {e.oursToken: true}, "theirs": {e.theirsToken: true}}
+	want := map[string]map[string]bool{"main": {e.mainToken: true}, "tenant": {e.tenantToken: true}}
 	if diff := cmp.Diff(want, e.usedTokens); diff != "" || len(e.Requests()) != 4 {
 		t.Errorf("%d requests, want 4; tokens by account (-want +got):\n%s", len(e.Requests()), diff)
 	}
@@ -201,7 +201,7 @@ func TestDiffInJSONAndYAML(t *testing.T) {
 		}
 		delete(fields, "diff")
 	}
-	if diff := cmp.Diff(map[any]any{"changed": true, "same": false, "new": true, "theirs": true}, different); diff != "" {
+	if diff := cmp.Diff(map[any]any{"changed": true, "same": false, "new": true, "tenant": true}, different); diff != "" {
 		t.Errorf("the field different differs (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(without, with); diff != "" {
@@ -219,7 +219,7 @@ func TestDiffExitStatus(t *testing.T) {
 	same, changed, both := e.manifests(t, "same"), e.manifests(t, "changed"), e.manifests(t, "same", "changed")
 	unhealthy := strings.Replace(both, "- {name: a, hostname", "- {name: z, port: 81, protocol: TCP}\n  - {name: a, hostname", 1)
 	notComparable := func(manifests string) string {
-		return strings.Replace(manifests, "accountID: ours\n  name: prod.platform.same", "accountID: theirs\n  name: prod.platform.same", 1)
+		return strings.Replace(manifests, "accountID: main\n  name: prod.platform.same", "accountID: tenant\n  name: prod.platform.same", 1)
 	}
 	const compareError = "tunnel-gateway: Gateway platform/same: The setting account asks for another tunnel than Tunnel platform.same records. " +
 		"Restore the setting, or ask an administrator to delete the Tunnel object to switch.\n"
@@ -265,7 +265,7 @@ func TestPlanWithoutDiffSendsNoRequests(t *testing.T) {
 func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
 	const missing = "tunnel-gateway: Gateway platform/same: no credentials to read the tunnel: set "
 	const alternative = ", or spec.account in the TunnelConfiguration of the GatewayClass\n"
-	const secret = "---\n{apiVersion: v1, kind: Secret, metadata: {name: cloudflare, namespace: platform}, stringData: {token: token-of-ours}}\n"
+	const secret = "---\n{apiVersion: v1, kind: Secret, metadata: {name: cloudflare, namespace: platform}, stringData: {token: token-of-main}}\n"
 	for name, test := range map[string]struct {
 		environment map[string]string
 		flags       []string
@@ -275,15 +275,15 @@ func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
 	}{
 		"environment": {},
 		"flags": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "", "CLOUDFLARE_API_TOKEN": ""},
-			flags: []string{"--cloudflare-account-id", "ours", "--cloudflare-api-token", "token-of-ours"}},
+			flags: []string{"--cloudflare-account-id", "main", "--cloudflare-api-token", "token-of-main"}},
 		"flags override the environment": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "none", "CLOUDFLARE_API_TOKEN": "none"},
-			flags: []string{"--cloudflare-account-id", "ours", "--cloudflare-api-token", "token-of-ours"}},
+			flags: []string{"--cloudflare-account-id", "main", "--cloudflare-api-token", "token-of-main"}},
 		"Secret": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, manifests: secret,
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}},
 		"missing Secret": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""},
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}, status: 1,
 			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: it does not exist\n"},
-		"Secret with an invalid token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, manifests: strings.Replace(secret, "token-of-ours", `"token-of-ours x"`, 1),
+		"Secret with an invalid token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, manifests: strings.Replace(secret, "token-of-main", `"token-of-main x"`, 1),
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}, status: 1,
 			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: cloudflare options: APIToken has characters that no token has, perhaps a line break at its end\n"},
 		"no token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, status: 1,
@@ -296,7 +296,7 @@ func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
 			stderr: "tunnel-gateway: --cloudflare-api-token-secret (or CLOUDFLARE_API_TOKEN_SECRET) must not be set together with --cloudflare-api-token (or CLOUDFLARE_API_TOKEN)\n"},
 		"invalid URL": {environment: map[string]string{"CLOUDFLARE_BASE_URL": "nowhere"}, status: 1,
 			stderr: "tunnel-gateway: --cloudflare-base-url (or CLOUDFLARE_BASE_URL) must be an absolute http or https URL\n"},
-		"invalid token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": "token-of-ours!"}, status: 1,
+		"invalid token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": "token-of-main!"}, status: 1,
 			stderr: "tunnel-gateway: --cloudflare-api-token (or CLOUDFLARE_API_TOKEN) must contain only letters, digits, '-' and '_'\n"},
 		"invalid color mode": {flags: []string{"--color", "red"}, status: 1,
 			stderr: `tunnel-gateway: --color must be one of auto, always, never, got "red"` + "\n"},
@@ -322,8 +322,8 @@ func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
 			if got.stdout != want {
 				t.Errorf("stdout = %q, want %q", got.stdout, want)
 			}
-			if tokens := e.usedTokens["ours"]; test.status == 0 && !cmp.Equal(tokens, map[string]bool{e.oursToken: true}) {
-				t.Errorf("requests used the tokens %v, want %s", tokens, e.oursToken)
+			if tokens := e.usedTokens["main"]; test.status == 0 && !cmp.Equal(tokens, map[string]bool{e.mainToken: true}) {
+				t.Errorf("requests used the tokens %v, want %s", tokens, e.mainToken)
 			}
 		})
 	}
@@ -340,7 +340,7 @@ func TestDiffOfANewTunnelNeedsNoCredentials(t *testing.T) {
 
 func TestDiffFindsATunnelByItsNameWithAClusterID(t *testing.T) {
 	e := newEdge(t)
-	e.createTunnel(t, "ours", "prod.platform.new", `{"ingress":[{"service":"http_status:404"}]}`)
+	e.createTunnel(t, "main", "prod.platform.new", `{"ingress":[{"service":"http_status:404"}]}`)
 	for id, want := range map[string]string{
 		"prod": "Gateway platform/new: Found tunnel prod.platform.new (" + e.ids["prod.platform.new"] + "), which gets the configuration of this Gateway.\n--- tunnel ",
 		"test": "Gateway platform/new: The tunnel does not exist yet. The controller creates it with the name test.platform.new.\n--- new tunnel\n",
@@ -359,8 +359,8 @@ func TestDiffRedactsTheTokenInErrors(t *testing.T) {
 	got := run(t, e.manifests(t), "plan", "-f", "-", "--diff")
 	var want strings.Builder
 	want.WriteString("tunnel-gateway: ")
-	for _, name := range []string{"changed", "new", "same", "theirs"} {
-		account := map[bool]string{true: "theirs", false: "ours"}[name == "theirs"]
+	for _, name := range []string{"changed", "new", "same", "tenant"} {
+		account := map[bool]string{true: "tenant", false: "main"}[name == "tenant"]
 		operation, path := fmt.Sprintf("read the configuration of tunnel %q", e.ids[name]), "/"+e.ids[name]+"/configurations"
 		if name == "new" {
 			operation, path = `find tunnel "prod.platform.new"`, ""

@@ -55,7 +55,7 @@ func wantSame(t *testing.T, want string, p *plan.Plan) {
 }
 
 func TestBuildDoesNotChangeTheObjects(t *testing.T) {
-	files := read(t, strings.Join([]string{shared, refused, teams, movedRoute}, "\n---\n"), "-")
+	files := read(t, strings.Join([]string{shared, rejected, teams, movedRoute}, "\n---\n"), "-")
 	var before []client.Object
 	for _, object := range files.Objects {
 		before = append(before, object.DeepCopyObject().(client.Object))

@@ -26,11 +26,11 @@ var requests = []string{
 	"a.example.com",             // a listener with a wildcard and a route with the hostname
 	"tls.example.com/cart",      // a listener that is not programmed
 	"closed.example.com",        // two Gateways: one is not accepted, the other allows no route
-	"elsewhere.example.org/",    // no listener
+	"unknown.example.org/",      // no listener
 	"deep.shop.example.com/any", // a subdomain of a hostname
 	"broken.example.com/filter", // an action that a tunnel cannot express
 	"broken.example.com/missing",
-	"broken.example.com/nobody",
+	"broken.example.com/no-backend",
 }
 
 func TestExplanationsMatchTheGoldenFile(t *testing.T) {

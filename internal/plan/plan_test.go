@@ -84,17 +84,17 @@ metadata: {name: shared, namespace: infra}
 spec:
   gatewayClassName: cloudflare-tunnel
   allowedListeners: {namespaces: {from: Selector, selector: {matchLabels: {shared: allowed}}}}
-  listeners: [{name: own, hostname: own.example.com, port: 80, protocol: HTTP}]
+  listeners: [{name: home, hostname: home.example.com, port: 80, protocol: HTTP}]
 `
-	// refused is a Gateway that is not accepted.
-	refused = `
+	// rejected is a Gateway that is not accepted.
+	rejected = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: refused, namespace: infra}
+metadata: {name: rejected, namespace: infra}
 spec:
   gatewayClassName: cloudflare-tunnel
   addresses: [{type: IPAddress, value: 192.0.2.1}]
-  listeners: [{name: own, port: 80, protocol: HTTP}]
+  listeners: [{name: home, port: 80, protocol: HTTP}]
 `
 	teams = `
 {apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {shared: allowed}}}
@@ -106,7 +106,7 @@ spec:
   parentRef: {name: shared, namespace: infra}
   listeners:
   - {name: a, hostname: team.example.com, port: 80, protocol: HTTP}
-  - {name: b, hostname: own.example.com, port: 80, protocol: HTTP}
+  - {name: b, hostname: home.example.com, port: 80, protocol: HTTP}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
@@ -153,7 +153,7 @@ func jsonKeys(place string, value any, into map[string][]string) {
 
 func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 	got := map[string][]string{}
-	jsonKeys("", any(decoded(t, planOf(t, shared, refused, teams))), got)
+	jsonKeys("", any(decoded(t, planOf(t, shared, rejected, teams))), got)
 	want := map[string][]string{
 		"":                              {"gateways", "statuses"},
 		".gateways[]":                   {"attachedListenerSets", "config", "listeners", "name", "namespace"},
@@ -204,7 +204,7 @@ func TestJSONWithoutGatewaysHasEmptyLists(t *testing.T) {
 }
 
 func TestConfigOfARejectedGatewayIsNull(t *testing.T) {
-	p := decoded(t, planOf(t, shared, refused))
+	p := decoded(t, planOf(t, shared, rejected))
 	got := map[any]bool{}
 	for _, g := range p["gateways"].([]any) {
 		fields := g.(map[string]any)
@@ -214,7 +214,7 @@ func TestConfigOfARejectedGatewayIsNull(t *testing.T) {
 		}
 		got[fields["name"]] = config != nil
 	}
-	if diff := cmp.Diff(map[any]bool{"shared": true, "refused": false}, got); diff != "" {
+	if diff := cmp.Diff(map[any]bool{"shared": true, "rejected": false}, got); diff != "" {
 		t.Errorf("the Gateways with a config differ (-want +got):\n%s", diff)
 	}
 }
@@ -231,7 +231,7 @@ func TestListenersAreInOrderOfPrecedence(t *testing.T) {
 		got = append(got, row(l))
 	}
 	want := []string{
-		"Gateway infra/shared own ",
+		"Gateway infra/shared home ",
 		"ListenerSet team/admitted a ",
 		"ListenerSet team/admitted b HostnameConflict",
 		"ListenerSet outside/older-but-outside a Invalid",
@@ -242,7 +242,7 @@ func TestListenersAreInOrderOfPrecedence(t *testing.T) {
 }
 
 func TestStatusesAreSortedAndExcludeOtherControllers(t *testing.T) {
-	p := planOf(t, teams, shared, refused, `
+	p := planOf(t, teams, shared, rejected, `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: other}
@@ -256,7 +256,7 @@ spec: {controllerName: tunnelgateway.dev/controller}
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: another, namespace: infra}
-spec: {gatewayClassName: other, listeners: [{name: own, port: 80, protocol: HTTP}]}
+spec: {gatewayClassName: other, listeners: [{name: home, port: 80, protocol: HTTP}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -268,7 +268,7 @@ spec: {parentRefs: [{name: another}]}
 		got = append(got, fmt.Sprintf("%s %s %s/%s", s.APIVersion, s.Kind, s.Namespace, s.Name))
 	}
 	want := []string{
-		"gateway.networking.k8s.io/v1 Gateway infra/refused",
+		"gateway.networking.k8s.io/v1 Gateway infra/rejected",
 		"gateway.networking.k8s.io/v1 Gateway infra/shared",
 		"gateway.networking.k8s.io/v1 GatewayClass /cloudflare-tunnel",
 		"gateway.networking.k8s.io/v1 HTTPRoute team/web",
@@ -353,7 +353,7 @@ func TestHealthyRequiresExpectedConditions(t *testing.T) {
 	}{
 		"no manifests":                   {nil, false},
 		"a Gateway":                      {[]string{shared}, true},
-		"a Gateway that is not accepted": {[]string{refused}, false},
+		"a Gateway that is not accepted": {[]string{rejected}, false},
 		"a conflict and a ListenerSet that is not allowed": {[]string{shared, teams}, false},
 		"a route that is served":                           {[]string{shared, service, route("[{backendRefs: [{name: web, port: 80}]}]")}, true},
 		"a route without backends":                         {[]string{shared, route("[{}]")}, true},
