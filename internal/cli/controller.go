@@ -184,8 +184,8 @@ func secretNamespaces(k config.Kubernetes, served []string) []string {
 func runUntilNamespacesChange(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...*controller.Namespaces) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The watches are not runnables of the manager. Runnables wait until the cache has
-	// synced, which a deleted namespace may prevent.
+	// The watches are not runnables of the manager, because runnables start only after
+	// the cache has synced. It never syncs if the controller cannot read a namespace.
 	for _, namespaces := range watched {
 		go func() {
 			if err := namespaces.Watch(ctx, m.GetCache(), r.Synced); err != nil {

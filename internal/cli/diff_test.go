@@ -214,7 +214,7 @@ func TestDiffInJSONAndYAML(t *testing.T) {
 	}
 }
 
-func TestDiffExitStatus(t *testing.T) {
+func TestDiffExitStatusDependsOnDifferencesAndErrors(t *testing.T) {
 	e := newEdge(t)
 	same, changed, both := e.manifests(t, "same"), e.manifests(t, "changed"), e.manifests(t, "same", "changed")
 	unhealthy := strings.Replace(both, "- {name: a, hostname", "- {name: z, port: 81, protocol: TCP}\n  - {name: a, hostname", 1)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPodNamespace(t *testing.T) {
+func TestPodNamespaceIsReadFromTheServiceAccount(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "namespace")
 	if got, err := podNamespace(file); got != "" || err != nil {
 		t.Errorf("outside a cluster: podNamespace = %q, %v; want none", got, err)

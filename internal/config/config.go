@@ -33,8 +33,8 @@ type Cloudflare struct {
 	// APIToken is the API token. Only one of APIToken and APITokenSecret may be
 	// set.
 	APIToken Secret
-	// APITokenSecret is the "namespace/name" of a Secret with the API token. The
-	// Secret of the controller must be in the controller's namespace.
+	// APITokenSecret is the "namespace/name" of a Secret with the API token. For the
+	// controller, the Secret must be in the controller's namespace.
 	APITokenSecret string
 	// BaseURL is the URL of the Cloudflare API; the public API when empty.
 	BaseURL string

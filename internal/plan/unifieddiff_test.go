@@ -111,7 +111,7 @@ func TestUnifiedDiffShowsEveryDifference(t *testing.T) {
 	}
 }
 
-func TestDiffColors(t *testing.T) {
+func TestDiffHasAColorForEachKindOfLine(t *testing.T) {
 	var out strings.Builder
 	writeColored(&out, "--- from\n+++ to\n@@ -1,2 +1,2 @@\n same\n--- gone\n+++ new\n")
 	want := "\x1b[1m--- from\x1b[m\n\x1b[1m+++ to\x1b[m\n\x1b[36m@@ -1,2 +1,2 @@\x1b[m\n same\n\x1b[31m--- gone\x1b[m\n\x1b[32m+++ new\x1b[m\n"
