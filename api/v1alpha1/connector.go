@@ -52,7 +52,7 @@ type Connector struct {
 
 	// Protocol is the transport between a connector and Cloudflare's edge.
 	// Default: auto, which uses QUIC and falls back to HTTP/2. Once the Gateway has
-	// had a GRPCRoute, auto uses HTTP/2 only, because QUIC drops the trailers that
+	// served a GRPCRoute, auto uses HTTP/2 only, because QUIC drops the trailers that
 	// gRPC requires.
 	//
 	// +optional
@@ -213,7 +213,7 @@ type Protocol string
 
 const (
 	// ProtocolAuto uses QUIC and falls back to HTTP/2, or uses HTTP/2 only once the
-	// Gateway has had a GRPCRoute.
+	// Gateway has served a GRPCRoute.
 	ProtocolAuto Protocol = "auto"
 	// ProtocolHTTP2 is HTTP/2 over TCP.
 	ProtocolHTTP2 Protocol = "http2"

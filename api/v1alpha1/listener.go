@@ -56,7 +56,7 @@ type Access struct {
 	TeamName *string `json:"teamName,omitempty"`
 
 	// AUDTags are the Application Audience (AUD) tags of the Access applications
-	// whose tokens are accepted. It must have an entry when required is true.
+	// whose tokens are accepted. At least one must be set when required is true.
 	//
 	// +optional
 	// +listType=set

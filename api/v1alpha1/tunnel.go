@@ -192,8 +192,9 @@ type TunnelStatus struct {
 	// +optional
 	Contested bool `json:"contested,omitempty"`
 
-	// HTTP2 is true once the Gateway has had a GRPCRoute. Its connectors then use
-	// HTTP/2, because QUIC drops the trailers that gRPC requires.
+	// HTTP2 is true once the Gateway has served a GRPCRoute with the protocol auto.
+	// Its connectors then use HTTP/2, because QUIC drops the trailers that gRPC
+	// requires.
 	//
 	// +optional
 	HTTP2 bool `json:"http2,omitempty"`

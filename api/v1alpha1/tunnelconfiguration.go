@@ -76,7 +76,7 @@ type TunnelConfigurationSpec struct {
 	AllowedGatewayFields []GatewayField `json:"allowedGatewayFields,omitzero"`
 
 	// Limits restrict the resources that the Gateways of a class may use. Only the
-	// TunnelConfiguration of a GatewayClass may set it.
+	// TunnelConfiguration of a GatewayClass may set them.
 	//
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
@@ -103,11 +103,11 @@ type TunnelConfigurationSpec struct {
 
 	// ListenerConfigurations are settings for routes that attach to certain
 	// listeners, keyed by protocolPort and hostname. A Gateway's
-	// TunnelConfiguration may set it if allowedGatewayFields lists it. Entries with
-	// the same key are merged field by field.
+	// TunnelConfiguration may set them if allowedGatewayFields lists
+	// listenerConfigurations. Entries with the same key are merged field by field.
 	//
 	// If listeners for one hostname on several ports have different settings, the
-	// strictest access applies. Of other settings, HTTPS takes precedence over
+	// strictest access applies. For other settings, HTTPS takes precedence over
 	// HTTP, then the lower port over the higher one.
 	//
 	// +optional
@@ -220,9 +220,9 @@ const DefaultSecretKey = "token"
 // TunnelSettings determine which tunnel serves a Gateway, and what happens to the
 // tunnel when the Gateway is deleted.
 type TunnelSettings struct {
-	// Existing identifies an existing tunnel to adopt. The controller replaces the
-	// configuration of the tunnel only if takeover permits it. Default: the
-	// controller creates a tunnel.
+	// Existing identifies an existing tunnel to adopt. The controller does not
+	// replace an existing configuration of the tunnel, unless takeover permits it.
+	// Default: the controller creates a tunnel.
 	//
 	// +optional
 	Existing *ExistingTunnel `json:"existing,omitempty"`
