@@ -5,90 +5,95 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// MaxReplicas is the number of connectors that a tunnel can have, by
-// Cloudflare's limit.
+// MaxReplicas is the maximum number of connectors of a tunnel. Cloudflare sets
+// this limit.
 const MaxReplicas = 25
 
-// DefaultReplicas is the number of connectors when [Connector.Replicas] and
+// DefaultReplicas is the number of connectors when both [Connector.Replicas] and
 // [Connector.Autoscaling] are unset.
 const DefaultReplicas = 2
 
-// Connector says how cloudflared is run for a Gateway: a Deployment in the
-// controller's namespace.
+// Connector configures the connectors of a Gateway: a Deployment of cloudflared
+// in the controller's namespace.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="connector has both replicas and autoscaling: set replicas for a fixed number, or autoscaling, not both"
-// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.claims)",message="connector.resources has claims, which connectors cannot have: set limits and requests only"
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="connector has both replicas and autoscaling: set only one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.claims)",message="connector.resources has claims, which are not supported: set only limits and requests"
 type Connector struct {
-	// Enabled says whether the controller runs connectors. With false none are
-	// made, for those who run cloudflared themselves. Default: true.
+	// Enabled determines whether the controller runs connectors. Set it to false
+	// to run cloudflared outside the controller. Default: true.
 	//
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Replicas is the number of connectors. With 0 the Deployment stays and serves
-	// nothing. At most 25, by Cloudflare's limit for a tunnel. Default: 2.
+	// Replicas is the number of connectors. With 0 the Deployment remains, but the
+	// Gateway serves no requests. Cloudflare limits a tunnel to 25 connectors.
+	// Default: 2.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=25
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Autoscaling lets a HorizontalPodAutoscaler choose the number of connectors.
-	// Default: none.
+	// Autoscaling makes a HorizontalPodAutoscaler set the number of connectors.
+	// Default: no autoscaling.
 	//
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
-	// Image is the image of cloudflared. Default: the official image at the
-	// version that the controller was tested with. Counts in the GatewayClass's
-	// object only: a Gateway's owner must not be able to choose what runs with the
-	// tunnel's token.
+	// Image is the container image of cloudflared. Default: the official image, in
+	// the version that the controller was tested with. Only the TunnelConfiguration
+	// of a GatewayClass may set it, because the container receives the token of the
+	// tunnel.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z.-]+(:[0-9]+)?/)?[0-9a-z]+([._/-]+[0-9a-z]+)*(:[0-9A-Za-z_][0-9A-Za-z_.-]*)?(@sha256:[0-9a-f]{64})?$')",message="must be the reference of an image, as in docker.io/cloudflare/cloudflared:2026.8.2"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z.-]+(:[0-9]+)?/)?[0-9a-z]+([._/-]+[0-9a-z]+)*(:[0-9A-Za-z_][0-9A-Za-z_.-]*)?(@sha256:[0-9a-f]{64})?$')",message="must be an image reference, such as docker.io/cloudflare/cloudflared:2026.8.2"
 	Image *string `json:"image,omitempty"`
 
 	// Protocol is the transport between a connector and Cloudflare's edge.
-	// Default: auto, which means QUIC with HTTP/2 to fall back on, and HTTP/2
-	// once the Gateway has a GRPCRoute, because QUIC loses gRPC's trailers.
+	// Default: auto, which uses QUIC and falls back to HTTP/2. Once the Gateway has
+	// served a GRPCRoute, auto uses HTTP/2 only, because QUIC drops the trailers that
+	// gRPC requires.
 	//
 	// +optional
 	Protocol *Protocol `json:"protocol,omitempty"`
 
-	// LogLevel is the least severity that a connector logs. Default: info.
+	// LogLevel is the minimum severity of the messages that a connector logs.
+	// Default: info.
 	//
 	// +optional
 	LogLevel *LogLevel `json:"logLevel,omitempty"`
 
-	// Resources are the compute resources of a connector. Default: none.
+	// Resources are the resource requests and limits of a connector. Default:
+	// none.
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// NodeSelector are the labels of the nodes that connectors may run on.
-	// Default: any node.
+	// NodeSelector contains the labels that a node must have to run connectors.
+	// Default: none, so that connectors run on any node.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Tolerations are the taints that connectors tolerate. The list of one level
-	// replaces the other's. Default: none.
+	// Tolerations are the taints that connectors tolerate. Where the GatewayClass
+	// and the Gateway both set it, the lists are not merged: one replaces the
+	// other. Default: none.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// Affinity says which nodes and neighbours connectors are drawn to or kept
-	// from. Default: none.
+	// Affinity contains the scheduling constraints of connectors: node affinity,
+	// pod affinity and pod anti-affinity. Default: none.
 	//
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// TopologySpreadConstraints say how connectors are spread, keyed by
-	// topologyKey and whenUnsatisfiable. Default: none.
+	// TopologySpreadConstraints describe how connectors are spread across
+	// topology domains, keyed by topologyKey and whenUnsatisfiable. Default: none.
 	//
 	// +optional
 	// +listType=map
@@ -97,81 +102,82 @@ type Connector struct {
 	// +kubebuilder:validation:MaxItems=16
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// PodAnnotations are annotations for the pods, besides those of the Gateway's
-	// spec.infrastructure. Default: none.
+	// PodAnnotations are annotations of the connector pods, in addition to the
+	// annotations in spec.infrastructure of the Gateway. Default: none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?$'))",message="podAnnotations has a key that is not valid: a key is a name of up to 63 letters, digits, '-', '_' and '.', with a DNS subdomain and a slash before it where needed, as in example.com/team"
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('tunnelgateway.dev/') && !key.startsWith('gateway.networking.k8s.io/'))",message="podAnnotations has a key under tunnelgateway.dev/ or gateway.networking.k8s.io/, which the controller sets: take it out"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?$'))",message="podAnnotations has an invalid key: a key is a name of up to 63 letters, digits, '-', '_' and '.', with an optional prefix of a DNS subdomain and a slash, such as example.com/team"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('tunnelgateway.dev/') && !key.startsWith('gateway.networking.k8s.io/'))",message="podAnnotations has a key with the prefix tunnelgateway.dev/ or gateway.networking.k8s.io/, which only the controller sets: remove it"
 	PodAnnotations map[string]AnnotationValue `json:"podAnnotations,omitempty"`
 
-	// PodLabels are labels for the pods, besides those of the Gateway's
-	// spec.infrastructure. Default: none.
+	// PodLabels are labels of the connector pods, in addition to the labels in
+	// spec.infrastructure of the Gateway. Default: none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?$'))",message="podLabels has a key that is not valid: a key is a name of up to 63 letters, digits, '-', '_' and '.', with a DNS subdomain and a slash before it where needed, as in example.com/team"
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('tunnelgateway.dev/') && !key.startsWith('gateway.networking.k8s.io/'))",message="podLabels has a key under tunnelgateway.dev/ or gateway.networking.k8s.io/, which the controller sets: take it out"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?$'))",message="podLabels has an invalid key: a key is a name of up to 63 letters, digits, '-', '_' and '.', with an optional prefix of a DNS subdomain and a slash, such as example.com/team"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('tunnelgateway.dev/') && !key.startsWith('gateway.networking.k8s.io/'))",message="podLabels has a key with the prefix tunnelgateway.dev/ or gateway.networking.k8s.io/, which only the controller sets: remove it"
 	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
 
-	// AllowedMetadataPrefixes lists the prefixes of keys that labels and
-	// annotations of a Gateway's spec.infrastructure may have to reach the
-	// connectors, as in example.com for the key example.com/team. Prefixes that
-	// belong to Kubernetes or to this controller are refused. Default: none. Counts
-	// in the GatewayClass's object only.
+	// AllowedMetadataPrefixes lists the key prefixes of the labels and annotations
+	// that the controller copies from spec.infrastructure of a Gateway to the
+	// connectors. The prefix of the key example.com/team is example.com. Prefixes
+	// that belong to Kubernetes or to this controller are rejected. Default: none,
+	// so that nothing is copied. Only the TunnelConfiguration of a GatewayClass may
+	// set it.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	// +kubebuilder:validation:XValidation:rule="self.all(p, !['tunnelgateway.dev', 'kubernetes.io', 'k8s.io', 'gateway.networking.k8s.io'].exists(r, p == r || p.endsWith('.' + r)))",message="allowedMetadataPrefixes has tunnelgateway.dev, kubernetes.io, k8s.io, gateway.networking.k8s.io or a subdomain of one of them: take it out"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !['tunnelgateway.dev', 'kubernetes.io', 'k8s.io', 'gateway.networking.k8s.io'].exists(r, p == r || p.endsWith('.' + r)))",message="allowedMetadataPrefixes has tunnelgateway.dev, kubernetes.io, k8s.io, gateway.networking.k8s.io or a subdomain of one of them: remove it"
 	AllowedMetadataPrefixes []string `json:"allowedMetadataPrefixes,omitempty"`
 
 	// TokenRotation is the interval at which the controller rotates the token of
-	// the tunnel. At least 24h. Default: no rotation.
+	// the tunnel. The minimum is 24h. Default: no rotation.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) >= duration('24h')",message="must be at least 24h"
 	TokenRotation *Duration `json:"tokenRotation,omitempty"`
 
-	// GracePeriod is the time that a connector which is told to end gives the
-	// requests in flight. At most 3m, by cloudflared's limit. Default: 30s.
+	// GracePeriod is the time that a terminating connector waits for requests in
+	// flight. The maximum is 3m, which is the limit of cloudflared. Default: 30s.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) <= duration('3m')",message="must be at most 3m, by cloudflared's limit"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}[hms]){1,3}$') || duration(self) <= duration('3m')",message="must be at most 3m, which is the limit of cloudflared"
 	GracePeriod *Duration `json:"gracePeriod,omitempty"`
 
-	// PodDisruptionBudget says how many connectors must stay while nodes are
-	// drained. Default: none.
+	// PodDisruptionBudget limits how many connectors are evicted at the same time,
+	// for example when nodes are drained. Default: none.
 	//
 	// +optional
 	PodDisruptionBudget *PodDisruptionBudget `json:"podDisruptionBudget,omitempty"`
 }
 
-// Autoscaling lets a HorizontalPodAutoscaler choose the number of connectors.
+// Autoscaling makes a HorizontalPodAutoscaler set the number of connectors.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="autoscaling has a minReplicas above maxReplicas: lower minReplicas or raise maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is greater than maxReplicas: lower minReplicas or raise maxReplicas"
 type Autoscaling struct {
-	// MinReplicas is the least number of connectors. Default: 2, or maxReplicas
-	// where that is lower.
+	// MinReplicas is the minimum number of connectors. Default: 2, or maxReplicas
+	// if that is lower.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=25
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the greatest number of connectors. At most 25, by
-	// Cloudflare's limit for a tunnel. Default: 25.
+	// MaxReplicas is the maximum number of connectors. Cloudflare limits a tunnel
+	// to 25 connectors. Default: 25.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=25
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// TargetCPUUtilizationPercentage is the average CPU utilisation, in percent of
-	// what the connectors request, that is aimed at. It needs a request for cpu in
+	// TargetCPUUtilizationPercentage is the target average CPU utilization of the
+	// connectors, in percent of their CPU request. It requires a request for cpu in
 	// connector.resources. Default: 80.
 	//
 	// +optional
@@ -179,23 +185,24 @@ type Autoscaling struct {
 	TargetCPUUtilizationPercentage *int32 `json:"targetCPUUtilizationPercentage,omitempty"`
 }
 
-// PodDisruptionBudget says how many connectors must stay while nodes are
-// drained. The one of one level replaces the other's.
+// PodDisruptionBudget limits how many connectors are evicted at the same time,
+// for example when nodes are drained. Where the GatewayClass and the Gateway both
+// set it, the budgets are not merged: one replaces the other.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="podDisruptionBudget needs either minAvailable or maxUnavailable, and not both"
+// +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="podDisruptionBudget must have either minAvailable or maxUnavailable, but not both"
 type PodDisruptionBudget struct {
-	// MinAvailable is the number or the percentage of connectors that must stay,
-	// as in 1 or "50%".
+	// MinAvailable is the number or the percentage of connectors that must remain
+	// available, for example 1 or "50%".
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="must be a number that is not negative, or a percentage from \"0%\" to \"100%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="must be a non-negative number, or a percentage from \"0%\" to \"100%\""
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
 	// MaxUnavailable is the number or the percentage of connectors that may be
-	// missing, as in 1 or "50%".
+	// unavailable, for example 1 or "50%".
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="must be a number that is not negative, or a percentage from \"0%\" to \"100%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="must be a non-negative number, or a percentage from \"0%\" to \"100%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
@@ -205,7 +212,8 @@ type PodDisruptionBudget struct {
 type Protocol string
 
 const (
-	// ProtocolAuto lets the connector and the controller choose.
+	// ProtocolAuto uses QUIC and falls back to HTTP/2, or uses HTTP/2 only once the
+	// Gateway has served a GRPCRoute.
 	ProtocolAuto Protocol = "auto"
 	// ProtocolHTTP2 is HTTP/2 over TCP.
 	ProtocolHTTP2 Protocol = "http2"
@@ -213,21 +221,21 @@ const (
 	ProtocolQUIC Protocol = "quic"
 )
 
-// LogLevel is a severity of cloudflared's log.
+// LogLevel is a minimum severity of log messages.
 //
 // +kubebuilder:validation:Enum=debug;info;warn;error;fatal
 type LogLevel string
 
 const (
-	// LogLevelDebug logs requests too, with their headers.
+	// LogLevelDebug logs all messages, including requests with their headers.
 	LogLevelDebug LogLevel = "debug"
-	// LogLevelInfo is the default.
+	// LogLevelInfo logs informational messages, warnings and errors.
 	LogLevelInfo LogLevel = "info"
-	// LogLevelWarn logs what may be wrong.
+	// LogLevelWarn logs warnings and errors.
 	LogLevelWarn LogLevel = "warn"
-	// LogLevelError logs what is wrong.
+	// LogLevelError logs errors.
 	LogLevelError LogLevel = "error"
-	// LogLevelFatal logs what ends the connector.
+	// LogLevelFatal logs only errors that terminate the connector.
 	LogLevelFatal LogLevel = "fatal"
 )
 
@@ -239,5 +247,5 @@ type AnnotationValue string
 // LabelValue is the value of a label.
 //
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self.matches('^(([0-9A-Za-z][0-9A-Za-z_.-]*)?[0-9A-Za-z])?$')",message="must be the value of a label: up to 63 letters, digits, '-', '_' and '.', with a letter or a digit at both ends"
+// +kubebuilder:validation:XValidation:rule="self.matches('^(([0-9A-Za-z][0-9A-Za-z_.-]*)?[0-9A-Za-z])?$')",message="must be a label value: up to 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or a digit"
 type LabelValue string

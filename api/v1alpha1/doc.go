@@ -1,13 +1,13 @@
-// Package v1alpha1 holds the types of API group tunnelgateway.dev: what the
-// infrastructure behind a Gateway's listeners is like. Only types, their
-// validation and their registration belong here; what two objects give when
-// they are merged is decided elsewhere.
+// Package v1alpha1 contains the types of the API group tunnelgateway.dev, which
+// describe the infrastructure behind a Gateway's listeners. Only types, their
+// validation and their registration belong here. Package settings merges two
+// TunnelConfigurations.
 //
-// The validation is written as markers, which become the schema and the CEL
-// rules of the CustomResourceDefinition. No marker sets a default but that of a
-// list's key: a default would make "unset" and "set to the default" the same,
-// and settings of two levels are merged before the defaults are applied. Where
-// a comment names a default, it is what an unset field means after merging.
+// Markers define the validation: the schema and the CEL rules of the
+// CustomResourceDefinitions. Only the key of a list has a default in the schema.
+// Other fields must stay unset, because the settings of the GatewayClass and the
+// Gateway are merged before defaults are applied. A default in a comment is the
+// value of a field that is unset after merging.
 //
 // +kubebuilder:object:generate=true
 // +groupName=tunnelgateway.dev

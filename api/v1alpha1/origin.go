@@ -5,135 +5,138 @@ import (
 	"time"
 )
 
-// OriginRequest says how a connector talks to a backend. The fields and their
-// defaults are those of cloudflared's originRequest; what is unset is left to
-// cloudflared, or to the tunnel's own where a listener's is unset.
+// OriginRequest configures how a connector connects to a backend. The fields and
+// their defaults are the same as in cloudflared's originRequest. A field that is
+// not set for a listener has the value of the tunnel.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.matchSNItoHost) && self.matchSNItoHost && has(self.http2Origin) && self.http2Origin)",message="originRequest has both matchSNItoHost and http2Origin on: cloudflared talks no HTTP/2 to a backend when it matches the SNI, so set one of them to false"
+// +kubebuilder:validation:XValidation:rule="!(has(self.matchSNItoHost) && self.matchSNItoHost && has(self.http2Origin) && self.http2Origin)",message="originRequest has both matchSNItoHost and http2Origin: cloudflared cannot use HTTP/2 to the backend with matchSNItoHost, so set one of them to false"
 type OriginRequest struct {
-	// ConnectTimeout is the time within which a TCP connection to the backend must
-	// be there, as in 30s. Default: 30s.
+	// ConnectTimeout is the timeout for establishing a TCP connection to the
+	// backend, for example 30s. Default: 30s.
 	//
 	// +optional
 	ConnectTimeout *Duration `json:"connectTimeout,omitempty"`
 
-	// TLSTimeout is the time within which a TLS handshake with the backend must be
-	// done. Default: 10s.
+	// TLSTimeout is the timeout for a TLS handshake with the backend. Default: 10s.
 	//
 	// +optional
 	TLSTimeout *Duration `json:"tlsTimeout,omitempty"`
 
-	// TCPKeepAlive is the time between two keep-alive packets on a connection to
+	// TCPKeepAlive is the interval between keep-alive packets on a connection to
 	// the backend. Default: 30s.
 	//
 	// +optional
 	TCPKeepAlive *Duration `json:"tcpKeepAlive,omitempty"`
 
-	// KeepAliveTimeout is the time after which an idle connection to the backend
-	// is closed. Default: 1m30s.
+	// KeepAliveTimeout is the time after which a connector closes an idle
+	// connection to the backend. Default: 1m30s.
 	//
 	// +optional
 	KeepAliveTimeout *Duration `json:"keepAliveTimeout,omitempty"`
 
-	// KeepAliveConnections is the number of idle connections to backends that a
-	// connector keeps open. Default: 100.
+	// KeepAliveConnections is the maximum number of idle connections to backends
+	// that a connector keeps open. Default: 100.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	KeepAliveConnections *int32 `json:"keepAliveConnections,omitempty"`
 
-	// NoHappyEyeballs switches off that a connector tries IPv4 and IPv6 at the
-	// same time. Default: false.
+	// NoHappyEyeballs disables the "happy eyeballs" algorithm, with which a
+	// connector tries IPv4 and IPv6 in parallel. Default: false.
 	//
 	// +optional
 	NoHappyEyeballs *bool `json:"noHappyEyeballs,omitempty"`
 
-	// MatchSNIToHost sends the request's host as the server name of the TLS
-	// handshake with the backend. It switches http2Origin off. Default: false.
+	// MatchSNIToHost makes the server name (SNI) of the TLS handshake with the
+	// backend equal to the host of the request. It disables http2Origin. Default:
+	// false.
 	//
 	// +optional
 	MatchSNIToHost *bool `json:"matchSNItoHost,omitempty"`
 
-	// NoTLSVerify accepts any certificate of the backend. Default: false.
+	// NoTLSVerify disables the verification of the backend's certificate. Default:
+	// false.
 	//
 	// +optional
 	NoTLSVerify *bool `json:"noTLSVerify,omitempty"`
 
-	// DisableChunkedEncoding sends no chunked requests to the backend, for WSGI
-	// servers. Default: false.
+	// DisableChunkedEncoding disables chunked transfer encoding of requests to the
+	// backend. Some WSGI servers require it. Default: false.
 	//
 	// +optional
 	DisableChunkedEncoding *bool `json:"disableChunkedEncoding,omitempty"`
 
-	// HTTP2Origin talks HTTP/2 to a backend with TLS. The rules of GRPCRoutes
-	// have it whatever stands here, because gRPC needs it. Default: false.
+	// HTTP2Origin makes connectors use HTTP/2 to a backend with TLS. The rules of
+	// GRPCRoutes always use HTTP/2, because gRPC requires it. Default: false.
 	//
 	// +optional
 	HTTP2Origin *bool `json:"http2Origin,omitempty"`
 
-	// HTTPHostHeader is the Host header that the backend gets. Default, also when
-	// it is the empty string: the request's own.
+	// HTTPHostHeader is the Host header that the backend receives. Default: the
+	// empty string, which keeps the Host header of the request.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=259
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z._:\\\\[\\\\]-]*$')",message="must be a host, with a port where it needs one, as in internal.example.com:8443"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z._:\\\\[\\\\]-]*$')",message="must be a host with an optional port, such as internal.example.com:8443"
 	HTTPHostHeader *string `json:"httpHostHeader,omitempty"`
 
-	// OriginServerName is the name that the backend's certificate must be for, and
-	// that is sent as the server name. Default, also when it is the empty string:
-	// the backend's own.
+	// OriginServerName is the name that the backend's certificate must be valid
+	// for. Connectors also send it as the server name (SNI). Default: the empty
+	// string, which means the host name of the backend.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?([.][0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?)*)?$')",message="must be a host name without a port, as in internal.example.com"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?([.][0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?)*)?$')",message="must be a host name without a port, such as internal.example.com"
 	OriginServerName *string `json:"originServerName,omitempty"`
 
 	// CAPool is the absolute path, in the connector's container, of the file with
-	// the certificate authorities that backends are verified with. Default, also
-	// when it is the empty string: the system's.
+	// the certificate authorities that verify backends. Default: the empty string,
+	// which means the certificate authorities of the container's system.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.startsWith('/')",message="must be an absolute path in the connector's container, as in /etc/backend-ca/ca.crt"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.startsWith('/')",message="must be an absolute path in the connector's container, such as /etc/backend-ca/ca.crt"
 	CAPool *string `json:"caPool,omitempty"`
 
-	// ProxyType is the kind of proxy that a connector is for TCP: socks for SOCKS5,
-	// the empty string for none. Default: the empty string.
+	// ProxyType is the type of the proxy that a connector runs for TCP: socks for
+	// SOCKS5, or the empty string for a regular proxy. Default: the empty string.
 	//
 	// +optional
 	ProxyType *ProxyType `json:"proxyType,omitempty"`
 }
 
-// ProxyType is a kind of proxy.
+// ProxyType is a type of proxy.
 //
 // +kubebuilder:validation:Enum="";socks
 type ProxyType string
 
 const (
-	// ProxyTypeNone is no proxy.
+	// ProxyTypeNone is cloudflared's regular proxy.
 	ProxyTypeNone ProxyType = ""
 	// ProxyTypeSOCKS is a SOCKS5 proxy.
 	ProxyTypeSOCKS ProxyType = "socks"
 )
 
-// Duration is a positive time in whole seconds, written in hours, minutes and
-// seconds, as in 30s or 1m30s. It is text, not a number of nanoseconds, so that
-// an object that got past the validation can still be read; and it has whole
-// seconds, because cloudflared rejects a configuration with anything else.
+// Duration is a positive number of whole seconds, written in hours, minutes and
+// seconds, for example 30s or 1m30s. cloudflared rejects a configuration with
+// fractions of a second.
+//
+// It is a string, so that the controller can decode any stored object, also one
+// that was written when the validation was different.
 //
 // +kubebuilder:validation:MaxLength=18
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}[hms]){1,3}$') && duration(self) > duration('0s')",message="must be a positive time in whole seconds, written in hours, minutes and seconds, as in 30s or 1m30s"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}[hms]){1,3}$') && duration(self) > duration('0s')",message="must be a positive number of whole seconds, written in hours, minutes and seconds, such as 30s or 1m30s"
 type Duration string
 
-// Seconds returns the time in whole seconds. An error means that the text is no
-// such time, which the validation of the CustomResourceDefinition refuses.
+// Seconds returns the duration in seconds. It returns an error if the duration is
+// not valid, which the validation of the CustomResourceDefinition prevents.
 func (d Duration) Seconds() (int64, error) {
 	parsed, err := time.ParseDuration(string(d))
 	if err != nil {
-		return 0, fmt.Errorf("read a duration: %w", err)
+		return 0, fmt.Errorf("parse duration: %w", err)
 	}
 	if parsed <= 0 || parsed%time.Second != 0 {
-		return 0, fmt.Errorf("read a duration: %q is not a positive number of whole seconds", string(d))
+		return 0, fmt.Errorf("parse duration: %q is not a positive number of whole seconds", string(d))
 	}
 	return int64(parsed / time.Second), nil
 }

@@ -7,12 +7,12 @@ func TestDurationSeconds(t *testing.T) {
 		"1s": 1, "90s": 90, "1m30s": 90, "1h": 3600, "2h3m4s": 7384, "99999h99999m99999s": 366096339,
 	} {
 		if got, err := text.Seconds(); err != nil || got != want {
-			t.Errorf("%q is %d s (%v), want %d", text, got, err, want)
+			t.Errorf("Seconds of %q = %d, %v; want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []Duration{"", "0s", "-1s", "1500ms", "30", "long"} {
 		if got, err := text.Seconds(); err == nil {
-			t.Errorf("%q is %d s, want an error", text, got)
+			t.Errorf("Seconds of %q = %d, want an error", text, got)
 		}
 	}
 }

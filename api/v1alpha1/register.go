@@ -9,14 +9,13 @@ import (
 // GroupName is the API group of the types in this package.
 const GroupName = "tunnelgateway.dev"
 
-// BundleVersionAnnotation of a CustomResourceDefinition holds the version of the
-// release that it comes with: a semantic version with its v. A marker at
-// TunnelConfiguration sets it; it is that of the chart, and a test holds the two
-// together.
+// BundleVersionAnnotation is the annotation of a CustomResourceDefinition with the
+// release that contains it: a semantic version with the prefix v. The markers of
+// the types set it. A test compares it with the version of the chart.
 const BundleVersionAnnotation = "tunnelgateway.dev/bundle-version"
 
 var (
-	// GroupVersion is the group and the version of the types in this package.
+	// GroupVersion is the API group and version of the types in this package.
 	GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)

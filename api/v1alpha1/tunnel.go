@@ -4,9 +4,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Tunnel represents the Cloudflare tunnel of one Gateway. The controller
-// creates it in its own namespace, records there what it owns at Cloudflare,
-// and reports the state of the tunnel. Tunnels in other namespaces are ignored.
+// Tunnel represents the Cloudflare tunnel of one Gateway. The controller creates
+// it in the controller's namespace, to record the resources that it manages at
+// Cloudflare and to report the state of the tunnel. The controller ignores
+// Tunnels in other namespaces.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -16,7 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Tunnel",type=string,JSONPath=`.status.tunnelID`,description="The ID of the tunnel at Cloudflare"
 // +kubebuilder:printcolumn:name="Hostnames",type=integer,JSONPath=`.status.hostnames`,description="The number of hostnames that the tunnel serves"
 // +kubebuilder:printcolumn:name="Connectors",type=string,JSONPath=`.status.connectors.summary`,description="Ready and desired connectors"
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="The phase of the tunnel's life"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="The phase of the tunnel's lifecycle"
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the condition Ready"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -25,15 +26,14 @@ type Tunnel struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state of the tunnel. The controller writes it. An
-	// administrator can change deletionPolicy and paused of a Tunnel whose
-	// Gateway is gone.
+	// Spec is the desired state of the tunnel. The controller writes it. Once the
+	// Gateway is gone, an administrator can change deletionPolicy and paused.
 	//
 	// +required
 	Spec TunnelSpec `json:"spec,omitzero"`
 
-	// Status is the observed state of the tunnel, and the record of what the
-	// controller owns at Cloudflare.
+	// Status is the observed state of the tunnel, and the record of the resources
+	// that the controller manages at Cloudflare.
 	//
 	// +optional
 	Status TunnelStatus `json:"status,omitzero"`
@@ -51,8 +51,8 @@ type TunnelList struct {
 
 // TunnelSpec is the desired state of a tunnel. The fields gateway,
 // controllerName, clusterUID, accountID, name and existing identify the tunnel
-// and cannot be changed; of existing only takeover can. To switch a Gateway to
-// another tunnel, an administrator deletes the Tunnel object.
+// and are immutable, except existing.takeover. To switch a Gateway to another
+// tunnel, an administrator deletes the Tunnel object.
 //
 // +kubebuilder:validation:XValidation:rule="self.gateway == oldSelf.gateway && self.controllerName == oldSelf.controllerName && self.clusterUID == oldSelf.clusterUID && self.accountID == oldSelf.accountID && self.name == oldSelf.name",message="gateway, controllerName, clusterUID, accountID and name cannot be changed: delete the Tunnel to switch its Gateway to another tunnel"
 // +kubebuilder:validation:XValidation:rule="has(self.existing) == has(oldSelf.existing) && (!has(self.existing) || self.existing.id == oldSelf.existing.id)",message="existing cannot be added, removed or given another id: delete the Tunnel to switch its Gateway to another tunnel"
@@ -70,47 +70,50 @@ type TunnelSpec struct {
 	ControllerName string `json:"controllerName"`
 
 	// ClusterUID is the UID of the namespace kube-system of the cluster that
-	// manages the tunnel. A Tunnel with the UID of another cluster, for instance
-	// one that was restored from a backup, is blocked.
+	// manages the tunnel. The controller does not manage a Tunnel with the UID of
+	// another cluster, for example after a backup was restored. The phase of such a
+	// Tunnel is Blocked.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	ClusterUID string `json:"clusterUID"`
 
-	// AccountID is the Cloudflare account that has the tunnel.
+	// AccountID is the ID of the Cloudflare account that owns the tunnel.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	AccountID string `json:"accountID"`
 
-	// Name is the name of the tunnel at Cloudflare. The controller finds the
-	// tunnel by it. A tunnel that existing names keeps its own name.
+	// Name is the name of the tunnel at Cloudflare. The controller uses it to find
+	// the tunnel. An adopted tunnel keeps its own name.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=96
 	Name string `json:"name"`
 
-	// Existing adopts a tunnel instead of creating one.
+	// Existing identifies a tunnel to adopt. Default: the controller creates a
+	// tunnel.
 	//
 	// +optional
 	Existing *AdoptedTunnel `json:"existing,omitempty"`
 
-	// DeletionPolicy says what happens to the tunnel when its Gateway is deleted.
+	// DeletionPolicy determines what happens to the tunnel when its Gateway is
+	// deleted: Delete deletes it, Retain keeps it.
 	//
 	// +required
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy"`
 
-	// Credentials refers to the Secret with the API token, in the namespace of
-	// the Tunnel. Default: the controller's own token, which is valid for the
-	// controller's own account only.
+	// Credentials refers to the Secret with the API token, in the namespace of the
+	// Tunnel. Default: the token in the controller's configuration, which is valid
+	// only for the controller's own account.
 	//
 	// +optional
 	Credentials *SecretKeyReference `json:"credentials,omitempty"`
 
-	// Paused stops every change at Cloudflare.
+	// Paused stops all changes at Cloudflare. Default: false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -133,7 +136,7 @@ type GatewayReference struct {
 	Name string `json:"name"`
 }
 
-// AdoptedTunnel is a tunnel that exists already.
+// AdoptedTunnel identifies a tunnel that the controller did not create.
 type AdoptedTunnel struct {
 	// ID is the ID of the tunnel.
 	//
@@ -143,13 +146,14 @@ type AdoptedTunnel struct {
 	ID string `json:"id"`
 
 	// Takeover permits the controller to replace a configuration of the tunnel
-	// that it did not write.
+	// that the controller did not write. Default: false.
 	//
 	// +optional
 	Takeover bool `json:"takeover,omitempty"`
 }
 
-// TunnelStatus is the observed state of a tunnel and the controller's record.
+// TunnelStatus is the observed state of a tunnel, and the record of the resources
+// that the controller manages at Cloudflare.
 type TunnelStatus struct {
 	// TunnelID is the ID of the tunnel at Cloudflare.
 	//
@@ -163,43 +167,45 @@ type TunnelStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	GatewayUID string `json:"gatewayUID,omitempty"`
 
-	// MissingSince is when the controller first saw that the Gateway was gone. It
-	// is for information: the controller measures the retirement delay itself.
+	// MissingSince is the time when the controller first observed that the Gateway
+	// is gone. It is informational: the controller measures the retirement delay
+	// independently of it.
 	//
 	// +optional
 	MissingSince *metav1.Time `json:"missingSince,omitempty"`
 
-	// Creating is true from before the controller creates the tunnel until it
-	// knows whether the tunnel exists.
+	// Creating is true while the controller creates the tunnel. The controller sets
+	// it before the request, and clears it when the result is known.
 	//
 	// +optional
 	Creating bool `json:"creating,omitempty"`
 
-	// Deleting is true from before the controller deletes the tunnel until the
-	// tunnel is gone.
+	// Deleting is true while the controller deletes the tunnel. The controller sets
+	// it before the request, and clears it when the tunnel is gone.
 	//
 	// +optional
 	Deleting bool `json:"deleting,omitempty"`
 
-	// Contested is true when somebody else kept changing the configuration, so
-	// that the controller stopped writing it. Pausing the Gateway clears it.
+	// Contested is true when another writer changed the configuration repeatedly,
+	// so that the controller stopped writing it. Pausing the Gateway clears it.
 	//
 	// +optional
 	Contested bool `json:"contested,omitempty"`
 
-	// HTTP2 is true once the Gateway had a GRPCRoute: its connectors then use
-	// HTTP/2, because QUIC loses the trailers of gRPC.
+	// HTTP2 is true once the Gateway has served a GRPCRoute with the protocol auto.
+	// Its connectors then use HTTP/2, because QUIC drops the trailers that gRPC
+	// requires.
 	//
 	// +optional
 	HTTP2 bool `json:"http2,omitempty"`
 
-	// Configuration records which configurations the controller has written. It
-	// is written before each of them is sent.
+	// Configuration records which configurations the controller has written. The
+	// controller updates it before each request that replaces the configuration.
 	//
 	// +optional
 	Configuration ConfigurationRecord `json:"configuration,omitzero"`
 
-	// Token is the state of the token with which the connectors run.
+	// Token is the state of the token that the connectors use.
 	//
 	// +optional
 	Token TokenStatus `json:"token,omitzero"`
@@ -214,19 +220,19 @@ type TunnelStatus struct {
 	// +optional
 	Hostnames *int32 `json:"hostnames,omitempty"`
 
-	// Phase summarizes the state of the tunnel in one word.
+	// Phase summarizes the state of the tunnel.
 	//
 	// +optional
 	Phase TunnelPhase `json:"phase,omitempty"`
 
-	// Gateway is the Gateway as namespace/name, for printing.
+	// Gateway is the namespace/name of the Gateway, for the printed columns.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	Gateway string `json:"gateway,omitempty"`
 
-	// Conditions are Ready, CredentialsValid, ConfigurationApplied and
-	// ConnectorsReady.
+	// Conditions describe the state of the tunnel. Their types are Ready,
+	// CredentialsValid, ConfigurationApplied and ConnectorsReady.
 	//
 	// +optional
 	// +listType=map
@@ -235,69 +241,70 @@ type TunnelStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConfigurationRecord holds hashes of configurations.
+// ConfigurationRecord contains hashes of configurations.
 type ConfigurationRecord struct {
-	// Hash is the hash of the configuration that was written last, or is being
-	// written.
+	// Hash is the hash of the configuration that the controller wrote last, or is
+	// writing.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Hash string `json:"hash,omitempty"`
 
-	// Previous is the hash of the configuration before it, which is in effect
-	// until the write ends.
+	// Previous is the hash of the previous configuration, which is in effect until
+	// the write succeeds.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Previous string `json:"previous,omitempty"`
 
-	// Late is the hash of a configuration whose write was not answered before the
-	// last one was sent, and which may still arrive.
+	// Late is the hash of an earlier configuration whose write request had not been
+	// answered when the last one was sent, and which may still take effect.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Late string `json:"late,omitempty"`
 }
 
-// TokenStatus is the state of the token with which the connectors run.
+// TokenStatus is the state of the token that the connectors use.
 type TokenStatus struct {
-	// Requested is the value of the annotation tunnelgateway.dev/rotate-token that
-	// was carried out last, or is being carried out.
+	// Requested is the value of the annotation tunnelgateway.dev/rotate-token of
+	// the last rotation, or of the rotation in progress.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Requested string `json:"requested,omitempty"`
 
-	// RotatedAt is when the token was last rotated, or when the controller first
-	// saw it.
+	// RotatedAt is the time of the last rotation, or the time when the controller
+	// first read the token.
 	//
 	// +optional
 	RotatedAt *metav1.Time `json:"rotatedAt,omitempty"`
 
-	// Phase says how far a rotation is. It is empty when none is under way.
+	// Phase is the phase of a rotation of the token. It is empty when no rotation
+	// is in progress.
 	//
 	// +optional
 	Phase TokenPhase `json:"phase,omitempty"`
 }
 
-// TokenPhase says how far a rotation of the token is.
+// TokenPhase is the phase of a rotation of the token.
 //
 // +kubebuilder:validation:Enum=Rotating;Rolling;Disconnecting
 type TokenPhase string
 
 const (
-	// TokenRotating means that a new token is being requested from Cloudflare.
+	// TokenRotating means that the controller requests a new token from Cloudflare.
 	TokenRotating TokenPhase = "Rotating"
-	// TokenRolling means that the connectors are being replaced.
+	// TokenRolling means that the connectors are restarted with the new token.
 	TokenRolling TokenPhase = "Rolling"
-	// TokenDisconnecting means that connectors with the old token are being
-	// disconnected.
+	// TokenDisconnecting means that the controller disconnects the connectors that
+	// use the old token.
 	TokenDisconnecting TokenPhase = "Disconnecting"
 )
 
 // ConnectorsStatus is the state of the connectors.
 type ConnectorsStatus struct {
-	// Desired is the number of connectors that the settings ask for.
+	// Desired is the desired number of connectors.
 	//
 	// +optional
 	Desired int32 `json:"desired,omitempty"`
@@ -307,7 +314,7 @@ type ConnectorsStatus struct {
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
 
-	// Summary is ready/desired, for printing.
+	// Summary is ready/desired, for the printed columns.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
@@ -320,25 +327,26 @@ type ConnectorsStatus struct {
 type TunnelPhase string
 
 const (
-	// TunnelClaiming means that the controller makes sure that the tunnel belongs
-	// to this Gateway.
+	// TunnelClaiming means that the controller checks that no other Gateway uses
+	// the tunnel.
 	TunnelClaiming TunnelPhase = "Claiming"
-	// TunnelLocating means that the controller looks for the tunnel at Cloudflare
-	// and creates it if needed.
+	// TunnelLocating means that the controller searches for the tunnel at
+	// Cloudflare, and creates it if necessary.
 	TunnelLocating TunnelPhase = "Locating"
 	// TunnelConfiguring means that the first configuration is not in effect yet.
 	TunnelConfiguring TunnelPhase = "Configuring"
 	// TunnelServing means that the tunnel serves the Gateway.
 	TunnelServing TunnelPhase = "Serving"
-	// TunnelRetiring means that the Gateway is gone and the tunnel's end is being
-	// prepared.
+	// TunnelRetiring means that the Gateway is gone and the controller prepares the
+	// deletion of the tunnel.
 	TunnelRetiring TunnelPhase = "Retiring"
-	// TunnelDeleting means that the tunnel is being deleted at Cloudflare.
+	// TunnelDeleting means that the controller deletes the tunnel at Cloudflare.
 	TunnelDeleting TunnelPhase = "Deleting"
-	// TunnelRetained means that the Gateway is gone and the tunnel stays, without
+	// TunnelRetained means that the Gateway is gone and the tunnel remains, without
 	// connectors.
 	TunnelRetained TunnelPhase = "Retained"
-	// TunnelBlocked means that a person has to act; the condition Ready says how.
+	// TunnelBlocked means that an administrator must act. The condition Ready
+	// describes the required action.
 	TunnelBlocked TunnelPhase = "Blocked"
 )
 
@@ -355,10 +363,11 @@ const (
 	TunnelConnectorsReady = "ConnectorsReady"
 )
 
-// RotateTokenAnnotation of a Tunnel asks for a rotation of its token, once for
-// each new value.
+// RotateTokenAnnotation is the annotation of a Tunnel that requests a rotation of
+// its token. Each new value causes one rotation.
 const RotateTokenAnnotation = "tunnelgateway.dev/rotate-token"
 
-// PausedAnnotation of a Gateway stops every change at Cloudflare when its value
-// is "true". No other annotation on an object of a tenant has a meaning.
+// PausedAnnotation is the annotation of a Gateway that stops all changes at
+// Cloudflare when its value is "true". The controller ignores all other
+// annotations of tenants' objects.
 const PausedAnnotation = "tunnelgateway.dev/paused"

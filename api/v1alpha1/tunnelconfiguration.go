@@ -4,22 +4,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TunnelConfiguration holds settings of the infrastructure behind a Gateway's
-// listeners: the tunnel, its connectors, and how they talk to the backends. It
-// takes effect where it is referred to: spec.parametersRef of a GatewayClass
-// for all Gateways of the class, spec.infrastructure.parametersRef for one
-// Gateway. Where both exist they are merged, field by field.
+// TunnelConfiguration contains settings for the infrastructure behind a Gateway's
+// listeners: the tunnel, its connectors, and their connections to the backends.
+// spec.parametersRef of a GatewayClass applies it to all Gateways of the class;
+// spec.infrastructure.parametersRef of a Gateway applies it to this Gateway. If
+// both exist, they are merged field by field.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=gateway-api
 // +kubebuilder:metadata:annotations="tunnelgateway.dev/bundle-version=v0.1.0"
 // +kubebuilder:printcolumn:name="Account",type=string,JSONPath=`.spec.account.accountID`,description="The Cloudflare account; empty means the controller's"
-// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.connector.replicas`,description="How many connectors run; empty means two, or that they are autoscaled"
-// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mergingMode`,description="Whose value stands where the GatewayClass and the Gateway set one"
-// +kubebuilder:printcolumn:name="Existing",type=string,priority=1,JSONPath=`.spec.tunnel.existing.id`,description="The tunnel that is adopted"
-// +kubebuilder:printcolumn:name="On-Deletion",type=string,priority=1,JSONPath=`.spec.tunnel.deletionPolicy`,description="What becomes of the tunnel when its Gateway is deleted"
-// +kubebuilder:printcolumn:name="Autoscaled-To",type=integer,priority=1,JSONPath=`.spec.connector.autoscaling.maxReplicas`,description="How many connectors there may be at most"
-// +kubebuilder:printcolumn:name="Protocol",type=string,priority=1,JSONPath=`.spec.connector.protocol`,description="How connectors connect to Cloudflare"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.connector.replicas`,description="The number of connectors; empty means two, or autoscaling"
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mergingMode`,description="Which value takes precedence where the GatewayClass and the Gateway both set one"
+// +kubebuilder:printcolumn:name="Existing",type=string,priority=1,JSONPath=`.spec.tunnel.existing.id`,description="The ID of the adopted tunnel"
+// +kubebuilder:printcolumn:name="On-Deletion",type=string,priority=1,JSONPath=`.spec.tunnel.deletionPolicy`,description="What happens to the tunnel when its Gateway is deleted"
+// +kubebuilder:printcolumn:name="Autoscaled-To",type=integer,priority=1,JSONPath=`.spec.connector.autoscaling.maxReplicas`,description="The maximum number of connectors"
+// +kubebuilder:printcolumn:name="Protocol",type=string,priority=1,JSONPath=`.spec.connector.protocol`,description="The transport between connectors and Cloudflare's edge"
 // +kubebuilder:printcolumn:name="Token-Secret",type=string,priority=1,JSONPath=`.spec.account.apiTokenSecretRef.name`,description="The Secret with the API token"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type TunnelConfiguration struct {
@@ -27,8 +27,9 @@ type TunnelConfiguration struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec holds the settings. It has no status: what came of them stands in the
-	// conditions of the GatewayClass and the Gateways that refer to the object.
+	// Spec contains the settings. A TunnelConfiguration has no status: the
+	// conditions of the GatewayClass or Gateway that refers to it report whether
+	// the settings are valid.
 	//
 	// +optional
 	Spec TunnelConfigurationSpec `json:"spec,omitzero"`
@@ -44,68 +45,70 @@ type TunnelConfigurationList struct {
 	Items []TunnelConfiguration `json:"items"`
 }
 
-// TunnelConfigurationSpec holds the settings. Every field is optional.
+// TunnelConfigurationSpec contains the settings. Every field is optional.
 type TunnelConfigurationSpec struct {
-	// MergingMode says whose value stands where the object of the GatewayClass
-	// and the object of the Gateway both set a field. Default:
-	// PreferGatewayClass. Counts in the GatewayClass's object only, because the
-	// class's owner decides what a Gateway's owner may change.
+	// MergingMode determines which value takes precedence where the
+	// TunnelConfigurations of the GatewayClass and of the Gateway both set a field.
+	// Default: PreferGatewayClass. Only the TunnelConfiguration of a GatewayClass
+	// may set it.
 	//
 	// +optional
 	MergingMode *MergingMode `json:"mergingMode,omitempty"`
 
-	// Account is the Cloudflare account that has the tunnels, and the API token
-	// for it. Default: the account and the token that the controller was started
-	// with. Counts in the GatewayClass's object only, and only when that is in the
+	// Account is the Cloudflare account that owns the tunnels, and its API token.
+	// Default: the account and the token in the controller's configuration. Only
+	// the TunnelConfiguration of a GatewayClass may set it, and only in the
 	// controller's namespace.
 	//
 	// +optional
 	Account *Account `json:"account,omitempty"`
 
-	// AllowedGatewayFields lists the fields that a Gateway's own
-	// TunnelConfiguration may set: originRequest, listenerConfigurations,
+	// AllowedGatewayFields lists the fields that the TunnelConfiguration of a
+	// Gateway may set. Possible values are originRequest, listenerConfigurations,
 	// tunnel.deletionPolicy, tunnel.existing, and connector.<field> for every field
-	// of connector but image and allowedMetadataPrefixes. Default: originRequest,
-	// listenerConfigurations, tunnel.deletionPolicy and connector.replicas. Counts
-	// in the GatewayClass's object only.
+	// of connector except image and allowedMetadataPrefixes. Default:
+	// originRequest, listenerConfigurations, tunnel.deletionPolicy and
+	// connector.replicas. Only the TunnelConfiguration of a GatewayClass may set it.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	AllowedGatewayFields []GatewayField `json:"allowedGatewayFields,omitzero"`
 
-	// Limits bound what the Gateways of a class may use. Counts in the
-	// GatewayClass's object only.
+	// Limits restrict the resources that the Gateways of a class may use. Only the
+	// TunnelConfiguration of a GatewayClass may set them.
 	//
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// Tunnel says which tunnel serves a Gateway and what happens to it. Counts at
-	// both levels; at the Gateway's as far as allowedGatewayFields permits.
+	// Tunnel determines which tunnel serves a Gateway, and what happens to the
+	// tunnel when the Gateway is deleted. A Gateway's TunnelConfiguration may set
+	// the fields that allowedGatewayFields lists.
 	//
 	// +optional
 	Tunnel *TunnelSettings `json:"tunnel,omitempty"`
 
-	// Connector says how cloudflared is run. Counts at both levels; at the
-	// Gateway's as far as allowedGatewayFields permits.
+	// Connector configures the connectors. A Gateway's TunnelConfiguration may set
+	// the fields that allowedGatewayFields lists.
 	//
 	// +optional
 	Connector *Connector `json:"connector,omitempty"`
 
-	// OriginRequest says how the connectors talk to the backends, for all rules
-	// of the tunnel. Counts at both levels; at the Gateway's as far as
-	// allowedGatewayFields permits.
+	// OriginRequest configures how connectors connect to the backends, for all
+	// rules of the tunnel. A Gateway's TunnelConfiguration may set it if
+	// allowedGatewayFields lists it.
 	//
 	// +optional
 	OriginRequest *OriginRequest `json:"originRequest,omitempty"`
 
-	// ListenerConfigurations are settings for the routes that are attached to
-	// some of the listeners, keyed by protocolPort and hostname. Counts at both
-	// levels, at the Gateway's as far as allowedGatewayFields permits: entries of
-	// the same key are merged field by field.
+	// ListenerConfigurations are settings for routes that attach to certain
+	// listeners, keyed by protocolPort and hostname. A Gateway's
+	// TunnelConfiguration may set them if allowedGatewayFields lists
+	// listenerConfigurations. Entries with the same key are merged field by field.
 	//
-	// Where the listeners of one hostname on several ports disagree, the
-	// strictest access counts; else HTTPS comes before HTTP, then the lower port.
+	// If listeners for one hostname on several ports have different settings, the
+	// strictest access applies. For other settings, HTTPS takes precedence over
+	// HTTP, then the lower port over the higher one.
 	//
 	// +optional
 	// +listType=map
@@ -120,36 +123,37 @@ type TunnelConfigurationSpec struct {
 // +kubebuilder:validation:Enum=originRequest;listenerConfigurations;tunnel.deletionPolicy;tunnel.existing;connector.enabled;connector.replicas;connector.autoscaling;connector.protocol;connector.logLevel;connector.resources;connector.nodeSelector;connector.tolerations;connector.affinity;connector.topologySpreadConstraints;connector.podAnnotations;connector.podLabels;connector.gracePeriod;connector.podDisruptionBudget;connector.tokenRotation
 type GatewayField string
 
-// Limits bound what the Gateways of a class may use.
+// Limits restrict the resources that the Gateways of a class may use.
 type Limits struct {
-	// TunnelsPerNamespace is the number of Tunnels that the Gateways of one
-	// namespace may have. Tunnels that retire, are retained or are blocked count.
-	// The youngest Gateways above it are not accepted. Default: 10.
+	// TunnelsPerNamespace is the maximum number of Tunnels for the Gateways of one
+	// namespace, including Tunnels that are retiring, retained or blocked. The
+	// youngest Gateways beyond the limit are not accepted. Default: 10.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	TunnelsPerNamespace *int32 `json:"tunnelsPerNamespace,omitempty"`
 
-	// ConnectorReplicas bounds the number of connectors that a Gateway's own
-	// TunnelConfiguration may ask for. It does not bound the class's own values.
+	// ConnectorReplicas restricts the number of connectors that the
+	// TunnelConfiguration of a Gateway may set. It does not restrict the number in
+	// the TunnelConfiguration of the GatewayClass. Default: 1 to 4.
 	//
 	// +optional
 	ConnectorReplicas *ReplicaBounds `json:"connectorReplicas,omitempty"`
 }
 
-// ReplicaBounds bounds a number of connectors.
+// ReplicaBounds is a range for a number of connectors.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.min) ? self.min : 1) <= (has(self.max) ? self.max : 4)",message="min is greater than max: lower min, which is 1 by default, or raise max, which is 4 by default"
+// +kubebuilder:validation:XValidation:rule="(has(self.min) ? self.min : 1) <= (has(self.max) ? self.max : 4)",message="min is greater than max: lower min (default 1) or raise max (default 4)"
 type ReplicaBounds struct {
-	// Min is the smallest number of connectors. Default: 1.
+	// Min is the minimum number of connectors. Default: 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=25
 	Min *int32 `json:"min,omitempty"`
 
-	// Max is the greatest number of connectors. Default: 4.
+	// Max is the maximum number of connectors. Default: 4.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -157,38 +161,37 @@ type ReplicaBounds struct {
 	Max *int32 `json:"max,omitempty"`
 }
 
-// MergingMode says whose value stands where both levels set a field.
+// MergingMode determines which value takes precedence where the GatewayClass and
+// the Gateway both set a field.
 //
 // +kubebuilder:validation:Enum=PreferGatewayClass;PreferGateway
 type MergingMode string
 
 const (
-	// MergingModePreferGatewayClass lets the GatewayClass's value stand, so that
-	// a Gateway's owner can only add what the class leaves open. It is the
-	// default.
+	// MergingModePreferGatewayClass prefers the GatewayClass's value, so that a
+	// Gateway can set only fields that the class does not set. It is the default.
 	MergingModePreferGatewayClass MergingMode = "PreferGatewayClass"
-	// MergingModePreferGateway lets the Gateway's value stand, so that the
-	// class's are defaults.
+	// MergingModePreferGateway prefers the Gateway's value, so that the values of
+	// the class are defaults.
 	MergingModePreferGateway MergingMode = "PreferGateway"
 )
 
 // Account is a Cloudflare account.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.accountID) || has(self.apiTokenSecretRef)",message="account is empty: set accountID, apiTokenSecretRef or both, or leave account out"
+// +kubebuilder:validation:XValidation:rule="has(self.accountID) || has(self.apiTokenSecretRef)",message="account is empty: set accountID, apiTokenSecretRef or both, or remove account"
 type Account struct {
-	// AccountID is the ID of the account, as the Cloudflare dashboard shows it: 32
-	// hexadecimal digits. Default: the account that the controller was started
-	// with.
+	// AccountID is the ID of the account: the 32 hexadecimal digits that the
+	// Cloudflare dashboard shows. Default: the account in the controller's
+	// configuration.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z_-]+$')",message="must be the ID of an account, as the Cloudflare dashboard shows it: letters and digits only"
 	AccountID *string `json:"accountID,omitempty"`
 
-	// APITokenSecretRef refers to the Secret with the API token. It lies in the
-	// namespace of the TunnelConfiguration. The token needs the permission
-	// Cloudflare Tunnel: Edit. Default: the token that the controller was
-	// started with.
+	// APITokenSecretRef refers to the Secret with the API token, in the namespace
+	// of the TunnelConfiguration. The token requires the permission Cloudflare
+	// Tunnel: Edit. Default: the token in the controller's configuration.
 	//
 	// +optional
 	APITokenSecretRef *SecretKeyReference `json:"apiTokenSecretRef,omitempty"`
@@ -203,8 +206,7 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Key is the key of the Secret's data under which the value stands. Default:
-	// token.
+	// Key is the key in the data of the Secret. Default: token.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -212,49 +214,50 @@ type SecretKeyReference struct {
 	Key *string `json:"key,omitempty"`
 }
 
-// DefaultSecretKey is what an unset [SecretKeyReference.Key] means.
+// DefaultSecretKey is the default of [SecretKeyReference.Key].
 const DefaultSecretKey = "token"
 
-// TunnelSettings say which tunnel serves a Gateway.
+// TunnelSettings determine which tunnel serves a Gateway, and what happens to the
+// tunnel when the Gateway is deleted.
 type TunnelSettings struct {
-	// Existing adopts a tunnel that exists already instead of creating one. The
-	// controller does not replace the configuration that the tunnel has until
-	// takeover permits it.
+	// Existing identifies an existing tunnel to adopt. The controller does not
+	// replace an existing configuration of the tunnel, unless takeover permits it.
+	// Default: the controller creates a tunnel.
 	//
 	// +optional
 	Existing *ExistingTunnel `json:"existing,omitempty"`
 
-	// DeletionPolicy says what happens to the tunnel when its Gateway is deleted.
-	// Default: Delete for a tunnel that the controller created, Retain for an
-	// adopted one. For an adopted tunnel, Delete counts in the GatewayClass's
-	// object only.
+	// DeletionPolicy determines what happens to the tunnel when its Gateway is
+	// deleted: Delete deletes it, Retain keeps it. Default: Delete for a tunnel that
+	// the controller created, Retain for an adopted tunnel. Only the
+	// TunnelConfiguration of a GatewayClass may set Delete for an adopted tunnel.
 	//
 	// +optional
 	DeletionPolicy *DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// ExistingTunnel names a tunnel that exists already.
+// ExistingTunnel identifies an existing tunnel to adopt.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.id) || has(self.takeover)",message="existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or leave existing out"
+// +kubebuilder:validation:XValidation:rule="has(self.id) || has(self.takeover)",message="existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or remove existing"
 type ExistingTunnel struct {
-	// ID is the tunnel's ID, a UUID in lower case, as the Cloudflare dashboard
-	// shows it. A Gateway's own TunnelConfiguration needs it.
+	// ID is the ID of the tunnel: the UUID in lower case that the Cloudflare
+	// dashboard shows. The TunnelConfiguration of a Gateway must set it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="must be the ID of a tunnel: a UUID in lower case, as in 0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="must be a tunnel ID: a UUID in lower case, such as 0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
 	ID string `json:"id,omitempty"`
 
-	// Takeover permits the controller to replace a configuration of an adopted
-	// tunnel that the controller did not write. Without an id, it does so for the
-	// tunnels that the Gateways of the class name. Counts in the GatewayClass's
-	// object only. Default: false.
+	// Takeover permits the controller to replace a configuration of the adopted
+	// tunnel that the controller did not write. Without an id, it applies to all
+	// tunnels that the Gateways of the class adopt. Default: false. Only the
+	// TunnelConfiguration of a GatewayClass may set it.
 	//
 	// +optional
 	Takeover *bool `json:"takeover,omitempty"`
 }
 
-// DeletionPolicy says what becomes of a tunnel when its Gateway is deleted.
+// DeletionPolicy determines what happens to a tunnel when its Gateway is deleted.
 //
 // +kubebuilder:validation:Enum=Delete;Retain
 type DeletionPolicy string
@@ -262,6 +265,6 @@ type DeletionPolicy string
 const (
 	// DeletionPolicyDelete deletes the tunnel with its Gateway.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyRetain leaves the tunnel and its configuration as they are.
+	// DeletionPolicyRetain keeps the tunnel and its configuration.
 	DeletionPolicyRetain DeletionPolicy = "Retain"
 )

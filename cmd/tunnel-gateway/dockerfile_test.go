@@ -12,10 +12,10 @@ import (
 
 const root = "../.."
 
-// No container runtime is needed to know that the Dockerfile's build works: it
-// is carried out here with the files that it copies, and no others. Carried out
-// twice, in two places, it gives the same bytes.
-func TestDockerfile(t *testing.T) {
+// TestDockerfileBuildIsReproducible runs the build of the Dockerfile without a
+// container runtime, twice, in directories with only the files that the Dockerfile
+// copies. Both builds must result in the same binary.
+func TestDockerfileBuildIsReproducible(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,8 @@ func TestDockerfile(t *testing.T) {
 		}
 		command := exec.CommandContext(t.Context(), "bash", "-c", build)
 		command.Dir = dir
-		// No repository above, and no settings of a caller's make.
+		// The build must use neither a parent repository nor the settings of a calling
+		// make.
 		command.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+dir, "MAKEFLAGS=", "GOFLAGS=-mod=readonly")
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", build, err, out)
@@ -41,18 +42,18 @@ func TestDockerfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		binaries = append(binaries, binary)
-		says, err := exec.CommandContext(t.Context(), filepath.Join(dir, "bin/tunnel-gateway"), "version").Output()
-		if err != nil || !strings.HasPrefix(string(says), "tunnel-gateway v9.9.9\ncommit abcdef\ngo1.") || !strings.Contains(string(says), "\nGateway API v1.") {
-			t.Errorf("the binary says %q, %v", says, err)
+		version, err := exec.CommandContext(t.Context(), filepath.Join(dir, "bin/tunnel-gateway"), "version").Output()
+		if err != nil || !strings.HasPrefix(string(version), "tunnel-gateway v9.9.9\ncommit abcdef\ngo1.") || !strings.Contains(string(version), "\nGateway API v1.") {
+			t.Errorf("the command version prints %q (%v)", version, err)
 		}
 	}
 	if !bytes.Equal(binaries[0], binaries[1]) {
-		t.Error("the same sources give two binaries")
+		t.Error("two builds of the same sources result in different binaries")
 	}
 }
 
-// copySources copies files and folders of the repository to dir, but for what
-// .dockerignore keeps out.
+// copySources copies files and directories of the repository to dir, except those
+// that .dockerignore excludes.
 func copySources(t *testing.T, sources []string, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, ".dockerignore"))
@@ -61,28 +62,27 @@ func copySources(t *testing.T, sources []string, dir string) {
 	}
 	for _, source := range sources {
 		if !strings.Contains(string(text), "\n!"+source+"\n") {
-			t.Errorf(".dockerignore keeps %s out, which the Dockerfile copies", source)
+			t.Errorf(".dockerignore excludes %s, which the Dockerfile copies", source)
 		}
 	}
 	arguments := []string{"-C", root, "-c"}
-	for _, out := range regexp.MustCompile(`(?m)^\*\*/(.*)$`).FindAllStringSubmatch(string(text), -1) {
-		arguments = append(arguments, "--exclude="+out[1])
+	for _, excluded := range regexp.MustCompile(`(?m)^\*\*/(.*)$`).FindAllStringSubmatch(string(text), -1) {
+		arguments = append(arguments, "--exclude="+excluded[1])
 	}
 	var archive bytes.Buffer
 	pack := exec.CommandContext(t.Context(), "tar", append(arguments, sources...)...)
 	pack.Stdout = &archive
 	if err := pack.Run(); err != nil {
-		t.Fatalf("packing %q: %v", sources, err)
+		t.Fatalf("pack %q: %v", sources, err)
 	}
 	unpack := exec.CommandContext(t.Context(), "tar", "-C", dir, "-x")
 	unpack.Stdin = &archive
 	if out, err := unpack.CombinedOutput(); err != nil {
-		t.Fatalf("unpacking %q: %v\n%s", sources, err, out)
+		t.Fatalf("unpack %q: %v\n%s", sources, err, out)
 	}
 }
 
-// The image is built with the Go that go.mod asks for, or newer.
-func TestDockerfileHasTheGoOfGoMod(t *testing.T) {
+func TestDockerfileUsesTheGoVersionOfGoMod(t *testing.T) {
 	dockerfile, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +94,6 @@ func TestDockerfileHasTheGoOfGoMod(t *testing.T) {
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(goMod)
 	image := regexp.MustCompile(`GO_IMAGE=docker.io/library/golang:(\d+\.\d+)\.`).FindSubmatch(dockerfile)
 	if version == nil || image == nil || !bytes.Equal(version[1], image[1]) {
-		t.Errorf("go.mod has Go %s, and the image %s", version, image)
+		t.Errorf("go.mod requires Go %s, but the Dockerfile uses %s", version, image)
 	}
 }

@@ -1,5 +1,5 @@
-// Command tunnel-gateway is a Kubernetes controller that serves Gateways
-// through Cloudflare Tunnels. Everything it does is in internal/cli.
+// Command tunnel-gateway is a Kubernetes controller that serves Gateways through
+// Cloudflare tunnels. Package cli contains its commands.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends the command in order, the second at once.
+	// The first signal cancels the command, the second terminates the process.
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, os.Args, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()

@@ -1,14 +1,13 @@
-// Package crd holds the CustomResourceDefinitions of this project, generated
-// from the types in api. Only the files belong here; what they mean is read by
-// internal/manifest.
+// Package crd embeds the CustomResourceDefinitions of this project, which are
+// generated from the types in api. Package manifest interprets them.
 package crd
 
 import "embed"
 
 //go:generate go run ../../test/docgen fields
 
-// Files are the definitions, one to a file, named <group>_<plural>.yaml as
-// those of the Gateway API are.
+// Files contains one file per definition, named <group>_<plural>.yaml like the files
+// of the Gateway API.
 //
 //go:embed tunnelgateway.dev_*.yaml
 var Files embed.FS

@@ -10,25 +10,25 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// completionTime is how long a shell waits for the cluster when somebody
-// presses a key.
-const completionTime = 2 * time.Second
+// completionTimeout limits the time that a completion waits for the cluster.
+const completionTimeout = 2 * time.Second
 
-// complete says what values a flag has. What cannot be found out is not said:
-// an error would stand in the middle of somebody's command line.
-func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+// registerCompletion registers the function that completes the values of a flag. The
+// function must ignore errors, because a shell would print them into the command
+// line.
+func registerCompletion(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails only for a flag that does not exist
 }
 
-// unquoteUsages takes the quotes off that mark the name of a flag's value: help
-// leaves them out, and a shell that is told of the flag does not.
+// unquoteUsages removes the quotes that mark the name of a flag's value. The help
+// text does not print them, but a completion would.
 func unquoteUsages(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { _, flag.Usage = pflag.UnquoteUsage(flag) })
 	}
 }
 
-// completeContexts names the contexts of the kubeconfig.
+// completeContexts completes the contexts of the kubeconfig.
 func (o *planOptions) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	raw, err := clientConfig(o.kubeconfig, "").RawConfig()
 	if err != nil {
@@ -37,12 +37,12 @@ func (o *planOptions) completeContexts(*cobra.Command, []string, string) ([]cobr
 	return slices.Sorted(maps.Keys(raw.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeGateways names the Gateways of the cluster, where one is read.
+// completeGateways completes the Gateways of the cluster, if plan reads a cluster.
 func (o *planOptions) completeGateways(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if !o.live() {
+	if !o.readsCluster() {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	cluster, err := o.cluster(func(string) func() { return func() {} })
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"net/http/pprof" // #nosec G108 -- what it registers by itself is not served
+	"net/http/pprof" // #nosec G108 -- the handlers that it registers are not served
 	"os"
 	"slices"
 	"strings"
@@ -43,16 +43,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 )
 
+// controllerCommand returns the command controller.
 func controllerCommand() *cobra.Command {
 	var c config.Config
 	groups := c.Flags()
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controller",
-		Long: `Runs the controller for every GatewayClass of its controller name.
+		Long: `Runs the controller, which serves the Gateways of every GatewayClass with its
+controller name.
 
-Each flag can be given in the environment instead, under the name that stands
-in brackets; a flag goes before its variable.`,
+Each flag can also be set by the environment variable in brackets. A flag takes
+precedence over its variable.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.FromEnvironment(groups, os.LookupEnv); err != nil {
@@ -78,28 +80,28 @@ in brackets; a flag goes before its variable.`,
 		_, err := fmt.Fprint(cmd.OutOrStderr(), config.Usage(cmd.UseLine(), groups))
 		return err
 	})
-	complete(cmd, "log-level", cobra.FixedCompletions(config.LogLevels, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "log-format", cobra.FixedCompletions(config.LogFormats, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "log-level", cobra.FixedCompletions(config.LogLevels, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "log-format", cobra.FixedCompletions(config.LogFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// podNamespaceFile is where a pod finds its namespace.
+// podNamespaceFile is the file with the namespace of a pod.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// podNamespace returns the namespace of the controller's pod, or "" outside a
-// cluster.
+// podNamespace returns the namespace of the controller's pod from file, or ""
+// outside a cluster.
 func podNamespace(file string) (string, error) {
-	namespace, err := os.ReadFile(file) // #nosec G304 -- a fixed path, but in tests
+	namespace, err := os.ReadFile(file) // #nosec G304 -- a fixed path, except in tests
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("reading the namespace of the pod: %w", err)
+		return "", fmt.Errorf("read the namespace of the pod: %w", err)
 	}
 	return strings.TrimSpace(string(namespace)), nil
 }
 
-// runController runs until the context ends.
+// runController runs the controller until the context ends.
 func runController(ctx context.Context, c *config.Config) error {
 	logger, err := newLogger(c.Serving)
 	if err != nil {
@@ -113,12 +115,12 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	live, err := client.New(kube, client.Options{Scheme: controller.Scheme()})
 	if err != nil {
-		return fmt.Errorf("preparing the controller: %w", err)
+		return fmt.Errorf("set up the controller: %w", err)
 	}
 	if err := controller.CheckCRDs(ctx, live); err != nil {
 		return err
 	}
-	// Before there is a manager, whose cache needs to know.
+	// The cache of the manager requires the namespaces.
 	namespaces, err := controller.FindNamespaces(ctx, live, logger, c.Kubernetes.Namespaces)
 	if err != nil {
 		return err
@@ -134,7 +136,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	readiness := &controller.Readiness{}
 	m, err := newManager(kube, c, scope, readiness, logger)
 	if err != nil {
-		return fmt.Errorf("preparing the controller: %w", err)
+		return fmt.Errorf("set up the controller: %w", err)
 	}
 	clusterUID, err := clusterUID(ctx, live)
 	if err != nil {
@@ -144,26 +146,26 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	defer endTraces(logger, flush)
-	o := options(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
+	defer flushTraces(logger, flush)
+	o := controllerOptions(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
 	o.InScope, o.ReadsCertificates = namespaces.Includes, scope.ReadsCertificates
 	if err := errors.Join(controller.Setup(ctx, m, o), readiness.Setup(ctx, m)); err != nil {
-		return fmt.Errorf("preparing the controller: %w", err)
+		return fmt.Errorf("set up the controller: %w", err)
 	}
-	if !c.Cloudflare.HasDefault() {
-		logger.Info("there is no account by default: only Gateways are served whose GatewayClass refers to a TunnelConfiguration with spec.account")
+	if !c.Cloudflare.HasDefaultAccount() {
+		logger.Info("no default account configured; serving only Gateways whose GatewayClass refers to a TunnelConfiguration with spec.account")
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", o.ClusterID)
-	return startUntilChanged(ctx, m, readiness, logger, namespaces, secrets)
+	return runUntilNamespacesChange(ctx, m, readiness, logger, namespaces, secrets)
 }
 
-// readsAllSecrets reports whether certificates are checked in all namespaces.
+// readsAllSecrets reports whether certificates are validated in all namespaces.
 func readsAllSecrets(k config.Kubernetes) bool {
 	return k.ValidateCertificates && len(k.CertificateNamespaces) == 0 && len(k.Namespaces) == 0
 }
 
-// secretNamespaces returns in which of the namespaces certificates are checked,
-// unless they are checked in all. served are those of --namespaces that exist.
+// secretNamespaces returns the namespaces in which certificates are validated, if
+// these are not all namespaces. served are the existing namespaces of --namespaces.
 func secretNamespaces(k config.Kubernetes, served []string) []string {
 	switch {
 	case !k.ValidateCertificates:
@@ -176,14 +178,14 @@ func secretNamespaces(k config.Kubernetes, served []string) []string {
 	return slices.DeleteFunc(slices.Clone(k.CertificateNamespaces), func(namespace string) bool { return !slices.Contains(served, namespace) })
 }
 
-// startUntilChanged runs the manager until the context ends or the namespaces are
-// not those that it was made for. That is no error: the process exits, and its pod
-// starts it again.
-func startUntilChanged(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...*controller.Namespaces) error {
+// runUntilNamespacesChange runs the manager until the context ends or one of the
+// watched namespaces is created or deleted. A change is not an error: the process
+// exits, and its pod restarts it.
+func runUntilNamespacesChange(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...*controller.Namespaces) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// Not one of the manager's runnables: these wait for the cache, which a
-	// namespace may keep waiting for ever.
+	// The watches are not runnables of the manager, because runnables start only after
+	// the cache has synced. It never syncs if the controller cannot read a namespace.
 	for _, namespaces := range watched {
 		go func() {
 			if err := namespaces.Watch(ctx, m.GetCache(), r.Synced); err != nil {
@@ -193,13 +195,13 @@ func startUntilChanged(ctx context.Context, m manager.Manager, r *controller.Rea
 	}
 	err := m.Start(ctx)
 	if cause := context.Cause(ctx); errors.Is(cause, controller.ErrNamespacesChanged) {
-		logger.Info("ending, to be started again", "cause", cause.Error())
+		logger.Info("exiting for a restart", "cause", cause.Error())
 	}
 	return err
 }
 
-// options are the reconcilers' part of the configuration.
-func options(c *config.Config, clusterUID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
+// controllerOptions returns the options of the reconcilers.
+func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Metrics, tracer trace.Tracer) controller.Options {
 	return controller.Options{
 		ControllerName: gatewayv1.GatewayController(c.Gateway.ControllerName),
 		ClusterDomain:  c.Gateway.ClusterDomain,
@@ -223,16 +225,15 @@ func options(c *config.Config, clusterUID string, recorded *metrics.Metrics, tra
 	}
 }
 
-// endTraces sends the last traces. A collector that does not take them stops
-// nobody.
-func endTraces(logger logr.Logger, flush func() error) {
+// flushTraces sends the remaining traces. A failure does not affect the exit status.
+func flushTraces(logger logr.Logger, flush func() error) {
 	if err := flush(); err != nil {
-		logger.Info("the last traces were not sent", "cause", err.Error())
+		logger.Info("sending the last traces failed", "cause", err.Error())
 	}
 }
 
-// defaultCredentials say where tunnels are by default. A validated
-// configuration has one source of the API token.
+// defaultCredentials returns the credentials of the default account. A validated
+// configuration has at most one source of the API token.
 func defaultCredentials(c config.Cloudflare) credentials.Default {
 	namespace, name, _ := strings.Cut(c.APITokenSecret, "/")
 	return credentials.Default{
@@ -240,11 +241,12 @@ func defaultCredentials(c config.Cloudflare) credentials.Default {
 	}
 }
 
-// gracePeriod is how long the passes that run are waited for at the end: less
-// than the 30 s that Kubernetes gives a pod by default, so that the Lease is
-// given back and the last traces are sent.
+// gracePeriod is the time that the manager waits for running reconciles before it
+// exits. It is shorter than the default termination grace period of a pod, 30
+// seconds, so that enough time remains to release the Lease and to send traces.
 const gracePeriod = 20 * time.Second
 
+// newManager returns the manager of the controller.
 func newManager(kube *rest.Config, c *config.Config, scope controller.Scope, readiness *controller.Readiness, logger logr.Logger) (manager.Manager, error) {
 	m, err := ctrl.NewManager(kube, manager.Options{
 		Scheme:                        controller.Scheme(),
@@ -256,22 +258,23 @@ func newManager(kube *rest.Config, c *config.Config, scope controller.Scope, rea
 		Metrics:                       metricsOptions(c.Serving),
 		HealthProbeBindAddress:        c.Serving.HealthAddress,
 		GracefulShutdownTimeout:       ptr.To(gracePeriod),
-		// Secrets are read one by one and not cached.
+		// Secrets are read individually and not cached.
 		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		NewCache: controller.NewCache(scope, readiness),
 	})
 	if err != nil {
 		return nil, err
 	}
-	// That the process answers is all: what it waits for, a restart does not bring.
+	// The probe checks only that the process responds. A restart would not fix a
+	// missing dependency.
 	return m, m.AddHealthzCheck("ping", healthz.Ping)
 }
 
-// metricsOptions say what is served on the metrics address.
+// metricsOptions returns the options of the metrics server.
 func metricsOptions(s config.Serving) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: s.MetricsAddress}
 	if s.Pprof {
-		// Not pprof.Cmdline: the API token may be among the flags.
+		// pprof.Cmdline is missing, because the flags may contain the API token.
 		o.ExtraHandlers = map[string]http.Handler{
 			"/debug/pprof/":        http.HandlerFunc(pprof.Index),
 			"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
@@ -287,11 +290,12 @@ func metricsOptions(s config.Serving) metricsserver.Options {
 func clusterUID(ctx context.Context, live client.Reader) (string, error) {
 	var namespace corev1.Namespace
 	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &namespace); err != nil {
-		return "", fmt.Errorf("reading the UID of namespace kube-system, which identifies the cluster: %w", err)
+		return "", fmt.Errorf("read the UID of namespace kube-system, which identifies the cluster: %w", err)
 	}
 	return string(namespace.UID), nil
 }
 
+// newLogger returns the logger of the controller.
 func newLogger(s config.Serving) (logr.Logger, error) {
 	c := zap.NewProductionConfig()
 	if s.LogFormat == "console" {
@@ -307,7 +311,7 @@ func newLogger(s config.Serving) (logr.Logger, error) {
 	c.Sampling = nil
 	logger, err := c.Build()
 	if err != nil {
-		return logr.Logger{}, fmt.Errorf("opening the log: %w", err)
+		return logr.Logger{}, fmt.Errorf("open the log: %w", err)
 	}
 	return zapr.NewLogger(logger), nil
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
 )
 
-// diffOptions are those of plan --diff.
+// diffOptions are the flags of plan --diff.
 type diffOptions struct {
-	wanted     bool
+	enabled    bool
 	color      string
 	cloudflare config.Cloudflare
 	group      config.Group
@@ -32,64 +32,64 @@ type diffOptions struct {
 var colorModes = []string{"auto", "always", "never"}
 
 func (o *diffOptions) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.wanted, "diff", false, "compare with the configurations that the tunnels have at Cloudflare, and end with status 3 when a push would change one")
-	f.StringVar(&o.color, "color", "auto", "`when` the output of --diff has colours: auto, always or never; auto is on a terminal, unless NO_COLOR is set")
+	f.BoolVar(&o.enabled, "diff", false, "compare with the configurations that the tunnels have at Cloudflare; exit with status 3 if a push would change a tunnel")
+	f.StringVar(&o.color, "color", "auto", "`mode` of colors in the output of --diff: auto, always or never; auto uses colors on a terminal, unless NO_COLOR is set")
 	o.group = o.cloudflare.Flags("Read")
-	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of a Secret, in the cluster or among the manifests, that has the token under the key token"
-	token := o.group.Flags.Lookup("cloudflare-api-token")
-	token.Usage = strings.Replace(token.Usage, "this or the next,", "this or --cloudflare-api-token-secret,", 1)
+	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of the Secret with the API token under the key token, in the cluster or the manifests; alternative to --cloudflare-api-token"
 	o.group.Flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + config.EnvName(flag.Name) + "]" })
 	f.AddFlagSet(o.group.Flags)
 }
 
-// complete reads the environment and returns all that is wrong with the
-// settings. Without --diff they are not looked at.
-func (o *diffOptions) complete() error {
-	if !o.wanted {
+// load reads the environment and validates the settings. It ignores them without
+// --diff.
+func (o *diffOptions) load() error {
+	if !o.enabled {
 		return nil
 	}
 	var errs []error
 	if !slices.Contains(colorModes, o.color) {
-		errs = append(errs, fmt.Errorf("--color %q is none of auto, always, never", o.color))
+		errs = append(errs, fmt.Errorf("--color must be one of %s, got %q", strings.Join(colorModes, ", "), o.color))
 	}
-	errs = append(errs, config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckForm())
+	errs = append(errs, config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
 	return errors.Join(errs...)
 }
 
-// account returns the controller's account, which only --diff knows.
+// account returns the default account. Only the flags of --diff set it.
 func (o *diffOptions) account() credentials.Default {
-	if !o.wanted {
+	if !o.enabled {
 		return credentials.Default{}
 	}
 	return defaultCredentials(o.cloudflare)
 }
 
-// compare reads the tunnels. Secrets with API tokens are read from the source of
-// the plan.
-func (o *diffOptions) compare(ctx context.Context, made *plan.Plan, objects client.Reader, line *progress.Line) error {
+// compare compares the plan with the tunnels at Cloudflare. It reads the Secrets
+// with API tokens from objects.
+func (o *diffOptions) compare(ctx context.Context, result *plan.Plan, objects client.Reader, line *progress.Line) error {
 	defer line.Step("reading the tunnels at Cloudflare")()
-	return made.Compare(ctx, o.accounts(objects))
+	return result.Compare(ctx, o.openAccounts(objects))
 }
 
-// accounts opens each account once, also one that cannot be opened.
-func (o *diffOptions) accounts(objects client.Reader) plan.OpenAccount {
-	type answer struct {
+// openAccounts returns a function that opens an account at most once, even if
+// opening it fails.
+func (o *diffOptions) openAccounts(objects client.Reader) plan.OpenAccount {
+	type result struct {
 		provider provider.Provider
 		err      error
 	}
-	opened := map[credentials.Source]answer{}
+	results := map[credentials.Source]result{}
 	return func(ctx context.Context, from credentials.Source) (provider.Provider, error) {
-		known, ok := opened[from]
+		r, ok := results[from]
 		if !ok {
-			known.provider, known.err = o.open(ctx, from, objects)
-			opened[from] = known
+			r.provider, r.err = o.open(ctx, from, objects)
+			results[from] = r
 		}
-		return known.provider, known.err
+		return r.provider, r.err
 	}
 }
 
+// open returns the provider of an account.
 func (o *diffOptions) open(ctx context.Context, from credentials.Source, objects client.Reader) (provider.Provider, error) {
-	if err := checkComplete(from); err != nil {
+	if err := checkCredentials(from); err != nil {
 		return nil, err
 	}
 	token := from.Token
@@ -106,30 +106,32 @@ func (o *diffOptions) open(ctx context.Context, from credentials.Source, objects
 	return p, nil
 }
 
-// checkComplete returns which flags are missing to read a Gateway's tunnel.
-func checkComplete(from credentials.Source) error {
+// checkCredentials returns an error that names the missing flags if the account or
+// its API token is not known.
+func checkCredentials(from credentials.Source) error {
 	var missing []string
-	ask := func(flag string) { missing = append(missing, fmt.Sprintf("--%s (or %s)", flag, config.EnvName(flag))) }
+	add := func(flag string) { missing = append(missing, fmt.Sprintf("--%s (or %s)", flag, config.EnvName(flag))) }
 	if from.Account == "" {
-		ask("cloudflare-account-id")
+		add("cloudflare-account-id")
 	}
 	if !from.HasToken() {
-		ask("cloudflare-api-token")
+		add("cloudflare-api-token")
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("its tunnel cannot be read without %s, or spec.account in the TunnelConfiguration of its GatewayClass", strings.Join(missing, " and "))
+	return fmt.Errorf("no credentials to read the tunnel: set %s, or spec.account in the TunnelConfiguration of the GatewayClass", strings.Join(missing, " and "))
 }
 
-// writer prints the differences for people on stdout.
-func (o *diffOptions) writer(stdout io.Writer) func(io.Writer, *plan.Plan) error {
-	colour := o.colours(stdout)
-	return func(w io.Writer, p *plan.Plan) error { return p.WriteDiff(w, colour) }
+// printer returns the function that prints the differences as text. stdout is the
+// destination of the output.
+func (o *diffOptions) printer(stdout io.Writer) printFunc {
+	color := o.useColor(stdout)
+	return func(w io.Writer, p *plan.Plan) error { return p.WriteDiff(w, color) }
 }
 
-// colours reports whether what is written to w has them.
-func (o *diffOptions) colours(w io.Writer) bool {
+// useColor reports whether output to w has colors.
+func (o *diffOptions) useColor(w io.Writer) bool {
 	if o.color != "auto" {
 		return o.color == "always"
 	}

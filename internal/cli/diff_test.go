@@ -19,40 +19,40 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// edge is a Cloudflare with the tunnels of testdata/diff.in.yaml.
+// edge simulates Cloudflare with the tunnels of testdata/diff.in.yaml.
 type edge struct {
 	*simulator.Server
 	url string
-	// ids has the tunnels by name.
+	// ids are the IDs of the tunnels by name.
 	ids map[string]string
-	// ours and theirs are the tokens; every test has others, and so another budget
-	// of requests.
-	ours, theirs string
+	// mainToken and tenantToken are the tokens of the accounts main and tenant. They
+	// are unique for each test, so that each test has its own request budget.
+	mainToken, tenantToken string
 
 	mu sync.Mutex
-	// used has the tokens of all requests, by account.
-	used map[string]map[string]bool
-	// refusing: every token is refused, in an answer that repeats it.
-	refusing bool
+	// usedTokens are the tokens of all requests by account.
+	usedTokens map[string]map[string]bool
+	// rejecting makes the edge reject every token with a response that contains it.
+	rejecting bool
 }
 
-// newEdge starts one, and leaves the environment to tell of it.
+// newEdge starts an edge and sets the environment variables for it.
 func newEdge(t *testing.T) *edge {
 	t.Helper()
-	e := &edge{Server: simulator.New(simulator.Options{}), ids: map[string]string{}, ours: rand.Text(), theirs: rand.Text()}
+	e := &edge{Server: simulator.New(simulator.Options{}), ids: map[string]string{}, mainToken: rand.Text(), tenantToken: rand.Text()}
 	server := httptest.NewServer(http.HandlerFunc(e.serve))
 	t.Cleanup(server.Close)
 	e.url = server.URL + "/client/v4"
-	e.used = map[string]map[string]bool{}
+	e.usedTokens = map[string]map[string]bool{}
 	const catchAll = `{"service":"http_status:404"}`
-	e.tunnel(t, "ours", "changed", `{"ingress":[{"hostname":"a.example.com","service":"http://web.platform.svc.cluster.local:80"},
+	e.createTunnel(t, "main", "changed", `{"ingress":[{"hostname":"a.example.com","service":"http://web.platform.svc.cluster.local:80"},
 		{"hostname":"b.example.com","service":"http://old.platform.svc.cluster.local:80"},`+catchAll+`],"warp-routing":{"enabled":true}}`)
-	e.tunnel(t, "ours", "same", `{"ingress":[`+catchAll+`]}`)
-	e.tunnel(t, "theirs", "theirs", `{"ingress":[`+catchAll+`],"originRequest":{"connectTimeout":30}}`)
+	e.createTunnel(t, "main", "same", `{"ingress":[`+catchAll+`]}`)
+	e.createTunnel(t, "tenant", "tenant", `{"ingress":[`+catchAll+`],"originRequest":{"connectTimeout":30}}`)
 	e.ResetRequests()
-	e.used = map[string]map[string]bool{}
+	e.usedTokens = map[string]map[string]bool{}
 	for variable, value := range map[string]string{
-		"CLOUDFLARE_ACCOUNT_ID": "ours", "CLOUDFLARE_API_TOKEN": e.ours, "CLOUDFLARE_BASE_URL": e.url,
+		"CLOUDFLARE_ACCOUNT_ID": "main", "CLOUDFLARE_API_TOKEN": e.mainToken, "CLOUDFLARE_BASE_URL": e.url,
 		"CLOUDFLARE_API_TOKEN_SECRET": "", "NO_COLOR": "",
 	} {
 		t.Setenv(variable, value)
@@ -64,13 +64,13 @@ func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
 	account := strings.Split(strings.TrimPrefix(r.URL.Path, "/client/v4/accounts/"), "/")[0]
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	e.mu.Lock()
-	if e.used[account] == nil {
-		e.used[account] = map[string]bool{}
+	if e.usedTokens[account] == nil {
+		e.usedTokens[account] = map[string]bool{}
 	}
-	e.used[account][token] = true
-	refused := e.refusing
+	e.usedTokens[account][token] = true
+	rejecting := e.rejecting
 	e.mu.Unlock()
-	if refused {
+	if rejecting {
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(map[string]any{"success": false, "errors": []any{map[string]any{"code": 10000, "message": "refused " + token}}})
 		return
@@ -78,9 +78,10 @@ func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
 	e.API().ServeHTTP(w, r)
 }
 
-func (e *edge) tunnel(t *testing.T, account, name, document string) {
+// createTunnel creates a tunnel with a configuration.
+func (e *edge) createTunnel(t *testing.T, account, name, configuration string) {
 	t.Helper()
-	p, err := cloudflare.New(cloudflare.Options{AccountID: account, APIToken: e.ours, BaseURL: e.url})
+	p, err := cloudflare.New(cloudflare.Options{AccountID: account, APIToken: e.mainToken, BaseURL: e.url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,12 +89,13 @@ func (e *edge) tunnel(t *testing.T, account, name, document string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.SetConfiguration(string(tunnel.ID), json.RawMessage(document))
+	e.SetConfiguration(string(tunnel.ID), json.RawMessage(configuration))
 	e.ids[name] = string(tunnel.ID)
 }
 
-// manifests are those of the file with the tunnels that there are, and with the
-// Gateways of these names and what refers to them, or with all.
+// manifests returns testdata/diff.in.yaml with the IDs and tokens of the edge. If
+// gateways are specified, it contains only these Gateways and the routes and Tunnels
+// that refer to them.
 func (e *edge) manifests(t *testing.T, gateways ...string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/diff.in.yaml")
@@ -101,7 +103,7 @@ func (e *edge) manifests(t *testing.T, gateways ...string) string {
 		t.Fatal(err)
 	}
 	var documents []string
-	for _, document := range strings.Split(e.names().Replace(string(text)), "---\n") {
+	for _, document := range strings.Split(e.replacer().Replace(string(text)), "---\n") {
 		name := gatewayName.FindStringSubmatch(document)
 		refers := strings.Contains(document, "parentRefs:") || strings.Contains(document, "kind: Tunnel\n")
 		orphan := refers && !slices.ContainsFunc(gateways, func(name string) bool { return strings.Contains(document, "name: "+name+"}") })
@@ -114,23 +116,24 @@ func (e *edge) manifests(t *testing.T, gateways ...string) string {
 
 var gatewayName = regexp.MustCompile(`kind: Gateway\nmetadata:[\s{]*name: (\w+)`)
 
-func (e *edge) names() *strings.Replacer {
-	pairs := []string{"token-of-theirs", e.theirs, "token-of-ours", e.ours}
+// replacer replaces the placeholders for tokens and tunnel IDs.
+func (e *edge) replacer() *strings.Replacer {
+	pairs := []string{"token-of-tenant", e.tenantToken, "token-of-main", e.mainToken}
 	for name, id := range e.ids {
 		pairs = append(pairs, "ID-OF-"+strings.ToUpper(name), id)
 	}
 	return strings.NewReplacer(pairs...)
 }
 
-// anonymous takes the tunnels' IDs out of an output again.
-func (e *edge) anonymous(text string) string {
+// withoutIDs replaces the IDs of the tunnels by placeholders.
+func (e *edge) withoutIDs(text string) string {
 	for name, id := range e.ids {
 		text = strings.ReplaceAll(text, id, "ID-OF-"+strings.ToUpper(name))
 	}
 	return text
 }
 
-// wantGolden holds text against a file, or writes that.
+// wantGolden compares text with a golden file, or writes the file with -update.
 func wantGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -141,40 +144,42 @@ func wantGolden(t *testing.T, path, got string) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("%v; go test ./internal/cli -update writes it", err)
+		t.Fatalf("%v; run go test ./internal/cli -update to create it", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); go test ./internal/cli -update rewrites it:\n%s", path, diff)
+		t.Errorf("%s differs (-want +got); run go test ./internal/cli -update to rewrite it:\n%s", path, diff)
 	}
 }
 
+// wantStatus checks the status and stderr of a command, and that its output contains
+// no token.
 func (e *edge) wantStatus(t *testing.T, got outcome, status int, stderr string) {
 	t.Helper()
-	if got.status != status || got.err != stderr {
-		t.Errorf("status %d, stderr %q; want %d, %q", got.status, got.err, status, stderr)
+	if got.status != status || got.stderr != stderr {
+		t.Errorf("status = %d, stderr = %q; want %d, %q", got.status, got.stderr, status, stderr)
 	}
-	if all := got.stdout + got.err; strings.Contains(all, e.ours) || strings.Contains(all, e.theirs) {
-		t.Errorf("the output shows a token:\n%s", all)
+	if all := got.stdout + got.stderr; strings.Contains(all, e.mainToken) || strings.Contains(all, e.tenantToken) {
+		t.Errorf("the output contains a token:\n%s", all)
 	}
 }
 
-func TestDiffGolden(t *testing.T) {
+func TestDiffMatchesGoldenFile(t *testing.T) {
 	e := newEdge(t)
 	got := run(t, e.manifests(t), "plan", "-f", "-", "--diff")
 	e.wantStatus(t, got, 3, "")
-	wantGolden(t, "testdata/diff.golden.txt", e.anonymous(got.stdout))
+	wantGolden(t, "testdata/diff.golden.txt", e.withoutIDs(got.stdout))
 	for _, request := range e.Requests() {
-		if request.Method != http.MethodGet || !strings.HasSuffix(request.Path, "/configurations") && !strings.HasSuffix(request.Path, "/accounts/ours/cfd_tunnel") {
-			t.Errorf("it makes the request %s %s", request.Method, request.Path)
+		if request.Method != http.MethodGet || !strings.HasSuffix(request.Path, "/configurations") && !strings.HasSuffix(request.Path, "/accounts/main/cfd_tunnel") {
+			t.Errorf("unexpected request %s %s", request.Method, request.Path)
 		}
 	}
-	want := map[string]map[string]bool{"ours": {e.ours: true}, "theirs": {e.theirs: true}}
-	if diff := cmp.Diff(want, e.used); diff != "" || len(e.Requests()) != 4 {
-		t.Errorf("%d requests, want 4; the tokens differ (-want +got):\n%s", len(e.Requests()), diff)
+	want := map[string]map[string]bool{"main": {e.mainToken: true}, "tenant": {e.tenantToken: true}}
+	if diff := cmp.Diff(want, e.usedTokens); diff != "" || len(e.Requests()) != 4 {
+		t.Errorf("%d requests, want 4; tokens by account (-want +got):\n%s", len(e.Requests()), diff)
 	}
 }
 
-func TestDiffJSON(t *testing.T) {
+func TestDiffInJSONAndYAML(t *testing.T) {
 	e := newEdge(t)
 	plain := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json")
 	got := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json", "--diff", "--color", "always")
@@ -192,120 +197,120 @@ func TestDiffJSON(t *testing.T) {
 		diff := fields["diff"].(map[string]any)
 		different[fields["name"]] = diff["different"]
 		if strings.Contains(diff["unified"].(string), "\x1b") {
-			t.Errorf("Gateway %s has colours", fields["name"])
+			t.Errorf("the JSON of Gateway %s has colors", fields["name"])
 		}
 		delete(fields, "diff")
 	}
-	if diff := cmp.Diff(map[any]any{"changed": true, "same": false, "new": true, "theirs": true}, different); diff != "" {
-		t.Errorf("what is different differs (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[any]any{"changed": true, "same": false, "new": true, "tenant": true}, different); diff != "" {
+		t.Errorf("the field different differs (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(without, with); diff != "" {
-		t.Errorf("--diff changes more than it adds (-without +with):\n%s", diff)
+		t.Errorf("--diff changes other fields (-without +with):\n%s", diff)
 	}
 	yaml := run(t, e.manifests(t), "plan", "-f", "-", "-o", "yaml", "--diff")
 	e.wantStatus(t, yaml, 3, "")
 	if !strings.Contains(yaml.stdout, "  diff:\n    different: true\n") {
-		t.Errorf("the YAML has no diff:\n%s", yaml.stdout)
+		t.Errorf("the YAML contains no diff:\n%s", yaml.stdout)
 	}
 }
 
-func TestDiffExitStatus(t *testing.T) {
+func TestDiffExitStatusDependsOnDifferencesAndErrors(t *testing.T) {
 	e := newEdge(t)
 	same, changed, both := e.manifests(t, "same"), e.manifests(t, "changed"), e.manifests(t, "same", "changed")
-	bad := strings.Replace(both, "- {name: a, hostname", "- {name: z, port: 81, protocol: TCP}\n  - {name: a, hostname", 1)
-	breaking := func(manifests string) string {
-		return strings.Replace(manifests, "accountID: ours\n  name: prod.platform.same", "accountID: theirs\n  name: prod.platform.same", 1)
+	unhealthy := strings.Replace(both, "- {name: a, hostname", "- {name: z, port: 81, protocol: TCP}\n  - {name: a, hostname", 1)
+	notComparable := func(manifests string) string {
+		return strings.Replace(manifests, "accountID: main\n  name: prod.platform.same", "accountID: tenant\n  name: prod.platform.same", 1)
 	}
-	const why = "tunnel-gateway: Gateway platform/same: The setting account asks for another tunnel than Tunnel platform.same records. " +
+	const compareError = "tunnel-gateway: Gateway platform/same: The setting account asks for another tunnel than Tunnel platform.same records. " +
 		"Restore the setting, or ask an administrator to delete the Tunnel object to switch.\n"
-	const listener = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.\n"
+	const listenerProblem = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.\n"
 	for name, test := range map[string]struct {
 		manifests string
 		flags     []string
 		status    int
 		stderr    string
 	}{
-		"no difference":                          {same, nil, 0, ""},
-		"no difference, strict":                  {same, []string{"--strict"}, 0, ""},
-		"a difference":                           {both, nil, 3, ""},
-		"a difference, strict":                   {both, []string{"--strict"}, 3, ""},
-		"a difference alone":                     {changed, nil, 3, ""},
-		"a difference and a bad condition":       {bad, nil, 3, listener},
-		"the same, strict":                       {bad, []string{"--strict"}, 2, listener},
-		"a tunnel that is not compared":          {breaking(both), nil, 1, why},
-		"a tunnel that is not compared, strict":  {breaking(bad), []string{"--strict"}, 1, listener + why},
-		"a tunnel that is not compared, as JSON": {breaking(both), []string{"-o", "json"}, 1, why},
-		"of one Gateway":                         {both, []string{"--gateway", "platform/same"}, 0, ""},
+		"no difference":                                    {same, nil, 0, ""},
+		"no difference, strict":                            {same, []string{"--strict"}, 0, ""},
+		"a difference":                                     {both, nil, 3, ""},
+		"a difference, strict":                             {both, []string{"--strict"}, 3, ""},
+		"a difference of the only Gateway":                 {changed, nil, 3, ""},
+		"a difference and an unexpected condition":         {unhealthy, nil, 3, listenerProblem},
+		"a difference and an unexpected condition, strict": {unhealthy, []string{"--strict"}, 2, listenerProblem},
+		"a tunnel that cannot be compared":                 {notComparable(both), nil, 1, compareError},
+		"a tunnel that cannot be compared, strict":         {notComparable(unhealthy), []string{"--strict"}, 1, listenerProblem + compareError},
+		"a tunnel that cannot be compared, as JSON":        {notComparable(both), []string{"-o", "json"}, 1, compareError},
+		"no difference of the selected Gateway":            {both, []string{"--gateway", "platform/same"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(t, test.manifests, append([]string{"plan", "-f", "-", "--diff"}, test.flags...)...)
 			e.wantStatus(t, got, test.status, test.stderr)
-			if shown := strings.Contains(got.stdout, "hostname: c.example.com"); shown != (test.status > 0) {
-				t.Errorf("the difference is shown: %t:\n%s", shown, got.stdout)
+			if printed := strings.Contains(got.stdout, "hostname: c.example.com"); printed != (test.status > 0) {
+				t.Errorf("the output contains the difference: %t, want %t:\n%s", printed, !printed, got.stdout)
 			}
 		})
 	}
 }
 
-// Without --diff, plan neither calls Cloudflare nor looks at the settings for it.
-func TestPlanWithoutDiffAsksNothing(t *testing.T) {
+// Without --diff, plan ignores the settings for Cloudflare.
+func TestPlanWithoutDiffSendsNoRequests(t *testing.T) {
 	e := newEdge(t)
 	t.Setenv("CLOUDFLARE_BASE_URL", "nowhere")
 	e.wantStatus(t, run(t, e.manifests(t), "plan", "-f", "-"), 0, "")
 	if requests := e.Requests(); len(requests) != 0 {
-		t.Errorf("requests %+v", requests)
+		t.Errorf("requests = %+v, want none", requests)
 	}
 }
 
-func TestDiffCredentials(t *testing.T) {
-	const none = "tunnel-gateway: Gateway platform/same: its tunnel cannot be read without "
-	const class = ", or spec.account in the TunnelConfiguration of its GatewayClass\n"
-	const secret = "---\n{apiVersion: v1, kind: Secret, metadata: {name: cloudflare, namespace: platform}, stringData: {token: token-of-ours}}\n"
+func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
+	const missing = "tunnel-gateway: Gateway platform/same: no credentials to read the tunnel: set "
+	const alternative = ", or spec.account in the TunnelConfiguration of the GatewayClass\n"
+	const secret = "---\n{apiVersion: v1, kind: Secret, metadata: {name: cloudflare, namespace: platform}, stringData: {token: token-of-main}}\n"
 	for name, test := range map[string]struct {
 		environment map[string]string
 		flags       []string
-		more        string
+		manifests   string
 		status      int
 		stderr      string
 	}{
-		"from the environment": {},
-		"from flags": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "", "CLOUDFLARE_API_TOKEN": ""},
-			flags: []string{"--cloudflare-account-id", "ours", "--cloudflare-api-token", "token-of-ours"}},
-		"flags before the environment": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "none", "CLOUDFLARE_API_TOKEN": "none"},
-			flags: []string{"--cloudflare-account-id", "ours", "--cloudflare-api-token", "token-of-ours"}},
-		"from a Secret": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, more: secret,
+		"environment": {},
+		"flags": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "", "CLOUDFLARE_API_TOKEN": ""},
+			flags: []string{"--cloudflare-account-id", "main", "--cloudflare-api-token", "token-of-main"}},
+		"flags override the environment": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "none", "CLOUDFLARE_API_TOKEN": "none"},
+			flags: []string{"--cloudflare-account-id", "main", "--cloudflare-api-token", "token-of-main"}},
+		"Secret": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, manifests: secret,
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}},
-		"from a Secret that is not there": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""},
+		"missing Secret": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""},
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}, status: 1,
 			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: it does not exist\n"},
-		"from a Secret with nonsense": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, more: strings.Replace(secret, "token-of-ours", `"token-of-ours x"`, 1),
+		"Secret with an invalid token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, manifests: strings.Replace(secret, "token-of-main", `"token-of-main x"`, 1),
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}, status: 1,
 			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: cloudflare options: APIToken has characters that no token has, perhaps a line break at its end\n"},
 		"no token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, status: 1,
-			stderr: none + "--cloudflare-api-token (or CLOUDFLARE_API_TOKEN)" + class},
+			stderr: missing + "--cloudflare-api-token (or CLOUDFLARE_API_TOKEN)" + alternative},
 		"no account": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": ""}, status: 1,
-			stderr: none + "--cloudflare-account-id (or CLOUDFLARE_ACCOUNT_ID)" + class},
-		"neither": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "", "CLOUDFLARE_API_TOKEN": ""}, status: 1,
-			stderr: none + "--cloudflare-account-id (or CLOUDFLARE_ACCOUNT_ID) and --cloudflare-api-token (or CLOUDFLARE_API_TOKEN)" + class},
+			stderr: missing + "--cloudflare-account-id (or CLOUDFLARE_ACCOUNT_ID)" + alternative},
+		"neither account nor token": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": "", "CLOUDFLARE_API_TOKEN": ""}, status: 1,
+			stderr: missing + "--cloudflare-account-id (or CLOUDFLARE_ACCOUNT_ID) and --cloudflare-api-token (or CLOUDFLARE_API_TOKEN)" + alternative},
 		"two tokens": {flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}, status: 1,
-			stderr: "tunnel-gateway: --cloudflare-api-token-secret (or CLOUDFLARE_API_TOKEN_SECRET) cannot be given together with --cloudflare-api-token (or CLOUDFLARE_API_TOKEN)\n"},
-		"no URL": {environment: map[string]string{"CLOUDFLARE_BASE_URL": "nowhere"}, status: 1,
-			stderr: "tunnel-gateway: --cloudflare-base-url (or CLOUDFLARE_BASE_URL) is not an absolute http or https URL\n"},
-		"no token by its form": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": "token-of-ours!"}, status: 1,
-			stderr: "tunnel-gateway: --cloudflare-api-token (or CLOUDFLARE_API_TOKEN) has characters that no token has\n"},
-		"no way of colours": {flags: []string{"--color", "red"}, status: 1,
-			stderr: `tunnel-gateway: --color "red" is none of auto, always, never` + "\n"},
+			stderr: "tunnel-gateway: --cloudflare-api-token-secret (or CLOUDFLARE_API_TOKEN_SECRET) must not be set together with --cloudflare-api-token (or CLOUDFLARE_API_TOKEN)\n"},
+		"invalid URL": {environment: map[string]string{"CLOUDFLARE_BASE_URL": "nowhere"}, status: 1,
+			stderr: "tunnel-gateway: --cloudflare-base-url (or CLOUDFLARE_BASE_URL) must be an absolute http or https URL\n"},
+		"invalid token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": "token-of-main!"}, status: 1,
+			stderr: "tunnel-gateway: --cloudflare-api-token (or CLOUDFLARE_API_TOKEN) must contain only letters, digits, '-' and '_'\n"},
+		"invalid color mode": {flags: []string{"--color", "red"}, status: 1,
+			stderr: `tunnel-gateway: --color must be one of auto, always, never, got "red"` + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEdge(t)
 			for variable, value := range test.environment {
-				t.Setenv(variable, e.names().Replace(value))
+				t.Setenv(variable, e.replacer().Replace(value))
 			}
 			arguments := []string{"plan", "-f", "-", "--diff"}
 			for _, flag := range test.flags {
-				arguments = append(arguments, e.names().Replace(flag))
+				arguments = append(arguments, e.replacer().Replace(flag))
 			}
-			got := run(t, e.manifests(t, "same")+e.names().Replace(test.more), arguments...)
+			got := run(t, e.manifests(t, "same")+e.replacer().Replace(test.manifests), arguments...)
 			e.wantStatus(t, got, test.status, test.stderr)
 			want := "Gateway platform/same: no difference\n"
 			switch {
@@ -315,17 +320,17 @@ func TestDiffCredentials(t *testing.T) {
 				want = ""
 			}
 			if got.stdout != want {
-				t.Errorf("stdout %q, want %q", got.stdout, want)
+				t.Errorf("stdout = %q, want %q", got.stdout, want)
 			}
-			if tokens := e.used["ours"]; test.status == 0 && !cmp.Equal(tokens, map[string]bool{e.ours: true}) {
-				t.Errorf("it uses the tokens %v", tokens)
+			if tokens := e.usedTokens["main"]; test.status == 0 && !cmp.Equal(tokens, map[string]bool{e.mainToken: true}) {
+				t.Errorf("requests used the tokens %v, want %s", tokens, e.mainToken)
 			}
 		})
 	}
 }
 
-// Nothing is read for a Gateway without a Tunnel when the name of its tunnel is
-// not known.
+// Without a Tunnel and a cluster ID, the name of a Gateway's tunnel is not known, so
+// plan reads nothing at Cloudflare.
 func TestDiffOfANewTunnelNeedsNoCredentials(t *testing.T) {
 	e := newEdge(t)
 	t.Setenv("CLOUDFLARE_ACCOUNT_ID", "")
@@ -333,10 +338,9 @@ func TestDiffOfANewTunnelNeedsNoCredentials(t *testing.T) {
 	e.wantStatus(t, run(t, e.manifests(t, "new"), "plan", "-f", "-", "--diff"), 3, "")
 }
 
-// With a cluster ID the tunnel of a Gateway is found by its name.
-func TestDiffClusterID(t *testing.T) {
+func TestDiffFindsATunnelByItsNameWithAClusterID(t *testing.T) {
 	e := newEdge(t)
-	e.tunnel(t, "ours", "prod.platform.new", `{"ingress":[{"service":"http_status:404"}]}`)
+	e.createTunnel(t, "main", "prod.platform.new", `{"ingress":[{"service":"http_status:404"}]}`)
 	for id, want := range map[string]string{
 		"prod": "Gateway platform/new: Found tunnel prod.platform.new (" + e.ids["prod.platform.new"] + "), which gets the configuration of this Gateway.\n--- tunnel ",
 		"test": "Gateway platform/new: The tunnel does not exist yet. The controller creates it with the name test.platform.new.\n--- new tunnel\n",
@@ -344,33 +348,32 @@ func TestDiffClusterID(t *testing.T) {
 		got := run(t, e.manifests(t, "new"), "plan", "-f", "-", "--diff", "--cluster-id", id)
 		e.wantStatus(t, got, 3, "")
 		if !strings.HasPrefix(got.stdout, want) {
-			t.Errorf("with the cluster ID %s it prints\n%s", id, got.stdout)
+			t.Errorf("with cluster ID %s, stdout =\n%s", id, got.stdout)
 		}
 	}
 }
 
-// An answer of the API that repeats the token is not shown as it is.
-func TestDiffDoesNotShowTheToken(t *testing.T) {
+func TestDiffRedactsTheTokenInErrors(t *testing.T) {
 	e := newEdge(t)
-	e.refusing = true
+	e.rejecting = true
 	got := run(t, e.manifests(t), "plan", "-f", "-", "--diff")
 	var want strings.Builder
 	want.WriteString("tunnel-gateway: ")
-	for _, name := range []string{"changed", "new", "same", "theirs"} {
-		account := map[bool]string{true: "theirs", false: "ours"}[name == "theirs"]
-		what, path := fmt.Sprintf("read the configuration of tunnel %q", e.ids[name]), "/"+e.ids[name]+"/configurations"
+	for _, name := range []string{"changed", "new", "same", "tenant"} {
+		account := map[bool]string{true: "tenant", false: "main"}[name == "tenant"]
+		operation, path := fmt.Sprintf("read the configuration of tunnel %q", e.ids[name]), "/"+e.ids[name]+"/configurations"
 		if name == "new" {
-			what, path = `find tunnel "prod.platform.new"`, ""
+			operation, path = `find tunnel "prod.platform.new"`, ""
 		}
 		fmt.Fprintf(&want, "Gateway platform/%s: %s: the Cloudflare API refused the API token: "+
 			"GET /client/v4/accounts/%s/cfd_tunnel%s: 403 Forbidden: refused [redacted] (code 10000); "+
-			"the API token needs the permission Cloudflare Tunnel: Read of the account\n", name, what, account, path)
+			"the API token requires the permission Cloudflare Tunnel: Read\n", name, operation, account, path)
 	}
 	e.wantStatus(t, got, 1, want.String())
 	e.wantStatus(t, run(t, "", "plan", "--help"), 0, "")
 }
 
-func TestDiffColours(t *testing.T) {
+func TestDiffUsesColorsAsTheFlagRequires(t *testing.T) {
 	e := newEdge(t)
 	plain := run(t, e.manifests(t), "plan", "-f", "-", "--diff")
 	for name, test := range map[string]struct {
@@ -378,20 +381,20 @@ func TestDiffColours(t *testing.T) {
 		noColor string
 		want    bool
 	}{
-		"auto is none, for stdout is no terminal": {flags: []string{"--color", "auto"}},
-		"never":                  {flags: []string{"--color", "never"}},
-		"always":                 {flags: []string{"--color", "always"}, want: true},
-		"always, without regard": {flags: []string{"--color=always"}, noColor: "1", want: true},
+		"auto, without a terminal": {flags: []string{"--color", "auto"}},
+		"never":                    {flags: []string{"--color", "never"}},
+		"always":                   {flags: []string{"--color", "always"}, want: true},
+		"always, with NO_COLOR":    {flags: []string{"--color=always"}, noColor: "1", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("NO_COLOR", test.noColor)
 			got := run(t, e.manifests(t), append([]string{"plan", "-f", "-", "--diff"}, test.flags...)...)
 			e.wantStatus(t, got, 3, "")
-			if coloured := strings.Contains(got.stdout, "\x1b["); coloured != test.want {
-				t.Errorf("there are colours: %t", coloured)
+			if colored := strings.Contains(got.stdout, "\x1b["); colored != test.want {
+				t.Errorf("the output has colors: %t, want %t", colored, test.want)
 			}
 			if diff := cmp.Diff(plain.stdout, regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(got.stdout, "")); diff != "" {
-				t.Errorf("but for colours the output differs (-want +got):\n%s", diff)
+				t.Errorf("the output without its colors differs (-want +got):\n%s", diff)
 			}
 		})
 	}

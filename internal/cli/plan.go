@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -25,50 +26,58 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
+// planOptions are the flags of the command plan.
 type planOptions struct {
-	paths         []string
-	namespace     string
-	kubeconfig    string
-	context       string
-	gateway       string
-	output        string
-	why           string
-	strict        bool
-	clusterDomain string
-	controller    string
-	system        string // the controller's namespace
-	clusterID     string
-	diff          diffOptions
+	paths               []string
+	namespace           string
+	kubeconfig          string
+	context             string
+	gateway             string
+	output              string
+	why                 string
+	strict              bool
+	clusterDomain       string
+	controller          string
+	controllerNamespace string
+	clusterID           string
+	diff                diffOptions
 }
 
+// planHelp is the long description of the command plan.
+const planHelp = `Shows what the controller would do: the effective hostname table of each Gateway,
+the ingress rules of its tunnel, and the status of every object after a
+successful push. plan changes neither the cluster nor Cloudflare.
+
+  plan                         uses the objects of a cluster
+  plan -f FILE                 uses manifests and reads no cluster
+  plan -f FILE --context NAME  uses the objects of a cluster as if the manifests
+                               were applied; so does --kubeconfig
+
+Without --context and --kubeconfig, plan uses the same cluster as kubectl. It
+counts and skips manifests of other kinds, and does not read subdirectories. If
+it reads no cluster and the manifests contain no GatewayClass, plan assumes that
+the GatewayClass ` + config.DefaultClassName + ` belongs to the controller.
+
+With --diff, plan compares each configuration with the configuration that the
+tunnel has at Cloudflare. It only reads: an API token with the permission
+Cloudflare Tunnel: Read is sufficient. A flag with a name in brackets can also be
+set by the environment variable of this name.
+
+Exit status:
+  0  success
+  1  something cannot be read or compared, or a manifest is not valid
+  2  --strict: a condition does not have its expected status, or an object gets
+     no status because its Gateway does not exist
+  3  --diff: a push would change a tunnel`
+
+// planCommand returns the command plan. program is the name of the program for the
+// examples.
 func planCommand(program string) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Show what the controller would do, with a cluster, with manifests, or with both",
-		Long: `Shows the effective hostname table of each Gateway, the ingress rules of its
-tunnel and the status of every object, as they are when the push succeeds.
-Nothing is written anywhere.
-
-  plan                         of what the cluster holds
-  plan -f FILE                 of manifests; no cluster is read
-  plan -f FILE --context NAME  of what the cluster would hold if the manifests
-                               were applied; the same with --kubeconfig
-
-The cluster is the one that kubectl would use. Of manifests, kinds that are not
-read are skipped and counted, and of a directory its own files are read, not
-those of its subdirectories. Without a cluster and without a GatewayClass among
-the manifests, Gateways of the class ` + config.DefaultClassName + ` are planned.
-
-With --diff, plan makes the decisions of the controller up to the first change
-at Cloudflare, and compares the configurations with those that the tunnels have
-now. A token with the permission Cloudflare Tunnel: Read is enough. A flag with a
-variable in brackets can be set in the environment instead.
-
-Exit status: 0; 1 when something cannot be read or compared, or a manifest is not
-valid; 2 with --strict when a condition is not in its good state, or an object
-gets no status because its Gateway does not exist; 3 with --diff when a push
-would change a tunnel.`,
+		Short: "Show what the controller would do with a cluster, with manifests, or with both",
+		Long:  planHelp,
 		Example: strings.ReplaceAll(`  PROGRAM plan
   PROGRAM plan --context production --gateway platform/shared
   PROGRAM plan -f gateway.yaml -f teams/
@@ -80,182 +89,191 @@ would change a tunnel.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	f := cmd.Flags()
-	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory of manifests, or - for standard input; may be repeated")
-	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests that name none (default that of the context where a cluster is read, or else default)")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server (default that of $KUBECONFIG, then ~/.kube/config, then the cluster that this runs in)")
-	f.StringVar(&o.context, "context", "", "`name` of the context in the kubeconfig (default the current one)")
-	f.StringVar(&o.gateway, "gateway", "", "show one Gateway only, by its `namespace/name`")
-	f.StringVarP(&o.output, "output", "o", "table", "`format`: "+strings.Join(planFormats, ", "))
-	f.StringVar(&o.why, "why", "", "show instead what becomes of a `request`, HOST[/PATH]: its listeners, its rule, and what that beats")
-	f.BoolVar(&o.strict, "strict", false, "end with status 2 when a condition is not in its good state")
-	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
-	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "`name` of the controller in GatewayClasses")
-	f.StringVar(&o.system, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller and its Tunnels; an account that a GatewayClass refers to counts only there")
-	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation, with which the names of its tunnels begin (default the ID in its Tunnels, or the controller's default)")
-	o.diff.addFlags(f)
-	complete(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "context", o.completeContexts)
-	complete(cmd, "gateway", o.completeGateways)
-	cmd.SetFlagErrorFunc(explainFlag)
+	o.addFlags(cmd.Flags())
+	registerCompletion(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
+	registerCompletion(cmd, "context", o.completeContexts)
+	registerCompletion(cmd, "gateway", o.completeGateways)
+	cmd.SetFlagErrorFunc(explainUnknownFlag)
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // fails only for a flag that does not exist
 	return cmd
 }
 
-// errInterrupted is what a signal ends a plan with.
+func (o *planOptions) addFlags(f *pflag.FlagSet) {
+	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory with manifests, or - for standard input; may be repeated")
+	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig `file` (default the file of $KUBECONFIG, otherwise ~/.kube/config, otherwise the cluster that plan runs in)")
+	f.StringVar(&o.context, "context", "", "`name` of a context in the kubeconfig (default the current context)")
+	f.StringVar(&o.gateway, "gateway", "", "show only the Gateway `namespace/name`")
+	f.StringVarP(&o.output, "output", "o", "table", "output `format`: "+strings.Join(planFormats, ", "))
+	f.StringVar(&o.why, "why", "", "explain which rule answers a `request` HOST[/PATH], and why, instead of printing the plan")
+	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if a condition does not have its expected status")
+	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
+	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "spec.controllerName of the controller's GatewayClasses, as `domain/path`")
+	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller, of its Tunnels, and of the accounts that GatewayClasses refer to")
+	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation, the prefix of its tunnel names (default the ID in its Tunnels, otherwise the controller's default)")
+	o.diff.addFlags(f)
+}
+
+// errInterrupted replaces every error after a signal.
 var errInterrupted = errors.New("interrupted")
 
-// run makes the plan and prints it. Whatever fails after a signal failed by it.
+// run executes the command.
 func (o *planOptions) run(cmd *cobra.Command) error {
-	err := o.carryOut(cmd)
+	err := o.execute(cmd)
 	if err != nil && cmd.Context().Err() != nil {
 		return errInterrupted
 	}
 	return err
 }
 
-func (o *planOptions) carryOut(cmd *cobra.Command) error {
-	show, err := o.printer(cmd.OutOrStdout())
-	if err := errors.Join(err, o.validate(cmd.Flags().Changed), o.diff.complete()); err != nil {
+// execute builds and prints the plan.
+func (o *planOptions) execute(cmd *cobra.Command) error {
+	write, err := o.printer(cmd.OutOrStdout())
+	if err := errors.Join(err, o.validate(cmd.Flags().Changed), o.diff.load()); err != nil {
 		return err
 	}
-	// The program ends in a moment, and time is dearer to it than memory.
+	// The process is short-lived, so fewer garbage collections are worth the memory.
 	debug.SetGCPercent(400)
 	line := progress.New(cmd.ErrOrStderr())
-	source, err := o.read(cmd, line)
+	source, err := o.readSource(cmd, line)
 	if err != nil {
 		return err
 	}
-	made, err := o.make(cmd.Context(), source, line)
+	result, err := o.buildPlan(cmd.Context(), source, line)
 	if err != nil {
 		return err
 	}
-	var unread error
-	if o.diff.wanted {
-		unread = o.diff.compare(cmd.Context(), made, source, line)
+	var compareErr error
+	if o.diff.enabled {
+		compareErr = o.diff.compare(cmd.Context(), result, source, line)
 	}
-	// Printed as a whole or not at all.
+	// The buffer prevents partial output if an error occurs.
 	var out bytes.Buffer
-	if err := show(&out, made); err != nil {
-		return fmt.Errorf("printing the plan: %w", err)
+	if err := write(&out, result); err != nil {
+		return fmt.Errorf("print the plan: %w", err)
 	}
-	warn(cmd.ErrOrStderr(), source)
-	o.warnOf(cmd.ErrOrStderr(), made)
+	warnSource(cmd.ErrOrStderr(), source)
+	o.warnPlan(cmd.ErrOrStderr(), result)
 	if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
-		return fmt.Errorf("printing the plan: %w", err)
+		return fmt.Errorf("print the plan: %w", err)
 	}
-	return o.verdict(made, unread)
+	return o.exitError(result, compareErr)
 }
 
-// verdict is what the exit status says of a plan that was printed.
-func (o *planOptions) verdict(made *plan.Plan, unread error) error {
+// exitError returns the error that determines the exit status after the plan was
+// printed.
+func (o *planOptions) exitError(result *plan.Plan, compareErr error) error {
 	switch {
-	case unread != nil:
-		return unread
-	case o.strict && !made.Good():
-		return errNotGood
-	case made.Different():
-		return errDifferent
+	case compareErr != nil:
+		return compareErr
+	case o.strict && !result.Healthy():
+		return errUnexpectedCondition
+	case result.HasChanges():
+		return errChanges
 	}
 	return nil
 }
 
-// live reports whether a cluster is read.
-func (o *planOptions) live() bool { return len(o.paths) == 0 || o.kubeconfig != "" || o.context != "" }
+// readsCluster reports whether plan reads a cluster.
+func (o *planOptions) readsCluster() bool {
+	return len(o.paths) == 0 || o.kubeconfig != "" || o.context != ""
+}
 
-// read reads what there is to plan.
-func (o *planOptions) read(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
+// readSource reads the cluster and the manifests.
+func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
 	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin()}
-	if !o.live() {
-		return reading(cmd.Context(), line, func() (*state.Source, error) {
+	if !o.readsCluster() {
+		return readInterruptibly(cmd.Context(), line, func() (*state.Source, error) {
 			return state.FromFiles(o.paths, manifests, gatewayv1.GatewayController(o.controller), config.DefaultClassName)
 		})
 	}
 	cluster, err := o.cluster(line.Step)
 	if errors.Is(err, errNoCluster) {
-		return nil, fmt.Errorf("%w; or plan manifests alone, with --filename", err)
+		return nil, fmt.Errorf("%w, or plan only manifests with --filename", err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if o.namespace == "" {
 		if manifests.Namespace, _, err = clientConfig(o.kubeconfig, o.context).Namespace(); err != nil {
-			return nil, fmt.Errorf("reading the namespace of the context: %w", err)
+			return nil, fmt.Errorf("read the namespace of the context: %w", err)
 		}
 	}
-	set, err := reading(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
+	set, err := readInterruptibly(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
 	if err != nil {
 		return nil, err
 	}
-	done := line.Step("looking which CRDs the cluster has")
+	done := line.Step("checking the CRDs of the cluster")
 	err = controller.CheckCRDs(cmd.Context(), cluster.Live)
 	done()
-	// Few people may look at CRDs. A kind that is missing shows all the same.
+	// Many users have no permission to read CRDs. Listing the objects fails anyway if
+	// a CRD is missing.
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
 	return state.FromCluster(cmd.Context(), cluster, set)
 }
 
-// reading returns what do makes of manifests, unless the context ends first. A
-// read from a pipe cannot be broken off, so do is left behind then; the program
-// ends.
-func reading[T any](ctx context.Context, line *progress.Line, do func() (T, error)) (T, error) {
+// readInterruptibly calls read, which reads manifests, and returns its result or the
+// error of the context. A read from a pipe cannot be canceled, so read may continue
+// after the context ends.
+func readInterruptibly[T any](ctx context.Context, line *progress.Line, read func() (T, error)) (T, error) {
 	defer line.Step("reading the manifests")()
 	type result struct {
-		made T
-		err  error
+		value T
+		err   error
 	}
-	read := make(chan result, 1)
+	results := make(chan result, 1)
 	go func() {
-		made, err := do()
-		read <- result{made, err}
+		value, err := read()
+		results <- result{value, err}
 	}()
 	select {
-	case r := <-read:
-		return r.made, r.err
+	case r := <-results:
+		return r.value, r.err
 	case <-ctx.Done():
 		var none T
 		return none, ctx.Err()
 	}
 }
 
-// cluster returns the cluster of the flags.
+// cluster returns the cluster that the flags select. It calls step before each step
+// of reading the cluster.
 func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
 	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 200, 400)
 	if err != nil {
 		return state.Cluster{}, err
 	}
-	c.WarningHandler = rest.NoWarnings{} // about versions of kinds: nothing that a user could change
+	c.WarningHandler = rest.NoWarnings{} // users of plan cannot fix warnings about API versions
 	live, err := state.Connect(c)
 	if err != nil {
 		return state.Cluster{}, err
 	}
 	return state.Cluster{
-		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.system, Progress: step,
+		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, Progress: step,
 	}, nil
 }
 
-// make makes the plan, of one Gateway where the flags say so.
-func (o *planOptions) make(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
+// buildPlan builds the plan and applies --gateway.
+func (o *planOptions) buildPlan(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
 	defer line.Step("building the plan")()
 	options := plan.Options{
 		Options: gateway.Options{
-			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.system, ClusterDomain: o.clusterDomain,
+			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, ClusterDomain: o.clusterDomain,
 		},
 		ClusterID: o.clusterID, Account: o.diff.account(),
 	}
-	made, err := plan.Make(ctx, source, options, time.Now())
+	result, err := plan.Build(ctx, source, options, time.Now())
 	if err != nil || o.gateway == "" {
-		return made, err
+		return result, err
 	}
 	namespace, name, _ := strings.Cut(o.gateway, "/")
-	return made, made.Select(types.NamespacedName{Namespace: namespace, Name: name})
+	return result, result.Select(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// warn says what the plan leaves open.
-func warn(w io.Writer, source *state.Source) {
+// warnSource prints which manifests and Secrets the plan does not consider.
+func warnSource(w io.Writer, source *state.Source) {
 	for _, skipped := range source.Skipped {
 		fmt.Fprintf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
 	}
@@ -263,17 +281,18 @@ func warn(w io.Writer, source *state.Source) {
 		fmt.Fprintf(w, "skipped subdirectories: %s\n", strings.Join(source.Folders, ", "))
 	}
 	for _, secret := range source.Certificates.Forbidden() {
-		fmt.Fprintf(w, "warning: the permission to get the Secret %s is missing, so its certificate is not checked\n", secret)
+		fmt.Fprintf(w, "warning: no permission to get Secret %s, so its certificate is not validated\n", secret)
 	}
 }
 
-// warnOf says what the table of the plan says and another output does not.
-func (o *planOptions) warnOf(w io.Writer, made *plan.Plan) {
-	table := o.output == "table" && o.why == "" && !o.diff.wanted
-	if stray := made.Unattached(); stray != "" && !table {
-		fmt.Fprintln(w, "warning: "+stray)
+// warnPlan prints the remarks and problems that are part of the table, but not of
+// the selected output.
+func (o *planOptions) warnPlan(w io.Writer, result *plan.Plan) {
+	table := o.output == "table" && o.why == "" && !o.diff.enabled
+	if unattached := result.Unattached(); unattached != "" && !table {
+		fmt.Fprintln(w, "warning: "+unattached)
 	}
-	if o.diff.wanted && o.output == "table" {
-		made.WriteProblems(w)
+	if o.diff.enabled && o.output == "table" {
+		result.WriteProblems(w)
 	}
 }

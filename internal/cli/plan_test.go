@@ -17,43 +17,43 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
 )
 
-// update rewrites the golden files. Read the diff before you commit it: other
-// programs read this output.
+// update rewrites the golden files. Review the diff before you commit it, because
+// programs depend on this output.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 const samples = "../../config/samples"
 
-// outcome is what a command leaves behind.
+// outcome is the result of a command.
 type outcome struct {
-	status      int
-	stdout, err string
+	status         int
+	stdout, stderr string
 }
 
-// run carries out a command with text on standard input.
+// run executes a command with stdin as standard input.
 func run(t *testing.T, stdin string, arguments ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	status := cli.Run(t.Context(), append([]string{"bin/tunnel-gateway"}, arguments...), cli.Streams{In: strings.NewReader(stdin), Out: &stdout, Err: &stderr})
-	// A machine may be slow.
-	told := strings.ReplaceAll(stderr.String(), "reading the manifests ...\n", "")
-	return outcome{status, stdout.String(), told}
+	// On a slow machine, the command reports its progress.
+	messages := strings.ReplaceAll(stderr.String(), "reading the manifests ...\n", "")
+	return outcome{status, stdout.String(), messages}
 }
 
-// wantStdout carries out a command that succeeds without a word on stderr, but for
-// the folders of the samples.
+// wantStdout executes a command that must succeed, and returns its standard output.
+// stderr may contain only the skipped subdirectories of the samples.
 func wantStdout(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
 	got := run(t, stdin, arguments...)
-	ofSamples := strings.HasPrefix(got.err, "skipped subdirectories: "+samples+"/") && strings.Count(got.err, "\n") == 1
-	if got.status != 0 || got.err != "" && !ofSamples {
-		t.Fatalf("%q ended with status %d: %s", arguments, got.status, got.err)
+	skippedSamples := strings.HasPrefix(got.stderr, "skipped subdirectories: "+samples+"/") && strings.Count(got.stderr, "\n") == 1
+	if got.status != 0 || got.stderr != "" && !skippedSamples {
+		t.Fatalf("%q exited with status %d: %s", arguments, got.status, got.stderr)
 	}
 	return got.stdout
 }
 
-// TestPlanGolden holds the output of plan for the samples against
-// testdata/samples.*, to the byte.
-func TestPlanGolden(t *testing.T) {
+// TestPlanMatchesGoldenFiles compares the plan of the samples with
+// testdata/samples.golden.*.
+func TestPlanMatchesGoldenFiles(t *testing.T) {
 	for file, format := range map[string]string{"samples.golden.json": "json", "samples.golden.txt": "table"} {
 		t.Run(format, func(t *testing.T) {
 			wantGolden(t, filepath.Join("testdata", file), wantStdout(t, "", "plan", "-f", samples, "-o", format))
@@ -61,7 +61,7 @@ func TestPlanGolden(t *testing.T) {
 	}
 }
 
-func TestPlanFormats(t *testing.T) {
+func TestPlanFormatsHaveTheSameContent(t *testing.T) {
 	if table, byDefault := wantStdout(t, "", "plan", "-f", samples, "--output", "table"), wantStdout(t, "", "plan", "-f", samples); table != byDefault {
 		t.Errorf("without -o the output differs from the table (-table +default):\n%s", cmp.Diff(table, byDefault))
 	}
@@ -98,7 +98,7 @@ metadata: {name: web}
 spec: {ports: [{port: 80}]}
 `
 
-// tunnelManifest is the Tunnel of the Gateway in another namespace than the
+// tunnelManifest is the Tunnel of the Gateway, in a namespace other than the
 // default.
 const tunnelManifest = `---
 apiVersion: tunnelgateway.dev/v1alpha1
@@ -114,6 +114,7 @@ spec:
 status: {tunnelID: 11111111-1111-4111-8111-111111111111}
 `
 
+// write writes a file and returns its path.
 func write(t *testing.T, path, text string) string {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -122,8 +123,8 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// However the manifests come, the plan is the same.
-func TestPlanReadsManifestsFromEverywhere(t *testing.T) {
+// The plan does not depend on how the manifests are provided.
+func TestPlanReadsFilesDirectoriesListsAndStandardInput(t *testing.T) {
 	all := strings.Join([]string{gatewayManifest, routeManifest, serviceManifest}, "---\n")
 	var items []json.RawMessage
 	for _, manifest := range []string{gatewayManifest, routeManifest, serviceManifest} {
@@ -146,14 +147,14 @@ func TestPlanReadsManifestsFromEverywhere(t *testing.T) {
 		stdin     string
 		arguments []string
 	}{
-		"several -f":                 {"", []string{"-f", g, "-f", r, "-f", s}},
-		"several -f, another order":  {"", []string{"-f", s, "-f", r, "-f", g}},
-		"a directory":                {"", []string{"-f", dir}},
-		"files and standard input":   {routeManifest, []string{"-f", s, "-f", "-", "-f", g}},
-		"a List":                     {string(list), []string{"--filename=-"}},
-		"another version of the API": {strings.ReplaceAll(all, "gateway.networking.k8s.io/v1\n", "gateway.networking.k8s.io/v1beta1\n"), []string{"-f", "-"}},
-		"the namespace written out":  {strings.ReplaceAll(all, "metadata: {", "metadata: {namespace: default, "), []string{"-f", "-"}},
-		"the default namespace":      {all, []string{"-f", "-", "--namespace", "default"}},
+		"several files":                   {"", []string{"-f", g, "-f", r, "-f", s}},
+		"several files, in another order": {"", []string{"-f", s, "-f", r, "-f", g}},
+		"directory":                       {"", []string{"-f", dir}},
+		"files and standard input":        {routeManifest, []string{"-f", s, "-f", "-", "-f", g}},
+		"List":                            {string(list), []string{"--filename=-"}},
+		"another version of the API":      {strings.ReplaceAll(all, "gateway.networking.k8s.io/v1\n", "gateway.networking.k8s.io/v1beta1\n"), []string{"-f", "-"}},
+		"explicit namespace":              {strings.ReplaceAll(all, "metadata: {", "metadata: {namespace: default, "), []string{"-f", "-"}},
+		"explicit --namespace":            {all, []string{"-f", "-", "--namespace", "default"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := wantStdout(t, test.stdin, append([]string{"plan", "-o", "json"}, test.arguments...)...)
@@ -164,7 +165,7 @@ func TestPlanReadsManifestsFromEverywhere(t *testing.T) {
 	}
 }
 
-func TestPlanFlags(t *testing.T) {
+func TestPlanFlagsChangeThePlan(t *testing.T) {
 	all := strings.Join([]string{gatewayManifest, routeManifest, serviceManifest}, "---\n")
 	for name, test := range map[string]struct {
 		stdin     string
@@ -180,130 +181,129 @@ func TestPlanFlags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := wantStdout(t, test.stdin, append([]string{"plan", "-f", "-", "-o", "json"}, test.arguments...)...)
 			if !strings.Contains(got, test.want) {
-				t.Errorf("the plan has no %s:\n%s", test.want, got)
+				t.Errorf("the plan does not contain %s:\n%s", test.want, got)
 			}
 		})
 	}
 }
 
-func TestPlanCountsWhatItSkips(t *testing.T) {
-	const others = `---
+func TestPlanReportsSkippedKindsAndDirectories(t *testing.T) {
+	const deployments = `---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: b}}
 `
 	dir := t.TempDir()
-	for _, folder := range []string{"teams", ".git"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o750); err != nil {
+	for _, name := range []string{"teams", ".git"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o750); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write(t, filepath.Join(dir, "gateway.yaml"), gatewayManifest)
-	if got, want := run(t, "", "plan", "-f", dir).err, "skipped subdirectories: "+filepath.Join(dir, "teams")+"\n"; got != want {
-		t.Errorf("stderr %q, want %q", got, want)
+	if got, want := run(t, "", "plan", "-f", dir).stderr, "skipped subdirectories: "+filepath.Join(dir, "teams")+"\n"; got != want {
+		t.Errorf("stderr = %q, want %q", got, want)
 	}
 	want := wantStdout(t, gatewayManifest, "plan", "-f", "-", "-o", "json")
-	got := run(t, gatewayManifest+others, "plan", "-f", "-", "-o", "json")
-	if got.status != 0 || got.err != "skipped 2 of kind Deployment.apps\n" {
-		t.Errorf("status %d, stderr %q", got.status, got.err)
+	got := run(t, gatewayManifest+deployments, "plan", "-f", "-", "-o", "json")
+	if got.status != 0 || got.stderr != "skipped 2 of kind Deployment.apps\n" {
+		t.Errorf("status = %d, stderr = %q; want 0 and the number of Deployments", got.status, got.stderr)
 	}
 	if diff := cmp.Diff(want, got.stdout); diff != "" {
 		t.Errorf("skipped kinds change the plan (-without +with):\n%s", diff)
 	}
 }
 
-func TestPlanStrict(t *testing.T) {
-	good := wantStdout(t, gatewayManifest, "plan", "-f", "-", "--strict")
-	if !strings.Contains(good, "a.example.com") {
-		t.Errorf("--strict prints %q", good)
+func TestPlanStrictExitsWithStatus2ForAnUnexpectedCondition(t *testing.T) {
+	healthy := wantStdout(t, gatewayManifest, "plan", "-f", "-", "--strict")
+	if !strings.Contains(healthy, "a.example.com") {
+		t.Errorf("with --strict, stdout = %q, want the plan", healthy)
 	}
-	conflict := strings.Replace(gatewayManifest, "port: 80, protocol: HTTP}]", "port: 80, protocol: TCP}]", 1)
-	conflict = strings.Replace(conflict, "hostname: a.example.com, ", "", 1)
-	want := wantStdout(t, conflict, "plan", "-f", "-")
-	got := run(t, conflict, "plan", "-f", "-", "--strict")
+	unhealthy := strings.Replace(gatewayManifest, "port: 80, protocol: HTTP}]", "port: 80, protocol: TCP}]", 1)
+	unhealthy = strings.Replace(unhealthy, "hostname: a.example.com, ", "", 1)
+	want := wantStdout(t, unhealthy, "plan", "-f", "-")
+	got := run(t, unhealthy, "plan", "-f", "-", "--strict")
 	if got.status != 2 || got.stdout != want {
-		t.Errorf("status %d, want 2 and the whole plan:\n%s", got.status, got.stdout)
+		t.Errorf("status = %d, want 2 and the whole plan:\n%s", got.status, got.stdout)
 	}
 }
 
-// withoutCluster hides the clusters of whoever runs the tests.
+// withoutCluster hides the clusters of the machine that runs the tests.
 func withoutCluster(t *testing.T) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 }
 
-// Manifests alone are planned without a look at any cluster.
 func TestPlanOfManifestsReadsNoKubeconfig(t *testing.T) {
-	t.Setenv("KUBECONFIG", write(t, filepath.Join(t.TempDir(), "broken"), "{"))
+	t.Setenv("KUBECONFIG", write(t, filepath.Join(t.TempDir(), "invalid"), "{"))
 	wantStdout(t, gatewayManifest, "plan", "-f", "-")
 }
 
-func TestPlanOfOneGateway(t *testing.T) {
+func TestPlanOfOneGatewayOmitsTheOthers(t *testing.T) {
 	other := strings.NewReplacer("name: shared", "name: other", "a.example.com", "b.example.com").Replace(gatewayManifest)
 	all := strings.Join([]string{gatewayManifest, other, routeManifest, serviceManifest}, "---\n")
 	got := wantStdout(t, all, "plan", "-f", "-", "-o", "json", "--gateway", "default/shared")
 	want := wantStdout(t, strings.Join([]string{gatewayManifest, routeManifest, serviceManifest}, "---\n"), "plan", "-f", "-", "-o", "json")
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the plan differs from one without the other Gateway (-want +got):\n%s", diff)
+		t.Errorf("the plan differs from a plan without the other Gateway (-want +got):\n%s", diff)
 	}
 }
 
-// Nothing is half-printed on an error, and the error says what and where.
-func TestPlanErrors(t *testing.T) {
+// An error names its place, and nothing is printed on standard output.
+func TestPlanErrorsNameTheirPlace(t *testing.T) {
 	withoutCluster(t)
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
 	if err := os.Mkdir(empty, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	broken := write(t, filepath.Join(dir, "broken.yaml"), gatewayManifest+"---\n"+strings.Replace(gatewayManifest, "port: 80", "port: 80, colour: red", 1))
+	invalid := write(t, filepath.Join(dir, "invalid.yaml"), gatewayManifest+"---\n"+strings.Replace(gatewayManifest, "port: 80", "port: 80, colour: red", 1))
 	for name, test := range map[string]struct {
 		stdin     string
 		arguments []string
 		want      []string
 	}{
-		"no manifests and no cluster": {arguments: nil, want: []string{"--kubeconfig", "--filename"}},
-		"no such kubeconfig":          {arguments: []string{"--kubeconfig", "no-such-kubeconfig"}, want: []string{"no-such-kubeconfig"}},
-		"no such context":             {arguments: []string{"-f", samples, "--context", "production"}, want: []string{`"production"`, "--kubeconfig"}},
-		"a namespace of no manifests": {arguments: []string{"--namespace", "team"}, want: []string{"--namespace", "--filename"}},
-		"not the name of a Gateway":   {arguments: []string{"-f", samples, "--gateway", "shared"}, want: []string{"--gateway", `"shared"`, "namespace/name"}},
-		"half the name of a Gateway":  {arguments: []string{"-f", samples, "--gateway", "platform/"}, want: []string{"--gateway", "namespace/name"}},
-		"no such Gateway":             {arguments: []string{"-f", samples, "--gateway", "platform/none"}, want: []string{"platform/none: not found", "platform/shared"}},
-		"no such file":                {arguments: []string{"-f", "no-such-file.yaml"}, want: []string{"no-such-file.yaml"}},
-		"an empty directory":          {arguments: []string{"-f", empty}, want: []string{empty}},
-		"an unknown format":           {arguments: []string{"-f", samples, "-o", "xml"}, want: []string{"--output", `"xml"`, "table, yaml, json"}},
-		"an unknown flag":             {arguments: []string{"-f", samples, "--colour"}, want: []string{"--colour"}},
-		"an argument":                 {arguments: []string{samples}, want: []string{samples, "plan takes no arguments", "named with -f"}},
-		"no file name":                {arguments: []string{"-f", ""}, want: []string{"--filename is empty"}},
-		"no request":                  {arguments: []string{"-f", samples, "--why", ""}, want: []string{"--why is empty"}},
-		"a request without a host":    {arguments: []string{"-f", samples, "--why", "/cart"}, want: []string{`--why "/cart" has no hostname; write HOST/PATH`}},
-		"a request and --diff":        {arguments: []string{"-f", samples, "--why", "a.example.com", "--diff"}, want: []string{"--why and --diff cannot be given together"}},
-		"a namespace, as of kubectl":  {arguments: []string{"-n", "team"}, want: []string{"'n' in -n", "all namespaces are read, see --gateway"}},
-		"all namespaces":              {arguments: []string{"-A"}, want: []string{"all namespaces are read, see --gateway"}},
-		"a template":                  {stdin: "kind: {{ .Values.kind }}\n", arguments: []string{"-f", "-"}, want: []string{"stdin: document 1", "looks like a template; render it first"}},
-		"not YAML":                    {stdin: gatewayManifest + "---\n{", arguments: []string{"-f", "-"}, want: []string{"stdin", "document 2"}},
-		"an unknown field":            {arguments: []string{"-f", broken}, want: []string{broken, "document 2", "spec.listeners[0].colour"}},
-		"a value not allowed":         {stdin: strings.Replace(gatewayManifest, "port: 80", "port: 0", 1), arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners[0].port"}},
-		"a broken rule of the API": {stdin: strings.Replace(gatewayManifest, "[{name: a,", "[{name: b, hostname: a.example.com, port: 80, protocol: HTTP}, {name: a,", 1),
+		"no manifests and no cluster":   {arguments: nil, want: []string{"--kubeconfig", "--filename"}},
+		"missing kubeconfig":            {arguments: []string{"--kubeconfig", "no-such-kubeconfig"}, want: []string{"no-such-kubeconfig"}},
+		"missing context":               {arguments: []string{"-f", samples, "--context", "production"}, want: []string{`"production"`, "--kubeconfig"}},
+		"--namespace without manifests": {arguments: []string{"--namespace", "team"}, want: []string{"--namespace", "--filename"}},
+		"Gateway without a namespace":   {arguments: []string{"-f", samples, "--gateway", "shared"}, want: []string{"--gateway", `"shared"`, "namespace/name"}},
+		"Gateway without a name":        {arguments: []string{"-f", samples, "--gateway", "platform/"}, want: []string{"--gateway", "namespace/name"}},
+		"missing Gateway":               {arguments: []string{"-f", samples, "--gateway", "platform/none"}, want: []string{"platform/none: not found", "platform/shared"}},
+		"missing file":                  {arguments: []string{"-f", "no-such-file.yaml"}, want: []string{"no-such-file.yaml"}},
+		"empty directory":               {arguments: []string{"-f", empty}, want: []string{empty}},
+		"unsupported format":            {arguments: []string{"-f", samples, "-o", "xml"}, want: []string{"--output", `"xml"`, "table, yaml, json"}},
+		"unknown flag":                  {arguments: []string{"-f", samples, "--colour"}, want: []string{"--colour"}},
+		"argument":                      {arguments: []string{samples}, want: []string{samples, "plan accepts no arguments", "specify manifests with -f"}},
+		"empty file name":               {arguments: []string{"-f", ""}, want: []string{"--filename must not be empty"}},
+		"empty request":                 {arguments: []string{"-f", samples, "--why", ""}, want: []string{"--why must not be empty"}},
+		"request without a host":        {arguments: []string{"-f", samples, "--why", "/cart"}, want: []string{`--why "/cart" has no hostname; write HOST/PATH`}},
+		"--why and --diff":              {arguments: []string{"-f", samples, "--why", "a.example.com", "--diff"}, want: []string{"--why must not be set together with --diff"}},
+		"-n of kubectl":                 {arguments: []string{"-n", "team"}, want: []string{"'n' in -n", "plan always reads all namespaces, and --gateway selects one Gateway"}},
+		"-A of kubectl":                 {arguments: []string{"-A"}, want: []string{"plan always reads all namespaces"}},
+		"template":                      {stdin: "kind: {{ .Values.kind }}\n", arguments: []string{"-f", "-"}, want: []string{"stdin: document 1", "looks like a template; render it first"}},
+		"invalid YAML":                  {stdin: gatewayManifest + "---\n{", arguments: []string{"-f", "-"}, want: []string{"stdin", "document 2"}},
+		"unknown field":                 {arguments: []string{"-f", invalid}, want: []string{invalid, "document 2", "spec.listeners[0].colour"}},
+		"invalid value":                 {stdin: strings.Replace(gatewayManifest, "port: 80", "port: 0", 1), arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners[0].port"}},
+		"violation of a CEL rule": {stdin: strings.Replace(gatewayManifest, "[{name: a,", "[{name: b, hostname: a.example.com, port: 80, protocol: HTTP}, {name: a,", 1),
 			arguments: []string{"-f", "-"}, want: []string{"stdin", "document 1", "spec.listeners"}},
-		"the same object twice":      {stdin: gatewayManifest + "---\n" + gatewayManifest, arguments: []string{"-f", "-"}, want: []string{"document 2", "Gateway default/shared"}},
-		"a bad cluster domain":       {arguments: []string{"-f", samples, "--cluster-domain", "cluster.local."}, want: []string{"--cluster-domain"}},
-		"no cluster domain":          {arguments: []string{"-f", samples, "--cluster-domain", ""}, want: []string{"--cluster-domain"}},
-		"a bad namespace":            {arguments: []string{"-f", samples, "--namespace", "Team A"}, want: []string{"--namespace"}},
-		"a bad controller namespace": {arguments: []string{"-f", samples, "--controller-namespace", "a.b"}, want: []string{"--controller-namespace"}},
-		"a bad cluster ID":           {arguments: []string{"-f", samples, "--cluster-id", "a.b"}, want: []string{"--cluster-id"}},
-		"a bad controller name":      {arguments: []string{"-f", samples, "--controller-name", "controller"}, want: []string{"--controller-name"}},
+		"duplicate object":             {stdin: gatewayManifest + "---\n" + gatewayManifest, arguments: []string{"-f", "-"}, want: []string{"document 2", "Gateway default/shared"}},
+		"invalid cluster domain":       {arguments: []string{"-f", samples, "--cluster-domain", "cluster.local."}, want: []string{"--cluster-domain"}},
+		"empty cluster domain":         {arguments: []string{"-f", samples, "--cluster-domain", ""}, want: []string{"--cluster-domain"}},
+		"invalid namespace":            {arguments: []string{"-f", samples, "--namespace", "Team A"}, want: []string{"--namespace"}},
+		"invalid controller namespace": {arguments: []string{"-f", samples, "--controller-namespace", "a.b"}, want: []string{"--controller-namespace"}},
+		"invalid cluster ID":           {arguments: []string{"-f", samples, "--cluster-id", "a.b"}, want: []string{"--cluster-id"}},
+		"invalid controller name":      {arguments: []string{"-f", samples, "--controller-name", "controller"}, want: []string{"--controller-name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, strict := range []string{"--strict=false", "--strict"} {
 				got := run(t, test.stdin, append([]string{"plan", strict}, test.arguments...)...)
 				if got.status != 1 || got.stdout != "" {
-					t.Errorf("%s: status %d and %d bytes on stdout, want 1 and none", strict, got.status, len(got.stdout))
+					t.Errorf("%s: status = %d with %d bytes on stdout, want status 1 and no output", strict, got.status, len(got.stdout))
 				}
 				for _, want := range test.want {
-					if !strings.Contains(got.err, want) {
-						t.Errorf("%s: error %q does not name %s", strict, got.err, want)
+					if !strings.Contains(got.stderr, want) {
+						t.Errorf("%s: the error %q does not contain %s", strict, got.stderr, want)
 					}
 				}
 			}
@@ -311,25 +311,25 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// errWriter stands for a pipe that nobody reads.
+// errWriter fails every write, like a closed pipe.
 type errWriter struct{}
 
 func (errWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
-func TestPlanSaysThatItCouldNotPrint(t *testing.T) {
+func TestPlanReportsAFailedWrite(t *testing.T) {
 	var stderr bytes.Buffer
 	status := cli.Run(t.Context(), []string{"tunnel-gateway", "plan", "-f", samples}, cli.Streams{In: strings.NewReader(""), Out: errWriter{}, Err: &stderr})
-	if status != 1 || !strings.Contains(stderr.String(), "printing the plan") {
-		t.Errorf("status %d, stderr %q", status, stderr.String())
+	if status != 1 || !strings.Contains(stderr.String(), "print the plan") {
+		t.Errorf("status = %d, stderr = %q; want 1 and the failed operation", status, stderr.String())
 	}
 }
 
-// TestPlanWhy: --why prints the trail of a request instead of the plan, in every
-// format; the plan decides the exit status all the same.
-func TestPlanWhy(t *testing.T) {
+// --why prints the explanation of a request instead of the plan, in every format.
+// The exit status still depends on the plan.
+func TestPlanExplainsARequest(t *testing.T) {
 	const request = "https://TEAM-A.example.com:8443/api/orders?of=today"
-	arguments := func(more ...string) []string {
-		return append([]string{"plan", "-f", "../../config/samples", "--why", request}, more...)
+	arguments := func(flags ...string) []string {
+		return append([]string{"plan", "-f", "../../config/samples", "--why", request}, flags...)
 	}
 	for format, want := range map[string]string{
 		"table": "Answered by rule 1 (team-a.example.com, ^/api(/|$)) of HTTPRoute team-a/web rule 0 match 0 -> http://api.team-a.svc.cluster.local:8080\n",
@@ -337,47 +337,48 @@ func TestPlanWhy(t *testing.T) {
 		"yaml":  "path: /api/orders\n",
 	} {
 		if text := wantStdout(t, "", arguments("-o", format)...); !strings.Contains(text, want) {
-			t.Errorf("%s does not have %q:\n%s", format, want, text)
+			t.Errorf("the output in format %s does not contain %q:\n%s", format, want, text)
 		}
 	}
 	if got := run(t, "", arguments("--strict")...); got.status != 2 || got.stdout == "" {
-		t.Errorf("with --strict the status is %d", got.status)
+		t.Errorf("with --strict, status = %d and %d bytes on stdout, want status 2 and the explanation", got.status, len(got.stdout))
 	}
-	if got := run(t, "", arguments("--diff")...); got.status != 1 || !strings.Contains(got.err, "why") {
-		t.Errorf("with --diff: status %d, %s", got.status, got.err)
+	if got := run(t, "", arguments("--diff")...); got.status != 1 || !strings.Contains(got.stderr, "why") {
+		t.Errorf("with --diff, status = %d, stderr = %q; want 1 and an error about --why", got.status, got.stderr)
 	}
-	if got := run(t, "", "plan", "-f", "../../config/samples", "--why", "*.example.com"); got.status != 1 || !strings.Contains(got.err, "--why") {
-		t.Errorf("a wildcard: status %d, %s", got.status, got.err)
+	if got := run(t, "", "plan", "-f", "../../config/samples", "--why", "*.example.com"); got.status != 1 || !strings.Contains(got.stderr, "--why") {
+		t.Errorf("with a wildcard, status = %d, stderr = %q; want 1 and an error about --why", got.status, got.stderr)
 	}
 }
 
-// A team's files alone have no Gateway, which is nothing to be green about.
-func TestPlanOfATeamAlone(t *testing.T) {
-	const stray = "1 HTTPRoute refers to parents that are not among the manifests (Gateway default/shared): add --context to lay them over a cluster.\n"
+// Without their Gateway, the objects of a team get no status. --strict must not
+// succeed then.
+func TestPlanReportsObjectsWithoutTheirGateway(t *testing.T) {
+	const unattached = "1 HTTPRoute refers to parents that are not in the manifests (Gateway default/shared). Add --context to combine the manifests with a cluster.\n"
 	for name, test := range map[string]struct {
-		flags       []string
-		stdout, err string
-		status      int
+		flags          []string
+		stdout, stderr string
+		status         int
 	}{
-		"table":         {nil, "No Gateway uses this controller.\n" + stray, "", 0},
-		"table, strict": {[]string{"--strict"}, "No Gateway uses this controller.\n" + stray, "", 2},
-		"yaml":          {[]string{"-o", "yaml"}, "gateways: []\nstatuses: []\n", "warning: " + stray, 0},
+		"table":         {nil, "No Gateway uses this controller.\n" + unattached, "", 0},
+		"table, strict": {[]string{"--strict"}, "No Gateway uses this controller.\n" + unattached, "", 2},
+		"yaml":          {[]string{"-o", "yaml"}, "gateways: []\nstatuses: []\n", "warning: " + unattached, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := outcome{test.status, test.stdout, test.err}
+			want := outcome{test.status, test.stdout, test.stderr}
 			got := run(t, routeManifest, append([]string{"plan", "-f", "-"}, test.flags...)...)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("the outcome differs (-want +got):\n%s", diff)
 			}
 		})
 	}
 	if got := run(t, "", "plan", "-f", "-", "--strict"); got.status != 2 {
-		t.Errorf("of nothing, the status is %d, want 2", got.status)
+		t.Errorf("without manifests, status = %d, want 2", got.status)
 	}
 }
 
-// A pipe that nobody writes to does not hold up who ends the command.
-func TestPlanIsInterrupted(t *testing.T) {
+// A signal ends the command even while it reads from a pipe without data.
+func TestPlanCanBeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, writer := io.Pipe()
 	defer func() { _ = writer.Close() }()
@@ -385,6 +386,6 @@ func TestPlanIsInterrupted(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	status := cli.Run(ctx, []string{"tunnel-gateway", "plan", "-f", "-"}, cli.Streams{In: in, Out: &stdout, Err: &stderr})
 	if got := (outcome{status, stdout.String(), stderr.String()}); got != (outcome{1, "", "tunnel-gateway: interrupted\n"}) {
-		t.Errorf("it ends with %+v", got)
+		t.Errorf("outcome = %+v, want status 1 and the error interrupted", got)
 	}
 }

@@ -12,33 +12,33 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
-// printer prints a plan, or what is asked about it.
-type printer func(io.Writer, *plan.Plan) error
+// printFunc prints a plan, its differences, or the explanation of a request.
+type printFunc func(io.Writer, *plan.Plan) error
 
-// printer returns what is printed for people or for programs: the plan itself,
-// its differences, or the trail of a request.
-func (o *planOptions) printer(stdout io.Writer) (printer, error) {
+// printer returns the function that prints what the flags select: the plan, its
+// differences, or the explanation of a request.
+func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 	if o.why == "" {
 		table := func(w io.Writer, p *plan.Plan) error { return p.WriteTable(w) }
-		if o.diff.wanted {
-			table = o.diff.writer(stdout)
+		if o.diff.enabled {
+			table = o.diff.printer(stdout)
 		}
-		return inFormat(o.output, table, func(p *plan.Plan) any { return p })
+		return formatPrinter(o.output, table, func(p *plan.Plan) any { return p })
 	}
 	request, err := gateway.ParseRequest(o.why)
 	if err != nil {
 		return nil, fmt.Errorf("--why %w", err)
 	}
 	table := func(w io.Writer, p *plan.Plan) error { return p.Explain(request).WriteTable(w) }
-	return inFormat(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })
+	return formatPrinter(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })
 }
 
 // planFormats are the values of --output.
 var planFormats = []string{"table", "yaml", "json"}
 
-// inFormat returns the printer of a format: the table is for people, and what
-// part returns is for programs.
-func inFormat(format string, table printer, part func(*plan.Plan) any) (printer, error) {
+// formatPrinter returns the function that prints in the given format. table prints
+// the table; value returns the value to encode in the other formats.
+func formatPrinter(format string, table printFunc, value func(*plan.Plan) any) (printFunc, error) {
 	switch format {
 	case "table":
 		return table, nil
@@ -47,17 +47,17 @@ func inFormat(format string, table printer, part func(*plan.Plan) any) (printer,
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
 			encoder.SetEscapeHTML(false)
-			return encoder.Encode(part(p))
+			return encoder.Encode(value(p))
 		}, nil
 	case "yaml":
 		return func(w io.Writer, p *plan.Plan) error {
-			text, err := yaml.Marshal(part(p))
+			text, err := yaml.Marshal(value(p))
 			if err == nil {
 				_, err = w.Write(text)
 			}
 			return err
 		}, nil
 	default:
-		return nil, fmt.Errorf("--output %q is none of %s", format, strings.Join(planFormats, ", "))
+		return nil, fmt.Errorf("--output must be one of %s, got %q", strings.Join(planFormats, ", "), format)
 	}
 }

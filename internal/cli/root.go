@@ -1,6 +1,6 @@
-// Package cli holds the commands of the tunnel-gateway binary: it turns
-// arguments into calls of other packages, and their answers into output and an
-// exit status. Nothing is decided here.
+// Package cli contains the commands of the tunnel-gateway binary. It translates
+// arguments into calls of other packages, and their results into output and an exit
+// status.
 package cli
 
 import (
@@ -14,37 +14,37 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit statuses.
+// Exit statuses.
 const (
 	exitOK      = 0
 	exitFailure = 1
-	// exitNotGood: plan --strict found a condition that is not in its good
-	// state.
-	exitNotGood = 2
-	// exitDifferent: plan --diff found that a push would change a tunnel.
-	exitDifferent = 3
+	// exitUnexpectedCondition means that plan --strict found a condition without its
+	// expected status.
+	exitUnexpectedCondition = 2
+	// exitChanges means that plan --diff found that a push would change a tunnel.
+	exitChanges = 3
 )
 
-// errNotGood makes plan --strict end with exitNotGood.
-var errNotGood = errors.New("a condition is not in its good state")
+// errUnexpectedCondition results in exitUnexpectedCondition.
+var errUnexpectedCondition = errors.New("a condition does not have its expected status")
 
-// errDifferent makes plan --diff end with exitDifferent.
-var errDifferent = errors.New("a push would change a tunnel")
+// errChanges results in exitChanges.
+var errChanges = errors.New("a push would change a tunnel")
 
-// Streams are where a command reads from and writes to.
+// Streams are the standard streams of a command.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// Run carries out the command that args name, which are those of the process
-// with the program's own name first, and returns the exit status.
+// Run executes a command and returns the exit status. args are the arguments of the
+// process, beginning with the name of the program.
 func Run(ctx context.Context, args []string, s Streams) int {
 	name := filepath.Base(args[0])
-	program := called(name)
+	program := displayName(name)
 	root := &cobra.Command{
 		Use:           name,
-		Short:         "Gateway API for Cloudflare Tunnel: teams add their own hostnames to a shared Gateway",
+		Short:         "A Kubernetes controller that serves Gateway API resources through Cloudflare Tunnel",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: program},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -61,19 +61,19 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNotGood):
-		return exitNotGood
-	case errors.Is(err, errDifferent):
-		return exitDifferent
+	case errors.Is(err, errUnexpectedCondition):
+		return exitUnexpectedCondition
+	case errors.Is(err, errChanges):
+		return exitChanges
 	default:
 		fmt.Fprintf(s.Err, "%s: %v\n", program, err)
 		return exitFailure
 	}
 }
 
-// called returns how people call the program: by the name of its file, unless
-// kubectl runs it as a plugin.
-func called(name string) string {
+// displayName returns the command that users type to run the program: its file
+// name, or "kubectl NAME" for a kubectl plugin.
+func displayName(name string) string {
 	if plugin, ok := strings.CutPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-"); ok {
 		return "kubectl " + plugin
 	}

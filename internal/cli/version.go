@@ -8,16 +8,17 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/consts"
 )
 
-// Set by the linker.
+// The linker sets these variables.
 var (
 	version = "development"
 	commit  = "unknown"
 )
 
+// versionCommand returns the command version.
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the versions of tunnel-gateway, Go and the Gateway API",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintf(cmd.OutOrStdout(), "tunnel-gateway %s\ncommit %s\n%s\nGateway API %s\n",

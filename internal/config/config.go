@@ -1,5 +1,5 @@
-// Package config holds the settings of the controller: read from flags and the
-// environment, validated once, and never changed afterwards.
+// Package config defines the configuration of the controller. The controller reads
+// it from flags and the environment, validates it once, and never changes it.
 package config
 
 import (
@@ -18,7 +18,7 @@ import (
 
 //go:generate go run ../../test/docgen flags
 
-// Config are the controller's settings.
+// Config is the configuration of the controller.
 type Config struct {
 	Cloudflare Cloudflare
 	Gateway    Gateway
@@ -26,68 +26,63 @@ type Config struct {
 	Serving    Serving
 }
 
-// Cloudflare says which account is worked on, and as whom, unless the
-// TunnelConfiguration of a class does.
+// Cloudflare configures the default account: the account of Gateways whose
+// GatewayClass does not set one in a TunnelConfiguration.
 type Cloudflare struct {
 	AccountID string
-	// APIToken, or APITokenSecret: the "namespace/name" of a Secret in the
-	// controller's namespace that has it.
-	APIToken       Secret
+	// APIToken is the API token. Only one of APIToken and APITokenSecret may be
+	// set.
+	APIToken Secret
+	// APITokenSecret is the "namespace/name" of a Secret with the API token. For the
+	// controller, the Secret must be in the controller's namespace.
 	APITokenSecret string
-	// BaseURL of the API; Cloudflare's own when empty.
+	// BaseURL is the URL of the Cloudflare API; the public API when empty.
 	BaseURL string
 }
 
-// Secret is a string that never prints.
-type Secret string
-
-// String hides the secret from fmt and from logs.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return "(hidden)"
-}
-
-// GoString hides the secret from %#v.
-func (s Secret) GoString() string { return s.String() }
-
-// MarshalText hides the secret from JSON and YAML.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// Gateway are the settings that decide what Gateways get.
+// Gateway configures how the controller serves Gateways.
 type Gateway struct {
+	// ControllerName is the spec.controllerName of the GatewayClasses that the
+	// controller manages.
 	ControllerName string
-	// ClusterID begins the name of every tunnel; the UID of the namespace
-	// kube-system when empty.
-	ClusterID     string
+	// ClusterID is the prefix of tunnel names. When it is empty, the controller
+	// derives it from the UID of the namespace kube-system and ControllerName.
+	ClusterID string
+	// ClusterDomain is the DNS domain of the cluster, without a trailing dot.
 	ClusterDomain string
-	// RetirementDelay is how long a Gateway has to be gone until its tunnel retires.
+	// RetirementDelay is the time that a Gateway must be gone before its tunnel
+	// retires.
 	RetirementDelay time.Duration
-	// DriftInterval is how often a tunnel's configuration is read back.
+	// DriftInterval is the interval at which the controller reads the configuration
+	// of a tunnel to detect drift.
 	DriftInterval time.Duration
-	// InventoryInterval is how often the account's tunnels are listed.
+	// InventoryInterval is the interval at which the controller lists the tunnels
+	// of an account.
 	InventoryInterval time.Duration
-	// Workers is how many Gateways are worked on at once.
+	// Workers is the maximum number of concurrent reconciles of Gateways.
 	Workers int
 }
 
-// Kubernetes says how the API server is reached, and by which of the replicas.
+// Kubernetes configures the connection to the API server, the namespaces and
+// leader election.
 type Kubernetes struct {
+	// Kubeconfig is the path of a kubeconfig file.
 	Kubeconfig string
-	// QPS and Burst limit the requests to the API server.
+	// QPS and Burst limit the requests to the API server per second: on average,
+	// and in a burst.
 	QPS   float32
 	Burst int
-	// ControllerNamespace is the namespace of the controller's own objects. When
-	// it is empty, [Config.Complete] sets it.
+	// ControllerNamespace is the namespace of the objects that the controller
+	// creates. When it is empty, [Config.Complete] sets it.
 	ControllerNamespace string
-	// Namespaces are those that are worked in; all when empty.
+	// Namespaces are the namespaces whose objects the controller serves; all
+	// namespaces when empty.
 	Namespaces []string
-	// ValidateCertificates is whether the certificates that listeners refer to are
-	// read and checked.
+	// ValidateCertificates reports whether the controller reads and validates the
+	// certificates that listeners refer to.
 	ValidateCertificates bool
-	// CertificateNamespaces are the namespaces in which certificates are checked;
-	// when empty, all that are worked in.
+	// CertificateNamespaces are the namespaces in which the controller validates
+	// certificates; all served namespaces when empty.
 	CertificateNamespaces []string
 
 	LeaderElection   bool
@@ -97,118 +92,121 @@ type Kubernetes struct {
 	LeaderElectionNamespace string
 }
 
-// Serving are the controller's own endpoints and its log.
+// Serving configures the endpoints of the controller, its traces and its log.
 type Serving struct {
+	// MetricsAddress and HealthAddress are of the form host:port; "0" disables the
+	// endpoint.
 	MetricsAddress string
 	HealthAddress  string
-	// Pprof serves profiles on the metrics address.
+	// Pprof enables profiles on the metrics address.
 	Pprof bool
-	// TracingEndpoint is the URL of the collector that gets traces; none when
-	// empty.
+	// TracingEndpoint is the URL of the OpenTelemetry collector that receives
+	// traces; no traces are sent when it is empty.
 	TracingEndpoint string
 	LogLevel        string
 	LogFormat       string
 }
 
-// Levels and formats of the log.
-var (
-	LogLevels  = []string{"debug", "info", "warn", "error"}
-	LogFormats = []string{"json", "console"}
-)
+// LogLevels are the levels of the log.
+var LogLevels = []string{"debug", "info", "warn", "error"}
 
-// Validate returns all that is wrong with the settings, by the flag's name.
+// LogFormats are the formats of the log.
+var LogFormats = []string{"json", "console"}
+
+// Validate returns all errors in the configuration. Each error names the flag and
+// its environment variable.
 func (c *Config) Validate() error {
 	return errors.Join(
 		c.Cloudflare.validate(), c.Gateway.validate(), c.Kubernetes.validate(), c.Serving.validate(),
 	)
 }
 
-// word is what IDs and tokens are made of.
-var word = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+// idPattern matches account IDs and API tokens.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func (c *Cloudflare) validate() error {
 	var errs []error
-	if c.AccountID == "" && c.HasDefault() {
-		errs = append(errs, required("cloudflare-account-id", "the account that the API token is for"))
+	if c.AccountID == "" && c.HasDefaultAccount() {
+		errs = append(errs, missing("cloudflare-account-id", "set the ID of the account that the API token is for"))
 	}
-	if c.HasDefault() && c.APIToken == "" && c.APITokenSecret == "" {
-		errs = append(errs, required("cloudflare-api-token", "a token with the permission Cloudflare Tunnel: Edit; or name the Secret that has it, with --cloudflare-api-token-secret"))
+	if c.HasDefaultAccount() && c.APIToken == "" && c.APITokenSecret == "" {
+		errs = append(errs, missing("cloudflare-api-token", "set a token with the permission Cloudflare Tunnel: Edit, or --cloudflare-api-token-secret"))
 	}
-	return errors.Join(append(errs, c.CheckForm())...)
+	return errors.Join(append(errs, c.CheckFormat())...)
 }
 
-// CheckForm returns what is wrong with those settings that are given; it asks
-// for none.
-func (c *Cloudflare) CheckForm() error {
+// CheckFormat validates the settings that are set. It requires none.
+func (c *Cloudflare) CheckFormat() error {
 	var errs []error
-	if c.AccountID != "" && !word.MatchString(c.AccountID) {
-		errs = append(errs, invalid("cloudflare-account-id", fmt.Sprintf("has characters that no account ID has: %q", c.AccountID)))
+	if c.AccountID != "" && !idPattern.MatchString(c.AccountID) {
+		errs = append(errs, invalid("cloudflare-account-id", "must contain only letters, digits, '-' and '_', got %q", c.AccountID))
 	}
 	errs = append(errs, c.checkTokenSource())
-	if c.APIToken != "" && !word.MatchString(string(c.APIToken)) {
-		errs = append(errs, invalid("cloudflare-api-token", "has characters that no token has"))
+	if c.APIToken != "" && !idPattern.MatchString(string(c.APIToken)) {
+		errs = append(errs, invalid("cloudflare-api-token", "must contain only letters, digits, '-' and '_'"))
 	}
 	if c.BaseURL != "" {
 		u, err := url.Parse(c.BaseURL)
 		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https"}, u.Scheme) {
-			errs = append(errs, invalid("cloudflare-base-url", "is not an absolute http or https URL"))
+			errs = append(errs, invalid("cloudflare-base-url", "must be an absolute http or https URL"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// HasDefault reports whether there is an account for Gateways whose class names
-// none.
-func (c *Cloudflare) HasDefault() bool {
+// HasDefaultAccount reports whether a default account or its API token is set.
+func (c *Cloudflare) HasDefaultAccount() bool {
 	return c.AccountID != "" || c.APIToken != "" || c.APITokenSecret != ""
 }
 
-// checkTokenSource wants at most one of two.
+// checkTokenSource validates that at most one source of the API token is set, and
+// the form of APITokenSecret.
 func (c *Cloudflare) checkTokenSource() error {
 	switch {
 	case c.APIToken != "" && c.APITokenSecret != "":
-		return invalid("cloudflare-api-token-secret", "cannot be given together with --cloudflare-api-token (or "+EnvName("cloudflare-api-token")+")")
+		return invalid("cloudflare-api-token-secret", "must not be set together with %s", flagAndVariable("cloudflare-api-token"))
 	case c.APITokenSecret == "":
 		return nil
 	}
 	namespace, name, ok := strings.Cut(c.APITokenSecret, "/")
 	if !ok || CheckNamespace(namespace) != nil || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return invalid("cloudflare-api-token-secret", "is not of the form namespace/name")
+		return invalid("cloudflare-api-token-secret", "must be of the form namespace/name, got %q", c.APITokenSecret)
 	}
 	return nil
 }
 
-// controllerName is what the API takes for GatewayClass.spec.controllerName.
-var controllerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
+// controllerNamePattern is the pattern of GatewayClass.spec.controllerName in the
+// Gateway API.
+var controllerNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
 
-// CheckControllerName returns what is wrong with the name of a controller.
+// CheckControllerName validates the name of a controller.
 func CheckControllerName(name string) error {
-	if !controllerName.MatchString(name) {
-		return errors.New("is not of the form domain/path")
+	if !controllerNamePattern.MatchString(name) {
+		return fmt.Errorf("must be of the form domain/path, got %q", name)
 	}
 	return nil
 }
 
-// CheckClusterDomain returns what is wrong with the DNS domain of a cluster.
+// CheckClusterDomain validates the DNS domain of a cluster.
 func CheckClusterDomain(domain string) error {
 	if len(validation.IsDNS1123Subdomain(domain)) > 0 {
-		return errors.New("is not a DNS name, without dots at its ends")
+		return fmt.Errorf("must be a DNS name without a leading or trailing dot, got %q", domain)
 	}
 	return nil
 }
 
-// CheckClusterID returns what is wrong with a cluster ID, which may be empty.
+// CheckClusterID validates a cluster ID. It may be empty.
 func CheckClusterID(id string) error {
 	if id != "" && len(validation.IsDNS1123Label(id)) > 0 {
-		return errors.New("is not a DNS label of at most 63 characters")
+		return fmt.Errorf("must be a DNS label of at most 63 characters, got %q", id)
 	}
 	return nil
 }
 
-// CheckNamespace returns what is wrong with the name of a namespace.
+// CheckNamespace validates the name of a namespace.
 func CheckNamespace(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
-		return errors.New("is not the name of a namespace")
+		return fmt.Errorf("must be a valid namespace name, got %q", name)
 	}
 	return nil
 }
@@ -216,84 +214,85 @@ func CheckNamespace(name string) error {
 func (g *Gateway) validate() error {
 	var errs []error
 	if err := CheckControllerName(g.ControllerName); err != nil {
-		errs = append(errs, invalid("controller-name", err.Error()))
+		errs = append(errs, invalid("controller-name", "%w", err))
 	}
 	if err := CheckClusterID(g.ClusterID); err != nil {
-		errs = append(errs, invalid("cluster-id", err.Error()))
+		errs = append(errs, invalid("cluster-id", "%w", err))
 	}
 	if err := CheckClusterDomain(g.ClusterDomain); err != nil {
-		errs = append(errs, invalid("cluster-domain", err.Error()))
+		errs = append(errs, invalid("cluster-domain", "%w", err))
 	}
 	if g.RetirementDelay < 0 {
-		errs = append(errs, invalid("retirement-delay", "must not be negative"))
+		errs = append(errs, invalid("retirement-delay", "must not be negative, got %s", g.RetirementDelay))
 	}
 	if g.DriftInterval < 10*time.Second {
-		errs = append(errs, invalid("drift-interval", "is under 10s"))
+		errs = append(errs, invalid("drift-interval", "must be at least 10s, got %s", g.DriftInterval))
 	}
 	if g.InventoryInterval < 10*time.Second {
-		errs = append(errs, invalid("inventory-interval", "is under 10s"))
+		errs = append(errs, invalid("inventory-interval", "must be at least 10s, got %s", g.InventoryInterval))
 	}
 	if g.Workers < 1 {
-		errs = append(errs, invalid("workers", "is under 1"))
+		errs = append(errs, invalid("workers", "must be at least 1, got %d", g.Workers))
 	}
 	return errors.Join(errs...)
 }
 
 func (k *Kubernetes) validate() error {
 	var errs []error
-	if !(k.QPS > 0) { // NaN is not above 0 either
-		errs = append(errs, invalid("kube-api-qps", "is not above 0"))
+	if !(k.QPS > 0) { // also rejects NaN
+		errs = append(errs, invalid("kube-api-qps", "must be greater than 0, got %v", k.QPS))
 	}
 	if k.Burst < 1 {
-		errs = append(errs, invalid("kube-api-burst", "is under 1"))
+		errs = append(errs, invalid("kube-api-burst", "must be at least 1, got %d", k.Burst))
 	}
 	if k.LeaderElection && len(validation.IsDNS1123Subdomain(k.LeaderElectionID)) > 0 {
-		errs = append(errs, invalid("leader-election-id", "is not the name of a Lease"))
+		errs = append(errs, invalid("leader-election-id", "must be a valid name of a Lease, got %q", k.LeaderElectionID))
 	}
 	errs = append(errs, checkNamespaces("namespaces", k.Namespaces), k.checkCertificates())
-	for _, given := range []struct{ flag, namespace string }{
+	for _, setting := range []struct{ flag, namespace string }{
 		{"controller-namespace", k.ControllerNamespace}, {"leader-election-namespace", k.LeaderElectionNamespace},
 	} {
-		if given.namespace == "" {
+		if setting.namespace == "" {
 			continue
 		}
-		if err := CheckNamespace(given.namespace); err != nil {
-			errs = append(errs, invalid(given.flag, err.Error()))
+		if err := CheckNamespace(setting.namespace); err != nil {
+			errs = append(errs, invalid(setting.flag, "%w", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// checkNamespaces validates the namespaces of a flag.
 func checkNamespaces(flag string, namespaces []string) error {
 	var errs []error
 	for _, namespace := range namespaces {
-		if err := CheckNamespace(namespace); err != nil {
-			errs = append(errs, invalid(flag, fmt.Sprintf("has %q, which %v", namespace, err)))
+		if CheckNamespace(namespace) != nil {
+			errs = append(errs, invalid(flag, "must contain only valid namespace names, got %q", namespace))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// checkCertificates returns what is wrong with the namespaces in which
-// certificates are checked.
+// checkCertificates validates CertificateNamespaces.
 func (k *Kubernetes) checkCertificates() error {
 	const flag = "certificate-namespaces"
 	errs := []error{checkNamespaces(flag, k.CertificateNamespaces)}
 	if len(k.CertificateNamespaces) > 0 && !k.ValidateCertificates {
-		errs = append(errs, invalid(flag, "needs --validate-certificates"))
+		errs = append(errs, invalid(flag, "requires --validate-certificates"))
 	}
 	for _, namespace := range k.CertificateNamespaces {
 		if len(k.Namespaces) > 0 && !slices.Contains(k.Namespaces, namespace) {
-			errs = append(errs, invalid(flag, fmt.Sprintf("has %q, which is not in --namespaces", namespace)))
+			errs = append(errs, invalid(flag, "must contain only namespaces of --namespaces, got %q", namespace))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Complete sets the namespaces that were not given, and checks that the Secret
-// with the API token is in the controller's namespace. podNamespace is the
-// namespace of the controller's pod, and empty outside a cluster: then the
-// namespace of the controller is required.
+// Complete sets the defaults of ControllerNamespace and LeaderElectionNamespace.
+// podNamespace is the namespace of the controller's pod, or "" outside a cluster.
+//
+// It returns an error if there is no default, or if the Secret with the API token
+// is not in the controller's namespace.
 func (c *Config) Complete(podNamespace string) error {
 	if err := c.Kubernetes.complete(podNamespace); err != nil {
 		return err
@@ -301,20 +300,20 @@ func (c *Config) Complete(podNamespace string) error {
 	return c.Cloudflare.checkTokenNamespace(c.Kubernetes.ControllerNamespace)
 }
 
-// checkTokenNamespace returns an error if the Secret with the API token is in
-// another namespace than the controller, where it may not read Secrets.
+// checkTokenNamespace validates that the Secret with the API token is in the
+// controller's namespace. The controller has no permission to read it elsewhere.
 func (c *Cloudflare) checkTokenNamespace(controller string) error {
 	namespace, _, _ := strings.Cut(c.APITokenSecret, "/")
 	if c.APITokenSecret == "" || namespace == controller {
 		return nil
 	}
-	return invalid("cloudflare-api-token-secret", fmt.Sprintf("must name a Secret in the controller's namespace %q, got %q", controller, c.APITokenSecret))
+	return invalid("cloudflare-api-token-secret", "must name a Secret in the controller's namespace %q, got %q", controller, c.APITokenSecret)
 }
 
 func (k *Kubernetes) complete(podNamespace string) error {
 	k.ControllerNamespace = cmp.Or(k.ControllerNamespace, podNamespace)
 	if k.ControllerNamespace == "" {
-		return required("controller-namespace", "outside a cluster it has no default")
+		return missing("controller-namespace", "it has no default outside a cluster")
 	}
 	k.LeaderElectionNamespace = cmp.Or(k.LeaderElectionNamespace, k.ControllerNamespace)
 	return nil
@@ -325,7 +324,7 @@ func (s *Serving) validate() error {
 		checkAddress("metrics-address", s.MetricsAddress),
 		checkAddress("health-address", s.HealthAddress),
 		s.checkPprof(),
-		checkCollector("tracing-endpoint", s.TracingEndpoint),
+		checkEndpoint("tracing-endpoint", s.TracingEndpoint),
 		oneOf("log-level", s.LogLevel, LogLevels),
 		oneOf("log-format", s.LogFormat, LogFormats),
 	)
@@ -333,25 +332,27 @@ func (s *Serving) validate() error {
 
 func (s *Serving) checkPprof() error {
 	if s.Pprof && s.MetricsAddress == "0" {
-		return invalid("pprof", "needs a --metrics-address that is served")
+		return invalid("pprof", "requires a --metrics-address other than 0")
 	}
 	return nil
 }
 
-// checkCollector takes "http://host:port", the same with https, and nothing.
-func checkCollector(flag, endpoint string) error {
+// checkEndpoint validates that endpoint is empty or of the form http://host:port or
+// https://host:port.
+func checkEndpoint(flag, endpoint string) error {
 	if endpoint == "" {
 		return nil
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Hostname() == "" || u.Port() == "" ||
 		*u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
-		return invalid(flag, "is not of the form http://host:port or https://host:port")
+		return invalid(flag, "must be of the form http://host:port or https://host:port")
 	}
 	return nil
 }
 
-// checkAddress takes "host:port", and "0" for not serving at all.
+// checkAddress validates that address is of the form host:port, or "0", which
+// disables the endpoint.
 func checkAddress(flag, address string) error {
 	if address == "0" {
 		return nil
@@ -361,22 +362,29 @@ func checkAddress(flag, address string) error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || port == "" {
-		return invalid(flag, `is neither host:port nor "0" for none`)
+		return invalid(flag, "must be of the form host:port, or 0 to disable it, got %q", address)
 	}
 	return nil
 }
 
+// oneOf validates that value is one of the allowed values.
 func oneOf(flag, value string, allowed []string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return invalid(flag, "is none of "+strings.Join(allowed, ", "))
+	return invalid(flag, "must be one of %s, got %q", strings.Join(allowed, ", "), value)
 }
 
-func required(flag, what string) error {
-	return fmt.Errorf("--%s (or %s) is missing: %s", flag, EnvName(flag), what)
+// missing returns the error about a required flag that is not set.
+func missing(flag, advice string) error {
+	return fmt.Errorf("%s is missing: %s", flagAndVariable(flag), advice)
 }
 
-func invalid(flag, why string) error {
-	return fmt.Errorf("--%s (or %s) %s", flag, EnvName(flag), why)
+// invalid returns the error about the value of a flag. The format describes the
+// requirement, as in "must be at least 1".
+func invalid(flag, format string, args ...any) error {
+	return fmt.Errorf("%s "+format, append([]any{flagAndVariable(flag)}, args...)...)
 }
+
+// flagAndVariable names a flag and its environment variable.
+func flagAndVariable(flag string) string { return fmt.Sprintf("--%s (or %s)", flag, EnvName(flag)) }

@@ -16,11 +16,11 @@ import (
 
 const token = "s3cr3t-t0ken"
 
-// required are the variables without which the controller does not start.
+// required are variables for a default account with an API token.
 var required = map[string]string{"CLOUDFLARE_ACCOUNT_ID": "account", "CLOUDFLARE_API_TOKEN": token}
 
-// settings returns what flags and environment give.
-func settings(t *testing.T, environment map[string]string, arguments ...string) (*config.Config, error) {
+// parse returns the configuration of flags and environment variables.
+func parse(t *testing.T, environment map[string]string, arguments ...string) (*config.Config, error) {
 	t.Helper()
 	c := &config.Config{}
 	groups := c.Flags()
@@ -38,31 +38,31 @@ func settings(t *testing.T, environment map[string]string, arguments ...string) 
 	return c, err
 }
 
-// valid returns the defaults with what is required.
+// valid returns the default configuration with the required variables.
 func valid(t *testing.T) *config.Config {
 	t.Helper()
-	c, err := settings(t, required)
+	c, err := parse(t, required)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func TestDefaults(t *testing.T) {
+func TestDefaultsAreValid(t *testing.T) {
 	c := valid(t)
 	if err := c.Validate(); err != nil {
-		t.Errorf("the defaults are refused: %v", err)
+		t.Errorf("Validate of the defaults: %v", err)
 	}
 	if !c.Kubernetes.LeaderElection {
 		t.Error("leader election is off by default")
 	}
 	if c.Gateway.ControllerName != "tunnelgateway.dev/controller" || c.Gateway.ClusterDomain != "cluster.local" {
-		t.Errorf("controller name %q, cluster domain %q", c.Gateway.ControllerName, c.Gateway.ClusterDomain)
+		t.Errorf("controller name = %q, cluster domain = %q", c.Gateway.ControllerName, c.Gateway.ClusterDomain)
 	}
 }
 
-// other is a value for each flag that is not its default.
-var other = map[string]string{
+// nonDefault has a value for each flag that differs from its default.
+var nonDefault = map[string]string{
 	"cloudflare-account-id":       "account",
 	"cloudflare-api-token":        token,
 	"cloudflare-api-token-secret": "platform/cloudflare",
@@ -92,37 +92,38 @@ var other = map[string]string{
 	"log-format":                  "console",
 }
 
-// Every flag works as a flag and as a variable, and says in --help which.
-func TestEveryFlagIsAVariableToo(t *testing.T) {
+// TestEveryFlagHasAnEnvironmentVariable sets each flag on the command line and in
+// the environment, and checks that the usage text names both.
+func TestEveryFlagHasAnEnvironmentVariable(t *testing.T) {
 	defaults := &config.Config{}
 	groups := defaults.Flags()
 	usage := config.Usage("tunnel-gateway controller [flags]", groups)
 	for _, group := range groups {
 		if !strings.Contains(usage, "\n"+group.Title+":\n") {
-			t.Errorf("--help has no group %q", group.Title)
+			t.Errorf("the usage has no group %q", group.Title)
 		}
 		group.Flags.VisitAll(func(f *pflag.Flag) {
-			value, ok := other[f.Name]
+			value, ok := nonDefault[f.Name]
 			if !ok {
 				t.Errorf("the test has no value for --%s", f.Name)
 				return
 			}
 			if f.Usage == "" || !strings.Contains(usage, "--"+f.Name+" ") || !strings.Contains(usage, "["+config.EnvName(f.Name)+"]") {
-				t.Errorf("--help does not explain --%s and %s", f.Name, config.EnvName(f.Name))
+				t.Errorf("the usage does not contain --%s and %s", f.Name, config.EnvName(f.Name))
 			}
-			byFlag, err := settings(t, nil, "--"+f.Name+"="+value)
+			byFlag, err := parse(t, nil, "--"+f.Name+"="+value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			byVariable, err := settings(t, map[string]string{config.EnvName(f.Name): value})
+			byVariable, err := parse(t, map[string]string{config.EnvName(f.Name): value})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(byFlag, byVariable); diff != "" {
-				t.Errorf("--%s and its variable differ (-flag +variable):\n%s", f.Name, diff)
+				t.Errorf("--%s and its variable have different effects (-flag +variable):\n%s", f.Name, diff)
 			}
 			if cmp.Equal(defaults, byFlag) {
-				t.Errorf("--%s=%s sets nothing", f.Name, value)
+				t.Errorf("--%s=%s has no effect", f.Name, value)
 			}
 		})
 	}
@@ -150,19 +151,19 @@ func TestFromEnvironment(t *testing.T) {
 		want        int // workers
 		wantErr     string
 	}{
-		"the variable":                      {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "7"}, want: 7},
-		"the flag goes before the variable": {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "7"}, arguments: []string{"--workers=8"}, want: 8},
-		"an empty variable is not set":      {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": ""}, want: 4},
-		"a flag hides a bad variable":       {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "many"}, arguments: []string{"--workers=8"}, want: 8},
-		"a bad variable": {
+		"a variable sets its flag":             {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "7"}, want: 7},
+		"a flag overrides its variable":        {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "7"}, arguments: []string{"--workers=8"}, want: 8},
+		"an empty variable has no effect":      {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": ""}, want: 4},
+		"a flag overrides an invalid variable": {environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "many"}, arguments: []string{"--workers=8"}, want: 8},
+		"an invalid variable": {
 			environment: map[string]string{"TUNNEL_GATEWAY_WORKERS": "hunter2"}, want: 4,
-			wantErr: "TUNNEL_GATEWAY_WORKERS is not a valid int, see --workers",
+			wantErr: "TUNNEL_GATEWAY_WORKERS must be a valid int for --workers",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := settings(t, test.environment, test.arguments...)
+			c, err := parse(t, test.environment, test.arguments...)
 			if got := message(err); got != test.wantErr {
-				t.Errorf("error %q, want %q", got, test.wantErr)
+				t.Errorf("error = %q, want %q", got, test.wantErr)
 			}
 			if test.wantErr == "" && c.Gateway.Workers != test.want {
 				t.Errorf("workers = %d, want %d", c.Gateway.Workers, test.want)
@@ -171,6 +172,7 @@ func TestFromEnvironment(t *testing.T) {
 	}
 }
 
+// message returns the text of err, or "" for nil.
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -178,16 +180,16 @@ func message(err error) string {
 	return err.Error()
 }
 
-func TestFromEnvironmentNamesEveryBadVariable(t *testing.T) {
-	_, err := settings(t, map[string]string{"TUNNEL_GATEWAY_WORKERS": "x", "TUNNEL_GATEWAY_DRIFT_INTERVAL": "y", "TUNNEL_GATEWAY_LEADER_ELECTION": "z"})
+func TestFromEnvironmentReportsAllInvalidVariables(t *testing.T) {
+	_, err := parse(t, map[string]string{"TUNNEL_GATEWAY_WORKERS": "x", "TUNNEL_GATEWAY_DRIFT_INTERVAL": "y", "TUNNEL_GATEWAY_LEADER_ELECTION": "z"})
 	for _, want := range []string{"TUNNEL_GATEWAY_WORKERS", "TUNNEL_GATEWAY_DRIFT_INTERVAL", "TUNNEL_GATEWAY_LEADER_ELECTION"} {
 		if !strings.Contains(message(err), want) {
-			t.Errorf("error %q does not name %s", err, want)
+			t.Errorf("the error %q does not contain %s", err, want)
 		}
 	}
 }
 
-func TestValidateNamesTheFlag(t *testing.T) {
+func TestValidateErrorsNameTheFlagAndTheVariable(t *testing.T) {
 	for flag, values := range map[string][]string{
 		"cloudflare-base-url":       {"api.cloudflare.com", "ftp://api.example.com", "http://", "http://[::1", "/client/v4"},
 		"controller-name":           {"controller", "/controller", "example.com/", "Example.com/controller", "example.com/con troller"},
@@ -211,14 +213,14 @@ func TestValidateNamesTheFlag(t *testing.T) {
 	} {
 		for _, value := range values {
 			t.Run(flag+"="+value, func(t *testing.T) {
-				c, err := settings(t, required, "--"+flag+"="+value)
+				c, err := parse(t, required, "--"+flag+"="+value)
 				if err != nil {
 					t.Fatal(err)
 				}
 				err = c.Validate()
 				for _, want := range []string{"--" + flag, config.EnvName(flag)} {
 					if !strings.Contains(message(err), want+" ") && !strings.Contains(message(err), want+")") {
-						t.Errorf("Validate gave %v, want an error that names %s", err, want)
+						t.Errorf("Validate = %v, want an error with %s", err, want)
 					}
 				}
 			})
@@ -226,7 +228,7 @@ func TestValidateNamesTheFlag(t *testing.T) {
 	}
 }
 
-func TestValidateAccepts(t *testing.T) {
+func TestValidateAcceptsValidValues(t *testing.T) {
 	for _, argument := range []string{
 		"--cloudflare-base-url=https://api.example.com/client/v4",
 		"--controller-name=example.com/a/b~c",
@@ -238,60 +240,57 @@ func TestValidateAccepts(t *testing.T) {
 		"--pprof", "--tracing-endpoint=http://collector.tracing.svc:4317", "--tracing-endpoint=https://[::1]:4317",
 	} {
 		t.Run(argument, func(t *testing.T) {
-			c, err := settings(t, required, argument)
+			c, err := parse(t, required, argument)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Validate(); err != nil {
-				t.Errorf("Validate gave %v", err)
+				t.Errorf("Validate = %v", err)
 			}
 		})
 	}
 }
 
-// The API token comes from one place.
-func TestValidateSourceOfTheToken(t *testing.T) {
+func TestValidateRequiresOneSourceOfTheToken(t *testing.T) {
 	for _, test := range []struct{ token, secret, want string }{
 		{"", "platform/cloudflare", ""},
 		{"word", "", ""},
-		{"word", "platform/cloudflare", "cannot be given together"},
-		{"", "cloudflare", "is not of the form namespace/name"},
-		{"", "/cloudflare", "is not of the form namespace/name"},
-		{"", "platform/", "is not of the form namespace/name"},
-		{"", "Plat/form", "is not of the form namespace/name"},
-		{"", "a/b/c", "is not of the form namespace/name"},
+		{"word", "platform/cloudflare", "must not be set together"},
+		{"", "cloudflare", "must be of the form namespace/name"},
+		{"", "/cloudflare", "must be of the form namespace/name"},
+		{"", "platform/", "must be of the form namespace/name"},
+		{"", "Plat/form", "must be of the form namespace/name"},
+		{"", "a/b/c", "must be of the form namespace/name"},
 	} {
 		c := valid(t)
 		c.Cloudflare.APIToken, c.Cloudflare.APITokenSecret = config.Secret(test.token), test.secret
 		err := c.Validate()
 		if test.want == "" && err != nil || test.want != "" && !strings.Contains(message(err), "--cloudflare-api-token-secret (or CLOUDFLARE_API_TOKEN_SECRET) "+test.want) {
-			t.Errorf("token %q and Secret %q: Validate gave %v, want %q", test.token, test.secret, err, test.want)
+			t.Errorf("token %q and Secret %q: Validate = %v, want %q", test.token, test.secret, err, test.want)
 		}
 	}
 }
 
-// Profiles are served where the metrics are, and nowhere else.
-func TestValidateProfilesWithoutMetrics(t *testing.T) {
+func TestProfilesRequireTheMetricsAddress(t *testing.T) {
 	c := valid(t)
 	if c.Serving.Pprof || c.Serving.TracingEndpoint != "" {
-		t.Error("profiles or traces are on by default")
+		t.Error("profiles or traces are enabled by default")
 	}
 	c.Serving.Pprof, c.Serving.MetricsAddress = true, "0"
-	if err := c.Validate(); !strings.Contains(message(err), "--pprof (or TUNNEL_GATEWAY_PPROF) needs a --metrics-address") {
-		t.Errorf("Validate gave %v", err)
+	if err := c.Validate(); !strings.Contains(message(err), "--pprof (or TUNNEL_GATEWAY_PPROF) requires a --metrics-address") {
+		t.Errorf("Validate = %v", err)
 	}
 }
 
-// The Lease matters only to those who elect.
-func TestValidateWithoutLeaderElection(t *testing.T) {
+func TestValidateIgnoresTheLeaseWithoutLeaderElection(t *testing.T) {
 	c := valid(t)
 	c.Kubernetes.LeaderElection, c.Kubernetes.LeaderElectionID = false, ""
 	if err := c.Validate(); err != nil {
-		t.Errorf("Validate gave %v", err)
+		t.Errorf("Validate = %v", err)
 	}
 }
 
-func TestValidateReturnsEverythingThatIsWrong(t *testing.T) {
+func TestValidateReturnsAllErrors(t *testing.T) {
 	c := &config.Config{}
 	err := c.Validate()
 	for _, flag := range []string{
@@ -299,16 +298,16 @@ func TestValidateReturnsEverythingThatIsWrong(t *testing.T) {
 		"--metrics-address", "--health-address", "--log-level", "--log-format",
 	} {
 		if !strings.Contains(message(err), flag) {
-			t.Errorf("error %q does not name %s", err, flag)
+			t.Errorf("the error %q does not contain %s", err, flag)
 		}
 	}
 }
 
-func TestSecretNeverPrints(t *testing.T) {
+func TestSecretIsNeverPrinted(t *testing.T) {
 	c := valid(t)
 	secret := c.Cloudflare.APIToken
 	if string(secret) != token {
-		t.Fatalf("the token is %q", string(secret))
+		t.Fatalf("token = %q, want %q", string(secret), token)
 	}
 	for _, value := range []any{secret, &secret, c, *c, c.Cloudflare, []config.Secret{secret}, map[string]config.Secret{"token": secret}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
@@ -332,79 +331,77 @@ func TestSecretNeverPrints(t *testing.T) {
 
 func TestValidateCertificateNamespaces(t *testing.T) {
 	for arguments, want := range map[string]string{
-		"--certificate-namespaces=a --validate-certificates=false": "needs --validate-certificates",
-		"--certificate-namespaces=a,b --namespaces=a":              `has "b", which is not in --namespaces`,
+		"--certificate-namespaces=a --validate-certificates=false": "requires --validate-certificates",
+		"--certificate-namespaces=a,b --namespaces=a":              `must contain only namespaces of --namespaces, got "b"`,
 		"--certificate-namespaces=a --namespaces=a,b":              "",
 	} {
-		c, err := settings(t, required, strings.Fields(arguments)...)
+		c, err := parse(t, required, strings.Fields(arguments)...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Validate(); (err == nil) != (want == "") || !strings.Contains(message(err), want) {
-			t.Errorf("%s: got %v, want %q", arguments, err, want)
+			t.Errorf("%s: Validate = %v, want %q", arguments, err, want)
 		}
 	}
 }
 
-// The namespaces default to that of the controller's pod. Outside a cluster the
-// namespace of the controller has to be given.
-func TestCompleteNamespaces(t *testing.T) {
+// The default of both namespaces is the namespace of the controller's pod. Outside
+// a cluster, --controller-namespace is required.
+func TestCompleteSetsTheNamespaces(t *testing.T) {
 	for name, test := range map[string]struct {
 		arguments          []string
 		pod                string
 		controller, leader string
 		missing            string
 	}{
-		"in a pod":                      {nil, "gateways", "gateways", "gateways", ""},
-		"given":                         {[]string{"--controller-namespace=given"}, "gateways", "given", "given", ""},
-		"given outside a cluster":       {[]string{"--controller-namespace=given"}, "", "given", "given", ""},
-		"with a Lease elsewhere":        {[]string{"--leader-election-namespace=leases"}, "gateways", "gateways", "leases", ""},
-		"not given outside a cluster":   {nil, "", "", "", "--controller-namespace (or TUNNEL_GATEWAY_CONTROLLER_NAMESPACE) is missing: outside a cluster it has no default"},
-		"not given, without the leader": {[]string{"--leader-election=false"}, "", "", "", "--controller-namespace"},
+		"defaults in a pod":                                  {nil, "gateways", "gateways", "gateways", ""},
+		"set in a pod":                                       {[]string{"--controller-namespace=given"}, "gateways", "given", "given", ""},
+		"set outside a cluster":                              {[]string{"--controller-namespace=given"}, "", "given", "given", ""},
+		"Lease in another namespace":                         {[]string{"--leader-election-namespace=leases"}, "gateways", "gateways", "leases", ""},
+		"not set outside a cluster":                          {nil, "", "", "", "--controller-namespace (or TUNNEL_GATEWAY_CONTROLLER_NAMESPACE) is missing: it has no default outside a cluster"},
+		"not set outside a cluster, without leader election": {[]string{"--leader-election=false"}, "", "", "", "--controller-namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := settings(t, nil, test.arguments...)
+			c, err := parse(t, nil, test.arguments...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			err = c.Complete(test.pod)
 			if test.missing != "" {
 				if !strings.Contains(message(err), test.missing) {
-					t.Errorf("the error is %v, want %q", err, test.missing)
+					t.Errorf("Complete = %v, want %q", err, test.missing)
 				}
 				return
 			}
 			if k := c.Kubernetes; err != nil || k.ControllerNamespace != test.controller || k.LeaderElectionNamespace != test.leader {
-				t.Errorf("the namespaces are %q and %q (%v), want %q and %q", k.ControllerNamespace, k.LeaderElectionNamespace, err, test.controller, test.leader)
+				t.Errorf("namespaces = %q and %q (%v), want %q and %q", k.ControllerNamespace, k.LeaderElectionNamespace, err, test.controller, test.leader)
 			}
 		})
 	}
 }
 
-// The controller reads API tokens in its own namespace only.
-func TestTokenSecretIsInTheControllersNamespace(t *testing.T) {
+func TestTokenSecretMustBeInTheControllersNamespace(t *testing.T) {
 	for secret, want := range map[string]string{
 		"gateways/cloudflare": "",
 		"vault/cloudflare": `--cloudflare-api-token-secret (or CLOUDFLARE_API_TOKEN_SECRET) ` +
 			`must name a Secret in the controller's namespace "gateways", got "vault/cloudflare"`,
 	} {
-		c, err := settings(t, nil, "--cloudflare-api-token=", "--cloudflare-api-token-secret="+secret)
+		c, err := parse(t, nil, "--cloudflare-api-token=", "--cloudflare-api-token-secret="+secret)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := message(c.Complete("gateways")); got != want {
-			t.Errorf("%s: got %q, want %q", secret, got, want)
+			t.Errorf("%s: Complete = %q, want %q", secret, got, want)
 		}
 	}
 }
 
-// Nor does it print as a flag, in the help text or in an error.
-func TestSecretNeverPrintsAsAFlag(t *testing.T) {
+func TestSecretIsNotInUsageOrErrors(t *testing.T) {
 	c := &config.Config{}
 	groups := c.Flags()
 	err := config.FromEnvironment(groups, func(string) (string, bool) { return token, true })
 	if err == nil {
-		t.Fatal("no variable is a bad value")
+		t.Fatal("FromEnvironment = nil, want errors")
 	}
 	wantHidden(t, "error of FromEnvironment", err.Error())
 	wantHidden(t, "help text", config.Usage("tunnel-gateway controller [flags]", groups))
@@ -417,22 +414,23 @@ func TestSecretNeverPrintsAsAFlag(t *testing.T) {
 	wantHidden(t, "error of Validate", message(c.Validate()))
 }
 
-func TestSecretIsTrimmed(t *testing.T) {
-	c, err := settings(t, map[string]string{"CLOUDFLARE_API_TOKEN": token + "\n"})
+func TestSecretFlagTrimsWhiteSpace(t *testing.T) {
+	c, err := parse(t, map[string]string{"CLOUDFLARE_API_TOKEN": token + "\n"})
 	if err != nil || string(c.Cloudflare.APIToken) != token {
-		t.Errorf("a line end stays in the token (%v)", err)
+		t.Errorf("token = %q, %v; want %q", string(c.Cloudflare.APIToken), err, token)
 	}
 }
 
 func TestEmptySecretPrintsAsEmpty(t *testing.T) {
 	if got := fmt.Sprint(config.Secret("")); got != "" {
-		t.Errorf("an empty secret prints as %q", got)
+		t.Errorf("an empty secret is printed as %q", got)
 	}
 }
 
+// wantHidden checks that text does not contain the token.
 func wantHidden(t *testing.T, what, text string) {
 	t.Helper()
 	if strings.Contains(text, token) {
-		t.Errorf("the %s shows the secret: %s", what, text)
+		t.Errorf("the %s contains the secret: %s", what, text)
 	}
 }

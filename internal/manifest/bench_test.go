@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// BenchmarkLoadKinds measures what the first document of every kind costs.
+// BenchmarkLoadKinds measures the loading of all custom kinds.
 func BenchmarkLoadKinds(b *testing.B) {
-	folders := map[crdFolder][]string{
+	directories := map[crdDirectory][]string{
 		gatewayCRDs: {"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants"},
-		ownCRDs:     {"tunnelconfigurations"},
+		projectCRDs: {"tunnelconfigurations"},
 	}
 	for b.Loop() {
-		for folder, plurals := range folders {
+		for directory, plurals := range directories {
 			for _, plural := range plurals {
-				if _, err := loadCustomKind(folder, plural); err != nil {
+				if _, err := loadCustomKind(directory, plural); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -23,7 +23,7 @@ func BenchmarkLoadKinds(b *testing.B) {
 	}
 }
 
-// BenchmarkParse measures a file of 10,000 routes and services.
+// BenchmarkParse measures a file of 10,000 HTTPRoutes and Services.
 func BenchmarkParse(b *testing.B) {
 	var text strings.Builder
 	for i := range 5000 {

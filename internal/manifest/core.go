@@ -17,7 +17,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// coreKind is a kind that is built into the API server.
+// coreKind returns the loader of a kind that is built into the API server. name
+// validates the names of its objects.
 func coreKind(gvk schema.GroupVersionKind, namespaced bool, name apivalidation.ValidateNameFunc) func() (kind, error) {
 	decode := func(u *unstructured.Unstructured) (client.Object, []error) {
 		object, err := newObject(gvk)
@@ -28,12 +29,13 @@ func coreKind(gvk schema.GroupVersionKind, namespaced bool, name apivalidation.V
 			return nil, errs
 		}
 		errs := apivalidation.ValidateObjectMetaAccessor(object, namespaced, name, field.NewPath("metadata"))
-		return object, asErrors(append(errs, complete(object)...))
+		return object, toErrors(append(errs, applyDefaults(object)...))
 	}
 	k := kind{stored: gvk, served: []string{gvk.Version}, namespaced: namespaced, decode: decode}
 	return func() (kind, error) { return k, nil }
 }
 
+// decodeStrict decodes u into an object. It rejects unknown and duplicate fields.
 func decodeStrict(u *unstructured.Unstructured, into client.Object) []error {
 	data, err := json.Marshal(u.Object)
 	if err != nil {
@@ -43,35 +45,36 @@ func decodeStrict(u *unstructured.Unstructured, into client.Object) []error {
 	if err != nil {
 		return []error{err}
 	}
-	return refused(unknown, unknownField)
+	return fieldErrors(unknown, unknownField)
 }
 
-// complete applies the API server's defaults and checks on which routing
-// depends, and no others.
-func complete(object client.Object) field.ErrorList {
+// applyDefaults applies the defaults and the checks of the API server that routing
+// depends on, and no others.
+func applyDefaults(object client.Object) field.ErrorList {
 	switch object := object.(type) {
 	case *corev1.Namespace:
-		completeNamespace(object)
+		setNamespaceDefaults(object)
 	case *corev1.Service:
-		completeService(object)
+		setServiceDefaults(object)
 		return validateService(object)
 	case *corev1.Secret:
-		completeSecret(object)
+		setSecretDefaults(object)
 	case *discoveryv1.EndpointSlice:
-		completeEndpointSlice(object)
+		setEndpointSliceDefaults(object)
 	}
 	return nil
 }
 
-// completeNamespace sets the label by which selectors find a namespace by name.
-func completeNamespace(n *corev1.Namespace) {
+// setNamespaceDefaults sets the label that selectors use to match a namespace by
+// name.
+func setNamespaceDefaults(n *corev1.Namespace) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
 	n.Labels[corev1.LabelMetadataName] = n.Name
 }
 
-func completeService(s *corev1.Service) {
+func setServiceDefaults(s *corev1.Service) {
 	if s.Spec.Type == "" {
 		s.Spec.Type = corev1.ServiceTypeClusterIP
 	}
@@ -86,8 +89,8 @@ func completeService(s *corev1.Service) {
 	}
 }
 
-// validateService looks at the ports. Only a headless or an external Service
-// may have none.
+// validateService validates the ports. Only a headless Service or one of type
+// ExternalName may have no ports.
 func validateService(s *corev1.Service) field.ErrorList {
 	path := field.NewPath("spec", "ports")
 	if len(s.Spec.Ports) == 0 && s.Spec.ClusterIP != corev1.ClusterIPNone && s.Spec.Type != corev1.ServiceTypeExternalName {
@@ -111,8 +114,9 @@ func validatePort(path *field.Path, port int32) field.ErrorList {
 	return errs
 }
 
-// completeSecret merges stringData, which is write-only, into data.
-func completeSecret(s *corev1.Secret) {
+// setSecretDefaults merges stringData, which the API server does not store, into
+// data.
+func setSecretDefaults(s *corev1.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
 	}
@@ -125,7 +129,7 @@ func completeSecret(s *corev1.Secret) {
 	s.StringData = nil
 }
 
-func completeEndpointSlice(s *discoveryv1.EndpointSlice) {
+func setEndpointSliceDefaults(s *discoveryv1.EndpointSlice) {
 	for i := range s.Ports {
 		port := &s.Ports[i]
 		if port.Name == nil {

@@ -15,7 +15,7 @@ func service(spec string) string {
 	return "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: " + spec + "}\n"
 }
 
-func TestNamespaceIsLabelledWithItsName(t *testing.T) {
+func TestNamespaceHasALabelWithItsName(t *testing.T) {
 	got := parseOne[*corev1.Namespace](t, "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {team: a}}}")
 	if diff := cmp.Diff(map[string]string{"team": "a", "kubernetes.io/metadata.name": "a"}, got.Labels); diff != "" {
 		t.Error(diff)
@@ -36,13 +36,13 @@ func TestServiceDefaults(t *testing.T) {
 	}
 }
 
-func TestServicesWithoutPorts(t *testing.T) {
+func TestServiceMayHaveNoPorts(t *testing.T) {
 	for _, spec := range []string{"{clusterIP: None}", "{type: ExternalName, externalName: a.example}"} {
 		parseOne[*corev1.Service](t, service(spec))
 	}
 }
 
-func TestSecretStringData(t *testing.T) {
+func TestSecretMergesStringDataIntoData(t *testing.T) {
 	got := parseOne[*corev1.Secret](t, `
 apiVersion: v1
 kind: Secret
@@ -54,7 +54,7 @@ stringData: {a: new}
 		t.Error(diff)
 	}
 	if got.StringData != nil || got.Type != corev1.SecretTypeOpaque {
-		t.Errorf("stringData is %v, type %q", got.StringData, got.Type)
+		t.Errorf("stringData = %v, type = %q; want none, %q", got.StringData, got.Type, corev1.SecretTypeOpaque)
 	}
 }
 
@@ -73,7 +73,7 @@ ports: [{port: 8080}]
 	}
 }
 
-func TestWhatIsRefusedOfCoreKinds(t *testing.T) {
+func TestCoreKindValidation(t *testing.T) {
 	const web = "in.yaml: document 1: Service default/web: "
 	tests := map[string]struct {
 		text string
@@ -102,11 +102,11 @@ func TestWhatIsRefusedOfCoreKinds(t *testing.T) {
 			service("{ports: [{port: http}]}"),
 			[]string{web + "json: cannot unmarshal string into Go struct field ServicePort.spec.ports.port of type int32"},
 		},
-		"name is no text": {
+		"name is not a string": {
 			"{apiVersion: v1, kind: Secret, metadata: {name: 1}}",
 			[]string{"in.yaml: document 1: Secret: metadata.name: Invalid value: 1: must be a string"},
 		},
-		"namespace": {
+		"invalid namespace": {
 			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: A}}",
 			[]string{
 				`in.yaml: document 1: Secret A/a: metadata.namespace: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
@@ -115,14 +115,14 @@ func TestWhatIsRefusedOfCoreKinds(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, mistakes(t, test.text)); diff != "" {
+			if diff := cmp.Diff(test.want, parseErrors(t, test.text)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestErrorsHoldNoSecrets(t *testing.T) {
+func TestErrorsDoNotContainSecrets(t *testing.T) {
 	const secret = "hunter2"
 	for name, body := range map[string]string{
 		"not base64":     "data: {password: " + secret + "!}",
@@ -130,13 +130,13 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 		"duplicate":      "stringData: {password: " + secret + ", password: " + secret + "}",
 		"unknown field":  "strData: {password: " + secret + "}",
 		"not a mapping":  "stringData: " + secret,
-		"key of no type": "stringData: {~: " + secret + "}",
-		"not closed":     "stringData: {password: \"" + secret + "}",
+		"null key":       "stringData: {~: " + secret + "}",
+		"unclosed quote": "stringData: {password: \"" + secret + "}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, mistake := range mistakes(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"+body) {
-				if strings.Contains(mistake, secret) {
-					t.Error(mistake)
+			for _, line := range parseErrors(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"+body) {
+				if strings.Contains(line, secret) {
+					t.Errorf("the error contains the secret: %s", line)
 				}
 			}
 		})

@@ -20,34 +20,35 @@ import (
 //go:embed crds/*.yaml
 var gatewayFiles embed.FS
 
-// crdFolder is a folder of CustomResourceDefinitions of one group, in files
-// named <group>_<plural>.yaml.
-type crdFolder struct {
+// crdDirectory is a directory of CustomResourceDefinitions of one API group, in
+// files named <group>_<plural>.yaml.
+type crdDirectory struct {
 	group string
 	files embed.FS
 	path  string
 }
 
 var (
-	// gatewayCRDs are the standard channel of the pinned module, whose version is
-	// the annotation gateway.networking.k8s.io/bundle-version of each.
-	gatewayCRDs = crdFolder{gatewayv1.GroupName, gatewayFiles, "crds"}
-	// ownCRDs are generated from the types in api.
-	ownCRDs = crdFolder{v1alpha1.GroupName, crd.Files, "."}
+	// gatewayCRDs are the definitions of the standard channel of the Gateway API,
+	// in the version that go.mod pins.
+	gatewayCRDs = crdDirectory{gatewayv1.GroupName, gatewayFiles, "crds"}
+	// projectCRDs are the definitions of this project, generated from the types in
+	// api.
+	projectCRDs = crdDirectory{v1alpha1.GroupName, crd.Files, "."}
 )
 
-// CRDs returns the CustomResourceDefinitions that documents are checked
-// against: those of the Gateway API and our own. They are ordered by name and
-// belong to the caller. An error means a broken build.
+// CRDs returns the CustomResourceDefinitions that validate the manifests: the
+// definitions of the Gateway API and of this project, ordered by name. The caller
+// may change them. An error means that the build is broken.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, folder := range []crdFolder{gatewayCRDs, ownCRDs} {
-		files, err := folder.files.ReadDir(folder.path)
+	for _, directory := range []crdDirectory{gatewayCRDs, projectCRDs} {
+		files, err := directory.files.ReadDir(directory.path)
 		if err != nil {
 			return nil, fmt.Errorf("list the embedded definitions: %w", err)
 		}
 		for _, file := range files {
-			crd, err := folder.read(file.Name())
+			crd, err := directory.read(file.Name())
 			if err != nil {
 				return nil, err
 			}
@@ -58,8 +59,9 @@ func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-func (f crdFolder) read(file string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	data, err := f.files.ReadFile(path.Join(f.path, file))
+// read decodes one file of the directory.
+func (d crdDirectory) read(file string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	data, err := d.files.ReadFile(path.Join(d.path, file))
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded definition: %w", err)
 	}

@@ -25,7 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// customResource judges the objects of one CustomResourceDefinition.
+// customResource decodes and validates the objects of one
+// CustomResourceDefinition.
 type customResource struct {
 	gvk        schema.GroupVersionKind
 	namespaced bool
@@ -34,10 +35,11 @@ type customResource struct {
 	rules      *cel.Validator
 }
 
-// customKind makes a kind from an embedded definition, once.
-func customKind(folder crdFolder, plural string) func() (kind, error) {
+// customKind returns a loader that creates a kind from an embedded definition on
+// its first call.
+func customKind(directory crdDirectory, plural string) func() (kind, error) {
 	return sync.OnceValues(func() (kind, error) {
-		k, err := loadCustomKind(folder, plural)
+		k, err := loadCustomKind(directory, plural)
 		if err != nil {
 			return kind{}, fmt.Errorf("load the definition of %s: %w", plural, err)
 		}
@@ -45,8 +47,9 @@ func customKind(folder crdFolder, plural string) func() (kind, error) {
 	})
 }
 
-func loadCustomKind(folder crdFolder, plural string) (kind, error) {
-	crd, err := folder.read(folder.group + "_" + plural + ".yaml")
+// loadCustomKind creates a kind from an embedded definition.
+func loadCustomKind(directory crdDirectory, plural string) (kind, error) {
+	crd, err := directory.read(directory.group + "_" + plural + ".yaml")
 	if err != nil {
 		return kind{}, err
 	}
@@ -69,7 +72,7 @@ func loadCustomKind(folder crdFolder, plural string) (kind, error) {
 	return k, nil
 }
 
-// newCustomResource compiles the schema and its rules.
+// newCustomResource compiles the schema and its CEL rules.
 func newCustomResource(k kind, props *apiextensionsv1.JSONSchemaProps) (*customResource, error) {
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
@@ -95,8 +98,8 @@ func newCustomResource(k kind, props *apiextensionsv1.JSONSchemaProps) (*customR
 	}, nil
 }
 
-// decode does with an object what the API server's handler of custom resources
-// does between request and storage, in its order.
+// decode applies defaults, rejects unknown fields, validates and converts an
+// object, in the order in which the API server processes a custom resource.
 func (r *customResource) decode(u *unstructured.Unstructured) (client.Object, []error) {
 	defaulting.Default(u.Object, r.structural)
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
@@ -114,25 +117,26 @@ func (r *customResource) decode(u *unstructured.Unstructured) (client.Object, []
 		errs = append(errs, field.Forbidden(field.NewPath(path), unknownField))
 	}
 	if errs = append(errs, r.validate(u, meta)...); len(errs) > 0 {
-		return nil, asErrors(errs)
+		return nil, toErrors(errs)
 	}
 	return r.typed(u)
 }
 
+// validate checks the metadata, the schema and, if possible, the CEL rules.
 func (r *customResource) validate(u *unstructured.Unstructured, meta *metav1.ObjectMeta) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(meta, r.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, r.schema)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, r.structural, u.Object)...)
-	if r.rules == nil || slices.ContainsFunc(errs, hindersRules) {
+	if r.rules == nil || slices.ContainsFunc(errs, preventsRules) {
 		return errs
 	}
-	broken, _ := r.rules.Validate(context.Background(), nil, r.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
-	return append(errs, broken...)
+	violations, _ := r.rules.Validate(context.Background(), nil, r.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
+	return append(errs, violations...)
 }
 
-// hindersRules tells the errors after which the API server does not run the
-// rules: they count on the types and bounds of the schema.
-func hindersRules(err *field.Error) bool {
+// preventsRules reports whether the API server skips the CEL rules after err. The
+// rules rely on the types and bounds of the schema.
+func preventsRules(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,
 		field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
@@ -142,6 +146,7 @@ func hindersRules(err *field.Error) bool {
 	}
 }
 
+// typed converts a validated object to its Go type.
 func (r *customResource) typed(u *unstructured.Unstructured) (client.Object, []error) {
 	object, err := newObject(r.gvk)
 	if err != nil {

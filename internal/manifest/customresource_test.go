@@ -20,7 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// gateway is a Gateway with the given listeners, in flow style.
+// gateway returns a Gateway with the given listeners, in flow style.
 func gateway(listeners string) string {
 	return `apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -29,7 +29,7 @@ spec: {gatewayClassName: cloudflare-tunnel, listeners: [` + listeners + `]}
 `
 }
 
-// route is an HTTPRoute with the given spec, in flow style.
+// route returns an HTTPRoute with the given spec, in flow style.
 func route(spec string) string {
 	return `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -37,7 +37,7 @@ metadata: {name: app}
 spec: ` + spec + "\n"
 }
 
-func TestWhatTheDefinitionsRefuse(t *testing.T) {
+func TestCustomResourceValidation(t *testing.T) {
 	const shared, app = "in.yaml: document 1: Gateway default/shared: ", "in.yaml: document 1: HTTPRoute default/app: "
 	tests := map[string]struct {
 		text string
@@ -55,11 +55,11 @@ func TestWhatTheDefinitionsRefuse(t *testing.T) {
 			gateway("{name: a, port: http, protocol: HTTP}"),
 			[]string{shared + `spec.listeners[0].port: Invalid value: "string": spec.listeners[0].port in body must be of type integer: "string"`},
 		},
-		"value not in the list": {
+		"unsupported value": {
 			route("{rules: [{matches: [{path: {type: Glob, value: /}}]}]}"),
 			[]string{app + `spec.rules[0].matches[0].path.type: Unsupported value: "Glob": supported values: "Exact", "PathPrefix", "RegularExpression"`},
 		},
-		"unknown fields, in order": {
+		"unknown fields, sorted": {
 			gateway("{name: a, port: 80, protocol: HTTP, hostName: a.example}, {name: b, prot: TCP, port: 81, protocol: HTTP}") + "colour: blue\n",
 			[]string{
 				shared + "colour: Forbidden: unknown field",
@@ -67,19 +67,19 @@ func TestWhatTheDefinitionsRefuse(t *testing.T) {
 				shared + "spec.listeners[1].prot: Forbidden: unknown field",
 			},
 		},
-		"unknown field of the metadata": {
+		"unknown field in metadata": {
 			"{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: a, nameSpace: b}, spec: {controllerName: a.example/b}}",
 			[]string{"in.yaml: document 1: GatewayClass a: metadata.nameSpace: Forbidden: unknown field"},
 		},
-		"rule: no hostname on TCP": {
+		"hostname on a TCP listener": {
 			gateway("{name: a, port: 80, protocol: TCP, hostname: a.example}"),
 			[]string{shared + `spec.listeners: Invalid value: hostname must not be specified for protocols ['TCP', 'UDP']`},
 		},
-		"rule: no tls on HTTP": {
+		"tls on an HTTP listener": {
 			gateway("{name: a, port: 80, protocol: HTTP, tls: {certificateRefs: [{name: c}]}}"),
 			[]string{shared + `spec.listeners: Invalid value: tls must not be specified for protocols ['HTTP', 'TCP', 'UDP']`},
 		},
-		"alternatives, whose errors have no path": {
+		"errors without a path": {
 			strings.Replace(gateway("{name: a, port: 80, protocol: HTTP}"), "listeners:", "addresses: [{type: IPAddress, value: 1.1.1}], listeners:", 1),
 			[]string{
 				shared + `"spec.addresses[0]" must validate one and only one schema (oneOf). Found none valid`,
@@ -87,20 +87,20 @@ func TestWhatTheDefinitionsRefuse(t *testing.T) {
 				shared + `spec.addresses[0].value: Invalid value: "1.1.1": spec.addresses[0].value in body must be of type ipv4: "1.1.1"`,
 			},
 		},
-		"list with the same key twice": {
+		"duplicate key in a list": {
 			gateway("{name: a, port: 80, protocol: HTTP}, {name: a, port: 81, protocol: HTTP}"),
 			[]string{
 				shared + `spec.listeners: Invalid value: Listener name must be unique within the Gateway`,
 				shared + `spec.listeners[1]: Duplicate value: {"name":"a"}`,
 			},
 		},
-		"label": {
+		"invalid label": {
 			"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: app, labels: {a: b c}}, spec: {}}",
 			[]string{
 				app + `metadata.labels: Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
 			},
 		},
-		"status": {
+		"invalid status": {
 			route("{}") + "status: {parents: [{controllerName: a.example/b}]}\n",
 			[]string{
 				app + "status.parents[0].conditions: Required value",
@@ -110,14 +110,14 @@ func TestWhatTheDefinitionsRefuse(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, mistakes(t, test.text)); diff != "" {
+			if diff := cmp.Diff(test.want, parseErrors(t, test.text)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestCustomResourceDefaults(t *testing.T) {
 	got := parseOne[*gatewayv1.HTTPRoute](t, route("{parentRefs: [{name: shared}], rules: [{backendRefs: [{name: web, port: 80}]}]}"))
 	want := gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
@@ -139,15 +139,15 @@ func TestDefaults(t *testing.T) {
 		t.Error(diff)
 	}
 	if want := (metav1.TypeMeta{APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute"}); got.TypeMeta != want {
-		t.Errorf("type is %v, want %v", got.TypeMeta, want)
+		t.Errorf("TypeMeta = %v, want %v", got.TypeMeta, want)
 	}
 }
 
-func TestStatusDefaultsUnlessGiven(t *testing.T) {
+func TestStatusOfTheManifestReplacesTheDefault(t *testing.T) {
 	listener := gateway("{name: a, port: 80, protocol: HTTP}")
 	defaulted := parseOne[*gatewayv1.Gateway](t, listener)
 	if len(defaulted.Status.Conditions) != 2 || defaulted.Status.Conditions[0].Status != "Unknown" {
-		t.Errorf("conditions are %v, want Accepted and Programmed, both Unknown", defaulted.Status.Conditions)
+		t.Errorf("conditions = %v, want Accepted and Programmed with status Unknown", defaulted.Status.Conditions)
 	}
 	given := parseOne[*gatewayv1.Gateway](t, listener+`status:
   attachedListenerSets: 3
@@ -155,12 +155,13 @@ func TestStatusDefaultsUnlessGiven(t *testing.T) {
   - {type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z", observedGeneration: 7}
 `)
 	if len(given.Status.Conditions) != 1 || given.Status.Conditions[0].ObservedGeneration != 7 {
-		t.Errorf("conditions are %v, want the one that was given", given.Status.Conditions)
+		t.Errorf("conditions = %v, want the condition of the manifest", given.Status.Conditions)
 	}
 }
 
-// TestOlderVersion reads every kind that has an older version in it.
-func TestOlderVersion(t *testing.T) {
+// TestServedVersionsDecodeAlike reads each kind that has an older version in both
+// versions.
+func TestServedVersionsDecodeAlike(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		want client.Object
@@ -180,22 +181,22 @@ func TestOlderVersion(t *testing.T) {
 				t.Error(diff)
 			}
 			if got, err := newObject(newer.GetObjectKind().GroupVersionKind()); err != nil || cmp.Diff(test.want, got) != "" {
-				t.Errorf("its type makes %T (%v), want %T", got, err, test.want)
+				t.Errorf("newObject = %T, %v; want %T", got, err, test.want)
 			}
 		})
 	}
 }
 
-// TestVersionsAreAlike holds the ground on which a document in any served
-// version is judged by the stored one.
-func TestVersionsAreAlike(t *testing.T) {
+// TestServedVersionsHaveOneSchema checks the assumption that allows validating a
+// manifest of any served version with the schema of the stored version.
+func TestServedVersionsHaveOneSchema(t *testing.T) {
 	crds, err := CRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, crd := range crds {
 		if crd.Spec.Conversion != nil {
-			t.Errorf("%s: is converted by %s", crd.Name, crd.Spec.Conversion.Strategy)
+			t.Errorf("%s has the conversion strategy %s, want none", crd.Name, crd.Spec.Conversion.Strategy)
 		}
 		var first *apiextensionsv1.CustomResourceDefinitionVersion
 		for _, version := range crd.Spec.Versions {
@@ -205,15 +206,15 @@ func TestVersionsAreAlike(t *testing.T) {
 			if first == nil {
 				first = &version
 			}
-			if diff := cmp.Diff(undescribed(t, first), undescribed(t, &version)); diff != "" {
+			if diff := cmp.Diff(schemaWithoutDescriptions(t, first), schemaWithoutDescriptions(t, &version)); diff != "" {
 				t.Errorf("%s: %s and %s differ: %s", crd.Name, first.Name, version.Name, diff)
 			}
 		}
 	}
 }
 
-// undescribed returns the schema of a version without its descriptions.
-func undescribed(t *testing.T, version *apiextensionsv1.CustomResourceDefinitionVersion) any {
+// schemaWithoutDescriptions returns the schema of a version without its descriptions.
+func schemaWithoutDescriptions(t *testing.T, version *apiextensionsv1.CustomResourceDefinitionVersion) any {
 	t.Helper()
 	data, err := json.Marshal(version.Schema)
 	if err != nil {
@@ -226,6 +227,7 @@ func undescribed(t *testing.T, version *apiextensionsv1.CustomResourceDefinition
 	return withoutDescriptions(schema)
 }
 
+// withoutDescriptions removes all descriptions from schema.
 func withoutDescriptions(schema any) any {
 	switch schema := schema.(type) {
 	case map[string]any:
@@ -243,33 +245,33 @@ func withoutDescriptions(schema any) any {
 	return schema
 }
 
-func TestCRDs(t *testing.T) {
+func TestCRDsAreCompleteAndSorted(t *testing.T) {
 	crds, err := CRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob("crds/*.yaml")
 	if err != nil || len(files) == 0 || len(files)+2 != len(crds) {
-		t.Errorf("%d definitions, want TunnelConfiguration, Tunnel and those of %d files (%v)", len(crds), len(files), err)
+		t.Errorf("got %d definitions (%v), want %d files of the Gateway API, TunnelConfiguration and Tunnel", len(crds), err, len(files))
 	}
 	if !slices.IsSortedFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) }) {
-		t.Error("the definitions are not ordered by name")
+		t.Error("the definitions are not sorted by name")
 	}
 	for _, crd := range crds {
 		if crd.Spec.Group == v1alpha1.GroupName {
 			continue
 		}
 		if got := crd.Annotations[consts.BundleVersionAnnotation]; got != consts.BundleVersion {
-			t.Errorf("%s: bundle version is %q, the module's %q", crd.Name, got, consts.BundleVersion)
+			t.Errorf("%s: bundle version = %q, want %q", crd.Name, got, consts.BundleVersion)
 		}
 		if got := crd.Annotations[consts.ChannelAnnotation]; got != "standard" {
-			t.Errorf("%s: channel is %q", crd.Name, got)
+			t.Errorf("%s: channel = %q, want standard", crd.Name, got)
 		}
 	}
 }
 
-// TestDocumentsFromACluster reads what kubectl get -o yaml printed.
-func TestDocumentsFromACluster(t *testing.T) {
+// TestManifestsOfACluster parses the output of kubectl get -o yaml.
+func TestManifestsOfACluster(t *testing.T) {
 	data, err := os.ReadFile("testdata/cluster.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +286,6 @@ func TestDocumentsFromACluster(t *testing.T) {
 	}
 	gateway := set.Objects[1].(*gatewayv1.Gateway)
 	if gateway.Generation != 2 || gateway.UID == "" || gateway.CreationTimestamp.IsZero() || len(gateway.ManagedFields) == 0 {
-		t.Errorf("metadata was lost: %v", gateway.ObjectMeta)
+		t.Errorf("the metadata is not complete: %v", gateway.ObjectMeta)
 	}
 }

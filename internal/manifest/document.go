@@ -14,26 +14,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document is one YAML document of a file, or the text of several JSON values.
+// document is one YAML document of a file, or a sequence of JSON values.
 type document struct {
-	// line is the line of the file, from 1, on which text begins.
+	// line is the line of the file on which text begins, counted from 1.
 	line int
 	text []byte
 }
 
-// split cuts a file at its document markers. A line that begins with one is a
-// marker wherever it stands, in a block scalar too (YAML 1.2, c-forbidden).
+// split splits a file at its document markers. A line that begins with a marker
+// ends the document even in a block scalar (YAML 1.2, c-forbidden).
 //
-// The reader of k8s.io/apimachinery is not used because it drops empty
-// documents, which puts the count off, and what follows a "..." marker.
+// The reader of k8s.io/apimachinery is not suitable: it drops empty documents, so
+// that the numbers of the documents would be wrong, and it drops all text after a
+// "..." marker.
 func split(data []byte) []document {
 	var documents []document
 	current := document{line: 1}
 	start, offset, line := 0, 0, 0
-	explicit := false // begun by "---", so that it counts even when empty
+	explicit := false // begins with "---", so that it counts even when empty
 	end := func() {
 		current.text = data[start:offset]
-		if explicit || !isPrefix(current.text) {
+		if explicit || !isPreamble(current.text) {
 			documents = append(documents, current)
 		}
 	}
@@ -50,14 +51,16 @@ func split(data []byte) []document {
 	return documents
 }
 
+// isMarker reports whether line begins with the marker, followed by white space or
+// the end of the line.
 func isMarker(line []byte, marker string) bool {
 	rest, found := bytes.CutPrefix(line, []byte(marker))
 	return found && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
 }
 
-// isPrefix reports whether text holds only what may stand before a document:
-// blank lines, comments and directives.
-func isPrefix(text []byte) bool {
+// isPreamble reports whether text contains only blank lines, comments and
+// directives, which may precede a document.
+func isPreamble(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
 		if len(line) > 0 && line[0] != '#' && line[0] != '%' {
@@ -67,8 +70,8 @@ func isPrefix(text []byte) bool {
 	return true
 }
 
-// values returns what the document holds as JSON: one value, or several when
-// they are written as JSON one after the other.
+// values returns the content of the document as JSON: one value, or several values
+// if the document is a sequence of JSON values.
 func (d document) values() ([]json.RawMessage, []error) {
 	var jsonErr error
 	if utilyaml.IsJSONBuffer(d.text) {
@@ -81,12 +84,13 @@ func (d document) values() ([]json.RawMessage, []error) {
 	switch {
 	case err == nil:
 		return []json.RawMessage{value}, nil
-	case jsonErr != nil: // a flow mapping would have been YAML
+	case jsonErr != nil: // the document is neither JSON nor a YAML flow mapping
 		return nil, []error{jsonErr}
 	}
 	return nil, d.yamlErrors()
 }
 
+// jsonValues parses the document as a sequence of JSON values.
 func (d document) jsonValues() ([]json.RawMessage, error) {
 	var values []json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(d.text))
@@ -107,8 +111,8 @@ func (d document) jsonValues() ([]json.RawMessage, error) {
 	}
 }
 
-// yamlErrors parses a document that is not valid again, at its place in the
-// file, so that the lines in the errors are those of the file.
+// yamlErrors parses an invalid document again, with the preceding lines of the
+// file replaced by blank lines, so that the errors have line numbers of the file.
 func (d document) yamlErrors() []error {
 	text := append(bytes.Repeat([]byte("\n"), d.line-1), d.text...)
 	var value any
@@ -116,8 +120,8 @@ func (d document) yamlErrors() []error {
 	var duplicates *yamlv2.TypeError
 	switch {
 	case err == nil:
-		// The converter's own message would quote values, perhaps of a Secret.
-		return []error{errors.New("yaml: has a key that is not a string, number or boolean, or a number that is not finite")}
+		// The message of the converter quotes values, which may belong to a Secret.
+		return []error{errors.New("yaml: the document has a key that is not a string, number or boolean, or a number that is not finite")}
 	case errors.As(err, &duplicates):
 		errs := make([]error, len(duplicates.Errors))
 		for i, message := range duplicates.Errors {
@@ -128,15 +132,15 @@ func (d document) yamlErrors() []error {
 	return []error{err}
 }
 
-// explain says of a text that cannot be parsed what it looks like.
-func (d document) explain(errs []error) []error {
+// addHint appends a hint to the errors of a document that looks like a template.
+func (d document) addHint(errs []error) []error {
 	if bytes.Contains(d.text, []byte("{{")) {
 		errs = append(errs, errors.New("the document looks like a template; render it first"))
 	}
 	return errs
 }
 
-// decodeObject decodes one value: nil for an empty document.
+// decodeObject decodes one JSON object. It returns nil for an empty document.
 func decodeObject(value json.RawMessage) (map[string]any, []error) {
 	var decoded any
 	duplicates, err := kjson.UnmarshalStrict(value, &decoded)
@@ -144,7 +148,7 @@ func decodeObject(value json.RawMessage) (map[string]any, []error) {
 		return nil, []error{err}
 	}
 	if len(duplicates) > 0 {
-		return nil, refused(duplicates, "the field is given twice")
+		return nil, fieldErrors(duplicates, "duplicate field")
 	}
 	switch decoded := decoded.(type) {
 	case nil:
@@ -155,15 +159,15 @@ func decodeObject(value json.RawMessage) (map[string]any, []error) {
 	return nil, []error{errors.New("a document must be a mapping with apiVersion, kind and metadata")}
 }
 
-// refused turns the errors of a strict decoder, which differ in the field only,
-// into errors of those fields.
-func refused(strict []error, why string) []error {
+// fieldErrors converts the errors of a strict decoder to errors of their fields
+// with the given detail.
+func fieldErrors(strict []error, detail string) []error {
 	errs := make([]error, len(strict))
 	for i, err := range strict {
 		errs[i] = err
-		var at kjson.FieldError
-		if errors.As(err, &at) {
-			errs[i] = field.Forbidden(field.NewPath(at.FieldPath()), why)
+		var fieldErr kjson.FieldError
+		if errors.As(err, &fieldErr) {
+			errs[i] = field.Forbidden(field.NewPath(fieldErr.FieldPath()), detail)
 		}
 	}
 	return errs

@@ -8,35 +8,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestDocumentCount puts a broken document at the end, whose number tells how
-// the ones before it were counted.
-func TestDocumentCount(t *testing.T) {
+// TestDocumentNumber appends an invalid document. The number in its error shows how
+// the preceding documents were counted.
+func TestDocumentNumber(t *testing.T) {
 	a, b := namespace("a"), namespace("b")
 	tests := map[string]struct {
 		text string
 		want string
 	}{
-		"alone":                            {"x", "document 1"},
+		"single document":                  {"x", "document 1"},
 		"marker at the start":              {"---\nx", "document 1"},
-		"comments before the first marker": {"# licence\n\n---\nx", "document 1"},
+		"comments before the first marker": {"# license\n\n---\nx", "document 1"},
 		"directive before the marker":      {"%YAML 1.1\n---\nx", "document 1"},
-		"after another":                    {a + "---\nx", "document 2"},
-		"after an empty one":               {a + "---\n---\nx", "document 3"},
+		"after a document":                 {a + "---\nx", "document 2"},
+		"after an empty document":          {a + "---\n---\nx", "document 3"},
 		"after a comment":                  {a + "---\n# nothing here\n---\n" + b + "---\nx", "document 4"},
-		"empty first":                      {"---\n---\nx", "document 2"},
-		"marker with comment":              {a + "--- # second\nx", "document 2"},
-		"content behind the marker":        {a + "--- x", "document 2"},
+		"empty first document":             {"---\n---\nx", "document 2"},
+		"marker with a comment":            {a + "--- # second\nx", "document 2"},
+		"content after the marker":         {a + "--- x", "document 2"},
 		"end markers":                      {a + "...\n# between\n---\n" + b + "...\nx", "document 3"},
-		"no marker":                        {a + "---\n\"---x\"", "document 2"},
+		"quoted marker":                    {a + "---\n\"---x\"", "document 2"},
 		"Windows line endings":             {strings.ReplaceAll(a+"---\n---\n"+b+"---\nx", "\n", "\r\n"), "document 4"},
 		"byte order mark":                  {"\ufeff---\nx", "document 1"},
-		"JSON values":                      {`{"apiVersion":"v1","kind":"A"}{"apiVersion":"v1","kind":"B"} "x"`, "document 3"},
+		"sequence of JSON values":          {`{"apiVersion":"v1","kind":"A"}{"apiVersion":"v1","kind":"B"} "x"`, "document 3"},
 		"JSON values and markers":          {"{\"apiVersion\":\"v1\",\"kind\":\"A\"}\n{\"apiVersion\":\"v1\",\"kind\":\"B\"}\n---\nx", "document 3"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			want := []string{"in.yaml: " + test.want + ": a document must be a mapping with apiVersion, kind and metadata"}
-			if diff := cmp.Diff(want, mistakes(t, test.text)); diff != "" {
+			if diff := cmp.Diff(want, parseErrors(t, test.text)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -50,13 +50,13 @@ func TestFilesWithoutObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if set := parse(t, text); len(set.Objects)+len(set.Skipped) != 0 {
-				t.Errorf("read %v", set)
+				t.Errorf("Parse = %v, want an empty Set", set)
 			}
 		})
 	}
 }
 
-func TestMarkerInBlockScalar(t *testing.T) {
+func TestIndentedMarkerInABlockScalar(t *testing.T) {
 	secret := parseOne[*corev1.Secret](t, `
 apiVersion: v1
 kind: Secret
@@ -84,16 +84,16 @@ func TestLongLine(t *testing.T) {
 	long := strings.Repeat("x", 6<<20)
 	secret := parseOne[*corev1.Secret](t, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {long: "+long+"}}")
 	if got := len(secret.Data["long"]); got != len(long) {
-		t.Errorf("read %d bytes, want %d", got, len(long))
+		t.Errorf("got %d bytes, want %d", got, len(long))
 	}
 }
 
-func TestTextThatDoesNotParse(t *testing.T) {
+func TestSyntaxErrors(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		want []string
 	}{
-		"syntax": {
+		"unclosed bracket": {
 			namespace("a") + "---\nkind: A\nmetadata:\n  name: [\n",
 			[]string{"in.yaml: document 2: yaml: line 5: did not find expected node content"},
 		},
@@ -108,31 +108,31 @@ func TestTextThatDoesNotParse(t *testing.T) {
 				`in.yaml: document 2: yaml: line 5: key "name" already set in map`,
 			},
 		},
-		"key of no JSON type": {
+		"null key": {
 			"stringData: {~: hunter2}",
-			[]string{"in.yaml: document 1: yaml: has a key that is not a string, number or boolean, or a number that is not finite"},
+			[]string{"in.yaml: document 1: yaml: the document has a key that is not a string, number or boolean, or a number that is not finite"},
 		},
-		"not a number": {
+		"NaN": {
 			"a: .nan",
-			[]string{"in.yaml: document 1: yaml: has a key that is not a string, number or boolean, or a number that is not finite"},
+			[]string{"in.yaml: document 1: yaml: the document has a key that is not a string, number or boolean, or a number that is not finite"},
 		},
-		"broken JSON": {
+		"invalid JSON": {
 			"---\n{\n  \"kind\": \"A\"\n  \"apiVersion\": \"v1\"\n}\n",
 			[]string{"in.yaml: document 1: json: line 4: invalid character '\"' after object key:value pair"},
 		},
-		"cut JSON": {
+		"truncated JSON": {
 			`{"kind": "A"`,
 			[]string{"in.yaml: document 1: json: unexpected EOF"},
 		},
 		"duplicate keys in JSON": {
 			`{"kind": "A", "metadata": {"name": "a", "name": "b"}}`,
-			[]string{"in.yaml: document 1: metadata.name: Forbidden: the field is given twice"},
+			[]string{"in.yaml: document 1: metadata.name: Forbidden: duplicate field"},
 		},
 		"not UTF-8": {
 			"\xff\xfea\x00",
 			[]string{"in.yaml: the file is not UTF-8 text"},
 		},
-		"every document": {
+		"errors in several documents": {
 			"a: [\n---\n" + namespace("a") + "---\nb: {\n",
 			[]string{
 				"in.yaml: document 1: yaml: line 1: did not find expected node content",
@@ -142,7 +142,7 @@ func TestTextThatDoesNotParse(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, mistakes(t, test.text)); diff != "" {
+			if diff := cmp.Diff(test.want, parseErrors(t, test.text)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -158,7 +158,7 @@ func TestTypeAndNameAreRequired(t *testing.T) {
 			"in.yaml: document 1: apiVersion: Required value",
 			"in.yaml: document 1: kind: Required value",
 		}},
-		"type is no text": {"{apiVersion: 1, kind: [A]}", []string{
+		"type is not a string": {"{apiVersion: 1, kind: [A]}", []string{
 			"in.yaml: document 1: apiVersion: Invalid value: 1: must be a string",
 			`in.yaml: document 1: kind: Invalid value: ["A"]: must be a string`,
 		}},
@@ -166,13 +166,13 @@ func TestTypeAndNameAreRequired(t *testing.T) {
 			`in.yaml: document 1: apiVersion: Invalid value: "a/b/c": must be a version, or a group and a version`,
 		}},
 		"no metadata": {"{apiVersion: v1, kind: Secret}", []string{
-			"in.yaml: document 1: Secret: metadata.name: Required value: an object in a file needs a name of its own",
+			"in.yaml: document 1: Secret: metadata.name: Required value: a manifest must name its object, and generateName is not supported",
 		}},
-		"metadata is no mapping": {"{apiVersion: v1, kind: Secret, metadata: []}", []string{
+		"metadata is not a mapping": {"{apiVersion: v1, kind: Secret, metadata: []}", []string{
 			"in.yaml: document 1: Secret: metadata: Invalid value: must be a mapping",
 		}},
 		"no name": {"{apiVersion: v1, kind: Secret, metadata: {generateName: a-}}", []string{
-			"in.yaml: document 1: Secret: metadata.name: Required value: an object in a file needs a name of its own",
+			"in.yaml: document 1: Secret: metadata.name: Required value: a manifest must name its object, and generateName is not supported",
 		}},
 		"version that is not served": {"{apiVersion: gateway.networking.k8s.io/v1alpha2, kind: Gateway, metadata: {name: a}}", []string{
 			`in.yaml: document 1: Gateway default/a: apiVersion: Unsupported value: "gateway.networking.k8s.io/v1alpha2": ` +
@@ -181,7 +181,7 @@ func TestTypeAndNameAreRequired(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, mistakes(t, test.text)); diff != "" {
+			if diff := cmp.Diff(test.want, parseErrors(t, test.text)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -219,7 +219,7 @@ items:
 	}
 }
 
-func TestMistakesInLists(t *testing.T) {
+func TestErrorsInLists(t *testing.T) {
 	want := []string{
 		"in.yaml: document 1: List: item: Forbidden: unknown field",
 		"in.yaml: document 1: items[0]: an item must be a mapping with apiVersion, kind and metadata",
@@ -228,7 +228,7 @@ func TestMistakesInLists(t *testing.T) {
 		"in.yaml: document 1: items[2].items[0]: Namespace A: metadata.name: Invalid value",
 		"in.yaml: document 2: List: items: Invalid value: must be a list",
 	}
-	got := mistakes(t, `
+	got := parseErrors(t, `
 apiVersion: v1
 kind: List
 item: []
@@ -239,7 +239,7 @@ items:
 ---
 {apiVersion: v1, kind: List, items: {}}
 `)
-	got[4] = got[4][:min(len(want[4]), len(got[4]))] // the rest is the library's advice on names
+	got[4] = got[4][:min(len(want[4]), len(got[4]))] // the library appends the rules for names
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

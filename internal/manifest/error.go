@@ -8,17 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Place is where an object stands.
+// Place is the location of an object.
 type Place struct {
-	// File is the path as it was given, or "stdin".
+	// File is the path that the caller specified, or "stdin".
 	File string
-	// Document counts from 1 within the file; 0 means the file as a whole.
+	// Document is the number of the document in the file, counted from 1; 0 means
+	// the whole file.
 	Document int
-	// Item is the path from the document to an item of a list, for instance
-	// "items[2]"; empty outside of lists.
+	// Item is the path from the document to an item of a list, for example
+	// "items[2]"; empty for an object outside a list.
 	Item string
 }
 
+// String returns the place as errors print it.
 func (p Place) String() string {
 	text := p.File
 	if p.Document > 0 {
@@ -30,16 +32,17 @@ func (p Place) String() string {
 	return text
 }
 
-// Error is one thing that is wrong, and where.
+// Error is one error and its place.
 type Error struct {
 	Place Place
-	// Object is the kind, namespace and name, as far as they are known, for
-	// instance "Gateway default/shared".
+	// Object is the kind, namespace and name of the object, as far as they are
+	// known, for example "Gateway default/shared".
 	Object string
-	// Err says what is wrong: a [*field.Error] when it is one field.
+	// Err is the cause: a [*field.Error] if a single field is invalid.
 	Err error
 }
 
+// Error returns the place, the object and the cause.
 func (e *Error) Error() string {
 	if e.Object == "" {
 		return fmt.Sprintf("%s: %v", e.Place, e.Err)
@@ -47,11 +50,11 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Place, e.Object, e.Err)
 }
 
-// Unwrap returns what is wrong, without the place.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Field returns the path of the field that is wrong, for instance
-// "spec.listeners[0].port", or nothing when it is not one field.
+// Field returns the path of the invalid field, for example
+// "spec.listeners[0].port", or "" if the error does not concern a single field.
 func (e *Error) Field() string {
 	var invalid *field.Error
 	if errors.As(e.Err, &invalid) {
@@ -60,10 +63,10 @@ func (e *Error) Field() string {
 	return ""
 }
 
-// Errors is everything that is wrong with what was read, in its order.
+// Errors are all errors in the manifests, in the order of the documents.
 type Errors []*Error
 
-// Error puts one mistake on a line.
+// Error returns one line for each error.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, err := range e {
@@ -72,7 +75,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap lets errors.As find each of them.
+// Unwrap returns the errors, so that [errors.As] finds each of them.
 func (e Errors) Unwrap() []error {
 	errs := make([]error, len(e))
 	for i, err := range e {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzParse looks for input on which reading panics, or gives both a set and an
-// error, or neither.
+// FuzzParse checks that Parse never panics, and returns either a Set or an error.
 func FuzzParse(f *testing.F) {
 	cluster, err := os.ReadFile("testdata/cluster.yaml")
 	if err != nil {
@@ -22,10 +21,10 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		set, err := Parse("fuzz", data, Options{})
 		if (set == nil) != (err != nil) {
-			t.Errorf("set %v, error %v", set, err)
+			t.Errorf("Parse = %v, %v; want either a Set or an error", set, err)
 		}
 		if err != nil && err.Error() == "" {
-			t.Error("the error says nothing")
+			t.Error("the error has no text")
 		}
 	})
 }

@@ -20,23 +20,25 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// unknownField is what an error says of a field that the kind does not have.
+// unknownField is the detail of the error about a field that the kind does not
+// have.
 const unknownField = "unknown field"
 
-// kind is a kind of object that is read.
+// kind is a supported kind of object.
 type kind struct {
-	// stored is the version and kind of the objects that are returned.
+	// stored is the group, version and kind of the decoded objects.
 	stored schema.GroupVersionKind
-	// served are the versions in which a document may be written. They differ
-	// from the stored one in name only.
+	// served are the versions that a manifest may use. Their schemas are the same
+	// as the schema of the stored version.
 	served     []string
 	namespaced bool
-	// decode takes an object in the stored version, which it may change.
+	// decode validates and decodes an object of the stored version. It may change
+	// its argument.
 	decode func(*unstructured.Unstructured) (client.Object, []error)
 }
 
-// kinds are the kinds that are read. What a kind needs is made when its first
-// document is met, because compiling validation rules takes time.
+// kinds are the loaders of the supported kinds. A kind is loaded for its first
+// object, because compiling validation rules takes time.
 var kinds = map[schema.GroupKind]func() (kind, error){
 	{Group: gatewayv1.GroupName, Kind: "GatewayClass"}:   customKind(gatewayCRDs, "gatewayclasses"),
 	{Group: gatewayv1.GroupName, Kind: "Gateway"}:        customKind(gatewayCRDs, "gateways"),
@@ -45,8 +47,8 @@ var kinds = map[schema.GroupKind]func() (kind, error){
 	{Group: gatewayv1.GroupName, Kind: "GRPCRoute"}:      customKind(gatewayCRDs, "grpcroutes"),
 	{Group: gatewayv1.GroupName, Kind: "ReferenceGrant"}: customKind(gatewayCRDs, "referencegrants"),
 
-	{Group: v1alpha1.GroupName, Kind: "TunnelConfiguration"}: customKind(ownCRDs, "tunnelconfigurations"),
-	{Group: v1alpha1.GroupName, Kind: "Tunnel"}:              customKind(ownCRDs, "tunnels"),
+	{Group: v1alpha1.GroupName, Kind: "TunnelConfiguration"}: customKind(projectCRDs, "tunnelconfigurations"),
+	{Group: v1alpha1.GroupName, Kind: "Tunnel"}:              customKind(projectCRDs, "tunnels"),
 
 	{Kind: "Namespace"}: coreKind(corev1.SchemeGroupVersion.WithKind("Namespace"), false, apivalidation.NameIsDNSLabel),
 	{Kind: "Service"}:   coreKind(corev1.SchemeGroupVersion.WithKind("Service"), true, apivalidation.NameIsDNSLabel),
@@ -57,8 +59,8 @@ var kinds = map[schema.GroupKind]func() (kind, error){
 
 var scheme = Scheme()
 
-// Scheme returns a new scheme of all types that [Read] returns. ReferenceGrants
-// are read as v1beta1, the version in which the API server stores them.
+// Scheme returns a new scheme with all types that [Read] returns. The type of a
+// ReferenceGrant is v1beta1, the version in which the API server stores it.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(gatewayv1.Install(s))
@@ -69,9 +71,9 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-// read converts an object to the stored version and decodes it. The errors are
-// sorted, because the validators look at fields in the order of a map.
-func (k kind) read(u *unstructured.Unstructured) (client.Object, []error) {
+// convert converts an object to the stored version and decodes it. It sorts the
+// errors, because the validators process fields in random order.
+func (k kind) convert(u *unstructured.Unstructured) (client.Object, []error) {
 	if !slices.Contains(k.served, u.GroupVersionKind().Version) {
 		served := make([]string, len(k.served))
 		for i, version := range k.served {
@@ -85,7 +87,7 @@ func (k kind) read(u *unstructured.Unstructured) (client.Object, []error) {
 	return object, errs
 }
 
-// newObject returns an empty object of the kind, which [Scheme] must know.
+// newObject returns an empty object of a kind that [Scheme] contains.
 func newObject(gvk schema.GroupVersionKind) (client.Object, error) {
 	object, err := scheme.New(gvk)
 	if err != nil {
@@ -94,9 +96,9 @@ func newObject(gvk schema.GroupVersionKind) (client.Object, error) {
 	return object.(client.Object), nil
 }
 
-// asErrors widens a list of field errors. Some of the schema validator's have no
-// path, but name their fields in the detail.
-func asErrors(list field.ErrorList) []error {
+// toErrors converts a list of field errors. Some errors of the schema validator
+// have no path: only their details contain the field.
+func toErrors(list field.ErrorList) []error {
 	var noPath *field.Path
 	errs := make([]error, len(list))
 	for i, err := range list {

@@ -1,23 +1,21 @@
-// Package manifest reads Kubernetes manifests the way an API server would,
-// without one.
+// Package manifest reads Kubernetes manifests as an API server does, but without
+// an API server.
 //
-// It belongs here what happens to a document between a file and a typed object:
-// splitting, parsing, expanding lists, choosing the namespace, converting to
-// the stored version, pruning, defaulting, and validation by schema and rules.
-// What the objects mean does not: nothing here follows a reference from one
-// object to another.
+// It contains all steps between a file and a typed object: splitting a file into
+// documents, parsing, expanding lists, setting the namespace, converting to the
+// stored version, pruning, defaulting, and validation by schema and CEL rules. It
+// does not interpret the objects or follow references between them.
 //
-// Gateway API objects are held against the definitions in the folder crds, and
-// TunnelConfigurations against ours in config/crd, by the libraries that the
-// API server itself uses. The definitions of the core kinds are not to be had
-// as data; their documents are decoded strictly, and of the API server's
-// defaults and checks only those are made that a reader of the objects depends
-// on.
+// The definitions in the directory crds validate objects of the Gateway API, and
+// the definitions in config/crd validate TunnelConfigurations and Tunnels. The
+// validation uses the libraries of the API server. The core kinds have no such
+// definitions: their manifests are decoded strictly, and only the defaults and
+// checks are applied that readers of the objects depend on.
 //
-// Two things differ from an API server on purpose: what a file says of status,
-// uid, generation and creationTimestamp is kept, because the file may come from
-// a cluster, and the generation is not counted; and every object needs a name,
-// because a generated one would differ from run to run.
+// The package differs from an API server in two respects. It keeps the status,
+// the uid, the generation and the creationTimestamp of a manifest, because the
+// manifest may come from a cluster. And it requires a name, because a generated
+// name would be different in every run.
 package manifest
 
 import (
@@ -34,66 +32,65 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options says how manifests are read.
+// Options configure how manifests are read.
 type Options struct {
-	// Namespace is given to namespaced objects that name none; "default" when
+	// Namespace is the namespace of namespaced objects without one; "default" when
 	// empty.
 	Namespace string
-	// Stdin is what the path "-" reads; the process's own input when nil.
+	// Stdin is the input for the path "-"; [os.Stdin] when nil.
 	Stdin io.Reader
 }
 
-// Set is what was read.
+// Set contains the objects of the manifests.
 type Set struct {
-	// Objects stand in the order in which they were read, the items of a list
-	// in its place. Each is of a type that [Scheme] knows and says its
-	// apiVersion and kind.
+	// Objects are in the order of the manifests. The items of a list are at the
+	// position of the list. Each object has a type of [Scheme], and its apiVersion
+	// and kind are set.
 	Objects []client.Object
-	// Skipped counts the documents of other kinds, sorted by group and kind.
+	// Skipped counts the objects of other kinds, sorted by group and kind.
 	Skipped []Skipped
-	// Folders are the subdirectories that were not read, as paths.
-	Folders []string
+	// SkippedDirectories are the paths of the subdirectories that were not read.
+	SkippedDirectories []string
 }
 
-// Skipped counts the documents of one kind that is not read.
+// Skipped counts the objects of one unsupported kind.
 type Skipped struct {
 	schema.GroupKind
 	Count int
 }
 
-// Read reads every path: a file, a directory (its *.yaml, *.yml and *.json
-// files in the order of their names, without its subdirectories) or "-".
+// Read reads each path: a file, a directory or "-" for [Options.Stdin]. From a
+// directory it reads the *.yaml, *.yml and *.json files in the order of their
+// names, without subdirectories.
 //
-// A file holds YAML documents, or JSON values one after the other. Documents
-// are counted from 1 as YAML counts them: every "---" begins one, comments
-// before the first belong to the first, and an empty document between two
-// markers counts, but is no mistake.
+// A file contains YAML documents or a sequence of JSON values. Documents are
+// counted from 1: every "---" begins a document, comments before the first marker
+// belong to the first document, and an empty document between two markers counts.
 //
-// When anything is wrong, the error is [Errors] and holds all that was found,
-// in the order of the documents, and the Set is nil. The validation rules of an
-// object whose fields have wrong types, lack required values or are too long
-// are not checked; they may find more once that is mended.
+// If a manifest is not valid, the Set is nil and the error is an [Errors] with all
+// errors. CEL rules are not evaluated for an object with fields that have the
+// wrong type, are missing or are too long, so fixing these may reveal more errors.
 func Read(paths []string, o Options) (*Set, error) {
 	r := newReader(o)
 	for _, path := range paths {
-		r.path(path)
+		r.readPath(path)
 	}
 	return r.result()
 }
 
-// Parse reads the content of one file, as [Read] does. The name stands in
-// errors only.
+// Parse parses the content of one file as [Read] does. The name appears only in
+// errors.
 func Parse(name string, data []byte, o Options) (*Set, error) {
 	r := newReader(o)
-	r.file(name, data)
+	r.readContent(name, data)
 	return r.result()
 }
 
-// path reads what one argument names.
-func (r *reader) path(path string) {
+// readPath reads a file, a directory or standard input.
+func (r *reader) readPath(path string) {
 	if path == "-" {
 		data, err := io.ReadAll(r.options.Stdin)
-		r.content("stdin", data, err)
+		r.addContent("stdin", data, err)
 		return
 	}
 	info, err := os.Stat(path)
@@ -101,19 +98,20 @@ func (r *reader) path(path string) {
 		r.readFile(path)
 		return
 	}
-	r.directory(path)
+	r.readDirectory(path)
 }
 
-func (r *reader) directory(dir string) {
+// readDirectory reads the manifests of a directory, without its subdirectories.
+func (r *reader) readDirectory(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		r.content(dir, nil, err)
+		r.addContent(dir, nil, err)
 		return
 	}
 	found := false
 	for _, entry := range entries {
 		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
-			r.folders = append(r.folders, filepath.Join(dir, entry.Name()))
+			r.skippedDirectories = append(r.skippedDirectories, filepath.Join(dir, entry.Name()))
 		}
 		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
 			continue
@@ -122,37 +120,38 @@ func (r *reader) directory(dir string) {
 		r.readFile(filepath.Join(dir, entry.Name()))
 	}
 	if !found {
-		r.fail(Place{File: dir}, "", errors.New("the directory holds no *.yaml, *.yml or *.json file"))
+		r.addErrors(Place{File: dir}, "", errors.New("the directory contains no *.yaml, *.yml or *.json file"))
 	}
 }
 
+// readFile reads one file.
 func (r *reader) readFile(path string) {
 	data, err := os.ReadFile(path) //nolint:gosec // the user names the files to read
-	r.content(path, data, err)
+	r.addContent(path, data, err)
 }
 
-// content takes what a read returned.
-func (r *reader) content(name string, data []byte, err error) {
+// addContent processes the result of reading a file: its content or an error.
+func (r *reader) addContent(name string, data []byte, err error) {
 	if err == nil {
-		r.file(name, data)
+		r.readContent(name, data)
 		return
 	}
-	// The place names the path already.
+	// The place already contains the path.
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
 		err = pathError.Err
 	}
-	r.fail(Place{File: name}, "", err)
+	r.addErrors(Place{File: name}, "", err)
 }
 
-// result closes the reading.
+// result validates the objects and returns the set or the errors.
 func (r *reader) result() (*Set, error) {
-	r.judgeAll()
+	r.validateAll()
 	var errs Errors
-	set := &Set{Folders: r.folders}
-	for _, e := range r.found {
+	set := &Set{SkippedDirectories: r.skippedDirectories}
+	for _, e := range r.entries {
 		for _, err := range e.errs {
-			errs = append(errs, &Error{Place: e.at, Object: e.name, Err: err})
+			errs = append(errs, &Error{Place: e.place, Object: e.name, Err: err})
 		}
 		if e.object != nil {
 			set.Objects = append(set.Objects, e.object)

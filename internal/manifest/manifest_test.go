@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// parse reads a file without mistakes.
+// parse parses a valid file.
 func parse(t *testing.T, text string) *Set {
 	t.Helper()
 	set, err := Parse("in.yaml", []byte(text), Options{})
@@ -23,38 +23,38 @@ func parse(t *testing.T, text string) *Set {
 	return set
 }
 
-// parseOne reads a file that holds one object of type T.
+// parseOne parses a valid file with one object of type T.
 func parseOne[T client.Object](t *testing.T, text string) T {
 	t.Helper()
 	set := parse(t, text)
 	if len(set.Objects) != 1 {
-		t.Fatalf("read %d objects, want 1", len(set.Objects))
+		t.Fatalf("got %d objects, want 1", len(set.Objects))
 	}
 	object, ok := set.Objects[0].(T)
 	if !ok {
-		t.Fatalf("read a %T", set.Objects[0])
+		t.Fatalf("got a %T, want a %T", set.Objects[0], object)
 	}
 	return object
 }
 
-// mistakes returns the lines of the error that reading the file gives.
-func mistakes(t *testing.T, text string) []string {
+// parseErrors returns the lines of the error from parsing an invalid file.
+func parseErrors(t *testing.T, text string) []string {
 	t.Helper()
 	set, err := Parse("in.yaml", []byte(text), Options{})
 	if err == nil {
-		t.Fatal("Parse gave no error")
+		t.Fatal("Parse returned no error")
 	}
 	if set != nil {
-		t.Error("Parse gave a set beside the error")
+		t.Error("Parse returned a Set and an error")
 	}
 	return strings.Split(err.Error(), "\n")
 }
 
-// names lists the objects as "Kind namespace/name".
+// names returns the objects as "Kind namespace/name".
 func names(set *Set) []string {
 	var names []string
 	for _, object := range set.Objects {
-		id := identity{object.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(object)}
+		id := objectID{object.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(object)}
 		names = append(names, id.String())
 	}
 	return names
@@ -64,7 +64,7 @@ func namespace(name string) string {
 	return "{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}\n"
 }
 
-func TestObjectsKeepTheirOrderAndOtherKindsAreCounted(t *testing.T) {
+func TestSetHasObjectsInOrderAndCountsOtherKinds(t *testing.T) {
 	set := parse(t, `
 apiVersion: v1
 kind: Secret
@@ -104,7 +104,7 @@ metadata: {name: not-read}
 	}
 }
 
-func TestNamespace(t *testing.T) {
+func TestNamespaceOption(t *testing.T) {
 	text := "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n" +
 		"{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: ''}}\n---\n" +
 		"{apiVersion: v1, kind: Secret, metadata: {name: c, namespace: own}}\n---\n" +
@@ -121,7 +121,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-func TestRead(t *testing.T) {
+func TestReadReadsFilesDirectoriesAndStandardInput(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"dir/b.yaml": namespace("b"), "dir/a.yml": namespace("a"), "dir/c.json": `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"c"}}`,
@@ -146,11 +146,11 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadReportsEveryPath(t *testing.T) {
+func TestReadReportsErrorsOfAllPaths(t *testing.T) {
 	empty, absent := t.TempDir(), filepath.Join(t.TempDir(), "absent.yaml")
 	_, err := Read([]string{absent, "-", empty}, Options{Stdin: strings.NewReader("a: [")})
 	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v is not fs.ErrNotExist", err)
+		t.Errorf("errors.Is(%v, fs.ErrNotExist) = false", err)
 	}
 	var all Errors
 	if !errors.As(err, &all) || len(all) != 3 {
@@ -162,12 +162,12 @@ func TestReadReportsEveryPath(t *testing.T) {
 	if got, want := all[1].Place, (Place{File: "stdin", Document: 1}); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got, want := all[2].Error(), empty+": the directory holds no *.yaml, *.yml or *.json file"; got != want {
+	if got, want := all[2].Error(), empty+": the directory contains no *.yaml, *.yml or *.json file"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestDuplicateObjectNamesBothPlaces(t *testing.T) {
+func TestDuplicateObjectErrorNamesBothPlaces(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.yaml")
 	text := namespace("a") + "---\n{apiVersion: v1, kind: List, items: [" + strings.TrimSpace(namespace("b")) + "]}\n"
@@ -175,13 +175,13 @@ func TestDuplicateObjectNamesBothPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Read([]string{file, "-"}, Options{Stdin: strings.NewReader(namespace("b"))})
-	want := "stdin: document 1: Namespace b: the same object is defined before, in " + file + ": document 2: items[0]"
+	want := "stdin: document 1: Namespace b: duplicate object, already defined in " + file + ": document 2: items[0]"
 	if err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
+		t.Errorf("error = %v, want %s", err, want)
 	}
 }
 
-func TestDuplicateAcrossVersions(t *testing.T) {
+func TestObjectInTwoVersionsIsADuplicate(t *testing.T) {
 	grant := func(version string) string {
 		return "---\napiVersion: gateway.networking.k8s.io/" + version + `
 kind: ReferenceGrant
@@ -189,28 +189,28 @@ metadata: {name: g}
 spec: {from: [{group: "", kind: A, namespace: b}], to: [{group: "", kind: C}]}
 `
 	}
-	want := []string{"in.yaml: document 2: ReferenceGrant default/g: the same object is defined before, in in.yaml: document 1"}
-	if diff := cmp.Diff(want, mistakes(t, grant("v1")+grant("v1beta1"))); diff != "" {
+	want := []string{"in.yaml: document 2: ReferenceGrant default/g: duplicate object, already defined in in.yaml: document 1"}
+	if diff := cmp.Diff(want, parseErrors(t, grant("v1")+grant("v1beta1"))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestErrorIsTyped(t *testing.T) {
+func TestErrorHasPlaceObjectAndField(t *testing.T) {
 	_, err := Parse("in.yaml", []byte(namespace("a")+"---\n"+gateway("{name: a, port: 0, protocol: HTTP}")), Options{})
 	var first *Error
 	if !errors.As(err, &first) {
-		t.Fatalf("%v is no *Error", err)
+		t.Fatalf("errors.As(%v, *Error) = false", err)
 	}
 	if want := (Place{File: "in.yaml", Document: 2}); first.Place != want {
-		t.Errorf("place is %v, want %v", first.Place, want)
+		t.Errorf("Place = %v, want %v", first.Place, want)
 	}
 	if want := "Gateway default/shared"; first.Object != want {
-		t.Errorf("object is %q, want %q", first.Object, want)
+		t.Errorf("Object = %q, want %q", first.Object, want)
 	}
 	if want := "spec.listeners[0].port"; first.Field() != want {
-		t.Errorf("field is %q, want %q", first.Field(), want)
+		t.Errorf("Field() = %q, want %q", first.Field(), want)
 	}
 	if field := (&Error{Err: fs.ErrNotExist}).Field(); field != "" {
-		t.Errorf("an error of no field names %q", field)
+		t.Errorf("Field() of an error without a field = %q, want none", field)
 	}
 }

@@ -20,33 +20,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reader gathers what is read, and what is wrong with it.
+// reader collects the objects and the errors of manifests.
 type reader struct {
-	options Options
-	found   []*entry
-	skipped map[schema.GroupKind]int
-	places  map[identity]Place
-	folders []string
+	options            Options
+	entries            []*entry
+	skipped            map[schema.GroupKind]int
+	firstPlaces        map[objectID]Place
+	skippedDirectories []string
 }
 
-// entry is an object that is still to be judged, or what is wrong with a place,
-// in the order of reading.
+// entry is one object, or the errors at a place. validate validates and decodes
+// the object.
 type entry struct {
-	at     Place
-	name   string // of the object, if that is known
-	errs   []error
-	object client.Object
-	judge  func() (client.Object, []error)
+	place    Place
+	name     string // of the object, if known
+	errs     []error
+	object   client.Object
+	validate func() (client.Object, []error)
 }
 
-// identity is what makes an object unique. The version is no part of it.
-type identity struct {
+// objectID identifies an object. It does not include the version.
+type objectID struct {
 	schema.GroupKind
 	types.NamespacedName
 }
 
-// String returns the kind, namespace and name as errors show them.
-func (id identity) String() string {
+// String returns the kind, namespace and name as errors print them.
+func (id objectID) String() string {
 	return id.Kind + " " + strings.TrimPrefix(id.NamespacedName.String(), "/")
 }
 
@@ -56,53 +56,54 @@ func newReader(o Options) *reader {
 		o.Stdin = os.Stdin
 	}
 	return &reader{
-		options: o,
-		skipped: map[schema.GroupKind]int{},
-		places:  map[identity]Place{},
+		options:     o,
+		skipped:     map[schema.GroupKind]int{},
+		firstPlaces: map[objectID]Place{},
 	}
 }
 
-func (r *reader) fail(at Place, object string, errs ...error) {
+// addErrors records the errors of an object or a place.
+func (r *reader) addErrors(place Place, object string, errs ...error) {
 	if len(errs) > 0 {
-		r.found = append(r.found, &entry{at: at, name: object, errs: errs})
+		r.entries = append(r.entries, &entry{place: place, name: object, errs: errs})
 	}
 }
 
-// file reads the documents of one file.
-func (r *reader) file(name string, data []byte) {
+// readContent reads the documents in the content of one file.
+func (r *reader) readContent(name string, data []byte) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
-		r.fail(Place{File: name}, "", errors.New("the file is not UTF-8 text"))
+		r.addErrors(Place{File: name}, "", errors.New("the file is not UTF-8 text"))
 		return
 	}
-	at := Place{File: name}
+	place := Place{File: name}
 	for _, document := range split(data) {
 		values, errs := document.values()
 		if len(errs) > 0 {
-			at.Document++
-			r.fail(at, "", document.explain(errs)...)
+			place.Document++
+			r.addErrors(place, "", document.addHint(errs)...)
 			continue
 		}
 		for _, value := range values {
-			at.Document++
+			place.Document++
 			content, errs := decodeObject(value)
-			r.fail(at, "", errs...)
+			r.addErrors(place, "", errs...)
 			if content != nil {
-				r.object(at, content)
+				r.readObject(place, content)
 			}
 		}
 	}
 }
 
-// object reads one object, or every item of a list.
-func (r *reader) object(at Place, content map[string]any) {
+// readObject reads one object, or every item of a list.
+func (r *reader) readObject(place Place, content map[string]any) {
 	gvk, errs := typeMeta(content)
 	if len(errs) > 0 {
-		r.fail(at, "", errs...)
+		r.addErrors(place, "", errs...)
 		return
 	}
 	if isList(gvk) {
-		r.list(at, gvk, content)
+		r.readList(place, gvk, content)
 		return
 	}
 	load, known := kinds[gvk.GroupKind()]
@@ -112,39 +113,39 @@ func (r *reader) object(at Place, content map[string]any) {
 	}
 	k, err := load()
 	if err != nil {
-		r.fail(at, gvk.Kind, err)
+		r.addErrors(place, gvk.Kind, err)
 		return
 	}
 	u := &unstructured.Unstructured{Object: content}
-	if err := r.place(u, k); err != nil {
-		r.fail(at, gvk.Kind, err)
+	if err := r.completeMetadata(u, k); err != nil {
+		r.addErrors(place, gvk.Kind, err)
 		return
 	}
-	id := identity{gvk.GroupKind(), client.ObjectKeyFromObject(u)}
-	e := &entry{at: at, name: id.String(), judge: func() (client.Object, []error) { return k.read(u) }}
-	if first, duplicate := r.places[id]; duplicate {
-		e.errs = append(e.errs, fmt.Errorf("the same object is defined before, in %s", first))
+	id := objectID{gvk.GroupKind(), client.ObjectKeyFromObject(u)}
+	e := &entry{place: place, name: id.String(), validate: func() (client.Object, []error) { return k.convert(u) }}
+	if first, duplicate := r.firstPlaces[id]; duplicate {
+		e.errs = append(e.errs, fmt.Errorf("duplicate object, already defined in %s", first))
 	} else {
-		r.places[id] = at
+		r.firstPlaces[id] = place
 	}
-	r.found = append(r.found, e)
+	r.entries = append(r.entries, e)
 }
 
-// judgeAll judges the objects on all processors: the rules of the CRDs take
-// most of the time, and no object's depend on another's.
-func (r *reader) judgeAll() {
+// validateAll validates the objects in parallel, because the CEL rules of the CRDs
+// take most of the time. The rules of an object do not depend on other objects.
+func (r *reader) validateAll() {
 	next := make(chan *entry)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for e := range next {
-				object, errs := e.judge()
+				object, errs := e.validate()
 				e.object, e.errs = object, append(errs, e.errs...)
 			}
 		})
 	}
-	for _, e := range r.found {
-		if e.judge != nil {
+	for _, e := range r.entries {
+		if e.validate != nil {
 			next <- e
 		}
 	}
@@ -152,16 +153,16 @@ func (r *reader) judgeAll() {
 	workers.Wait()
 }
 
-// place makes sure that the object has a name, and puts it into a namespace
-// when its kind has namespaces. A namespace on an object of a cluster-scoped
-// kind is dropped, as the API server does.
-func (r *reader) place(u *unstructured.Unstructured, k kind) error {
+// completeMetadata checks that the object has a name, and sets the namespace of a
+// namespaced object. Like the API server, it removes the namespace of a
+// cluster-scoped object.
+func (r *reader) completeMetadata(u *unstructured.Unstructured, k kind) error {
 	path := field.NewPath("metadata")
 	metadata, isMap := u.Object["metadata"].(map[string]any)
 	_, isNamed := metadata["name"].(string)
 	switch {
 	case u.Object["metadata"] == nil || isMap && isUnset(metadata["name"]):
-		return field.Required(path.Child("name"), "an object in a file needs a name of its own")
+		return field.Required(path.Child("name"), "a manifest must name its object, and generateName is not supported")
 	case !isMap:
 		return field.TypeInvalid(path, field.OmitValueType{}, "must be a mapping")
 	case !isNamed:
@@ -174,36 +175,36 @@ func (r *reader) place(u *unstructured.Unstructured, k kind) error {
 	return nil
 }
 
-// isUnset is true for what counts as no string, and false for what is no string:
-// that is left for the decoder to refuse.
+// isUnset reports whether value is missing or an empty string. The decoder rejects
+// a value of another type.
 func isUnset(value any) bool { return value == nil || value == "" }
 
-// list reads the items of a list.
-func (r *reader) list(at Place, gvk schema.GroupVersionKind, content map[string]any) {
+// readList reads the items of a list object.
+func (r *reader) readList(place Place, gvk schema.GroupVersionKind, content map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "items"}, name) {
-			r.fail(at, gvk.Kind, field.Forbidden(field.NewPath(name), unknownField))
+			r.addErrors(place, gvk.Kind, field.Forbidden(field.NewPath(name), unknownField))
 		}
 	}
 	items, isSlice := content["items"].([]any)
 	if !isSlice && content["items"] != nil {
-		r.fail(at, gvk.Kind, field.TypeInvalid(field.NewPath("items"), field.OmitValueType{}, "must be a list"))
+		r.addErrors(place, gvk.Kind, field.TypeInvalid(field.NewPath("items"), field.OmitValueType{}, "must be a list"))
 	}
 	for i, item := range items {
-		itemAt := at
-		itemAt.Item = strings.TrimPrefix(fmt.Sprintf("%s.items[%d]", at.Item, i), ".")
+		itemPlace := place
+		itemPlace.Item = strings.TrimPrefix(fmt.Sprintf("%s.items[%d]", place.Item, i), ".")
 		object, isMap := item.(map[string]any)
 		if !isMap {
-			r.fail(itemAt, "", errors.New("an item must be a mapping with apiVersion, kind and metadata"))
+			r.addErrors(itemPlace, "", errors.New("an item must be a mapping with apiVersion, kind and metadata"))
 			continue
 		}
 		inheritType(gvk, object)
-		r.object(itemAt, object)
+		r.readObject(itemPlace, object)
 	}
 }
 
-// isList is true for the untyped list that kubectl prints and for the typed
-// lists that the API server answers with, when their items are read.
+// isList reports whether gvk is the untyped List that kubectl prints, or the typed
+// list of a supported kind, such as GatewayList.
 func isList(gvk schema.GroupVersionKind) bool {
 	if gvk == (schema.GroupVersionKind{Version: "v1", Kind: "List"}) {
 		return true
@@ -213,8 +214,8 @@ func isList(gvk schema.GroupVersionKind) bool {
 	return isList && known
 }
 
-// inheritType gives an item of a typed list the type that follows from the
-// list, because the API server leaves it out of the items.
+// inheritType sets apiVersion and kind of an item of a typed list, because the API
+// server omits them.
 func inheritType(list schema.GroupVersionKind, item map[string]any) {
 	kind := strings.TrimSuffix(list.Kind, "List")
 	if kind != "" && isUnset(item["kind"]) && isUnset(item["apiVersion"]) {
@@ -222,7 +223,7 @@ func inheritType(list schema.GroupVersionKind, item map[string]any) {
 	}
 }
 
-// typeMeta returns the type that a document says it is of.
+// typeMeta returns the apiVersion and the kind of a manifest.
 func typeMeta(content map[string]any) (schema.GroupVersionKind, []error) {
 	var errs []error
 	text := func(name string) string {

@@ -10,31 +10,32 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Diff is the difference between the configuration of a Gateway and the one that
-// its tunnel has at Cloudflare.
+// Diff is the difference between the configuration that a tunnel has at Cloudflare
+// and the configuration of its Gateway.
 type Diff struct {
-	// Tunnel is the tunnel that was read; empty when there is none, or nothing is
-	// pushed.
+	// Tunnel is the ID of the tunnel; empty if the tunnel does not exist or was not
+	// compared.
 	Tunnel provider.TunnelID `json:"tunnel"`
-	// Version is that of the configuration that was read; 0 when there is none.
+	// Version is the version of the tunnel's configuration; 0 if there is none.
 	Version provider.Version `json:"version"`
-	// Different is whether a push would change the configuration of the tunnel.
+	// Different reports whether a push would change the configuration of the tunnel.
 	Different bool `json:"different"`
-	// Unified is the unified diff of both configurations in YAML, with its headers;
-	// empty when they are equal.
+	// Unified is the unified diff of the configurations in YAML, with headers; empty
+	// if they are equal.
 	Unified string `json:"unified"`
-	// Notes say what prevents the push, and what was found out about the tunnel.
+	// Notes are remarks about the tunnel, such as the reason why the configuration is
+	// not pushed.
 	Notes []string `json:"notes"`
 
-	// nothing is whether nothing is pushed, so that nothing was compared.
-	nothing bool
+	// notCompared reports that there was no configuration to compare.
+	notCompared bool
 }
 
-// OpenAccount returns the provider with which the tunnels of an account are read.
+// OpenAccount returns the provider for the tunnels of an account.
 type OpenAccount func(ctx context.Context, from credentials.Source) (provider.Provider, error)
 
-// Compare fills in [Gateway.Diff]. It only reads. The error names each Gateway
-// that cannot be compared; the others are compared nevertheless.
+// Compare sets [Gateway.Diff]. It only reads from Cloudflare. The error names each
+// Gateway that cannot be compared; Compare continues with the other Gateways.
 func (p *Plan) Compare(ctx context.Context, open OpenAccount) error {
 	var errs []error
 	for i := range p.Gateways {
@@ -42,7 +43,7 @@ func (p *Plan) Compare(ctx context.Context, open OpenAccount) error {
 		var err error
 		g.Diff, err = p.compare(ctx, g, open)
 		if errors.Is(err, provider.ErrUnauthorized) {
-			err = fmt.Errorf("%w; the API token needs the permission Cloudflare Tunnel: Read of the account", err)
+			err = fmt.Errorf("%w; the API token requires the permission Cloudflare Tunnel: Read", err)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("Gateway %s/%s: %w", g.Namespace, g.Name, err))
@@ -54,8 +55,9 @@ func (p *Plan) Compare(ctx context.Context, open OpenAccount) error {
 	return errors.Join(errs...)
 }
 
-// Different reports whether a push would change any of the tunnels.
-func (p *Plan) Different() bool {
+// HasChanges reports whether a push would change a tunnel, according to
+// [Plan.Compare].
+func (p *Plan) HasChanges() bool {
 	for _, g := range p.Gateways {
 		if g.Diff != nil && g.Diff.Different {
 			return true
@@ -64,30 +66,35 @@ func (p *Plan) Different() bool {
 	return false
 }
 
+// compare compares the configuration of one Gateway.
 func (p *Plan) compare(ctx context.Context, g *Gateway, open OpenAccount) (*Diff, error) {
 	if g.Config == nil {
-		note := fmt.Sprintf("The Gateway is not accepted, so nothing is pushed: %s: %s", g.result.Rejected.Reason, g.result.Rejected.Message)
-		return &Diff{Notes: []string{note}, nothing: true}, nil
+		return &Diff{Notes: []string{notAccepted(g.result.Rejected.Reason, g.result.Rejected.Message)}, notCompared: true}, nil
 	}
-	l := &look{facts: resumed(g.facts), notes: []string{}, open: func(ctx context.Context) (provider.Provider, error) {
-		return open(ctx, p.tunnels.source(g.facts.Object.Spec))
+	i := &inspection{facts: resumed(g.facts), notes: []string{}, open: func(ctx context.Context) (provider.Provider, error) {
+		return open(ctx, p.tunnels.credentialSource(g.facts.Object.Spec))
 	}}
-	have, err := l.find(ctx)
+	remote, err := i.readRemote(ctx)
 	if err != nil {
 		return nil, err
 	}
-	text, err := unified(have.configuration, *g.Config, have.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
+	text, err := unifiedDiff(remote.configuration, *g.Config, remote.header(), escape(fmt.Sprintf("Gateway %s/%s", g.Namespace, g.Name)))
 	if err != nil {
 		return nil, err
 	}
 	if g.facts.Gateway.Paused && text != "" {
-		l.notes = append(l.notes, tunnel.PausedMessage)
+		i.notes = append(i.notes, tunnel.PausedMessage)
 	}
-	return &Diff{Tunnel: have.id, Version: have.version, Different: text != "", Unified: text, Notes: l.notes}, nil
+	return &Diff{Tunnel: remote.id, Version: remote.version, Different: text != "", Unified: text, Notes: i.notes}, nil
 }
 
-// resumed returns the facts of a Gateway as if it were not paused: the
-// difference is what the controller pushes when the pause ends.
+// notAccepted returns the remark about a Gateway that is not accepted.
+func notAccepted(reason, message string) string {
+	return fmt.Sprintf("The Gateway is not accepted, so its configuration is not pushed: %s: %s", reason, message)
+}
+
+// resumed returns the facts of a Gateway as if it were not paused. The difference
+// shows what the controller pushes after the pause.
 func resumed(f tunnel.Facts) tunnel.Facts {
 	f.Gateway.Paused = false
 	desired := *f.Desired
@@ -97,49 +104,51 @@ func resumed(f tunnel.Facts) tunnel.Facts {
 	return f
 }
 
-// held is the configuration that a tunnel has at Cloudflare. The zero value is
-// that of a tunnel that does not exist yet.
-type held struct {
+// remoteConfiguration is the configuration that a tunnel has at Cloudflare. The zero
+// value represents a tunnel that does not exist yet.
+type remoteConfiguration struct {
 	id            provider.TunnelID
 	configuration provider.Configuration
 	version       provider.Version
 }
 
-func (h *held) header() string {
-	if h.id == "" {
+// header returns the name of the configuration in the header of a diff.
+func (c *remoteConfiguration) header() string {
+	if c.id == "" {
 		return "new tunnel"
 	}
-	return escape(fmt.Sprintf("tunnel %s (version %d)", h.id, h.version))
+	return escape(fmt.Sprintf("tunnel %s (version %d)", c.id, c.version))
 }
 
-// find returns the configuration that the tunnel has. It notes what prevents the
-// controller from replacing it. An error says why it cannot be compared.
-func (l *look) find(ctx context.Context) (*held, error) {
-	if f := l.facts; f.Options.ClusterID == "" && f.Object.Status.TunnelID == "" && f.Object.Spec.Existing == nil {
-		l.notes = append(l.notes, "The manifests have no Tunnel object, so the tunnel counts as new. "+
+// readRemote returns the configuration of the tunnel, and adds notes about reasons
+// that prevent the controller from replacing it. The error is the reason why the
+// configuration cannot be compared.
+func (i *inspection) readRemote(ctx context.Context) (*remoteConfiguration, error) {
+	if f := i.facts; f.Options.ClusterID == "" && f.Object.Status.TunnelID == "" && f.Object.Spec.Existing == nil {
+		i.notes = append(i.notes, "The manifests contain no Tunnel object, so the tunnel counts as new. "+
 			"Add --context to compare with the tunnel of a cluster, or --cluster-id to find the tunnel by its name.")
-		return &held{}, nil
+		return &remoteConfiguration{}, nil
 	}
-	step, err := l.run(ctx)
+	step, err := i.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	outcome, remote := tunnel.Programmed(l.facts), l.facts.Memory.Remote.Configuration
+	outcome, remote := tunnel.Programmed(i.facts), i.facts.Memory.Remote.Configuration
 	switch {
 	case step.Action == tunnel.Create:
-		l.notes = append(l.notes, fmt.Sprintf("The tunnel does not exist yet. The controller creates it with the name %s.", l.facts.Object.Spec.Name))
-		return &held{}, nil
+		i.notes = append(i.notes, fmt.Sprintf("The tunnel does not exist yet. The controller creates it with the name %s.", i.facts.Object.Spec.Name))
+		return &remoteConfiguration{}, nil
 	case remote.Known:
 	case outcome.Message != "":
 		return nil, errors.New(escape(outcome.Message))
 	default:
-		return nil, fmt.Errorf("its tunnel cannot be compared: the next step is %s", step.Action)
+		return nil, fmt.Errorf("unexpected next step of the controller: %s", step.Action)
 	}
 	if step.ExternalChange != 0 {
-		l.notes = append(l.notes, "The configuration of the tunnel was changed outside the controller.")
+		i.notes = append(i.notes, "The configuration of the tunnel was changed outside the controller.")
 	}
 	if outcome.State == tunnel.OutcomeFailed {
-		l.notes = append(l.notes, outcome.Message)
+		i.notes = append(i.notes, outcome.Message)
 	}
-	return &held{id: provider.TunnelID(l.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
+	return &remoteConfiguration{id: provider.TunnelID(i.facts.Object.Status.TunnelID), configuration: remote.Configuration, version: remote.Version}, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-func TestCompare(t *testing.T) {
-	c := newCloud(t)
+func TestCompareWithTheTunnel(t *testing.T) {
+	c := newAccount(t)
 	change, id := fmt.Sprintf(change, c.id), string(c.id)
 	const (
 		takeover  = " has a configuration that this controller did not write. Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to have it replaced."
@@ -29,38 +29,38 @@ func TestCompare(t *testing.T) {
 	for name, test := range map[string]struct {
 		manifests, want string
 	}{
-		"no difference": {compared("old.example.com", "") + c.record(), same},
-		"a difference":  {compared("new.example.com", "") + c.record(), change},
-		"a difference to the configuration that the controller wrote": {compared("new.example.com", "") + c.written(c.hash), change},
-		"an external change": {compared("new.example.com", "") + c.written("sha256:other"),
+		"no difference": {gatewayFor("old.example.com", "") + c.recorded(), same},
+		"a difference":  {gatewayFor("new.example.com", "") + c.recorded(), change},
+		"a difference from the configuration that the controller wrote": {gatewayFor("new.example.com", "") + c.written(c.hash), change},
+		"an external change": {gatewayFor("new.example.com", "") + c.written("sha256:other"),
 			note("The configuration of the tunnel was changed outside the controller.") + change},
-		"no tunnel": {compared("new.example.com", "") + kubeSystem,
+		"no tunnel": {gatewayFor("new.example.com", "") + kubeSystem,
 			note("The tunnel does not exist yet. The controller creates it with the name "+tunnel.DefaultClusterID("cluster", string(options.ControllerName))+".infra.g.") + addition},
-		"a Tunnel object that records no tunnel":                {compared("new.example.com", "") + object(""), found + change},
-		"a tunnel that another one shows the name of":           {compared("new.example.com", "") + kubeSystem + rival(otherTunnel), found + change},
-		"a recorded tunnel that is gone, and one of its name":   {compared("new.example.com", "") + object("tunnelID: "+string(goneTunnel)), found + change},
-		"a create that was not answered":                        {compared("new.example.com", "") + object("creating: true"), found + change},
-		"a deletion that was not answered":                      {compared("new.example.com", "") + object("deleting: true, tunnelID: "+id), change},
-		"manifests alone":                                       {compared("new.example.com", ""), note("The manifests have no Tunnel object, so the tunnel counts as new. Add --context to compare with the tunnel of a cluster, or --cluster-id to find the tunnel by its name.") + addition},
-		"manifests alone, with a Tunnel object":                 {compared("new.example.com", "") + strings.TrimSuffix(c.record(), kubeSystem), change},
-		"manifests alone, with a tunnel to adopt":               {settled("old.example.com", existing(c.id)), same},
-		"paused, with a difference":                             {compared("new.example.com", paused) + c.record(), note(tunnel.PausedMessage) + change},
-		"paused, without one":                                   {compared("old.example.com", paused) + c.record(), same},
-		"paused, without a Tunnel object":                       {compared("new.example.com", paused) + kubeSystem + rival(otherTunnel), found + note(tunnel.PausedMessage) + change},
-		"paused and contested":                                  {compared("new.example.com", paused) + object("contested: true, tunnelID: "+id), note(tunnel.PausedMessage) + change},
-		"contested":                                             {compared("new.example.com", "") + object("contested: true, tunnelID: "+id), note("The configuration of tunnel "+id+contested) + change},
-		"contested, without a difference":                       {compared("old.example.com", "") + object("contested: true, tunnelID: "+id), same},
-		"to be adopted":                                         {settled("new.example.com", existing(c.id)) + kubeSystem, unpermitted},
-		"to be adopted, without a difference":                   {settled("old.example.com", existing(c.id)) + kubeSystem, same},
-		"to be adopted, with a permission":                      {settled("new.example.com", "existing: {id: "+id+", takeover: true}") + kubeSystem, change},
-		"adopted, with another configuration":                   {settled("new.example.com", existing(c.id)) + adopting(c.record(), c.id), unpermitted},
-		"adopted, with the configuration of the controller":     {settled("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id), change},
-		"adopted, and a younger Tunnel object that asks for it": {settled("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id) + strings.Replace(rival(c.id), "2025", "2026", 1), change},
-		"settings with another tunnel":                          {settled("new.example.com", existing(otherTunnel)) + c.record(), note("The setting tunnel.existing"+keeps) + change},
-		"settings that adopt no longer":                         {compared("old.example.com", "") + adopting(c.written(c.hash), c.id), note("The setting tunnel.existing"+keeps) + same},
-		"a Gateway that is not accepted":                        {refused, "Gateway infra/refused: The Gateway is not accepted, so nothing is pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value.\n"},
-		"a Gateway that is being deleted":                       {strings.Replace(compared("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1) + c.record(), "Gateway infra/g is being deleted, so nothing is pushed.\n"},
-		"no Gateway":                                            {teams, "No Gateway uses this controller.\n"},
+		"a Tunnel object without a tunnel ID":                        {gatewayFor("new.example.com", "") + tunnelObject(""), found + change},
+		"a cluster ID from the Tunnel object of another Gateway":     {gatewayFor("new.example.com", "") + kubeSystem + otherTunnelObject(otherTunnel), found + change},
+		"a missing recorded tunnel and a tunnel with its name":       {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: "+string(goneTunnel)), found + change},
+		"an unanswered request to create the tunnel":                 {gatewayFor("new.example.com", "") + tunnelObject("creating: true"), found + change},
+		"an unanswered request to delete the tunnel":                 {gatewayFor("new.example.com", "") + tunnelObject("deleting: true, tunnelID: "+id), change},
+		"manifests without a cluster":                                {gatewayFor("new.example.com", ""), note("The manifests contain no Tunnel object, so the tunnel counts as new. Add --context to compare with the tunnel of a cluster, or --cluster-id to find the tunnel by its name.") + addition},
+		"manifests without a cluster, with a Tunnel object":          {gatewayFor("new.example.com", "") + strings.TrimSuffix(c.recorded(), kubeSystem), change},
+		"manifests without a cluster, with a tunnel to adopt":        {gatewayWithTunnelSettings("old.example.com", existing(c.id)), same},
+		"paused, with a difference":                                  {gatewayFor("new.example.com", paused) + c.recorded(), note(tunnel.PausedMessage) + change},
+		"paused, without a difference":                               {gatewayFor("old.example.com", paused) + c.recorded(), same},
+		"paused, without a Tunnel object":                            {gatewayFor("new.example.com", paused) + kubeSystem + otherTunnelObject(otherTunnel), found + note(tunnel.PausedMessage) + change},
+		"paused and contested":                                       {gatewayFor("new.example.com", paused) + tunnelObject("contested: true, tunnelID: "+id), note(tunnel.PausedMessage) + change},
+		"contested":                                                  {gatewayFor("new.example.com", "") + tunnelObject("contested: true, tunnelID: "+id), note("The configuration of tunnel "+id+contested) + change},
+		"contested, without a difference":                            {gatewayFor("old.example.com", "") + tunnelObject("contested: true, tunnelID: "+id), same},
+		"a tunnel to adopt":                                          {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + kubeSystem, unpermitted},
+		"a tunnel to adopt, without a difference":                    {gatewayWithTunnelSettings("old.example.com", existing(c.id)) + kubeSystem, same},
+		"a tunnel to adopt, with takeover":                           {gatewayWithTunnelSettings("new.example.com", "existing: {id: "+id+", takeover: true}") + kubeSystem, change},
+		"an adopted tunnel with the configuration of another writer": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + adopting(c.recorded(), c.id), unpermitted},
+		"an adopted tunnel with the configuration of the controller": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id), change},
+		"an adopted tunnel that a younger Tunnel object also adopts": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id) + strings.Replace(otherTunnelObject(c.id), "2025", "2026", 1), change},
+		"settings with the ID of another tunnel":                     {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + c.recorded(), note("The setting tunnel.existing"+keeps) + change},
+		"settings that no longer adopt the tunnel":                   {gatewayFor("old.example.com", "") + adopting(c.written(c.hash), c.id), note("The setting tunnel.existing"+keeps) + same},
+		"a Gateway that is not accepted":                             {rejected, "Gateway infra/rejected: The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value.\n"},
+		"a Gateway that is being deleted":                            {strings.Replace(gatewayFor("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1) + c.recorded(), "Gateway infra/g: The Gateway is being deleted, so its configuration is not pushed.\n"},
+		"no Gateway":                                                 {teams, "No Gateway uses this controller.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)
@@ -68,8 +68,8 @@ func TestCompare(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantDiff(t, p, test.want)
-			if different := strings.Contains(test.want, "+++"); p.Different() != different {
-				t.Errorf("different is %t", p.Different())
+			if different := strings.Contains(test.want, "+++"); p.HasChanges() != different {
+				t.Errorf("HasChanges = %t, want %t", p.HasChanges(), different)
 			}
 		})
 	}
@@ -77,22 +77,21 @@ func TestCompare(t *testing.T) {
 		switch call.Op {
 		case fake.OpConfiguration, fake.OpTunnel, fake.OpFindTunnel:
 		default:
-			t.Errorf("it calls %s, which a token with the permission to read may not", call.Op)
+			t.Errorf("Compare calls %s, which requires the permission to edit", call.Op)
 		}
-		// A person waits for it.
+		// A user waits for the result.
 		if call.Priority != provider.PriorityChange {
-			t.Errorf("%s has priority %d", call.Op, call.Priority)
+			t.Errorf("priority of %s = %d, want %d", call.Op, call.Priority, provider.PriorityChange)
 		}
 	}
 }
 
-// A tunnel that was lost is reported, and its successor is new.
-func TestCompareALostTunnel(t *testing.T) {
-	c := newCloud(t)
+func TestCompareReportsATunnelThatWasDeletedAtCloudflare(t *testing.T) {
+	c := newAccount(t)
 	if err := c.DeleteTunnel(t.Context(), c.id); err != nil {
 		t.Fatal(err)
 	}
-	p := planOf(t, compared("new.example.com", "")+c.written(c.hash))
+	p := planOf(t, gatewayFor("new.example.com", "")+c.written(c.hash))
 	if err := p.Compare(t.Context(), c.open); err != nil {
 		t.Fatal(err)
 	}
@@ -100,18 +99,18 @@ func TestCompareALostTunnel(t *testing.T) {
 		note("The tunnel does not exist yet. The controller creates it with the name c.infra.g.")+addition)
 }
 
-// The cluster ID of the flags goes before that of the Tunnels.
-func TestCompareWithAClusterID(t *testing.T) {
-	c := newCloud(t)
+// The cluster ID of the flags takes precedence over the ID in the Tunnels.
+func TestCompareFindsATunnelByItsNameWithAClusterID(t *testing.T) {
+	c := newAccount(t)
 	for id, want := range map[string]string{
 		"c": note("Found tunnel c.infra.g ("+string(c.id)+"), which gets the configuration of this Gateway.") + fmt.Sprintf(change, c.id),
 		"d": note("The tunnel does not exist yet. The controller creates it with the name d.infra.g.") + addition,
 	} {
-		for name, manifests := range map[string]string{"a cluster": kubeSystem + rival(otherTunnel), "manifests": ""} {
+		for name, manifests := range map[string]string{"a cluster": kubeSystem + otherTunnelObject(otherTunnel), "manifests": ""} {
 			t.Run(name+" with "+id, func(t *testing.T) {
 				chosen := options
 				chosen.ClusterID = id
-				p, err := plan.Make(t.Context(), read(t, compared("new.example.com", "")+manifests, "-"), chosen, now)
+				p, err := plan.Build(t.Context(), read(t, gatewayFor("new.example.com", "")+manifests, "-"), chosen, now)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -124,54 +123,52 @@ func TestCompareWithAClusterID(t *testing.T) {
 	}
 }
 
-// A difference that the controller would not push is an error.
-func TestCompareFails(t *testing.T) {
-	c := newCloud(t)
+func TestCompareFailsForATunnelThatTheControllerDoesNotUse(t *testing.T) {
+	c := newAccount(t)
 	local, reserved := c.create(t, "local"), c.create(t, "c.infra.another")
 	c.SetLocal(local, true)
 	const inUse = "The tunnel of Tunnel infra.g is in use by another Gateway. Name another tunnel in tunnel.existing.id."
 	for name, test := range map[string]struct{ manifests, want string }{
-		"another account": {compared("new.example.com", "") + strings.Replace(c.record(), `accountID: "`+fake.AccountID+`"`, "accountID: theirs", 1),
+		"another account": {gatewayFor("new.example.com", "") + strings.Replace(c.recorded(), `accountID: "`+fake.AccountID+`"`, "accountID: theirs", 1),
 			"The setting account asks for another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."},
-		"a tunnel to adopt that does not exist": {settled("new.example.com", existing(otherTunnel)) + kubeSystem,
+		"a tunnel to adopt that does not exist": {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + kubeSystem,
 			"The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID."},
-		"an adopted tunnel that is gone": {settled("new.example.com", existing(goneTunnel)) + adopting(object("tunnelID: "+string(goneTunnel)+", configuration: {hash: h}"), goneTunnel),
+		"an adopted tunnel that was deleted": {gatewayWithTunnelSettings("new.example.com", existing(goneTunnel)) + adopting(tunnelObject("tunnelID: "+string(goneTunnel)+", configuration: {hash: h}"), goneTunnel),
 			"The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID."},
-		"a locally managed tunnel": {settled("new.example.com", existing(local)) + kubeSystem,
+		"a locally managed tunnel": {gatewayWithTunnelSettings("new.example.com", existing(local)) + kubeSystem,
 			"Tunnel local (" + string(local) + ") is locally managed: its connectors read their configuration from a file, so the controller does not use it. Migrate it to remote management, rename it, or name another one in tunnel.existing.id."},
-		"a recorded tunnel that is locally managed": {compared("new.example.com", "") + object("tunnelID: "+string(local)),
+		"a recorded tunnel that is locally managed": {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: "+string(local)),
 			"The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. Migrate it to remote management in the Cloudflare dashboard."},
-		"a tunnel that is used": {settled("new.example.com", existing(c.id)) + kubeSystem + rival(c.id), inUse},
-		"a tunnel of another controller": {settled("new.example.com", existing(c.id)) + kubeSystem +
-			strings.Replace(rival(c.id), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1), inUse},
-		"a tunnel of another Gateway": {settled("new.example.com", existing(reserved)) + kubeSystem + rival(otherTunnel),
+		"a tunnel that another Gateway uses": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + kubeSystem + otherTunnelObject(c.id), inUse},
+		"a tunnel of another controller": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + kubeSystem +
+			strings.Replace(otherTunnelObject(c.id), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1), inUse},
+		"a tunnel of another Gateway": {gatewayWithTunnelSettings("new.example.com", existing(reserved)) + kubeSystem + otherTunnelObject(otherTunnel),
 			"Tunnel " + string(reserved) + " was created for another Gateway of this cluster. Name another tunnel in tunnel.existing.id."},
-		"a Tunnel object of another cluster": {compared("new.example.com", "") + strings.Replace(c.record(), "clusterUID: cluster", "clusterUID: restored", 1),
+		"a Tunnel object of another cluster": {gatewayFor("new.example.com", "") + strings.Replace(c.recorded(), "clusterUID: cluster", "clusterUID: restored", 1),
 			"Tunnel infra.g was created in another cluster (UID restored), so its tunnel is not touched. Delete the Tunnel object if this cluster replaces the other one."},
-		"a Tunnel object of another controller": {compared("new.example.com", "") + strings.Replace(c.record(), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1),
+		"a Tunnel object of another controller": {gatewayFor("new.example.com", "") + strings.Replace(c.recorded(), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1),
 			"Tunnel infra.g is for Gateway infra/g of controller example.com/other and is not used. Delete it to let this Gateway have a Tunnel."},
-		"a deletion under way": {compared("new.example.com", "") + object("deleting: true, tunnelID: "+string(goneTunnel)),
+		"a tunnel that is being deleted": {gatewayFor("new.example.com", "") + tunnelObject("deleting: true, tunnelID: "+string(goneTunnel)),
 			"The tunnel of an earlier Gateway of this name is being deleted."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)
 			err := p.Compare(t.Context(), c.open)
 			if want := "Gateway infra/g: " + test.want; err == nil || err.Error() != want {
-				t.Errorf("got %v, want %s", err, want)
+				t.Errorf("Compare = %v, want %s", err, want)
 			}
 			wantDiff(t, p, "Gateway infra/g: not compared\n")
-			if p.Different() {
-				t.Error("it is different")
+			if p.HasChanges() {
+				t.Error("HasChanges = true for a Gateway that was not compared")
 			}
 		})
 	}
 }
 
-// Each Tunnel is read with the token of its own account.
-func TestCompareOpensTheAccount(t *testing.T) {
-	c := newCloud(t)
-	own := strings.Replace(c.record(), `accountID: "`+fake.AccountID+`"`, "accountID: theirs\n  credentials: {name: own}", 1)
-	withAccount := strings.Replace(compared("old.example.com", ""), "spec: {}", "spec: {account: {accountID: theirs, apiTokenSecretRef: {name: own}}}", 1)
+func TestCompareUsesTheAccountOfEachTunnel(t *testing.T) {
+	c := newAccount(t)
+	own := strings.Replace(c.recorded(), `accountID: "`+fake.AccountID+`"`, "accountID: theirs\n  credentials: {name: own}", 1)
+	withAccount := strings.Replace(gatewayFor("old.example.com", ""), "spec: {}", "spec: {account: {accountID: theirs, apiTokenSecretRef: {name: own}}}", 1)
 	withoutFlags := options
 	withoutFlags.Account = credentials.Default{}
 	for name, test := range map[string]struct {
@@ -179,13 +176,13 @@ func TestCompareOpensTheAccount(t *testing.T) {
 		options   plan.Options
 		want      string
 	}{
-		"of the flags":                {compared("old.example.com", "") + c.record(), options, "account " + fake.AccountID + ", token, Secret /"},
-		"of the class":                {withAccount + own, options, "account theirs, , Secret tunnel-gateway/own"},
-		"of the class, without flags": {withAccount + own, withoutFlags, "account theirs, , Secret tunnel-gateway/own"},
-		"none":                        {compared("old.example.com", "") + kubeSystem, withoutFlags, "account , , Secret /"},
+		"account of the flags":                {gatewayFor("old.example.com", "") + c.recorded(), options, "account " + fake.AccountID + ", token, Secret /"},
+		"account of the class":                {withAccount + own, options, "account theirs, , Secret tunnel-gateway/own"},
+		"account of the class, without flags": {withAccount + own, withoutFlags, "account theirs, , Secret tunnel-gateway/own"},
+		"no account":                          {gatewayFor("old.example.com", "") + kubeSystem, withoutFlags, "account , , Secret /"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := plan.Make(t.Context(), read(t, test.manifests, "-"), test.options, now)
+			p, err := plan.Build(t.Context(), read(t, test.manifests, "-"), test.options, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,61 +192,60 @@ func TestCompareOpensTheAccount(t *testing.T) {
 				return c.open(ctx, from)
 			})
 			if err != nil || got != test.want {
-				t.Errorf("opened %q (%v), want %q", got, err, test.want)
+				t.Errorf("opened account = %q (%v), want %q", got, err, test.want)
 			}
 		})
 	}
 }
 
-// A Gateway that cannot be read hides no other, and no call is made for nothing.
-func TestCompareGoesOn(t *testing.T) {
-	c := newCloud(t)
+func TestCompareContinuesAfterAnError(t *testing.T) {
+	c := newAccount(t)
 	named := func(name, hostname string) string {
-		g := strings.Replace(compared(hostname, ""), "  name: g\n", "  name: "+name+"\n", 1)
-		return strings.SplitN(g, "---", 2)[0] + "---" + strings.NewReplacer("infra.g", "infra."+name, "name: g}", "name: "+name+"}").Replace(strings.TrimSuffix(c.record(), kubeSystem))
+		g := strings.Replace(gatewayFor(hostname, ""), "  name: g\n", "  name: "+name+"\n", 1)
+		return strings.SplitN(g, "---", 2)[0] + "---" + strings.NewReplacer("infra.g", "infra."+name, "name: g}", "name: "+name+"}").Replace(strings.TrimSuffix(c.recorded(), kubeSystem))
 	}
-	p := planOf(t, compared("new.example.com", "")+c.record(), named("a", "a.example.com"), named("z", "z.example.com"))
-	broken := errors.New("broken")
-	c.Fail(fake.OpConfiguration, broken)
+	p := planOf(t, gatewayFor("new.example.com", "")+c.recorded(), named("a", "a.example.com"), named("z", "z.example.com"))
+	failure := errors.New("failure")
+	c.Fail(fake.OpConfiguration, failure)
 	err := p.Compare(t.Context(), c.open)
-	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "Gateway infra/a: ") || strings.Contains(err.Error(), "infra/g") {
-		t.Errorf("the error is %v", err)
+	if !errors.Is(err, failure) || !strings.HasPrefix(err.Error(), "Gateway infra/a: ") || strings.Contains(err.Error(), "infra/g") {
+		t.Errorf("Compare = %v", err)
 	}
-	if p.Gateways[0].Diff != nil || p.Gateways[1].Diff == nil || p.Gateways[2].Diff == nil || !p.Different() {
-		t.Errorf("the differences are %+v", p.Gateways)
+	if p.Gateways[0].Diff != nil || p.Gateways[1].Diff == nil || p.Gateways[2].Diff == nil || !p.HasChanges() {
+		t.Errorf("Gateways = %+v, want differences for the last two", p.Gateways)
 	}
 	if calls := c.Calls(); len(calls) != 3 {
 		t.Errorf("%d calls, want 3", len(calls))
 	}
 }
 
-func TestCompareEndsWithItsContext(t *testing.T) {
-	c := newCloud(t)
-	one := compared("new.example.com", "") + c.record()
+func TestCompareEndsWhenTheContextIsCanceled(t *testing.T) {
+	c := newAccount(t)
+	one := gatewayFor("new.example.com", "") + c.recorded()
 	two := strings.SplitN(strings.Replace(one, "  name: g\n", "  name: h\n", 1), "---", 2)[0]
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := planOf(t, one, two).Compare(ctx, c.open); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "infra/h") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("Compare = %v", err)
 	}
 }
 
-func TestJSONOfDifferences(t *testing.T) {
-	c := newCloud(t)
-	p := planOf(t, compared("new.example.com", "")+c.record())
+func TestDiffInJSON(t *testing.T) {
+	c := newAccount(t)
+	p := planOf(t, gatewayFor("new.example.com", "")+c.recorded())
 	if got := decoded(t, p)["gateways"].([]any)[0].(map[string]any); got["diff"] != nil {
-		t.Errorf("without a comparison there is %v", got["diff"])
+		t.Errorf("before Compare, diff = %v, want none", got["diff"])
 	}
 	for name, test := range map[string]struct {
 		manifests string
 		want      map[string]any
 	}{
-		"a difference":  {compared("new.example.com", "") + c.record(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": true, "unified": fmt.Sprintf(change, c.id), "notes": []any{}}},
-		"no difference": {compared("old.example.com", "") + c.record(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": false, "unified": "", "notes": []any{}}},
-		"a new tunnel": {compared("new.example.com", "") + kubeSystem, map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition,
+		"a difference":  {gatewayFor("new.example.com", "") + c.recorded(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": true, "unified": fmt.Sprintf(change, c.id), "notes": []any{}}},
+		"no difference": {gatewayFor("old.example.com", "") + c.recorded(), map[string]any{"tunnel": string(c.id), "version": 1.0, "different": false, "unified": "", "notes": []any{}}},
+		"a new tunnel": {gatewayFor("new.example.com", "") + kubeSystem, map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition,
 			"notes": []any{"The tunnel does not exist yet. The controller creates it with the name " + tunnel.DefaultClusterID("cluster", string(options.ControllerName)) + ".infra.g."}}},
-		"nothing to push": {refused, map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "",
-			"notes": []any{"The Gateway is not accepted, so nothing is pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value."}}},
+		"a Gateway that is not accepted": {rejected, map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "",
+			"notes": []any{"The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value."}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)
@@ -258,7 +254,7 @@ func TestJSONOfDifferences(t *testing.T) {
 			}
 			got := decoded(t, p)["gateways"].([]any)[0].(map[string]any)["diff"]
 			if diff := cmp.Diff(any(test.want), got); diff != "" {
-				t.Errorf("the field differs (-want +got):\n%s", diff)
+				t.Errorf("diff differs (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -1,6 +1,6 @@
-// Package plan shows what the controller would do with manifests, or with the
-// objects of a cluster, if its pushes succeed. It loads the same objects and makes
-// the same decisions as the controller, and writes nothing.
+// Package plan shows what the controller would do with manifests or with the objects
+// of a cluster. It uses the same code as the controller to load objects and to make
+// decisions, and assumes that pushes succeed. It changes nothing.
 package plan
 
 import (
@@ -24,53 +24,54 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Plan is what would be done. Its JSON form is a contract.
+// Plan contains the configurations and the statuses that the controller would write.
+// Its JSON encoding is stable.
 type Plan struct {
 	Gateways []Gateway `json:"gateways"`
 	Statuses []Status  `json:"statuses"`
 
-	// left says why the controller does not serve a Gateway that exists.
-	left map[types.NamespacedName]string
-	// ending are the managed Gateways that are being deleted.
-	ending  []types.NamespacedName
-	strays  strays
-	tunnels *tunnels
+	// unserved contains the reason for each existing Gateway that the controller does
+	// not serve.
+	unserved map[types.NamespacedName]string
+	// terminating are the Gateways of this controller that are being deleted.
+	terminating []types.NamespacedName
+	unattached  unattached
+	tunnels     *tunnels
 }
 
-// Options are the settings of the controller that a plan depends on.
+// Options are the settings of the controller that affect a plan.
 type Options struct {
 	gateway.Options
-	// ClusterID begins the names of the tunnels. When it is empty, the plan takes
-	// the ID that the Tunnels of the controller have, and without Tunnels the
-	// default.
+	// ClusterID is the prefix of tunnel names. If it is empty, the plan uses the ID in
+	// the Tunnels of the controller, otherwise the default of the controller.
 	ClusterID string
-	// Account is the controller's own account, with its API token. It may be empty:
-	// then the account of a Tunnel is taken for the one that is asked for.
+	// Account is the default account with its API token. If it is empty, the plan
+	// assumes that the account of each Tunnel is the desired one.
 	Account credentials.Default
 }
 
-// Gateway is the effective hostname table of one Gateway, and the configuration
-// for its tunnel.
+// Gateway is the effective hostname table of one Gateway and the configuration of its
+// tunnel.
 type Gateway struct {
 	Namespace            string     `json:"namespace"`
 	Name                 string     `json:"name"`
 	AttachedListenerSets int32      `json:"attachedListenerSets"`
 	Listeners            []Listener `json:"listeners"`
-	// Config is the configuration that is sent to the API; nil when the Gateway is
-	// not accepted: then nothing is sent.
+	// Config is the configuration that the controller would push; nil if the Gateway
+	// is not accepted.
 	Config *provider.Configuration `json:"config"`
-	// Diff is the result of [Plan.Compare]; nil before, and when that failed.
+	// Diff is the result of [Plan.Compare]; nil if the Gateway was not compared.
 	Diff *Diff `json:"diff,omitempty"`
 
-	result  *gateway.Result
-	facts   tunnel.Facts
-	outcome tunnel.Outcome
-	shared  string                 // which hostnames other Gateways serve too
-	about   map[gateway.Owner]bool // whose statuses the decision is part of
+	result          *gateway.Result
+	facts           tunnel.Facts
+	outcome         tunnel.Outcome
+	sharedHostnames string                 // message about hostnames that other Gateways serve too
+	reported        map[gateway.Owner]bool // objects whose statuses depend on the Gateway
 }
 
-// Listener is a row of the table; those of ListenerSets that are not allowed
-// come last.
+// Listener is a row of the hostname table. The listeners of ListenerSets that are not
+// allowed come last.
 type Listener struct {
 	Owner          Owner  `json:"owner"`
 	Name           string `json:"name"`
@@ -85,19 +86,20 @@ type Listener struct {
 	AttachedRoutes int32  `json:"attachedRoutes"`
 }
 
-// Owner is an object: the Gateway or ListenerSet that declares a listener, or the
-// route that a rule is of.
+// Owner identifies an object: the Gateway or ListenerSet of a listener, or the route
+// of a rule.
 type Owner struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
+// String returns the kind, namespace and name.
 func (o Owner) String() string { return fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name) }
 
 func newOwner(o gateway.Owner) Owner { return Owner{o.Kind, o.Namespace, o.Name} }
 
-// Status is the whole status of one object.
+// Status is the complete status of one object.
 type Status struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -105,12 +107,12 @@ type Status struct {
 	Name       string `json:"name"`
 	Status     any    `json:"status"`
 
-	conditions [][]metav1.Condition // those of the controller
+	conditions [][]metav1.Condition // the conditions of the controller
 }
 
-// Make decides about every managed Gateway in the source. It reads no other
-// clock than now.
-func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
+// Build builds the plan for all Gateways of the controller in the source. now is the
+// current time.
+func Build(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
 	loader := state.Loader{
 		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
 	}
@@ -118,22 +120,22 @@ func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	known, err := newTunnels(ctx, source, o, now)
+	tunnels, err := newTunnels(ctx, source, o, now)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{left: map[types.NamespacedName]string{}, strays: findStrays(source), tunnels: known}
+	plan := &Plan{unserved: map[types.NamespacedName]string{}, unattached: findUnattached(source), tunnels: tunnels}
 	var decisions []decision
 	hostnames := gateway.NewHostnames()
-	for _, key := range keysOf(source.Objects, o.ControllerName) {
+	for _, key := range gatewayKeys(source.Objects, o.ControllerName) {
 		loaded, err := loader.Load(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if why := leaves(loaded); why != "" {
-			plan.leave(loaded, key, why)
+		if reason := unservedReason(loaded); reason != "" {
+			plan.addUnserved(loaded, key, reason)
 			if !loaded.ClassMissing {
-				statuses.addAttached(withdrawn(key, loaded))
+				statuses.addAttached(withdrawnReport(key, loaded))
 			}
 			continue
 		}
@@ -144,11 +146,11 @@ func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (
 	}
 	plan.Gateways = make([]Gateway, len(decisions))
 	for i, d := range decisions {
-		facts := known.facts(d.gateway, d.result)
-		outcome := expected(facts)
-		report := d.result.Report(gateway.Outcome{Push: push(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)})
+		facts := tunnels.facts(d.gateway, d.result)
+		outcome := expectedOutcome(facts)
+		report := d.result.Report(gateway.Outcome{Push: pushResult(outcome), Tunnel: outcome.Tunnel, Shared: hostnames.Shared(d.key.NamespacedName)})
 		g := newGateway(d.key, d.result, report)
-		g.about = statuses.add(d.key, report)
+		g.reported = statuses.addGateway(d.key, report)
 		g.facts, g.outcome = facts, outcome
 		plan.Gateways[i] = g
 	}
@@ -156,19 +158,20 @@ func Make(ctx context.Context, source *state.Source, o Options, now time.Time) (
 	return plan, nil
 }
 
-// leave notes why a Gateway that exists is not served.
-func (p *Plan) leave(loaded *state.Loaded, key state.Key, why string) {
+// addUnserved records an existing Gateway that the controller does not serve.
+func (p *Plan) addUnserved(loaded *state.Loaded, key state.Key, reason string) {
 	if loaded.Gateway == nil {
 		return
 	}
-	p.left[key.NamespacedName] = why
+	p.unserved[key.NamespacedName] = reason
 	if loaded.Managed {
-		p.ending = append(p.ending, key.NamespacedName)
+		p.terminating = append(p.terminating, key.NamespacedName)
 	}
 }
 
-// leaves returns why the controller does not serve a Gateway, or "" when it does.
-func leaves(loaded *state.Loaded) string {
+// unservedReason returns the reason why the controller does not serve a Gateway, or
+// "" if it serves the Gateway.
+func unservedReason(loaded *state.Loaded) string {
 	switch {
 	case loaded.Gateway == nil:
 		return "not found"
@@ -183,16 +186,17 @@ func leaves(loaded *state.Loaded) string {
 	}
 }
 
-// decision is the decision about a Gateway, before all of them are known.
+// decision is the result for one Gateway. Its report also depends on the hostnames of
+// the other Gateways.
 type decision struct {
 	key     state.Key
 	result  *gateway.Result
 	gateway *gatewayv1.Gateway
 }
 
-// keysOf returns the Gateways, and the parents that do not exist although the
-// status entries of the controller name them.
-func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []state.Key {
+// gatewayKeys returns the keys of all Gateways, and of missing parents that the
+// controller's status entries of routes refer to.
+func gatewayKeys(objects []client.Object, controller gatewayv1.GatewayController) []state.Key {
 	exists, keys := map[state.Key]bool{}, map[state.Key]bool{}
 	for _, object := range objects {
 		switch o := object.(type) {
@@ -214,10 +218,11 @@ func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []s
 	})
 }
 
-// withdrawn removes the controller's status entries from routes, as the
-// controller does. The status of the ListenerSets of a Gateway that is not managed
-// stays: it does not say which controller wrote it.
-func withdrawn(key state.Key, loaded *state.Loaded) gateway.Report {
+// withdrawnReport returns the report that removes the controller's status entries
+// from the routes of a Gateway that is not served. If another controller manages the
+// Gateway, the statuses of its ListenerSets remain, because they do not contain the
+// name of the controller that wrote them.
+func withdrawnReport(key state.Key, loaded *state.Loaded) gateway.Report {
 	report := gateway.Withdraw(key, loaded.Snapshot)
 	if !loaded.Managed {
 		report.ListenerSets = nil
@@ -225,6 +230,7 @@ func withdrawn(key state.Key, loaded *state.Loaded) gateway.Report {
 	return report
 }
 
+// newGateway returns the Gateway of the plan for its result and its report.
 func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Gateway {
 	conditions := map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition{key: {}}
 	for _, l := range report.Gateway.Listeners {
@@ -245,7 +251,7 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 		result:               result,
 	}
 	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {
-		g.shared = c.Message
+		g.sharedHostnames = c.Message
 	}
 	for i, l := range result.Listeners {
 		g.Listeners[i] = newListener(l, conditions[l.Owner][l.Spec.Name])
@@ -253,9 +259,9 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 	return g
 }
 
-// kinds are the types of the controller's conditions, in the order in which a
-// person reads them.
-var kinds = []string{
+// conditionTypes are the types of the controller's conditions. An earlier type is more
+// likely to explain a problem.
+var conditionTypes = []string{
 	string(gatewayv1.ListenerConditionConflicted),
 	string(gatewayv1.GatewayConditionAccepted),
 	string(gatewayv1.ListenerConditionResolvedRefs),
@@ -265,16 +271,18 @@ var kinds = []string{
 	string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
 }
 
-// firstBad returns the first condition that is not in its good state, or nil.
-func firstBad(conditions []metav1.Condition) *metav1.Condition {
-	for _, kind := range kinds {
-		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != gateway.ExpectedStatus(kind) {
+// firstUnexpected returns the first condition that does not have its expected status,
+// in the order of conditionTypes, or nil.
+func firstUnexpected(conditions []metav1.Condition) *metav1.Condition {
+	for _, conditionType := range conditionTypes {
+		if c := meta.FindStatusCondition(conditions, conditionType); c != nil && c.Status != gateway.ExpectedStatus(conditionType) {
 			return c
 		}
 	}
 	return nil
 }
 
+// newListener returns a row of the hostname table.
 func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 	listener := Listener{
 		Owner:    newOwner(l.Owner),
@@ -289,21 +297,21 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 		Programmed:     meta.IsStatusConditionTrue(conditions, string(gatewayv1.ListenerConditionProgrammed)),
 		AttachedRoutes: l.AttachedRoutes,
 	}
-	if bad := firstBad(conditions); bad != nil {
-		listener.Reason = bad.Reason
+	if c := firstUnexpected(conditions); c != nil {
+		listener.Reason = c.Reason
 	}
 	return listener
 }
 
-// Good reports whether every condition of the controller is in its good state,
-// and something was planned: without a managed Gateway, and with manifests alone
-// for parents that are not among them, there are no conditions.
-func (p *Plan) Good() bool {
-	if len(p.Gateways) == 0 || p.strays.alone && len(p.strays.parents) > 0 {
+// Healthy reports whether every condition of the controller has its expected status.
+// It returns false if the plan has no Gateway, or if manifests without a cluster
+// refer to missing parents, because these cases result in no conditions.
+func (p *Plan) Healthy() bool {
+	if len(p.Gateways) == 0 || p.unattached.manifestsOnly && len(p.unattached.missingParents) > 0 {
 		return false
 	}
 	for _, status := range p.Statuses {
-		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstBad(c) != nil }) {
+		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstUnexpected(c) != nil }) {
 			return false
 		}
 	}

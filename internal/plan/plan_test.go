@@ -30,22 +30,23 @@ func read(t *testing.T, text string, paths ...string) *state.Source {
 	return files
 }
 
-// planOf makes the plan of manifests.
+// planOf returns the plan of manifests.
 func planOf(t *testing.T, manifests ...string) *plan.Plan {
 	t.Helper()
-	return makePlan(t, read(t, strings.Join(manifests, "\n---\n"), "-"), now)
+	return buildPlan(t, read(t, strings.Join(manifests, "\n---\n"), "-"), now)
 }
 
-func makePlan(t *testing.T, files *state.Source, now time.Time) *plan.Plan {
+// buildPlan returns the plan of a source.
+func buildPlan(t *testing.T, files *state.Source, now time.Time) *plan.Plan {
 	t.Helper()
-	made, err := plan.Make(t.Context(), files, options, now)
+	p, err := plan.Build(t.Context(), files, options, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return p
 }
 
-// printed is all that a plan prints.
+// printed returns the table and the JSON encoding of a plan.
 func printed(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -60,7 +61,7 @@ func printed(t *testing.T, p *plan.Plan) string {
 	return out.String()
 }
 
-// decoded is the plan's JSON as a stranger reads it.
+// decoded returns the decoded JSON encoding of a plan.
 func decoded(t *testing.T, p *plan.Plan) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -75,7 +76,7 @@ func decoded(t *testing.T, p *plan.Plan) map[string]any {
 }
 
 const (
-	// shared is a Gateway that admits the ListenerSets of every namespace.
+	// shared is a Gateway that allows ListenerSets from namespaces with a label.
 	shared = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -83,17 +84,17 @@ metadata: {name: shared, namespace: infra}
 spec:
   gatewayClassName: cloudflare-tunnel
   allowedListeners: {namespaces: {from: Selector, selector: {matchLabels: {shared: allowed}}}}
-  listeners: [{name: own, hostname: own.example.com, port: 80, protocol: HTTP}]
+  listeners: [{name: home, hostname: home.example.com, port: 80, protocol: HTTP}]
 `
-	// refused is one that is not accepted.
-	refused = `
+	// rejected is a Gateway that is not accepted.
+	rejected = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: refused, namespace: infra}
+metadata: {name: rejected, namespace: infra}
 spec:
   gatewayClassName: cloudflare-tunnel
   addresses: [{type: IPAddress, value: 192.0.2.1}]
-  listeners: [{name: own, port: 80, protocol: HTTP}]
+  listeners: [{name: home, port: 80, protocol: HTTP}]
 `
 	teams = `
 {apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {shared: allowed}}}
@@ -105,7 +106,7 @@ spec:
   parentRef: {name: shared, namespace: infra}
   listeners:
   - {name: a, hostname: team.example.com, port: 80, protocol: HTTP}
-  - {name: b, hostname: own.example.com, port: 80, protocol: HTTP}
+  - {name: b, hostname: home.example.com, port: 80, protocol: HTTP}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
@@ -127,9 +128,9 @@ spec:
 `
 )
 
-// keysOf lists the keys of every object in the JSON, by its place; the values
-// of status are the API's own.
-func keysOf(place string, value any, into map[string][]string) {
+// jsonKeys collects the keys of every object in value by its path. It does not descend
+// into statuses, which are types of the API.
+func jsonKeys(place string, value any, into map[string][]string) {
 	switch v := value.(type) {
 	case map[string]any:
 		known := map[string]bool{}
@@ -139,20 +140,20 @@ func keysOf(place string, value any, into map[string][]string) {
 		for key, inner := range v {
 			known[key] = true
 			if key != "status" {
-				keysOf(place+"."+key, inner, into)
+				jsonKeys(place+"."+key, inner, into)
 			}
 		}
 		into[place] = slices.Sorted(maps.Keys(known))
 	case []any:
 		for _, inner := range v {
-			keysOf(place+"[]", inner, into)
+			jsonKeys(place+"[]", inner, into)
 		}
 	}
 }
 
-func TestJSONHasExactlyTheKeysOfTheContract(t *testing.T) {
+func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 	got := map[string][]string{}
-	keysOf("", any(decoded(t, planOf(t, shared, refused, teams))), got)
+	jsonKeys("", any(decoded(t, planOf(t, shared, rejected, teams))), got)
 	want := map[string][]string{
 		"":                              {"gateways", "statuses"},
 		".gateways[]":                   {"attachedListenerSets", "config", "listeners", "name", "namespace"},
@@ -167,9 +168,9 @@ func TestJSONHasExactlyTheKeysOfTheContract(t *testing.T) {
 	}
 }
 
-// Whoever reads the JSON finds every key in every object, config's apart.
-func TestJSONKeepsEmptyFieldsOutsideConfig(t *testing.T) {
-	made := decoded(t, planOf(t, `
+// Programs can rely on every key, except in config.
+func TestJSONContainsEmptyFields(t *testing.T) {
+	p := decoded(t, planOf(t, `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: g}
@@ -184,17 +185,17 @@ spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, prot
 		}},
 		"config": map[string]any{"ingress": []any{map[string]any{"service": "http_status:404"}}},
 	}
-	if diff := cmp.Diff(any([]any{want}), made["gateways"]); diff != "" {
+	if diff := cmp.Diff(any([]any{want}), p["gateways"]); diff != "" {
 		t.Errorf("gateways differ (-want +got):\n%s", diff)
 	}
 }
 
-func TestJSONOfNothing(t *testing.T) {
+func TestJSONWithoutGatewaysHasEmptyLists(t *testing.T) {
 	want := map[string]any{"gateways": []any{}, "statuses": []any{}}
 	for name, manifests := range map[string]string{
-		"no Gateway at all":       `{apiVersion: v1, kind: Namespace, metadata: {name: team}}`,
-		"only another class's":    strings.Replace(shared, "cloudflare-tunnel", "internal", 1),
-		"a route without Gateway": "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {parentRefs: [{name: g}]}\n",
+		"no Gateway":               `{apiVersion: v1, kind: Namespace, metadata: {name: team}}`,
+		"Gateway of another class": strings.Replace(shared, "cloudflare-tunnel", "internal", 1),
+		"route without a Gateway":  "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {parentRefs: [{name: g}]}\n",
 	} {
 		if diff := cmp.Diff(want, decoded(t, planOf(t, manifests))); diff != "" {
 			t.Errorf("%s: the plan differs (-want +got):\n%s", name, diff)
@@ -202,10 +203,10 @@ func TestJSONOfNothing(t *testing.T) {
 	}
 }
 
-func TestConfigIsNullForAGatewayThatIsNotAccepted(t *testing.T) {
-	made := decoded(t, planOf(t, shared, refused))
+func TestConfigOfARejectedGatewayIsNull(t *testing.T) {
+	p := decoded(t, planOf(t, shared, rejected))
 	got := map[any]bool{}
-	for _, g := range made["gateways"].([]any) {
+	for _, g := range p["gateways"].([]any) {
 		fields := g.(map[string]any)
 		config, ok := fields["config"]
 		if !ok {
@@ -213,24 +214,24 @@ func TestConfigIsNullForAGatewayThatIsNotAccepted(t *testing.T) {
 		}
 		got[fields["name"]] = config != nil
 	}
-	if diff := cmp.Diff(map[any]bool{"shared": true, "refused": false}, got); diff != "" {
-		t.Errorf("which have a config differs (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[any]bool{"shared": true, "rejected": false}, got); diff != "" {
+		t.Errorf("the Gateways with a config differ (-want +got):\n%s", diff)
 	}
 }
 
-// row is a listener as a person names it.
+// row describes a listener.
 func row(l plan.Listener) string {
 	return fmt.Sprintf("%s %s/%s %s %s", l.Owner.Kind, l.Owner.Namespace, l.Owner.Name, l.Name, l.Reason)
 }
 
-func TestListenersInPrecedenceThoseNotAllowedLast(t *testing.T) {
-	made := planOf(t, teams, shared)
+func TestListenersAreInOrderOfPrecedence(t *testing.T) {
+	p := planOf(t, teams, shared)
 	var got []string
-	for _, l := range made.Gateways[0].Listeners {
+	for _, l := range p.Gateways[0].Listeners {
 		got = append(got, row(l))
 	}
 	want := []string{
-		"Gateway infra/shared own ",
+		"Gateway infra/shared home ",
 		"ListenerSet team/admitted a ",
 		"ListenerSet team/admitted b HostnameConflict",
 		"ListenerSet outside/older-but-outside a Invalid",
@@ -240,8 +241,8 @@ func TestListenersInPrecedenceThoseNotAllowedLast(t *testing.T) {
 	}
 }
 
-func TestStatusesAreSortedAndOfOurObjectsOnly(t *testing.T) {
-	made := planOf(t, teams, shared, refused, `
+func TestStatusesAreSortedAndExcludeOtherControllers(t *testing.T) {
+	p := planOf(t, teams, shared, rejected, `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: other}
@@ -255,19 +256,19 @@ spec: {controllerName: tunnelgateway.dev/controller}
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: another, namespace: infra}
-spec: {gatewayClassName: other, listeners: [{name: own, port: 80, protocol: HTTP}]}
+spec: {gatewayClassName: other, listeners: [{name: home, port: 80, protocol: HTTP}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: nobodys, namespace: infra}
+metadata: {name: another, namespace: infra}
 spec: {parentRefs: [{name: another}]}
 `)
 	var got []string
-	for _, s := range made.Statuses {
+	for _, s := range p.Statuses {
 		got = append(got, fmt.Sprintf("%s %s %s/%s", s.APIVersion, s.Kind, s.Namespace, s.Name))
 	}
 	want := []string{
-		"gateway.networking.k8s.io/v1 Gateway infra/refused",
+		"gateway.networking.k8s.io/v1 Gateway infra/rejected",
 		"gateway.networking.k8s.io/v1 Gateway infra/shared",
 		"gateway.networking.k8s.io/v1 GatewayClass /cloudflare-tunnel",
 		"gateway.networking.k8s.io/v1 HTTPRoute team/web",
@@ -279,8 +280,8 @@ spec: {parentRefs: [{name: another}]}
 	}
 }
 
-// parentsOf lists the entries of a route's status.
-func parentsOf(t *testing.T, p *plan.Plan, route string) []string {
+// statusParents returns the entries in the status of a route.
+func statusParents(t *testing.T, p *plan.Plan, route string) []string {
 	t.Helper()
 	for _, s := range p.Statuses {
 		if s.Kind != gateway.KindHTTPRoute || s.Name != route {
@@ -293,12 +294,12 @@ func parentsOf(t *testing.T, p *plan.Plan, route string) []string {
 		slices.Sort(parents)
 		return parents
 	}
-	t.Fatalf("no status of HTTPRoute %s", route)
+	t.Fatalf("the plan has no status of HTTPRoute %s", route)
 	return nil
 }
 
-// movedRoute has entries of ours for "shared", which it left, for "gone",
-// which does not exist, and one of another controller.
+// movedRoute has status entries of the controller for "shared", which is no longer its
+// parent, and for "gone", which does not exist, and an entry of another controller.
 const movedRoute = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -317,13 +318,14 @@ status:
     conditions: [{type: Accepted, status: "False", reason: Whatever, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
 
+// named renames an object.
 func named(manifest, from, to string) string {
 	return strings.Replace(manifest, "name: "+from, "name: "+to, 1)
 }
 
-func TestRouteStatusIsThatOfAllGateways(t *testing.T) {
-	made := planOf(t, shared, named(shared, "shared", "second"), named(shared, "shared", "third"), movedRoute)
-	got := slices.DeleteFunc(parentsOf(t, made, "moved"), func(entry string) bool { return strings.HasPrefix(entry, "gone ") })
+func TestRouteStatusHasTheEntriesOfAllGateways(t *testing.T) {
+	p := planOf(t, shared, named(shared, "shared", "second"), named(shared, "shared", "third"), movedRoute)
+	got := slices.DeleteFunc(statusParents(t, p, "moved"), func(entry string) bool { return strings.HasPrefix(entry, "gone ") })
 	want := []string{
 		"second by tunnelgateway.dev/controller", "third by example.com/other", "third by tunnelgateway.dev/controller",
 	}
@@ -332,16 +334,14 @@ func TestRouteStatusIsThatOfAllGateways(t *testing.T) {
 	}
 }
 
-// "Ours that match no parentRef of the spec any more go, also those of a
-// Gateway that is gone": the controller takes them back, so the plan says so.
-func TestEntryOfAGatewayThatIsGoneGoes(t *testing.T) {
-	made := planOf(t, named(shared, "shared", "second"), movedRoute)
-	if got := parentsOf(t, made, "moved"); slices.Contains(got, "gone by "+config.DefaultControllerName) {
-		t.Errorf("entries are %q, with one of ours for a Gateway that does not exist", got)
+func TestStatusEntryOfAMissingGatewayIsRemoved(t *testing.T) {
+	p := planOf(t, named(shared, "shared", "second"), movedRoute)
+	if got := statusParents(t, p, "moved"); slices.Contains(got, "gone by "+config.DefaultControllerName) {
+		t.Errorf("entries = %q, want none of the controller for a Gateway that does not exist", got)
 	}
 }
 
-func TestGood(t *testing.T) {
+func TestHealthyRequiresExpectedConditions(t *testing.T) {
 	route := func(rules string) string {
 		return "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r, namespace: infra}\n" +
 			"spec:\n  parentRefs: [{name: shared}]\n  rules: " + rules + "\n"
@@ -351,14 +351,14 @@ func TestGood(t *testing.T) {
 		manifests []string
 		want      bool
 	}{
-		"nothing":                           {nil, false},
-		"a Gateway alone":                   {[]string{shared}, true},
-		"a Gateway that is not accepted":    {[]string{refused}, false},
-		"a conflict and a set not allowed":  {[]string{shared, teams}, false},
-		"a route that is served":            {[]string{shared, service, route("[{backendRefs: [{name: web, port: 80}]}]")}, true},
-		"a route without backends":          {[]string{shared, route("[{}]")}, true},
-		"a route to a Service that is gone": {[]string{shared, route("[{backendRefs: [{name: web, port: 80}]}]")}, false},
-		"a route that is served partly": {[]string{shared, service, route(
+		"no manifests":                   {nil, false},
+		"a Gateway":                      {[]string{shared}, true},
+		"a Gateway that is not accepted": {[]string{rejected}, false},
+		"a conflict and a ListenerSet that is not allowed": {[]string{shared, teams}, false},
+		"a route that is served":                           {[]string{shared, service, route("[{backendRefs: [{name: web, port: 80}]}]")}, true},
+		"a route without backends":                         {[]string{shared, route("[{}]")}, true},
+		"a route to a missing Service":                     {[]string{shared, route("[{backendRefs: [{name: web, port: 80}]}]")}, false},
+		"a route that is partially served": {[]string{shared, service, route(
 			"[{backendRefs: [{name: web, port: 80}]}, {matches: [{method: GET}], backendRefs: [{name: web, port: 80}]}]")}, false},
 		"a class with parameters, without Gateways": {[]string{`
 apiVersion: gateway.networking.k8s.io/v1
@@ -368,7 +368,7 @@ spec:
   controllerName: tunnelgateway.dev/controller
   parametersRef: {group: example.com, kind: Parameters, name: p}
 `}, false},
-		"what another controller says": {[]string{shared, `
+		"a condition of another controller": {[]string{shared, `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: r, namespace: infra}
@@ -382,8 +382,8 @@ status:
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifests := append(test.manifests, "{apiVersion: v1, kind: Namespace, metadata: {name: infra}}")
-			if got := planOf(t, manifests...).Good(); got != test.want {
-				t.Errorf("Good = %t, want %t", got, test.want)
+			if got := planOf(t, manifests...).Healthy(); got != test.want {
+				t.Errorf("Healthy = %t, want %t", got, test.want)
 			}
 		})
 	}

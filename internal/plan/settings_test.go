@@ -9,7 +9,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// A class and a Gateway with settings, those of the class apart.
+// A GatewayClass and a Gateway with settings. The settings of the class are separate,
+// so that a test can omit them.
 const (
 	configuredClass = `
 apiVersion: gateway.networking.k8s.io/v1
@@ -50,14 +51,12 @@ spec: {originRequest: {connectTimeout: 1m}}
 `
 )
 
-// "plan reads TunnelConfigurations from its input too and shows the merged
-// result in config (originRequest at the top and per rule)."
-func TestConfigHasTheMergedSettings(t *testing.T) {
-	made := planOf(t, configuredClass, classSettings)
-	if !made.Good() {
-		t.Errorf("the plan is not good:\n%s", printed(t, made))
+func TestConfigContainsTheMergedSettings(t *testing.T) {
+	p := planOf(t, configuredClass, classSettings)
+	if !p.Healthy() {
+		t.Errorf("Healthy = false:\n%s", printed(t, p))
 	}
-	got := decoded(t, made)["gateways"].([]any)[0].(map[string]any)["config"]
+	got := decoded(t, p)["gateways"].([]any)[0].(map[string]any)["config"]
 	want := map[string]any{
 		"originRequest": map[string]any{"connectTimeout": 60.0, "tlsTimeout": 6.0},
 		"ingress": []any{
@@ -72,30 +71,28 @@ func TestConfigHasTheMergedSettings(t *testing.T) {
 		},
 	}
 	if diff := cmp.Diff(any(want), got); diff != "" {
-		t.Errorf("the document differs (-want +got):\n%s", diff)
+		t.Errorf("config differs (-want +got):\n%s", diff)
 	}
 }
 
-// Settings that do not exist are named for the class and for the Gateway, and
-// nothing would be pushed.
-func TestMissingSettingsAreNamed(t *testing.T) {
-	made := planOf(t, configuredClass)
-	if made.Good() || made.Gateways[0].Config != nil {
-		t.Errorf("the plan is good: %t, with the document %+v", made.Good(), made.Gateways[0].Config)
+func TestMissingSettingsOfTheClassRejectTheGateway(t *testing.T) {
+	p := planOf(t, configuredClass)
+	if p.Healthy() || p.Gateways[0].Config != nil {
+		t.Errorf("Healthy = %t, config = %+v; want false and none", p.Healthy(), p.Gateways[0].Config)
 	}
 	const missing = "spec.parametersRef names TunnelConfiguration platform/defaults, which does not exist."
-	text := printed(t, made)
-	if want := "Not accepted, so nothing is pushed: InvalidParameters: GatewayClass cloudflare-tunnel is not accepted: " + missing; !strings.Contains(text, want) {
-		t.Errorf("the table does not say %q:\n%s", want, text)
+	text := printed(t, p)
+	if want := "The Gateway is not accepted, so its configuration is not pushed: InvalidParameters: GatewayClass cloudflare-tunnel is not accepted: " + missing; !strings.Contains(text, want) {
+		t.Errorf("the table does not contain %q:\n%s", want, text)
 	}
-	for _, status := range made.Statuses {
+	for _, status := range p.Statuses {
 		if status.Kind == "GatewayClass" {
 			accepted := meta.FindStatusCondition(status.Status.(gatewayv1.GatewayClassStatus).Conditions, "Accepted")
 			if accepted == nil || accepted.Reason != "InvalidParameters" || accepted.Message != missing {
-				t.Errorf("the class's Accepted is %+v", accepted)
+				t.Errorf("condition Accepted of the GatewayClass = %+v, want the message %q", accepted, missing)
 			}
 			return
 		}
 	}
-	t.Error("nothing is said about the class")
+	t.Error("the plan has no status of the GatewayClass")
 }

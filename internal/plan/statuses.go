@@ -17,16 +17,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// notYet is the transition time of a condition that has never been written,
-// the one of the CRDs' own defaults: the same manifests give the same plan.
-var notYet = metav1.NewTime(time.Unix(0, 0).UTC())
+// unsetTime is the transition time of all changed conditions, so that the same
+// manifests result in the same plan. The default conditions of the CRDs have the same
+// time.
+var unsetTime = metav1.NewTime(time.Unix(0, 0).UTC())
 
-// statuses collects what is said about each object. A route with parents at
-// several Gateways is spoken about several times.
+// statuses collects the statuses of the objects. The reports about several Gateways
+// may contribute to the status of one route.
 type statuses struct {
-	decisions gateway.Options
-	objects   map[gateway.Owner]client.Object
-	said      map[gateway.Owner]bool
+	options gateway.Options
+	objects map[gateway.Owner]client.Object
+	// reported are the objects with a status of the controller.
+	reported map[gateway.Owner]bool
 }
 
 const (
@@ -34,8 +36,10 @@ const (
 	apiVersion       = "gateway.networking.k8s.io/v1"
 )
 
+// newStatuses copies the objects of the source that have a status, and sets the
+// statuses of the GatewayClasses.
 func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (*statuses, error) {
-	s := &statuses{decisions: o, objects: map[gateway.Owner]client.Object{}, said: map[gateway.Owner]bool{}}
+	s := &statuses{options: o, objects: map[gateway.Owner]client.Object{}, reported: map[gateway.Owner]bool{}}
 	for _, object := range source.Objects {
 		id := gateway.Owner{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch object.(type) {
@@ -56,7 +60,7 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (
 	}
 	for id, object := range s.objects {
 		if class, ok := object.(*gatewayv1.GatewayClass); ok {
-			if err := s.class(ctx, source, id, class); err != nil {
+			if err := s.setClassStatus(ctx, source, id, class); err != nil {
 				return nil, err
 			}
 		}
@@ -64,10 +68,10 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options) (
 	return s, nil
 }
 
-// class sets the status of a class of the controller, as in a cluster with the
-// Gateway API that this program is built with.
-func (s *statuses) class(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass) error {
-	if class.Spec.ControllerName != s.decisions.ControllerName {
+// setClassStatus sets the status of a GatewayClass of the controller. It assumes that
+// the cluster has the version of the Gateway API that this program is built with.
+func (s *statuses) setClassStatus(ctx context.Context, source *state.Source, id gateway.Owner, class *gatewayv1.GatewayClass) error {
+	if class.Spec.ControllerName != s.options.ControllerName {
 		return nil
 	}
 	configuration, err := state.ClassConfiguration(ctx, source, class)
@@ -78,46 +82,47 @@ func (s *statuses) class(ctx context.Context, source *state.Source, id gateway.O
 		Class:          class,
 		Configuration:  configuration,
 		BundleVersions: map[string]string{"gatewayclasses." + gatewayv1.GroupName: consts.BundleVersion},
-	}, s.decisions)
-	class.Status, _ = status.MergeClass(class.Status, wanted, notYet)
-	s.said[id] = true
+	}, s.options)
+	class.Status, _ = status.MergeClass(class.Status, wanted, unsetTime)
+	s.reported[id] = true
 	return nil
 }
 
-// add merges the report about one Gateway, and returns whom it is about.
-func (s *statuses) add(key gateway.Owner, report gateway.Report) map[gateway.Owner]bool {
+// addGateway merges the report about a Gateway into the statuses. It returns the
+// objects whose statuses it changes.
+func (s *statuses) addGateway(key gateway.Owner, report gateway.Report) map[gateway.Owner]bool {
 	g := s.objects[key].(*gatewayv1.Gateway)
-	g.Status, _ = status.MergeGateway(g.Status, report.Gateway, notYet)
-	about := s.addAttached(report)
-	about[key], s.said[key] = true, true
-	return about
+	g.Status, _ = status.MergeGateway(g.Status, report.Gateway, unsetTime)
+	changed := s.addAttached(report)
+	changed[key], s.reported[key] = true, true
+	return changed
 }
 
-// addAttached merges what is said about ListenerSets and routes, and returns
-// whom it is about.
+// addAttached merges the statuses of ListenerSets and routes in a report. It returns
+// the objects whose statuses it changes.
 func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
-	about := map[gateway.Owner]bool{}
+	changed := map[gateway.Owner]bool{}
 	for _, wanted := range report.ListenerSets {
 		id := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: wanted.NamespacedName}
 		set := s.objects[id].(*gatewayv1.ListenerSet)
-		set.Status, _ = status.MergeListenerSet(set.Status, wanted.Status, notYet)
-		about[id] = true
+		set.Status, _ = status.MergeListenerSet(set.Status, wanted.Status, unsetTime)
+		changed[id] = true
 	}
 	for _, wanted := range report.Routes {
 		id := gateway.Owner{Kind: wanted.Kind, NamespacedName: wanted.NamespacedName}
 		spec, current, _ := gateway.CommonRoute(s.objects[id])
 		current.Parents, _ = status.MergeRoute(
-			current.Parents, spec.ParentRefs, wanted, report.Owners, s.decisions.ControllerName, notYet)
-		about[id] = true
+			current.Parents, spec.ParentRefs, wanted, report.Owners, s.options.ControllerName, unsetTime)
+		changed[id] = true
 	}
-	maps.Copy(s.said, about)
-	return about
+	maps.Copy(s.reported, changed)
+	return changed
 }
 
-// sorted returns the statuses by kind, namespace and name.
+// sorted returns the reported statuses, sorted by kind, namespace and name.
 func (s *statuses) sorted() []Status {
-	all := make([]Status, 0, len(s.said))
-	for id := range s.said {
+	all := make([]Status, 0, len(s.reported))
+	for id := range s.reported {
 		value, conditions := s.statusOf(s.objects[id])
 		all = append(all, Status{
 			APIVersion: apiVersion, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
@@ -130,7 +135,8 @@ func (s *statuses) sorted() []Status {
 	return all
 }
 
-// statusOf returns the status of an object, and the controller's conditions in it.
+// statusOf returns the status of an object and the lists of conditions in it that
+// belong to the controller.
 func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 	switch o := object.(type) {
 	case *gatewayv1.GatewayClass:
@@ -151,7 +157,7 @@ func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 		_, route, _ := gateway.CommonRoute(object)
 		var conditions [][]metav1.Condition
 		for _, entry := range route.Parents {
-			if entry.ControllerName == s.decisions.ControllerName {
+			if entry.ControllerName == s.options.ControllerName {
 				conditions = append(conditions, entry.Conditions)
 			}
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// WriteTable prints the plan for people.
+// WriteTable prints the plan as text.
 func (p *Plan) WriteTable(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	if len(p.Gateways) == 0 && len(p.ending) == 0 {
-		printf(out, "%s\n", p.none())
+	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
+		printf(out, "%s\n", p.noGatewayMessage())
 	}
 	for i := range p.Gateways {
 		if i > 0 {
@@ -24,26 +24,27 @@ func (p *Plan) WriteTable(w io.Writer) error {
 		}
 		p.Gateways[i].write(out)
 	}
-	writeEnding(out, p.ending)
-	if stray := p.Unattached(); stray != "" {
-		printf(out, "%s\n", stray)
+	writeTerminating(out, p.terminating)
+	if remark := p.Unattached(); remark != "" {
+		printf(out, "%s\n", remark)
 	}
 	return out.Flush()
 }
 
 func (g *Gateway) write(out *tabwriter.Writer) {
-	refused := 0
+	notAllowed := 0
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
-			refused++
+			notAllowed++
 		}
 	}
-	printf(out, "Gateway %s/%s: %d ListenerSets attached, %d not allowed\n", g.Namespace, g.Name, g.AttachedListenerSets, refused)
+	attached := int(g.AttachedListenerSets)
+	g.writeRemark(out, fmt.Sprintf("%d %s attached, %d not allowed", attached, plural(gateway.KindListenerSet, attached), notAllowed))
 	if message := g.outcome.Message; message != "" {
-		printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, message)
+		g.writeRemark(out, message)
 	}
-	if g.result.Rejected != nil {
-		printf(out, "Not accepted, so nothing is pushed: %s: %s\n", g.result.Rejected.Reason, g.result.Rejected.Message)
+	if problem := g.result.Rejected; problem != nil {
+		g.writeRemark(out, notAccepted(problem.Reason, problem.Message))
 	}
 	g.writeListeners(out)
 	if g.Config != nil {
@@ -55,41 +56,40 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 func (g *Gateway) writeListeners(out *tabwriter.Writer) {
 	fmt.Fprintln(out, "HOSTNAME\tPORT\tOWNER\tLISTENER\tSTATE\tROUTES")
 	for _, l := range g.Listeners {
-		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", anyIfEmpty(l.Hostname), l.Port, l.Protocol,
+		printf(out, "%s\t%d %s\t%s\t%s\t%s\t%d\n", orStar(l.Hostname), l.Port, l.Protocol,
 			l.Owner, l.Name, l.state(), l.AttachedRoutes)
 	}
 	flush(out)
 }
 
+// state returns the reason of a problem, or "served".
 func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
 func (g *Gateway) writeRules(out *tabwriter.Writer) {
 	fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM")
 	for i, rule := range g.result.Rules {
-		from := "nothing else matches"
+		from := "catch-all"
 		if rule.Route != nil {
 			from = fmt.Sprintf("%s %s rule %d", rule.Route.Kind, rule.Route.NamespacedName, rule.Number)
 		} else if rule.Hostname != "" {
-			from = "end of the hostname"
+			from = "catch-all of the hostname"
 		}
-		printf(out, "  %d\t%s\t%s\t%s\t%s\n", i, anyIfEmpty(rule.Hostname), anyIfEmpty(rule.Path), rule.Service, from)
+		printf(out, "  %d\t%s\t%s\t%s\t%s\n", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service, from)
 	}
 	flush(out)
 }
 
-// WriteProblems prints what is not as its author meant it, which the table ends
-// with.
+// WriteProblems prints the problems at the end of each Gateway's table.
 func (p *Plan) WriteProblems(w io.Writer) {
 	for i := range p.Gateways {
 		p.Gateways[i].writeProblems(w)
 	}
 }
 
-// writeProblems explains each hostname, listener, set and route that is not as its
-// author meant it.
+// writeProblems prints the problems of hostnames, ListenerSets, listeners and routes.
 func (g *Gateway) writeProblems(out io.Writer) {
-	if g.shared != "" {
-		printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, g.shared)
+	if g.sharedHostnames != "" {
+		g.writeRemark(out, g.sharedHostnames)
 	}
 	for _, set := range g.result.Sets {
 		if set.NotAllowed != nil {
@@ -123,10 +123,11 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	}
 }
 
-// flush ends a table, so that the next one has columns of its own.
-func flush(out *tabwriter.Writer) { _ = out.Flush() } // the last Flush reports a failed write again
+// flush ends a table, so that the column widths of the next table are independent.
+func flush(out *tabwriter.Writer) { _ = out.Flush() } // the last Flush reports an error again
 
-func anyIfEmpty(s string) string {
+// orStar returns s, or "*" for the empty string.
+func orStar(s string) string {
 	if s == "" {
 		return "*"
 	}

@@ -22,16 +22,15 @@ import (
 )
 
 const (
-	// uptime is the uptime of the process in all decisions of a plan: longer than
-	// any call takes, so that nothing waits for the start, and shorter than the
-	// interval at which tokens are read again.
+	// uptime is the assumed uptime of the controller. It is longer than any request,
+	// so that no decision waits for a late response, and shorter than the interval at
+	// which the controller reads tokens.
 	uptime = time.Hour
-	// unknownAccount stands for the account of the controller, which a plan without
-	// flags does not know.
+	// unknownAccount represents the controller's account if the flags do not set it.
 	unknownAccount = "unknown"
 )
 
-// tunnels are the Tunnels of the controller, and the identity of its
+// tunnels contains the Tunnel objects of the controller and the identity of its
 // installation.
 type tunnels struct {
 	objects   []v1alpha1.Tunnel
@@ -41,13 +40,14 @@ type tunnels struct {
 	now       time.Time
 }
 
+// newTunnels reads the Tunnel objects and determines the cluster ID.
 func newTunnels(ctx context.Context, source *state.Source, o Options, now time.Time) (*tunnels, error) {
 	t := &tunnels{namespace: o.ControllerNamespace, account: o.Account, now: now, options: tunnel.Options{
 		ControllerName: string(o.ControllerName), RetirementDelay: uptime, DriftInterval: uptime,
 	}}
 	var list v1alpha1.TunnelList
 	if err := source.List(ctx, &list, client.InNamespace(o.ControllerNamespace)); err != nil {
-		return nil, fmt.Errorf("listing the Tunnels: %w", err)
+		return nil, fmt.Errorf("list Tunnels: %w", err)
 	}
 	t.objects = list.Items
 	slices.SortFunc(t.objects, func(a, b v1alpha1.Tunnel) int { return strings.Compare(a.Name, b.Name) })
@@ -63,26 +63,27 @@ func clusterUID(ctx context.Context, r client.Reader) (string, error) {
 	var system corev1.Namespace
 	err := r.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system)
 	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading namespace %s: %w", metav1.NamespaceSystem, err)
+		return "", fmt.Errorf("read namespace %s: %w", metav1.NamespaceSystem, err)
 	}
 	return string(system.UID), nil
 }
 
-// recordedClusterID returns the cluster ID with which the names of the
-// controller's tunnels begin, or "".
+// recordedClusterID returns the cluster ID in the name of a tunnel of this
+// installation, or "".
 func (t *tunnels) recordedClusterID() string {
 	for i := range t.objects {
 		spec := &t.objects[i].Spec
 		id, _, _ := strings.Cut(spec.Name, ".")
 		name := types.NamespacedName{Namespace: spec.Gateway.Namespace, Name: spec.Gateway.Name}
-		ofCluster := t.options.ClusterUID == "" || spec.ClusterUID == t.options.ClusterUID
-		if ofCluster && spec.ControllerName == t.options.ControllerName && spec.Name == tunnel.RemoteName(id, name) {
+		sameCluster := t.options.ClusterUID == "" || spec.ClusterUID == t.options.ClusterUID
+		if sameCluster && spec.ControllerName == t.options.ControllerName && spec.Name == tunnel.RemoteName(id, name) {
 			return id
 		}
 	}
 	return ""
 }
 
+// defaultClusterID returns the default of the controller, or "" without a cluster.
 func (t *tunnels) defaultClusterID() string {
 	if t.options.ClusterUID == "" {
 		return ""
@@ -90,13 +91,13 @@ func (t *tunnels) defaultClusterID() string {
 	return tunnel.DefaultClusterID(t.options.ClusterUID, t.options.ControllerName)
 }
 
-// facts returns the facts for the decisions about a Gateway's tunnel, before
-// Cloudflare has been asked. The spec of the Tunnel is up to date, and a Gateway
-// without a Tunnel has a new one, unless its settings are not valid.
+// facts returns the facts about a Gateway's tunnel before the first request to
+// Cloudflare. The Tunnel object has the desired spec. A Gateway without a Tunnel
+// object gets a new one in memory, unless its settings are not valid.
 func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Facts {
 	name := client.ObjectKeyFromObject(g)
 	f := tunnel.Facts{
-		Uptime: uptime, Clock: t.now, Options: t.options, Name: name, Object: t.of(name),
+		Uptime: uptime, Clock: t.now, Options: t.options, Name: name, Object: t.tunnel(name),
 		Gateway:    tunnel.Gateway{State: tunnel.GatewayExists, UID: g.UID, Paused: g.Annotations[v1alpha1.PausedAnnotation] == "true"},
 		Token:      tunnel.TokenSecret{State: tunnel.TokenPresent},
 		Connectors: tunnel.Connectors{Current: true, Exist: true, RolledOut: true},
@@ -106,7 +107,7 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 		Credentials: t.account.SecretReference(result.Settings), Configuration: result.Configuration(), ServesGRPC: result.ServesGRPC(),
 	}
 	if f.Object != nil {
-		// Manifests alone have neither UIDs nor the controller's flags.
+		// Without a cluster, neither UIDs nor the flags of the controller are known.
 		f.Options.ClusterUID = cmp.Or(f.Options.ClusterUID, f.Object.Spec.ClusterUID)
 		f.Gateway.UID = cmp.Or(f.Gateway.UID, types.UID(f.Object.Status.GatewayUID))
 		request.AccountID = cmp.Or(request.AccountID, f.Object.Spec.AccountID)
@@ -116,7 +117,7 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 	if f.Desired != nil && f.Object != nil && f.Options.ClusterID == "" {
 		f.Desired.Spec.Name = f.Object.Spec.Name
 	}
-	t.bringUpToDate(&f)
+	t.updateObject(&f)
 	if f.Object != nil {
 		f.Rivals = tunnel.Rivals(f.Object, t.objects)
 		f.Credentials = t.credentials(f.Object.Spec)
@@ -124,9 +125,9 @@ func (t *tunnels) facts(g *gatewayv1.Gateway, result *gateway.Result) tunnel.Fac
 	return f
 }
 
-// of returns a copy of the Tunnel object with the name of the Gateway's Tunnel,
-// or nil. Its spec may be for something else.
-func (t *tunnels) of(name types.NamespacedName) *v1alpha1.Tunnel {
+// tunnel returns a copy of the Tunnel object with the name for the Gateway, or nil.
+// The spec of the object may refer to another Gateway.
+func (t *tunnels) tunnel(name types.NamespacedName) *v1alpha1.Tunnel {
 	for i := range t.objects {
 		if t.objects[i].Name == tunnel.ObjectName(name) {
 			return t.objects[i].DeepCopy()
@@ -135,9 +136,9 @@ func (t *tunnels) of(name types.NamespacedName) *v1alpha1.Tunnel {
 	return nil
 }
 
-// bringUpToDate makes those changes of the Tunnel object in memory that the
-// controller makes before it asks Cloudflare.
-func (t *tunnels) bringUpToDate(f *tunnel.Facts) {
+// updateObject applies the changes that the controller makes to the Tunnel object
+// before its first request to Cloudflare, in memory.
+func (t *tunnels) updateObject(f *tunnel.Facts) {
 	switch {
 	case f.Object != nil:
 		f.Object.Spec = tunnel.DesiredSpec(*f)
@@ -154,8 +155,8 @@ func (t *tunnels) bringUpToDate(f *tunnel.Facts) {
 	}
 }
 
-// credentials returns whether the controller's API token, as far as it is known,
-// is for the account of the Tunnel.
+// credentials returns the state of the credentials: whether the API token, as far as
+// it is known, belongs to the account of the Tunnel.
 func (t *tunnels) credentials(spec v1alpha1.TunnelSpec) tunnel.Credentials {
 	if _, ok := t.account.ForTunnel(spec, t.namespace); !ok && t.account.Account != "" {
 		return tunnel.Credentials{State: tunnel.CredentialsWrongAccount}
@@ -163,8 +164,8 @@ func (t *tunnels) credentials(spec v1alpha1.TunnelSpec) tunnel.Credentials {
 	return tunnel.Credentials{State: tunnel.CredentialsUsable}
 }
 
-// source returns where the API token of the Tunnel comes from.
-func (t *tunnels) source(spec v1alpha1.TunnelSpec) credentials.Source {
+// credentialSource returns the source of the API token for the Tunnel.
+func (t *tunnels) credentialSource(spec v1alpha1.TunnelSpec) credentials.Source {
 	from, _ := t.account.ForTunnel(spec, t.namespace)
 	if from.Account == unknownAccount {
 		from.Account = ""
@@ -172,26 +173,26 @@ func (t *tunnels) source(spec v1alpha1.TunnelSpec) credentials.Source {
 	return from
 }
 
-// expected returns what the Gateway's conditions say about the tunnel when every
-// call of Cloudflare succeeds, and the tunnel holds what the controller wrote
-// last.
-func expected(f tunnel.Facts) tunnel.Outcome {
+// expectedOutcome returns the outcome for the Gateway's conditions. It assumes that
+// all requests to Cloudflare succeed, and that the tunnel has the configuration that
+// the controller wrote last.
+func expectedOutcome(f tunnel.Facts) tunnel.Outcome {
 	if f.Object == nil {
 		return tunnel.Outcome{}
 	}
 	if status := f.Object.Status; status.Configuration.Hash != "" {
-		held := status.Configuration.Hash
+		hash := status.Configuration.Hash
 		if status.Contested {
-			held = "" // it was changed outside the controller
+			hash = "" // another writer changed the configuration
 		}
-		f.Memory.Claimed, f.Memory.InEffect = true, held
-		f.Memory.Remote.Configuration = tunnel.RemoteConfiguration{Known: true, Settled: true, Hash: held, ReadAgain: 2 * uptime}
+		f.Memory.Claimed, f.Memory.InEffect = true, hash
+		f.Memory.Remote.Configuration = tunnel.RemoteConfiguration{Known: true, Settled: true, Hash: hash, ReadAgain: 2 * uptime}
 	}
 	return tunnel.Programmed(f)
 }
 
-// push translates the outcome for the conditions.
-func push(o tunnel.Outcome) gateway.Push {
+// pushResult converts the outcome for the Gateway's conditions.
+func pushResult(o tunnel.Outcome) gateway.Push {
 	p := gateway.Push{State: gateway.PushSucceeded, Message: o.Message}
 	if o.State == tunnel.OutcomeFailed {
 		p.State = gateway.PushFailed

@@ -31,7 +31,7 @@ type Source struct {
 }
 
 func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Source {
-	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: set.Skipped, Folders: set.Folders}
+	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: set.Skipped, Folders: set.SkippedDirectories}
 }
 
 // FromFiles reads manifests from files and directories, or from o.Stdin if a path is "-".

@@ -80,8 +80,8 @@ func (e evaluator) evaluate(host, path string) (int, string) {
 func plannedConfiguration(t *testing.T, text string, paths ...string) []byte {
 	t.Helper()
 	result := planManifests(t, text, paths...)
-	if len(result.Gateways) != 1 || !result.Good() {
-		t.Fatalf("the plan has %d Gateways, good: %t", len(result.Gateways), result.Good())
+	if len(result.Gateways) != 1 || !result.Healthy() {
+		t.Fatalf("the plan has %d Gateways, good: %t", len(result.Gateways), result.Healthy())
 	}
 	configuration, err := json.Marshal(result.Gateways[0].Config)
 	if err != nil {
@@ -96,7 +96,7 @@ func planManifests(t *testing.T, text string, paths ...string) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := plan.Make(t.Context(), files, plan.Options{Options: gateway.Options{
+	result, err := plan.Build(t.Context(), files, plan.Options{Options: gateway.Options{
 		ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 	}}, time.Unix(0, 0))
 	if err != nil {

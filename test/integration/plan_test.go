@@ -78,7 +78,7 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(impersonate(kubeconfig, user, path)).To(Succeed())
 		got := env.plan("--kubeconfig", path)
 		Expect(got.status).To(Equal(0), got.stderr)
-		Expect(got.stderr).To(Equal("warning: the permission to get the Secret " + env.namespace + "/missing is missing, so its certificate is not checked\n"))
+		Expect(got.stderr).To(Equal("warning: no permission to get Secret " + env.namespace + "/missing, so its certificate is not validated\n"))
 		Expect(got.stdout).NotTo(ContainSubstring("InvalidCertificateRef"))
 	})
 

@@ -186,16 +186,16 @@ var _ = Describe("settings", func() {
 		},
 		Entry("both replicas and autoscaling", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
 			Replicas: ptr.To[int32](2), Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](3)},
-		}}, "connector has both replicas and autoscaling: set replicas for a fixed number, or autoscaling, not both"),
+		}}, "connector has both replicas and autoscaling: set only one of them"),
 		Entry("an empty existing tunnel", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{
 			Existing: &v1alpha1.ExistingTunnel{},
-		}}, "existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or leave existing out"),
+		}}, "existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or remove existing"),
 		Entry("replica bounds that exclude every number", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{
 			ConnectorReplicas: &v1alpha1.ReplicaBounds{Min: ptr.To[int32](5)},
 		}}, "min is greater than max: lower min, which is 1 by default, or raise max, which is 4 by default"),
 		Entry("required access without a team name", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
 			ProtocolPort: "HTTPS:443", Access: &v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"4714c1358e65fe4b"}},
-		}}}, "access is required but has no teamName, without which no token can be checked: set teamName, or set required to false"),
+		}}}, "access is required but has no teamName, so tokens cannot be validated: set teamName, or set required to false"),
 		Entry("a duration that cloudflared does not support", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{
 			ConnectTimeout: ptr.To[v1alpha1.Duration]("500ms"),
 		}}, "must be a positive time in whole seconds, written in hours, minutes and seconds, as in 30s or 1m30s"),

@@ -1,9 +1,6 @@
-// Command copycrds copies the standard channel's CustomResourceDefinitions of
-// the Gateway API module that go.mod pins into the folder crds. It runs from
-// the folder of package manifest, through go generate.
-//
-// Only the copying belongs here; what the definitions mean is read by package
-// manifest.
+// Command copycrds copies the CustomResourceDefinitions of the Gateway API's
+// standard channel to the directory crds, in the version that go.mod pins. go
+// generate runs it in the directory of package manifest, which uses the copies.
 package main
 
 import (
@@ -36,14 +33,14 @@ func run() error {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, source, "*.yaml"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("find the definitions in %s %s: no file %s/*.yaml", module, version, source)
+		return fmt.Errorf("find definitions in %s %s: no file %s/*.yaml", module, version, source)
 	}
-	// What the module no longer has must not stay behind.
+	// Definitions that the module no longer contains must not remain.
 	if err := os.RemoveAll(target); err != nil {
-		return fmt.Errorf("empty the folder: %w", err)
+		return fmt.Errorf("remove directory %s: %w", target, err)
 	}
-	if err := os.Mkdir(target, 0o755); err != nil { //nolint:gosec // part of the source tree, holds nothing private
-		return fmt.Errorf("make the folder: %w", err)
+	if err := os.Mkdir(target, 0o755); err != nil { //nolint:gosec // part of the source tree, contains nothing private
+		return fmt.Errorf("create directory %s: %w", target, err)
 	}
 	for _, file := range files {
 		if err := copyDefinition(file, version); err != nil {
@@ -53,21 +50,21 @@ func run() error {
 	return nil
 }
 
-// locate returns the folder and the version of the module.
+// locate returns the directory and the version of the Gateway API module.
 func locate() (dir, version string, err error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}\n{{.Version}}", module).Output()
+	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}\n{{.Version}}", module).Output()
 	if err != nil {
 		return "", "", fmt.Errorf("locate %s: %w", module, err)
 	}
-	dir, version, found := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	dir, version, found := strings.Cut(strings.TrimSpace(string(output)), "\n")
 	if !found || dir == "" {
 		return "", "", fmt.Errorf("locate %s: it is not in the module cache; run go mod download", module)
 	}
 	return dir, version, nil
 }
 
-// copyDefinition copies one file under a header that names its source. The
-// folder also holds an admission policy, which is left out.
+// copyDefinition copies one file and adds a header that names its source. It skips
+// a file that is not a CustomResourceDefinition, such as the admission policy.
 func copyDefinition(file, version string) error {
 	definition, err := os.ReadFile(file) //nolint:gosec // a file of the pinned module
 	if err != nil {
@@ -80,5 +77,5 @@ func copyDefinition(file, version string) error {
 		"# Copyright The Kubernetes Authors. SPDX-License-Identifier: Apache-2.0\n",
 		module, version, source, filepath.Base(file))
 	out := filepath.Join(target, filepath.Base(file))
-	return os.WriteFile(out, append([]byte(header), definition...), 0o644) //nolint:gosec // part of the source tree, holds nothing private
+	return os.WriteFile(out, append([]byte(header), definition...), 0o644) //nolint:gosec // part of the source tree, contains nothing private
 }

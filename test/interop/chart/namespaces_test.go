@@ -118,7 +118,7 @@ func (w *world) deleteNamespace(t *testing.T, name string) {
 func (w *world) losesNamespaceWhileRunning(t *testing.T, r *running) {
 	w.deleteNamespace(t, "narrow-b")
 	r.ends(t)
-	r.checkSaid(t, "ending, to be started again", "narrow-b can no longer be served: the namespace does not exist")
+	r.checkSaid(t, "exiting for a restart", "narrow-b can no longer be served: the namespace does not exist")
 	w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
 	w.checkRetires(t, narrowGateway("narrow-b"))
 }
@@ -147,7 +147,7 @@ func (w *world) getsNamespaceBack(t *testing.T, r *running) *running {
 
 	w.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", w.narrowValues()+","+withSettings)
 	r.ends(t)
-	r.checkSaid(t, "ending, to be started again", "narrow-b can now be served")
+	r.checkSaid(t, "exiting for a restart", "narrow-b can now be served")
 
 	proxy := newProxy(t, w)
 	r = w.runAt(t, w.pod(t, "narrow", "narrow"), "narrow", proxy.config())

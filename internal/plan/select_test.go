@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Gateway with a hostname and a route to it.
-func gatewayWith(name, hostname string) string {
+// gatewayWithRoute returns a Gateway with a hostname, a ListenerSet and a route.
+func gatewayWithRoute(name, hostname string) string {
 	return strings.NewReplacer("NAME", name, "HOSTNAME", hostname).Replace(`
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -30,7 +30,7 @@ spec: {parentRefs: [{name: NAME}], rules: [{backendRefs: [{name: web, port: 80}]
 `)
 }
 
-const servedByAll = `
+const commonManifests = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: cloudflare-tunnel}
@@ -45,61 +45,62 @@ spec: {controllerName: example.com/other}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: route-of-both, namespace: platform}
+metadata: {name: common-route, namespace: platform}
 spec: {parentRefs: [{name: one}, {name: two}], rules: [{backendRefs: [{name: web, port: 80}]}]}
 ---
 `
 
-func TestOnlyLeavesOneGateway(t *testing.T) {
-	p := planOf(t, servedByAll, gatewayWith("one", "example.com"), gatewayWith("two", "example.com"))
+func TestSelectKeepsOneGatewayAndItsStatuses(t *testing.T) {
+	p := planOf(t, commonManifests, gatewayWithRoute("one", "example.com"), gatewayWithRoute("two", "example.com"))
 	all := len(p.Statuses)
 	if err := p.Select(types.NamespacedName{Namespace: "platform", Name: "two"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.Gateways) != 1 || p.Gateways[0].Name != "two" {
-		t.Errorf("Gateways %+v, want one", p.Gateways)
+		t.Errorf("Gateways = %+v, want only platform/two", p.Gateways)
 	}
-	var about []string
+	var objects []string
 	for _, s := range p.Statuses {
-		about = append(about, s.Kind+" "+s.Name)
+		objects = append(objects, s.Kind+" "+s.Name)
 	}
-	want := []string{"Gateway two", "HTTPRoute route-of-both", "HTTPRoute route-two", "ListenerSet set-two"}
-	if diff := cmp.Diff(want, about); diff != "" || all != 8 {
-		t.Errorf("of %d statuses, want 8, these differ (-want +got):\n%s", all, diff)
+	want := []string{"Gateway two", "HTTPRoute common-route", "HTTPRoute route-two", "ListenerSet set-two"}
+	if diff := cmp.Diff(want, objects); diff != "" || all != 8 {
+		t.Errorf("of %d statuses, want 8, the selected ones differ (-want +got):\n%s", all, diff)
 	}
-	// The other one still counts.
+	// The status still depends on the other Gateway.
 	if text := printed(t, p); !strings.Contains(text, "Gateway platform/one") {
-		t.Errorf("nothing says that the other one serves the same hostname:\n%s", text)
+		t.Errorf("the plan does not name the other Gateway with the same hostname:\n%s", text)
 	}
 }
 
-func TestOnlySaysWhyThereIsNone(t *testing.T) {
+func TestSelectExplainsWhyAGatewayIsNotInThePlan(t *testing.T) {
 	variant := func(name, old, now string) string {
-		return strings.Replace(gatewayWith(name, name+".example.com"), old, now, 1)
+		return strings.Replace(gatewayWithRoute(name, name+".example.com"), old, now, 1)
 	}
-	p := planOf(t, servedByAll, gatewayWith("one", "example.com"), gatewayWith("two", "example.org"),
-		variant("foreign", "cloudflare-tunnel", "other"), variant("classless", "cloudflare-tunnel", "gone"),
+	p := planOf(t, commonManifests, gatewayWithRoute("one", "example.com"), gatewayWithRoute("two", "example.org"),
+		variant("managed-elsewhere", "cloudflare-tunnel", "other"), variant("classless", "cloudflare-tunnel", "gone"),
 		variant("deleted", "{name: deleted", `{deletionTimestamp: "2026-01-01T00:00:00Z", name: deleted`))
-	for name, why := range map[string]string{
-		"none":      "not found",
-		"foreign":   `GatewayClass "other" belongs to another controller`,
-		"classless": `GatewayClass "gone" not found`,
-		"deleted":   "being deleted",
+	for name, reason := range map[string]string{
+		"none":              "not found",
+		"managed-elsewhere": `GatewayClass "other" belongs to another controller`,
+		"classless":         `GatewayClass "gone" not found`,
+		"deleted":           "being deleted",
 	} {
 		err := p.Select(types.NamespacedName{Namespace: "platform", Name: name})
-		want := fmt.Sprintf("Gateway platform/%s: %s; the Gateways of this controller are platform/one, platform/two", name, why)
+		want := fmt.Sprintf("Gateway platform/%s: %s; Gateways of this controller: platform/one, platform/two", name, reason)
 		if err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("Select = %v, want %s", err, want)
 		}
 	}
-	if err := planOf(t, servedByAll).Select(types.NamespacedName{Namespace: "a", Name: "b"}); err == nil || !strings.Contains(err.Error(), "no Gateway uses this controller") {
-		t.Errorf("without any Gateway: %v", err)
+	if err := planOf(t, commonManifests).Select(types.NamespacedName{Namespace: "a", Name: "b"}); err == nil || !strings.Contains(err.Error(), "no Gateway uses this controller") {
+		t.Errorf("without Gateways, Select = %v", err)
 	}
 }
 
-// What the controller does at the end of a Gateway.
-func TestGatewayThatIsBeingDeletedIsLetGo(t *testing.T) {
-	served := gatewayWith("one", "example.com")
+// Like the controller, the plan removes the status entries of a Gateway that is being
+// deleted.
+func TestTerminatingGatewayIsWithdrawn(t *testing.T) {
+	served := gatewayWithRoute("one", "example.com")
 	entry := `
 status:
   parents:
@@ -110,18 +111,18 @@ status:
 `
 	deleted := strings.Replace(strings.TrimSuffix(served, "---\n")+strings.TrimPrefix(entry, "\n"),
 		"{name: one,", `{deletionTimestamp: "2026-01-01T00:00:00Z", name: one,`, 1)
-	p := planOf(t, servedByAll, deleted)
+	p := planOf(t, commonManifests, deleted)
 	if len(p.Gateways) != 0 {
-		t.Errorf("it is served: %+v", p.Gateways)
+		t.Errorf("Gateways = %+v, want none", p.Gateways)
 	}
 	statuses := map[string]string{}
 	for _, s := range p.Statuses {
 		statuses[s.Kind] = fmt.Sprintf("%+v", s.Status)
 	}
 	if got, ok := statuses["HTTPRoute"]; !ok || strings.Contains(got, "tunnelgateway.dev") {
-		t.Errorf("the route says %q, want nothing of ours", got)
+		t.Errorf("status of the route = %q, want no entry of the controller", got)
 	}
 	if got := statuses["ListenerSet"]; !strings.Contains(got, "Waiting for controller") {
-		t.Errorf("the set says %q, want that nobody serves it", got)
+		t.Errorf("status of the ListenerSet = %q, want the default conditions", got)
 	}
 }

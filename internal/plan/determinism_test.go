@@ -15,19 +15,19 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
-func TestSameManifestsSamePlan(t *testing.T) {
+func TestPlanDependsOnlyOnTheManifests(t *testing.T) {
 	samples, err := filepath.Glob("../../config/samples/*.yaml")
 	if err != nil || len(samples) == 0 {
 		t.Fatalf("no samples: %v", err)
 	}
-	want := printed(t, makePlan(t, read(t, "", samples...), now))
+	want := printed(t, buildPlan(t, read(t, "", samples...), now))
 	t.Run("at another time", func(t *testing.T) {
-		wantSame(t, want, makePlan(t, read(t, "", samples...), now.Add(time.Hour)))
+		wantSame(t, want, buildPlan(t, read(t, "", samples...), now.Add(time.Hour)))
 	})
 	t.Run("with the files in another order", func(t *testing.T) {
 		files := slices.Clone(samples)
 		slices.Reverse(files)
-		wantSame(t, want, makePlan(t, read(t, "", files...), now))
+		wantSame(t, want, buildPlan(t, read(t, "", files...), now))
 	})
 	t.Run("with the documents in another order", func(t *testing.T) {
 		var documents []string
@@ -38,7 +38,7 @@ func TestSameManifestsSamePlan(t *testing.T) {
 			}
 			documents = append(documents, strings.Split(string(text), "\n---\n")...)
 		}
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it has to be reproducible
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test must be reproducible
 		for range 10 {
 			random.Shuffle(len(documents), func(i, j int) { documents[i], documents[j] = documents[j], documents[i] })
 			wantSame(t, want, planOf(t, documents...))
@@ -46,6 +46,7 @@ func TestSameManifestsSamePlan(t *testing.T) {
 	})
 }
 
+// wantSame checks that the plan prints want.
 func wantSame(t *testing.T, want string, p *plan.Plan) {
 	t.Helper()
 	if diff := cmp.Diff(want, printed(t, p)); diff != "" {
@@ -53,14 +54,14 @@ func wantSame(t *testing.T, want string, p *plan.Plan) {
 	}
 }
 
-func TestMakeDoesNotChangeTheObjects(t *testing.T) {
-	files := read(t, strings.Join([]string{shared, refused, teams, movedRoute}, "\n---\n"), "-")
+func TestBuildDoesNotChangeTheObjects(t *testing.T) {
+	files := read(t, strings.Join([]string{shared, rejected, teams, movedRoute}, "\n---\n"), "-")
 	var before []client.Object
 	for _, object := range files.Objects {
 		before = append(before, object.DeepCopyObject().(client.Object))
 	}
-	makePlan(t, files, now)
+	buildPlan(t, files, now)
 	if diff := cmp.Diff(before, files.Objects); diff != "" {
-		t.Errorf("the objects were changed (-before +after):\n%s", diff)
+		t.Errorf("Build changed the objects (-before +after):\n%s", diff)
 	}
 }

@@ -27,27 +27,29 @@ var (
 	now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// cloud is an account with one tunnel, of the name that Gateway infra/g has with
-// the cluster ID "c". It has the configuration of a Gateway for old.example.com.
-type cloud struct {
+// account is a Cloudflare account with one tunnel. The tunnel has the name for
+// Gateway infra/g with the cluster ID "c", and a configuration for old.example.com.
+type account struct {
 	*fake.Provider
 	id provider.TunnelID
-	// hash is that of the configuration.
+	// hash is the hash of the configuration.
 	hash string
 }
 
-func newCloud(t *testing.T) *cloud {
+// newAccount returns a new account without recorded calls.
+func newAccount(t *testing.T) *account {
 	t.Helper()
-	c := &cloud{Provider: fake.New()}
+	c := &account{Provider: fake.New()}
 	c.id = c.create(t, "c.infra.g")
-	held := *planOf(t, compared("old.example.com", "")).Gateways[0].Config
-	c.hash = held.Hash()
-	c.SetConfiguration(c.id, held)
+	configuration := *planOf(t, gatewayFor("old.example.com", "")).Gateways[0].Config
+	c.hash = configuration.Hash()
+	c.SetConfiguration(c.id, configuration)
 	c.ResetCalls()
 	return c
 }
 
-func (c *cloud) create(t *testing.T, name string) provider.TunnelID {
+// create creates a tunnel.
+func (c *account) create(t *testing.T, name string) provider.TunnelID {
 	t.Helper()
 	created, err := c.CreateTunnel(t.Context(), name)
 	if err != nil {
@@ -56,15 +58,16 @@ func (c *cloud) create(t *testing.T, name string) provider.TunnelID {
 	return created.ID
 }
 
-func (c *cloud) open(context.Context, credentials.Source) (provider.Provider, error) {
+// open implements [plan.OpenAccount].
+func (c *account) open(context.Context, credentials.Source) (provider.Provider, error) {
 	return c.Provider, nil
 }
 
-// kubeSystem makes manifests those of a cluster.
+// kubeSystem is the namespace that identifies a cluster.
 const kubeSystem = "\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: kube-system, uid: cluster}}\n"
 
-// object is the Tunnel object of Gateway infra/g, with that status.
-func object(status string) string {
+// tunnelObject returns the Tunnel object of Gateway infra/g with the given status.
+func tunnelObject(status string) string {
 	return `
 ---
 apiVersion: tunnelgateway.dev/v1alpha1
@@ -81,30 +84,30 @@ status: {` + status + `}
 ` + kubeSystem
 }
 
-// rival is the Tunnel object of another Gateway that adopts a tunnel.
-func rival(id provider.TunnelID) string {
+// otherTunnelObject returns the Tunnel object of another Gateway that adopts a tunnel.
+func otherTunnelObject(id provider.TunnelID) string {
 	other := strings.NewReplacer("infra.g", "infra.other", "name: g}", "name: other}", "uid: t,", "uid: o,", "deletionPolicy: Delete", "deletionPolicy: Retain\n  existing: {id: "+string(id)+"}")
-	return strings.TrimSuffix(other.Replace(object("tunnelID: "+string(id))), kubeSystem)
+	return strings.TrimSuffix(other.Replace(tunnelObject("tunnelID: "+string(id))), kubeSystem)
 }
 
-// record is the Tunnel object that records the tunnel.
-func (c *cloud) record() string { return object("tunnelID: " + string(c.id)) }
+// recorded returns a Tunnel object that records the tunnel of the account.
+func (c *account) recorded() string { return tunnelObject("tunnelID: " + string(c.id)) }
 
-// written is the Tunnel object that records the tunnel and the configuration that
-// the controller wrote last.
-func (c *cloud) written(hash string) string {
-	return object("tunnelID: " + string(c.id) + ", configuration: {hash: " + hash + "}")
+// written returns a Tunnel object that records the tunnel of the account and the
+// configuration that the controller wrote last.
+func (c *account) written(hash string) string {
+	return tunnelObject("tunnelID: " + string(c.id) + ", configuration: {hash: " + hash + "}")
 }
 
-// adopting is a Tunnel object that adopts a tunnel.
+// adopting returns a Tunnel object that adopts a tunnel.
 func adopting(object string, id provider.TunnelID) string {
 	return strings.Replace(object, "deletionPolicy: Delete", "deletionPolicy: Retain\n  existing: {id: "+string(id)+"}", 1)
 }
 
 const paused = "    " + v1alpha1.PausedAnnotation + ": \"true\"\n"
 
-// compared is a Gateway of one hostname, with annotations.
-func compared(hostname, annotations string) string {
+// gatewayFor returns Gateway infra/g with one hostname and additional annotations.
+func gatewayFor(hostname, annotations string) string {
 	return `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
@@ -139,13 +142,15 @@ spec:
 `
 }
 
-// settled is the same with settings for its tunnel.
-func settled(hostname, settings string) string {
-	return strings.Replace(compared(hostname, ""), "spec: {}", "spec: {tunnel: {"+settings+"}}", 1)
+// gatewayWithTunnelSettings returns Gateway infra/g with settings for its tunnel.
+func gatewayWithTunnelSettings(hostname, settings string) string {
+	return strings.Replace(gatewayFor(hostname, ""), "spec: {}", "spec: {tunnel: {"+settings+"}}", 1)
 }
 
+// existing returns the setting that adopts a tunnel.
 func existing(id provider.TunnelID) string { return "existing: {id: " + string(id) + "}" }
 
+// wantDiff compares the output of WriteDiff.
 func wantDiff(t *testing.T, p *plan.Plan, want string) {
 	t.Helper()
 	var out strings.Builder
@@ -181,5 +186,5 @@ const (
 	otherTunnel = provider.TunnelID("22222222-2222-4222-8222-222222222222")
 )
 
-// note is a line of Gateway infra/g.
+// note returns the line of a remark about Gateway infra/g.
 func note(text string) string { return "Gateway infra/g: " + text + "\n" }

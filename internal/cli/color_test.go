@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"testing"
+)
+
+func TestColorsAreForTerminals(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = terminal.Close() }()
+	file, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	setEnvironment := func(noColor, term string) {
+		t.Setenv("NO_COLOR", noColor)
+		t.Setenv("TERM", term)
+	}
+	auto := diffOptions{color: "auto"}
+	if setEnvironment("", "xterm"); !auto.useColor(terminal) {
+		t.Error("output to a terminal has no colors")
+	}
+	if auto.useColor(file) || auto.useColor(&bytes.Buffer{}) {
+		t.Error("output to a file or a buffer has colors")
+	}
+	if (&diffOptions{color: "never"}).useColor(terminal) {
+		t.Error("output with --color never has colors")
+	}
+	if setEnvironment("1", "xterm"); auto.useColor(terminal) {
+		t.Error("output has colors although NO_COLOR is set")
+	}
+	if setEnvironment("", "dumb"); auto.useColor(terminal) {
+		t.Error("output to a dumb terminal has colors")
+	}
+}

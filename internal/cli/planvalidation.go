@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+)
+
+var errEmptyValue = errors.New("must not be empty")
+
+// noArguments rejects arguments, which are usually the names of manifests.
+func noArguments(_ *cobra.Command, arguments []string) error {
+	if len(arguments) > 0 {
+		return fmt.Errorf("plan accepts no arguments, got %q; specify manifests with -f", arguments[0])
+	}
+	return nil
+}
+
+// explainUnknownFlag adds a hint to the error about a namespace flag of kubectl that
+// plan does not have.
+func explainUnknownFlag(_ *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && slices.Contains([]string{"n", "A", "all-namespaces"}, unknown.GetSpecifiedName()) {
+		return fmt.Errorf("%w; plan always reads all namespaces, and --gateway selects one Gateway", err)
+	}
+	return err
+}
+
+// validate returns all errors in the flags. isSet reports whether a flag is set on
+// the command line.
+func (o *planOptions) validate(isSet func(flag string) bool) error {
+	var errs []error
+	check := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s %w", flag, err))
+		}
+	}
+	check("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
+	check("controller-name", config.CheckControllerName(o.controller))
+	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
+	check("cluster-id", config.CheckClusterID(o.clusterID))
+	check("why", o.checkWhy(isSet("why")))
+	if slices.Contains(o.paths, "") {
+		check("filename", errEmptyValue)
+	}
+	switch {
+	case o.namespace == "":
+	case len(o.paths) == 0:
+		check("namespace", errors.New("requires --filename: it sets the namespace of objects in manifests, and plan reads all namespaces of a cluster"))
+	default:
+		check("namespace", config.CheckNamespace(o.namespace))
+	}
+	if namespace, name, ok := strings.Cut(o.gateway, "/"); o.gateway != "" && (!ok || namespace == "" || name == "") {
+		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
+	}
+	return errors.Join(errs...)
+}
+
+// checkWhy validates --why. isSet reports whether it is set.
+func (o *planOptions) checkWhy(isSet bool) error {
+	switch {
+	case isSet && o.why == "":
+		return errEmptyValue
+	case isSet && o.diff.enabled:
+		return errors.New("must not be set together with --diff")
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Escape sequences of a terminal with colors.
+const (
+	bold  = "\x1b[1m"
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	cyan  = "\x1b[36m"
+	reset = "\x1b[m"
+)
+
+// WriteDiff prints the result of [Plan.Compare] as text, optionally with colors.
+func (p *Plan) WriteDiff(w io.Writer, color bool) error {
+	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
+		_, err := fmt.Fprintln(w, p.noGatewayMessage())
+		return err
+	}
+	out := bufio.NewWriter(w)
+	for i := range p.Gateways {
+		p.Gateways[i].writeDiff(out, color)
+	}
+	writeTerminating(out, p.terminating)
+	return out.Flush()
+}
+
+// writeTerminating prints a remark about each Gateway that is being deleted.
+func writeTerminating(out io.Writer, terminating []types.NamespacedName) {
+	for _, name := range terminating {
+		printf(out, "Gateway %s: The Gateway is being deleted, so its configuration is not pushed.\n", name)
+	}
+}
+
+func (g *Gateway) writeDiff(out io.Writer, color bool) {
+	if g.Diff == nil {
+		g.writeRemark(out, "not compared")
+		return
+	}
+	for _, note := range g.Diff.Notes {
+		g.writeRemark(out, note)
+	}
+	switch {
+	case g.Diff.Different && color:
+		writeColored(out, escapeLines(g.Diff.Unified))
+	case g.Diff.Different:
+		fmt.Fprint(out, escapeLines(g.Diff.Unified))
+	case !g.Diff.notCompared:
+		g.writeRemark(out, "no difference")
+	}
+}
+
+// writeRemark prints a line about the Gateway.
+func (g *Gateway) writeRemark(out io.Writer, text string) {
+	printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, text)
+}
+
+// writeColored prints a unified diff with a color for each kind of line. The first
+// two lines are the headers. Their prefixes cannot identify them, because a removed
+// line may have the same prefix.
+func writeColored(out io.Writer, unified string) {
+	number := 0
+	for line := range strings.Lines(unified) {
+		color := ""
+		switch {
+		case number < 2:
+			color = bold
+		case strings.HasPrefix(line, "@@"):
+			color = cyan
+		case strings.HasPrefix(line, "-"):
+			color = red
+		case strings.HasPrefix(line, "+"):
+			color = green
+		}
+		number++
+		if color != "" {
+			line = color + strings.TrimSuffix(line, "\n") + reset + "\n"
+		}
+		fmt.Fprint(out, line)
+	}
+}

@@ -1,0 +1,90 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden file")
+
+// requests are the requests of testdata/why.txt.
+var requests = []string{
+	"shop.example.com/cart",     // all criteria of precedence
+	"shop.example.com/named",    // a route with the hostname precedes a route without one
+	"shop.example.com/cart/1",   // a prefix and omitted matches
+	"shop.example.com/",         // no match for the hostname; a less specific listener does not receive the request
+	"other.shops.example.net",   // a wildcard and a route for another hostname that it covers
+	"x.example.com",             // a wildcard
+	"a.example.com",             // a listener with a wildcard and a route with the hostname
+	"tls.example.com/cart",      // a listener that is not programmed
+	"closed.example.com",        // two Gateways: one is not accepted, the other allows no route
+	"unknown.example.org/",      // no listener
+	"deep.shop.example.com/any", // a subdomain of a hostname
+	"broken.example.com/filter", // an action that a tunnel cannot express
+	"broken.example.com/missing",
+	"broken.example.com/no-backend",
+}
+
+func TestExplanationsMatchTheGoldenFile(t *testing.T) {
+	p := buildPlan(t, read(t, "", "testdata/why.yaml"), now)
+	var got bytes.Buffer
+	for _, text := range requests {
+		request, err := gateway.ParseRequest(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.WriteString("# " + text + "\n")
+		if err := p.Explain(request).WriteTable(&got); err != nil {
+			t.Fatal(err)
+		}
+		got.WriteString("\n")
+	}
+	const path = "testdata/why.txt"
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+		t.Errorf("%s differs (-want +got); run go test ./internal/plan -update to rewrite it:\n%s", path, diff)
+	}
+}
+
+// The JSON encoding has the same content as the text, and empty lists instead of null.
+func TestExplanationInJSON(t *testing.T) {
+	p := buildPlan(t, read(t, "", "testdata/why.yaml"), now)
+	text, err := json.Marshal(p.Explain(gateway.Request{Host: "shop.example.com", Path: "/cart"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`{"request":{"host":"shop.example.com","path":"/cart"},"traces":[{"namespace":"infra","name":"shared","listeners":[`,
+		`"receivesRequest":true`, `"number":2,"hostname":"shop.example.com","path":"^/cart$"`, `"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"rule":0,"match":0`,
+		`"via":[{"owner":{"kind":"ListenerSet","namespace":"team","name":"shop"},"listener":"shop"}]`, `"coveredBy":2,"reason":"its route is younger"`,
+		`"number":null`, `"reason":"HostnameConflict"`, `"others":[]`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the JSON does not contain %s:\n%s", want, text)
+		}
+	}
+	unmatched, _ := json.Marshal(p.Explain(gateway.Request{Host: "shop.example.com", Path: "/"}))
+	if want := `"others":[{"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"hostnames":[],"paths":["^/cart$",`; !strings.Contains(string(unmatched), want) {
+		t.Errorf("the JSON does not contain %s:\n%s", want, unmatched)
+	}
+	unknown, _ := json.Marshal(p.Explain(gateway.Request{Host: "unknown.test", Path: "/"}))
+	if want := `{"request":{"host":"unknown.test","path":"/"},"traces":[]}`; string(unknown) != want {
+		t.Errorf("got %s, want %s", unknown, want)
+	}
+}

@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// maxSteps limits the number of steps. Only a defect can reach it.
+const maxSteps = 50
+
+// inspection simulates the controller for one tunnel. It executes the steps that
+// read from Cloudflare, applies changes of the Tunnel object in memory, and ends
+// before the first step that would change anything else.
+type inspection struct {
+	facts tunnel.Facts
+	open  func(context.Context) (provider.Provider, error)
+	// notes are remarks about the tunnel.
+	notes []string
+}
+
+// run executes the steps and returns the first step that it does not execute.
+func (i *inspection) run(ctx context.Context) (tunnel.Step, error) {
+	for range maxSteps {
+		step := tunnel.Decide(i.facts)
+		switch step.Action {
+		case tunnel.Claim, tunnel.Record:
+			i.record(step)
+		case tunnel.ReadTunnel, tunnel.FindByName, tunnel.ReadConfiguration:
+			if err := i.read(ctx, step); err != nil {
+				return step, err
+			}
+		default:
+			return step, nil
+		}
+	}
+	return tunnel.Step{}, fmt.Errorf("the inspection of the tunnel did not end within %d steps", maxSteps)
+}
+
+// record applies a step that changes the Tunnel object, in memory.
+func (i *inspection) record(step tunnel.Step) {
+	if step.Record != nil {
+		i.facts.Object.Status = *step.Record
+	}
+	if e := step.Event; e != nil && (e.Reason == tunnel.EventTunnelFound || e.Reason == tunnel.EventTunnelLost) {
+		i.notes = append(i.notes, e.Message)
+	}
+	i.facts.Memory = tunnel.Conclude(i.facts.Memory, step, tunnel.Result{Uptime: uptime})
+}
+
+// read executes a step that reads from Cloudflare. A missing or a locally managed
+// tunnel is a result, not an error.
+func (i *inspection) read(ctx context.Context, step tunnel.Step) error {
+	p, err := i.open(ctx)
+	if err != nil {
+		return err
+	}
+	r, object := tunnel.Result{Uptime: uptime}, i.facts.Object
+	id := provider.TunnelID(object.Status.TunnelID)
+	switch step.Action {
+	case tunnel.ReadTunnel:
+		r.Tunnel, r.Err = p.Tunnel(ctx, id)
+	case tunnel.FindByName:
+		r.Tunnel, r.Err = p.FindTunnel(ctx, object.Spec.Name)
+	default:
+		r.Configuration, r.Version, r.Err = p.Configuration(ctx, id)
+	}
+	if r.Err != nil && !errors.Is(r.Err, provider.ErrNotFound) && !errors.Is(r.Err, provider.ErrLocallyManaged) {
+		return r.Err
+	}
+	i.facts.Memory = tunnel.Conclude(i.facts.Memory, step, r)
+	if step.Action != tunnel.ReadConfiguration {
+		// The backoff of the configuration applies to the previous tunnel.
+		i.facts.Memory.Backoffs[tunnel.TrackConfiguration] = tunnel.Backoff{}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// unifiedDiff returns the unified diff of two configurations in YAML. It is empty if
+// and only if both have the same [provider.Configuration.Hash]. from and to are the
+// names in the headers.
+//
+// A push keeps the unknown fields of the current configuration, so both sides of the
+// diff have the unknown fields of have.
+func unifiedDiff(have, want provider.Configuration, from, to string) (string, error) {
+	if have.Hash() == want.Hash() {
+		return "", nil
+	}
+	want.UnknownFields = have.UnknownFields
+	haveText, err := render(have)
+	if err != nil {
+		return "", err
+	}
+	wantText, err := render(want)
+	if err != nil {
+		return "", err
+	}
+	_, text, _ := strings.Cut(string(diff.Diff(from, haveText, to, wantText)), "\n") // without the line "diff from to"
+	return text, nil
+}
+
+// render returns the configuration as YAML with sorted keys. It returns nil for the
+// empty configuration of a new tunnel.
+func render(c provider.Configuration) ([]byte, error) {
+	known, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("render a configuration: %w", err)
+	}
+	fields := maps.Clone(c.UnknownFields)
+	if err := json.Unmarshal(known, &fields); err != nil { // keeps the unknown fields
+		return nil, fmt.Errorf("render a configuration: %w", err)
+	}
+	if len(c.Ingress) == 0 {
+		delete(fields, "ingress")
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	whole, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("render a configuration: %w", err)
+	}
+	text, err := yaml.JSONToYAML(escapeJSON(whole))
+	if err != nil {
+		return nil, fmt.Errorf("render a configuration: %w", err)
+	}
+	return text, nil
+}
+
+// escapeJSON escapes the characters that are valid in a JSON string, but not in YAML.
+func escapeJSON(text []byte) []byte {
+	var escaped []byte
+	for _, r := range string(text) {
+		if r >= 0x7f && r <= 0xffff && !strconv.IsPrint(r) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
+		}
+	}
+	return escaped
+}
