@@ -280,7 +280,7 @@ func TestDiffCredentials(t *testing.T) {
 			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: it does not exist\n"},
 		"from a Secret with nonsense": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, more: strings.Replace(secret, "token-of-ours", `"token-of-ours x"`, 1),
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}, status: 1,
-			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: cloudflare options: APIToken has characters that no token has, perhaps a line break at its end\n"},
+			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: cloudflare options: APIToken contains a character that is not allowed in an API token; check for a trailing line break\n"},
 		"no token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, status: 1,
 			stderr: none + "--cloudflare-api-token (or CLOUDFLARE_API_TOKEN)" + class},
 		"no account": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": ""}, status: 1,

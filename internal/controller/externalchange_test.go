@@ -160,7 +160,7 @@ func TestWriteThatArrivesLate(t *testing.T) {
 			h := servedHarness(t)
 			h.serve("late.example.com") // what it would be
 			h.settle(time.Second)
-			late, _ = h.cloud.Document(h.tunnelID())
+			late, _ = h.cloud.StoredConfiguration(h.tunnelID())
 			h.serve("a.example.com")
 			h.settle(time.Minute)
 

@@ -298,7 +298,7 @@ func (h *harness) tunnelID() provider.TunnelID {
 // served returns the hostname that the tunnel's configuration begins with.
 func (h *harness) served() string {
 	h.t.Helper()
-	configuration, _ := h.cloud.Document(h.tunnelID())
+	configuration, _ := h.cloud.StoredConfiguration(h.tunnelID())
 	if len(configuration.Ingress) == 0 {
 		return ""
 	}
