@@ -216,7 +216,7 @@ func TestDiffExitStatus(t *testing.T) {
 	breaking := func(manifests string) string {
 		return strings.Replace(manifests, "accountID: ours\n  name: prod.platform.same", "accountID: theirs\n  name: prod.platform.same", 1)
 	}
-	const why = "tunnel-gateway: Gateway platform/same: The setting account asks for another tunnel than Tunnel platform.same records. " +
+	const why = "tunnel-gateway: Gateway platform/same: The setting account selects another tunnel than Tunnel platform.same records. " +
 		"Restore the setting, or ask an administrator to delete the Tunnel object to switch.\n"
 	const listener = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.\n"
 	for name, test := range map[string]struct {

@@ -163,7 +163,7 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 		step := tunnel.Decide(facts)
 		if step.Ends() {
 			outcome := tunnel.Programmed(facts)
-			return &outcome, step.For, loop.end(ctx, facts, step.Problem)
+			return &outcome, step.Delay, loop.end(ctx, facts, step.Problem)
 		}
 		if err := loop.step(ctx, facts, step); err != nil {
 			return nil, 0, err

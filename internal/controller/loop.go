@@ -46,7 +46,7 @@ func (l *loop) facts(ctx context.Context) (tunnel.Facts, error) {
 		return f, err
 	}
 	f.Rivals = append(tunnel.Rivals(object, tunnels), l.confirmed...)
-	f.OtherRotates = rotating(tunnels, object.Name)
+	f.OtherRotating = rotating(tunnels, object.Name)
 	if object.Spec.Existing != nil {
 		f.Reserved = l.reserved.take(object.Spec.Existing.ID, l.key)
 	}
@@ -168,7 +168,7 @@ func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 
 // reportFailure reports a failure of the step, or that the configuration's track
 // has recovered from one.
-func (l *loop) reportFailure(ctx context.Context, before [tunnel.Tracks]tunnel.Backoff, r tunnel.Result) {
+func (l *loop) reportFailure(ctx context.Context, before [tunnel.TrackCount]tunnel.Backoff, r tunnel.Result) {
 	for track, b := range l.memory.Backoffs {
 		switch was := before[track].Problem; {
 		case r.Err != nil && b.Problem != nil && b != before[track]:

@@ -185,7 +185,7 @@ func expected(f tunnel.Facts) tunnel.Outcome {
 			held = "" // it was changed outside the controller
 		}
 		f.Memory.Claimed, f.Memory.InEffect = true, held
-		f.Memory.Remote.Configuration = tunnel.RemoteConfiguration{Known: true, Settled: true, Hash: held, ReadAgain: 2 * uptime}
+		f.Memory.Remote.Configuration = tunnel.RemoteConfiguration{Known: true, Settled: true, Hash: held, NextRead: 2 * uptime}
 	}
 	return tunnel.Programmed(f)
 }

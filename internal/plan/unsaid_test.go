@@ -82,11 +82,11 @@ func TestProblemsOfTunnels(t *testing.T) {
 	hash := planOf(t, compared("new.example.com", "")).Gateways[0].Config.Hash()
 	for name, test := range map[string]struct{ manifests, reason, message string }{
 		"settings not applied": {settled("new.example.com", existing(otherTunnel)) + object("tunnelID: t, configuration: {hash: "+hash+"}"),
-			"SettingsNotApplied", "The setting tunnel.existing asks for another tunnel than Tunnel infra.g records"},
+			"SettingsNotApplied", "The setting tunnel.existing selects another tunnel than Tunnel infra.g records"},
 		"another cluster":  {compared("new.example.com", "") + strings.Replace(object("tunnelID: t"), "clusterUID: cluster", "clusterUID: restored", 1), "Pending", "Tunnel infra.g was created in another cluster"},
 		"a tunnel in use":  {settled("new.example.com", existing(otherTunnel)) + kubeSystem + rival(otherTunnel), "Pending", "The tunnel of Tunnel infra.g is in use by another Gateway."},
-		"external changes": {compared("new.example.com", "") + object("tunnelID: t, contested: true, configuration: {hash: "+hash+"}"), "Pending", "The configuration of tunnel t was changed 3 times"},
-		"a deletion":       {compared("new.example.com", "") + object("tunnelID: t, deleting: true"), "Pending", "The tunnel of an earlier Gateway of this name is being deleted."},
+		"external changes": {compared("new.example.com", "") + object("tunnelID: t, contested: true, configuration: {hash: "+hash+"}"), "Pending", "The configuration of tunnel t was changed externally 3 times"},
+		"a deletion":       {compared("new.example.com", "") + object("tunnelID: t, deleting: true"), "Pending", "The tunnel of a previous Gateway with this name is being deleted."},
 		"no problem":       {compared("new.example.com", "") + object("tunnelID: t"), "Programmed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 )
 
 var (
-	errNoAnswer  = &provider.UnavailableError{Err: errors.New("connection reset")}
-	errTooMany   = &provider.RateLimitedError{RetryAfter: 20 * time.Second}
-	errBudget    = &provider.RateLimitedError{RetryAfter: 20 * time.Second, Budget: true}
-	errAPIServer = errors.New("the server is currently unable to handle the request")
+	errNoResponse = &provider.UnavailableError{Err: errors.New("connection reset")}
+	errTooMany    = &provider.RateLimitedError{RetryAfter: 20 * time.Second}
+	errBudget     = &provider.RateLimitedError{RetryAfter: 20 * time.Second, Budget: true}
+	errAPIServer  = errors.New("the server is currently unable to handle the request")
 )
 
 // after changes the expected Memory of a row.
@@ -90,7 +90,7 @@ func delayed(track Track) after {
 }
 
 // unwritten remembers that the write of the changed configuration failed.
-func unwritten(m *Memory) { m.Unwritten = changedConfiguration.Hash() }
+func unwritten(m *Memory) { m.FailedWrite = changedConfiguration.Hash() }
 
 func cleared(track Track) after { return func(m *Memory) { m.Backoffs[track] = Backoff{} } }
 
@@ -151,7 +151,7 @@ func TestConcludeFinding(t *testing.T) {
 		},
 		{
 			"a tunnel about which Cloudflare does not answer is not absent", nil,
-			Step{Action: ReadTunnel}, Result{Err: errNoAnswer}, failed(TrackTunnel, ReasonUnavailable, time.Second),
+			Step{Action: ReadTunnel}, Result{Err: errNoResponse}, failed(TrackTunnel, ReasonUnavailable, time.Second),
 		},
 		{
 			"a tunnel about which nothing may be asked is not absent", nil,
@@ -164,7 +164,7 @@ func TestConcludeFinding(t *testing.T) {
 		{
 			"a tunnel that is gone when it is configured has to be found again", nil,
 			Step{Action: Configure}, Result{Err: provider.ErrNotFound},
-			both(lost, delayed(TrackConfiguration), func(m *Memory) { m.Push, m.Unwritten = Pace{Last: At(uptime), Gap: shortestGap}, "" }),
+			both(lost, delayed(TrackConfiguration), func(m *Memory) { m.Push, m.FailedWrite = Pace{Last: At(uptime), Gap: minGap}, "" }),
 		},
 		{
 			"a tunnel that is gone when its token is read has to be found again", nil,
@@ -176,22 +176,22 @@ func TestConcludeFinding(t *testing.T) {
 		},
 		{
 			"a created tunnel is present and has an empty configuration", tunnelNotFound,
-			Step{Action: Create, Interval: time.Minute}, Result{Tunnel: found},
+			Step{Action: Create, ReadInterval: time.Minute}, Result{Tunnel: found},
 			both(present, func(m *Memory) {
 				m.Created = At(uptime)
-				m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, ReadAgain: uptime + time.Minute}
+				m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, NextRead: uptime + time.Minute}
 			}),
 		},
 		{
 			"a create that was not answered may have succeeded", func(f *Facts) { absent(&f.Memory) },
-			Step{Action: Create}, Result{Err: errNoAnswer},
+			Step{Action: Create}, Result{Err: errNoResponse},
 			both(failed(TrackTunnel, ReasonUnavailable, time.Second), func(m *Memory) { m.Created, m.Remote.Tunnel = At(uptime), RemoteTunnel{} }),
 		},
 		{
 			"a create that waits for the request budget was not attempted", func(f *Facts) { absent(&f.Memory) },
 			Step{Action: Create}, Result{Err: errBudget},
 			func(m *Memory) {
-				m.Backoffs[TrackTunnel] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Promised: true}}
+				m.Backoffs[TrackTunnel] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Assigned: true}}
 			},
 		},
 		{
@@ -204,15 +204,15 @@ func TestConcludeFinding(t *testing.T) {
 
 func TestConcludeConfiguring(t *testing.T) {
 	changed := Result{Configuration: changedConfiguration, Version: 8}
-	configure := Step{Action: Configure, Hash: changedConfiguration.Hash(), Interval: 10 * time.Minute}
-	read := Step{Action: ReadConfiguration, Interval: 10 * time.Minute}
-	pushed := func(m *Memory) { m.Push = Pace{Last: At(uptime), Gap: shortestGap} }
+	configure := Step{Action: Configure, Hash: changedConfiguration.Hash(), ReadInterval: 10 * time.Minute}
+	read := Step{Action: ReadConfiguration, ReadInterval: 10 * time.Minute}
+	pushed := func(m *Memory) { m.Push = Pace{Last: At(uptime), Gap: minGap} }
 	holds := func(m *Memory) {
 		m.Remote.Configuration.Configuration, m.Remote.Configuration.Hash, m.Remote.Configuration.Version = changedConfiguration, changedConfiguration.Hash(), 8
 		m.InEffect = changedConfiguration.Hash()
 	}
 	again := func(d time.Duration) after {
-		return func(m *Memory) { m.Remote.Configuration.ReadAgain = uptime + d }
+		return func(m *Memory) { m.Remote.Configuration.NextRead = uptime + d }
 	}
 	late := func(hashes ...string) change {
 		return func(f *Facts) { f.Memory.Late = LateWrites{Hashes: hashes, Settled: At(uptime + 4*time.Second)} }
@@ -249,7 +249,7 @@ func TestConcludeConfiguring(t *testing.T) {
 			configure, changed, both(pushed, holds, func(m *Memory) { m.Late = LateWrites{} }),
 		},
 		{
-			"a write that was not answered may still arrive", nil, configure, Result{Err: errNoAnswer},
+			"a write that was not answered may still arrive", nil, configure, Result{Err: errNoResponse},
 			both(pushed, unwritten, failed(TrackConfiguration, ReasonUnavailable, time.Second), func(m *Memory) {
 				m.Late = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
 				m.InEffect, m.Remote.Configuration.Known = "", false
@@ -269,7 +269,7 @@ func TestConcludeConfiguring(t *testing.T) {
 		{
 			"a write that waits for the request budget was not sent", nil, configure, Result{Err: errBudget},
 			func(m *Memory) {
-				m.Backoffs[TrackConfiguration] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Promised: true}}
+				m.Backoffs[TrackConfiguration] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Assigned: true}}
 			},
 		},
 		{
@@ -288,7 +288,7 @@ func TestConcludeConfiguring(t *testing.T) {
 		{"a configuration that was read is in effect", nil, read, changed, both(holds, again(10*time.Minute))},
 		{
 			"the writes of an earlier process may still arrive after the first read", restarted,
-			Step{Action: ReadConfiguration, Interval: 10 * time.Minute, Unsettled: []string{"", "recorded"}}, changed,
+			Step{Action: ReadConfiguration, ReadInterval: 10 * time.Minute, Unsettled: []string{"", "recorded"}}, changed,
 			both(holds, again(11*time.Second), func(m *Memory) {
 				m.Remote.Configuration.Known, m.Remote.Configuration.Settled = true, true
 				m.Late = LateWrites{Hashes: []string{"recorded"}, Settled: At(uptime + 10*time.Second)}
@@ -296,14 +296,14 @@ func TestConcludeConfiguring(t *testing.T) {
 		},
 		{
 			"the only write of an earlier process has arrived when its configuration is read", restarted,
-			Step{Action: ReadConfiguration, Interval: 10 * time.Minute, Unsettled: []string{"", changedConfiguration.Hash()}}, changed,
+			Step{Action: ReadConfiguration, ReadInterval: 10 * time.Minute, Unsettled: []string{"", changedConfiguration.Hash()}}, changed,
 			both(holds, again(10*time.Minute), func(m *Memory) {
 				m.Remote.Configuration.Known, m.Remote.Configuration.Settled = true, true
 				m.Late = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
 			}),
 		},
 		{
-			"a read that fails leaves what is known", nil, read, Result{Err: errNoAnswer}, failed(TrackConfiguration, ReasonUnavailable, time.Second),
+			"a read that fails leaves what is known", nil, read, Result{Err: errNoResponse}, failed(TrackConfiguration, ReasonUnavailable, time.Second),
 		},
 		{
 			"a read of a known configuration that the rate limit refuses is postponed", nil, read, Result{Err: errTooMany}, again(20 * time.Second),
@@ -312,18 +312,18 @@ func TestConcludeConfiguring(t *testing.T) {
 			"a read that waits for the request budget is postponed, and delays no change", nil,
 			Step{Action: ReadConfiguration, Priority: provider.PriorityDrift}, Result{Err: errBudget},
 			both(again(20*time.Second), func(m *Memory) {
-				m.Backoffs[TrackConfiguration] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Promised: true, Priority: provider.PriorityDrift}}
+				m.Backoffs[TrackConfiguration] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Assigned: true, Priority: provider.PriorityDrift}}
 			}),
 		},
 		{
 			"an external change is counted when it is responded to", nil,
-			Step{Action: Configure, Hash: changedConfiguration.Hash(), Interval: 10 * time.Minute, ExternalChange: 7}, changed,
+			Step{Action: Configure, Hash: changedConfiguration.Hash(), ReadInterval: 10 * time.Minute, ExternalChange: 7}, changed,
 			both(pushed, holds, func(m *Memory) { m.Drift = Drift{Times: []Instant{At(uptime)}, Version: 7} }),
 		},
 		{
 			"an external change is counted once, however often its repair is tried",
 			func(f *Facts) { f.Memory.Drift = Drift{Times: []Instant{At(time.Minute)}, Version: 7} },
-			Step{Action: Configure, Hash: changedConfiguration.Hash(), Interval: 10 * time.Minute, ExternalChange: 7}, changed, both(pushed, holds),
+			Step{Action: Configure, Hash: changedConfiguration.Hash(), ReadInterval: 10 * time.Minute, ExternalChange: 7}, changed, both(pushed, holds),
 		},
 		{
 			"a record that could not be written because the Tunnel had changed leaves everything as it was", nil,
@@ -343,7 +343,7 @@ func TestConcludeDeleting(t *testing.T) {
 			},
 		},
 		{
-			"after a delete that failed nothing is known of the tunnel", nil, Step{Action: Delete}, Result{Err: errNoAnswer},
+			"after a delete that failed nothing is known of the tunnel", nil, Step{Action: Delete}, Result{Err: errNoResponse},
 			both(failed(TrackTunnel, ReasonUnavailable, time.Second), func(m *Memory) { m.Deleted, m.Remote, m.InEffect = At(uptime), Remote{}, "" }),
 		},
 		{
@@ -357,7 +357,7 @@ func TestConcludeDeleting(t *testing.T) {
 		{
 			"a delete that waits for the request budget was not attempted", nil, Step{Action: Delete, Priority: provider.PriorityDeletion}, Result{Err: errBudget},
 			func(m *Memory) {
-				m.Backoffs[TrackTunnel] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Promised: true, Priority: provider.PriorityDeletion}}
+				m.Backoffs[TrackTunnel] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Assigned: true, Priority: provider.PriorityDeletion}}
 			},
 		},
 		{
@@ -371,7 +371,7 @@ func TestConcludeDeleting(t *testing.T) {
 		},
 		{
 			"connections are listed again after a connector could not be disconnected", connections(0, list...),
-			Step{Action: Disconnect, Connector: "b"}, Result{Err: errNoAnswer},
+			Step{Action: Disconnect, Connector: "b"}, Result{Err: errNoResponse},
 			both(failed(TrackTunnel, ReasonUnavailable, time.Second), func(m *Memory) { m.Remote.Connections = RemoteConnections{} }),
 		},
 		{
@@ -440,7 +440,7 @@ func TestConcludeTokens(t *testing.T) {
 	conclude(t, []concludeRow{
 		{
 			"a token that was read is asked for again after the interval", func(f *Facts) { f.Memory.Token.Pending, f.Memory.Token.Suspect = true, true },
-			Step{Action: ReadToken, Interval: 20 * time.Hour}, Result{}, func(m *Memory) { m.Token = TokenCheck{AskAgain: At(uptime + 20*time.Hour)} },
+			Step{Action: ReadToken, ReadInterval: 20 * time.Hour}, Result{}, func(m *Memory) { m.Token = TokenCheck{NextCheck: At(uptime + 20*time.Hour)} },
 		},
 		{
 			"after a rotation the new token is not in the Secret yet", nil, Step{Action: RotateToken}, Result{},
@@ -451,7 +451,7 @@ func TestConcludeTokens(t *testing.T) {
 			func(f *Facts) { f.Memory.Token.Rotated = At(time.Minute) }, Step{Action: RotateToken}, Result{Err: errBudget},
 			func(m *Memory) {
 				m.Token.Rotated = Instant{}
-				m.Backoffs[TrackToken] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Promised: true}}
+				m.Backoffs[TrackToken] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Assigned: true}}
 			},
 		},
 		{
@@ -460,7 +460,7 @@ func TestConcludeTokens(t *testing.T) {
 			both(failed(TrackToken, ReasonRateLimited, 20*time.Second), func(m *Memory) { m.Token.Rotated = Instant{} }),
 		},
 		{
-			"a rotation that was not answered may still be applied", nil, Step{Action: RotateToken}, Result{Err: errNoAnswer},
+			"a rotation that was not answered may still be applied", nil, Step{Action: RotateToken}, Result{Err: errNoResponse},
 			both(failed(TrackToken, ReasonUnavailable, time.Second), func(m *Memory) { m.Token.Unanswered = At(uptime) }),
 		},
 		{
@@ -490,9 +490,9 @@ func TestConcludeBackoff(t *testing.T) {
 		return both(failed(TrackTunnel, reason, delay), func(m *Memory) { m.Backoffs[TrackTunnel].Failures = failures })
 	}
 	conclude(t, []concludeRow{
-		{"the wait doubles with each failure", before(1), read, Result{Err: errNoAnswer}, next(2, 2*time.Second, ReasonUnavailable)},
-		{"the wait is half a minute after the sixth failure", before(5), read, Result{Err: errNoAnswer}, next(6, 32*time.Second, ReasonUnavailable)},
-		{"the wait is never longer than a minute", before(6), read, Result{Err: errNoAnswer}, next(6, time.Minute, ReasonUnavailable)},
+		{"the wait doubles with each failure", before(1), read, Result{Err: errNoResponse}, next(2, 2*time.Second, ReasonUnavailable)},
+		{"the wait is half a minute after the sixth failure", before(5), read, Result{Err: errNoResponse}, next(6, 32*time.Second, ReasonUnavailable)},
+		{"the wait is never longer than a minute", before(6), read, Result{Err: errNoResponse}, next(6, time.Minute, ReasonUnavailable)},
 		{
 			"an outage lasts at least as long as the API asks to wait", nil, read,
 			Result{Err: &provider.UnavailableError{Err: errors.New("502"), RetryAfter: 5 * time.Minute}}, next(1, 5*time.Minute, ReasonUnavailable),

@@ -445,7 +445,7 @@ func TestWhichGatewayOwnsATunnel(t *testing.T) {
 		{"of two Tunnels that have recorded the tunnel the younger one stops", all(adopting, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
 		{
 			"an adopted tunnel that has the name of another Gateway belongs to that Gateway, however young its Tunnel is",
-			all(adopting, rivals(Rival{Object: "b", Recorded: true, ByName: true})), want{Action: None, Problem: ReasonTunnelInUse},
+			all(adopting, rivals(Rival{Object: "b", Recorded: true, HasGatewayName: true})), want{Action: None, Problem: ReasonTunnelInUse},
 		},
 		{"one of several rivals is enough", all(adopting, rivals(younger, recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
 		{
@@ -784,7 +784,7 @@ func TestPausing(t *testing.T) {
 		{
 			"a paused Gateway whose rotation has begun gets the token that Cloudflare has",
 			all(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenRotating }), func(f *Facts) {
-				f.Memory.Token = TokenCheck{Rotated: At(f.Uptime), Pending: true, AskAgain: At(2 * uptime)}
+				f.Memory.Token = TokenCheck{Rotated: At(f.Uptime), Pending: true, NextCheck: At(2 * uptime)}
 			}),
 			want{Action: ReadToken},
 		},
@@ -946,7 +946,7 @@ func TestConfigurationAndDrift(t *testing.T) {
 		{
 			"a read that waits for its share of the request budget does not delay a change",
 			all(readDue, routesChanged, func(f *Facts) {
-				f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + time.Minute), Slot: Slot{Promised: true, Priority: provider.PriorityDrift}}
+				f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + time.Minute), Slot: Slot{Assigned: true, Priority: provider.PriorityDrift}}
 			}),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
@@ -1100,7 +1100,7 @@ func TestConnectors(t *testing.T) {
 		},
 		{
 			"the token is compared with Cloudflare's once a day, with the lowest priority",
-			func(f *Facts) { f.Memory.Token.AskAgain = At(f.Uptime) }, want{Action: ReadToken, Priority: provider.PriorityDrift},
+			func(f *Facts) { f.Memory.Token.NextCheck = At(f.Uptime) }, want{Action: ReadToken, Priority: provider.PriorityDrift},
 		},
 		{
 			"a token that seems wrong is read at once",
@@ -1176,11 +1176,11 @@ func TestTokenRotation(t *testing.T) {
 		},
 		{
 			"a schedule waits while the token of another Tunnel is rotated",
-			all(rotateEvery, connections(0), func(f *Facts) { f.OtherRotates = true }), want{Action: Wait, Wait: time.Minute},
+			all(rotateEvery, connections(0), func(f *Facts) { f.OtherRotating = true }), want{Action: Wait, Wait: time.Minute},
 		},
 		{
 			"a rotation on demand does not wait for another Tunnel's",
-			all(rotateOnDemand, connections(0), func(f *Facts) { f.OtherRotates = true }),
+			all(rotateOnDemand, connections(0), func(f *Facts) { f.OtherRotating = true }),
 			want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"},
 		},
 		{

@@ -10,8 +10,8 @@ import (
 
 var depth = flag.Int("tunnel.depth", 0, "how many faults and changes a trace of the exploration may have; 0 is the depth of each scenario")
 
-// label is a transition.
-type label struct {
+// transition is a transition.
+type transition struct {
 	kind  kind
 	actor uint8
 	n     uint8
@@ -31,22 +31,22 @@ type node struct {
 	parent int32
 	// next is the state that follows when nothing special happens.
 	next   int32
-	label  label
+	label  transition
 	faults uint8
 }
 
 // scenario is where an exploration starts, and what can happen.
 type scenario struct {
 	name   string
-	start  func(w *world)
+	start  func(w *model)
 	events []event
 	depth  int
 }
 
-type found struct {
+type violation struct {
 	message string
 	from    int32
-	last    label
+	last    transition
 	tail    []string
 }
 
@@ -56,13 +56,13 @@ type exploration struct {
 	index map[[2]uint64]int32
 	nodes []node
 	queue []pending
-	found []found
+	found []violation
 	seen  map[string]bool
 	depth int
 }
 
 type pending struct {
-	world *world
+	world *model
 	node  int32
 }
 
@@ -71,7 +71,7 @@ func explore(s scenario) *exploration {
 	if *depth > 0 {
 		x.depth = *depth
 	}
-	x.visit(x.root(), -1, label{}, 0)
+	x.visit(x.root(), -1, transition{}, 0)
 	level := x.queue
 	for faults := 0; faults < x.depth; faults++ {
 		// First every state within this many faults, then those with one more.
@@ -104,14 +104,14 @@ func (x *exploration) drain(faults int) {
 	}
 }
 
-func (x *exploration) root() *world {
-	w := &world{count: 1, now: time.Hour, boot: time.Hour}
+func (x *exploration) root() *model {
+	w := &model{count: 1, now: time.Hour, boot: time.Hour}
 	x.start(w)
 	return w
 }
 
 // visit notes a state, and returns its node.
-func (x *exploration) visit(w *world, parent int32, l label, faults int) int32 {
+func (x *exploration) visit(w *model, parent int32, l transition, faults int) int32 {
 	if w.violation != "" {
 		x.report(w.violation, parent, l)
 		return -1
@@ -128,17 +128,17 @@ func (x *exploration) visit(w *world, parent int32, l label, faults int) int32 {
 	return i
 }
 
-func (x *exploration) report(message string, from int32, last label) {
+func (x *exploration) report(message string, from int32, last transition) {
 	if line, _, _ := strings.Cut(message, "\n"); !x.seen[line] {
 		x.seen[line] = true
-		x.found = append(x.found, found{message: message, from: from, last: last})
+		x.found = append(x.found, violation{message: message, from: from, last: last})
 	}
 }
 
 // expand visits the states that follow at that cost.
 func (x *exploration) expand(p pending, faults, cost int) {
 	w, i, first := p.world, p.node, true
-	visit := func(next *world, l label) {
+	visit := func(next *model, l transition) {
 		j := x.visit(next, i, l, faults+cost)
 		if first && cost == 0 {
 			x.nodes[i].next = j
@@ -162,20 +162,20 @@ func (x *exploration) expand(p pending, faults, cost int) {
 
 // takeStep visits what follows from the next step of an actor, for each outcome
 // of that cost.
-func (w *world) takeStep(a, cost int, visit func(*world, label)) {
+func (w *model) takeStep(a, cost int, visit func(*model, transition)) {
 	base := *w
 	f, s := base.plan(a)
 	for _, o := range possible(s, base.actors[a].listing) {
 		if min(int(o), 1) == cost {
 			next := base
 			next.execute(a, f, s, o)
-			visit(&next, label{kindStep, uint8(a), uint8(o)}) // #nosec G115 -- small
+			visit(&next, transition{kindStep, uint8(a), uint8(o)}) // #nosec G115 -- small
 		}
 	}
 }
 
 // undergo visits what follows from an event, for each actor that it can concern.
-func (w *world) undergo(e event, n uint8, visit func(*world, label)) {
+func (w *model) undergo(e event, n uint8, visit func(*model, transition)) {
 	if e.idle && !w.idle() {
 		return
 	}
@@ -185,17 +185,17 @@ func (w *world) undergo(e event, n uint8, visit func(*world, label)) {
 		}
 		next := *w
 		if e.apply(&next, a) {
-			visit(&next, label{kindEvent, uint8(a), n})
+			visit(&next, transition{kindEvent, uint8(a), n})
 		}
 	}
 }
 
 // pass lets time pass, and late calls arrive.
-func (x *exploration) pass(w *world, i int32, idle bool, visit func(*world, label)) {
+func (x *exploration) pass(w *model, i int32, idle bool, visit func(*model, transition)) {
 	if idle {
 		next := *w
 		if next.advance() {
-			visit(&next, label{kind: kindTime})
+			visit(&next, transition{kind: kindTime})
 		} else {
 			x.nodes[i].next = i
 		}
@@ -204,13 +204,13 @@ func (x *exploration) pass(w *world, i int32, idle bool, visit func(*world, labe
 		if w.cloudflare.late[n].until != 0 {
 			next := *w
 			next.arrive(n)
-			visit(&next, label{kindArrive, 0, uint8(n)})
+			visit(&next, transition{kindArrive, 0, uint8(n)})
 		}
 	}
 }
 
 // idle reports whether no actor reconciles or has a reason to.
-func (w *world) idle() bool {
+func (w *model) idle() bool {
 	for a := range w.count {
 		if w.actors[a].busy() {
 			return false
@@ -224,7 +224,7 @@ func (me *actor) busy() bool { return me.running || me.dirty }
 
 // advance lets time pass until something happens. It reports whether anything
 // will. A cache that is behind catches up after one sleep.
-func (w *world) advance() bool {
+func (w *model) advance() bool {
 	next := w.nextMoment()
 	switch {
 	case w.frozen != nil && (next == 0 || w.frozenSleeps > 0):
@@ -248,7 +248,7 @@ func (w *world) advance() bool {
 
 // nextMoment returns when the next thing happens by itself or the next actor
 // wakes, or 0.
-func (w *world) nextMoment() time.Duration {
+func (w *model) nextMoment() time.Duration {
 	next := w.timers()
 	for a := range w.count {
 		if wake := w.actors[a].wake; wake != 0 && (next == 0 || wake < next) {
@@ -259,7 +259,7 @@ func (w *world) nextMoment() time.Duration {
 }
 
 // apply carries out a transition, and describes it.
-func (x *exploration) apply(w *world, l label) {
+func (x *exploration) apply(w *model, l transition) {
 	w.said = ""
 	switch l.kind {
 	case kindStep:
@@ -281,8 +281,8 @@ func (x *exploration) apply(w *world, l label) {
 }
 
 // path returns the transitions that lead to a node.
-func (x *exploration) path(i int32) []label {
-	var path []label
+func (x *exploration) path(i int32) []transition {
+	var path []transition
 	for ; i > 0; i = x.nodes[i].parent {
 		path = append(path, x.nodes[i].label)
 	}
@@ -293,7 +293,7 @@ func (x *exploration) path(i int32) []label {
 }
 
 // replay returns the world of a node, and what led to it.
-func (x *exploration) replay(path []label) (*world, []string) {
+func (x *exploration) replay(path []transition) (*model, []string) {
 	w := x.root()
 	var lines []string
 	for _, l := range path {
@@ -305,7 +305,7 @@ func (x *exploration) replay(path []label) (*world, []string) {
 }
 
 // trace describes what led to a violation.
-func (x *exploration) trace(v found) string {
+func (x *exploration) trace(v violation) string {
 	path := x.path(v.from)
 	if v.tail == nil {
 		path = append(path, v.last)

@@ -72,10 +72,10 @@ func serving(changes ...change) Facts {
 			Remote: Remote{
 				Tunnel: RemoteTunnel{Presence: Present, ID: ownID, Name: ownName, Read: At(time.Minute)},
 				Configuration: RemoteConfiguration{
-					Known: true, Configuration: desired, Hash: desired.Hash(), Version: 7, ReadAgain: uptime + quiet, Settled: true,
+					Known: true, Configuration: desired, Hash: desired.Hash(), Version: 7, NextRead: uptime + quiet, Settled: true,
 				},
 			},
-			Claimed: true, CredentialsVersion: "1", InEffect: desired.Hash(), Token: TokenCheck{AskAgain: At(2 * uptime)},
+			Claimed: true, CredentialsVersion: "1", InEffect: desired.Hash(), Token: TokenCheck{NextCheck: At(2 * uptime)},
 		},
 	}
 	for _, c := range changes {
@@ -235,13 +235,13 @@ func takeover(f *Facts) {
 func remoteConfiguration(c provider.Configuration, version provider.Version) change {
 	return func(f *Facts) {
 		f.Memory.Remote.Configuration = RemoteConfiguration{
-			Known: true, Configuration: c, Hash: c.Hash(), Version: version, ReadAgain: f.Uptime + quiet, Settled: true,
+			Known: true, Configuration: c, Hash: c.Hash(), Version: version, NextRead: f.Uptime + quiet, Settled: true,
 		}
 		f.Memory.InEffect = c.Hash()
 	}
 }
 
-func readDue(f *Facts) { f.Memory.Remote.Configuration.ReadAgain = f.Uptime - time.Second }
+func readDue(f *Facts) { f.Memory.Remote.Configuration.NextRead = f.Uptime - time.Second }
 
 func tunnelNotFound(f *Facts) {
 	f.Memory.Remote.Tunnel, f.Memory.Remote.Configuration, f.Memory.InEffect = RemoteTunnel{}, RemoteConfiguration{Missing: true}, ""
@@ -351,11 +351,11 @@ func decide(t *testing.T, rows []row) {
 // checkStep checks what holds for every step.
 func checkStep(t *testing.T, s Step) {
 	t.Helper()
-	if (s.For > 0) != (s.Action == Wait) {
-		t.Errorf("action %s waits for %s", s.Action, s.For)
+	if (s.Delay > 0) != (s.Action == Wait) {
+		t.Errorf("action %s waits for %s", s.Action, s.Delay)
 	}
-	if s.Action == Wait && s.For < 100*time.Millisecond {
-		t.Errorf("a wait of %s is a busy loop", s.For)
+	if s.Action == Wait && s.Delay < 100*time.Millisecond {
+		t.Errorf("a wait of %s is a busy loop", s.Delay)
 	}
 	if s.Action == Record && s.Record == nil {
 		t.Error("there is nothing to record")
@@ -379,7 +379,7 @@ func checkSentence(t *testing.T, what, s string) {
 
 func summarize(f Facts, s Step) want {
 	w := want{
-		Action: s.Action, Wait: s.For, Priority: s.Priority, Connector: s.Connector, Change: s.ExternalChange, Interval: s.Interval,
+		Action: s.Action, Wait: s.Delay, Priority: s.Priority, Connector: s.Connector, Change: s.ExternalChange, Interval: s.ReadInterval,
 	}
 	if s.Record != nil {
 		w.Record = recordChanges(f.Object.Status, *s.Record)

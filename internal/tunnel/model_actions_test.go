@@ -8,7 +8,7 @@ import (
 )
 
 // act carries out the action of a step.
-func (w *world) act(a int, f Facts, s Step, o outcome) {
+func (w *model) act(a int, f Facts, s Step, o outcome) {
 	w.check(a, f, s)
 	r := w.answer(a, f, s, o)
 	switch o {
@@ -30,7 +30,7 @@ func (w *world) act(a int, f Facts, s Step, o outcome) {
 }
 
 // answer performs the action, or fails as the outcome says. It returns the result.
-func (w *world) answer(a int, f Facts, s Step, o outcome) Result {
+func (w *model) answer(a int, f Facts, s Step, o outcome) Result {
 	switch o {
 	case outcomeFails:
 		return Result{Err: unavailableError}
@@ -73,7 +73,7 @@ func recordedIndex(f Facts) int {
 }
 
 // call returns the call of a step that changes something at Cloudflare.
-func (w *world) call(a int, f Facts, s Step) lateCall {
+func (w *model) call(a int, f Facts, s Step) lateCall {
 	call := lateCall{action: s.Action, actor: a, hash: s.Hash, tunnel: recordedIndex(f)}
 	if f.Object != nil {
 		call.name = nameIndex(f.Object.Spec.Name)
@@ -82,7 +82,7 @@ func (w *world) call(a int, f Facts, s Step) lateCall {
 }
 
 // perform carries out the action and returns its result.
-func (w *world) perform(a int, f Facts, s Step) Result {
+func (w *model) perform(a int, f Facts, s Step) Result {
 	me := &w.actors[a]
 	switch s.Action {
 	case FindByName:
@@ -106,7 +106,7 @@ func (w *world) perform(a int, f Facts, s Step) Result {
 }
 
 // performCall carries out a call that changes something at Cloudflare.
-func (w *world) performCall(a int, f Facts, s Step) Result {
+func (w *model) performCall(a int, f Facts, s Step) Result {
 	i, err := w.mutate(w.call(a, f, s))
 	switch {
 	case err != nil:
@@ -121,7 +121,7 @@ func (w *world) performCall(a int, f Facts, s Step) Result {
 }
 
 // deleteObject deletes the Tunnel object, unless it has changed.
-func (w *world) deleteObject(a int, f Facts) Result {
+func (w *model) deleteObject(a int, f Facts) Result {
 	me := &w.actors[a]
 	me.liveObject = true
 	if !w.current(a, f) {
@@ -133,7 +133,7 @@ func (w *world) deleteObject(a int, f Facts) Result {
 }
 
 // performOn carries out an action on the tunnel that the Tunnel records.
-func (w *world) performOn(a int, f Facts, s Step) Result {
+func (w *model) performOn(a int, f Facts, s Step) Result {
 	me, id := &w.actors[a], recordedIndex(f)
 	t := w.cloudflare.get(id)
 	switch {
@@ -167,7 +167,7 @@ func (w *world) performOn(a int, f Facts, s Step) Result {
 
 // disconnect removes the connections of a connector. A live one connects again
 // when its token is still valid.
-func (w *world) disconnect(tunnel int, id provider.ConnectorID) {
+func (w *model) disconnect(tunnel int, id provider.ConnectorID) {
 	t := &w.cloudflare.tunnels[tunnel]
 	c := t.connector(id)
 	if c == nil {
@@ -193,13 +193,13 @@ func uidOf(t *v1alpha1.Tunnel) (uid int) {
 }
 
 // collectLater lets the garbage collector look for objects whose owner is gone.
-func (w *world) collectLater(a, uid int) {
+func (w *model) collectLater(a, uid int) {
 	if me := &w.actors[a]; me.object == nil || me.object.uid != uid {
 		me.collect = w.now + collectTime
 	}
 }
 
-func (w *world) runConnectors(a int, f Facts) {
+func (w *model) runConnectors(a int, f Facts) {
 	me := &w.actors[a]
 	uid := uidOf(f.Object)
 	if f.Desired.RunConnectors {

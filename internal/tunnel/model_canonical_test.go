@@ -79,7 +79,7 @@ func sumOf(t *v1alpha1.Tunnel) uint64 {
 // key returns the canonical form of the world: two worlds with the same key
 // behave alike. Moments are relative to now, and saturate where a larger value
 // makes no difference; versions, UIDs and IDs are relative to each other.
-func (w *world) key() [2]uint64 {
+func (w *model) key() [2]uint64 {
 	var h hasher
 	up := w.uptime()
 	h.duration(min(up, provider.CallTimeout))
@@ -112,7 +112,7 @@ func (w *world) key() [2]uint64 {
 	return [2]uint64{h.a, h.b}
 }
 
-func (h *hasher) tunnel(w *world, t *remoteTunnel) {
+func (h *hasher) tunnel(w *model, t *remoteTunnel) {
 	h.bools(t.used, t.live, t.local, t.routes, t.original, t.external)
 	if !t.live {
 		return
@@ -127,7 +127,7 @@ func (h *hasher) tunnel(w *world, t *remoteTunnel) {
 
 // beforeRotation reports whether a connector connected before a rotation that is
 // recorded.
-func (w *world) beforeRotation(c remoteConnector) bool {
+func (w *model) beforeRotation(c remoteConnector) bool {
 	for a := range w.count {
 		if o := w.actors[a].object; o != nil && o.Status.Token.RotatedAt != nil && epoch.Add(c.at).Before(o.Status.Token.RotatedAt.Time) {
 			return true
@@ -136,7 +136,7 @@ func (w *world) beforeRotation(c remoteConnector) bool {
 	return false
 }
 
-func (h *hasher) view(w *world, me *actor, v *view) {
+func (h *hasher) view(w *model, me *actor, v *view) {
 	if v.object == nil {
 		h.add(0)
 	} else {
@@ -159,14 +159,14 @@ func (h *hasher) gateway(g gatewayObject) {
 	h.int(g.uid<<16 | int(g.settings.identity)<<8 | int(g.settings.routes))
 }
 
-func (h *hasher) actor(w *world, me *actor) {
+func (h *hasher) actor(w *model, me *actor) {
 	h.view(w, me, &me.view)
 	h.bools(me.running, me.liveObject, me.liveGateway, me.liveRivals, me.listing, me.dirty, me.repeated)
 	if me.backup != nil {
 		h.add(me.backup.sum)
 	}
 	h.until(me.collect, w.now)
-	if w.count > 1 && me.wake-w.now > driftCheck {
+	if w.count > 1 && me.wake-w.now > contestedInterval {
 		h.soon(me.wake - w.now) // or the drift intervals of two Gateways would never meet again
 	} else {
 		h.until(me.wake, w.now)
@@ -182,10 +182,10 @@ func (h *hasher) actor(w *world, me *actor) {
 var caps = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
 	"ConnectorsStopped": gracePeriod + stopMargin, "SurplusSince": gracePeriod,
-	"Read": lastRetry, "Last": 2 * longestGap, "Until": 0, "Settled": 0, "Rotated": 0, "Unanswered": provider.CallTimeout,
+	"Read": maxBackoff, "Last": 2 * maxGap, "Until": 0, "Settled": 0, "Rotated": 0, "Unanswered": provider.CallTimeout,
 }
 
-func (h *hasher) memory(w *world, me *actor) {
+func (h *hasher) memory(w *model, me *actor) {
 	m := &me.memory
 	h.bools(m.CredentialsVersion == w.credentials().Version)
 	h.bools(m.Created.settled(m.Remote.Tunnel.Read), m.Deleted.settled(m.Remote.Tunnel.Read))
@@ -205,7 +205,7 @@ func (h *hasher) memory(w *world, me *actor) {
 
 // value adds a part of the Memory. Other fields than those that are named here
 // are added as they are, so that a new one is not forgotten.
-func (h *hasher) value(v reflect.Value, w *world, field string) {
+func (h *hasher) value(v reflect.Value, w *model, field string) {
 	switch v.Type() {
 	case instantType:
 		h.instant(v, w, field)
@@ -220,7 +220,7 @@ func (h *hasher) value(v reflect.Value, w *world, field string) {
 }
 
 // plain adds a value of a type that has no canonical form of its own.
-func (h *hasher) plain(v reflect.Value, w *world, field string) {
+func (h *hasher) plain(v reflect.Value, w *model, field string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		h.fields(v, w)
@@ -241,11 +241,11 @@ func (h *hasher) plain(v reflect.Value, w *world, field string) {
 }
 
 // fields adds the fields of a struct.
-func (h *hasher) fields(v reflect.Value, w *world) {
+func (h *hasher) fields(v reflect.Value, w *model) {
 	for i := range v.NumField() {
 		switch name := v.Type().Field(i).Name; name {
 		case "Version", "Drift", "CredentialsVersion": // see memory
-		case "ReadAgain":
+		case "NextRead":
 			h.soon(time.Duration(v.Field(i).Int()) - w.uptime())
 		default:
 			h.value(v.Field(i), w, name)
@@ -270,15 +270,15 @@ var (
 // soon adds a moment that lies far in the future: only whether it has come, or
 // comes within a minute, makes a difference.
 func (h *hasher) soon(left time.Duration) {
-	h.bools(left <= 0, left <= driftCheck)
+	h.bools(left <= 0, left <= contestedInterval)
 }
 
-func (h *hasher) instant(v reflect.Value, w *world, field string) {
+func (h *hasher) instant(v reflect.Value, w *model, field string) {
 	if h.bools(v.Field(0).Bool()); !v.Field(0).Bool() {
 		return
 	}
 	left := time.Duration(v.Field(1).Int()) - w.uptime()
-	if field == "AskAgain" {
+	if field == "NextCheck" {
 		h.soon(left)
 		return
 	}
@@ -305,7 +305,7 @@ func (me *actor) delay() time.Duration {
 }
 
 // connector adds a connector that was listed, by its place at Cloudflare now.
-func (h *hasher) connector(v reflect.Value, w *world) {
+func (h *hasher) connector(v reflect.Value, w *model) {
 	c := v.Interface().(provider.Connector)
 	h.bools(c.Connected)
 	before := false

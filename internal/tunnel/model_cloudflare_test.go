@@ -10,8 +10,8 @@ import (
 
 // cloudflare is the model of the Cloudflare API.
 type cloudflare struct {
-	tunnels [mostTunnels]remoteTunnel
-	late    [mostLate]lateCall
+	tunnels [maxTunnels]remoteTunnel
+	late    [maxLateCalls]lateCall
 }
 
 // remoteTunnel is a tunnel at Cloudflare. One that was deleted keeps its place.
@@ -22,7 +22,7 @@ type remoteTunnel struct {
 	configuration uint8
 	version       int
 	token         int
-	connectors    [mostConnectors]remoteConnector
+	connectors    [maxConnectors]remoteConnector
 	// creator is the actor for which it was created, plus one; 0 for nobody.
 	creator int
 	// original is whether the configuration is the one that the tunnel had before
@@ -53,16 +53,16 @@ type lateCall struct {
 
 // The names of tunnels: first those of the actors.
 const (
-	nameOther     = mostActors     // that of the first actor under another cluster ID
-	nameUnrelated = mostActors + 1 // of somebody else
-	nameReserved  = mostActors + 2 // of another Gateway
+	nameOther     = maxActors     // that of the first actor under another cluster ID
+	nameUnrelated = maxActors + 1 // of somebody else
+	nameReserved  = maxActors + 2 // of another Gateway
 )
 
 var tunnelNames = []string{
 	RemoteName("c1", actorNames[0]), RemoteName("c1", actorNames[1]), RemoteName("c2", actorNames[0]), "unrelated", "c1.infra.other",
 }
 
-var tunnelIDs = func() (ids [mostTunnels]string) {
+var tunnelIDs = func() (ids [maxTunnels]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("t", i)
 	}
@@ -140,7 +140,7 @@ func (t *remoteTunnel) configure(n int) {
 // hasOtherGatewayName reports whether the tunnel has the name of another Gateway
 // than that of the actor.
 func (t *remoteTunnel) hasOtherGatewayName(a int) bool {
-	return t.name == nameReserved || t.name < mostActors && int(t.name) != a
+	return t.name == nameReserved || t.name < maxActors && int(t.name) != a
 }
 
 // connections lists the connectors.
@@ -238,7 +238,7 @@ func (c *cloudflare) postpone(call lateCall) {
 }
 
 // arrive carries out a late call.
-func (w *world) arrive(i int) {
+func (w *model) arrive(i int) {
 	call := w.cloudflare.late[i]
 	w.cloudflare.late[i] = lateCall{}
 	w.said = fmt.Sprintf("the late %s arrives", call.action)
@@ -246,7 +246,7 @@ func (w *world) arrive(i int) {
 }
 
 // mutate carries out a call that changes something.
-func (w *world) mutate(call lateCall) (int, error) {
+func (w *model) mutate(call lateCall) (int, error) {
 	c := &w.cloudflare
 	t := c.get(call.tunnel)
 	switch call.action {

@@ -12,7 +12,7 @@ func (s Step) describe() string {
 	var b strings.Builder
 	b.WriteString(string(s.Action))
 	if s.Action == Wait {
-		fmt.Fprintf(&b, " %s", s.For)
+		fmt.Fprintf(&b, " %s", s.Delay)
 	}
 	if s.Connector != "" {
 		fmt.Fprintf(&b, " %s", s.Connector)

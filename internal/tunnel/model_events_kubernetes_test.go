@@ -3,8 +3,8 @@ package tunnel
 import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 
 // onGateway returns an event that changes the Gateway of an actor.
-func onGateway(name string, free bool, change func(g *gatewayObject, w *world) bool) event {
-	return event{name: name, free: free, apply: func(w *world, a int) bool {
+func onGateway(name string, free bool, change func(g *gatewayObject, w *model) bool) event {
+	return event{name: name, free: free, apply: func(w *model, a int) bool {
 		if !change(&w.actors[a].gateway, w) {
 			return false
 		}
@@ -16,14 +16,14 @@ func onGateway(name string, free bool, change func(g *gatewayObject, w *world) b
 // toggle returns the two events that set and restore a flag of the Gateway.
 func toggle(set, restore string, flag func(g *gatewayObject) *bool) []event {
 	return []event{
-		onGateway(set, false, func(g *gatewayObject, _ *world) bool {
+		onGateway(set, false, func(g *gatewayObject, _ *model) bool {
 			if !g.exists || *flag(g) {
 				return false
 			}
 			*flag(g) = true
 			return true
 		}),
-		onGateway(restore, true, func(g *gatewayObject, _ *world) bool {
+		onGateway(restore, true, func(g *gatewayObject, _ *model) bool {
 			if !g.exists || !*flag(g) {
 				return false
 			}
@@ -34,7 +34,7 @@ func toggle(set, restore string, flag func(g *gatewayObject) *bool) []event {
 }
 
 func settingsEvent(name string, free bool, change func(s *settings) bool) event {
-	return onGateway(name, free, func(g *gatewayObject, _ *world) bool { return g.exists && change(&g.settings) })
+	return onGateway(name, free, func(g *gatewayObject, _ *model) bool { return g.exists && change(&g.settings) })
 }
 
 // asks returns the event that makes the settings ask for another tunnel.
@@ -54,21 +54,21 @@ func asks(name string, other identity) event {
 
 func gatewayEvents() []event {
 	return []event{
-		onGateway("the Gateway is deleted", false, func(g *gatewayObject, _ *world) bool {
+		onGateway("the Gateway is deleted", false, func(g *gatewayObject, _ *model) bool {
 			if !g.exists {
 				return false
 			}
 			g.exists = false
 			return true
 		}),
-		onGateway("a Gateway of the same name is created", false, func(g *gatewayObject, _ *world) bool {
+		onGateway("a Gateway of the same name is created", false, func(g *gatewayObject, _ *model) bool {
 			if g.exists {
 				return false
 			}
 			g.exists, g.paused, g.otherClass, g.uid = true, false, false, g.uid+1
 			return true
 		}),
-		onGateway("a Gateway of the same name that asks for another tunnel is created", false, func(g *gatewayObject, _ *world) bool {
+		onGateway("a Gateway of the same name that asks for another tunnel is created", false, func(g *gatewayObject, _ *model) bool {
 			if g.exists {
 				return false
 			}
@@ -80,14 +80,14 @@ func gatewayEvents() []event {
 
 func unknownEvents() []event {
 	return []event{
-		onGateway("the API server no longer says whether the Gateway exists", false, func(g *gatewayObject, _ *world) bool {
+		onGateway("the API server no longer says whether the Gateway exists", false, func(g *gatewayObject, _ *model) bool {
 			if g.unknown {
 				return false
 			}
 			g.unknown = true
 			return true
 		}),
-		onGateway("the API server says again whether the Gateway exists", true, func(g *gatewayObject, _ *world) bool {
+		onGateway("the API server says again whether the Gateway exists", true, func(g *gatewayObject, _ *model) bool {
 			if !g.unknown {
 				return false
 			}
@@ -103,7 +103,7 @@ func classEvents() []event {
 
 func pauseEvents() []event {
 	list := toggle("the Gateway is paused", "the Gateway is resumed", func(g *gatewayObject) *bool { return &g.paused })
-	return append(list, onObject("an administrator clears spec.paused of the Tunnel", func(_ *world, me *actor, t *v1alpha1.Tunnel) bool {
+	return append(list, onObject("an administrator clears spec.paused of the Tunnel", func(_ *model, me *actor, t *v1alpha1.Tunnel) bool {
 		if !t.Spec.Paused || me.gateway.exists {
 			return false
 		}
@@ -143,8 +143,8 @@ func restoreSettings(original identity) event {
 }
 
 // onObject returns an event that changes the Tunnel object.
-func onObject(name string, change func(w *world, me *actor, t *v1alpha1.Tunnel) bool) event {
-	return event{name: name, apply: func(w *world, a int) bool {
+func onObject(name string, change func(w *model, me *actor, t *v1alpha1.Tunnel) bool) event {
+	return event{name: name, apply: func(w *model, a int) bool {
 		me := &w.actors[a]
 		if me.object == nil {
 			return false
@@ -161,7 +161,7 @@ func onObject(name string, change func(w *world, me *actor, t *v1alpha1.Tunnel) 
 
 // restored returns an event that replaces the Tunnel object by one from a backup.
 func restored(name string, change func(t *v1alpha1.Tunnel)) event {
-	return event{name: name, apply: func(w *world, a int) bool {
+	return event{name: name, apply: func(w *model, a int) bool {
 		me := &w.actors[a]
 		if me.backup == nil {
 			return false
@@ -179,7 +179,7 @@ func restored(name string, change func(t *v1alpha1.Tunnel)) event {
 }
 
 func objectDeleted() event {
-	return event{name: "an administrator deletes the Tunnel object", apply: func(w *world, a int) bool {
+	return event{name: "an administrator deletes the Tunnel object", apply: func(w *model, a int) bool {
 		if w.actors[a].object == nil {
 			return false
 		}
@@ -195,7 +195,7 @@ func objectEvents() []event {
 		restored("the Tunnel object is restored from a backup", func(*v1alpha1.Tunnel) {}),
 		restored("the Tunnel object is restored from a backup without its status", func(t *v1alpha1.Tunnel) { t.Status = v1alpha1.TunnelStatus{} }),
 		restored("the Tunnel object is replaced by one of another cluster", func(t *v1alpha1.Tunnel) { t.Spec.ClusterUID = "elsewhere" }),
-		onObject("an administrator sets deletionPolicy of the Tunnel to Retain", func(_ *world, me *actor, t *v1alpha1.Tunnel) bool {
+		onObject("an administrator sets deletionPolicy of the Tunnel to Retain", func(_ *model, me *actor, t *v1alpha1.Tunnel) bool {
 			if me.gateway.exists || t.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain {
 				return false
 			}
@@ -207,7 +207,7 @@ func objectEvents() []event {
 
 func objectsOfConnectorsEvents() []event {
 	return []event{
-		{name: "somebody deletes the token Secret", apply: func(w *world, a int) bool {
+		{name: "somebody deletes the token Secret", apply: func(w *model, a int) bool {
 			if !w.actors[a].secret.exists {
 				return false
 			}
@@ -215,7 +215,7 @@ func objectsOfConnectorsEvents() []event {
 			w.touch()
 			return true
 		}},
-		{name: "somebody deletes the Deployment", apply: func(w *world, a int) bool {
+		{name: "somebody deletes the Deployment", apply: func(w *model, a int) bool {
 			if !w.actors[a].deployment.exists {
 				return false
 			}
@@ -227,7 +227,7 @@ func objectsOfConnectorsEvents() []event {
 }
 
 func rotationEvents() []event {
-	return []event{onObject("an administrator asks for a new token", func(_ *world, _ *actor, t *v1alpha1.Tunnel) bool {
+	return []event{onObject("an administrator asks for a new token", func(_ *model, _ *actor, t *v1alpha1.Tunnel) bool {
 		value := t.Annotations[v1alpha1.RotateTokenAnnotation] + "+"
 		t.Annotations = map[string]string{v1alpha1.RotateTokenAnnotation: value}
 		return len(value) < 3

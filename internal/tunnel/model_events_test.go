@@ -12,11 +12,11 @@ type event struct {
 	// once is whether it concerns the world and not one actor.
 	once bool
 	// apply changes the world. It reports whether the event was possible.
-	apply func(w *world, a int) bool
+	apply func(w *model, a int) bool
 }
 
 // recordedTunnel returns the tunnel that the actor's Tunnel records, or nil.
-func (w *world) recordedTunnel(a int) *remoteTunnel {
+func (w *model) recordedTunnel(a int) *remoteTunnel {
 	if o := w.actors[a].object; o != nil {
 		return w.cloudflare.get(tunnelIndex(o.Status.TunnelID))
 	}
@@ -24,8 +24,8 @@ func (w *world) recordedTunnel(a int) *remoteTunnel {
 }
 
 // onTunnel returns an event at Cloudflare.
-func onTunnel(name string, free bool, change func(w *world, t *remoteTunnel) bool) event {
-	return event{name: name, free: free, apply: func(w *world, a int) bool {
+func onTunnel(name string, free bool, change func(w *model, t *remoteTunnel) bool) event {
+	return event{name: name, free: free, apply: func(w *model, a int) bool {
 		t := w.recordedTunnel(a)
 		return t != nil && change(w, t)
 	}}
@@ -33,7 +33,7 @@ func onTunnel(name string, free bool, change func(w *world, t *remoteTunnel) boo
 
 func cloudflareEvents() []event {
 	return []event{
-		onTunnel("somebody else changes the configuration", false, func(_ *world, t *remoteTunnel) bool {
+		onTunnel("somebody else changes the configuration", false, func(_ *model, t *remoteTunnel) bool {
 			if t.local {
 				return false
 			}
@@ -41,7 +41,7 @@ func cloudflareEvents() []event {
 			t.external = true
 			return true
 		}),
-		onTunnel("somebody else deletes the tunnel", false, func(w *world, t *remoteTunnel) bool {
+		onTunnel("somebody else deletes the tunnel", false, func(w *model, t *remoteTunnel) bool {
 			*t = remoteTunnel{used: true}
 			for a := range w.count {
 				for i := range w.actors[a].pods {
@@ -53,7 +53,7 @@ func cloudflareEvents() []event {
 			w.touch()
 			return true
 		}),
-		onTunnel("private network routes lead to the tunnel", false, func(_ *world, t *remoteTunnel) bool {
+		onTunnel("private network routes lead to the tunnel", false, func(_ *model, t *remoteTunnel) bool {
 			if t.routes {
 				return false
 			}
@@ -65,7 +65,7 @@ func cloudflareEvents() []event {
 
 func connectorEvents() []event {
 	return []event{
-		onTunnel("a connector that somebody else runs connects", false, func(w *world, t *remoteTunnel) bool {
+		onTunnel("a connector that somebody else runs connects", false, func(w *model, t *remoteTunnel) bool {
 			if t.foreignConnector() >= 0 || t.local {
 				return false
 			}
@@ -73,7 +73,7 @@ func connectorEvents() []event {
 			t.connect(remoteConnector{id: w.connectorIDs, connected: true, foreign: true, token: t.token, at: w.now})
 			return true
 		}),
-		onTunnel("the connector that somebody else runs disconnects", true, func(_ *world, t *remoteTunnel) bool {
+		onTunnel("the connector that somebody else runs disconnects", true, func(_ *model, t *remoteTunnel) bool {
 			i := t.foreignConnector()
 			if i < 0 {
 				return false
@@ -81,8 +81,8 @@ func connectorEvents() []event {
 			t.connectors[i].connected = false
 			return true
 		}),
-		{name: "a node is lost", apply: func(w *world, a int) bool { return w.losePod(a, podStuck) }},
-		{name: "a pod is killed", apply: func(w *world, a int) bool { return w.losePod(a, podNone) }},
+		{name: "a node is lost", apply: func(w *model, a int) bool { return w.losePod(a, podStuck) }},
+		{name: "a pod is killed", apply: func(w *model, a int) bool { return w.losePod(a, podNone) }},
 	}
 }
 
@@ -96,7 +96,7 @@ func (t *remoteTunnel) foreignConnector() int {
 }
 
 // losePod ends a pod without a farewell to Cloudflare.
-func (w *world) losePod(a int, state podState) bool {
+func (w *model) losePod(a int, state podState) bool {
 	for i := range w.actors[a].pods {
 		p := &w.actors[a].pods[i]
 		if p.state != podConnected && p.state != podStopping {
@@ -117,21 +117,21 @@ func (w *world) losePod(a int, state podState) bool {
 
 func processEvents() []event {
 	return []event{
-		{name: "the process crashes", once: true, apply: func(w *world, _ int) bool {
+		{name: "the process crashes", once: true, apply: func(w *model, _ int) bool {
 			w.restart()
 			return true
 		}},
-		{name: "the cache falls behind", once: true, apply: func(w *world, _ int) bool {
+		{name: "the cache falls behind", once: true, apply: func(w *model, _ int) bool {
 			if w.frozen != nil {
 				return false
 			}
-			w.frozen, w.frozenRival = new([mostActors]view), w.rival
+			w.frozen, w.frozenRival = new([maxActors]view), w.rival
 			for a := range w.count {
 				w.frozen[a] = w.actors[a].view
 			}
 			return true
 		}},
-		{name: "the cache catches up", once: true, free: true, apply: func(w *world, _ int) bool {
+		{name: "the cache catches up", once: true, free: true, apply: func(w *model, _ int) bool {
 			if w.frozen == nil {
 				return false
 			}
@@ -143,15 +143,15 @@ func processEvents() []event {
 
 func timeEvents() []event {
 	return []event{
-		{name: "the clock jumps a day ahead", once: true, apply: func(w *world, _ int) bool {
+		{name: "the clock jumps a day ahead", once: true, apply: func(w *model, _ int) bool {
 			w.skew += 24 * time.Hour
 			return w.skew <= 24*time.Hour
 		}},
-		{name: "the clock jumps a day back", once: true, apply: func(w *world, _ int) bool {
+		{name: "the clock jumps a day back", once: true, apply: func(w *model, _ int) bool {
 			w.skew -= 24 * time.Hour
 			return w.skew >= -24*time.Hour
 		}},
-		{name: "the process works on a change half-way through its sleep", idle: true, apply: func(w *world, a int) bool {
+		{name: "the process works on a change half-way through its sleep", idle: true, apply: func(w *model, a int) bool {
 			me := &w.actors[a]
 			if me.wake <= w.now || me.wake-w.now > time.Hour {
 				return false
@@ -160,7 +160,7 @@ func timeEvents() []event {
 			me.dirty = true
 			return true
 		}},
-		{name: "a day passes", idle: true, once: true, apply: func(w *world, _ int) bool {
+		{name: "a day passes", idle: true, once: true, apply: func(w *model, _ int) bool {
 			if w.uptime() > 24*time.Hour || w.timers() != 0 {
 				return false
 			}
@@ -175,7 +175,7 @@ func timeEvents() []event {
 
 func credentialEvents() []event {
 	return []event{
-		{name: "the API token is lost", once: true, apply: func(w *world, _ int) bool {
+		{name: "the API token is lost", once: true, apply: func(w *model, _ int) bool {
 			if w.credentialsLost {
 				return false
 			}
@@ -183,7 +183,7 @@ func credentialEvents() []event {
 			w.touch()
 			return true
 		}},
-		{name: "there is a new API token", once: true, free: true, apply: func(w *world, _ int) bool {
+		{name: "there is a new API token", once: true, free: true, apply: func(w *model, _ int) bool {
 			if !w.credentialsLost {
 				return false
 			}
@@ -205,7 +205,7 @@ func rivalEvents() (list []event) {
 		{"a younger Tunnel records the same tunnel", rivalObject{exists: true, recorded: true}},
 		{"a Tunnel of another controller records the same tunnel", rivalObject{exists: true, recorded: true, otherController: true}},
 	} {
-		list = append(list, event{name: r.name, once: true, apply: func(w *world, _ int) bool {
+		list = append(list, event{name: r.name, once: true, apply: func(w *model, _ int) bool {
 			if w.rival.exists {
 				return false
 			}
@@ -214,7 +214,7 @@ func rivalEvents() (list []event) {
 			return true
 		}})
 	}
-	return append(list, event{name: "the other Tunnel is deleted", once: true, free: true, apply: func(w *world, _ int) bool {
+	return append(list, event{name: "the other Tunnel is deleted", once: true, free: true, apply: func(w *model, _ int) bool {
 		if !w.rival.exists {
 			return false
 		}

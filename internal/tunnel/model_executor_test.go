@@ -35,11 +35,11 @@ var outcomeNames = [outcomes]string{
 	"is applied, then the process crashes", "is sent, then the process crashes; it is applied later", "ends with a status that is not written",
 }
 
-// mostSteps is how many steps a reconcile may have.
-const mostSteps = 40
+// maxSteps is how many steps a reconcile may have.
+const maxSteps = 40
 
 // plan gathers the Facts and decides, as the executor does before each step.
-func (w *world) plan(a int) (Facts, Step) {
+func (w *model) plan(a int) (Facts, Step) {
 	me := &w.actors[a]
 	if !me.running {
 		me.running, me.dirty, me.steps = true, false, 0
@@ -52,7 +52,7 @@ func (w *world) plan(a int) (Facts, Step) {
 	return f, s
 }
 
-func (w *world) decide(a int) (Facts, Step) {
+func (w *model) decide(a int) (Facts, Step) {
 	me := &w.actors[a]
 	f := w.gather(a)
 	f.Memory = Observe(f)
@@ -65,7 +65,7 @@ func (w *world) decide(a int) (Facts, Step) {
 }
 
 // sameLive reports whether Tunnel and Gateway are as the Facts say.
-func (w *world) sameLive(a int, f Facts) bool {
+func (w *model) sameLive(a int, f Facts) bool {
 	live := w.actors[a].view
 	return live.object != nil && live.object.ResourceVersion == f.Object.ResourceVersion && live.object.UID == f.Object.UID && live.gateway.facts() == f.Gateway
 }
@@ -96,14 +96,14 @@ func possible(s Step, listing bool) []outcome {
 }
 
 // execute carries out a step and concludes from it.
-func (w *world) execute(a int, f Facts, s Step, o outcome) {
+func (w *model) execute(a int, f Facts, s Step, o outcome) {
 	me := &w.actors[a]
 	if s.Ends() {
 		w.finish(a, f, s, o)
 		return
 	}
-	if me.steps++; me.steps > mostSteps {
-		w.violate("a reconcile has more than %d steps without a wait", mostSteps)
+	if me.steps++; me.steps > maxSteps {
+		w.violate("a reconcile has more than %d steps without a wait", maxSteps)
 	}
 	w.checkExternal(a, s)
 	first := !me.listing
@@ -125,7 +125,7 @@ func (w *world) execute(a int, f Facts, s Step, o outcome) {
 
 // claimObject creates the Tunnel object or updates its spec. It returns the Facts
 // afterwards, and whether the step goes on.
-func (w *world) claimObject(a int, f Facts, s Step, o outcome) (Facts, bool) {
+func (w *model) claimObject(a int, f Facts, s Step, o outcome) (Facts, bool) {
 	me := &w.actors[a]
 	if o == outcomeFails {
 		return f, w.conclude(a, s, Result{Err: kubernetesError})
@@ -155,12 +155,12 @@ func (w *world) claimObject(a int, f Facts, s Step, o outcome) (Facts, bool) {
 }
 
 // current reports whether the Tunnel is as the Facts say.
-func (w *world) current(a int, f Facts) bool {
+func (w *model) current(a int, f Facts) bool {
 	live := w.actors[a].object
 	return live != nil && live.UID == f.Object.UID && live.ResourceVersion == f.Object.ResourceVersion
 }
 
-func (w *world) stale(a int, s Step) bool {
+func (w *model) stale(a int, s Step) bool {
 	me := &w.actors[a]
 	me.liveObject, me.liveGateway, me.liveRivals = true, true, true
 	w.said += "; conflict"
@@ -168,7 +168,7 @@ func (w *world) stale(a int, s Step) bool {
 }
 
 // record writes the record of a step. It reports whether the step goes on.
-func (w *world) record(a int, f Facts, s Step, o outcome) bool {
+func (w *model) record(a int, f Facts, s Step, o outcome) bool {
 	me := &w.actors[a]
 	if o == outcomeRecordFails {
 		return w.conclude(a, s, Result{Err: kubernetesError})
@@ -199,7 +199,7 @@ func (w *world) record(a int, f Facts, s Step, o outcome) bool {
 }
 
 // conclude ends a step. It returns false.
-func (w *world) conclude(a int, s Step, r Result) bool {
+func (w *model) conclude(a int, s Step, r Result) bool {
 	me := &w.actors[a]
 	r.Uptime = w.uptime()
 	me.memory = Conclude(me.memory, s, r)
@@ -208,13 +208,13 @@ func (w *world) conclude(a int, s Step, r Result) bool {
 }
 
 // finish ends the reconcile: it writes the status and sleeps.
-func (w *world) finish(a int, f Facts, s Step, o outcome) {
+func (w *model) finish(a int, f Facts, s Step, o outcome) {
 	me := &w.actors[a]
 	me.running, me.steps = false, 0
 	me.liveObject, me.liveGateway, me.liveRivals = false, false, false
 	me.wake = 0
 	if s.Action == Wait {
-		wait := s.For
+		wait := s.Delay
 		me.repeated = wait == me.waited && wait < tick
 		if me.waited = 0; wait < tick {
 			me.waited = wait
@@ -247,7 +247,7 @@ func (w *world) finish(a int, f Facts, s Step, o outcome) {
 }
 
 // restart begins a new process.
-func (w *world) restart() {
+func (w *model) restart() {
 	w.boot = w.now
 	for a := range w.count {
 		me := &w.actors[a]
@@ -259,13 +259,13 @@ func (w *world) restart() {
 }
 
 // thaw lets the cache catch up, which gives every actor a reason to reconcile.
-func (w *world) thaw() {
+func (w *model) thaw() {
 	w.frozen, w.frozenRival, w.frozenSleeps = nil, rivalObject{}, 0
 	w.touch()
 }
 
 // pass lets time pass.
-func (w *world) pass(d time.Duration) {
+func (w *model) pass(d time.Duration) {
 	w.now += d
 	w.settle()
 }

@@ -8,7 +8,7 @@ import (
 
 // noteMissing keeps the model's own account of since when every look at the
 // Gateway showed that it is missing.
-func (w *world) noteMissing(a int, f Facts) {
+func (w *model) noteMissing(a int, f Facts) {
 	me := &w.actors[a]
 	missing := f.Object != nil && (f.Gateway.State == GatewayGone || f.Gateway.State == GatewayNotManaged || f.missing())
 	switch {
@@ -36,20 +36,20 @@ type attempt struct {
 
 // checks are the checks of every action that must not always happen. The first
 // one that fails counts.
-var checks = map[Action][]func(w *world, at *attempt){
-	Create:           {(*world).checkCreate, (*world).checkCreatedBefore},
-	Configure:        {(*world).checkTunnel, (*world).checkObject, (*world).checkClaim, (*world).checkConfigure},
-	RotateToken:      {(*world).checkTunnel, (*world).checkObject, (*world).checkClaim, (*world).checkRotation},
-	Disconnect:       {(*world).checkTunnel, (*world).checkObject, (*world).checkClaim, (*world).checkDisconnect},
-	RunConnectors:    {(*world).checkRun},
-	StopConnectors:   {(*world).checkMissing, (*world).checkPause},
-	WithdrawStatuses: {(*world).checkMissing, (*world).checkPause},
-	Delete:           {(*world).checkTunnel, (*world).checkObject, (*world).checkClaim, (*world).checkMissing, (*world).checkDelete},
-	DeleteObject:     {(*world).checkDeleteObject},
+var checks = map[Action][]func(w *model, at *attempt){
+	Create:           {(*model).checkCreate, (*model).checkCreatedBefore},
+	Configure:        {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkConfigure},
+	RotateToken:      {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkRotation},
+	Disconnect:       {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkDisconnect},
+	RunConnectors:    {(*model).checkRun},
+	StopConnectors:   {(*model).checkMissing, (*model).checkPause},
+	WithdrawStatuses: {(*model).checkMissing, (*model).checkPause},
+	Delete:           {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkMissing, (*model).checkDelete},
+	DeleteObject:     {(*model).checkDeleteObject},
 }
 
 // check finds actions that must not happen.
-func (w *world) check(a int, f Facts, s Step) {
+func (w *model) check(a int, f Facts, s Step) {
 	at := &attempt{
 		actor: a, facts: f, step: s, live: w.actors[a].object, tunnel: recordedIndex(f),
 		excused: w.frozen != nil && !s.Destructive(),
@@ -63,7 +63,7 @@ func (w *world) check(a int, f Facts, s Step) {
 
 // checkExternal checks that the controller does not take its own configuration
 // for somebody else's.
-func (w *world) checkExternal(a int, s Step) {
+func (w *model) checkExternal(a int, s Step) {
 	t := w.recordedTunnel(a)
 	if s.ExternalChange != 0 && t != nil && !t.external && !w.admin && w.frozen == nil {
 		w.violate("the controller takes its own configuration for somebody else's")
@@ -71,7 +71,7 @@ func (w *world) checkExternal(a int, s Step) {
 }
 
 // checkTunnel checks that the tunnel can be the one of the Gateway.
-func (w *world) checkTunnel(at *attempt) {
+func (w *model) checkTunnel(at *attempt) {
 	if at.tunnel < 0 {
 		w.violate("%s of no tunnel", at.step.Action)
 		return
@@ -86,7 +86,7 @@ func (w *world) checkTunnel(at *attempt) {
 }
 
 // checkObject checks that the Tunnel object permits a change of the tunnel.
-func (w *world) checkObject(at *attempt) {
+func (w *model) checkObject(at *attempt) {
 	switch {
 	case at.excused:
 	case at.live == nil:
@@ -101,14 +101,14 @@ func (w *world) checkObject(at *attempt) {
 }
 
 // checkClaim checks that no other Tunnel has the claim on the tunnel.
-func (w *world) checkClaim(at *attempt) {
+func (w *model) checkClaim(at *attempt) {
 	if w.frozen == nil && w.belongsToRival(at.actor, at.tunnel) {
 		w.violate("%s of a tunnel that another Tunnel has claimed", at.step.Action)
 	}
 }
 
 // belongsToRival reports whether another Tunnel has the claim on the tunnel.
-func (w *world) belongsToRival(a, id int) bool {
+func (w *model) belongsToRival(a, id int) bool {
 	if int(w.cloudflare.tunnels[id].name) == a {
 		return false // it has the name of the Gateway
 	}
@@ -135,7 +135,7 @@ func (r rivalObject) hasClaim(id int, recorded bool) bool {
 }
 
 // checkCreate checks that the Tunnel object permits a new tunnel.
-func (w *world) checkCreate(at *attempt) {
+func (w *model) checkCreate(at *attempt) {
 	switch {
 	case at.live == nil:
 		if !at.excused {
@@ -153,7 +153,7 @@ func (w *world) checkCreate(at *attempt) {
 }
 
 // checkCreatedBefore checks that no tunnel of the Gateway is left behind.
-func (w *world) checkCreatedBefore(at *attempt) {
+func (w *model) checkCreatedBefore(at *attempt) {
 	if at.live == nil || w.admin {
 		return
 	}
@@ -165,7 +165,7 @@ func (w *world) checkCreatedBefore(at *attempt) {
 }
 
 // checkConfigure checks that the record permits the configuration.
-func (w *world) checkConfigure(at *attempt) {
+func (w *model) checkConfigure(at *attempt) {
 	live := at.live
 	if live == nil || at.excused {
 		return
@@ -182,14 +182,14 @@ func (w *world) checkConfigure(at *attempt) {
 }
 
 // checkRotation checks that the rotation is recorded.
-func (w *world) checkRotation(at *attempt) {
+func (w *model) checkRotation(at *attempt) {
 	if at.live != nil && at.live.Status.Token.Phase != v1alpha1.TokenRotating {
 		w.violate("the token is rotated before that is recorded")
 	}
 }
 
 // checkMissing checks that the Gateway has been missing for long enough.
-func (w *world) checkMissing(at *attempt) {
+func (w *model) checkMissing(at *attempt) {
 	me := &w.actors[at.actor]
 	switch state := me.gateway.state(); {
 	case state == GatewayUnknown:
@@ -205,14 +205,14 @@ func (w *world) checkMissing(at *attempt) {
 
 // checkPause checks that a Tunnel that retires is not paused, unless its tunnel is
 // retained.
-func (w *world) checkPause(at *attempt) {
+func (w *model) checkPause(at *attempt) {
 	if at.live != nil && at.live.Spec.Paused && at.live.Spec.DeletionPolicy != v1alpha1.DeletionPolicyRetain {
 		w.violate("%s while paused", at.step.Action)
 	}
 }
 
 // replaced reports whether the Gateway was created anew with another identity.
-func (w *world) replaced(a int) bool {
+func (w *model) replaced(a int) bool {
 	me := &w.actors[a]
 	d := desired(a, me.gateway.settings)
 	return d != nil && types.UID(me.object.Status.GatewayUID) != me.gateway.facts().UID && Disagreement(me.object.Spec, d.Spec) != ""
@@ -220,7 +220,7 @@ func (w *world) replaced(a int) bool {
 
 // checkDisconnect checks that a connector may be disconnected: after a rotation of
 // the token, or before the deletion of the tunnel when the connector is not live.
-func (w *world) checkDisconnect(at *attempt) {
+func (w *model) checkDisconnect(at *attempt) {
 	if at.live == nil || at.live.Status.Token.Phase == v1alpha1.TokenDisconnecting && !at.live.Status.Deleting {
 		return
 	}
@@ -234,7 +234,7 @@ func (w *world) checkDisconnect(at *attempt) {
 }
 
 // checkDelete checks that the deletion of the tunnel is recorded, and permitted.
-func (w *world) checkDelete(at *attempt) {
+func (w *model) checkDelete(at *attempt) {
 	switch {
 	case at.live == nil:
 	case !at.live.Status.Deleting:
@@ -245,7 +245,7 @@ func (w *world) checkDelete(at *attempt) {
 }
 
 // checkDeleteObject checks that the Tunnel object is no longer needed.
-func (w *world) checkDeleteObject(at *attempt) {
+func (w *model) checkDeleteObject(at *attempt) {
 	live := at.live
 	if live == nil {
 		return
@@ -265,14 +265,14 @@ func (w *world) checkDeleteObject(at *attempt) {
 }
 
 // checkRun checks that connectors may run.
-func (w *world) checkRun(at *attempt) {
+func (w *model) checkRun(at *attempt) {
 	if at.facts.Desired.RunConnectors && w.frozen == nil && w.belongsToRival(at.actor, at.tunnel) {
 		w.violate("connectors run for a tunnel that another Tunnel has claimed")
 	}
 }
 
 // checkConnect checks that a connector may connect to the tunnel.
-func (w *world) checkConnect(a, id int) {
+func (w *model) checkConnect(a, id int) {
 	t := w.cloudflare.tunnels[id]
 	switch live := w.actors[a].object; {
 	case t.local:

@@ -31,7 +31,7 @@ func (g gatewayObject) facts() Gateway {
 }
 
 // view returns what the cache shows of an actor.
-func (w *world) view(a int) view {
+func (w *model) view(a int) view {
 	if w.frozen != nil {
 		return w.frozen[a]
 	}
@@ -41,7 +41,7 @@ func (w *world) view(a int) view {
 // gather returns the Facts as the controller gathers them: from the cache, apart
 // from what the reconcile has read or written itself, and apart from a Gateway
 // that seems to be missing, which is always read live.
-func (w *world) gather(a int) Facts {
+func (w *model) gather(a int) Facts {
 	me, cached := &w.actors[a], w.view(a)
 	live := me.view
 	f := Facts{Uptime: w.uptime(), Clock: w.clock(), Options: options, Name: actorNames[a], Memory: me.memory}
@@ -64,7 +64,7 @@ func (w *world) gather(a int) Facts {
 	}
 	for b := range w.count {
 		other := w.view(b).object
-		f.OtherRotates = f.OtherRotates || b != a && other != nil && other.Status.Token.Phase != ""
+		f.OtherRotating = f.OtherRotating || b != a && other != nil && other.Status.Token.Phase != ""
 		f.Reserved = f.Reserved || b != a && w.actors[b].listing
 	}
 	f.Token = seen.tokenFacts()
@@ -72,7 +72,7 @@ func (w *world) gather(a int) Facts {
 	return f
 }
 
-func (w *world) credentials() Credentials {
+func (w *model) credentials() Credentials {
 	if w.credentialsLost {
 		return Credentials{State: CredentialsMissing, Message: "Secret cloudflare not found."}
 	}
@@ -136,7 +136,7 @@ func (p pod) runs(d deployment) bool {
 
 // rivals returns the other Tunnels that record the same tunnel, or ask for it. The
 // model determines them by itself, without the function Rivals.
-func (w *world) rivals(a int, mine *object, live bool) []Rival {
+func (w *model) rivals(a int, mine *object, live bool) []Rival {
 	var list []Rival
 	if r := w.rivalObject(live); r.exists && slices.Contains(claimed(mine), tunnelIDs[0]) {
 		list = append(list, Rival{Object: "rival", Recorded: r.recorded, Older: r.older, OtherController: r.otherController})
@@ -147,14 +147,14 @@ func (w *world) rivals(a int, mine *object, live bool) []Rival {
 			continue
 		}
 		if id := sharedTunnel(mine, other); id != "" {
-			list = append(list, Rival{Object: other.Name, Recorded: other.Status.TunnelID == id, Older: other.uid < mine.uid, ByName: other.Spec.Existing == nil})
+			list = append(list, Rival{Object: other.Name, Recorded: other.Status.TunnelID == id, Older: other.uid < mine.uid, HasGatewayName: other.Spec.Existing == nil})
 		}
 	}
 	return list
 }
 
 // rivalObject returns what a live read, or the cache, shows of the rival.
-func (w *world) rivalObject(live bool) rivalObject {
+func (w *model) rivalObject(live bool) rivalObject {
 	if w.frozen != nil && !live {
 		return w.frozenRival
 	}
@@ -162,7 +162,7 @@ func (w *world) rivalObject(live bool) rivalObject {
 }
 
 // object returns what a live read, or the cache, shows of the Tunnel of an actor.
-func (w *world) object(a int, live bool) *object {
+func (w *model) object(a int, live bool) *object {
 	if live {
 		return w.actors[a].object
 	}
@@ -189,7 +189,7 @@ func claimed(o *object) []string {
 }
 
 // loseObject deletes the Tunnel object of an actor.
-func (w *world) loseObject(a int) {
+func (w *model) loseObject(a int) {
 	me := &w.actors[a]
 	me.object = nil
 	me.collect = w.now + collectTime
@@ -198,7 +198,7 @@ func (w *world) loseObject(a int) {
 
 // roll starts a pod with the settings of the Deployment and stops the outdated
 // pods. An outdated pod that is connected stops when the new pod is connected.
-func (w *world) roll(a int) {
+func (w *model) roll(a int) {
 	me := &w.actors[a]
 	exists, connected := me.currentPods()
 	for i := range me.pods {
@@ -228,7 +228,7 @@ func (p pod) active() bool {
 }
 
 // startPod starts a pod with the settings of the Deployment, if there is room.
-func (w *world) startPod(a int) {
+func (w *model) startPod(a int) {
 	me := &w.actors[a]
 	for i := range me.pods {
 		if d := me.deployment; me.pods[i].state == podNone {
@@ -238,10 +238,10 @@ func (w *world) startPod(a int) {
 	}
 }
 
-func (w *world) stopPod(p *pod) { p.state, p.until = podStopping, w.now+stopTime }
+func (w *model) stopPod(p *pod) { p.state, p.until = podStopping, w.now+stopTime }
 
 // stopConnectors deletes what runs the connectors.
-func (w *world) stopConnectors(a int) {
+func (w *model) stopConnectors(a int) {
 	me := &w.actors[a]
 	me.deployment = deployment{}
 	for i := range me.pods {
@@ -252,7 +252,7 @@ func (w *world) stopConnectors(a int) {
 }
 
 // timers returns when the next thing happens by itself, or 0.
-func (w *world) timers() time.Duration {
+func (w *model) timers() time.Duration {
 	next := time.Duration(0)
 	earliest := func(t time.Duration) {
 		if t != 0 && (next == 0 || t < next) {
@@ -272,7 +272,7 @@ func (w *world) timers() time.Duration {
 }
 
 // settle lets everything happen that is due.
-func (w *world) settle() {
+func (w *model) settle() {
 	for i, call := range w.cloudflare.late {
 		if call.until != 0 && call.until <= w.now {
 			w.arrive(i)
@@ -291,7 +291,7 @@ func (w *world) settle() {
 	}
 }
 
-func (w *world) collectGarbage(a int) {
+func (w *model) collectGarbage(a int) {
 	me := &w.actors[a]
 	me.collect = 0
 	owned := func(uid int) bool { return me.object != nil && me.object.uid == uid }
@@ -306,7 +306,7 @@ func (w *world) collectGarbage(a int) {
 }
 
 // settlePod lets a pod start or stop.
-func (w *world) settlePod(a int, p *pod) {
+func (w *model) settlePod(a int, p *pod) {
 	p.until = 0
 	t := w.cloudflare.get(p.tunnel)
 	switch {
@@ -329,7 +329,7 @@ func (w *world) settlePod(a int, p *pod) {
 }
 
 // roll0 continues a rollout, if there is one.
-func (w *world) roll0(a int) {
+func (w *model) roll0(a int) {
 	if w.actors[a].deployment.exists {
 		w.roll(a)
 	}

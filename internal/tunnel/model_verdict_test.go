@@ -10,7 +10,7 @@ import (
 
 // verdict says what is wrong with a world in which nothing happens any more, or
 // returns "".
-func (w *world) verdict() string {
+func (w *model) verdict() string {
 	for a := range w.count {
 		if bad := w.verdictOf(a); bad != "" {
 			return fmt.Sprintf("at the end: %s", bad)
@@ -24,7 +24,7 @@ func (w *world) verdict() string {
 	return ""
 }
 
-func (w *world) recorded(i int) bool {
+func (w *model) recorded(i int) bool {
 	for a := range w.count {
 		o := w.actors[a].object
 		if o != nil && (o.Status.TunnelID == tunnelIDs[i] || o.Status.Creating && o.Spec.Name == tunnelNames[w.cloudflare.tunnels[i].name]) {
@@ -34,7 +34,7 @@ func (w *world) recorded(i int) bool {
 	return false
 }
 
-func (w *world) verdictOf(a int) string {
+func (w *model) verdictOf(a int) string {
 	me := &w.actors[a]
 	probe := *w
 	f := probe.gather(a)
@@ -51,7 +51,7 @@ func (w *world) verdictOf(a int) string {
 }
 
 // verdictGone checks the end of a Tunnel whose Gateway is gone.
-func (w *world) verdictGone(a int, f Facts, s Step) string {
+func (w *model) verdictGone(a int, f Facts, s Step) string {
 	me := &w.actors[a]
 	if me.object == nil {
 		if me.deployment.exists || me.secret.exists {
@@ -60,7 +60,7 @@ func (w *world) verdictGone(a int, f Facts, s Step) string {
 		return ""
 	}
 	phase := me.object.Status.Phase
-	if me.object.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain && f.unusable() == nil {
+	if me.object.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain && f.objectProblem() == nil {
 		switch {
 		case phase != v1alpha1.TunnelRetained:
 			return fmt.Sprintf("the phase of a retained Tunnel is %s", phase)
@@ -76,7 +76,7 @@ func (w *world) verdictGone(a int, f Facts, s Step) string {
 }
 
 // verdictServing checks the Tunnel of a Gateway that exists.
-func (w *world) verdictServing(a int, f Facts, s Step) string {
+func (w *model) verdictServing(a int, f Facts, s Step) string {
 	me := &w.actors[a]
 	p := Programmed(f)
 	switch {
@@ -98,9 +98,9 @@ func (w *world) verdictServing(a int, f Facts, s Step) string {
 }
 
 // verdictPaused checks that the Tunnel of a paused Gateway is paused, too.
-func (w *world) verdictPaused(a int, f Facts) string {
+func (w *model) verdictPaused(a int, f Facts) string {
 	o := w.actors[a].object
-	if o != nil && f.unusable() == nil && !o.Spec.Paused && !o.Status.Deleting {
+	if o != nil && f.objectProblem() == nil && !o.Spec.Paused && !o.Status.Deleting {
 		return "the Tunnel of a paused Gateway does not record it"
 	}
 	return ""
@@ -108,7 +108,7 @@ func (w *world) verdictPaused(a int, f Facts) string {
 
 // verdictFailed checks that the world justifies the problem of a Gateway that
 // fails.
-func (w *world) verdictFailed(a int, s Step, p Outcome) string {
+func (w *model) verdictFailed(a int, s Step, p Outcome) string {
 	if w.justified(a, p.Reason) || w.problemJustified(a, s) {
 		return ""
 	}
@@ -117,7 +117,7 @@ func (w *world) verdictFailed(a int, s Step, p Outcome) string {
 
 // verdictEffect checks that the desired configuration is in effect and connectors
 // run.
-func (w *world) verdictEffect(a int, f Facts, s Step, p Outcome) string {
+func (w *model) verdictEffect(a int, f Facts, s Step, p Outcome) string {
 	me := &w.actors[a]
 	t := w.recordedTunnel(a)
 	switch {
@@ -151,7 +151,7 @@ func (me *actor) stuck() bool {
 	return false
 }
 
-func (w *world) verdictConnectors(a int, t *remoteTunnel) string {
+func (w *model) verdictConnectors(a int, t *remoteTunnel) string {
 	me := &w.actors[a]
 	running := false
 	for _, p := range me.pods {
@@ -170,19 +170,19 @@ func (w *world) verdictConnectors(a int, t *remoteTunnel) string {
 
 // problemJustified reports whether the next step waits for a problem that the
 // world justifies.
-func (w *world) problemJustified(a int, s Step) bool {
+func (w *model) problemJustified(a int, s Step) bool {
 	return s.Problem != nil && w.justified(a, s.Problem.Reason)
 }
 
 // justified reports whether the world gives a reason for a problem that lasts.
-func (w *world) justified(a int, r Reason) bool {
+func (w *model) justified(a int, r Reason) bool {
 	holds, known := justifications[r]
-	return known && holds(situation{world: w, a: a, me: &w.actors[a], tunnel: w.recordedTunnel(a)})
+	return known && holds(situation{model: w, a: a, me: &w.actors[a], tunnel: w.recordedTunnel(a)})
 }
 
 // situation is what can justify a problem of an actor.
 type situation struct {
-	*world
+	*model
 	a  int
 	me *actor
 	// tunnel is the tunnel that the actor's Tunnel records; nil for none.

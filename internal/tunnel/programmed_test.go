@@ -82,7 +82,7 @@ func TestProgrammed(t *testing.T) {
 
 		{
 			"a Tunnel object that is for another Gateway is named",
-			func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }, noTunnel(ReasonObjectMismatch), "Tunnel infra.shared is for Gateway infra/other",
+			func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }, noTunnel(ReasonObjectMismatch), "Tunnel infra.shared belongs to Gateway infra/other",
 		},
 		{
 			"a Tunnel of another cluster is named",

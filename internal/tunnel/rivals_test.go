@@ -38,7 +38,7 @@ func TestRivals(t *testing.T) {
 		created("infra.new", 1, func(*v1alpha1.Tunnel) {}),
 	}
 	want := []tunnel.Rival{
-		{Object: "infra.recorded", Recorded: true, Older: true, ByName: true},
+		{Object: "infra.recorded", Recorded: true, Older: true, HasGatewayName: true},
 		{Object: "infra.younger"},
 		{Object: "infra.a", Older: true},
 		{Object: "infra.z"},

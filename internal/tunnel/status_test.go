@@ -111,7 +111,7 @@ func TestPhaseAndConditions(t *testing.T) {
 		{
 			"the Tunnel object names the Tunnel that has the claim",
 			all(unclaimed, rivals(Rival{Object: "team-a.web", Recorded: true})),
-			printed{v1alpha1.TunnelBlocked, "False TunnelInUse", "", "False TunnelInUse", ""}, "Tunnel team-a.web has the claim",
+			printed{v1alpha1.TunnelBlocked, "False TunnelInUse", "", "False TunnelInUse", ""}, "Tunnel team-a.web has claimed the same tunnel",
 		},
 		{
 			"settings that are not applied leave the configuration applied",
@@ -160,7 +160,7 @@ func TestPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"a Tunnel whose Gateway is unknown keeps its phase",
-			gatewayIs(GatewayUnknown), printed{v1alpha1.TunnelServing, "False GatewayUnknown", accepted, "", running}, "does not say whether",
+			gatewayIs(GatewayUnknown), printed{v1alpha1.TunnelServing, "False GatewayUnknown", accepted, "", running}, "Cannot determine whether",
 		},
 		{
 			"a new Tunnel whose Gateway is unknown is at its beginning",
@@ -169,7 +169,7 @@ func TestPhaseAndConditions(t *testing.T) {
 		{"a Tunnel retires", gone(time.Minute), printed{v1alpha1.TunnelRetiring, "False Pending", accepted, "", running}, ""},
 		{
 			"a retiring Tunnel waits for its connectors",
-			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), stopped(v1alpha1.TunnelRetiring, "False ConnectorsStopping"), "1 are left",
+			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), stopped(v1alpha1.TunnelRetiring, "False ConnectorsStopping"), "pods left: 1",
 		},
 		{"a tunnel is being deleted", retiring(status(deleting)), stopped(v1alpha1.TunnelDeleting, "False Pending"), ""},
 		{

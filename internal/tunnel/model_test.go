@@ -16,11 +16,11 @@ import (
 // slices lead to is never changed.
 
 const (
-	mostActors     = 2
-	mostTunnels    = 6
-	mostConnectors = 4
-	mostPods       = 3
-	mostLate       = 2
+	maxActors     = 2
+	maxTunnels    = 6
+	maxConnectors = 4
+	maxPods       = 3
+	maxLateCalls  = 2
 
 	retirementDelay = 30 * time.Second
 	gracePeriod     = 30 * time.Second
@@ -41,19 +41,19 @@ var (
 		RetirementDelay: retirementDelay, DriftInterval: driftInterval,
 	}
 	// actorNames are the Gateways of the model.
-	actorNames = [mostActors]types.NamespacedName{{Namespace: "infra", Name: "a"}, {Namespace: "infra", Name: "b"}}
+	actorNames = [maxActors]types.NamespacedName{{Namespace: "infra", Name: "a"}, {Namespace: "infra", Name: "b"}}
 	epoch      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// world is one state of the model.
-type world struct {
+// model is one state of the model.
+type model struct {
 	// now is the time since the model began, boot is when the process started,
 	// and skew is what the wall clock is wrong by.
 	now, boot, skew time.Duration
 	// uids and versions count the UIDs and resource versions that were given.
 	uids, versions, connectorIDs int
 
-	actors     [mostActors]actor
+	actors     [maxActors]actor
 	count      int // of the actors
 	cloudflare cloudflare
 	rival      rivalObject
@@ -65,7 +65,7 @@ type world struct {
 	credentialsVersion int
 
 	// frozen is what a cache that is behind shows; nil when it is not.
-	frozen *[mostActors]view
+	frozen *[maxActors]view
 	// frozenRival is the rival that it shows.
 	frozenRival rivalObject
 	// frozenSleeps counts the sleeps since the cache is behind.
@@ -83,7 +83,7 @@ type view struct {
 	gateway    gatewayObject
 	secret     secretObject
 	deployment deployment
-	pods       [mostPods]pod
+	pods       [maxPods]pod
 }
 
 // actor is a Gateway, its Tunnel, its connectors, and the process's work on them.
@@ -205,18 +205,18 @@ type rivalObject struct {
 	exists, recorded, older, otherController bool
 }
 
-func (w *world) uptime() time.Duration { return w.now - w.boot }
+func (w *model) uptime() time.Duration { return w.now - w.boot }
 
-func (w *world) clock() time.Time { return epoch.Add(w.now + w.skew) }
+func (w *model) clock() time.Time { return epoch.Add(w.now + w.skew) }
 
-func (w *world) violate(format string, args ...any) {
+func (w *model) violate(format string, args ...any) {
 	if w.violation == "" {
 		w.violation = fmt.Sprintf(format, args...)
 	}
 }
 
 // touch gives every actor a reason to reconcile.
-func (w *world) touch() {
+func (w *model) touch() {
 	if w.frozen != nil {
 		return
 	}
@@ -226,14 +226,14 @@ func (w *world) touch() {
 }
 
 // newObject returns a new version of a Tunnel.
-func (w *world) newObject(uid int, t v1alpha1.Tunnel) *object {
+func (w *model) newObject(uid int, t v1alpha1.Tunnel) *object {
 	w.versions++
 	t.ResourceVersion = fmt.Sprint(w.versions)
 	t.UID = types.UID(fmt.Sprint("u", uid))
 	return &object{Tunnel: t, uid: uid, version: w.versions, sum: sumOf(&t)}
 }
 
-func (w *world) newUID() int {
+func (w *model) newUID() int {
 	w.uids++
 	return w.uids
 }

@@ -21,9 +21,9 @@ type stage struct {
 	wait time.Duration
 }
 
-// travel follows the steps from the facts: it executes each as the controller
+// runSequence follows the steps from the facts: it executes each as the controller
 // does, and writes its record.
-func travel(t *testing.T, f Facts, stages []stage) {
+func runSequence(t *testing.T, f Facts, stages []stage) {
 	t.Helper()
 	for i, s := range stages {
 		f.Memory = Observe(f)
@@ -58,7 +58,7 @@ func TestJourneys(t *testing.T) {
 	read := Result{Configuration: wantedConfiguration, Version: 7}
 
 	t.Run("a Gateway gets a tunnel: nothing is created before it is recorded", func(t *testing.T) {
-		travel(t, serving(begin), []stage{
+		runSequence(t, serving(begin), []stage{
 			{want: want{Action: Claim}, then: objectCreated},
 			{want: want{Action: Record, Record: "gatewayUID=uid-1"}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
@@ -75,16 +75,16 @@ func TestJourneys(t *testing.T) {
 		})
 	})
 	t.Run("a create that is not answered is looked for one call timeout later, and found", func(t *testing.T) {
-		travel(t, serving(unlocated, tunnelRead(Absent)), []stage{
-			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoAnswer}},
+		runSequence(t, serving(unlocated, tunnelRead(Absent)), []stage{
+			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable}, wait: 10 * time.Second},
 			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
 			{want: want{Action: Record, Record: "creating= tunnelID=" + ownID, Event: EventTunnelFound}},
 		})
 	})
 	t.Run("a create that was not applied is repeated after that", func(t *testing.T) {
-		travel(t, serving(unlocated, tunnelRead(Absent)), []stage{
-			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoAnswer}},
+		runSequence(t, serving(unlocated, tunnelRead(Absent)), []stage{
+			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable}, wait: 10 * time.Second},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: Create}, result: Result{Tunnel: tunnel}},
@@ -92,7 +92,7 @@ func TestJourneys(t *testing.T) {
 		})
 	})
 	t.Run("a tunnel that appears while its Tunnel retires is deleted", func(t *testing.T) {
-		travel(t, serving(retiring(unlocated, status(creating), func(f *Facts) {
+		runSequence(t, serving(retiring(unlocated, status(creating), func(f *Facts) {
 			f.Memory.MissingSince, f.Memory.StatusesWithdrawn, f.Memory.ConnectorsStopped = At(f.Uptime-time.Minute), true, At(f.Uptime)
 			f.Memory.Created = At(f.Uptime)
 		})), []stage{
@@ -106,7 +106,7 @@ func TestJourneys(t *testing.T) {
 	})
 	t.Run("a Tunnel retires: connectors stop, the deletion is recorded, connections are removed, the tunnel and then the object are deleted", func(t *testing.T) {
 		noPods := func(f *Facts) { f.Connectors = Connectors{GracePeriod: 30 * time.Second} }
-		travel(t, serving(gatewayIs(GatewayGone)), []stage{
+		runSequence(t, serving(gatewayIs(GatewayGone)), []stage{
 			{want: want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing}, wait: 30 * time.Second},
 			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
 			{want: want{Action: StopConnectors}, then: func(f *Facts) { f.Connectors.Exist = false }},
@@ -125,10 +125,10 @@ func TestJourneys(t *testing.T) {
 	})
 	t.Run("a Gateway that returns while the delete fails is pending, and resumes its tunnel when a later list shows it", func(t *testing.T) {
 		back := func(f *Facts) { healthy := serving(otherUID); f.Gateway, f.Desired = healthy.Gateway, healthy.Desired }
-		travel(t, serving(retiring()), []stage{
+		runSequence(t, serving(retiring()), []stage{
 			{
 				want:   want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
-				result: Result{Err: errNoAnswer}, then: back,
+				result: Result{Err: errNoResponse}, then: back,
 			},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonDeletionPending}, wait: 10 * time.Second},
 			{want: want{Action: ReadTunnel}, result: Result{Tunnel: tunnel}},
@@ -140,10 +140,10 @@ func TestJourneys(t *testing.T) {
 	})
 	t.Run("a Gateway that returns while the delete succeeds late gets a new Tunnel", func(t *testing.T) {
 		back := func(f *Facts) { healthy := serving(otherUID); f.Gateway, f.Desired = healthy.Gateway, healthy.Desired }
-		travel(t, serving(retiring()), []stage{
+		runSequence(t, serving(retiring()), []stage{
 			{
 				want:   want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
-				result: Result{Err: errNoAnswer}, then: back,
+				result: Result{Err: errNoResponse}, then: back,
 			},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonDeletionPending}, wait: 10 * time.Second},
 			{want: want{Action: ReadTunnel}, result: Result{Err: provider.ErrNotFound}},
@@ -152,7 +152,7 @@ func TestJourneys(t *testing.T) {
 		})
 	})
 	t.Run("a Tunnel object that was deleted by mistake is created again and finds its tunnel by the name", func(t *testing.T) {
-		travel(t, serving(func(f *Facts) { f.Object, f.Token.State, f.Connectors = nil, TokenMissing, Connectors{} }), []stage{
+		runSequence(t, serving(func(f *Facts) { f.Object, f.Token.State, f.Connectors = nil, TokenMissing, Connectors{} }), []stage{
 			{want: want{Action: Claim}, then: objectCreated},
 			{want: want{Action: Record, Record: "gatewayUID=uid-1"}},
 			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
@@ -165,7 +165,7 @@ func TestJourneys(t *testing.T) {
 	})
 	t.Run("an existing tunnel is adopted: list, record, list again, then ask Cloudflare", func(t *testing.T) {
 		legacy := provider.Tunnel{ID: ownID, Name: "legacy"}
-		travel(t, serving(unclaimed, func(f *Facts) { f.Memory.Claimed = true /* by creating the object */ }), []stage{
+		runSequence(t, serving(unclaimed, func(f *Facts) { f.Memory.Claimed = true /* by creating the object */ }), []stage{
 			{want: want{Action: Claim, Record: "tunnelID=" + ownID}, result: Result{Err: errAPIServer}},
 			{want: want{Action: Wait, Wait: time.Second, Problem: ReasonKubernetes}, wait: time.Second},
 			{want: want{Action: Claim, Record: "unchanged"}},
@@ -177,7 +177,7 @@ func TestJourneys(t *testing.T) {
 		})
 	})
 	t.Run("a tunnel that somebody deleted is replaced, with a new address", func(t *testing.T) {
-		travel(t, serving(readDue), []stage{
+		runSequence(t, serving(readDue), []stage{
 			{want: want{Action: ReadConfiguration, Priority: provider.PriorityDrift}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
 			{want: want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: EventTunnelLost}},
@@ -198,7 +198,7 @@ func TestJourneys(t *testing.T) {
 				result: Result{Configuration: wantedConfiguration, Version: version + 1}, wait: time.Minute, then: next,
 			}
 		}
-		travel(t, serving(foreign(8)), []stage{
+		runSequence(t, serving(foreign(8)), []stage{
 			repair(8, foreign(10)), repair(10, foreign(12)),
 			{want: want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 12}},
 			{want: want{Action: Wait, Wait: quiet, Problem: ReasonContested}, then: paused},
@@ -208,7 +208,7 @@ func TestJourneys(t *testing.T) {
 		})
 	})
 	t.Run("a rotation patches the secret, writes the token, rolls the pods, and disconnects what connected before", func(t *testing.T) {
-		travel(t, serving(rotateOnDemand), []stage{
+		runSequence(t, serving(rotateOnDemand), []stage{
 			{want: want{Action: ListConnections, Priority: provider.PriorityDrift}, result: Result{Connectors: []provider.Connector{live("a", -time.Hour), live("b", -time.Hour)}}},
 			{want: want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"}},
 			{want: want{Action: ReadToken}, then: func(f *Facts) { f.Token.Version, f.Connectors.Current, f.Connectors.RolledOut = "2", false, false }},
@@ -223,7 +223,7 @@ func TestJourneys(t *testing.T) {
 		})
 	})
 	t.Run("a rotation whose request waits for the budget does not count an earlier rotation as its own", func(t *testing.T) {
-		travel(t, serving(rotateOnDemand, connections(0), func(f *Facts) { f.Memory.Token.Rotated = At(time.Minute) }), []stage{
+		runSequence(t, serving(rotateOnDemand, connections(0), func(f *Facts) { f.Memory.Token.Rotated = At(time.Minute) }), []stage{
 			{want: want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"}, result: Result{Err: errBudget}},
 			{want: want{Action: Wait, Wait: 20 * time.Second}, wait: 20 * time.Second},
 			{want: want{Action: RotateToken}},
@@ -231,14 +231,14 @@ func TestJourneys(t *testing.T) {
 		})
 	})
 	t.Run("a Gateway that was deleted while paused is deleted when an administrator clears spec.paused", func(t *testing.T) {
-		travel(t, serving(gone(time.Minute), recordedPaused), []stage{
+		runSequence(t, serving(gone(time.Minute), recordedPaused), []stage{
 			{want: want{Action: None, Problem: ReasonPaused}, then: func(f *Facts) { f.Object.Spec.Paused = false }},
 			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
 			{want: want{Action: StopConnectors}},
 		})
 	})
 	t.Run("a status that cannot be withdrawn delays nothing and is reported once", func(t *testing.T) {
-		travel(t, serving(gone(time.Minute)), []stage{
+		runSequence(t, serving(gone(time.Minute)), []stage{
 			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}, result: Result{Err: errAPIServer}},
 			{want: want{Action: StopConnectors}, then: func(f *Facts) { f.Connectors = Connectors{} }, wait: time.Second},
 			{want: want{Action: WithdrawStatuses}, result: Result{Err: errAPIServer}},

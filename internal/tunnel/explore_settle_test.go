@@ -34,15 +34,15 @@ func (x *exploration) settleAll() (cycles, longest int) {
 	return cycles, longest
 }
 
-// longEnough is for how long a state may go on before it must have become good.
-const longEnough = 3 * time.Hour
+// settleTimeout is for how long a state may go on before it must have become good.
+const settleTimeout = 3 * time.Hour
 
 // checkCycle checks a cycle of states in which nothing special happens.
 func (x *exploration) checkCycle(i int32) {
 	w, _ := x.replay(x.path(i))
 	start := w.now
 	bad, steps := "", 0
-	for w.now-start < longEnough {
+	for w.now-start < settleTimeout {
 		if w.idle() && w.frozen == nil {
 			if bad = w.verdict(); bad == "" {
 				return
@@ -59,7 +59,7 @@ func (x *exploration) checkCycle(i int32) {
 		if steps++; w.now != before {
 			steps = 0
 		}
-		if steps > 10*mostSteps {
+		if steps > 10*maxSteps {
 			bad = "the steps go on without a wait"
 			break
 		}
@@ -68,7 +68,7 @@ func (x *exploration) checkCycle(i int32) {
 		return
 	}
 	x.seen[bad] = true
-	v := found{message: bad, from: i, tail: []string{"--- and then, again and again:"}}
+	v := violation{message: bad, from: i, tail: []string{"--- and then, again and again:"}}
 	w, _ = x.replay(x.path(i))
 	for range 12 {
 		if !x.advanceOnce(w, &v.tail) {
@@ -79,11 +79,11 @@ func (x *exploration) checkCycle(i int32) {
 }
 
 // advanceOnce lets the next thing happen, as it does when nothing special does.
-func (x *exploration) advanceOnce(w *world, lines *[]string) bool {
-	l := label{kind: kindTime}
+func (x *exploration) advanceOnce(w *model, lines *[]string) bool {
+	l := transition{kind: kindTime}
 	for a := w.count - 1; a >= 0; a-- {
 		if w.actors[a].busy() {
-			l = label{kindStep, uint8(a), uint8(outcomeSucceeds)} // #nosec G115 -- small
+			l = transition{kindStep, uint8(a), uint8(outcomeSucceeds)} // #nosec G115 -- small
 		}
 	}
 	if l.kind == kindTime {
