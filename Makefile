@@ -59,7 +59,7 @@ render: ## Print what the chart installs by default
 .PHONY: explore
 explore: ## Visit every state that faults and changes lead a tunnel to; DEPTH=<faults and changes in one trace> for more
 	@echo "==> exploring the life of a tunnel"
-	@go test ./internal/tunnel -run '^TestExplore$$' -count 1 -v -args $(if $(DEPTH),-tunnel.depth=$(DEPTH))
+	@go test ./internal/tunnel -run '^TestEveryReachableStateKeepsTheInvariants$$' -count 1 -v -args $(if $(DEPTH),-tunnel.depth=$(DEPTH))
 
 .PHONY: fuzz
 fuzz: ## Fuzz the decision for a moment; FUZZTIME=10m for longer

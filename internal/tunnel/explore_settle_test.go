@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// settleAll follows every state until nothing changes any more, and checks what
-// it has become.
+// settleAll follows every state without further faults until it no longer changes, and
+// checks the final state.
 func (x *exploration) settleAll() (cycles, longest int) {
-	state := make([]uint8, len(x.nodes)) // 1 on the path, 2 done
+	state := make([]uint8, len(x.nodes)) // 1: on the path, 2: done
 	length := make([]int32, len(x.nodes))
 	for i := range x.nodes {
 		var path []int32
@@ -34,33 +34,33 @@ func (x *exploration) settleAll() (cycles, longest int) {
 	return cycles, longest
 }
 
-// settleTimeout is for how long a state may go on before it must have become good.
+// settleTimeout is the time after which a final state must be correct.
 const settleTimeout = 3 * time.Hour
 
-// checkCycle checks a cycle of states in which nothing special happens.
+// checkCycle checks a cycle of states without faults and changes.
 func (x *exploration) checkCycle(i int32) {
-	w, _ := x.replay(x.path(i))
-	start := w.now
+	m, _ := x.replay(x.path(i))
+	start := m.now
 	bad, steps := "", 0
-	for w.now-start < settleTimeout {
-		if w.idle() && w.frozen == nil {
-			if bad = w.verdict(); bad == "" {
+	for m.now-start < settleTimeout {
+		if m.idle() && m.staleCache == nil {
+			if bad = m.verdict(); bad == "" {
 				return
 			}
 		}
-		before := w.now
-		if !x.advanceOnce(w, nil) {
+		before := m.now
+		if !x.advanceOnce(m, nil) {
 			break
 		}
-		if w.violation != "" {
-			bad = w.violation
+		if m.violation != "" {
+			bad = m.violation
 			break
 		}
-		if steps++; w.now != before {
+		if steps++; m.now != before {
 			steps = 0
 		}
 		if steps > 10*maxSteps {
-			bad = "the steps go on without a wait"
+			bad = "the steps continue without a wait"
 			break
 		}
 	}
@@ -68,34 +68,34 @@ func (x *exploration) checkCycle(i int32) {
 		return
 	}
 	x.seen[bad] = true
-	v := violation{message: bad, from: i, tail: []string{"--- and then, again and again:"}}
-	w, _ = x.replay(x.path(i))
+	v := violation{message: bad, from: i, tail: []string{"--- then repeatedly:"}}
+	m, _ = x.replay(x.path(i))
 	for range 12 {
-		if !x.advanceOnce(w, &v.tail) {
+		if !x.advanceOnce(m, &v.tail) {
 			break
 		}
 	}
 	x.found = append(x.found, v)
 }
 
-// advanceOnce lets the next thing happen, as it does when nothing special does.
-func (x *exploration) advanceOnce(w *model, lines *[]string) bool {
+// advanceOnce applies the next transition without a fault or change.
+func (x *exploration) advanceOnce(m *model, lines *[]string) bool {
 	l := transition{kind: kindTime}
-	for a := w.count - 1; a >= 0; a-- {
-		if w.actors[a].busy() {
+	for a := m.count - 1; a >= 0; a-- {
+		if m.actors[a].busy() {
 			l = transition{kindStep, uint8(a), uint8(outcomeSucceeds)} // #nosec G115 -- small
 		}
 	}
 	if l.kind == kindTime {
-		probe := *w
+		probe := *m
 		if !probe.advance() {
 			return false
 		}
 	}
-	at := w.now - time.Hour
-	x.apply(w, l)
+	at := m.now - time.Hour
+	x.apply(m, l)
 	if lines != nil {
-		*lines = append(*lines, fmt.Sprintf("%9s  %s", at.Round(time.Millisecond), w.said))
+		*lines = append(*lines, fmt.Sprintf("%9s  %s", at.Round(time.Millisecond), m.description))
 	}
 	return true
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// The model of everything around the decisions: an API server, Cloudflare, the
-// connectors, the clock, and the process that executes the decisions. A world is
-// a value: copying it gives a world of its own, because what its pointers and
-// slices lead to is never changed.
+// The model simulates the environment of the decisions: an API server, Cloudflare, the
+// connectors, the clock, and the process that executes the decisions. A model is a value:
+// a copy is independent, because the targets of its pointers and slices never change.
 
 const (
 	maxActors     = 2
@@ -26,12 +25,12 @@ const (
 	gracePeriod     = 30 * time.Second
 	driftInterval   = 10 * time.Minute
 
-	// startTime and stopTime are how long a pod takes to connect and to stop.
+	// startTime and stopTime are the times that a pod takes to connect and to stop.
 	startTime = 5 * time.Second
 	stopTime  = 10 * time.Second
-	// collectTime is how long the garbage collector takes.
+	// collectTime is the delay of the garbage collector.
 	collectTime = time.Second
-	// tick is how long the model sleeps at least when a wait repeats itself.
+	// tick is the minimum duration of a repeated wait.
 	tick = 15 * time.Second
 )
 
@@ -45,39 +44,40 @@ var (
 	epoch      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// model is one state of the model.
+// model is one state of the simulation.
 type model struct {
-	// now is the time since the model began, boot is when the process started,
-	// and skew is what the wall clock is wrong by.
+	// now is the simulated time, boot is the time at which the process started, and
+	// skew is the error of the wall clock.
 	now, boot, skew time.Duration
-	// uids and versions count the UIDs and resource versions that were given.
+	// uids, versions and connectorIDs are the numbers of assigned UIDs, resource versions
+	// and connector IDs.
 	uids, versions, connectorIDs int
 
 	actors     [maxActors]actor
-	count      int // of the actors
+	count      int // number of actors in use
 	cloudflare cloudflare
 	rival      rivalObject
-	// admin is whether an administrator deleted or restored a Tunnel object, after
-	// which tunnels may be left behind.
-	admin bool
-	// credentials: whether there is an API token, and which.
+	// adminChanged reports whether an administrator deleted or restored a Tunnel object.
+	// After that, tunnels without a Tunnel are allowed.
+	adminChanged bool
+	// The state and version of the API token.
 	credentialsLost    bool
 	credentialsVersion int
 
-	// frozen is what a cache that is behind shows; nil when it is not.
-	frozen *[maxActors]view
-	// frozenRival is the rival that it shows.
-	frozenRival rivalObject
-	// frozenSleeps counts the sleeps since the cache is behind.
-	frozenSleeps int
+	// staleCache is the content of a stale cache; nil if the cache is up to date.
+	staleCache *[maxActors]view
+	// staleRival is the rival in the stale cache.
+	staleRival rivalObject
+	// staleSleeps is the number of sleeps since the cache became stale.
+	staleSleeps int
 
-	// violation is the invariant that the last transition broke.
+	// violation describes the invariant that the last transition violated.
 	violation string
-	// said describes the last transition.
-	said string
+	// description describes the last transition.
+	description string
 }
 
-// view is what can be read from the API server about an actor.
+// view is the state of an actor at the API server.
 type view struct {
 	object     *object
 	gateway    gatewayObject
@@ -86,44 +86,45 @@ type view struct {
 	pods       [maxPods]pod
 }
 
-// actor is a Gateway, its Tunnel, its connectors, and the process's work on them.
+// actor is a Gateway with its Tunnel and connectors, and the state of its reconcile.
 type actor struct {
 	view
 	// backup is an older version of the Tunnel.
 	backup *object
-	// collect is when the garbage collector deletes what has no owner; 0 for never.
+	// collect is the time of the next garbage collection; 0 for never.
 	collect time.Duration
 
 	memory Memory
-	// running is whether a reconcile is under way, and steps counts its steps.
+	// running reports whether a reconcile is in progress, and steps is the number of its
+	// steps.
 	running bool
 	steps   int
-	// liveObject, liveGateway and liveRivals are what the reconcile has read from
-	// the API server, or has written.
+	// liveObject, liveGateway and liveRivals report which objects the reconcile has read
+	// live or written.
 	liveObject, liveGateway, liveRivals bool
-	// listing is whether a claim's record is written and the Tunnels are to be
-	// listed. Until then the claim is reserved.
+	// listing reports whether a claim has written its record and must list the Tunnels.
+	// The tunnel is reserved while listing is true.
 	listing bool
-	// claim is the step of the claim under way.
+	// claim is the step of the claim in progress.
 	claim Step
-	// dirty is whether there is a reason to reconcile, and wake when there will be
-	// one; 0 for never.
+	// dirty reports whether a reconcile is due. wake is the time of the next reconcile;
+	// 0 for never.
 	dirty bool
 	wake  time.Duration
-	// waited is the last wait, and repeated whether it was the one before, too.
+	// waited is the last wait, and repeated reports whether the wait before was equal.
 	waited   time.Duration
 	repeated bool
 
-	// missing is since when every look at the Gateway showed that it is missing,
-	// plus one; 0 for never. It is the model's own account.
+	// missing is the time since which every read found the Gateway to be missing, plus
+	// one; 0 for never. The model determines it independently of the Memory.
 	missing time.Duration
 }
 
-// object is one version of a Tunnel object. It is never changed.
+// object is one version of a Tunnel object. It is immutable.
 type object struct {
 	v1alpha1.Tunnel
 	uid, version int
-	// sum is the hash of everything that decisions depend on.
+	// sum is the hash of all fields that decisions depend on.
 	sum uint64
 }
 
@@ -132,27 +133,27 @@ type gatewayObject struct {
 	exists     bool
 	uid        int
 	otherClass bool
-	unknown    bool // the API server does not say
+	unknown    bool // reads of the Gateway fail
 	paused     bool
 	settings   settings
 }
 
-// settings are what the settings and routes of a Gateway ask for.
+// settings are the settings of a Gateway and the state of its routes.
 type settings struct {
-	identity   identity
-	retain     bool
-	takeover   bool
-	invalid    bool
-	routes     uint8
-	grpc       bool
-	unmanaged  bool // connector.enabled: false
-	unaccepted bool
+	identity           identity
+	retain             bool
+	takeover           bool
+	invalid            bool
+	routes             uint8
+	grpc               bool
+	connectorsDisabled bool // connector.enabled: false
+	unaccepted         bool
 }
 
 type identity uint8
 
 const (
-	identityNamed identity = iota // a tunnel of the Gateway's name
+	identityNamed identity = iota // a tunnel with the Gateway's name
 	identityAdopted
 	identityOtherName
 	identityOtherAccount
@@ -167,7 +168,7 @@ type secretObject struct {
 	token  int
 }
 
-// deployment is what runs the connectors.
+// deployment is the Deployment of the connectors.
 type deployment struct {
 	exists bool
 	owner  int
@@ -179,12 +180,12 @@ type deployment struct {
 // pod is a pod of the connectors.
 type pod struct {
 	state podState
-	// until is when its state changes; 0 for never.
+	// until is the time at which the state changes; 0 for never.
 	until  time.Duration
 	tunnel int
 	token  int
 	grpc   bool
-	// connector is the ID with which it is connected.
+	// connector is the ID of the pod's connector.
 	connector int
 }
 
@@ -199,47 +200,47 @@ const (
 	podStuck // its node is lost
 )
 
-// rivalObject is a Tunnel that this process does not manage, or whose Gateway is
-// not part of the model, and that names the adopted tunnel.
+// rivalObject is a Tunnel that requests the adopted tunnel, and that this process does not
+// manage or whose Gateway is not part of the model.
 type rivalObject struct {
 	exists, recorded, older, otherController bool
 }
 
-func (w *model) uptime() time.Duration { return w.now - w.boot }
+func (m *model) uptime() time.Duration { return m.now - m.boot }
 
-func (w *model) clock() time.Time { return epoch.Add(w.now + w.skew) }
+func (m *model) clock() time.Time { return epoch.Add(m.now + m.skew) }
 
-func (w *model) violate(format string, args ...any) {
-	if w.violation == "" {
-		w.violation = fmt.Sprintf(format, args...)
+func (m *model) violate(format string, args ...any) {
+	if m.violation == "" {
+		m.violation = fmt.Sprintf(format, args...)
 	}
 }
 
-// touch gives every actor a reason to reconcile.
-func (w *model) touch() {
-	if w.frozen != nil {
+// touch makes a reconcile of every actor due, unless the cache is stale.
+func (m *model) touch() {
+	if m.staleCache != nil {
 		return
 	}
-	for i := range w.count {
-		w.actors[i].dirty = true
+	for i := range m.count {
+		m.actors[i].dirty = true
 	}
 }
 
 // newObject returns a new version of a Tunnel.
-func (w *model) newObject(uid int, t v1alpha1.Tunnel) *object {
-	w.versions++
-	t.ResourceVersion = fmt.Sprint(w.versions)
+func (m *model) newObject(uid int, t v1alpha1.Tunnel) *object {
+	m.versions++
+	t.ResourceVersion = fmt.Sprint(m.versions)
 	t.UID = types.UID(fmt.Sprint("u", uid))
-	return &object{Tunnel: t, uid: uid, version: w.versions, sum: sumOf(&t)}
+	return &object{Tunnel: t, uid: uid, version: m.versions, sum: sumOf(&t)}
 }
 
-func (w *model) newUID() int {
-	w.uids++
-	return w.uids
+func (m *model) newUID() int {
+	m.uids++
+	return m.uids
 }
 
-// configurations are the configurations of the model: none, two for each actor,
-// and one of somebody else.
+// configurations are the configurations of the model: an empty one, two for each actor, and
+// one of another writer.
 var configurations = func() []provider.Configuration {
 	list := []provider.Configuration{{}}
 	for _, host := range []string{"a0", "a1", "b0", "b1", "external"} {
@@ -250,7 +251,7 @@ var configurations = func() []provider.Configuration {
 	return list
 }()
 
-const externalConfiguration = 5
+const externalConfigurationIndex = 5
 
 var configurationHashes = func() []string {
 	list := make([]string, len(configurations))
@@ -278,7 +279,7 @@ type desiredKey struct {
 
 var desiredOf = map[desiredKey]*Desired{}
 
-// desired returns what the settings of an actor ask for.
+// desired returns the desired state for the settings of an actor.
 func desired(a int, s settings) *Desired {
 	if s.invalid {
 		return nil
@@ -307,7 +308,7 @@ func desired(a int, s settings) *Desired {
 		spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
 	}
 	n := desiredConfiguration(a, s)
-	d := &Desired{Spec: spec, Configuration: &configurations[n], Hash: configurationHashes[n], NeedsHTTP2: s.grpc, RunConnectors: !s.unmanaged}
+	d := &Desired{Spec: spec, Configuration: &configurations[n], Hash: configurationHashes[n], NeedsHTTP2: s.grpc, RunConnectors: !s.connectorsDisabled}
 	if s.unaccepted {
 		d.Configuration, d.Hash = nil, ""
 	}
