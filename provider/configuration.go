@@ -7,7 +7,7 @@ import (
 )
 
 // Configuration is the remote configuration of a tunnel. Calls read and replace it as
-// a whole. Its JSON form, without UnknownFields, is the one of the Cloudflare API.
+// a whole. Its JSON form, without UnknownFields, is the format of the Cloudflare API.
 type Configuration struct {
 	// Ingress contains the ingress rules. The connector uses the first rule that
 	// matches a request.

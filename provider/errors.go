@@ -15,7 +15,7 @@ var (
 	// token. (HTTP status 401 or 403.)
 	ErrUnauthorized = errors.New("the Cloudflare API refused the API token")
 	// ErrLocallyManaged means that the tunnel's connectors take their
-	// configuration from a file and ignore the one that the API holds. (The API's
+	// configuration from a file and ignore the configuration in the API. (The API's
 	// config_src, or source, is "local".)
 	ErrLocallyManaged = errors.New("the tunnel is locally managed")
 	// ErrNameExists means that a live tunnel of the account has the name. (API error
@@ -36,7 +36,7 @@ type InvalidError struct {
 	// Rule is the index of the invalid ingress rule, or -1 when the error is not
 	// about one rule.
 	Rule int
-	// Message says what is wrong.
+	// Message describes the error.
 	Message string
 }
 

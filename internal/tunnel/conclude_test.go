@@ -280,7 +280,7 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 			}),
 		},
 		{
-			"a tunnel that turns out to be locally managed has no configuration in effect", nil, configure, Result{Err: provider.ErrLocallyManaged},
+			"a locally managed tunnel has no configuration in effect", nil, configure, Result{Err: provider.ErrLocallyManaged},
 			allOf(pushed, writeFailed, failed(TrackConfiguration, ReasonLocallyManaged, time.Second), func(m *Memory) {
 				m.Remote.Configuration, m.InEffect = RemoteConfiguration{}, ""
 			}),
@@ -405,7 +405,7 @@ func TestConcludeClaimsAndRecords(t *testing.T) {
 		{"a claim with a record is confirmed by the list that follows", unconfirmed, Step{Action: Claim, Record: recording()}, Result{}, func(m *Memory) { m.Claimed = true }},
 		{"creating or updating the object does not confirm a claim", unconfirmed, Step{Action: Claim}, Result{}, unchanged},
 		{
-			"a failed claim is not confirmed, because its record may not be written", nil, Step{Action: Claim, Record: recording()}, Result{Err: errAPIServer},
+			"a failed claim is not confirmed, even if its record was written", nil, Step{Action: Claim, Record: recording()}, Result{Err: errAPIServer},
 			allOf(failed(TrackObject, ReasonKubernetes, time.Second), func(m *Memory) { m.Claimed = false }),
 		},
 		{
@@ -494,10 +494,10 @@ func TestConcludeExtendsAndResetsBackoffs(t *testing.T) {
 		{"the wait is half a minute after the sixth failure", before(5), read, Result{Err: errNoResponse}, next(6, 32*time.Second, ReasonUnavailable)},
 		{"the wait is never longer than a minute", before(6), read, Result{Err: errNoResponse}, next(6, time.Minute, ReasonUnavailable)},
 		{
-			"the backoff of an outage is at least the wait that the API asks for", nil, read,
+			"the backoff of an outage is at least the wait that the API requests", nil, read,
 			Result{Err: &provider.UnavailableError{Err: errors.New("502"), RetryAfter: 5 * time.Minute}}, next(1, 5*time.Minute, ReasonUnavailable),
 		},
-		{"the backoff of a rate limit is the wait that the API asks for", before(6), read, Result{Err: errTooMany}, next(6, 20*time.Second, ReasonRateLimited)},
+		{"the backoff of a rate limit is the wait that the API requests", before(6), read, Result{Err: errTooMany}, next(6, 20*time.Second, ReasonRateLimited)},
 		{"a success resets the backoff of its track", before(4), read, Result{Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName}}, allOf(cleared(TrackTunnel), present)},
 		{"a wait changes nothing", before(4), Step{Action: Wait}, Result{}, unchanged},
 	})

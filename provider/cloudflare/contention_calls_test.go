@@ -151,7 +151,7 @@ func TestRateLimitAfterALostResponseIsUnavailable(t *testing.T) {
 		_, err := p.Configure(t.Context(), testID, configuration("a"))
 		unavailable, ok := errors.AsType[*provider.UnavailableError](err)
 		if !ok || unavailable.RetryAfter != time.Minute {
-			t.Errorf("got %v, want an UnavailableError that asks for a minute", err)
+			t.Errorf("got %v, want an UnavailableError with a wait of one minute", err)
 		}
 		if _, limited := errors.AsType[*provider.RateLimitedError](err); limited {
 			t.Error("the error is a RateLimitedError, which means that nothing was written")

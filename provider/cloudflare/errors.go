@@ -61,7 +61,7 @@ func (p *Provider) translate(ctx context.Context, resp *http.Response, err error
 	envelope, ok := errors.AsType[*zero_trust.Error](err)
 	if !ok || len(envelope.Errors) == 0 {
 		// Without the API's envelope, the response comes from a proxy or is
-		// incomplete. Its status says nothing about tunnels.
+		// incomplete. Its status does not describe the tunnel.
 		return &provider.UnavailableError{
 			Err:        fmt.Errorf("%s: the response is incomplete or not from the Cloudflare API", describe(resp)),
 			RetryAfter: retryAfter(resp),
