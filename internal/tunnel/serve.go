@@ -77,13 +77,13 @@ func pause(f Facts) Step {
 	case f.Object.Status.Contested:
 		return Step{Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Contested = false })}
 	}
-	stop := pausedProblem()
+	problem := pausedProblem()
 	if f.Object.Status.TunnelID == "" || f.Desired == nil || f.Desired.Configuration == nil || f.claimProblem() != nil || f.credentialsProblem() != nil {
-		return blocked(stop)
+		return blocked(problem)
 	}
 	step := firstOf(f, finishToken, nextRead)
 	if step.Ends() {
-		step.Problem = stop
+		step.Problem = problem
 	}
 	return step
 }
