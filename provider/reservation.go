@@ -55,7 +55,7 @@ func (r *Reservation) Next() (granted, covered bool) {
 
 type reservationKey struct{}
 
-// WithReservation returns a context whose calls share one reservation of so many
+// WithReservation returns a context whose calls share one reservation of that many
 // requests in the budget of one provider. If ctx has a reservation already, its
 // calls keep that one. A single call needs no reservation for its own requests.
 func WithReservation(ctx context.Context, requests int) context.Context {

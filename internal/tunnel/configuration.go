@@ -177,7 +177,7 @@ func handleExternalChange(f Facts, next *Step) Step {
 		}
 	}
 	if !reported {
-		next.Event = newEvent(EventDriftRepaired, "Reverting an external change of the configuration of tunnel %s: %s", f.Object.Status.TunnelID, differences)
+		next.Event = newEvent(EventDriftRepaired, "Reverting an external change to the configuration of tunnel %s: %s", f.Object.Status.TunnelID, differences)
 	}
 	return Step{}
 }

@@ -133,7 +133,8 @@ func apiProblem(err error) *Problem {
 		return problem(ReasonLocallyManaged, "The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
 			"Migrate it to remote management in the Cloudflare dashboard.")
 	case errors.Is(err, provider.ErrConnected):
-		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so Cloudflare does not delete it.")
+		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so Cloudflare does not delete it. "+
+			"Stop these connectors, or set spec.deletionPolicy of the Tunnel to Retain.")
 	case errors.Is(err, provider.ErrRoutes):
 		return problem(ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare refuses to delete it. "+
 			"Remove the routes in the Cloudflare dashboard, or set spec.deletionPolicy of the Tunnel to Retain.")

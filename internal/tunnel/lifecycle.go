@@ -10,7 +10,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// lifecycle is a part of the lifecycle of a Tunnel.
+// lifecycle is the stage of a Tunnel in its lifecycle.
 type lifecycle int
 
 const (

@@ -12,7 +12,7 @@ type OutcomeState int
 
 // The values of OutcomeState.
 const (
-	// OutcomePending means that it is unknown yet. The condition keeps its previous
+	// OutcomePending means that this is not known yet. The condition keeps its previous
 	// state.
 	OutcomePending OutcomeState = iota
 	// OutcomeFailed means that the configuration is not in effect, for the Reason.

@@ -64,7 +64,7 @@ func (f Facts) tokenDue() bool {
 
 // rotateToken rotates the token on demand and at the interval of the settings. Each phase is
 // recorded and continues after a crash. The token of a tunnel that the controller has not
-// configured is not rotated, because the tunnel may have another user.
+// configured is not rotated, because the tunnel may be in use for another purpose.
 func rotateToken(f Facts) Step {
 	if f.Object.Status.Configuration.Hash == "" || f.Token.State != TokenPresent {
 		return Step{}
@@ -156,7 +156,7 @@ func (f Facts) rotationBlocked() Step {
 	cause, surplus := "", f.connected() > f.Connectors.Pods
 	switch {
 	case f.Desired == nil:
-		cause = "the settings of the Gateway are not valid"
+		cause = "the settings of the Gateway are not valid; fix them"
 	case !f.Desired.RunConnectors:
 		cause = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):
@@ -164,7 +164,7 @@ func (f Facts) rotationBlocked() Step {
 	case surplus && f.Connectors.Pods > 0 && f.Memory.SurplusSince.since(f.Uptime) < f.Connectors.GracePeriod:
 		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.since(f.Uptime)) // it may be the connector of a stopped pod
 	case surplus:
-		cause = "connectors that this controller does not run are connected to the tunnel"
+		cause = "connectors that this controller does not run are connected to the tunnel; stop them"
 	default:
 		return Step{}
 	}

@@ -169,7 +169,7 @@ func (b *budget) spend(p provider.Priority, requests int, now time.Time) {
 	}
 }
 
-// assignSlot returns the next free slot for a reservation of so many requests. The
+// assignSlot returns the next free slot for a reservation of that many requests. The
 // slot is after all slots assigned to the same priority, and after the budget has
 // regained its reserve following the slots assigned to earlier priorities.
 func (b *budget) assignSlot(p provider.Priority, requests int, now time.Time) time.Time {

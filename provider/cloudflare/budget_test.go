@@ -242,7 +242,7 @@ func TestChangesPrecedeAWaitingDeletion(t *testing.T) {
 		advance(maxWait)
 		synctest.Wait()
 		if elapsed < 2*requestInterval || elapsed > maxWait {
-			t.Errorf("the deletion waited %s", elapsed)
+			t.Errorf("the deletion waited %s, want at least %s and at most %s", elapsed, 2*requestInterval, maxWait)
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = time.Second
-	// maxRetries is never reached: the backoff exceeds maxWait first.
+	// maxRetries is never reached: the backoffs exceed maxWait first.
 	maxRetries = 100
 )
 

@@ -203,7 +203,7 @@ func TestLongFailureIsReportedSoon(t *testing.T) {
 		_, err := e.Configure(t.Context(), id, configuration("a"))
 		wantUnavailable(t, err, 0)
 		if got := time.Since(start); got > maxWait {
-			t.Errorf("took %s", got)
+			t.Errorf("took %s, want at most %s", got, maxWait)
 		}
 		e.wantCount(t, http.MethodPut, configurationPath, 5)
 	})
