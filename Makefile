@@ -59,7 +59,7 @@ render: ## Print the objects that the chart installs by default
 .PHONY: explore
 explore: ## Check every reachable state of a tunnel's lifecycle; DEPTH=<faults and changes per trace> goes deeper
 	@echo "==> exploring the lifecycle of a tunnel"
-	@go test ./internal/tunnel -run '^TestExplore$$' -count 1 -v -args $(if $(DEPTH),-tunnel.depth=$(DEPTH))
+	@go test ./internal/tunnel -run '^TestEveryReachableStateKeepsTheInvariants$$' -count 1 -v -args $(if $(DEPTH),-tunnel.depth=$(DEPTH))
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 3s)

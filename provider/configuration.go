@@ -6,37 +6,39 @@ import (
 	"encoding/json"
 )
 
-// Configuration is the remote configuration of a tunnel: one document, read
-// and replaced as a whole. Its JSON form is what the API takes.
+// Configuration is the remote configuration of a tunnel. Calls read and replace it as
+// a whole. Its JSON form, without UnknownFields, is the format of the Cloudflare API.
 type Configuration struct {
-	// Ingress are the rules, tried from the top; the first match serves.
+	// Ingress contains the ingress rules. The connector uses the first rule that
+	// matches a request.
 	Ingress []IngressRule `json:"ingress"`
-	// OriginRequest holds the defaults of all rules.
+	// OriginRequest contains the defaults of all rules.
 	OriginRequest OriginRequest `json:"originRequest,omitzero"`
-	// UnknownFields are the document's other fields as the API returned them, by
-	// name, for instance "warp-routing". Whoever replaces a document hands them
-	// back, or they are lost. They take no part in [Configuration.Hash].
+	// UnknownFields contains the other fields of the configuration as the API
+	// returned them, by name, for instance "warp-routing". A caller that replaces a
+	// configuration must include the fields that it read, otherwise they are lost.
+	// [Configuration.Hash] ignores them.
 	UnknownFields map[string]json.RawMessage `json:"-"`
 }
 
-// IngressRule sends the requests that match its hostname and path to a
-// service.
+// IngressRule routes the requests that match its hostname and path to a service.
+// (Source: the ingress rules of cloudflared.)
 type IngressRule struct {
-	// Hostname is exact, or a suffix when it begins with "*."; every host when
-	// empty.
+	// Hostname matches the request's host exactly; "*.<domain>" matches every
+	// subdomain, at any depth. An empty hostname matches every host.
 	Hostname string `json:"hostname,omitempty"`
-	// Path is an unanchored RE2 expression on the decoded path; every path
-	// when empty.
+	// Path is an unanchored RE2 expression that is matched against the decoded path.
+	// An empty path matches every path.
 	Path string `json:"path,omitempty"`
 	// Service is the origin's URL without a path, or "http_status:<code>".
 	Service string `json:"service"`
-	// OriginRequest overrides the document's defaults for this rule.
+	// OriginRequest overrides the configuration's defaults for this rule.
 	OriginRequest OriginRequest `json:"originRequest,omitzero"`
 }
 
-// OriginRequest says how the connector talks to an origin. A nil or empty
-// field leaves the connector's own default. Durations are whole seconds,
-// because the connector rejects anything else.
+// OriginRequest contains the connector's settings for requests to an origin. A nil or
+// empty field selects the connector's default. Durations are in whole seconds; the
+// connector rejects any other unit.
 type OriginRequest struct {
 	ConnectTimeout         *int64  `json:"connectTimeout,omitempty"`
 	TLSTimeout             *int64  `json:"tlsTimeout,omitempty"`
@@ -55,29 +57,30 @@ type OriginRequest struct {
 	Access                 *Access `json:"access,omitempty"`
 }
 
-// Access makes the connector demand a valid Cloudflare Access token. It is
-// enforced only in a rule's own OriginRequest.
+// Access makes the connector require a valid Cloudflare Access token. The connector
+// enforces it only in the OriginRequest of a rule, not in the defaults.
 type Access struct {
 	Required bool     `json:"required,omitempty"`
 	TeamName string   `json:"teamName,omitempty"`
 	AUDTag   []string `json:"audTag,omitempty"`
 }
 
-// Hash identifies the modelled part of the document: two configurations with
-// the same hash make the connector do the same.
+// Hash returns the SHA-256 of the configuration without UnknownFields, in hexadecimal.
+// Connectors behave the same with two configurations that have the same hash.
 func (c Configuration) Hash() string {
-	sum := sha256.Sum256(c.document())
+	sum := sha256.Sum256(c.encode())
 	return hex.EncodeToString(sum[:])
 }
 
-// Size returns how many bytes the modelled part of the document has as JSON.
-func (c Configuration) Size() int { return len(c.document()) }
+// Size returns the number of bytes of the configuration as JSON, without
+// UnknownFields.
+func (c Configuration) Size() int { return len(c.encode()) }
 
-// document is the modelled part as JSON.
-func (c Configuration) document() []byte {
+// encode returns the configuration as JSON, without UnknownFields.
+func (c Configuration) encode() []byte {
 	if c.Ingress == nil {
 		c.Ingress = []IngressRule{}
 	}
-	document, _ := json.Marshal(c) // strings, integers and booleans always marshal
-	return document
+	encoded, _ := json.Marshal(c) // strings, integers and booleans always marshal
+	return encoded
 }

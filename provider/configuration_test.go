@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestConfigurationJSON(t *testing.T) {
+func TestConfigurationHasTheFormOfTheAPI(t *testing.T) {
 	seconds, yes := int64(5), true
-	document := Configuration{
+	configuration := Configuration{
 		Ingress: []IngressRule{
 			{
 				Hostname: "a.example.com",
@@ -32,7 +32,7 @@ func TestConfigurationJSON(t *testing.T) {
 		`{"service":"http_status:404"}],` +
 		`"originRequest":{"httpHostHeader":"internal"}}`
 
-	got, err := json.Marshal(document)
+	got, err := json.Marshal(configuration)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,40 +41,39 @@ func TestConfigurationJSON(t *testing.T) {
 	}
 }
 
-func TestHash(t *testing.T) {
+func TestHashCoversModelledFields(t *testing.T) {
 	rules := func(service string) Configuration {
 		return Configuration{Ingress: []IngressRule{{Service: service}}}
 	}
 	base := rules("http://a")
-	withOthers := rules("http://a")
-	withOthers.UnknownFields = map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)}
+	withUnknown := rules("http://a")
+	withUnknown.UnknownFields = map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)}
 
-	if base.Hash() != withOthers.Hash() {
-		t.Error("fields that are not modelled change the hash")
+	if base.Hash() != withUnknown.Hash() {
+		t.Error("an unknown field changes the hash")
 	}
 	if base.Hash() == rules("http://b").Hash() {
-		t.Error("another service has the same hash")
+		t.Error("configurations with different services have the same hash")
 	}
 	if (Configuration{}).Hash() != (Configuration{Ingress: []IngressRule{}}).Hash() {
-		t.Error("no rules and an empty list of rules differ")
+		t.Error("nil rules and an empty list of rules have different hashes")
 	}
 	timeout := int64(1)
 	withDefaults := rules("http://a")
 	withDefaults.OriginRequest.ConnectTimeout = &timeout
 	if base.Hash() == withDefaults.Hash() {
-		t.Error("another default has the same hash")
+		t.Error("configurations with different defaults have the same hash")
 	}
 }
 
-// The size is that of what is sent, but for fields that are not ours.
-func TestSize(t *testing.T) {
+func TestSizeIgnoresUnknownFields(t *testing.T) {
 	c := Configuration{Ingress: []IngressRule{{Service: "http_status:404"}}}
-	const document = `{"ingress":[{"service":"http_status:404"}]}`
-	if got := c.Size(); got != len(document) {
-		t.Errorf("the size of %s is said to be %d", document, got)
+	const encoded = `{"ingress":[{"service":"http_status:404"}]}`
+	if got := c.Size(); got != len(encoded) {
+		t.Errorf("the size of %s is %d, want %d", encoded, got, len(encoded))
 	}
 	c.UnknownFields = map[string]json.RawMessage{"warp-routing": []byte(`{"enabled":true}`)}
-	if got := c.Size(); got != len(document) {
-		t.Errorf("with a field that is not ours it is %d", got)
+	if got := c.Size(); got != len(encoded) {
+		t.Errorf("the size with an unknown field is %d, want %d", got, len(encoded))
 	}
 }

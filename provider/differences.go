@@ -11,44 +11,45 @@ import (
 	"strings"
 )
 
-// Differences says what somebody changed who made have of want: one short line
-// for people for every difference, in the same order every time. There is none
-// exactly when both have the same [Configuration.Hash].
+// Differences describes the changes that turn configuration want into have, for
+// messages and logs: one short line for each difference, in a stable order. It returns
+// no lines if and only if both have the same [Configuration.Hash].
 //
-// A rule is known by its hostname and path, so that one more rule is one line
-// and not a change of all after it. Its number is its place in have, from 1.
+// Rules are compared by hostname and path, so an inserted rule is one difference and
+// does not affect the rules after it. The number of a rule is its position in have,
+// starting at 1.
 func Differences(have, want Configuration) []string {
 	haveKeys, wantKeys := ruleKeys(have.Ingress), ruleKeys(want.Ingress)
-	haveAt, wantAt := places(haveKeys), places(wantKeys)
+	haveIndex, wantIndex := indexByKey(haveKeys), indexByKey(wantKeys)
 	var lines []string
 	last, reordered := -1, false
 	for i, key := range haveKeys {
 		subject := fmt.Sprintf("rule %d (%s)", i+1, key)
-		at, ok := wantAt[key]
+		index, ok := wantIndex[key]
 		if !ok {
 			lines = append(lines, subject+" was added")
 			continue
 		}
-		lines = append(lines, ruleDifferences(subject, have.Ingress[i], want.Ingress[at])...)
-		reordered = reordered || at < last
-		last = at
+		lines = append(lines, ruleDifferences(subject, have.Ingress[i], want.Ingress[index])...)
+		reordered = reordered || index < last
+		last = index
 	}
 	for _, key := range wantKeys {
-		if _, ok := haveAt[key]; !ok {
+		if _, ok := haveIndex[key]; !ok {
 			lines = append(lines, fmt.Sprintf("the rule for %s was removed", key))
 		}
 	}
 	if reordered {
-		lines = append(lines, "the rules are in another order")
+		lines = append(lines, "the order of the rules was changed")
 	}
 	return append(lines, originDifferences("originRequest: ", have.OriginRequest, want.OriginRequest)...)
 }
 
-// ruleKey is what a rule is known by.
+// ruleKey identifies a rule within a configuration.
 type ruleKey struct {
 	hostname, path string
-	// earlier is how many rules above it have the same hostname and path.
-	earlier int
+	// duplicates is the number of earlier rules with the same hostname and path.
+	duplicates int
 }
 
 func ruleKeys(rules []IngressRule) []ruleKey {
@@ -58,7 +59,7 @@ func ruleKeys(rules []IngressRule) []ruleKey {
 		key := ruleKey{hostname: rule.Hostname, path: rule.Path}
 		count := seen[key]
 		seen[key]++
-		key.earlier = count
+		key.duplicates = count
 		keys = append(keys, key)
 	}
 	return keys
@@ -72,19 +73,19 @@ func (k ruleKey) String() string {
 	if k.path != "" {
 		words = append(words, readable(k.path))
 	}
-	if k.earlier > 0 {
-		words[len(words)-1] += fmt.Sprintf(", copy %d", k.earlier+1)
+	if k.duplicates > 0 {
+		words[len(words)-1] += fmt.Sprintf(", copy %d", k.duplicates+1)
 	}
 	return strings.Join(words, " ")
 }
 
-// places returns the index of every key.
-func places(keys []ruleKey) map[ruleKey]int {
-	at := make(map[ruleKey]int, len(keys))
+// indexByKey returns the index of every key.
+func indexByKey(keys []ruleKey) map[ruleKey]int {
+	index := make(map[ruleKey]int, len(keys))
 	for i, key := range keys {
-		at[key] = i
+		index[key] = i
 	}
-	return at
+	return index
 }
 
 func ruleDifferences(subject string, have, want IngressRule) []string {
@@ -96,25 +97,25 @@ func originDifferences(subject string, have, want OriginRequest) []string {
 	if reflect.DeepEqual(have, want) {
 		return nil
 	}
-	return fieldDifferences(subject, "", wireForm(have), wireForm(want))
+	return fieldDifferences(subject, "", jsonFields(have), jsonFields(want))
 }
 
-// wireForm returns the block as JSON has it, where what is unset is not there.
-func wireForm(o OriginRequest) any {
-	document, _ := json.Marshal(o) // strings, integers and booleans always marshal
-	decoder := json.NewDecoder(bytes.NewReader(document))
+// jsonFields returns the fields of the JSON form of o, without unset fields.
+func jsonFields(o OriginRequest) any {
+	encoded, _ := json.Marshal(o) // strings, integers and booleans always marshal
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
 	decoder.UseNumber()
 	var fields map[string]any
-	_ = decoder.Decode(&fields) // and are read back
+	_ = decoder.Decode(&fields) // valid JSON always decodes
 	return fields
 }
 
-// fieldDifferences compares two values of JSON: objects field by field, all
-// others as a whole.
+// fieldDifferences compares two JSON values: objects field by field, all other values
+// as a whole.
 func fieldDifferences(subject, field string, have, want any) []string {
-	haveFields, isObject := have.(map[string]any)
-	wantFields, areObjects := want.(map[string]any)
-	if !isObject || !areObjects {
+	haveFields, haveIsObject := have.(map[string]any)
+	wantFields, wantIsObject := want.(map[string]any)
+	if !haveIsObject || !wantIsObject {
 		if reflect.DeepEqual(have, want) {
 			return nil
 		}
@@ -137,22 +138,23 @@ func valueText(value any) string {
 	case string:
 		return readable(v)
 	}
-	text, _ := json.Marshal(value) // it came from JSON
+	text, _ := json.Marshal(value) // values from JSON always marshal
 	return readable(string(text))
 }
 
-// Of a text that is longer than both ends together, only those are shown: the
-// end of a service has its port.
+// A text that is longer than shownPrefix and shownSuffix together is shortened to
+// these numbers of characters at its beginning and its end. The end is shown because
+// the URL of a service ends with the port.
 const (
-	shownBeginning = 80
-	shownEnd       = 40
+	shownPrefix = 80
+	shownSuffix = 40
 )
 
-// readable returns the text in one line of sane length, in quotes when it could
-// be mistaken otherwise.
+// readable returns the text as one line of limited length. It quotes a text that is
+// empty, begins or ends with a space, or contains unprintable characters.
 func readable(text string) string {
-	if runes := []rune(text); len(runes) > shownBeginning+shownEnd {
-		text = string(runes[:shownBeginning]) + "…" + string(runes[len(runes)-shownEnd:])
+	if runes := []rune(text); len(runes) > shownPrefix+shownSuffix {
+		text = string(runes[:shownPrefix]) + "…" + string(runes[len(runes)-shownSuffix:])
 	}
 	plain := text != "" && text == strings.TrimSpace(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return !strconv.IsPrint(r) || r == '\uFFFD'

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// shop is the document that is wanted in the tests.
-func shop() Configuration {
+// wantConfiguration returns the desired configuration of the tests.
+func wantConfiguration() Configuration {
 	seconds, no := int64(30), false
 	return Configuration{
 		Ingress: []IngressRule{
@@ -32,25 +32,26 @@ func shop() Configuration {
 	}
 }
 
-// edits are what others do to the shop, and what is said of it.
-var edits = map[string]struct {
-	edit func(c *Configuration)
-	want []string
+// externalChanges contains changes of the configuration and the lines that describe
+// them.
+var externalChanges = map[string]struct {
+	apply func(c *Configuration)
+	want  []string
 }{
-	"nothing": {func(*Configuration) {}, nil},
-	"a field that is not modelled": {func(c *Configuration) {
+	"no change": {func(*Configuration) {}, nil},
+	"an unknown field": {func(c *Configuration) {
 		c.UnknownFields["warp-routing"] = json.RawMessage(`{"enabled":true}`)
 	}, nil},
 	"a service": {func(c *Configuration) { c.Ingress[2].Service = "http_status:418" }, []string{
 		"rule 3 (shop.example.com ^/api): service is http_status:418, not http://api.team.svc.cluster.local:80",
 	}},
-	"no service": {func(c *Configuration) { c.Ingress[4].Service = "" }, []string{
+	"an empty service": {func(c *Configuration) { c.Ingress[4].Service = "" }, []string{
 		`rule 5 (all hosts): service is "", not http_status:404`,
 	}},
 	"a rule inserted": {func(c *Configuration) {
 		c.Ingress = slices.Insert(c.Ingress, 1, IngressRule{Hostname: "new.example.com", Service: "http://new:80"})
 	}, []string{"rule 2 (new.example.com) was added"}},
-	"a rule for a path of all hosts": {func(c *Configuration) {
+	"a rule for all hosts with a path": {func(c *Configuration) {
 		c.Ingress = slices.Insert(c.Ingress, 0, IngressRule{Path: "^/health", Service: "http_status:200"})
 	}, []string{"rule 1 (all hosts ^/health) was added"}},
 	"a rule removed": {func(c *Configuration) { c.Ingress = slices.Delete(c.Ingress, 1, 2) }, []string{
@@ -63,16 +64,16 @@ var edits = map[string]struct {
 		"the rule for shop.example.com was removed",
 		"the rule for all hosts was removed",
 	}},
-	"a rule doubled": {func(c *Configuration) { c.Ingress = slices.Insert(c.Ingress, 1, c.Ingress[0]) }, []string{
+	"a rule duplicated": {func(c *Configuration) { c.Ingress = slices.Insert(c.Ingress, 1, c.Ingress[0]) }, []string{
 		"rule 2 (a.example.com, copy 2) was added",
 	}},
 	"a host renamed": {func(c *Configuration) { c.Ingress[0].Hostname = "A.example.com" }, []string{
 		"rule 1 (A.example.com) was added", "the rule for a.example.com was removed",
 	}},
-	"another order": {func(c *Configuration) { c.Ingress[0], c.Ingress[1] = c.Ingress[1], c.Ingress[0] }, []string{
-		"the rules are in another order",
+	"the order of rules": {func(c *Configuration) { c.Ingress[0], c.Ingress[1] = c.Ingress[1], c.Ingress[0] }, []string{
+		"the order of the rules was changed",
 	}},
-	"much at once": {func(c *Configuration) {
+	"several changes": {func(c *Configuration) {
 		c.Ingress[0].Service = "http://evil:80"
 		c.Ingress[1], c.Ingress[3] = c.Ingress[3], c.Ingress[1]
 		c.Ingress = slices.Insert(slices.Delete(c.Ingress, 2, 3), 2, IngressRule{Hostname: "*.example.com", Service: "http://new"})
@@ -82,7 +83,7 @@ var edits = map[string]struct {
 		"rule 1 (a.example.com): service is http://evil:80, not http://a.team.svc.cluster.local:80",
 		"rule 3 (*.example.com) was added",
 		"the rule for shop.example.com ^/api was removed",
-		"the rules are in another order",
+		"the order of the rules was changed",
 		"originRequest: connectTimeout is 5, not unset",
 	}},
 	"the defaults": {func(c *Configuration) {
@@ -93,7 +94,7 @@ var edits = map[string]struct {
 		"originRequest: httpHostHeader is internal, not unset",
 		"originRequest: noTLSVerify is true, not unset",
 	}},
-	"a rule's own block": {func(c *Configuration) {
+	"the originRequest of a rule": {func(c *Configuration) {
 		yes := true
 		c.Ingress[2].OriginRequest.ConnectTimeout = nil
 		c.Ingress[2].OriginRequest.NoTLSVerify = &yes
@@ -105,7 +106,7 @@ var edits = map[string]struct {
 		no := false
 		c.Ingress[0].OriginRequest.NoTLSVerify = &no
 	}, []string{"rule 1 (a.example.com): originRequest: noTLSVerify is false, not unset"}},
-	"access opened": {func(c *Configuration) {
+	"access weakened": {func(c *Configuration) {
 		c.Ingress[2].OriginRequest.Access = &Access{TeamName: "team", AUDTag: []string{"one", "two"}}
 	}, []string{
 		`rule 3 (shop.example.com ^/api): originRequest: access.audTag is ["one","two"], not ["one"]`,
@@ -114,7 +115,7 @@ var edits = map[string]struct {
 	"access removed": {func(c *Configuration) { c.Ingress[2].OriginRequest.Access = nil }, []string{
 		`rule 3 (shop.example.com ^/api): originRequest: access is unset, not {"audTag":["one"],"required":true,"teamName":"team"}`,
 	}},
-	"access that says nothing": {func(c *Configuration) { c.Ingress[0].OriginRequest.Access = &Access{} }, []string{
+	"empty access": {func(c *Configuration) { c.Ingress[0].OriginRequest.Access = &Access{} }, []string{
 		"rule 1 (a.example.com): originRequest: access is {}, not unset",
 	}},
 	"line breaks": {func(c *Configuration) { c.Ingress[0].Service = "http://a\nrule 2 was removed" }, []string{
@@ -128,49 +129,49 @@ var edits = map[string]struct {
 	}},
 }
 
-func TestDifferences(t *testing.T) {
-	for name, test := range edits {
+func TestDifferencesDescribesExternalChanges(t *testing.T) {
+	for name, test := range externalChanges {
 		t.Run(name, func(t *testing.T) {
-			have := shop()
-			test.edit(&have)
-			if diff := cmp.Diff(test.want, Differences(have, shop())); diff != "" {
+			have := wantConfiguration()
+			test.apply(&have)
+			if diff := cmp.Diff(test.want, Differences(have, wantConfiguration())); diff != "" {
 				t.Errorf("lines differ (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Something is said exactly when the connector would do something else.
+// Differences returns lines exactly when connectors would behave differently.
 func TestDifferencesAgreeWithHash(t *testing.T) {
-	for haveName, h := range edits {
-		for wantName, w := range edits {
-			have, want := shop(), shop()
-			h.edit(&have)
-			w.edit(&want)
+	for haveName, haveChange := range externalChanges {
+		for wantName, wantChange := range externalChanges {
+			have, want := wantConfiguration(), wantConfiguration()
+			haveChange.apply(&have)
+			wantChange.apply(&want)
 			lines := Differences(have, want)
 			if (len(lines) == 0) != (have.Hash() == want.Hash()) {
 				t.Errorf("%q to %q: same hash: %t, lines: %q", wantName, haveName, have.Hash() == want.Hash(), lines)
 			}
-			haveAgain, wantAgain := shop(), shop()
-			h.edit(&haveAgain)
-			w.edit(&wantAgain)
+			haveAgain, wantAgain := wantConfiguration(), wantConfiguration()
+			haveChange.apply(&haveAgain)
+			wantChange.apply(&wantAgain)
 			if !cmp.Equal(have, haveAgain, cmpopts.EquateEmpty()) || !cmp.Equal(want, wantAgain, cmpopts.EquateEmpty()) {
-				t.Errorf("%q to %q: a document was changed", wantName, haveName)
+				t.Errorf("%q to %q: Differences modified a configuration", wantName, haveName)
 			}
 		}
 	}
 }
 
-func TestDifferencesOfForeignText(t *testing.T) {
+func TestDifferencesEscapesUntrustedText(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("x", 100000), strings.Repeat("\x00", 100000), "\xff\xfe", "a\tb", " ", "\u202egnp.exe",
 	} {
-		have := shop()
+		have := wantConfiguration()
 		have.Ingress[0] = IngressRule{Hostname: text, Path: text, Service: text}
 		have.OriginRequest.HTTPHostHeader = text
-		for _, line := range Differences(have, shop()) {
+		for _, line := range Differences(have, wantConfiguration()) {
 			if len(line) > 3000 || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\t\x00\u202e") {
-				t.Errorf("line of %d bytes: %.100q", len(line), line)
+				t.Errorf("unsafe line of %d bytes: %.100q", len(line), line)
 			}
 		}
 	}

@@ -6,34 +6,37 @@ import (
 	"time"
 )
 
-// Errors that callers tell apart with errors.Is.
+// Errors that callers distinguish with errors.Is.
 var (
 	// ErrNotFound means that the tunnel does not exist, or was deleted.
 	ErrNotFound = errors.New("tunnel not found")
-	// ErrUnauthorized means that the API refuses the token, or that the token
-	// lacks a permission. A retry helps only after a person has changed that.
+	// ErrUnauthorized means that the API refuses the API token, or that the token
+	// lacks a permission. A retry succeeds only after an administrator has fixed the
+	// token. (HTTP status 401 or 403.)
 	ErrUnauthorized = errors.New("the Cloudflare API refused the API token")
 	// ErrLocallyManaged means that the tunnel's connectors take their
-	// configuration from a file and ignore the one that the API holds. (The API's
+	// configuration from a file and ignore the configuration in the API. (The API's
 	// config_src, or source, is "local".)
 	ErrLocallyManaged = errors.New("the tunnel is locally managed")
-	// ErrNameExists means that a live tunnel of the account has the name.
+	// ErrNameExists means that a live tunnel of the account has the name. (API error
+	// code 1013.)
 	ErrNameExists = errors.New("a tunnel with this name already exists")
 	// ErrConnected means that the tunnel cannot be deleted while Cloudflare lists
-	// connections of it. (The API's code 1022.)
+	// connections of the tunnel. (API error code 1022.)
 	ErrConnected = errors.New("the tunnel has connections")
 	// ErrRoutes means that the tunnel cannot be deleted while private network
-	// routes point to it. (The API's code 1023. It has been reported for tunnels
-	// whose configuration enables warp-routing, too.)
+	// routes point to it. (API error code 1023. Users have also reported it for
+	// tunnels whose configuration enables warp-routing.)
 	ErrRoutes = errors.New("the tunnel has private network routes")
 )
 
-// InvalidError is a configuration that the API or the connector rejects. Sending
-// the same one again gives the same answer.
+// InvalidError means that the API or the connector rejects a configuration. The
+// same configuration is always rejected.
 type InvalidError struct {
-	// Rule is the index of the invalid rule, or -1 when it is not one rule.
+	// Rule is the index of the invalid ingress rule, or -1 when the error is not
+	// about one rule.
 	Rule int
-	// Message says what is wrong.
+	// Message describes the error.
 	Message string
 }
 
@@ -44,48 +47,51 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("invalid configuration: ingress rule %d: %s", e.Rule, e.Message)
 }
 
-// RateLimitedError means that no call may be made for a while: the API answered
-// 429, or the API token's own budget of requests is used up.
+// RateLimitedError means that a call was rejected before it changed anything: the
+// API responded with status 429, or the API request budget of the API token is
+// exhausted.
 type RateLimitedError struct {
-	// RetryAfter is how long to wait from now.
+	// RetryAfter is the time to wait before the next attempt.
 	RetryAfter time.Duration
-	// Budget is true when the API token's own budget of requests is used up: the
-	// API has refused nothing. It is false for a 429 of the API, and while calls
-	// are held back after one.
+	// Budget is true when the API request budget is exhausted and no request was
+	// sent. It is false after a 429, also for calls that are rejected without a
+	// request until the wait that the 429 asked for is over.
 	Budget bool
 }
 
 func (e *RateLimitedError) Error() string {
 	if e.Budget {
-		return fmt.Sprintf("budget of Cloudflare API requests used up; retry in %s", e.RetryAfter.Round(time.Second))
+		return fmt.Sprintf("Cloudflare API request budget exhausted; retry in %s", e.RetryAfter.Round(time.Second))
 	}
 	return fmt.Sprintf("Cloudflare API rate limit reached; retry in %s", e.RetryAfter.Round(time.Second))
 }
 
-// UnavailableError is a failure that may pass by itself: no connection, an
-// answer that broke off, a status of 500 and above. Whether a change was applied
-// is not known.
+// UnavailableError is a temporary failure: no connection, an incomplete response, or
+// a status of 500 and above. It is unknown whether a change was applied.
 type UnavailableError struct {
-	// Err is what happened.
+	// Err is the cause.
 	Err error
-	// RetryAfter is the wait that the API asked for, or zero.
+	// RetryAfter is the time to wait before the next attempt as the API asked for, or
+	// zero.
 	RetryAfter time.Duration
 }
 
 func (e *UnavailableError) Error() string { return "Cloudflare API unavailable: " + e.Err.Error() }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// IsTransient reports whether the same call may succeed later although nothing is
-// changed in between.
+// IsTransient reports whether err is temporary: the same call may succeed later
+// without any other change. It is true for a [*RateLimitedError] and an
+// [*UnavailableError].
 func IsTransient(err error) bool {
 	var limited *RateLimitedError
 	var unavailable *UnavailableError
 	return errors.As(err, &limited) || errors.As(err, &unavailable)
 }
 
-// RetryAfter returns how long err asks to wait, and whether it asks for a wait.
+// RetryAfter returns the time to wait before the next attempt, and whether err
+// contains such a time.
 func RetryAfter(err error) (time.Duration, bool) {
 	var limited *RateLimitedError
 	if errors.As(err, &limited) {

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-func TestErrorClasses(t *testing.T) {
+func TestTransientErrorsAndRetryAfter(t *testing.T) {
 	tests := map[string]struct {
 		err       error
 		transient bool
 		wait      time.Duration
-		asksWait  bool
+		hasWait   bool
 	}{
-		"rate limited":               {&RateLimitedError{RetryAfter: 30 * time.Second}, true, 30 * time.Second, true},
-		"unavailable":                {&UnavailableError{Err: io.ErrUnexpectedEOF}, true, 0, false},
-		"unavailable for a while":    {&UnavailableError{Err: io.EOF, RetryAfter: time.Second}, true, time.Second, true},
-		"invalid":                    {&InvalidError{Rule: 1, Message: "bad"}, false, 0, false},
-		"not found":                  {ErrNotFound, false, 0, false},
-		"unauthorized":               {ErrUnauthorized, false, 0, false},
-		"name exists":                {ErrNameExists, false, 0, false},
-		"connected":                  {ErrConnected, false, 0, false},
-		"routes":                     {ErrRoutes, false, 0, false},
-		"not an error of the API":    {errors.New("other"), false, 0, false},
-		"no error":                   {nil, false, 0, false},
-		"rate limited, second layer": {&UnavailableError{Err: &RateLimitedError{RetryAfter: time.Minute}}, true, time.Minute, true},
+		"rate limited":            {&RateLimitedError{RetryAfter: 30 * time.Second}, true, 30 * time.Second, true},
+		"unavailable":             {&UnavailableError{Err: io.ErrUnexpectedEOF}, true, 0, false},
+		"unavailable with a wait": {&UnavailableError{Err: io.EOF, RetryAfter: time.Second}, true, time.Second, true},
+		"invalid":                 {&InvalidError{Rule: 1, Message: "bad"}, false, 0, false},
+		"not found":               {ErrNotFound, false, 0, false},
+		"unauthorized":            {ErrUnauthorized, false, 0, false},
+		"name exists":             {ErrNameExists, false, 0, false},
+		"connected":               {ErrConnected, false, 0, false},
+		"routes":                  {ErrRoutes, false, 0, false},
+		"not an API error":        {errors.New("other"), false, 0, false},
+		"no error":                {nil, false, 0, false},
+		"wrapped rate limit":      {&UnavailableError{Err: &RateLimitedError{RetryAfter: time.Minute}}, true, time.Minute, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestErrorClasses(t *testing.T) {
 				t.Errorf("IsTransient = %t, want %t", got, test.transient)
 			}
 			wait, ok := RetryAfter(err)
-			if wait != test.wait || ok != test.asksWait {
-				t.Errorf("RetryAfter = %s, %t, want %s, %t", wait, ok, test.wait, test.asksWait)
+			if wait != test.wait || ok != test.hasWait {
+				t.Errorf("RetryAfter = %s, %t, want %s, %t", wait, ok, test.wait, test.hasWait)
 			}
 		})
 	}
@@ -50,7 +50,7 @@ func TestErrorMessages(t *testing.T) {
 		"invalid configuration: no":                                   &InvalidError{Rule: -1, Message: "no"},
 		"invalid configuration: ingress rule 0: no":                   &InvalidError{Rule: 0, Message: "no"},
 		"Cloudflare API rate limit reached; retry in 30s":             &RateLimitedError{RetryAfter: 30*time.Second - time.Millisecond},
-		"budget of Cloudflare API requests used up; retry in 2s":      &RateLimitedError{RetryAfter: 2 * time.Second, Budget: true},
+		"Cloudflare API request budget exhausted; retry in 2s":        &RateLimitedError{RetryAfter: 2 * time.Second, Budget: true},
 		"Cloudflare API unavailable: unexpected EOF":                  &UnavailableError{Err: io.ErrUnexpectedEOF},
 		"create tunnel: Cloudflare API unavailable: connection reset": fmt.Errorf("create tunnel: %w", &UnavailableError{Err: errors.New("connection reset")}),
 	}
@@ -60,6 +60,6 @@ func TestErrorMessages(t *testing.T) {
 		}
 	}
 	if !errors.Is(&UnavailableError{Err: io.EOF}, io.EOF) {
-		t.Error("UnavailableError hides what happened")
+		t.Error("errors.Is does not find the cause of an UnavailableError")
 	}
 }

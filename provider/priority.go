@@ -2,42 +2,43 @@ package provider
 
 import "context"
 
-// Priority says how soon a call should get its share of the API token's budget
-// of requests. Calls of a later priority leave a reserve to all earlier ones,
-// so that however many they are, an earlier one does not wait for them.
+// Priority is the priority of a call in the API request budget. Calls of a later
+// priority leave a reserve to calls of all earlier ones, so an earlier priority
+// does not wait for a later one.
 type Priority int
 
-// The priorities, in the order in which they get the budget.
+// The priorities, from the first to the last.
 const (
-	// PriorityChange is for what somebody changed and waits for. It is what a
-	// call has when nobody said otherwise.
+	// PriorityChange is for changes that a user made and waits for. It is the
+	// default of a context without a priority.
 	PriorityChange Priority = iota
-	// PriorityDeletion is for letting go of a tunnel.
+	// PriorityDeletion is for deleting a tunnel.
 	PriorityDeletion
-	// PriorityStart is for reading back what the API holds when the process
-	// begins. It neither waits for the budget nor is it tried again: one that
-	// is turned away has a slot, [RateLimitedError.RetryAfter] from then. Who
-	// asks earlier gets another slot behind all others, and who needs several
-	// calls keeps what the first ones brought, because each has its own turn.
+	// PriorityStart is for reading the state of tunnels after the process has
+	// started. Such a call neither waits for the budget nor is it retried: when the
+	// budget has no request for it, the call is assigned a slot and returns a
+	// [*RateLimitedError] with the time until that slot. A call that is repeated
+	// before its slot gets another slot, behind all slots assigned so far.
 	PriorityStart
-	// PriorityDrift is for reading back, now and then, what nobody is known to
-	// have changed. It is like PriorityStart, and never uses more than a small
-	// part of the budget.
+	// PriorityDrift is for the periodic reads that detect external changes. Its calls
+	// behave like those of PriorityStart and never use more than a small part of the
+	// budget.
 	PriorityDrift
 )
 
 type priorityKey struct{}
 
-// WithPriority returns a context whose calls have the priority. A [Reservation] of
-// another one is not theirs.
+// WithPriority returns a context whose calls have priority p. A [Reservation]
+// belongs to one priority: if ctx has a reservation for another priority, the
+// returned context has none.
 func WithPriority(ctx context.Context, p Priority) context.Context {
 	if PriorityOf(ctx) != p {
-		ctx = context.WithValue(ctx, turnKey{}, (*Reservation)(nil))
+		ctx = context.WithValue(ctx, reservationKey{}, (*Reservation)(nil))
 	}
 	return context.WithValue(ctx, priorityKey{}, p)
 }
 
-// PriorityOf returns the priority of calls with the context.
+// PriorityOf returns the priority of calls with ctx; [PriorityChange] by default.
 func PriorityOf(ctx context.Context) Priority {
 	p, _ := ctx.Value(priorityKey{}).(Priority)
 	return p

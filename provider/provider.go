@@ -1,10 +1,9 @@
-// Package provider is the boundary to whatever serves the ingress rules: a
-// Cloudflare Tunnel in production, an in-memory one in tests.
+// Package provider defines the interface to the Cloudflare API. Package cloudflare
+// implements it with the real API, package fake in memory for tests.
 //
-// It holds the interface, the document that is exchanged over it and the
-// errors that an implementation may return. It knows nothing of Kubernetes: a
-// provider neither finds objects nor decides what a rule should be, and it
-// does not compare documents; it carries them out.
+// The package contains the [Provider] interface, the [Configuration] of a tunnel and
+// the errors that an implementation returns. It does not depend on Kubernetes. A
+// provider makes API calls; the controller decides which calls to make.
 package provider
 
 import (
@@ -12,149 +11,146 @@ import (
 	"time"
 )
 
-// CallTimeout is the longest that a method of a [Provider] takes. A write
-// whose caller has gone, by a crash or the end of its context, may still be
-// applied until that much later.
+// CallTimeout is the maximum duration of a call of a [Provider] method. When a caller
+// crashes or its context ends during a write, Cloudflare may still apply the write
+// until CallTimeout later.
 const CallTimeout = 10 * time.Second
 
-// TunnelID is the UUID by which the Cloudflare API knows a tunnel.
+// TunnelID is the UUID of a tunnel in the Cloudflare API.
 type TunnelID string
 
-// Hostname returns the public name of the tunnel, which is a CNAME target
-// inside Cloudflare only: DNS records to it work proxied, or not at all.
+// Hostname returns the public hostname of the tunnel. It is a CNAME target inside
+// Cloudflare only: a DNS record that points to it works only when it is proxied.
 func (id TunnelID) Hostname() string {
 	return string(id) + ".cfargotunnel.com"
 }
 
-// Tunnel is a tunnel that exists.
+// Tunnel is a live tunnel of the account.
 type Tunnel struct {
 	ID   TunnelID
 	Name string
-	// Status is empty where the API does not tell it.
+	// Status is empty when the API does not return it.
 	Status TunnelStatus
-	// Local is true for a locally managed tunnel: its connectors take their
-	// configuration from a file and ignore the one that the API holds. (The API's
-	// config_src is "local".)
+	// Local is true for a locally managed tunnel: its connectors read their
+	// configuration from a file and ignore the configuration in the API. (Source: the
+	// API's config_src is "local".)
 	Local bool
 }
 
-// ConnectorID is the UUID under which Cloudflare lists a connector. Each process
-// of the connector chooses its own at random.
+// ConnectorID is the UUID of a connector. Each connector process chooses its own ID
+// at random.
 type ConnectorID string
 
 // Connector is a connector that Cloudflare lists for a tunnel.
 type Connector struct {
 	ID ConnectorID
-	// Connected is true while at least one of the connector's connections is
-	// open. Cloudflare goes on to list a connector that has disconnected without
-	// a farewell, for some minutes or until [Provider.Disconnect] removes it. (All
-	// of its connections then have is_pending_reconnect.)
+	// Connected is true while at least one connection of the connector is open.
+	// After a connector has crashed, Cloudflare lists it as disconnected for some
+	// minutes, or until [Provider.Disconnect] removes it. (Source: all of its
+	// connections have is_pending_reconnect.)
 	Connected bool
-	// ConnectedAt is when the connector connected (the API's run_at), or zero when
-	// the API does not tell it.
+	// ConnectedAt is the time at which the connector connected (the API's run_at), or
+	// zero when the API does not return it.
 	ConnectedAt time.Time
 	// ConfigVersion is the version of the configuration that the connector runs.
 	ConfigVersion Version
 }
 
-// TunnelStatus is the API's summary of a tunnel's connectors.
+// TunnelStatus is the API's summary of the state of a tunnel's connectors.
 type TunnelStatus string
 
 // The statuses.
 const (
-	// TunnelHealthy: connectors run, with all their connections.
+	// TunnelHealthy: connectors run and all their connections are open.
 	TunnelHealthy TunnelStatus = "healthy"
-	// TunnelDegraded: connectors run, and some of their connections failed.
+	// TunnelDegraded: connectors run, but some of their connections have failed.
 	TunnelDegraded TunnelStatus = "degraded"
-	// TunnelDown: connectors ran once, and none does now.
+	// TunnelDown: no connector runs, but at least one ran before.
 	TunnelDown TunnelStatus = "down"
-	// TunnelInactive: no connector ever ran.
+	// TunnelInactive: no connector has ever run.
 	TunnelInactive TunnelStatus = "inactive"
 )
 
-// Version counts the configurations that a tunnel has had. The API raises it
-// by one with every write; 0 means that none was ever written.
+// Version is the version number of a tunnel's configuration. The API increments it
+// with every write. 0 means that no configuration was ever written.
 type Version int64
 
-// Provider makes single calls of the Cloudflare API about the tunnels of one
-// account. Each method sends one request, or one per page of a list of tunnels. A
-// request that fails may be repeated within the call; only creation never is. A
-// caller that needs several calls decides about each of them.
+// Provider calls the Cloudflare API for the tunnels of one account. Each method sends
+// one request, or one request per page of a list of tunnels. A method may retry a
+// failed request, except CreateTunnel.
 //
 // Every method returns within [CallTimeout]. Every method can return
 // [ErrUnauthorized], a [*RateLimitedError], an [*UnavailableError], or the error
-// of the context. [IsTransient] recognizes the errors that can pass by
-// themselves, and [RetryAfter] returns how long to wait. The context carries the
-// priority of the call, see [WithPriority].
+// of the context. [IsTransient] reports whether an error is temporary, and
+// [RetryAfter] returns the time to wait. The context carries the priority of the
+// call, see [WithPriority].
 //
-// A method that changes something and returns an [*UnavailableError], or the
-// error of the context, may have changed it, or may still change it up to
-// CallTimeout later. After a [*RateLimitedError] nothing was changed.
+// When a method that makes a change returns an [*UnavailableError] or the error of
+// the context, Cloudflare may have applied the change, or may apply it up to
+// CallTimeout later. After a [*RateLimitedError], nothing was changed.
 //
-// A Provider may be used from several goroutines at once.
+// A Provider is safe for concurrent use.
 type Provider interface {
-	// FindTunnel returns the live tunnel of exactly that name, or [ErrNotFound].
+	// FindTunnel returns the live tunnel with exactly this name, or [ErrNotFound].
 	FindTunnel(ctx context.Context, name string) (Tunnel, error)
 
-	// Tunnel returns the tunnel of the ID. A tunnel that does not exist, or was
-	// deleted, is [ErrNotFound].
+	// Tunnel returns the tunnel with this ID. It returns [ErrNotFound] if the tunnel
+	// does not exist or was deleted.
 	Tunnel(ctx context.Context, id TunnelID) (Tunnel, error)
 
-	// Tunnels returns all live tunnels of the account, no matter who created them,
-	// in no order, each once and with its status. The list is read in pages, so a
-	// tunnel can be missing when other tunnels were created or deleted meanwhile;
-	// [Provider.FindTunnel] and [Provider.Tunnel] decide whether it exists.
+	// Tunnels returns all live tunnels of the account with their status, in no
+	// particular order and without duplicates. It reads the list in pages, so a tunnel
+	// can be missing when other tunnels are created or deleted at the same time. Call
+	// [Provider.FindTunnel] or [Provider.Tunnel] to check whether a tunnel exists.
 	Tunnels(ctx context.Context) ([]Tunnel, error)
 
-	// CreateTunnel creates a remotely managed tunnel. A live tunnel of that name
-	// is [ErrNameExists]. The request is sent once and never repeated. After an
-	// [*UnavailableError] the tunnel may exist, or appear later.
+	// CreateTunnel creates a remotely managed tunnel. It returns [ErrNameExists] if a
+	// live tunnel has the name. It sends one request and never retries it. After an
+	// [*UnavailableError], the tunnel may exist or may appear later.
 	CreateTunnel(ctx context.Context, name string) (Tunnel, error)
 
-	// Configuration reads the whole configuration of the tunnel. A tunnel that was
-	// never configured has the zero Configuration and Version 0. A tunnel that does
-	// not exist, or was deleted, is [ErrNotFound]; a locally managed tunnel is
-	// [ErrLocallyManaged].
+	// Configuration returns the configuration of the tunnel and its version. A tunnel
+	// that was never configured has the zero Configuration and Version 0. It returns
+	// [ErrNotFound] if the tunnel does not exist or was deleted, and
+	// [ErrLocallyManaged] if the tunnel is locally managed.
 	Configuration(ctx context.Context, id TunnelID) (Configuration, Version, error)
 
-	// Configure replaces the whole configuration and returns the version that it
-	// became. When it returns without an error, the configuration is in effect. A
-	// configuration that the connector would reject is an [*InvalidError], and the
-	// old one stays. A tunnel that does not exist, or was deleted, is
-	// [ErrNotFound].
+	// Configure replaces the whole configuration and returns its new version. When it
+	// returns without an error, the configuration is in effect. It returns an
+	// [*InvalidError] and changes nothing if the API or the connector rejects the
+	// configuration, and [ErrNotFound] if the tunnel does not exist or was deleted.
 	//
-	// That a tunnel is locally managed shows in the API's answer only:
-	// [ErrLocallyManaged] then means that the configuration is stored and has no
-	// effect. Read the configuration, or the tunnel, before the first write.
+	// The API accepts a configuration for a locally managed tunnel and reports only in
+	// its response that the tunnel is locally managed. [ErrLocallyManaged] therefore
+	// means that the configuration was stored and has no effect. Callers must read the
+	// tunnel or its configuration before the first write.
 	Configure(ctx context.Context, id TunnelID, c Configuration) (Version, error)
 
-	// Token returns the token with which connectors of the tunnel run, as it is
-	// now. A tunnel that does not exist, or was deleted, is [ErrNotFound].
+	// Token returns the current token for the tunnel's connectors. It returns
+	// [ErrNotFound] if the tunnel does not exist or was deleted.
 	Token(ctx context.Context, id TunnelID) (Token, error)
 
-	// RotateToken gives the tunnel a new random secret, so that
-	// [Provider.Token] returns another token. Cloudflare refuses new connections
-	// with the old token; connections that are open stay open until
-	// [Provider.Disconnect]. Repeating the call does no harm: it rotates again. A
-	// tunnel that does not exist, or was deleted, is [ErrNotFound].
+	// RotateToken sets a new random secret, so that [Provider.Token] returns a new
+	// token. Cloudflare refuses new connections with the old token; open connections
+	// stay open until [Provider.Disconnect]. A repeated call rotates the token again.
+	// It returns [ErrNotFound] if the tunnel does not exist or was deleted.
 	RotateToken(ctx context.Context, id TunnelID) error
 
-	// Connections returns the connectors that Cloudflare lists for the tunnel, in
-	// no order, also those that have disconnected. A tunnel that does not exist,
-	// or was deleted, is [ErrNotFound].
+	// Connections returns the connectors that Cloudflare lists for the tunnel, in no
+	// particular order, including disconnected connectors. It returns [ErrNotFound]
+	// if the tunnel does not exist or was deleted.
 	Connections(ctx context.Context, id TunnelID) ([]Connector, error)
 
-	// Disconnect removes the connections of one connector. A connector that is
-	// connected loses them too, and reconnects unless the tunnel's token was
-	// rotated since it started. A connector or tunnel that does not exist is
-	// success. An empty connector ID is an error, and nothing is sent: to the API
-	// it would mean all connectors.
+	// Disconnect removes the connections of one connector. It also closes open
+	// connections; the connector then reconnects, unless the tunnel's token was rotated
+	// after the connector started. It returns nil if the connector or the tunnel does
+	// not exist. It returns an error and sends nothing if the connector ID is empty,
+	// because the API would then disconnect all connectors.
 	Disconnect(ctx context.Context, id TunnelID, connector ConnectorID) error
 
-	// DeleteTunnel deletes the tunnel, also a locally managed one. It neither
-	// reads the tunnel before nor removes connections. A tunnel that does not
-	// exist, or was deleted, is success. A tunnel for which Cloudflare lists
-	// connections is [ErrConnected]; a tunnel with private network routes is
-	// [ErrRoutes].
+	// DeleteTunnel deletes the tunnel, including a locally managed tunnel. It neither
+	// reads the tunnel first nor removes connections. It returns nil if the tunnel does
+	// not exist or was deleted, [ErrConnected] if Cloudflare lists connections of the
+	// tunnel, and [ErrRoutes] if the tunnel has private network routes.
 	DeleteTunnel(ctx context.Context, id TunnelID) error
 }

@@ -8,13 +8,15 @@ import (
 	"io"
 )
 
-// Token is what the connectors of a tunnel run with: whoever has it can serve
-// in the tunnel's name. It never prints and is never marshalled; only fmt
-// cannot be kept from it when it lies in an unexported field. string(t) is the
-// token itself.
+// Token is the token with which the connectors of a tunnel authenticate. Anyone who
+// has it can serve the tunnel's hostnames.
+//
+// Formatting and marshalling hide the token, with one exception that Go does not
+// let a type prevent: fmt prints a Token in an unexported field of another type.
+// string(t) is the token itself.
 type Token string
 
-// String hides the token from logs.
+// String returns "(hidden)", or "" for an empty token.
 func (t Token) String() string {
 	if t == "" {
 		return ""
@@ -22,29 +24,31 @@ func (t Token) String() string {
 	return "(hidden)"
 }
 
-// Format hides the token from fmt, whatever the verb.
+// Format hides the token from fmt, for all verbs.
 func (t Token) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, t.String()) }
 
 // MarshalText hides the token from JSON and YAML.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// errNoCredentials does not say what was found: that may be another secret.
-var errNoCredentials = errors.New("not the token of a tunnel")
+// errInvalidToken does not include the text, which may be another secret.
+var errInvalidToken = errors.New("not a tunnel token")
 
-// Credentials returns for which account and tunnel the token is, or an error
-// when the connector could not read it. The error does not repeat the token.
+// Credentials returns the account ID and the tunnel ID that the token contains. It
+// returns an error if a connector could not parse the token. The error does not
+// contain the token. (Source of the format: cloudflared, base64 of a JSON object
+// with the account "a", the tunnel "t" and the secret "s".)
 func (t Token) Credentials() (account string, id TunnelID, err error) {
-	document, err := base64.StdEncoding.DecodeString(string(t))
+	decoded, err := base64.StdEncoding.DecodeString(string(t))
 	if err != nil {
-		return "", "", errNoCredentials
+		return "", "", errInvalidToken
 	}
 	var c struct {
 		Account string   `json:"a"`
 		Tunnel  TunnelID `json:"t"`
 		Key     []byte   `json:"s"`
 	}
-	if err := json.Unmarshal(document, &c); err != nil || c.Account == "" || c.Tunnel == "" || len(c.Key) == 0 {
-		return "", "", errNoCredentials
+	if err := json.Unmarshal(decoded, &c); err != nil || c.Account == "" || c.Tunnel == "" || len(c.Key) == 0 {
+		return "", "", errInvalidToken
 	}
 	return c.Account, c.Tunnel, nil
 }

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-func encoded(document string) Token {
-	return Token(base64.StdEncoding.EncodeToString([]byte(document)))
+func encoded(text string) Token {
+	return Token(base64.StdEncoding.EncodeToString([]byte(text)))
 }
 
-func TestTokenNeverPrints(t *testing.T) {
+func TestFormattingHidesTheToken(t *testing.T) {
 	token := Token("sesame")
 	holder := struct{ Token Token }{token}
 	for _, value := range []any{token, &token, holder, &holder, []Token{token}, map[string]Token{"a": token}} {
@@ -36,14 +36,14 @@ func TestTokenNeverPrints(t *testing.T) {
 	}
 }
 
-func TestCredentials(t *testing.T) {
+func TestCredentialsOfAToken(t *testing.T) {
 	account, id, err := encoded(`{"a":"account","t":"tunnel","s":"c2VzYW1l"}`).Credentials()
 	if err != nil || account != "account" || id != "tunnel" {
 		t.Errorf("got %q, %q, %v", account, id, err)
 	}
 }
 
-func TestCredentialsOfNoToken(t *testing.T) {
+func TestCredentialsRejectsInvalidTokens(t *testing.T) {
 	tokens := map[string]Token{
 		"empty":             "",
 		"not base64":        "sesame!",
@@ -53,7 +53,7 @@ func TestCredentialsOfNoToken(t *testing.T) {
 		"no tunnel":         encoded(`{"a":"sesame","s":"c2VzYW1l"}`),
 		"no secret":         encoded(`{"a":"sesame","t":"tunnel"}`),
 		"secret not base64": encoded(`{"a":"account","t":"tunnel","s":"sesame!"}`),
-		"cut off":           encoded(`{"a":"account","t":"tunnel","s":"c2VzYW1l"}`)[:20],
+		"truncated":         encoded(`{"a":"account","t":"tunnel","s":"c2VzYW1l"}`)[:20],
 	}
 	for name, token := range tokens {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestCredentialsOfNoToken(t *testing.T) {
 				t.Fatalf("got %q, %q, %v, want an error", account, id, err)
 			}
 			if strings.Contains(err.Error(), "sesame") || token != "" && strings.Contains(err.Error(), string(token)) {
-				t.Errorf("%q repeats the token", err)
+				t.Errorf("error %q contains the token", err)
 			}
 		})
 	}

@@ -10,30 +10,30 @@ import (
 	"strings"
 )
 
-// Validate returns an [*InvalidError] that names the first reason for which
-// the connector (cloudflared 2026.8.2) would reject c as a whole and keep its
-// old document, or nil. It is exactly as strict as the connector.
+// Validate returns an [*InvalidError] if the connector would reject c, and nil
+// otherwise. A connector that rejects a configuration keeps the previous one. The
+// error describes the first invalid rule. (Source of the rules: cloudflared 2026.8.2.)
 //
-// So it passes what the connector takes without a word and then serves
-// otherwise than meant: hostnames like "*foo.com", in upper case or with a
-// trailing dot; duplicate rules; unknown URL schemes, which become TCP;
-// negative durations; a query or user information in a service URL; no rules
-// at all, which answers every request with 503. Whoever makes a document
-// watches for those.
+// Validate is exactly as strict as the connector. It therefore accepts configurations
+// that the connector accepts but does not serve as intended: hostnames such as
+// "*foo.com", in upper case or with a trailing dot; duplicate rules; unknown URL
+// schemes, which the connector treats as TCP; negative durations; a query or user
+// information in a service URL; and a configuration without rules, with which the
+// connector answers every request with 503. Callers must avoid these.
 func Validate(c Configuration) error {
 	for i, rule := range c.Ingress {
 		last := i == len(c.Ingress)-1
 		for _, check := range ruleChecks {
-			if fault := check(rule, last); fault != "" {
-				return &InvalidError{Rule: i, Message: fault}
+			if message := check(rule, last); message != "" {
+				return &InvalidError{Rule: i, Message: message}
 			}
 		}
 	}
 	return nil
 }
 
-// ruleChecks are the connector's own. Each says what is wrong with a rule, or
-// nothing; last is true for the document's last rule.
+// ruleChecks are the checks of the connector. Each returns the error message for an
+// invalid rule, and "" otherwise. last is true for the last rule.
 var ruleChecks = []func(rule IngressRule, last bool) string{
 	checkHostname,
 	checkCatchAll,
@@ -47,7 +47,7 @@ func checkHostname(rule IngressRule, _ bool) string {
 		return fmt.Sprintf("hostname %q contains a port", rule.Hostname)
 	}
 	if strings.LastIndex(rule.Hostname, "*") > 0 {
-		return fmt.Sprintf("hostname %q has a wildcard after its first character", rule.Hostname)
+		return fmt.Sprintf("hostname %q contains a wildcard after its first character", rule.Hostname)
 	}
 	return ""
 }
@@ -55,7 +55,7 @@ func checkHostname(rule IngressRule, _ bool) string {
 func checkCatchAll(rule IngressRule, last bool) string {
 	catchesAll := (rule.Hostname == "" || rule.Hostname == "*") && rule.Path == ""
 	if last && !catchesAll {
-		return "the last rule must match every request, so it has neither hostname nor path"
+		return "the last rule must match every request; remove its hostname and path"
 	}
 	if !last && catchesAll {
 		return "only the last rule may match every request"
@@ -65,12 +65,12 @@ func checkCatchAll(rule IngressRule, last bool) string {
 
 func checkPath(rule IngressRule, _ bool) string {
 	if _, err := regexp.Compile(rule.Path); err != nil {
-		return fmt.Sprintf("path %q is not a regular expression: %s", rule.Path, err)
+		return fmt.Sprintf("path %q is not a valid regular expression: %s", rule.Path, err)
 	}
 	return ""
 }
 
-// namedServices are those that the connector brings along.
+// namedServices are the services that are built into the connector.
 var namedServices = []string{"hello_world", "hello-world", "socks-proxy", "bastion"}
 
 func checkService(rule IngressRule, _ bool) string {
@@ -86,7 +86,7 @@ func checkService(rule IngressRule, _ bool) string {
 
 func checkStatus(code string) string {
 	if status, err := strconv.Atoi(code); err != nil || status < 100 || status > 999 {
-		return fmt.Sprintf("service http_status:%s is not a number from 100 to 999", code)
+		return fmt.Sprintf("service %q must have a status from 100 to 999", "http_status:"+code)
 	}
 	return ""
 }
@@ -95,11 +95,11 @@ func checkServiceURL(service string) string {
 	u, err := url.Parse(service)
 	switch {
 	case err != nil:
-		return "service is not a URL" // the parser's error would repeat a password in it
+		return "service is not a URL" // the error of the parser could contain a password
 	case u.Scheme == "" || u.Hostname() == "":
-		return fmt.Sprintf("service %q needs a scheme and a host", u.Redacted())
+		return fmt.Sprintf("service %q must have a scheme and a host", u.Redacted())
 	case u.Path != "":
-		return fmt.Sprintf("service %q has a path, if only a slash", u.Redacted())
+		return fmt.Sprintf("service %q must not have a path or a trailing slash", u.Redacted())
 	}
 	return ""
 }
@@ -107,7 +107,7 @@ func checkServiceURL(service string) string {
 func checkAccess(rule IngressRule, _ bool) string {
 	access := rule.OriginRequest.Access
 	if access != nil && access.Required && access.TeamName == "" && len(access.AUDTag) > 0 {
-		return "originRequest.access has an audTag without a teamName"
+		return "originRequest.access has an audTag but no teamName"
 	}
 	return ""
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestValidate(t *testing.T) {
+func TestValidateIsAsStrictAsTheConnector(t *testing.T) {
 	const origin = "http://web.default.svc.cluster.local:80"
 	catchAll := IngressRule{Service: "http_status:404"}
 	negative := int64(-1)
@@ -13,7 +13,7 @@ func TestValidate(t *testing.T) {
 
 	tests := map[string]struct {
 		rules []IngressRule
-		// wantRule is the offending rule's index, or valid.
+		// wantRule is the index of the invalid rule, or valid.
 		wantRule int
 	}{
 		"no rules":                    {nil, valid},
@@ -37,7 +37,7 @@ func TestValidate(t *testing.T) {
 		"negative duration":           {[]IngressRule{{Service: origin, OriginRequest: OriginRequest{ConnectTimeout: &negative}}}, valid},
 		"optional access":             {[]IngressRule{{Service: origin, OriginRequest: access(Access{AUDTag: []string{"x"}})}}, valid},
 		"required access, no tag":     {[]IngressRule{{Service: origin, OriginRequest: access(Access{Required: true})}}, valid},
-		"required access, whole":      {[]IngressRule{{Service: origin, OriginRequest: access(Access{true, "team", []string{"x"}})}}, valid},
+		"required access, complete":   {[]IngressRule{{Service: origin, OriginRequest: access(Access{true, "team", []string{"x"}})}}, valid},
 		"required access, no team":    {[]IngressRule{{Service: origin, OriginRequest: access(Access{Required: true, AUDTag: []string{"x"}})}}, 0},
 		"host with a port":            {[]IngressRule{{Hostname: "a.example.com:80", Service: origin}, catchAll}, 0},
 		"inner wildcard":              {[]IngressRule{{Hostname: "a.*.com", Service: origin}, catchAll}, 0},
@@ -63,7 +63,7 @@ func TestValidate(t *testing.T) {
 			err := Validate(Configuration{Ingress: test.rules})
 			if test.wantRule == valid {
 				if err != nil {
-					t.Errorf("rejected: %v", err)
+					t.Errorf("got %v, want a valid configuration", err)
 				}
 				return
 			}
@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// valid stands for a document without an offending rule.
+// valid is the wantRule of a configuration without an invalid rule.
 const valid = -1
 
 func FuzzValidate(f *testing.F) {

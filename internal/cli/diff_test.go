@@ -221,7 +221,7 @@ func TestDiffExitStatusDependsOnDifferencesAndErrors(t *testing.T) {
 	notComparable := func(manifests string) string {
 		return strings.Replace(manifests, "accountID: main\n  name: prod.platform.same", "accountID: tenant\n  name: prod.platform.same", 1)
 	}
-	const compareError = "tunnel-gateway: Gateway platform/same: The setting account asks for another tunnel than Tunnel platform.same records. " +
+	const compareError = "tunnel-gateway: Gateway platform/same: The setting account selects another tunnel than Tunnel platform.same records. " +
 		"Restore the setting, or ask an administrator to delete the Tunnel object to switch.\n"
 	const listenerProblem = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.\n"
 	for name, test := range map[string]struct {
@@ -282,10 +282,10 @@ func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}},
 		"missing Secret": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""},
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}, status: 1,
-			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: it does not exist\n"},
+			stderr: "tunnel-gateway: Gateway platform/same: cannot read the API token from Secret platform/cloudflare: it does not exist\n"},
 		"Secret with an invalid token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, manifests: strings.Replace(secret, "token-of-main", `"token-of-main x"`, 1),
 			flags: []string{"--cloudflare-api-token-secret", "platform/cloudflare"}, status: 1,
-			stderr: "tunnel-gateway: Gateway platform/same: the API token cannot be taken from Secret platform/cloudflare: cloudflare options: APIToken has characters that no token has, perhaps a line break at its end\n"},
+			stderr: "tunnel-gateway: Gateway platform/same: cannot read the API token from Secret platform/cloudflare: cloudflare options: APIToken contains a character that is not allowed in an API token; check for a trailing line break\n"},
 		"no token": {environment: map[string]string{"CLOUDFLARE_API_TOKEN": ""}, status: 1,
 			stderr: missing + "--cloudflare-api-token (or CLOUDFLARE_API_TOKEN)" + alternative},
 		"no account": {environment: map[string]string{"CLOUDFLARE_ACCOUNT_ID": ""}, status: 1,

@@ -1,12 +1,11 @@
-// Package connector builds the objects that run the connectors of a Tunnel: a
-// Deployment of stock cloudflared and the objects around it. It also reads from
-// the Deployment's status whether the connectors are ready. The package is pure:
-// the caller merges the settings and writes the objects.
+// Package connector builds the objects that run the connectors of a Tunnel: a Deployment of
+// unmodified cloudflared and related objects. It also derives the readiness of the
+// connectors from the status of the Deployment. The package is pure: the caller merges the
+// settings and writes the objects.
 //
-// The objects are apply configurations. They contain only the fields that this
-// controller decides, so server-side apply makes it the owner of exactly those
-// fields. The replicas of a Deployment can belong to an autoscaler, and fields
-// that others add stay.
+// The objects are apply configurations. They contain only the fields that this controller
+// manages, so server-side apply makes it the owner of exactly these fields. The replicas of
+// a Deployment can belong to an autoscaler, and fields of other field managers are kept.
 package connector
 
 import (
@@ -22,31 +21,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Input is everything that the connectors of a Tunnel depend on. Apart from
-// HTTP2 it contains nothing about routes, because a change of a route must not
-// restart connectors.
+// Input contains everything that the connectors of a Tunnel depend on. Except for HTTP2, it
+// does not depend on routes, because a change of a route must not restart connectors.
 type Input struct {
 	// Tunnel owns the objects, which are in its namespace. Build uses its name,
 	// namespace, UID and spec.gateway.
 	Tunnel *v1alpha1.Tunnel
-	// Labels and Annotations are those of the Gateway's spec.infrastructure that
-	// the class allows on the objects and their pods. They replace podLabels and
-	// podAnnotations with the same keys.
+	// Labels and Annotations are the labels and annotations of the Gateway's
+	// spec.infrastructure that the class allows on the objects and their pods. They
+	// replace podLabels and podAnnotations with the same keys.
 	Labels, Annotations map[string]string
-	// Settings are the merged and validated settings. A field that is not set has
-	// its default. Autoscaling takes precedence over replicas.
+	// Settings are the merged and validated settings. Unset fields have their defaults.
+	// Autoscaling takes precedence over replicas.
 	Settings v1alpha1.Connector
 	// TokenVersion identifies the token, for instance by its hash. A connector
 	// reads its token only when it starts, so a new version replaces the pods.
 	TokenVersion string
-	// HTTP2 reports whether the Gateway has, or once had, a GRPCRoute. The protocol
-	// auto then becomes http2, because cloudflared loses gRPC trailers over QUIC.
+	// HTTP2 reports whether the Gateway has or had a GRPCRoute. The protocol auto then
+	// becomes http2, because gRPC trailers are lost over QUIC.
 	HTTP2 bool
 }
 
-// Objects are the objects that run the connectors of a Tunnel. They all have the
-// name tunnel.ConnectorName(spec.gateway). The settings do not call for an
-// object that is nil.
+// Objects are the objects that run the connectors of a Tunnel. All have the name
+// tunnel.ConnectorName(spec.gateway). An object is nil if the settings do not require it.
 type Objects struct {
 	ServiceAccount          *corev1ac.ServiceAccountApplyConfiguration
 	NetworkPolicy           *networkingv1ac.NetworkPolicyApplyConfiguration
@@ -55,9 +52,9 @@ type Objects struct {
 	HorizontalPodAutoscaler *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration
 }
 
-// Build returns the objects that run the connectors, and none if connectors are
-// disabled. The objects share no memory with the input. It returns an error for
-// settings that the validation of TunnelConfigurations refuses.
+// Build returns the objects that run the connectors, and no objects if connectors are
+// disabled. The objects share no memory with the input. It returns an error for settings
+// that the validation of TunnelConfigurations rejects.
 func Build(in Input) (Objects, error) {
 	if !ptr.Deref(in.Settings.Enabled, true) {
 		return Objects{}, nil
@@ -75,8 +72,8 @@ func Build(in Input) (Objects, error) {
 	}, nil
 }
 
-// serviceAccount is an account without permissions. The default account of the
-// namespace may have some.
+// serviceAccount returns a ServiceAccount without permissions. The default ServiceAccount of
+// the namespace may have permissions.
 func serviceAccount(in Input) *corev1ac.ServiceAccountApplyConfiguration {
 	return owned(in, corev1ac.ServiceAccount(name(in.Tunnel), in.Tunnel.Namespace)).
 		WithAutomountServiceAccountToken(false)

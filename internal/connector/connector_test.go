@@ -15,8 +15,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// settings builds the objects of a Tunnel with these settings.
-func settings(t *testing.T, c v1alpha1.Connector) connector.Objects {
+// buildSettings builds the objects of a Tunnel with these settings.
+func buildSettings(t *testing.T, c v1alpha1.Connector) connector.Objects {
 	t.Helper()
 	in := inputOf("web")
 	in.Settings = c
@@ -27,14 +27,14 @@ func settings(t *testing.T, c v1alpha1.Connector) connector.Objects {
 func argument(t *testing.T, o connector.Objects, flag string) string {
 	t.Helper()
 	args := o.Deployment.Spec.Template.Spec.Containers[0].Args
-	at := slices.Index(args, flag)
-	if at < 0 || at+1 == len(args) {
-		t.Fatalf("no %s in %v", flag, args)
+	index := slices.Index(args, flag)
+	if index < 0 || index+1 == len(args) {
+		t.Fatalf("flag %s not found in %v", flag, args)
 	}
-	return args[at+1]
+	return args[index+1]
 }
 
-func TestProtocol(t *testing.T) {
+func TestProtocolDependsOnSettingsAndGRPC(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		set   *v1alpha1.Protocol
@@ -59,7 +59,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-func TestReplicas(t *testing.T) {
+func TestReplicasAreUnsetWithAutoscaling(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		set  v1alpha1.Connector
@@ -72,22 +72,22 @@ func TestReplicas(t *testing.T) {
 		{"both", v1alpha1.Connector{Replicas: ptr.To[int32](5), Autoscaling: &v1alpha1.Autoscaling{}}, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			o := settings(t, c.set)
+			o := buildSettings(t, c.set)
 			if diff := cmp.Diff(c.want, o.Deployment.Spec.Replicas); diff != "" {
 				t.Errorf("replicas (-want +got):\n%s", diff)
 			}
 			if got, want := o.HorizontalPodAutoscaler != nil, c.want == nil; got != want {
-				t.Errorf("an autoscaler exists: %t, want %t", got, want)
+				t.Errorf("autoscaler exists: %t, want %t", got, want)
 			}
 		})
 	}
 }
 
-func TestAutoscaling(t *testing.T) {
+func TestAutoscalingBounds(t *testing.T) {
 	for _, c := range []struct {
-		what             string
-		set              v1alpha1.Autoscaling
-		least, most, cpu int32
+		what                  string
+		set                   v1alpha1.Autoscaling
+		minimum, maximum, cpu int32
 	}{
 		{"defaults", v1alpha1.Autoscaling{}, 2, 25, 80},
 		{"all set", v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](3), MaxReplicas: ptr.To[int32](4), TargetCPUUtilizationPercentage: ptr.To[int32](50)}, 3, 4, 50},
@@ -95,16 +95,16 @@ func TestAutoscaling(t *testing.T) {
 		{"minimum above the maximum", v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](9), MaxReplicas: ptr.To[int32](4)}, 4, 4, 80},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			spec := settings(t, v1alpha1.Connector{Autoscaling: &c.set}).HorizontalPodAutoscaler.Spec
+			spec := buildSettings(t, v1alpha1.Connector{Autoscaling: &c.set}).HorizontalPodAutoscaler.Spec
 			got := []int32{*spec.MinReplicas, *spec.MaxReplicas, *spec.Metrics[0].Resource.Target.AverageUtilization}
-			if diff := cmp.Diff([]int32{c.least, c.most, c.cpu}, got); diff != "" {
+			if diff := cmp.Diff([]int32{c.minimum, c.maximum, c.cpu}, got); diff != "" {
 				t.Errorf("minimum, maximum, CPU (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestGracePeriod(t *testing.T) {
+func TestGracePeriodOfConnectorAndPod(t *testing.T) {
 	for _, c := range []struct {
 		what     string
 		set      *v1alpha1.Duration
@@ -116,7 +116,7 @@ func TestGracePeriod(t *testing.T) {
 		{"longest", ptr.To[v1alpha1.Duration]("3m"), "180s", 195},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			o := settings(t, v1alpha1.Connector{GracePeriod: c.set})
+			o := buildSettings(t, v1alpha1.Connector{GracePeriod: c.set})
 			if got := argument(t, o, "--grace-period"); got != c.argument {
 				t.Errorf("--grace-period %s, want %s", got, c.argument)
 			}
@@ -128,28 +128,28 @@ func TestGracePeriod(t *testing.T) {
 	in := inputOf("web")
 	in.Settings.GracePeriod = ptr.To[v1alpha1.Duration]("soon")
 	if o, err := connector.Build(in); err == nil || !strings.Contains(err.Error(), "gracePeriod") || o != (connector.Objects{}) {
-		t.Errorf("gracePeriod soon: %v, %v; want an error with its name, and no objects", o, err)
+		t.Errorf("gracePeriod soon: got %v, %v; want an error that names the field, and no objects", o, err)
 	}
 }
 
-func TestPodDisruptionBudget(t *testing.T) {
-	if got := settings(t, v1alpha1.Connector{}).PodDisruptionBudget; got != nil {
+func TestPodDisruptionBudgetIsOptional(t *testing.T) {
+	if got := buildSettings(t, v1alpha1.Connector{}).PodDisruptionBudget; got != nil {
 		t.Errorf("not set: %v, want none", got)
 	}
 	for _, set := range []v1alpha1.PodDisruptionBudget{
 		{MinAvailable: ptr.To(intstr.FromString("50%"))},
 		{MaxUnavailable: ptr.To(intstr.FromInt32(0))},
 	} {
-		spec := settings(t, v1alpha1.Connector{PodDisruptionBudget: &set}).PodDisruptionBudget.Spec
+		spec := buildSettings(t, v1alpha1.Connector{PodDisruptionBudget: &set}).PodDisruptionBudget.Spec
 		if diff := cmp.Diff(set, v1alpha1.PodDisruptionBudget{MinAvailable: spec.MinAvailable, MaxUnavailable: spec.MaxUnavailable}); diff != "" {
 			t.Errorf("budget (-want +got):\n%s", diff)
 		}
 	}
 }
 
-// TestRollingUpdateStaysWithinTheLimit rounds as the Deployment controller does.
+// TestRollingUpdateStaysWithinTheLimit rounds like the Deployment controller.
 func TestRollingUpdateStaysWithinTheLimit(t *testing.T) {
-	update := settings(t, v1alpha1.Connector{}).Deployment.Spec.Strategy.RollingUpdate
+	update := buildSettings(t, v1alpha1.Connector{}).Deployment.Spec.Strategy.RollingUpdate
 	for replicas := 1; replicas <= v1alpha1.MaxReplicas; replicas++ {
 		missing, err := intstr.GetScaledValueFromIntOrPercent(update.MaxUnavailable, replicas, false)
 		if err != nil {
@@ -161,13 +161,12 @@ func TestRollingUpdateStaysWithinTheLimit(t *testing.T) {
 		}
 		full := replicas+surge > v1alpha1.MaxReplicas
 		if full != (missing > 0) {
-			t.Errorf("%d replicas: surge %d and %d unavailable; one can be unavailable only if the surge exceeds the limit", replicas, surge, missing)
+			t.Errorf("%d replicas: surge %d and %d unavailable, want 1 unavailable only if the surge exceeds the limit", replicas, surge, missing)
 		}
 	}
 }
 
-// TestOnlyNecessaryChangesReplaceThePods compares the pod templates before and
-// after a change.
+// TestOnlyNecessaryChangesReplaceThePods compares the pod templates before and after a change.
 func TestOnlyNecessaryChangesReplaceThePods(t *testing.T) {
 	template := func(change func(*connector.Input)) any {
 		in := read(t, "testdata/everything.in.yaml")
@@ -203,7 +202,7 @@ func TestOnlyNecessaryChangesReplaceThePods(t *testing.T) {
 	}
 }
 
-func TestHandover(t *testing.T) {
+func TestHandoverKeepsTheReplicas(t *testing.T) {
 	const manager = "tunnel-gateway"
 	autoscaling, fixed := inputOf("web"), inputOf("web")
 	autoscaling.Settings.Autoscaling = &v1alpha1.Autoscaling{}
@@ -238,7 +237,7 @@ func TestHandover(t *testing.T) {
 				t.Fatalf("Handover = %v, want a Deployment: %t", got, c.want)
 			}
 			if got != nil && (*got.Name != name || *got.Namespace != "tunnel-gateway" || *got.UID != "2" || *got.Spec.Replicas != 5) {
-				t.Errorf("Handover = %v", got)
+				t.Errorf("Handover = %v, want the replicas of the Deployment", got)
 			}
 		})
 	}

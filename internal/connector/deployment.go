@@ -12,12 +12,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// TokenVersionAnnotation is the annotation of a pod that holds the version of
-// the token that the pod started with.
+// TokenVersionAnnotation is the annotation of a pod with the version of the token that the
+// pod uses.
 const TokenVersionAnnotation = "tunnelgateway.dev/token-version"
 
-// deployment is the Deployment of cloudflared. Its pod template contains only
-// values whose change has to replace the pods.
+// deployment returns the Deployment of cloudflared. Its pod template contains only values
+// whose change must replace the pods.
 func deployment(in Input) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	pod, err := podSpec(in)
 	if err != nil {
@@ -39,18 +39,18 @@ func deployment(in Input) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	return owned(in, appsv1ac.Deployment(name(in.Tunnel), in.Tunnel.Namespace)).WithSpec(spec), nil
 }
 
-// rollingUpdate replaces connectors one at a time and starts the new one first,
-// because clients have long-lived connections through the old one. A tunnel
-// accepts at most v1alpha1.MaxReplicas connectors. A Deployment of that many has
-// to stop an old one first: 4%, rounded down, is 1 of them, and 0 of fewer.
+// rollingUpdate replaces connectors one at a time and starts the new connector first,
+// because clients have long-lived connections through the old connector. A tunnel accepts
+// at most v1alpha1.MaxReplicas connectors, so a Deployment with that number must stop an old
+// connector first: 4%, rounded down, is 1 for that number and 0 for a lower number.
 func rollingUpdate() *appsv1ac.RollingUpdateDeploymentApplyConfiguration {
 	return appsv1ac.RollingUpdateDeployment().
 		WithMaxSurge(intstr.FromInt32(1)).
 		WithMaxUnavailable(intstr.FromString("4%"))
 }
 
-// podLabels are the labels of the pods. The labels of all objects replace those
-// of the settings.
+// podLabels returns the labels of the pods. The labels of all objects replace labels of the
+// settings with the same keys.
 func podLabels(in Input) map[string]string {
 	all := map[string]string{}
 	for key, value := range in.Settings.PodLabels {
@@ -60,8 +60,8 @@ func podLabels(in Input) map[string]string {
 	return all
 }
 
-// podAnnotations are the annotations of the pods. The annotations of all objects
-// replace those of the settings.
+// podAnnotations returns the annotations of the pods. The annotations of all objects replace
+// annotations of the settings with the same keys.
 func podAnnotations(in Input) map[string]string {
 	all := map[string]string{}
 	for key, value := range in.Settings.PodAnnotations {
@@ -72,12 +72,12 @@ func podAnnotations(in Input) map[string]string {
 	return all
 }
 
-// desiredReplicas is the number of connectors that the settings ask for. With
-// autoscaling it is the lowest number.
+// desiredReplicas returns the number of connectors in the settings. With autoscaling, it
+// returns the minimum.
 func desiredReplicas(settings v1alpha1.Connector) int32 {
 	if settings.Autoscaling != nil {
-		least, _ := bounds(*settings.Autoscaling)
-		return least
+		minReplicas, _ := bounds(*settings.Autoscaling)
+		return minReplicas
 	}
 	return ptr.Deref(settings.Replicas, defaultReplicas)
 }

@@ -20,12 +20,12 @@ import (
 // commit it.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestGolden builds the objects of every testdata/NAME.in.yaml, which is an
-// Input, and compares them with NAME.golden.yaml. A new case is a new file.
+// TestGolden builds the objects for every Input in testdata/NAME.in.yaml, and compares them
+// with NAME.golden.yaml. A new case is a new file.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no cases: %v", err)
+		t.Fatalf("found no cases, error %v", err)
 	}
 	for _, input := range inputs {
 		name := strings.TrimSuffix(input, ".in.yaml")
@@ -48,10 +48,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestBuildIsPure changes the objects, which also shows that they share no memory
-// with the input.
+// TestBuildIsPure also checks that the objects share no memory with the input.
 func TestBuildIsPure(t *testing.T) {
-	in, untouched := read(t, "testdata/everything.in.yaml"), read(t, "testdata/everything.in.yaml")
+	in, original := read(t, "testdata/everything.in.yaml"), read(t, "testdata/everything.in.yaml")
 	want := render(t, in)
 	for range 20 {
 		objects := build(t, in)
@@ -63,10 +62,10 @@ func TestBuildIsPure(t *testing.T) {
 		}
 		*template.Spec.TopologySpreadConstraints[0].MaxSkew = 7
 		if got := render(t, in); !bytes.Equal(got, want) {
-			t.Fatalf("the same input gave different objects (-first +later):\n%s", cmp.Diff(string(want), string(got)))
+			t.Fatalf("the same input results in different objects (-first +later):\n%s", cmp.Diff(string(want), string(got)))
 		}
 	}
-	if diff := cmp.Diff(untouched, in); diff != "" {
+	if diff := cmp.Diff(original, in); diff != "" {
 		t.Errorf("Build changed its input (-before +after):\n%s", diff)
 	}
 }
@@ -84,7 +83,7 @@ func read(t *testing.T, path string) connector.Input {
 	}
 	gateway := in.Tunnel.Spec.Gateway
 	if name := tunnel.ObjectName(types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}); in.Tunnel.Name != name {
-		t.Fatalf("%s: the Tunnel of this Gateway has the name %s", path, name)
+		t.Fatalf("%s: the Tunnel of this Gateway must have the name %s", path, name)
 	}
 	return in
 }
@@ -98,7 +97,7 @@ func build(t *testing.T, in connector.Input) connector.Objects {
 	return objects
 }
 
-// render writes the objects as YAML.
+// render returns the objects as YAML.
 func render(t *testing.T, in connector.Input) []byte {
 	t.Helper()
 	objects := build(t, in)

@@ -22,14 +22,14 @@ type Kind struct {
 	New func() Object
 	// Select returns the object of the kind, or nil if there is none.
 	Select func(Objects) runtime.ApplyConfiguration
-	// OutlivesPods reports whether the object has to stay until the last pod has
-	// ended, because it restricts what the pods can do.
+	// OutlivesPods reports whether the object must exist until the last pod has ended,
+	// because it restricts the pods.
 	OutlivesPods bool
 }
 
-// Kinds returns the kinds of objects that run connectors, in the order in which
-// to apply them: objects that restrict the pods come before the Deployment. The
-// Secret of TokenSecret is not among them, because Secrets are not cached.
+// Kinds returns the kinds of objects that run connectors, in the order in which to apply
+// them: objects that restrict the pods come before the Deployment. The Secret of TokenSecret
+// is not included, because Secrets are not cached.
 func Kinds() []Kind {
 	return []Kind{
 		{
@@ -57,7 +57,7 @@ func Kinds() []Kind {
 	}
 }
 
-// untyped returns the object as an interface, which is nil if the pointer is.
+// untyped returns the object as an interface value, which is nil if the pointer is nil.
 func untyped[T any, P interface {
 	*T
 	runtime.ApplyConfiguration

@@ -14,12 +14,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// A caller passes each Object to a client.
+// Callers pass Objects to a client.
 var _ client.Object = connector.Object(nil)
 
-// TestKinds checks that New and Of of each kind are about the same kind, and that
-// every field of Objects has a kind.
-func TestKinds(t *testing.T) {
+// TestKindsCoverAllObjects checks that New and Select of each Kind return the same kind of
+// object, and that every field of Objects has a Kind.
+func TestKindsCoverAllObjects(t *testing.T) {
 	var order, outlivePods []string
 	objects := build(t, read(t, "testdata/everything.in.yaml"))
 	for _, kind := range connector.Kinds() {
@@ -36,14 +36,14 @@ func TestKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := schema.FromAPIVersionAndKind(got.APIVersion, got.Kind); got != known[0] {
-			t.Errorf("Of returns a %s, and New a %s", got, known[0])
+			t.Errorf("Select returns a %s, but New returns a %s", got, known[0])
 		}
 		order = append(order, got.Kind)
 		if kind.OutlivesPods {
 			outlivePods = append(outlivePods, got.Kind)
 		}
 		if none := kind.Select(connector.Objects{}); none != nil {
-			t.Errorf("Of returns %#v, want nil without a %s", none, got.Kind)
+			t.Errorf("Select returns %#v, want nil without a %s", none, got.Kind)
 		}
 	}
 	if diff := cmp.Diff("ServiceAccount NetworkPolicy Deployment PodDisruptionBudget HorizontalPodAutoscaler", strings.Join(order, " ")); diff != "" {
@@ -53,6 +53,6 @@ func TestKinds(t *testing.T) {
 		t.Errorf("kinds that outlive the pods (-want +got):\n%s", diff)
 	}
 	if fields := reflect.TypeFor[connector.Objects]().NumField(); fields != len(order) {
-		t.Errorf("Objects has %d fields, and there are %d kinds", fields, len(order))
+		t.Errorf("Objects has %d fields, but Kinds has %d kinds", fields, len(order))
 	}
 }

@@ -22,9 +22,9 @@ const (
 	containerName = "cloudflared"
 )
 
-// Selector returns the labels that select the pods of the Tunnel's connectors.
-// All objects of the Tunnel have them. They never change, because the selector
-// of a Deployment is immutable.
+// Selector returns the labels that select the pods of the Tunnel's connectors. All objects
+// of the Tunnel have these labels. They never change, because the selector of a Deployment
+// is immutable.
 func Selector(t *v1alpha1.Tunnel) map[string]string {
 	return map[string]string{
 		nameLabel:      containerName,
@@ -33,13 +33,13 @@ func Selector(t *v1alpha1.Tunnel) map[string]string {
 	}
 }
 
-// name is the name of every object of the Tunnel.
+// name returns the name of all connector objects of the Tunnel.
 func name(t *v1alpha1.Tunnel) string {
 	return tunnel.ConnectorName(types.NamespacedName{Namespace: t.Spec.Gateway.Namespace, Name: t.Spec.Gateway.Name})
 }
 
-// labels are the labels of every object of the Tunnel. The controller's labels
-// replace those of the input.
+// labels returns the labels of all connector objects of the Tunnel. The controller's labels
+// replace labels of the input with the same keys.
 func labels(in Input) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, in.Labels)
@@ -58,8 +58,7 @@ type annotatable[T any] interface {
 	WithOwnerReferences(...*metav1ac.OwnerReferenceApplyConfiguration) T
 }
 
-// owned sets the labels and annotations of the object and makes it belong to the
-// Tunnel.
+// owned sets the labels and annotations of the object, and the Tunnel as its owner.
 func owned[T annotatable[T]](in Input, object T) T {
 	return object.
 		WithLabels(labels(in)).
@@ -67,11 +66,12 @@ func owned[T annotatable[T]](in Input, object T) T {
 		WithOwnerReferences(metav1ac.OwnerReference().
 			WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Tunnel").
 			WithName(in.Tunnel.Name).WithUID(in.Tunnel.UID).
-			// OpenShift lets only users who can set finalizers block an owner's deletion.
+			// OpenShift allows blockOwnerDeletion only for users who can set finalizers
+			// on the owner.
 			WithController(true).WithBlockOwnerDeletion(false))
 }
 
-// selector is Selector in the form that objects contain.
+// selector returns Selector as a label selector.
 func selector(t *v1alpha1.Tunnel) *metav1ac.LabelSelectorApplyConfiguration {
 	return metav1ac.LabelSelector().WithMatchLabels(Selector(t))
 }

@@ -34,8 +34,8 @@ func inputOf(name string) connector.Input {
 	return connector.Input{Tunnel: tunnelOf("infra", name), TokenVersion: "1"}
 }
 
-// metadata returns the kind and the metadata of every object of the input, the
-// Secret with the token included, as the API server receives them.
+// metadata returns the kind and the metadata of all objects for the input, including the token
+// Secret, as the API server receives them.
 func metadata(t *testing.T, in connector.Input) []metav1.PartialObjectMetadata {
 	t.Helper()
 	objects := build(t, in)
@@ -99,8 +99,8 @@ func TestEveryObjectBelongsToTheTunnel(t *testing.T) {
 	}
 }
 
-// TestManagedMetadataCannotBeOverridden takes the labels of a Tunnel without
-// settings and asks for another value of each.
+// TestManagedMetadataCannotBeOverridden sets another value for each label of a Tunnel without
+// settings.
 func TestManagedMetadataCannotBeOverridden(t *testing.T) {
 	managed := build(t, inputOf("web")).Deployment
 	in := inputOf("web")
@@ -124,8 +124,8 @@ func TestManagedMetadataCannotBeOverridden(t *testing.T) {
 	}
 }
 
-// TestTunnelsNeverShareAnything compares Gateways whose names are alike.
-func TestTunnelsNeverShareAnything(t *testing.T) {
+// TestTunnelsShareNoObjects compares Gateways with similar names.
+func TestTunnelsShareNoObjects(t *testing.T) {
 	long := strings.Repeat("a", 252)
 	tunnels := []*v1alpha1.Tunnel{
 		tunnelOf("infra", "web"), tunnelOf("shop", "web"), tunnelOf("infra", "web.a"), tunnelOf("infra", "web-a"),
@@ -145,8 +145,7 @@ func TestTunnelsNeverShareAnything(t *testing.T) {
 	}
 }
 
-// TestOneSelectorForAll checks that each object selects the pods in the same way.
-func TestOneSelectorForAll(t *testing.T) {
+func TestAllObjectsHaveTheSamePodSelector(t *testing.T) {
 	in := read(t, "testdata/everything.in.yaml")
 	objects, want := build(t, in), connector.Selector(in.Tunnel)
 	for what, got := range map[string]map[string]string{
@@ -162,8 +161,8 @@ func TestOneSelectorForAll(t *testing.T) {
 	}
 }
 
-// TestMetadataIsValidAtEveryLength puts each character that cannot end a name at
-// each place where a name can be cut.
+// TestMetadataIsValidAtEveryLength tests names with a character that cannot be the last one at
+// every position where a name can be cut.
 func TestMetadataIsValidAtEveryLength(t *testing.T) {
 	for _, unit := range []string{"a", "a.b", "ab--c", "0"} {
 		for length := 1; length <= 253; length++ {

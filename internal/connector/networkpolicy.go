@@ -8,10 +8,9 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// networkPolicy allows connections from connectors to Cloudflare and to
-// backends, and connections to their metrics. Network policies add up: an
-// administrator allows backends outside the cluster's pod network in a further
-// policy for the same pods.
+// networkPolicy allows connections from connectors to Cloudflare and to backends, and
+// connections to their metrics port. NetworkPolicies are additive: to allow backends outside
+// the cluster's pod network, an administrator creates another policy for the same pods.
 func networkPolicy(in Input) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	return owned(in, networkingv1ac.NetworkPolicy(name(in.Tunnel), in.Tunnel.Namespace)).
 		WithSpec(networkingv1ac.NetworkPolicySpec().
@@ -21,9 +20,8 @@ func networkPolicy(in Input) *networkingv1ac.NetworkPolicyApplyConfiguration {
 			WithEgress(toCloudflare(), toBackends()))
 }
 
-// toCloudflare allows the ports that cloudflared itself needs, to any address:
-// Cloudflare's addresses change, and no selector matches the address of a node's
-// DNS resolver.
+// toCloudflare allows the ports that cloudflared requires, to any address: Cloudflare's
+// addresses change, and no selector matches the address of a node's DNS resolver.
 func toCloudflare() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(
 		// DNS, and DNS over TLS, which cloudflared uses to find the edge when the
@@ -36,10 +34,10 @@ func toCloudflare() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 	)
 }
 
-// toBackends allows every port of every pod in the cluster. A narrower rule would
-// have to follow every change of a route, and requests to a new backend would be
-// dropped until it does. Services need no rule, because network policies apply
-// to the pod and the target port behind a Service.
+// toBackends allows all ports of all pods in the cluster. A narrower rule would have to be
+// updated with every change of a route, and requests to a new backend would be dropped until
+// the update. Services need no rule, because NetworkPolicies apply to the pod and the target
+// port behind a Service.
 func toBackends() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 	return networkingv1ac.NetworkPolicyEgressRule().
 		WithTo(networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector()))

@@ -13,10 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// defaultImage is the official image of cloudflared, at the version that the
-// controller is tested with. The tag is fixed, so connectors change only when the
-// controller does. The registry is explicit, because some nodes have no default
-// registry.
+// defaultImage is the official image of cloudflared, in the version that the controller is
+// tested with. The tag is fixed, so connectors change only when the controller is upgraded.
+// The registry is explicit, because some nodes have no default registry.
 const defaultImage = "docker.io/cloudflare/cloudflared:2026.8.2"
 
 const (
@@ -24,18 +23,18 @@ const (
 	metricsName       = "metrics"
 	readyPath         = "/ready"
 
-	// user is the user of the official image. It is a number, because the kubelet
-	// cannot check runAsNonRoot for a name.
+	// user is the user ID in the official image. The kubelet cannot check runAsNonRoot for
+	// a user name.
 	user int64 = 65532
 
 	// defaultGrace is the default grace period of cloudflared, in seconds.
 	defaultGrace int64 = 30
-	// exitTime is the time in seconds that a connector has to exit after its grace
-	// period, before the kubelet kills it.
+	// exitTime is the time in seconds between the end of the grace period and the time at
+	// which the kubelet kills the connector.
 	exitTime int64 = 15
 )
 
-// podSpec is the spec of a connector's pod.
+// podSpec returns the spec of a connector's pod.
 func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 	grace, err := gracePeriod(in.Settings)
 	if err != nil {
@@ -44,17 +43,17 @@ func podSpec(in Input) (*corev1ac.PodSpecApplyConfiguration, error) {
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(name(in.Tunnel)).
 		WithAutomountServiceAccountToken(false).
-		// The variables of a Service with the name "tunnel" begin with TUNNEL_, and
-		// cloudflared reads such variables as settings.
+		// The environment variables of a Service with the name "tunnel" would begin with
+		// TUNNEL_, and cloudflared uses such variables as settings.
 		WithEnableServiceLinks(false).
-		// A preStop hook is not needed: cloudflared stops accepting requests on
-		// SIGTERM and completes those in flight.
+		// A preStop hook is not required: on SIGTERM, cloudflared stops accepting requests
+		// and completes the requests in flight.
 		WithTerminationGracePeriodSeconds(grace + exitTime).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithNodeSelector(in.Settings.NodeSelector)
-	if err := place(pod, in); err != nil {
+	if err := setScheduling(pod, in); err != nil {
 		return nil, err
 	}
 	container, err := container(in, grace)
@@ -111,26 +110,26 @@ func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, er
 
 // protocol returns the protocol between connectors and the edge.
 func protocol(in Input) v1alpha1.Protocol {
-	set := ptr.Deref(in.Settings.Protocol, v1alpha1.ProtocolAuto)
-	if set == v1alpha1.ProtocolAuto && in.HTTP2 {
+	configured := ptr.Deref(in.Settings.Protocol, v1alpha1.ProtocolAuto)
+	if configured == v1alpha1.ProtocolAuto && in.HTTP2 {
 		return v1alpha1.ProtocolHTTP2
 	}
-	return set
+	return configured
 }
 
-// readiness detects within ten seconds that a connector has lost the edge. No
-// Service uses the result. It controls the speed of a rolling update and the
-// evictions that a disruption budget allows, and Ready reports it.
+// readiness returns the readiness probe. It detects within ten seconds that a connector has
+// lost its connection to Cloudflare's edge. No Service uses the result, but rolling updates,
+// the PodDisruptionBudget and the condition ConnectorsReady do.
 func readiness() *corev1ac.ProbeApplyConfiguration {
 	return probe().WithPeriodSeconds(5).WithTimeoutSeconds(2).WithFailureThreshold(2)
 }
 
-// liveness restarts a connector that has not reached the edge for ten minutes. A
-// connector reconnects by itself, so a restart helps only when the process hangs.
-// A shorter time would restart every connector of every Tunnel during an outage
-// of Cloudflare, and make them all reconnect at once. Ten minutes is also the
-// time after which the kubelet resets the backoff between restarts, so connectors
-// start without delay when the outage ends.
+// liveness returns the liveness probe. It restarts a connector that has not been connected to
+// Cloudflare's edge for ten minutes. A connector reconnects automatically, so a restart helps
+// only if the process hangs. With a shorter time, an outage of Cloudflare would restart the
+// connectors of all Tunnels, and all would reconnect at the same time. After ten minutes the
+// kubelet also resets the backoff of restarts, so connectors start without delay at the end
+// of the outage.
 func liveness() *corev1ac.ProbeApplyConfiguration {
 	return probe().WithPeriodSeconds(60).WithTimeoutSeconds(5).WithFailureThreshold(10)
 }
@@ -140,8 +139,8 @@ func probe() *corev1ac.ProbeApplyConfiguration {
 		WithPath(readyPath).WithPort(intstr.FromString(metricsName)).WithScheme(corev1.URISchemeHTTP))
 }
 
-// applied converts a part of an object into the apply configuration with the same
-// fields. It returns an error for a value that cannot be written as JSON.
+// applied converts a part of an object to the apply configuration with the same fields. It
+// returns an error for a value that cannot be marshalled to JSON.
 func applied[To any](from any) (*To, error) {
 	text, err := json.Marshal(from)
 	if err != nil {

@@ -13,42 +13,43 @@ import (
 
 // The reasons of the condition ConnectorsReady.
 const (
-	// reasonReady means that at least one connector is connected to the edge, and
-	// that all connectors have the current settings.
+	// reasonReady means that at least one connector is connected to Cloudflare's edge and
+	// all connectors have the current settings.
 	reasonReady = "Ready"
 	// reasonPending means that the Deployment does not exist, or that its
 	// controller has not processed the last change.
 	reasonPending = "Pending"
 	// reasonNoReplicas means that the Deployment is scaled to zero.
 	reasonNoReplicas = "NoReplicas"
-	// reasonUnavailable means that no connector is connected to the edge.
+	// reasonUnavailable means that no connector is connected to Cloudflare's edge.
 	reasonUnavailable = "Unavailable"
-	// reasonRollingOut means that connectors serve while they are being replaced.
+	// reasonRollingOut means that a rollout is in progress and at least one connector is
+	// connected.
 	reasonRollingOut = "RollingOut"
-	// reasonStalled means that connectors are being replaced, without progress for
-	// longer than the Deployment's progressDeadlineSeconds.
+	// reasonStalled means that a rollout has made no progress for longer than the
+	// Deployment's progressDeadlineSeconds.
 	reasonStalled = "Stalled"
 )
 
-// Readiness describes how ready the connectors of a Tunnel are.
+// Readiness is the readiness of the connectors of a Tunnel.
 type Readiness struct {
-	// Status, Reason and Message are those of the condition ConnectorsReady.
+	// Status, Reason and Message are the fields of the condition ConnectorsReady.
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Desired is the number of connectors that should run, and Available is the
-	// number of connectors that are connected to the edge.
+	// Desired is the desired number of connectors, and Available is the number of
+	// connectors that are connected to Cloudflare's edge.
 	Desired, Available int32
-	// RolledOut reports whether the desired number of pods has the current
-	// template and no older pod is left. An older pod that is terminating counts
-	// only if the API server reports status.terminatingReplicas, which is beta:
-	// a caller that must not interrupt its requests checks the pods too.
+	// RolledOut reports whether the desired number of pods has the current template and
+	// no older pod exists. Terminating pods are only included if the API server reports
+	// status.terminatingReplicas, which is beta. A caller that must not interrupt their
+	// requests must also check the pods.
 	RolledOut bool
 }
 
-// NewReadiness returns the readiness of the connectors. The Deployment is nil if it does
-// not exist; the settings then give the desired number. Unless connectors are
-// being replaced, a single available connector is enough: a Gateway stays ready
-// while a node is drained or an autoscaler adds connectors.
+// NewReadiness returns the readiness of the connectors. The Deployment is nil if it does not
+// exist; the desired number then comes from the settings. Except during a rollout, one
+// available connector is sufficient: a Gateway stays ready while a node is drained or an
+// autoscaler adds connectors.
 func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	if d == nil {
 		return Readiness{
@@ -82,10 +83,10 @@ func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	return r
 }
 
-// describe returns the counts of connectors, followed by the hint. If pods cannot
-// be created, it refers to the Deployment instead. It does not repeat the error
-// of the API server, which can name another pod every time, so that the status
-// would never settle.
+// describe returns a message with the numbers of connectors, followed by the hint. If pods
+// cannot be created, the message refers to the Deployment instead of the hint. It does not
+// include the error of the API server, which can contain a different pod name every time:
+// the status would then change continuously.
 func describe(d *appsv1.Deployment, r Readiness, hint string) string {
 	text := fmt.Sprintf("%d of %d connectors are available", r.Available, r.Desired)
 	if !updated(d, r) {
@@ -104,16 +105,16 @@ func updated(d *appsv1.Deployment, r Readiness) bool {
 	return d.Status.UpdatedReplicas >= r.Desired && d.Status.Replicas <= d.Status.UpdatedReplicas
 }
 
-// stalled reports whether the Deployment's progress deadline has passed. The
-// reason is set by the Deployment controller of Kubernetes.
+// stalled reports whether the Deployment's progress deadline has passed. The Deployment
+// controller of Kubernetes sets the reason.
 func stalled(d *appsv1.Deployment) bool {
 	progressing := condition(d, appsv1.DeploymentProgressing)
 	return progressing != nil && progressing.Status == corev1.ConditionFalse && progressing.Reason == "ProgressDeadlineExceeded"
 }
 
-func condition(d *appsv1.Deployment, of appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+func condition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	for i := range d.Status.Conditions {
-		if d.Status.Conditions[i].Type == of {
+		if d.Status.Conditions[i].Type == kind {
 			return &d.Status.Conditions[i]
 		}
 	}

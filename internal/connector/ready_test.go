@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
-// deploymentOf returns a Deployment of three connectors whose status has these
-// counts.
+// deploymentOf returns a Deployment with three desired connectors and these numbers in its
+// status.
 func deploymentOf(replicas, updated, available int32, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
@@ -25,7 +25,7 @@ func deploymentOf(replicas, updated, available int32, conditions ...appsv1.Deplo
 	}
 }
 
-func TestReady(t *testing.T) {
+func TestReadinessOfADeployment(t *testing.T) {
 	unprocessed, scaledToZero, drained := deploymentOf(3, 3, 3), deploymentOf(0, 0, 0), deploymentOf(1, 1, 1)
 	unprocessed.Generation = 3
 	scaledToZero.Spec.Replicas = ptr.To[int32](0)
@@ -36,8 +36,8 @@ func TestReady(t *testing.T) {
 	stalled := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}
 	refused := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "web-x7k2p" is forbidden`}
 	const (
-		whyRefused = " Pods cannot be created; see the conditions of Deployment web."
-		whyStalled = " The rollout makes no progress; check the pods of Deployment web."
+		refusedHint = " Pods cannot be created; see the conditions of Deployment web."
+		stalledHint = " The rollout makes no progress; check the pods of Deployment web."
 	)
 
 	for _, c := range []struct {
@@ -59,12 +59,12 @@ func TestReady(t *testing.T) {
 		{"scaling down", scaledDown, "True", "Ready", "5 of 3 connectors are available.", 3, 5, true},
 		{"starting", deploymentOf(3, 3, 0), "False", "Unavailable", "0 of 3 connectors are available.", 3, 0, true},
 		{"just created", deploymentOf(0, 0, 0), "False", "Unavailable", "0 of 3 connectors are available, 0 of 3 are up to date.", 3, 0, false},
-		{"first pods refused", deploymentOf(0, 0, 0, refused), "False", "Unavailable", "0 of 3 connectors are available, 0 of 3 are up to date." + whyRefused, 3, 0, false},
+		{"first pods refused", deploymentOf(0, 0, 0, refused), "False", "Unavailable", "0 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 0, false},
 		{"rolling out", deploymentOf(4, 1, 3), "False", "RollingOut", "3 of 3 connectors are available, 1 of 3 are up to date.", 3, 3, false},
 		{"one old pod left", deploymentOf(4, 3, 3), "False", "RollingOut", "3 of 3 connectors are available, 3 of 3 are up to date.", 3, 3, false},
-		{"new pods do not start", deploymentOf(4, 1, 3, stalled), "False", "Stalled", "3 of 3 connectors are available, 1 of 3 are up to date." + whyStalled, 3, 3, false},
-		{"new pods refused", deploymentOf(3, 0, 3, refused), "False", "RollingOut", "3 of 3 connectors are available, 0 of 3 are up to date." + whyRefused, 3, 3, false},
-		{"new pods refused after the deadline", deploymentOf(3, 0, 3, refused, stalled), "False", "Stalled", "3 of 3 connectors are available, 0 of 3 are up to date." + whyRefused, 3, 3, false},
+		{"new pods do not start", deploymentOf(4, 1, 3, stalled), "False", "Stalled", "3 of 3 connectors are available, 1 of 3 are up to date." + stalledHint, 3, 3, false},
+		{"new pods refused", deploymentOf(3, 0, 3, refused), "False", "RollingOut", "3 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 3, false},
+		{"new pods refused after the deadline", deploymentOf(3, 0, 3, refused, stalled), "False", "Stalled", "3 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 3, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			want := connector.Readiness{
@@ -78,7 +78,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-func TestDesiredWithoutDeployment(t *testing.T) {
+func TestDesiredReplicasWithoutADeployment(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		set  v1alpha1.Connector

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// defaultReplicas lets one connector serve while the other is replaced.
+	// defaultReplicas is 2, so that one connector serves while the other is replaced.
 	defaultReplicas    int32 = 2
 	defaultUtilization int32 = 80
 )
 
-// horizontalPodAutoscaler returns the autoscaler of the Deployment, or nil
-// without autoscaling.
+// horizontalPodAutoscaler returns the autoscaler of the Deployment, or nil if autoscaling is
+// not enabled.
 func horizontalPodAutoscaler(in Input) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	scaling := in.Settings.Autoscaling
 	if scaling == nil {
 		return nil
 	}
-	least, most := bounds(*scaling)
+	minReplicas, maxReplicas := bounds(*scaling)
 	return owned(in, autoscalingv2ac.HorizontalPodAutoscaler(name(in.Tunnel), in.Tunnel.Namespace)).
 		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
 			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
 				WithAPIVersion(appsv1.SchemeGroupVersion.String()).WithKind("Deployment").WithName(name(in.Tunnel))).
-			WithMinReplicas(least).
-			WithMaxReplicas(most).
+			WithMinReplicas(minReplicas).
+			WithMaxReplicas(maxReplicas).
 			WithMetrics(autoscalingv2ac.MetricSpec().
 				WithType(autoscalingv2.ResourceMetricSourceType).
 				WithResource(autoscalingv2ac.ResourceMetricSource().
@@ -45,22 +45,22 @@ func horizontalPodAutoscaler(in Input) *autoscalingv2ac.HorizontalPodAutoscalerA
 						WithAverageUtilization(ptr.Deref(scaling.TargetCPUUtilizationPercentage, defaultUtilization))))))
 }
 
-// bounds returns the lowest and the highest number of connectors. The two can
-// come from two TunnelConfigurations, which are validated separately.
-func bounds(scaling v1alpha1.Autoscaling) (least, most int32) {
-	most = ptr.Deref(scaling.MaxReplicas, v1alpha1.MaxReplicas)
-	return min(ptr.Deref(scaling.MinReplicas, defaultReplicas), most), most
+// bounds returns the minimum and maximum number of connectors. The two settings can come from
+// two TunnelConfigurations, which are validated separately.
+func bounds(scaling v1alpha1.Autoscaling) (minReplicas, maxReplicas int32) {
+	maxReplicas = ptr.Deref(scaling.MaxReplicas, v1alpha1.MaxReplicas)
+	return min(ptr.Deref(scaling.MinReplicas, defaultReplicas), maxReplicas), maxReplicas
 }
 
-// podDisruptionBudget returns the budget for the eviction of connectors, or nil
-// without one.
+// podDisruptionBudget returns the PodDisruptionBudget of the connectors, or nil if it is not
+// set.
 func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	budget := in.Settings.PodDisruptionBudget
 	if budget == nil {
 		return nil
 	}
-	// No connector is ready while Cloudflare is down. Connectors that serve no
-	// request must not stop a node from being drained.
+	// During an outage of Cloudflare no connector is ready. Connectors that serve no
+	// requests must not prevent the draining of a node.
 	spec := policyv1ac.PodDisruptionBudgetSpec().
 		WithSelector(selector(in.Tunnel)).
 		WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow)
@@ -73,13 +73,12 @@ func podDisruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfigura
 	return owned(in, policyv1ac.PodDisruptionBudget(name(in.Tunnel), in.Tunnel.Namespace)).WithSpec(spec)
 }
 
-// Handover returns a Deployment that keeps the current number of connectors while
-// an autoscaler takes over, or nil if there is nothing to keep. A second field
-// manager has to apply it before the Deployment of Build is applied. Otherwise
-// server-side apply removes the replicas, of which fieldManager was the only
-// owner, and the connectors fall to one until the autoscaler acts. The Deployment
-// is as read, with its managedFields. A number of zero is not kept, because an
-// autoscaler does not scale up from zero.
+// Handover returns a Deployment that keeps the current number of replicas when autoscaling is
+// enabled, or nil if this is not required. A second field manager must apply it before the
+// Deployment of Build is applied. Otherwise server-side apply removes spec.replicas, whose
+// only owner is fieldManager, and the Deployment is scaled to 1 until the autoscaler acts.
+// d must be the Deployment as read, including its managedFields. Zero replicas are not kept,
+// because an autoscaler does not scale up from zero.
 func Handover(in Input, d *appsv1.Deployment, fieldManager string) *appsv1ac.DeploymentApplyConfiguration {
 	if in.Settings.Autoscaling == nil || d == nil || ptr.Deref(d.Spec.Replicas, 0) == 0 || !ownsReplicas(d, fieldManager) {
 		return nil
@@ -89,7 +88,7 @@ func Handover(in Input, d *appsv1.Deployment, fieldManager string) *appsv1ac.Dep
 		WithSpec(appsv1ac.DeploymentSpec().WithReplicas(*d.Spec.Replicas))
 }
 
-// ownsReplicas reports whether the field manager applied the number of replicas.
+// ownsReplicas reports whether the field manager has applied spec.replicas.
 func ownsReplicas(d *appsv1.Deployment, fieldManager string) bool {
 	for _, entry := range d.ManagedFields {
 		if entry.Manager != fieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {

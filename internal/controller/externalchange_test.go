@@ -160,7 +160,7 @@ func TestLateWriteIsReverted(t *testing.T) {
 			h := newServedHarness(t)
 			h.setHostname("late.example.com") // to get the configuration of the late write
 			h.reconcileFor(time.Second)
-			late, _ = h.cloud.Document(h.tunnelID())
+			late, _ = h.cloud.StoredConfiguration(h.tunnelID())
 			h.setHostname("a.example.com")
 			h.reconcileFor(time.Minute)
 

@@ -298,7 +298,7 @@ func (h *harness) tunnelID() provider.TunnelID {
 // servedHostname returns the hostname of the first rule in the tunnel's configuration.
 func (h *harness) servedHostname() string {
 	h.t.Helper()
-	configuration, _ := h.cloud.Document(h.tunnelID())
+	configuration, _ := h.cloud.StoredConfiguration(h.tunnelID())
 	if len(configuration.Ingress) == 0 {
 		return ""
 	}

@@ -169,7 +169,7 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 		step := tunnel.Decide(facts)
 		if step.Ends() {
 			outcome := tunnel.Programmed(facts)
-			return &outcome, step.For, loop.finish(ctx, facts, step.Problem)
+			return &outcome, step.Delay, loop.finish(ctx, facts, step.Problem)
 		}
 		if err := loop.executeStep(ctx, facts, step); err != nil {
 			return nil, 0, err

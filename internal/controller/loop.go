@@ -46,7 +46,7 @@ func (l *loop) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 		return f, err
 	}
 	f.Rivals = append(tunnel.Rivals(object, tunnels), l.confirmed...)
-	f.OtherRotates = isRotating(tunnels, object.Name)
+	f.OtherRotating = isRotating(tunnels, object.Name)
 	if object.Spec.Existing != nil {
 		f.Reserved = l.reservations.reserve(object.Spec.Existing.ID, l.key)
 	}
@@ -170,7 +170,7 @@ func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 
 // reportFailure emits an event if the step has failed, or if the track of the
 // configuration has recovered from a failure.
-func (l *loop) reportFailure(ctx context.Context, before [tunnel.Tracks]tunnel.Backoff, r tunnel.Result) {
+func (l *loop) reportFailure(ctx context.Context, before [tunnel.TrackCount]tunnel.Backoff, r tunnel.Result) {
 	for track, b := range l.memory.Backoffs {
 		switch previous := before[track].Problem; {
 		case r.Err != nil && b.Problem != nil && b != before[track]:

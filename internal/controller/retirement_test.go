@@ -43,7 +43,7 @@ func TestRetirementDeletesTheObjectLast(t *testing.T) {
 	}
 	calls := h.cloud.Calls()
 	for _, call := range calls {
-		if call.Priority != provider.PriorityDeletion || call.Turn == nil || call.Turn != calls[0].Turn {
+		if call.Priority != provider.PriorityDeletion || call.Reservation == nil || call.Reservation != calls[0].Reservation {
 			t.Errorf("%s has a different slot or priority than the first call", call.Op)
 		}
 	}

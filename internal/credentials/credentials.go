@@ -1,6 +1,6 @@
-// Package credentials says in which Cloudflare account the tunnel of a Gateway
-// is, and where the API token for that account comes from. The controller and
-// plan follow the same rule; what either does with a token is its own business.
+// Package credentials determines the Cloudflare account of a Gateway's tunnel and the
+// source of the API token for that account. The controller and the plan command use the
+// same rules.
 package credentials
 
 import (
@@ -18,56 +18,60 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-// Default is the Cloudflare account in which tunnels are, and the API token for
-// it, unless the TunnelConfiguration of a class names others.
+// Default is the default Cloudflare account and its API token. The TunnelConfiguration of
+// a GatewayClass can override both.
 type Default struct {
+	// Account is the ID of the account.
 	Account string
-	// Token is the API token, unless Secret says where to find it.
+	// Token is the API token if it is not in a Secret.
 	Token string
-	// Secret names the Secret that holds the API token under the key
+	// Secret is the Secret that contains the API token under the key
 	// [v1alpha1.DefaultSecretKey].
 	Secret types.NamespacedName
 }
 
-// Source is where an account and its API token come from. Equal sources are the
-// same account with the same token, as long as the Secret does not change.
+// Source is an account and the source of its API token. Equal sources have the same
+// account and token unless the Secret changes.
 type Source struct {
+	// Account is the ID of the account.
 	Account string
-	Token   string // when it is in no Secret
-	Secret  types.NamespacedName
-	Key     string // of the Secret
+	// Token is the API token if it is not in a Secret.
+	Token string
+	// Secret is the Secret that contains the API token under Key.
+	Secret types.NamespacedName
+	Key    string
 }
 
-// ForSettings returns where the account of a Gateway comes from. Nil settings count as
-// those of a class without parameters.
+// ForSettings returns the source for a Gateway with these settings. Nil settings are
+// equivalent to the settings of a GatewayClass without parameters.
 func (d Default) ForSettings(s *settings.Settings) Source {
-	from := Source{Account: d.Account, Token: d.Token, Secret: d.Secret, Key: v1alpha1.DefaultSecretKey}
+	source := Source{Account: d.Account, Token: d.Token, Secret: d.Secret, Key: v1alpha1.DefaultSecretKey}
 	if s == nil || s.Spec.Account == nil {
-		return from
+		return source
 	}
-	own := s.Spec.Account
-	from.Account = ptr.Deref(own.AccountID, from.Account)
-	if ref := own.APITokenSecretRef; ref != nil {
-		from.Token, from.Key = "", ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey)
-		from.Secret = types.NamespacedName{Namespace: s.AccountNamespace, Name: ref.Name}
+	account := s.Spec.Account
+	source.Account = ptr.Deref(account.AccountID, source.Account)
+	if ref := account.APITokenSecretRef; ref != nil {
+		source.Token, source.Key = "", ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey)
+		source.Secret = types.NamespacedName{Namespace: s.AccountNamespace, Name: ref.Name}
 	}
-	return from
+	return source
 }
 
-// ForTunnel returns where the API token of a Tunnel in that namespace comes from, and
-// false when there is none for its account: a Tunnel without credentials of its
-// own uses the default token, which is for the default account only.
+// ForTunnel returns the source for a Tunnel in that namespace, and whether it is for the
+// Tunnel's account. A Tunnel without credentials uses the default token, which is for the
+// default account only.
 func (d Default) ForTunnel(spec v1alpha1.TunnelSpec, namespace string) (Source, bool) {
 	if ref := spec.Credentials; ref != nil {
 		secret := types.NamespacedName{Namespace: namespace, Name: ref.Name}
 		return Source{Account: spec.AccountID, Secret: secret, Key: ptr.Deref(ref.Key, v1alpha1.DefaultSecretKey)}, true
 	}
-	own := Source{Account: d.Account, Token: d.Token, Secret: d.Secret, Key: v1alpha1.DefaultSecretKey}
-	return own, spec.AccountID == d.Account
+	source := Source{Account: d.Account, Token: d.Token, Secret: d.Secret, Key: v1alpha1.DefaultSecretKey}
+	return source, spec.AccountID == d.Account
 }
 
-// SecretReference returns what a Tunnel's spec says of the source, or nil for the
-// default token.
+// SecretReference returns the reference to the Secret with the API token for the spec of a
+// Tunnel, or nil for the default token.
 func (d Default) SecretReference(s *settings.Settings) *v1alpha1.SecretKeyReference {
 	if s == nil || s.Spec.Account == nil || s.Spec.Account.APITokenSecretRef == nil {
 		return nil
@@ -77,11 +81,11 @@ func (d Default) SecretReference(s *settings.Settings) *v1alpha1.SecretKeyRefere
 	return ref
 }
 
-// HasToken reports whether the source says where the token is.
+// HasToken reports whether the source contains a token or refers to a Secret.
 func (s Source) HasToken() bool { return s.Token != "" || s.Secret.Name != "" }
 
-// ReadToken returns the token that the source's Secret holds, and the Secret's
-// version. A Secret that does not exist, or has no token, is a [*TokenError].
+// ReadToken returns the token in the source's Secret, and the resource version of the
+// Secret. It returns a [*TokenError] if the Secret does not exist or contains no token.
 func (s Source) ReadToken(ctx context.Context, r client.Reader) (token, version string, err error) {
 	var secret corev1.Secret
 	err = r.Get(ctx, s.Secret, &secret)
@@ -89,7 +93,7 @@ func (s Source) ReadToken(ctx context.Context, r client.Reader) (token, version 
 	case apierrors.IsNotFound(err):
 		return "", "", &TokenError{Secret: s.Secret, Reason: "it does not exist"}
 	case err != nil:
-		return "", "", fmt.Errorf("reading Secret %s with the API token: %w", s.Secret, err)
+		return "", "", fmt.Errorf("read Secret %s with the API token: %w", s.Secret, err)
 	}
 	token = strings.TrimSpace(string(secret.Data[s.Key]))
 	if token == "" {
@@ -98,10 +102,12 @@ func (s Source) ReadToken(ctx context.Context, r client.Reader) (token, version 
 	return token, secret.ResourceVersion, nil
 }
 
-// TokenError says why there is no API token to work with.
+// TokenError means that no API token is available.
 type TokenError struct {
-	// Secret is where it should be; empty when it comes from elsewhere.
+	// Secret is the Secret that must contain the token; empty if the token does not come
+	// from a Secret.
 	Secret types.NamespacedName
+	// Reason describes the cause.
 	Reason string
 }
 
@@ -109,5 +115,5 @@ func (e *TokenError) Error() string {
 	if e.Secret.Name == "" {
 		return "the API token cannot be used: " + e.Reason
 	}
-	return fmt.Sprintf("the API token cannot be taken from Secret %s: %s", e.Secret, e.Reason)
+	return fmt.Sprintf("cannot read the API token from Secret %s: %s", e.Secret, e.Reason)
 }

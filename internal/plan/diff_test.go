@@ -20,9 +20,9 @@ func TestCompareWithTheTunnel(t *testing.T) {
 	c := newAccount(t)
 	change, id := fmt.Sprintf(change, c.id), string(c.id)
 	const (
-		takeover  = " has a configuration that this controller did not write. Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to have it replaced."
-		contested = " was changed 3 times within 10 minutes outside the controller, so the controller has stopped writing it. Find the other writer, then pause the Gateway and resume it."
-		keeps     = " asks for another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."
+		takeover  = " has a configuration that this controller did not write. Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to let the controller replace it."
+		contested = " was changed externally 3 times within 10 minutes, so the controller has stopped writing it. Stop the other writer, then pause the Gateway and resume it."
+		keeps     = " selects another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."
 	)
 	found := note("Found tunnel c.infra.g (" + id + "), which gets the configuration of this Gateway.")
 	unpermitted := note("Tunnel "+id+takeover) + change
@@ -95,7 +95,7 @@ func TestCompareReportsATunnelThatWasDeletedAtCloudflare(t *testing.T) {
 	if err := p.Compare(t.Context(), c.open); err != nil {
 		t.Fatal(err)
 	}
-	wantDiff(t, p, note("Tunnel "+string(c.id)+" was deleted at Cloudflare, and not by the controller. The controller creates a new tunnel with a new address.")+
+	wantDiff(t, p, note("Tunnel "+string(c.id)+" was deleted at Cloudflare, but not by the controller. The controller creates a new tunnel, which has a new address.")+
 		note("The tunnel does not exist yet. The controller creates it with the name c.infra.g.")+addition)
 }
 
@@ -127,29 +127,29 @@ func TestCompareFailsForATunnelThatTheControllerDoesNotUse(t *testing.T) {
 	c := newAccount(t)
 	local, reserved := c.create(t, "local"), c.create(t, "c.infra.another")
 	c.SetLocal(local, true)
-	const inUse = "The tunnel of Tunnel infra.g is in use by another Gateway. Name another tunnel in tunnel.existing.id."
+	const inUse = "The tunnel of Tunnel infra.g is in use by another Gateway. Set tunnel.existing.id to another tunnel."
 	for name, test := range map[string]struct{ manifests, want string }{
 		"another account": {gatewayFor("new.example.com", "") + strings.Replace(c.recorded(), `accountID: "`+fake.AccountID+`"`, "accountID: theirs", 1),
-			"The setting account asks for another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."},
+			"The setting account selects another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."},
 		"a tunnel to adopt that does not exist": {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + kubeSystem,
-			"The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID."},
+			"The tunnel in tunnel.existing.id does not exist in the Cloudflare account. Correct the ID."},
 		"an adopted tunnel that was deleted": {gatewayWithTunnelSettings("new.example.com", existing(goneTunnel)) + adopting(tunnelObject("tunnelID: "+string(goneTunnel)+", configuration: {hash: h}"), goneTunnel),
-			"The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID."},
+			"The tunnel in tunnel.existing.id does not exist in the Cloudflare account. Correct the ID."},
 		"a locally managed tunnel": {gatewayWithTunnelSettings("new.example.com", existing(local)) + kubeSystem,
-			"Tunnel local (" + string(local) + ") is locally managed: its connectors read their configuration from a file, so the controller does not use it. Migrate it to remote management, rename it, or name another one in tunnel.existing.id."},
+			"Tunnel local (" + string(local) + ") is locally managed: its connectors read their configuration from a file, so the controller does not use it. Migrate it to remote management, rename it, or set tunnel.existing.id to another tunnel."},
 		"a recorded tunnel that is locally managed": {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: "+string(local)),
 			"The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. Migrate it to remote management in the Cloudflare dashboard."},
 		"a tunnel that another Gateway uses": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + kubeSystem + otherTunnelObject(c.id), inUse},
 		"a tunnel of another controller": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + kubeSystem +
 			strings.Replace(otherTunnelObject(c.id), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1), inUse},
 		"a tunnel of another Gateway": {gatewayWithTunnelSettings("new.example.com", existing(reserved)) + kubeSystem + otherTunnelObject(otherTunnel),
-			"Tunnel " + string(reserved) + " was created for another Gateway of this cluster. Name another tunnel in tunnel.existing.id."},
+			"Tunnel " + string(reserved) + " was created for another Gateway of this cluster. Set tunnel.existing.id to another tunnel."},
 		"a Tunnel object of another cluster": {gatewayFor("new.example.com", "") + strings.Replace(c.recorded(), "clusterUID: cluster", "clusterUID: restored", 1),
-			"Tunnel infra.g was created in another cluster (UID restored), so its tunnel is not touched. Delete the Tunnel object if this cluster replaces the other one."},
+			"Tunnel infra.g was created in another cluster (UID restored), so the controller does not change its tunnel. Delete the Tunnel object if this cluster replaces the other cluster."},
 		"a Tunnel object of another controller": {gatewayFor("new.example.com", "") + strings.Replace(c.recorded(), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1),
-			"Tunnel infra.g is for Gateway infra/g of controller example.com/other and is not used. Delete it to let this Gateway have a Tunnel."},
+			"Tunnel infra.g belongs to Gateway infra/g of controller example.com/other, so this Gateway cannot use it. Delete the Tunnel object; the controller then creates a new one."},
 		"a tunnel that is being deleted": {gatewayFor("new.example.com", "") + tunnelObject("deleting: true, tunnelID: "+string(goneTunnel)),
-			"The tunnel of an earlier Gateway of this name is being deleted."},
+			"The tunnel of a previous Gateway with this name is being deleted."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)

@@ -186,7 +186,7 @@ func expectedOutcome(f tunnel.Facts) tunnel.Outcome {
 			hash = "" // another writer changed the configuration
 		}
 		f.Memory.Claimed, f.Memory.InEffect = true, hash
-		f.Memory.Remote.Configuration = tunnel.RemoteConfiguration{Known: true, Settled: true, Hash: hash, ReadAgain: 2 * uptime}
+		f.Memory.Remote.Configuration = tunnel.RemoteConfiguration{Known: true, Settled: true, Hash: hash, NextRead: 2 * uptime}
 	}
 	return tunnel.Programmed(f)
 }

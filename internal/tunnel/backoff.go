@@ -8,68 +8,68 @@ import (
 )
 
 const (
-	firstRetry = time.Second
-	lastRetry  = time.Minute
-	// mostDoublings keeps the retry below lastRetry from overflowing.
-	mostDoublings = 6
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	// maxDoublings limits the number of times that the backoff doubles.
+	maxDoublings = 6
 )
 
-// Backoff is why the last attempt of a track failed, and when the next one is
-// due. Its zero value is no failure.
+// Backoff is the time and reason of the next attempt of a track after a failure. Its zero
+// value means that the last attempt succeeded.
 type Backoff struct {
-	// Failures counts the attempts that failed one after the other.
+	// Failures is the number of consecutive failed attempts, up to a limit.
 	Failures int
-	// Until is when the next attempt is due, and Delay how long after the failure
-	// that was.
+	// Until is the time of the next attempt. Delay is the time from the failure until
+	// then.
 	Until Instant
 	Delay time.Duration
-	// Problem is why the last attempt failed; nil when it only waits for its share
-	// of the request budget.
+	// Problem is the reason of the failure; nil if the attempt only waits for the API
+	// request budget.
 	Problem *Problem
-	// Slot is the priority for which the request budget has promised a request at
-	// Until; a request of an earlier priority need not wait for it.
+	// Slot is the slot at Until that the API request budget has assigned to the
+	// attempt. An attempt of an earlier priority does not wait for it.
 	Slot Slot
-	// Hash is that of the configuration that was rejected; another one is tried at
-	// once.
+	// Hash is the hash of the configuration that was rejected. Another configuration is
+	// tried immediately.
 	Hash string
 }
 
-// Slot is a promised share of the request budget, or none.
+// Slot is a slot of the API request budget, or none.
 type Slot struct {
-	Promised bool
+	Assigned bool
 	Priority provider.Priority
 }
 
-// wait returns how long an attempt of that priority has to wait.
+// wait returns the time until an attempt of that priority may be made.
 func (b Backoff) wait(uptime time.Duration, p provider.Priority) time.Duration {
-	if b.Slot.Promised && p < b.Slot.Priority {
+	if b.Slot.Assigned && p < b.Slot.Priority {
 		return 0
 	}
 	return max(b.Until.at-uptime, 0)
 }
 
-// failed returns the Backoff after one more failure.
-func (b Backoff) failed(uptime time.Duration, p *Problem, err error) Backoff {
-	asked, _ := provider.RetryAfter(err)
-	wait := lastRetry
-	if b.Failures < mostDoublings {
-		wait = min(firstRetry<<b.Failures, lastRetry)
+// next returns the Backoff after another failure.
+func (b Backoff) next(uptime time.Duration, p *Problem, err error) Backoff {
+	requested, _ := provider.RetryAfter(err)
+	wait := maxBackoff
+	if b.Failures < maxDoublings {
+		wait = min(minBackoff<<b.Failures, maxBackoff)
 	}
 	if p != nil && p.Reason == ReasonRateLimited {
-		wait = asked // a limit ends when the API says so, not later
+		wait = requested // the API states when the rate limit ends
 	}
-	wait = max(wait, asked)
-	return Backoff{Failures: min(b.Failures+1, mostDoublings), Until: At(uptime + wait), Delay: wait, Problem: p}
+	wait = max(wait, requested)
+	return Backoff{Failures: min(b.Failures+1, maxDoublings), Until: At(uptime + wait), Delay: wait, Problem: p}
 }
 
 const (
-	shortestGap = 300 * time.Millisecond
-	longestGap  = time.Second
+	minGap = 300 * time.Millisecond
+	maxGap = time.Second
 )
 
-// Pace spaces the writes of a configuration: the first one is sent at once, and
-// the gap grows while changes keep coming. A connector drops its connections to
-// the backends at every write.
+// Pace limits the rate of configuration writes. The first write is sent immediately, and
+// the gap grows while more changes follow. Connectors drop their connections to the
+// backends at every write.
 type Pace struct {
 	Last Instant
 	Gap  time.Duration
@@ -82,28 +82,29 @@ func (p Pace) wait(uptime time.Duration) time.Duration {
 	return max(p.Last.at+p.Gap-uptime, 0)
 }
 
-func (p Pace) pushed(uptime time.Duration) Pace {
-	gap := shortestGap
-	if p.Last.IsSet() && p.Last.since(uptime) < 2*longestGap {
-		gap = min(2*max(p.Gap, shortestGap), longestGap)
+func (p Pace) next(uptime time.Duration) Pace {
+	gap := minGap
+	if p.Last.IsSet() && p.Last.since(uptime) < 2*maxGap {
+		gap = min(2*max(p.Gap, minGap), maxGap)
 	}
 	return Pace{Last: At(uptime), Gap: gap}
 }
 
 const (
-	// mostDrift external changes within driftWindow are one writer too many.
-	mostDrift   = 3
-	driftWindow = 10 * time.Minute
-	// driftCheck is how often the configuration is read for a driftWindow after an
-	// external change: three changes within the window must be seen as three.
-	driftCheck = time.Minute
+	// contestedChanges external changes within driftWindow make the configuration
+	// contested: another writer keeps changing it.
+	contestedChanges = 3
+	driftWindow      = 10 * time.Minute
+	// contestedInterval is the read interval for a driftWindow after an external change,
+	// so that each change within the window is detected.
+	contestedInterval = time.Minute
 )
 
-// Drift holds the external changes of the configuration that were noticed.
+// Drift contains the external changes of the configuration that were detected.
 type Drift struct {
 	Times []Instant
-	// Version is that of the last one: it counts once, however often repairing it
-	// fails.
+	// Version is the version of the last change. The change counts once, even if
+	// repairing it fails several times.
 	Version provider.Version
 }
 
@@ -115,13 +116,13 @@ func (d Drift) add(uptime time.Duration, version provider.Version) Drift {
 	return Drift{Times: append(recent, At(uptime)), Version: version}
 }
 
-// recent reports whether the next change may count together with the last one.
+// recent reports whether the last change is within the driftWindow.
 func (d Drift) recent(uptime time.Duration) bool {
 	return len(d.Times) > 0 && d.Times[len(d.Times)-1].since(uptime) < driftWindow
 }
 
-// LateWrites are the writes whose answers were not seen. They may still arrive,
-// until Settled.
+// LateWrites are the writes without a response. Cloudflare may still apply them until
+// Settled.
 type LateWrites struct {
 	Hashes  []string
 	Settled Instant
@@ -135,12 +136,12 @@ func (l LateWrites) add(uptime time.Duration, hash string) LateWrites {
 	return LateWrites{Hashes: hashes, Settled: At(uptime + provider.CallTimeout)}
 }
 
-// pending reports whether a write may still arrive.
+// pending reports whether Cloudflare may still apply a write.
 func (l LateWrites) pending(uptime time.Duration) bool {
 	return len(l.Hashes) > 0 && uptime < l.Settled.at
 }
 
-// last returns the hash of the last write that may still arrive, or "".
+// last returns the hash of the last write that Cloudflare may still apply, or "".
 func (l LateWrites) last(uptime time.Duration) string {
 	if !l.pending(uptime) {
 		return ""

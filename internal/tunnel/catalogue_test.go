@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// sources parses the package without its tests.
+// sources parses the files of the package, without its tests.
 func sources(t *testing.T) []*ast.File {
 	t.Helper()
 	fset := gotoken.NewFileSet()
@@ -30,8 +30,8 @@ func sources(t *testing.T) []*ast.File {
 	return files
 }
 
-// constants returns the constants of a type, by their names, and where else the
-// package uses each of them: not in its declaration and not in a catalogue.
+// constants returns the values of the constants of a type by name, and how often functions
+// of the package use each name.
 func constants(t *testing.T, files []*ast.File, typeName string) (values map[string]string, uses map[string]int) {
 	t.Helper()
 	values, uses = map[string]string{}, map[string]int{}
@@ -78,12 +78,12 @@ func countUses(node ast.Node, uses map[string]int) {
 	})
 }
 
-// complete checks that a catalogue has an entry for each constant, and that the
-// package uses each of them.
-func complete(t *testing.T, values map[string]string, uses map[string]int, entries []string) {
+// checkCatalogue checks that a catalogue has one entry for each constant, and that the
+// package uses each constant.
+func checkCatalogue(t *testing.T, values map[string]string, uses map[string]int, entries []string) {
 	t.Helper()
 	if len(values) == 0 {
-		t.Fatal("there are no constants")
+		t.Fatal("found no constants")
 	}
 	for name, value := range values {
 		if !slices.Contains(entries, value) {
@@ -93,7 +93,7 @@ func complete(t *testing.T, values map[string]string, uses map[string]int, entri
 			t.Errorf("%s is not used", name)
 		}
 		if !regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`).MatchString(value) {
-			t.Errorf("%s is %q, which is no reason of a condition or an event", name, value)
+			t.Errorf("%s is %q, which is not a valid reason of a condition or an event", name, value)
 		}
 	}
 	for i, entry := range entries {
@@ -102,34 +102,34 @@ func complete(t *testing.T, values map[string]string, uses map[string]int, entri
 		}
 	}
 	if len(entries) != len(values) {
-		t.Errorf("there are %d entries for %d constants", len(entries), len(values))
+		t.Errorf("the catalogue has %d entries for %d constants", len(entries), len(values))
 	}
 }
 
-func TestEachReasonHasAnEntry(t *testing.T) {
+func TestCatalogueDescribesEveryReason(t *testing.T) {
 	values, uses := constants(t, sources(t), "Reason")
 	var entries []string
 	for _, e := range slices.Concat(Catalogue, States) {
 		entries = append(entries, string(e.Reason))
 	}
-	complete(t, values, uses, entries)
+	checkCatalogue(t, values, uses, entries)
 }
 
-func TestEachEventHasAnEntry(t *testing.T) {
+func TestCatalogueDescribesEveryEvent(t *testing.T) {
 	values, uses := constants(t, sources(t), "EventReason")
 	var entries []string
 	for _, e := range Events {
 		entries = append(entries, string(e.Reason))
 	}
-	complete(t, values, uses, entries)
+	checkCatalogue(t, values, uses, entries)
 }
 
 func TestProblemsAndEventsUseTheCatalogue(t *testing.T) {
 	files := sources(t)
 	reasons, _ := constants(t, files, "Reason")
 	events, _ := constants(t, files, "EventReason")
-	// The position of the reason in the calls that report one.
-	reporters := map[string]struct {
+	// The index of the reason in the arguments of the functions that take one.
+	functions := map[string]struct {
 		argument int
 		names    map[string]string
 	}{"problem": {0, reasons}, "newEvent": {0, events}, "condition": {2, reasons}}
@@ -144,15 +144,15 @@ func TestProblemsAndEventsUseTheCatalogue(t *testing.T) {
 			if !ok {
 				return true
 			}
-			reporter, ok := reporters[function.Name]
+			position, ok := functions[function.Name]
 			if !ok {
 				return true
 			}
 			calls[function.Name]++
-			switch argument := call.Args[reporter.argument].(type) {
+			switch argument := call.Args[position.argument].(type) {
 			case *ast.Ident:
-				if _, ok := reporter.names[argument.Name]; !ok {
-					t.Errorf("%s is called with %s, which is no constant of the catalogue", function.Name, argument.Name)
+				if _, ok := position.names[argument.Name]; !ok {
+					t.Errorf("%s is called with %s, which is not a constant of the catalogue", function.Name, argument.Name)
 				}
 			case *ast.BasicLit:
 				t.Errorf("%s is called with the literal %s", function.Name, argument.Value)
@@ -160,15 +160,15 @@ func TestProblemsAndEventsUseTheCatalogue(t *testing.T) {
 			return true
 		})
 	}
-	for name := range reporters {
+	for name := range functions {
 		if calls[name] == 0 {
-			t.Errorf("nothing calls %s", name)
+			t.Errorf("%s is not called", name)
 		}
 	}
 }
 
-// retired are words that the glossary replaced, and subjects that texts for
-// people do not have.
+// retired matches terms that the glossary has replaced, and words that texts for users must
+// not contain.
 var retired = regexp.MustCompile(`(?i)\b(document|foreign edit|stranger|let go|let go of|give back|gives back|mend|mends|put right|ours|somebody|nobody|whoever|anybody|told|one that|those that|pass|passes|beaten)\b`)
 
 func TestTextsFollowTheStyleGuide(t *testing.T) {
@@ -176,14 +176,14 @@ func TestTextsFollowTheStyleGuide(t *testing.T) {
 		t.Helper()
 		checkSentence(t, name, text)
 		if word := retired.FindString(text); word != "" {
-			t.Errorf("%s has the retired term %q: %q", name, word, text)
+			t.Errorf("%s contains the retired term %q: %q", name, word, text)
 		}
 	}
 	for _, e := range slices.Concat(Catalogue, States) {
 		check("the meaning of "+string(e.Reason), e.Meaning)
 		check("the remedy of "+string(e.Reason), e.Remedy)
 		if e.NeedsPerson && (e.Remedy == "Nothing." || e.Remedy == "Wait.") {
-			t.Errorf("%s needs a person who has nothing to do", e.Reason)
+			t.Errorf("%s requires a user, but its remedy describes no action", e.Reason)
 		}
 	}
 	for _, e := range Events {
@@ -197,7 +197,7 @@ func TestTextsFollowTheStyleGuide(t *testing.T) {
 				return true
 			}
 			if word := retired.FindString(literal.Value); word != "" {
-				t.Errorf("a text has the retired term %q: %s", word, literal.Value)
+				t.Errorf("a text contains the retired term %q: %s", word, literal.Value)
 			}
 			return true
 		})

@@ -29,7 +29,7 @@ func Conclude(m Memory, s Step, r Result) Memory {
 	return m.succeeded(s, r)
 }
 
-// trackOf returns the track whose backoff an action resets or extends.
+// trackOf returns the track of an action.
 func trackOf(a Action) Track {
 	switch a {
 	case ReadConfiguration, Configure:
@@ -58,7 +58,7 @@ func (m Memory) succeeded(s Step, r Result) Memory {
 	case Configure:
 		return m.configured(s, r)
 	case ReadToken, RotateToken:
-		m.Token = m.Token.answered(s, r)
+		m.Token = m.Token.concluded(s, r)
 	case StopConnectors, ListConnections, Disconnect:
 		return m.connections(s, r)
 	case WithdrawStatuses:
@@ -72,7 +72,7 @@ func (m Memory) succeeded(s Step, r Result) Memory {
 	return m
 }
 
-// deleted notes that the tunnel or its object was deleted.
+// deleted returns the Memory after the tunnel or the Tunnel object was deleted.
 func (m Memory) deleted(s Step, r Result) Memory {
 	if s.Action == DeleteObject {
 		return Memory{}
@@ -82,15 +82,15 @@ func (m Memory) deleted(s Step, r Result) Memory {
 	return m
 }
 
-// answered notes that the token was read or rotated.
-func (c TokenCheck) answered(s Step, r Result) TokenCheck {
+// concluded returns the TokenCheck after the token was read or rotated.
+func (c TokenCheck) concluded(s Step, r Result) TokenCheck {
 	if s.Action == RotateToken {
-		return TokenCheck{Rotated: At(r.Uptime), Pending: true, AskAgain: c.AskAgain, Suspect: c.Suspect}
+		return TokenCheck{Rotated: At(r.Uptime), Pending: true, NextCheck: c.NextCheck, Suspect: c.Suspect}
 	}
-	return TokenCheck{Rotated: c.Rotated, Unanswered: c.Unanswered, AskAgain: At(r.Uptime + s.Interval)}
+	return TokenCheck{Rotated: c.Rotated, Unanswered: c.Unanswered, NextCheck: At(r.Uptime + s.ReadInterval)}
 }
 
-// connections notes which connectors are connected.
+// connections returns the Memory after the connectors were listed, disconnected or stopped.
 func (m Memory) connections(s Step, r Result) Memory {
 	switch s.Action {
 	case ListConnections:
@@ -104,43 +104,43 @@ func (m Memory) connections(s Step, r Result) Memory {
 	return m
 }
 
-// recorded notes which tunnel the record names now.
+// recorded returns the Memory after a record was written.
 func (m Memory) recorded(s Step) Memory {
 	switch s.Record.TunnelID {
 	case "":
 		m.Remote.Configuration, m.Late, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
-		m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{} // they were the lost tunnel's
+		m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{} // of the lost tunnel
 	case string(m.Remote.Tunnel.ID):
 		m.Remote.Configuration.Missing = false
 	}
 	return m
 }
 
-// found notes what Cloudflare said of the tunnel.
+// found returns the Memory after a tunnel was read, found or created.
 func (m Memory) found(s Step, r Result) Memory {
 	t := r.Tunnel
 	m.Remote.Tunnel = RemoteTunnel{Presence: Present, ID: t.ID, Name: t.Name, Local: t.Local, Read: At(r.Uptime)}
 	switch {
 	case s.Action == Create:
 		m.Created = At(r.Uptime)
-		m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, ReadAgain: r.Uptime + s.Interval}
+		m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, NextRead: r.Uptime + s.ReadInterval}
 	case t.Local && s.Priority != provider.PriorityDeletion:
-		// It may be migrated; look again after a while.
+		// A user may migrate the tunnel, so it is read again later.
 		m.Remote.Tunnel.Presence = PresenceUnknown
 		p := problem(ReasonLocallyManaged, "Tunnel %s (%s) is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
-			"Migrate it to remote management, rename it, or name another one in tunnel.existing.id.", t.Name, t.ID)
-		m.Backoffs[TrackTunnel] = Backoff{Until: At(r.Uptime + lastRetry), Problem: p}
+			"Migrate it to remote management, rename it, or set tunnel.existing.id to another tunnel.", t.Name, t.ID)
+		m.Backoffs[TrackTunnel] = Backoff{Until: At(r.Uptime + maxBackoff), Problem: p}
 	default:
 		m.Remote.Configuration.Missing = m.Remote.Configuration.Missing && s.Action == FindByName
 	}
 	return m
 }
 
-// read notes the remote configuration.
+// read returns the Memory after the remote configuration was read.
 func (m Memory) read(s Step, r Result) Memory {
 	c := RemoteConfiguration{
 		Known: true, Configuration: r.Configuration, Hash: r.Configuration.Hash(), Version: r.Version,
-		ReadAgain: r.Uptime + s.Interval, Settled: true,
+		NextRead: r.Uptime + s.ReadInterval, Settled: true,
 	}
 	for _, hash := range s.Unsettled {
 		if hash != "" {
@@ -149,25 +149,25 @@ func (m Memory) read(s Step, r Result) Memory {
 	}
 	arrived := len(m.Late.Hashes) == 0 || len(m.Late.Hashes) == 1 && m.Late.Hashes[0] == c.Hash
 	if !arrived && m.Late.pending(r.Uptime) {
-		c.ReadAgain = min(c.ReadAgain, m.Late.Settled.at+time.Second)
+		c.NextRead = min(c.NextRead, m.Late.Settled.at+time.Second)
 	}
 	m.Remote.Configuration, m.InEffect = c, c.Hash
 	return m
 }
 
-// configured notes the configuration that was written.
+// configured returns the Memory after the configuration was written.
 func (m Memory) configured(s Step, r Result) Memory {
 	before := m.Remote.Configuration
-	m.Push = m.Push.pushed(r.Uptime)
+	m.Push = m.Push.next(r.Uptime)
 	m.Remote.Configuration = RemoteConfiguration{
-		// A version that is not the next one means that another writer came in
-		// between; which configuration came last has to be read.
+		// If the version is not the next version, there was another write in between.
+		// The configuration must be read to find out which write was the last.
 		Known: r.Version == before.Version+1, Configuration: r.Configuration, Hash: s.Hash, Version: r.Version,
-		ReadAgain: min(before.ReadAgain, r.Uptime+s.Interval), Settled: true,
+		NextRead: min(before.NextRead, r.Uptime+s.ReadInterval), Settled: true,
 	}
-	m.InEffect, m.Unwritten = s.Hash, ""
+	m.InEffect, m.FailedWrite = s.Hash, ""
 	if m.Late.pending(r.Uptime) {
-		m.Remote.Configuration.ReadAgain = min(m.Remote.Configuration.ReadAgain, m.Late.Settled.at+time.Second)
+		m.Remote.Configuration.NextRead = min(m.Remote.Configuration.NextRead, m.Late.Settled.at+time.Second)
 	} else {
 		m.Late = LateWrites{}
 	}

@@ -9,10 +9,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// configuration brings the desired configuration into effect. The remote one is
-// read after a start, after an error and at a slow interval, and written only
-// when it differs.
-func configuration(f Facts) Step {
+// applyConfiguration applies the desired configuration. The remote configuration is read
+// after a start, after an error and at the drift interval, and written only if it differs.
+func applyConfiguration(f Facts) Step {
 	if f.Desired == nil || f.Desired.Configuration == nil {
 		return Step{}
 	}
@@ -21,18 +20,18 @@ func configuration(f Facts) Step {
 	}
 	remote := f.Memory.Remote.Configuration
 	if remote.Hash != f.Desired.Hash {
-		return replace(f)
+		return replaceConfiguration(f)
 	}
-	if !f.knows(f.Desired.Hash) {
-		return Step{Action: Record, Event: f.adoption(), Record: f.record(func(s *v1alpha1.TunnelStatus) {
+	if !f.hasWritten(f.Desired.Hash) {
+		return Step{Action: Record, Event: f.adoptionEvent(), Record: f.record(func(s *v1alpha1.TunnelStatus) {
 			s.Configuration = v1alpha1.ConfigurationRecord{Hash: f.Desired.Hash}
 		})}
 	}
 	return nextRead(f)
 }
 
-// readConfiguration reads the remote configuration when that is due. A read that
-// cannot be made now delays no write of a configuration that is known.
+// readConfiguration reads the remote configuration when it is due. A read that must wait
+// does not delay a write if the remote configuration is known.
 func readConfiguration(f Facts) Step {
 	step := nextRead(f)
 	if step.Ends() && f.Memory.Remote.Configuration.Known {
@@ -41,14 +40,13 @@ func readConfiguration(f Facts) Step {
 	return step
 }
 
-// nextRead reads the remote configuration when that is due, or waits until it is
-// due and can be made.
+// nextRead reads the remote configuration when it is due, and waits otherwise.
 func nextRead(f Facts) Step {
 	remote := f.Memory.Remote.Configuration
-	if remote.Known && f.Uptime < remote.ReadAgain {
-		return waitFor(remote.ReadAgain - f.Uptime)
+	if remote.Known && f.Uptime < remote.NextRead {
+		return waitFor(remote.NextRead - f.Uptime)
 	}
-	step := Step{Action: ReadConfiguration, Interval: f.driftInterval()}
+	step := Step{Action: ReadConfiguration, ReadInterval: f.driftInterval()}
 	switch {
 	case remote.Known:
 		step.Priority = provider.PriorityDrift
@@ -61,8 +59,8 @@ func nextRead(f Facts) Step {
 	return f.requestConfiguration(step)
 }
 
-// requestConfiguration is request for the configuration's track: after a
-// rejection another configuration is tried at once.
+// requestConfiguration is request for TrackConfiguration. After a rejection, another
+// configuration is tried without backoff.
 func (f Facts) requestConfiguration(step Step) Step {
 	if b := f.Memory.Backoffs[TrackConfiguration]; b.Hash != "" && b.Hash != f.Desired.Hash {
 		f.Memory.Backoffs[TrackConfiguration] = Backoff{}
@@ -73,47 +71,48 @@ func (f Facts) requestConfiguration(step Step) Step {
 func (f Facts) driftInterval() (interval time.Duration) {
 	interval = f.Options.DriftInterval - f.spread(f.Options.DriftInterval/5)
 	if f.Memory.Drift.recent(f.Uptime) {
-		interval = min(interval, driftCheck)
+		interval = min(interval, contestedInterval)
 	}
 	return interval
 }
 
-// knows reports whether the controller has written a configuration of that hash.
-func (f Facts) knows(hash string) bool {
+// hasWritten reports whether the record contains the hash as written by the controller.
+func (f Facts) hasWritten(hash string) bool {
 	recorded := f.Object.Status.Configuration
 	return hash != "" && (hash == recorded.Hash || hash == recorded.Previous)
 }
 
-// replace decides about a remote configuration that is not the desired one.
-func replace(f Facts) Step {
+// replaceConfiguration returns the step for a remote configuration that differs from the
+// desired configuration.
+func replaceConfiguration(f Facts) Step {
 	remote, recorded := f.Memory.Remote.Configuration, f.Object.Status
-	next := Step{Action: Configure, Hash: f.Desired.Hash, Interval: f.driftInterval(), Event: f.adoption()}
+	next := Step{Action: Configure, Hash: f.Desired.Hash, ReadInterval: f.driftInterval(), Event: f.adoptionEvent()}
 	previous := remote.Hash
 	switch {
 	case recorded.Contested:
-		return f.waitForPerson(problem(ReasonContested, "The configuration of tunnel %s was changed %d times within %d minutes outside the controller, so the controller has stopped writing it. "+
-			"Find the other writer, then pause the Gateway and resume it.", recorded.TunnelID, mostDrift, int(driftWindow.Minutes())))
-	case f.wrote(remote):
+		return f.waitForUser(problem(ReasonContested, "The configuration of tunnel %s was changed externally %d times within %d minutes, so the controller has stopped writing it. "+
+			"Stop the other writer, then pause the Gateway and resume it.", recorded.TunnelID, contestedChanges, int(driftWindow.Minutes())))
+	case f.hasWrittenRemote(remote):
 	case recorded.Configuration.Hash == "":
 		if step := takeOver(f, &next); step.Action != "" {
 			return step
 		}
 	default:
-		next.ExternalChange, next.Interval = remote.Version, min(next.Interval, driftCheck)
-		if step := externalChange(f, &next); step.Action != "" {
+		next.ExternalChange, next.ReadInterval = remote.Version, min(next.ReadInterval, contestedInterval)
+		if step := handleExternalChange(f, &next); step.Action != "" {
 			return step
 		}
-		previous = "" // the same change may come again, and must count again
+		previous = "" // the same external change must count again if it is repeated
 	}
-	next.Record = f.writing(previous)
+	next.Record = f.configurationRecord(previous)
 	return f.paced(f.requestConfiguration(next))
 }
 
-// paced returns the step that writes the configuration, or the wait until it may
-// be written.
+// paced returns the step that writes the configuration, or a wait until the write is
+// allowed.
 func (f Facts) paced(step Step) Step {
 	wait := f.Memory.Push.wait(f.Uptime)
-	if wait == 0 || step.Action == None || step.Action == Wait && step.For >= wait {
+	if wait == 0 || step.Action == None || step.Action == Wait && step.Delay >= wait {
 		return step
 	}
 	w := waitFor(wait)
@@ -123,39 +122,39 @@ func (f Facts) paced(step Step) Step {
 	return w
 }
 
-// wrote reports whether the controller wrote the remote configuration, or there
-// is none.
-func (f Facts) wrote(remote RemoteConfiguration) bool {
-	return remote.Version == 0 || f.knows(remote.Hash) || slices.Contains(f.Memory.Late.Hashes, remote.Hash)
+// hasWrittenRemote reports whether the controller wrote the remote configuration, or the
+// tunnel was never configured.
+func (f Facts) hasWrittenRemote(remote RemoteConfiguration) bool {
+	return remote.Version == 0 || f.hasWritten(remote.Hash) || slices.Contains(f.Memory.Late.Hashes, remote.Hash)
 }
 
-// takeOver decides about the configuration of a tunnel that the controller has
-// never configured. It may be replaced when the tunnel has the name of its
-// Gateway, or when takeover permits it.
+// takeOver checks whether the controller may replace the configuration of a tunnel that it
+// has never configured: the tunnel must have the name of the Gateway, or the settings must
+// permit takeover.
 func takeOver(f Facts, next *Step) Step {
 	id := f.Object.Status.TunnelID
 	switch {
 	case !f.adopts():
 		return Step{}
 	case !f.Object.Spec.Existing.Takeover:
-		return f.waitForPerson(problem(ReasonTakeoverRequired, "Tunnel %s has a configuration that this controller did not write. "+
-			"Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to have it replaced.", id))
+		return f.waitForUser(problem(ReasonTakeoverRequired, "Tunnel %s has a configuration that this controller did not write. "+
+			"Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to let the controller replace it.", id))
 	default:
-		next.Event = newEvent(EventTakenOver, "The configuration of tunnel %s is replaced, as tunnel.existing.takeover permits.", id)
+		next.Event = newEvent(EventTakenOver, "Replacing the configuration of tunnel %s, as permitted by tunnel.existing.takeover.", id)
 		return Step{}
 	}
 }
 
-// waitForPerson waits until the configuration is read again.
-func (f Facts) waitForPerson(p *Problem) Step {
+// waitForUser waits with the problem until the configuration is due to be read again.
+func (f Facts) waitForUser(p *Problem) Step {
 	step := nextRead(f)
 	step.Problem = p
 	return step
 }
 
-// writing returns the record for the moment before the desired configuration is
-// written, or nil when it says so already.
-func (f Facts) writing(previous string) *v1alpha1.TunnelStatus {
+// configurationRecord returns the record to write before the desired configuration, or nil
+// if the record is already up to date.
+func (f Facts) configurationRecord(previous string) *v1alpha1.TunnelStatus {
 	record := v1alpha1.ConfigurationRecord{Hash: f.Desired.Hash, Previous: previous, Late: f.Memory.Late.last(f.Uptime)}
 	if f.Object.Status.Configuration == record {
 		return nil
@@ -163,22 +162,22 @@ func (f Facts) writing(previous string) *v1alpha1.TunnelStatus {
 	return f.record(func(s *v1alpha1.TunnelStatus) { s.Configuration = record })
 }
 
-// externalChange counts an external change. It returns the step
-// that stops writing when there are too many; otherwise it adds an event to the
-// step that reverts the change.
-func externalChange(f Facts, next *Step) Step {
+// handleExternalChange counts an external change. If there are too many, it returns the
+// step that records the configuration as contested. Otherwise it adds an event to next,
+// the step that reverts the change.
+func handleExternalChange(f Facts, next *Step) Step {
 	remote := f.Memory.Remote.Configuration
-	noticed := len(f.Memory.Drift.Times) > 0 && f.Memory.Drift.Version == remote.Version
+	reported := len(f.Memory.Drift.Times) > 0 && f.Memory.Drift.Version == remote.Version
 	differences := strings.Join(provider.Differences(remote.Configuration, *f.Desired.Configuration), "; ")
-	if len(f.Memory.Drift.add(f.Uptime, remote.Version).Times) >= mostDrift && !noticed {
+	if len(f.Memory.Drift.add(f.Uptime, remote.Version).Times) >= contestedChanges && !reported {
 		return Step{
 			Action: Record, ExternalChange: remote.Version,
 			Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Contested = true }),
-			Event:  newEvent(EventDriftContested, "The configuration of tunnel %s was changed again outside the controller, which stops writing it. The last change: %s", f.Object.Status.TunnelID, differences),
+			Event:  newEvent(EventDriftContested, "The configuration of tunnel %s was changed externally again, so the controller stops writing it. Last change: %s", f.Object.Status.TunnelID, differences),
 		}
 	}
-	if !noticed {
-		next.Event = newEvent(EventDriftRepaired, "The configuration of tunnel %s was changed outside the controller, which reverts the change: %s", f.Object.Status.TunnelID, differences)
+	if !reported {
+		next.Event = newEvent(EventDriftRepaired, "Reverting an external change to the configuration of tunnel %s: %s", f.Object.Status.TunnelID, differences)
 	}
 	return Step{}
 }

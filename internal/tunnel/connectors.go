@@ -4,9 +4,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// connectors runs what connects the tunnel: a tunnel without a configuration of
-// this controller has nothing to serve, and a connector needs the token.
-func connectors(f Facts) Step {
+// ensureConnectors applies the objects that run the connectors. It requires the token and
+// a recorded configuration.
+func ensureConnectors(f Facts) Step {
 	recorded := f.Object.Status
 	switch {
 	case f.Desired == nil || recorded.TunnelID == "" || recorded.Configuration.Hash == "" || f.Token.State != TokenPresent:
@@ -14,7 +14,7 @@ func connectors(f Facts) Step {
 	case f.Desired.NeedsHTTP2 && !recorded.HTTP2:
 		return Step{
 			Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.HTTP2 = true }),
-			Event: newEvent(EventHTTP2, "The connectors of tunnel %s use HTTP/2 from now on, because the Gateway has a GRPCRoute and QUIC loses the trailers of gRPC.", recorded.TunnelID),
+			Event: newEvent(EventHTTP2, "The connectors of tunnel %s now use HTTP/2, because the Gateway has a GRPCRoute and gRPC trailers are lost over QUIC.", recorded.TunnelID),
 		}
 	case !f.Connectors.Current:
 		return f.attempt(TrackConnectors, Step{Action: RunConnectors})

@@ -8,43 +8,43 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func TestWhenATunnelRetires(t *testing.T) {
-	decide(t, []row{
+func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
+	testDecide(t, []row{
 		{"a healthy Tunnel waits until its configuration is due to be read", nil, idle()},
 		{
-			"a deletionTimestamp on the Tunnel itself decides nothing",
+			"a deletionTimestamp on the Tunnel has no effect",
 			func(f *Facts) { f.Object.DeletionTimestamp = at(-time.Hour) }, idle(),
 		},
 		{
-			"the first live read that shows that the Gateway is gone starts the retirement delay",
+			"the first live read without the Gateway starts the retirement delay",
 			gatewayIs(GatewayGone), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
-			"until the retirement delay has passed, everything keeps serving",
+			"the tunnel keeps serving until the retirement delay has passed",
 			gone(29 * time.Second), want{Action: Wait, Wait: time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
-			"when the retirement delay has passed, the controller first withdraws the status entries",
+			"after the retirement delay the controller first withdraws the status entries",
 			gone(30 * time.Second), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
-			"a Gateway whose live class names another controller is treated like one that is gone",
+			"a Gateway whose live class names another controller is treated like a deleted Gateway",
 			all(gone(30*time.Second), gatewayIs(GatewayNotManaged)), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
-			"while the state of the Gateway is unknown, everything keeps serving",
+			"the tunnel keeps serving while the state of the Gateway is unknown",
 			gatewayIs(GatewayUnknown), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
 		},
 		{
-			"an unknown state keeps a tunnel, however long the Gateway was missing before",
+			"an unknown state keeps the tunnel even if the Gateway was missing for an hour before",
 			all(gone(time.Hour), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
 		},
 		{
-			"an unknown state stops a deletion that is under way",
+			"an unknown state stops a deletion in progress",
 			all(retiring(status(deleting)), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
 		},
 		{
-			"an unknown state keeps a retained tunnel as it is",
+			"an unknown state does not change a retained tunnel",
 			all(gatewayIs(GatewayUnknown), withRetain), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
 		},
 		{
@@ -52,7 +52,7 @@ func TestWhenATunnelRetires(t *testing.T) {
 			all(gatewayIs(GatewayGone), restarted), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
-			"missingSince of the record does not shorten the retirement delay",
+			"missingSince in the record does not shorten the retirement delay",
 			all(gatewayIs(GatewayGone), status(func(s *v1alpha1.TunnelStatus) { s.MissingSince = at(-24 * time.Hour) })),
 			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
 		},
@@ -62,37 +62,37 @@ func TestWhenATunnelRetires(t *testing.T) {
 			want{Action: Wait, Wait: 29 * time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
-			"credentials that are missing do not stop the retirement",
+			"missing credentials do not stop the retirement",
 			all(gone(time.Minute), credentials(CredentialsMissing)), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
-			"when the statuses are withdrawn, the connectors are stopped",
+			"the connectors are stopped after the statuses are withdrawn",
 			all(gone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors},
 		},
 		{
-			"a status that cannot be written delays nothing",
+			"a status that cannot be written does not delay the retirement",
 			all(gone(time.Minute), failing(TrackStatuses, ReasonKubernetes, 4*time.Second)), want{Action: StopConnectors},
 		},
 		{
-			"a status that could not be written is written again when its retry is due",
+			"a failed withdrawal of statuses is retried after its backoff",
 			all(retiring(), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 0)),
 			want{Action: WithdrawStatuses},
 		},
 		{
-			"connectors are told to stop once by each process, also when none are seen",
+			"each process stops the connectors once, even if it finds none",
 			retiring(func(f *Facts) { f.Memory.ConnectorsStopped = Instant{} }), want{Action: StopConnectors},
 		},
 		{
-			"connectors that still exist after they were told to stop are looked at again after a moment",
+			"connectors that still exist after they were stopped are checked again two seconds later",
 			retiring(func(f *Facts) { f.Connectors.Exist, f.Memory.ConnectorsStopped = true, At(f.Uptime) }),
 			want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping},
 		},
 		{
-			"connectors that still exist later are told to stop again",
+			"connectors that still exist later are stopped again",
 			retiring(func(f *Facts) { f.Connectors.Exist = true }), want{Action: StopConnectors},
 		},
 		{
-			"connectors that cannot be stopped are tried again after a backoff",
+			"a failed stop of the connectors is retried after a backoff",
 			all(gone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonConnectorsFailed},
 		},
@@ -101,25 +101,25 @@ func TestWhenATunnelRetires(t *testing.T) {
 			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping},
 		},
 		{
-			"the deletion waits for pods as long as their grace period and 60 s",
+			"the deletion waits for pods for their grace period plus 60 s",
 			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-89*time.Second) }),
 			want{Action: Wait, Wait: 2 * time.Second, Problem: ReasonConnectorsStopping},
 		},
 		{
-			"after the grace period and 60 s the connections that Cloudflare reports decide",
+			"after the grace period plus 60 s only the connections that Cloudflare lists are checked",
 			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-90*time.Second) }, connections(time.Minute)),
 			want{Action: ListConnections, Priority: provider.PriorityDeletion},
 		},
 	})
 }
 
-func TestRetain(t *testing.T) {
-	decide(t, []row{
-		{"with Retain nothing is deleted at Cloudflare and the object stays", retiring(withRetain), want{Action: None}},
-		{"with Retain the connectors are stopped all the same", all(gone(time.Minute), withRetain, func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors}},
-		{"with Retain the statuses are withdrawn all the same", all(gone(time.Minute), withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+func TestRetainKeepsTheTunnel(t *testing.T) {
+	testDecide(t, []row{
+		{"with Retain the tunnel and the Tunnel object are kept", retiring(withRetain), want{Action: None}},
+		{"with Retain the connectors are stopped", all(gone(time.Minute), withRetain, func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors}},
+		{"with Retain the statuses are withdrawn", all(gone(time.Minute), withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
 		{
-			"a retained Tunnel goes on withdrawing a status that could not be written",
+			"a retained Tunnel retries a failed withdrawal of statuses",
 			all(retiring(withRetain), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second},
 		},
@@ -127,21 +127,21 @@ func TestRetain(t *testing.T) {
 			"an administrator can choose Retain for a tunnel that cannot be deleted",
 			all(retiring(withRetain, status(deleting)), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)), want{Action: None},
 		},
-		{"a retained Tunnel stays when its credentials are missing", all(retiring(withRetain), credentials(CredentialsMissing)), want{Action: None}},
+		{"a retained Tunnel is kept when its credentials are missing", all(retiring(withRetain), credentials(CredentialsMissing)), want{Action: None}},
 		{
 			"a retained Tunnel serves again when its Gateway returns",
 			all(withRetain, otherUID, status(func(s *v1alpha1.TunnelStatus) { s.Phase = v1alpha1.TunnelRetained })),
 			want{Action: Record, Record: "gatewayUID=uid-2"},
 		},
 		{
-			"a retained Tunnel that is deleted leaves its tunnel behind",
+			"deleting a retained Tunnel object keeps the tunnel at Cloudflare",
 			all(retiring(), func(f *Facts) { f.Object = nil }), want{Action: None},
 		},
 	})
 }
 
-func TestAGatewayReturns(t *testing.T) {
-	decide(t, []row{
+func TestReturningGatewayResumesItsTunnel(t *testing.T) {
+	testDecide(t, []row{
 		{
 			"a Gateway that is created again within the retirement delay keeps its tunnel",
 			func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }, idle(),
@@ -159,34 +159,34 @@ func TestAGatewayReturns(t *testing.T) {
 			want{Action: RunConnectors},
 		},
 		{
-			"a Gateway of another UID whose settings do not agree is not resumed: its Tunnel retires",
+			"a new Gateway whose settings do not agree does not resume the Tunnel",
 			all(otherUID, otherAccount), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
-			"a Gateway of another UID whose settings do not agree retires after the delay",
+			"the Tunnel retires after the delay if the new Gateway's settings do not agree",
 			all(otherUID, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }),
 			want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
-			"a Gateway of another UID is not recorded while its settings are not valid",
+			"a new Gateway is not recorded while its settings are not valid",
 			all(otherUID, invalidSettings), want{Action: None},
 		},
 		{
-			"a Gateway that returns after the deletion was recorded waits for the last attempt",
+			"a Gateway that returns after the deletion was recorded waits for the last attempt to delete",
 			all(returnedAfterDeleting, func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second, Problem: ReasonDeletionPending},
 		},
 		{
-			"a Gateway that returns with its old UID waits for the last attempt too, whatever was known before",
+			"a Gateway that returns with its old UID also waits for the last attempt to delete",
 			all(status(deleting), func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second, Problem: ReasonDeletionPending},
 		},
 		{
-			"after a restart the last attempt to delete may have been made just before",
+			"after a restart a previous process may have sent the delete just before",
 			all(returnedAfterDeleting, restarted), want{Action: Wait, Wait: 9 * time.Second, Problem: ReasonDeletionPending},
 		},
 		{
-			"one call timeout after the last attempt the tunnel is read again",
+			"the tunnel is read again one call timeout after the last attempt",
 			all(returnedAfterDeleting, func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 10*time.Second) }), want{Action: ReadTunnel},
 		},
 		{
@@ -198,16 +198,16 @@ func TestAGatewayReturns(t *testing.T) {
 			want{Action: ReadTunnel},
 		},
 		{
-			"the deletion is forgotten when a live list shows the tunnel after that",
+			"the deletion is canceled if the tunnel still exists after that",
 			all(returnedAfterDeleting, tunnelRead(Present), func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 10*time.Second) }),
 			want{Action: Record, Record: "deleting=", Event: EventTunnelResumed},
 		},
 		{
-			"the Gateway waits until the object of a tunnel that is gone is deleted",
+			"the Tunnel object of a deleted tunnel is deleted before the Gateway gets a new tunnel",
 			all(returnedAfterDeleting, tunnelRead(Absent)), want{Action: DeleteObject},
 		},
 		{
-			"a returned Gateway waits while Cloudflare does not answer",
+			"a returned Gateway waits while the Cloudflare API is unavailable",
 			all(returnedAfterDeleting, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
@@ -218,23 +218,23 @@ func TestAGatewayReturns(t *testing.T) {
 	})
 }
 
-func TestRestoredObjects(t *testing.T) {
+func TestObjectsFromABackup(t *testing.T) {
 	noUID := status(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = "" })
-	decide(t, []row{
+	testDecide(t, []row{
 		{
 			"a Tunnel that was restored without status waits one hour for its Gateway",
 			all(gone(59*time.Minute), noUID), want{Action: Wait, Wait: time.Minute, Problem: ReasonGatewayMissing},
 		},
 		{"a Tunnel that was restored without status retires after the hour", all(gone(time.Hour), noUID), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
 		{
-			"a longer retirement delay holds for a restored Tunnel too",
+			"a longer retirement delay also applies to a restored Tunnel",
 			all(gone(time.Hour), noUID, func(f *Facts) { f.Options.RetirementDelay = 2 * time.Hour }),
 			want{Action: Wait, Wait: time.Hour, Problem: ReasonGatewayMissing},
 		},
 		{"a Tunnel that was restored without status records its Gateway", noUID, want{Action: Record, Record: "gatewayUID=uid-1"}},
 		{
-			"a Tunnel that was restored without status finds its tunnel by the name",
-			all(unlocated, noUID, status(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = ownUID })), want{Action: FindByName},
+			"a Tunnel that was restored without status finds its tunnel by name",
+			all(unlocated, noUID, status(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = testGatewayUID })), want{Action: FindByName},
 		},
 		{
 			"a Tunnel of another cluster is blocked",
@@ -249,11 +249,11 @@ func TestRestoredObjects(t *testing.T) {
 			retiring(func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: ReasonOtherCluster},
 		},
 		{
-			"a Tunnel object that is for another Gateway is not used",
+			"a Tunnel object of another Gateway is not used",
 			func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }, want{Action: None, Problem: ReasonObjectMismatch},
 		},
 		{
-			"a Tunnel object that is for a Gateway of another namespace is not used",
+			"a Tunnel object of a Gateway in another namespace is not used",
 			func(f *Facts) { f.Object.Spec.Gateway.Namespace = "other" }, want{Action: None, Problem: ReasonObjectMismatch},
 		},
 		{
@@ -261,33 +261,33 @@ func TestRestoredObjects(t *testing.T) {
 			func(f *Facts) { f.Object.Spec.ControllerName = "example.com/other" }, want{Action: None, Problem: ReasonObjectMismatch},
 		},
 		{
-			"a Tunnel object that is for another Gateway is not deleted either",
+			"a Tunnel object of another Gateway is not deleted",
 			retiring(func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }), want{Action: None, Problem: ReasonObjectMismatch},
 		},
 		{
-			"a restored record names a deleted tunnel: the loss is confirmed by the name",
+			"a tunnel that is recorded but not found is searched by name",
 			tunnelNotFound, want{Action: FindByName},
 		},
 	})
 }
 
-func TestSettingsThatAreNotApplied(t *testing.T) {
-	existing := func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherID} }
+func TestRecordedTunnelKeepsServingWhenSettingsDisagree(t *testing.T) {
+	existing := func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherTunnelID} }
 	name := func(f *Facts) { f.Desired.Spec.Name = "other.infra.shared" }
-	decide(t, []row{
-		{"settings that ask for another account leave the recorded tunnel serving", otherAccount, idle()},
-		{"settings that ask for an existing tunnel leave the recorded tunnel serving", existing, idle()},
-		{"settings that ask for another name leave the recorded tunnel serving", name, idle()},
+	testDecide(t, []row{
+		{"a different account in the settings keeps the recorded tunnel serving", otherAccount, idle()},
+		{"an existing tunnel in the settings keeps the recorded tunnel serving", existing, idle()},
+		{"a different name in the settings keeps the recorded tunnel serving", name, idle()},
 		{
 			"route changes are still pushed to the recorded tunnel",
 			all(otherAccount, routesChanged), want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
-			"connectors of the recorded tunnel are still kept up to date",
+			"connectors of the recorded tunnel are still updated",
 			all(otherAccount, func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
 		},
 		{
-			"a change of the settings that agree with the identity is written to the spec",
+			"a change of the settings is written to the spec if the identity agrees",
 			func(f *Facts) { f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain }, want{Action: Claim},
 		},
 		{
@@ -299,7 +299,7 @@ func TestSettingsThatAreNotApplied(t *testing.T) {
 			all(otherAccount, func(f *Facts) { f.Gateway.Paused = true }), want{Action: Claim},
 		},
 		{
-			"while the settings are not valid, everything stays as it is",
+			"while the settings are not valid, nothing is changed",
 			all(invalidSettings, routesChangedBefore), want{Action: None},
 		},
 		{
@@ -307,7 +307,7 @@ func TestSettingsThatAreNotApplied(t *testing.T) {
 			func(f *Facts) { f.Desired.Configuration, f.Desired.Hash = nil, "" }, want{Action: None},
 		},
 		{
-			"a Tunnel whose settings are not valid creates no tunnel",
+			"no tunnel is created while the settings are not valid",
 			all(unlocated, invalidSettings, tunnelRead(Absent)), want{Action: None},
 		},
 		{
@@ -317,39 +317,38 @@ func TestSettingsThatAreNotApplied(t *testing.T) {
 	})
 }
 
-// routesChangedBefore is a remote configuration that is not the one of the
-// routes.
+// routesChangedBefore sets a remote configuration that differs from that of the routes.
 func routesChangedBefore(f *Facts) { remoteConfiguration(changedConfiguration, 8)(f) }
 
-func TestCreation(t *testing.T) {
-	decide(t, []row{
+func TestTunnelIsCreatedOnce(t *testing.T) {
+	testDecide(t, []row{
 		{"a Gateway without a Tunnel object gets one", func(f *Facts) { f.Object, f.Memory = nil, Memory{} }, want{Action: Claim}},
 		{
 			"a Gateway that was never accepted gets no Tunnel object",
 			func(f *Facts) { f.Object, f.Desired.Configuration = nil, nil }, want{Action: None},
 		},
 		{"a Gateway with invalid settings gets no Tunnel object", func(f *Facts) { f.Object, f.Desired = nil, nil }, want{Action: None}},
-		{"a Gateway of unknown state gets no Tunnel object", all(gatewayIs(GatewayUnknown), func(f *Facts) { f.Object = nil }), want{Action: None}},
+		{"a Gateway with unknown state gets no Tunnel object", all(gatewayIs(GatewayUnknown), func(f *Facts) { f.Object = nil }), want{Action: None}},
 		{
-			"a Tunnel object that could not be created is tried again after a backoff",
+			"a failed creation of the Tunnel object is retried after a backoff",
 			all(func(f *Facts) { f.Object = nil }, failing(TrackObject, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
-			"a Tunnel object that was deleted by mistake is created again, whatever was known before",
+			"a Tunnel object that was deleted by mistake is created again",
 			func(f *Facts) { f.Object = nil }, want{Action: Claim},
 		},
-		{"the controller first looks for a tunnel of the Gateway's name", unlocated, want{Action: FindByName}},
+		{"the controller first searches for a tunnel with the Gateway's name", unlocated, want{Action: FindByName}},
 		{
-			"a tunnel of the Gateway's name is recorded",
-			all(unlocated, tunnelRead(Present)), want{Action: Record, Record: "tunnelID=" + ownID, Event: EventTunnelFound},
+			"a tunnel with the Gateway's name is recorded",
+			all(unlocated, tunnelRead(Present)), want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: EventTunnelFound},
 		},
 		{
-			"a create is preceded by the record that it has begun",
+			"a create is recorded before it is sent",
 			all(unlocated, tunnelRead(Absent)), want{Action: Create, Record: "creating=true"},
 		},
 		{
-			"a create that is recorded already writes no record",
+			"a create that is already recorded writes no record",
 			all(unlocated, up(time.Minute), status(creating), tunnelRead(Absent)), want{Action: Create},
 		},
 		{
@@ -358,12 +357,12 @@ func TestCreation(t *testing.T) {
 				f.Memory.Created = At(f.Uptime)
 				f.Memory.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash()}
 			}),
-			want{Action: Record, Record: "creating= tunnelID=" + ownID, Event: EventTunnelCreated},
+			want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelCreated},
 		},
 		{
-			"a tunnel that was created is recorded at once, also after an earlier attempt that was not answered",
+			"a created tunnel is recorded immediately, even after an earlier attempt without a response",
 			all(unlocated, status(creating), tunnelRead(Present), func(f *Facts) { f.Memory.Created = At(f.Uptime - time.Second) }),
-			want{Action: Record, Record: "creating= tunnelID=" + ownID, Event: EventTunnelFound},
+			want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelFound},
 		},
 		{
 			"while a create may still be applied, the controller does not list",
@@ -371,40 +370,40 @@ func TestCreation(t *testing.T) {
 			want{Action: Wait, Wait: 6 * time.Second},
 		},
 		{
-			"while a create may still be applied, the Tunnel says why it failed",
+			"while a create may still be applied, the Tunnel reports why it failed",
 			all(unlocated, status(creating), failing(TrackTunnel, ReasonUnavailable, time.Second), func(f *Facts) { f.Memory.Created = At(f.Uptime) }),
 			want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
-			"after a restart a create may have been sent just before",
+			"after a restart a previous process may have sent a create just before",
 			all(unlocated, status(creating), restarted, up(3*time.Second)), want{Action: Wait, Wait: 7 * time.Second},
 		},
 		{
-			"one call timeout after the last attempt the controller lists again before it creates",
+			"one call timeout after the last attempt the controller lists again before it retries the create",
 			all(unlocated, status(creating), func(f *Facts) { f.Memory.Created = At(f.Uptime - 10*time.Second) }), want{Action: FindByName},
 		},
 		{
-			"a failed look-up is repeated after a backoff",
+			"a failed search is retried after a backoff",
 			all(unlocated, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
-			"a failed record is repeated after a backoff",
+			"a failed write of the record is retried after a backoff",
 			all(unlocated, tunnelRead(Present), failing(TrackObject, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
-			"a recorded tunnel that Cloudflare does not find is looked for by its name",
+			"a recorded tunnel that Cloudflare does not find is searched by name",
 			tunnelNotFound, want{Action: FindByName},
 		},
 		{
-			"a recorded tunnel is lost only when a list does not have it",
+			"a recorded tunnel is lost only if a list does not contain it",
 			all(tunnelNotFound, tunnelRead(Absent)),
 			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: EventTunnelLost},
 		},
 		{
-			"another tunnel of the name replaces a recorded one that is lost",
-			all(tunnelNotFound, tunnelRead(Present), status(func(s *v1alpha1.TunnelStatus) { s.TunnelID = otherID })),
-			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=" + ownID, Event: EventTunnelFound},
+			"another tunnel with the same name replaces a lost tunnel",
+			all(tunnelNotFound, tunnelRead(Present), status(func(s *v1alpha1.TunnelStatus) { s.TunnelID = otherTunnelID })),
+			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=" + testTunnelID, Event: EventTunnelFound},
 		},
 		{
 			"a lost tunnel is replaced by a new one",
@@ -413,22 +412,22 @@ func TestCreation(t *testing.T) {
 	})
 }
 
-func TestWhichGatewayOwnsATunnel(t *testing.T) {
+func TestOneTunnelClaimsATunnel(t *testing.T) {
 	older, younger := Rival{Object: "b", Older: true}, Rival{Object: "b"}
 	recorded := func(r Rival) Rival { r.Recorded = true; return r }
-	foreign := func(r Rival) Rival { r.OtherController = true; return r }
-	decide(t, []row{
-		{"an existing tunnel is claimed by its record before Cloudflare is asked", unclaimed, want{Action: Claim, Record: "tunnelID=" + ownID}},
+	otherController := func(r Rival) Rival { r.OtherController = true; return r }
+	testDecide(t, []row{
+		{"an existing tunnel is claimed in the record before any request to Cloudflare", unclaimed, want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
 		{
 			"a claim waits while another Gateway of this process claims the tunnel",
 			all(unclaimed, func(f *Facts) { f.Reserved = true }), want{Action: Wait, Wait: time.Second},
 		},
 		{
-			"after the record the Tunnels are listed again before Cloudflare is asked",
+			"the Tunnels are listed again after the record and before any request to Cloudflare",
 			all(adopted, func(f *Facts) { f.Memory.Claimed = false }), want{Action: Claim, Record: "unchanged"},
 		},
 		{
-			"a claim that is recorded is confirmed again after a restart",
+			"a recorded claim is confirmed again after a restart",
 			all(adopting, restarted), want{Action: Claim, Record: "unchanged"},
 		},
 		{
@@ -437,56 +436,56 @@ func TestWhichGatewayOwnsATunnel(t *testing.T) {
 		},
 		{"a claimed tunnel is read before it is configured", all(adopted, tunnelRead(PresenceUnknown)), want{Action: ReadTunnel}},
 		{"a claimed tunnel that was found is configured", all(adopted), want{Action: ReadConfiguration}},
-		{"of two Tunnels that have not recorded the tunnel the older one claims it", all(unclaimed, rivals(younger)), want{Action: Claim, Record: "tunnelID=" + ownID}},
-		{"of two Tunnels that have not recorded the tunnel the younger one waits", all(unclaimed, rivals(older)), want{Action: None, Problem: ReasonTunnelInUse}},
-		{"the Tunnel that has recorded the tunnel keeps it from an older one", all(adopting, rivals(older)), idle()},
-		{"a Tunnel that has recorded nothing leaves the tunnel to a younger one that has", all(unclaimed, rivals(recorded(younger))), want{Action: None, Problem: ReasonTunnelInUse}},
-		{"of two Tunnels that have recorded the tunnel the older one keeps it", all(adopting, rivals(recorded(younger))), idle()},
-		{"of two Tunnels that have recorded the tunnel the younger one stops", all(adopting, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"the older of two Tunnels that have not recorded the tunnel claims it", all(unclaimed, rivals(younger)), want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
+		{"the younger of two Tunnels that have not recorded the tunnel waits", all(unclaimed, rivals(older)), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"a Tunnel that has recorded the tunnel wins over an older Tunnel that has not", all(adopting, rivals(older)), idle()},
+		{"a Tunnel that has not recorded the tunnel waits for a younger Tunnel that has", all(unclaimed, rivals(recorded(younger))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"the older of two Tunnels that have recorded the tunnel keeps it", all(adopting, rivals(recorded(younger))), idle()},
+		{"the younger of two Tunnels that have recorded the tunnel stops", all(adopting, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
 		{
-			"an adopted tunnel that has the name of another Gateway belongs to that Gateway, however young its Tunnel is",
-			all(adopting, rivals(Rival{Object: "b", Recorded: true, ByName: true})), want{Action: None, Problem: ReasonTunnelInUse},
+			"an adopted tunnel with the name of another Gateway belongs to that Gateway, even if its Tunnel is younger",
+			all(adopting, rivals(Rival{Object: "b", Recorded: true, HasGatewayName: true})), want{Action: None, Problem: ReasonTunnelInUse},
 		},
-		{"one of several rivals is enough", all(adopting, rivals(younger, recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"one winning rival among several is enough", all(adopting, rivals(younger, recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
 		{
 			"a Tunnel without the claim does not configure the tunnel",
 			all(adopting, routesChanged, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse},
 		},
 		{
-			"a tunnel that another controller's Tunnel records is never touched, however young that Tunnel is",
-			all(adopting, routesChanged, rivals(recorded(foreign(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
+			"a tunnel that another controller's Tunnel records is never changed, even if that Tunnel is younger",
+			all(adopting, routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
 		},
 		{
-			"a created tunnel that another controller's Tunnel records is not touched either",
-			all(routesChanged, rivals(recorded(foreign(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
+			"a created tunnel that another controller's Tunnel records is not changed",
+			all(routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
 		},
 		{
-			"a Tunnel of another controller that has not recorded the tunnel counts by its age",
-			all(adopting, rivals(foreign(older))), idle(),
+			"a Tunnel of another controller that has not recorded the tunnel has no precedence",
+			all(adopting, rivals(otherController(older))), idle(),
 		},
 		{
-			"a tunnel of the Gateway's own name belongs to it, although an older Tunnel has recorded it",
+			"a tunnel with the Gateway's name belongs to the Gateway even if an older Tunnel has recorded it",
 			all(routesChanged, rivals(recorded(older))), want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
-			"an existing tunnel with the name of another Gateway's tunnel is refused",
+			"an existing tunnel with the name of another Gateway's tunnel is not adopted",
 			all(adopted, tunnelRead(Present), named("prod.team-a.web")), want{Action: Wait, Wait: time.Minute, Problem: ReasonNameReserved},
 		},
 		{
-			"a refused tunnel is read again later: it may have been renamed",
+			"a tunnel that was not adopted is read again later, because it may have been renamed",
 			all(adopted, named("prod.team-a.web"), func(f *Facts) { f.Memory.Remote.Tunnel.Read = At(f.Uptime - time.Minute) }), want{Action: ReadTunnel},
 		},
 		{
-			"an existing tunnel with this Gateway's own name is accepted",
-			all(adopted, named(ownName)), want{Action: ReadConfiguration},
+			"an existing tunnel with this Gateway's name is adopted",
+			all(adopted, named(testTunnelName)), want{Action: ReadConfiguration},
 		},
 		{
-			"an existing tunnel whose name begins like the cluster ID, and has no dot after it, is accepted",
+			"an existing tunnel whose name begins with the cluster ID but no dot is adopted",
 			all(adopted, named("production.team-a.web")), want{Action: ReadConfiguration},
 		},
 		{
-			"an existing tunnel is read as the one that the settings name",
-			all(adopted, func(f *Facts) { f.Memory.Remote.Tunnel.ID = otherID }), want{Action: ReadTunnel},
+			"the existing tunnel is read by the ID in the settings",
+			all(adopted, func(f *Facts) { f.Memory.Remote.Tunnel.ID = otherTunnelID }), want{Action: ReadTunnel},
 		},
 		{
 			"a missing existing tunnel is never replaced",
@@ -494,11 +493,11 @@ func TestWhichGatewayOwnsATunnel(t *testing.T) {
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonTunnelMissing},
 		},
 		{
-			"a missing existing tunnel is looked for again",
+			"a missing existing tunnel is read again",
 			all(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, 0)), want{Action: ReadTunnel},
 		},
 		{
-			"an adopted tunnel that served and is gone is read by its ID and not replaced",
+			"an adopted tunnel that is gone is read by its ID and not replaced",
 			all(adopting, tunnelNotFound), want{Action: ReadTunnel},
 		},
 		{
@@ -507,18 +506,18 @@ func TestWhichGatewayOwnsATunnel(t *testing.T) {
 			want{Action: ReadConfiguration, Priority: provider.PriorityStart},
 		},
 		{
-			"a locally managed tunnel of the name is not written, and looked at again later",
+			"a locally managed tunnel with the Gateway's name is not configured, and read again later",
 			all(unlocated, func(f *Facts) {
 				s := Step{Action: FindByName}
-				f.Memory = Conclude(f.Memory, s, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: ownID, Name: ownName, Local: true}})
+				f.Memory = Conclude(f.Memory, s, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName, Local: true}})
 			}),
 			want{Action: Wait, Wait: time.Minute, Problem: ReasonLocallyManaged},
 		},
 		{
-			"a locally managed existing tunnel is neither written nor connected",
+			"a locally managed existing tunnel is neither configured nor connected",
 			all(adopted, func(f *Facts) {
 				s := Step{Action: ReadTunnel}
-				f.Memory = Conclude(f.Memory, s, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: ownID, Name: "legacy", Local: true}})
+				f.Memory = Conclude(f.Memory, s, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: testTunnelID, Name: "legacy", Local: true}})
 				f.Connectors.Current = false
 			}),
 			want{Action: Wait, Wait: time.Minute, Problem: ReasonLocallyManaged},
@@ -528,16 +527,16 @@ func TestWhichGatewayOwnsATunnel(t *testing.T) {
 			retiring(tunnelRead(Present), local), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonLocallyManaged},
 		},
 		{
-			"a tunnel that could not be deleted as it was is read again later",
+			"a tunnel that must not be deleted is read again later",
 			retiring(local, func(f *Facts) { f.Memory.Remote.Tunnel.Read = At(f.Uptime - 30*time.Second) }),
 			want{Action: ReadTunnel, Priority: provider.PriorityDeletion},
 		},
 		{
-			"a tunnel that was given the name of another Gateway's tunnel is not deleted",
+			"a tunnel that was renamed to the name of another Gateway's tunnel is not deleted",
 			retiring(tunnelRead(Present), named("prod.team-a.web")), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonNameReserved},
 		},
 		{
-			"a tunnel that was renamed otherwise is deleted",
+			"a tunnel that was renamed to an unreserved name is deleted",
 			retiring(named("renamed")), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
 		},
 		{
@@ -545,61 +544,61 @@ func TestWhichGatewayOwnsATunnel(t *testing.T) {
 			retiring(adopting, rivals(recorded(older))), want{Action: DeleteObject},
 		},
 		{
-			"a retiring Tunnel leaves an adopted tunnel to another Tunnel that asks for it",
+			"a retiring Tunnel does not delete an adopted tunnel that another Tunnel requests",
 			retiring(adopting, rivals(younger)), want{Action: DeleteObject},
 		},
 		{
 			"a retiring Tunnel does not delete a tunnel that another controller's Tunnel records",
-			retiring(rivals(recorded(foreign(younger)))), want{Action: DeleteObject},
+			retiring(rivals(recorded(otherController(younger)))), want{Action: DeleteObject},
 		},
 		{
-			"another Gateway cannot keep a created tunnel by asking for it",
+			"another Gateway's request does not prevent the deletion of a created tunnel",
 			retiring(rivals(recorded(older))), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
 		},
 	})
 }
 
-func TestAdoption(t *testing.T) {
-	decide(t, []row{
+func TestExistingTunnelIsAdopted(t *testing.T) {
+	testDecide(t, []row{
 		{
-			"a configuration that the controller did not write needs takeover",
-			all(adopted, remoteConfiguration(foreignConfiguration, 4)), want{Action: Wait, Wait: quiet, Problem: ReasonTakeoverRequired},
+			"replacing a configuration that the controller did not write requires takeover",
+			all(adopted, remoteConfiguration(externalConfiguration, 4)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
 		},
 		{
 			"with takeover the configuration is replaced",
-			all(adopted, takeover, remoteConfiguration(foreignConfiguration, 4)),
-			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=foreign", Event: EventTakenOver},
+			all(adopted, takeover, remoteConfiguration(externalConfiguration, 4)),
+			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=external", Event: EventTakenOver},
 		},
 		{
-			"an adopted tunnel without a configuration needs no takeover",
+			"an adopted tunnel without a configuration requires no takeover",
 			all(adopted, remoteConfiguration(provider.Configuration{}, 0)),
 			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty", Event: EventTunnelAdopted},
 		},
 		{
-			"an adopted tunnel that has the desired configuration needs no takeover",
+			"an adopted tunnel with the desired configuration requires no takeover",
 			all(adopted, remoteConfiguration(wantedConfiguration, 4)),
 			want{Action: Record, Record: "configuration.hash=desired", Event: EventTunnelAdopted},
 		},
 		{
 			"an adopted tunnel that waits for takeover runs no connectors",
-			all(adopted, remoteConfiguration(foreignConfiguration, 4), func(f *Facts) { f.Connectors.Current = false }),
-			want{Action: Wait, Wait: quiet, Problem: ReasonTakeoverRequired},
+			all(adopted, remoteConfiguration(externalConfiguration, 4), func(f *Facts) { f.Connectors.Current = false }),
+			want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
 		},
 		{
-			"an adopted tunnel that waits for takeover does not get its token rotated",
-			all(adopted, remoteConfiguration(foreignConfiguration, 4), rotateOnDemand, connections(0)),
-			want{Action: Wait, Wait: quiet, Problem: ReasonTakeoverRequired},
+			"the token of an adopted tunnel that waits for takeover is not rotated",
+			all(adopted, remoteConfiguration(externalConfiguration, 4), rotateOnDemand, connections(0)),
+			want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
 		},
 		{
-			"once configured, another configuration is an external change and needs no takeover",
-			all(adopting, remoteConfiguration(foreignConfiguration, 9)),
+			"after the first configuration an external change is reverted without takeover",
+			all(adopting, remoteConfiguration(externalConfiguration, 9)),
 			want{Action: Configure, Event: EventDriftRepaired, Change: 9},
 		},
 		{
-			"an adopted tunnel with Delete is deleted",
+			"an adopted tunnel with deletion policy Delete is deleted",
 			retiring(adopting), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
 		},
-		{"an adopted tunnel with Retain is retained", retiring(adopting, withRetain), want{Action: None}},
+		{"an adopted tunnel with deletion policy Retain is retained", retiring(adopting, withRetain), want{Action: None}},
 		{
 			"an adopted tunnel that was never configured is not deleted",
 			retiring(adopted), want{Action: DeleteObject},
@@ -614,43 +613,43 @@ func TestAdoption(t *testing.T) {
 	})
 }
 
-func TestDeletion(t *testing.T) {
+func TestTunnelIsDeletedSafely(t *testing.T) {
 	deleteIt := want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}
 	unrecorded := all(status(func(s *v1alpha1.TunnelStatus) {
 		s.TunnelID, s.Configuration, s.Token = "", v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 	}), tunnelRead(PresenceUnknown))
-	decide(t, []row{
+	testDecide(t, []row{
 		{"the deletion is recorded before the tunnel is deleted", retiring(), deleteIt},
 		{
-			"a deletion that is recorded already writes no record",
+			"a deletion that is already recorded writes no record",
 			retiring(status(deleting)), want{Action: Delete, Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
 		},
 		{
-			"a tunnel that Cloudflare was not asked about is read before it is deleted",
+			"a tunnel that was not read yet is read before it is deleted",
 			retiring(tunnelRead(PresenceUnknown)), want{Action: ReadTunnel, Priority: provider.PriorityDeletion},
 		},
 		{
-			"a tunnel that was read long ago is read again before it is deleted: it may have become locally managed",
+			"a tunnel is read again before it is deleted if the last read is too old",
 			retiring(func(f *Facts) { f.Memory.Remote.Tunnel.Read = At(f.Uptime - time.Minute) }), want{Action: ReadTunnel, Priority: provider.PriorityDeletion},
 		},
 		{
-			"a tunnel of another ID than the recorded one is never deleted",
-			retiring(func(f *Facts) { f.Memory.Remote.Tunnel.ID = otherID }), want{Action: ReadTunnel, Priority: provider.PriorityDeletion},
+			"a tunnel with an ID other than the recorded ID is never deleted",
+			retiring(func(f *Facts) { f.Memory.Remote.Tunnel.ID = otherTunnelID }), want{Action: ReadTunnel, Priority: provider.PriorityDeletion},
 		},
 		{"the Tunnel object is deleted when the tunnel is gone", retiring(tunnelRead(Absent), status(deleting)), want{Action: DeleteObject}},
 		{
-			"a Tunnel object that cannot be deleted is tried again after a backoff",
+			"a failed deletion of the Tunnel object is retried after a backoff",
 			all(retiring(tunnelRead(Absent), status(deleting)), failing(TrackObject, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
 		},
 		{"connections are listed before the tunnel is deleted", retiring(connections(time.Minute)), want{Action: ListConnections, Priority: provider.PriorityDeletion}},
 		{
-			"connections of a connector that is no longer connected are removed, after the deletion was recorded",
+			"a disconnected connector is removed after the deletion was recorded",
 			retiring(connections(0, disconnected("a"), disconnected("b"))),
 			want{Action: Disconnect, Connector: "a", Record: "deleting=true", Priority: provider.PriorityDeletion},
 		},
 		{
-			"connections are removed one connector at a time",
+			"connectors are removed one at a time",
 			retiring(status(deleting), connections(0, disconnected("b"))), want{Action: Disconnect, Connector: "b", Priority: provider.PriorityDeletion},
 		},
 		{
@@ -666,53 +665,53 @@ func TestDeletion(t *testing.T) {
 			retiring(connections(30*time.Second, live("a", -time.Hour))), want{Action: ListConnections, Priority: provider.PriorityDeletion},
 		},
 		{
-			"a live connector may be that of a pod that did not stop in time",
+			"a live connector may belong to a pod that did not stop in time",
 			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, live("a", -time.Hour))),
 			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsStopping},
 		},
 		{
-			"more live connectors than pods that did not stop are another's",
+			"if more connectors are connected than pods are left, this controller does not run all of them",
 			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, live("a", -time.Hour), live("b", -time.Hour))),
 			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
 		},
 		{
-			"a tunnel with private network routes stays, with the reason",
+			"a tunnel with private network routes is not deleted, and the reason is reported",
 			all(retiring(status(deleting)), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)),
 			want{Action: Wait, Wait: time.Minute, Problem: ReasonPrivateRoutes},
 		},
 		{
-			"a Tunnel whose credentials are missing stays, with the reason",
+			"a tunnel is not deleted while the credentials are missing, and the reason is reported",
 			all(retiring(), credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
 		{
-			"a Tunnel whose credentials are for another account stays, with the reason",
+			"a tunnel is not deleted with credentials for another account, and the reason is reported",
 			all(retiring(), credentials(CredentialsWrongAccount)), want{Action: None, Problem: ReasonWrongAccount},
 		},
 		{
-			"a tunnel that was never recorded is looked for by its name",
+			"a tunnel that was never recorded is searched by name",
 			retiring(unrecorded), want{Action: FindByName, Priority: provider.PriorityDeletion},
 		},
 		{
 			"a tunnel that was never recorded is recorded before it is deleted",
-			retiring(unrecorded, tunnelRead(Present)), want{Action: Record, Record: "tunnelID=" + ownID},
+			retiring(unrecorded, tunnelRead(Present)), want{Action: Record, Record: "tunnelID=" + testTunnelID},
 		},
 		{
-			"a locally managed tunnel of the name is not the controller's, and the Tunnel is deleted without it",
+			"a locally managed tunnel with the Gateway's name is kept when the Tunnel is deleted",
 			retiring(unrecorded, tunnelRead(Present), local), want{Action: DeleteObject},
 		},
-		{"a Tunnel that never had a tunnel is deleted", retiring(unrecorded, tunnelRead(Absent)), want{Action: DeleteObject}},
+		{"a Tunnel object without a tunnel is deleted", retiring(unrecorded, tunnelRead(Absent)), want{Action: DeleteObject}},
 		{
 			"while a create may still be applied, a retiring Tunnel waits",
 			retiring(unrecorded, status(creating), func(f *Facts) { f.Memory.Created = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second},
 		},
 		{
-			"a list from before the call timeout does not show that there is no tunnel",
+			"a list before the end of the call timeout does not prove that no tunnel exists",
 			retiring(unrecorded, status(creating), tunnelRead(Absent), func(f *Facts) { f.Memory.Created = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second},
 		},
 		{
-			"a list that was read before the call timeout had passed does not count after it",
+			"the tunnels are listed again if the last list was before the end of the call timeout",
 			retiring(unrecorded, status(creating), tunnelRead(Absent), func(f *Facts) {
 				f.Memory.Created = At(f.Uptime - 12*time.Second)
 				f.Memory.Remote.Tunnel.Read = At(f.Uptime - 11*time.Second)
@@ -720,7 +719,7 @@ func TestDeletion(t *testing.T) {
 			want{Action: FindByName, Priority: provider.PriorityDeletion},
 		},
 		{
-			"after a restart a retiring Tunnel waits for a create of the earlier process",
+			"after a restart a retiring Tunnel waits for a create of the previous process",
 			retiring(unrecorded, status(creating), func(f *Facts) {
 				f.Uptime, f.Options.RetirementDelay = 3*time.Second, time.Second
 				f.Memory = Memory{CredentialsVersion: "1", MissingSince: At(time.Second), StatusesWithdrawn: true, ConnectorsStopped: At(2 * time.Second)}
@@ -733,34 +732,34 @@ func TestDeletion(t *testing.T) {
 			want{Action: FindByName, Priority: provider.PriorityDeletion},
 		},
 		{
-			"a tunnel that appeared late is recorded and then deleted",
-			retiring(unrecorded, status(creating), tunnelRead(Present)), want{Action: Record, Record: "creating= tunnelID=" + ownID},
+			"a tunnel that was created late is recorded before it is deleted",
+			retiring(unrecorded, status(creating), tunnelRead(Present)), want{Action: Record, Record: "creating= tunnelID=" + testTunnelID},
 		},
 		{
 			"deleting a Tunnel object whose Gateway exists deletes nothing at Cloudflare",
 			func(f *Facts) { f.Object = nil }, want{Action: Claim},
 		},
 		{
-			"deleting a retiring Tunnel leaves its tunnel behind",
+			"deleting a retiring Tunnel object keeps the tunnel at Cloudflare",
 			retiring(func(f *Facts) { f.Object = nil }), want{Action: None},
 		},
 	})
 }
 
-func TestPausing(t *testing.T) {
-	decide(t, []row{
+func TestPausedGatewayChangesNothing(t *testing.T) {
+	testDecide(t, []row{
 		{
-			"a Gateway that is paused is recorded as paused",
+			"the pause of a Gateway is written to the spec",
 			func(f *Facts) { f.Gateway.Paused = true }, want{Action: Claim},
 		},
 		{
-			"a Gateway that is not paused any more is recorded",
+			"the end of a pause is written to the spec",
 			func(f *Facts) { f.Object.Spec.Paused = true }, want{Action: Claim},
 		},
-		{"a paused Gateway changes nothing at Cloudflare", all(paused, routesChanged), want{Action: Wait, Wait: quiet, Problem: ReasonPaused}},
+		{"a paused Gateway changes nothing at Cloudflare", all(paused, routesChanged), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
 		{
 			"a paused Gateway does not revert an external change",
-			all(paused, remoteConfiguration(foreignConfiguration, 9)), want{Action: Wait, Wait: quiet, Problem: ReasonPaused},
+			all(paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused},
 		},
 		{"a paused Gateway reads the configuration after a restart", all(paused, restarted), want{Action: ReadConfiguration, Priority: provider.PriorityStart}},
 		{
@@ -771,8 +770,8 @@ func TestPausing(t *testing.T) {
 		{"a paused Gateway gets no Tunnel object", func(f *Facts) { f.Gateway.Paused, f.Object = true, nil }, want{Action: None, Problem: ReasonPaused}},
 		{"pausing clears contested", all(paused, status(contested)), want{Action: Record, Record: "contested="}},
 		{
-			"after a pause external changes are counted anew",
-			all(remoteConfiguration(foreignConfiguration, 9), func(f *Facts) {
+			"a pause resets the number of external changes",
+			all(remoteConfiguration(externalConfiguration, 9), func(f *Facts) {
 				f.Memory.Drift = Drift{Times: []Instant{At(f.Uptime - 2*time.Minute), At(f.Uptime - time.Minute)}, Version: 8}
 				g := serving(paused)
 				g.Memory = f.Memory
@@ -780,42 +779,42 @@ func TestPausing(t *testing.T) {
 			}),
 			want{Action: Configure, Event: EventDriftRepaired, Change: 9},
 		},
-		{"a paused Gateway rotates no token", all(paused, rotateOnDemand, connections(0)), want{Action: Wait, Wait: quiet, Problem: ReasonPaused}},
+		{"a paused Gateway rotates no token", all(paused, rotateOnDemand, connections(0)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
 		{
-			"a paused Gateway whose rotation has begun gets the token that Cloudflare has",
+			"a paused Gateway still reads the new token of a rotation in progress",
 			all(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenRotating }), func(f *Facts) {
-				f.Memory.Token = TokenCheck{Rotated: At(f.Uptime), Pending: true, AskAgain: At(2 * uptime)}
+				f.Memory.Token = TokenCheck{Rotated: At(f.Uptime), Pending: true, NextCheck: At(2 * uptime)}
 			}),
 			want{Action: ReadToken},
 		},
 		{
-			"a paused Gateway gets that token also after a restart",
+			"a paused Gateway also reads the new token after a restart",
 			all(paused, restarted, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenRotating })),
 			want{Action: ReadToken},
 		},
 		{
 			"a paused Gateway does not disconnect connectors",
 			all(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenDisconnecting }), connections(0, live("a", -72*time.Hour))),
-			want{Action: Wait, Wait: quiet, Problem: ReasonPaused},
+			want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused},
 		},
 		{
-			"a paused Gateway leaves a deletion that has begun as it is until the tunnel is gone",
+			"a paused Gateway that returns during the deletion waits for the deletion",
 			all(paused, returnedAfterDeleting), want{Action: ReadTunnel},
 		},
 		{
-			"a paused Gateway that is deleted keeps its connectors, and its Tunnel waits for a person",
+			"a Gateway that is deleted while paused keeps its connectors until an administrator acts",
 			all(gone(time.Minute), recordedPaused), want{Action: None, Problem: ReasonPaused},
 		},
 		{
-			"when an administrator clears spec.paused, the Tunnel retires",
+			"the Tunnel retires when an administrator clears spec.paused",
 			gone(time.Minute), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
-			"when an administrator chooses Retain, the Tunnel retires without deleting",
+			"the Tunnel retires when an administrator sets the deletion policy to Retain",
 			all(gone(time.Minute), recordedPaused, withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
-			"a paused Tunnel with Retain ends as a retained one",
+			"a paused Tunnel with deletion policy Retain becomes retained",
 			retiring(recordedPaused, withRetain), want{Action: None},
 		},
 		{
@@ -827,63 +826,63 @@ func TestPausing(t *testing.T) {
 			retiring(status(deleting), recordedPaused), want{Action: None, Problem: ReasonPaused},
 		},
 		{
-			"a paused Gateway without credentials is paused all the same",
+			"a paused Gateway without credentials reports the pause",
 			all(paused, credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: ReasonPaused},
 		},
 	})
 }
 
-// recordedPaused is the record of a pause of a Gateway that is gone.
+// recordedPaused sets spec.paused of a Tunnel whose Gateway is gone.
 func recordedPaused(f *Facts) { f.Object.Spec.Paused = true }
 
-func TestCredentials(t *testing.T) {
-	decide(t, []row{
-		{"while the credentials are missing, what is served stays served", credentials(CredentialsMissing), idle()},
+func TestMissingCredentialsDelayChanges(t *testing.T) {
+	testDecide(t, []row{
+		{"while the credentials are missing, the tunnel keeps serving", credentials(CredentialsMissing), idle()},
 		{
-			"while the credentials are missing, changes wait, with the reason",
+			"while the credentials are missing, changes wait and the reason is reported",
 			all(credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
 		{
-			"while the credentials are missing, a check that is due waits without a busy loop",
+			"while the credentials are missing, a due read waits without a busy loop",
 			all(credentials(CredentialsMissing), readDue), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
 		{
-			"while the credentials are missing, connectors are still kept up to date",
+			"while the credentials are missing, connectors are still updated",
 			all(credentials(CredentialsMissing), func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
 		},
 		{
-			"while the credentials are missing, no tunnel is looked for",
+			"while the credentials are missing, no tunnel is searched",
 			all(unlocated, credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
-		{"work resumes when the credentials are back", routesChanged, want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"}},
+		{"changes continue when the credentials exist again", routesChanged, want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"}},
 		{
-			"the controller's own token is not used for another account",
+			"the controller's token is not used for another account",
 			all(credentials(CredentialsWrongAccount), routesChanged), want{Action: None, Problem: ReasonWrongAccount},
 		},
 		{
-			"credentials that could not be read are read again",
+			"a failed read of the credentials is retried",
 			all(credentials(CredentialsUnknown), routesChanged), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
-			"a token that Cloudflare refused is tried again after a backoff",
+			"a token that Cloudflare refused is retried after a backoff",
 			all(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second)),
 			want{Action: Wait, Wait: 32 * time.Second, Problem: ReasonUnauthorized},
 		},
 		{
-			"new credentials are tried at once",
+			"new credentials are tried immediately",
 			all(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
-			"credentials that are back after they were missing are tried at once",
+			"credentials that were missing before are tried immediately",
 			all(unlocated, failing(TrackTunnel, ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
 			want{Action: FindByName},
 		},
 	})
 }
 
-func TestConfigurationAndDrift(t *testing.T) {
-	foreign := remoteConfiguration(foreignConfiguration, 9)
+func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
+	external := remoteConfiguration(externalConfiguration, 9)
 	seen := func(ago ...time.Duration) change {
 		return func(f *Facts) {
 			f.Memory.Drift.Version = 8
@@ -893,45 +892,45 @@ func TestConfigurationAndDrift(t *testing.T) {
 		}
 	}
 	late := func(s *v1alpha1.TunnelStatus) { s.Configuration.Late = "late-hash" }
-	decide(t, []row{
+	testDecide(t, []row{
 		{
-			"a configuration is recorded ahead of its write",
+			"a configuration is recorded before it is written",
 			routesChanged, want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
-			"a write that is recorded already writes no record",
+			"a write that is already recorded writes no record",
 			all(routesChanged, status(func(s *v1alpha1.TunnelStatus) {
 				s.Configuration = v1alpha1.ConfigurationRecord{Hash: changedConfiguration.Hash(), Previous: wantedConfiguration.Hash()}
 			})),
 			want{Action: Configure},
 		},
 		{
-			"a write that may still arrive is recorded as late",
+			"a write that may still be applied is recorded as late",
 			all(routesChanged, func(f *Facts) {
 				f.Memory.Late = LateWrites{Hashes: []string{"late-hash"}, Settled: At(f.Uptime + time.Second)}
 			}),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.late=late-hash configuration.previous=desired"},
 		},
 		{
-			"the configuration of a tunnel that was just created is written at once",
+			"the configuration of a new tunnel is written without a read",
 			all(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0)),
 			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty"},
 		},
 		{
-			"a tunnel that was found by its name gets the configuration of its Gateway",
-			all(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), foreign),
-			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=foreign"},
+			"the configuration of a tunnel that was found by name is replaced",
+			all(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), external),
+			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=external"},
 		},
 		{
 			"after a restart the configuration is read, not written",
 			restarted, want{Action: ReadConfiguration, Priority: provider.PriorityStart},
 		},
 		{
-			"after a restart a configuration that has to change is read with the priority of a change",
+			"after a restart a configuration that must change is read with the priority of a change",
 			all(routesChanged, restarted), want{Action: ReadConfiguration},
 		},
 		{
-			"a configuration that is due is read with the lowest priority",
+			"a periodic read of the configuration has the lowest priority",
 			readDue, want{Action: ReadConfiguration, Priority: provider.PriorityDrift},
 		},
 		{
@@ -939,49 +938,49 @@ func TestConfigurationAndDrift(t *testing.T) {
 			all(routesChanged, failing(TrackObject, ReasonKubernetes, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
-			"a read that fails is repeated after a backoff, without a busy loop",
+			"a failed read is retried after a backoff, without a busy loop",
 			all(readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
-			"a read that waits for its share of the request budget does not delay a change",
+			"a read that waits for the API request budget does not delay a change",
 			all(readDue, routesChanged, func(f *Facts) {
-				f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + time.Minute), Slot: Slot{Promised: true, Priority: provider.PriorityDrift}}
+				f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + time.Minute), Slot: Slot{Assigned: true, Priority: provider.PriorityDrift}}
 			}),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
-			"a configuration that is in effect already is recorded, not written",
+			"a configuration that is already in effect is recorded, not written",
 			status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{Hash: "older"} }),
 			want{Action: Record, Record: "configuration.hash=desired"},
 		},
 		{
 			"a configuration that the controller wrote before is not an external change",
 			all(routesChanged, status(func(s *v1alpha1.TunnelStatus) {
-				s.Configuration = v1alpha1.ConfigurationRecord{Hash: foreignConfiguration.Hash(), Previous: wantedConfiguration.Hash()}
+				s.Configuration = v1alpha1.ConfigurationRecord{Hash: externalConfiguration.Hash(), Previous: wantedConfiguration.Hash()}
 			})),
 			want{Action: Configure, Record: "configuration.hash=changed"},
 		},
 		{
 			"a late write of this controller is not an external change",
-			all(foreign, func(f *Facts) {
-				f.Memory.Late = LateWrites{Hashes: []string{foreignConfiguration.Hash()}, Settled: At(f.Uptime - time.Second)}
+			all(external, func(f *Facts) {
+				f.Memory.Late = LateWrites{Hashes: []string{externalConfiguration.Hash()}, Settled: At(f.Uptime - time.Second)}
 			}),
-			want{Action: Configure, Record: "configuration.previous=foreign"},
+			want{Action: Configure, Record: "configuration.previous=external"},
 		},
 		{
-			"after a restart the writes of the earlier process may still arrive",
+			"after a restart the writes of the previous process may still be applied",
 			all(restarted, status(late), func(f *Facts) { f.Desired.Hash = "new" }), want{Action: ReadConfiguration},
 		},
 		{
-			"writes are spaced",
+			"the rate of writes is limited",
 			all(routesChanged, func(f *Facts) {
 				f.Memory.Push = Pace{Last: At(f.Uptime - 100*time.Millisecond), Gap: 300 * time.Millisecond}
 			}),
 			want{Action: Wait, Wait: 200 * time.Millisecond},
 		},
 		{
-			"a failed write is repeated after a backoff",
+			"a failed write is retried after a backoff",
 			all(routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
@@ -993,7 +992,7 @@ func TestConfigurationAndDrift(t *testing.T) {
 			want{Action: Wait, Wait: 32 * time.Second, Problem: ReasonConfigurationRejected},
 		},
 		{
-			"another configuration than the rejected one is sent at once",
+			"another configuration is sent immediately after a rejection",
 			all(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
 				f.Memory.Backoffs[TrackConfiguration].Hash = "rejected"
 			}),
@@ -1001,39 +1000,39 @@ func TestConfigurationAndDrift(t *testing.T) {
 		},
 		{
 			"an external change is reverted, with an event, and the configuration is read again soon",
-			foreign, want{Action: Configure, Event: EventDriftRepaired, Change: 9, Interval: time.Minute},
+			external, want{Action: Configure, Event: EventDriftRepaired, Change: 9, Interval: time.Minute},
 		},
 		{
-			"an external change is reported once, however often the repair fails",
-			all(foreign, seen(time.Minute), func(f *Facts) { f.Memory.Drift.Version = 9 }), want{Action: Configure, Change: 9},
+			"an external change is reported once even if its repair fails repeatedly",
+			all(external, seen(time.Minute), func(f *Facts) { f.Memory.Drift.Version = 9 }), want{Action: Configure, Change: 9},
 		},
 		{
-			"the second external change is reverted too",
-			all(foreign, seen(time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+			"the second external change is also reverted",
+			all(external, seen(time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
 		},
 		{
 			"the third external change within ten minutes is contested: the controller stops writing",
-			all(foreign, seen(9*time.Minute, time.Minute)), want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 9},
+			all(external, seen(9*time.Minute, time.Minute)), want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 9},
 		},
 		{
-			"external changes that are ten minutes old do not count",
-			all(foreign, seen(10*time.Minute, time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+			"external changes older than ten minutes do not count",
+			all(external, seen(10*time.Minute, time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
 		},
 		{
 			"a contested configuration is not written",
-			all(foreign, status(contested)), want{Action: Wait, Wait: quiet, Problem: ReasonContested},
+			all(external, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested},
 		},
 		{
-			"a contested configuration is not written for a change of the routes either",
-			all(routesChanged, status(contested)), want{Action: Wait, Wait: quiet, Problem: ReasonContested},
+			"a contested configuration is not written when routes change",
+			all(routesChanged, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested},
 		},
 		{
-			"a contested configuration that is due is read without a busy loop",
-			all(foreign, status(contested), readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			"a periodic read of a contested configuration is retried without a busy loop",
+			all(external, status(contested), readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonContested},
 		},
 		{
-			"a contested Tunnel whose configuration is as desired has nothing to write",
+			"a contested Tunnel with the desired configuration writes nothing",
 			status(contested), idle(),
 		},
 		{
@@ -1045,18 +1044,18 @@ func TestConfigurationAndDrift(t *testing.T) {
 			all(readDue, seen(time.Minute)), want{Action: ReadConfiguration, Priority: provider.PriorityDrift, Interval: time.Minute},
 		},
 		{
-			"a configuration of unknown state is read although its tunnel was just configured",
+			"an unknown configuration is read even if its tunnel was just configured",
 			all(func(f *Facts) { f.Memory.Remote.Configuration.Known = false }), want{Action: ReadConfiguration, Priority: provider.PriorityStart},
 		},
 	})
 }
 
-func TestConnectors(t *testing.T) {
+func TestConnectorsAndTokenAreApplied(t *testing.T) {
 	outdated := func(f *Facts) { f.Connectors.Current = false }
-	decide(t, []row{
-		{"connectors that are not as desired are applied", outdated, want{Action: RunConnectors}},
+	testDecide(t, []row{
+		{"connectors that differ from the desired state are applied", outdated, want{Action: RunConnectors}},
 		{
-			"connectors run only with a configuration of this controller",
+			"connectors do not start before the tunnel is configured",
 			all(outdated, status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0),
 				func(f *Facts) {
 					f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + 4*time.Second), Problem: problem(ReasonUnavailable, "It failed.")}
@@ -1074,11 +1073,11 @@ func TestConnectors(t *testing.T) {
 			all(outdated, invalidSettings), want{Action: None},
 		},
 		{
-			"connectors are applied although the configuration cannot be written",
+			"connectors are applied even if the configuration cannot be written",
 			all(outdated, routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), want{Action: RunConnectors},
 		},
 		{
-			"connectors that could not be applied are tried again after a backoff",
+			"a failed apply of the connectors is retried after a backoff",
 			all(outdated, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonConnectorsFailed},
 		},
@@ -1092,70 +1091,70 @@ func TestConnectors(t *testing.T) {
 		},
 		{
 			"a Secret that belongs to another object is not overwritten",
-			func(f *Facts) { f.Token.State = TokenNameConflict }, want{Action: Wait, Wait: quiet, Problem: ReasonObjectTaken},
+			func(f *Facts) { f.Token.State = TokenNameConflict }, want{Action: Wait, Wait: untilNextRead, Problem: ReasonObjectTaken},
 		},
 		{
-			"a token Secret that could not be read is read again",
+			"a failed read of the token Secret is retried",
 			func(f *Facts) { f.Token.State = TokenUnknown }, want{Action: Wait, Wait: time.Second, Problem: ReasonTokenFailed},
 		},
 		{
-			"the token is compared with Cloudflare's once a day, with the lowest priority",
-			func(f *Facts) { f.Memory.Token.AskAgain = At(f.Uptime) }, want{Action: ReadToken, Priority: provider.PriorityDrift},
+			"the token is compared with the token at Cloudflare once a day, with the lowest priority",
+			func(f *Facts) { f.Memory.Token.NextCheck = At(f.Uptime) }, want{Action: ReadToken, Priority: provider.PriorityDrift},
 		},
 		{
-			"a token that seems wrong is read at once",
+			"a suspect token is read immediately",
 			func(f *Facts) { f.Memory.Token.Suspect = true }, want{Action: ReadToken, Priority: provider.PriorityDrift},
 		},
 		{
-			"a token that could not be read is tried again after a backoff",
+			"a failed read of the token is retried after a backoff",
 			all(func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, ReasonTokenFailed, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonTokenFailed},
 		},
 	})
 }
 
-func TestDestructiveStepsAreThoseThatCannotBeUndone(t *testing.T) {
+func TestDestructiveStepsCannotBeUndone(t *testing.T) {
 	destructive := map[Action]bool{StopConnectors: true, Disconnect: true, Delete: true, DeleteObject: true, WithdrawStatuses: true}
 	for _, a := range []Action{
 		None, Wait, Record, Claim, ReadTunnel, FindByName, Create, ReadConfiguration, Configure, ReadToken, RotateToken,
 		RunConnectors, StopConnectors, WithdrawStatuses, ListConnections, Disconnect, Delete, DeleteObject,
 	} {
 		if got := (Step{Action: a}).Destructive(); got != destructive[a] {
-			t.Errorf("%s: destructive is %t", a, got)
+			t.Errorf("%s: Destructive() = %t, want %t", a, got, destructive[a])
 		}
 	}
 }
 
-// rotateOnDemand asks for a rotation of the token.
+// rotateOnDemand requests a rotation of the token.
 func rotateOnDemand(f *Facts) {
 	f.Object.Annotations = map[string]string{v1alpha1.RotateTokenAnnotation: "september"}
 }
 
-// rotateEvery is a schedule of 24 h without jitter to speak of.
-func rotateEvery(f *Facts) { f.Desired.TokenRotation = 24 * time.Hour }
+// rotateDaily schedules a rotation every 24 h.
+func rotateDaily(f *Facts) { f.Desired.TokenRotation = 24 * time.Hour }
 
-func TestTokenRotation(t *testing.T) {
+func TestTokenIsRotated(t *testing.T) {
 	phase := func(p v1alpha1.TokenPhase) change {
 		return status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = p })
 	}
 	rotatedAgo := func(d time.Duration) change {
 		return status(func(s *v1alpha1.TunnelStatus) { s.Token.RotatedAt = at(-d) })
 	}
-	answered := func(ago time.Duration) change {
+	rotated := func(ago time.Duration) change {
 		return func(f *Facts) { f.Memory.Token.Rotated = At(f.Uptime - ago) }
 	}
 	blocked := want{Action: Wait, Wait: time.Minute, Problem: ReasonRotationBlocked}
-	decide(t, []row{
+	testDecide(t, []row{
 		{
-			"a token that is seen for the first time is recorded as of now",
+			"a token is recorded as rotated now when it is found for the first time",
 			status(func(s *v1alpha1.TunnelStatus) { s.Token.RotatedAt = nil }), want{Action: Record, Record: "token.rotatedAt=2026-09-01T12:00:00Z"},
 		},
 		{
-			"a new value of the annotation rotates the token, after it is recorded",
+			"a new value of the annotation is recorded and rotates the token",
 			all(rotateOnDemand, connections(0)), want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"},
 		},
 		{
-			"a value of the annotation that was carried out rotates nothing",
+			"a value of the annotation that was already processed rotates nothing",
 			all(rotateOnDemand, status(func(s *v1alpha1.TunnelStatus) { s.Token.Requested = "september" })), idle(),
 		},
 		{
@@ -1163,92 +1162,92 @@ func TestTokenRotation(t *testing.T) {
 			rotateOnDemand, want{Action: ListConnections, Priority: provider.PriorityDrift},
 		},
 		{
-			"connections that cannot be listed are tried again after a backoff",
+			"a failed list of connections is retried after a backoff",
 			all(rotateOnDemand, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"a schedule rotates the token when it is due",
-			all(rotateEvery, connections(0)), want{Action: RotateToken, Record: "token.phase=Rotating"},
+			all(rotateDaily, connections(0)), want{Action: RotateToken, Record: "token.phase=Rotating"},
 		},
 		{
 			"a schedule rotates nothing before it is due",
-			all(rotateEvery, rotatedAgo(24*time.Hour-time.Minute), noJitter), want{Action: Wait, Wait: time.Minute},
+			all(rotateDaily, rotatedAgo(24*time.Hour-time.Minute), noJitter), want{Action: Wait, Wait: time.Minute},
 		},
 		{
 			"a schedule waits while the token of another Tunnel is rotated",
-			all(rotateEvery, connections(0), func(f *Facts) { f.OtherRotates = true }), want{Action: Wait, Wait: time.Minute},
+			all(rotateDaily, connections(0), func(f *Facts) { f.OtherRotating = true }), want{Action: Wait, Wait: time.Minute},
 		},
 		{
-			"a rotation on demand does not wait for another Tunnel's",
-			all(rotateOnDemand, connections(0), func(f *Facts) { f.OtherRotates = true }),
+			"a rotation on demand does not wait for the rotation of another Tunnel",
+			all(rotateOnDemand, connections(0), func(f *Facts) { f.OtherRotating = true }),
 			want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"},
 		},
 		{
-			"there is no rotation with connector.enabled: false, and the Tunnel says why",
+			"connector.enabled: false blocks a rotation on demand, and the reason is reported",
 			all(rotateOnDemand, func(f *Facts) { f.Desired.RunConnectors = false }), blocked,
 		},
 		{
-			"there is no scheduled rotation with connector.enabled: false, and the Tunnel says why",
-			all(rotateEvery, func(f *Facts) { f.Desired.RunConnectors = false }), blocked,
+			"connector.enabled: false blocks a scheduled rotation, and the reason is reported",
+			all(rotateDaily, func(f *Facts) { f.Desired.RunConnectors = false }), blocked,
 		},
 		{
-			"there is no rotation while the settings are not valid",
+			"invalid settings block a rotation",
 			all(rotateOnDemand, invalidSettings), blocked,
 		},
 		{
-			"there is no rotation while connectors run that this controller does not",
-			all(rotateOnDemand, connections(0, live("a", -time.Hour), live("b", -time.Hour), live("c", -time.Hour)), crowded(30*time.Second)), blocked,
+			"connectors that this controller does not run block a rotation",
+			all(rotateOnDemand, connections(0, live("a", -time.Hour), live("b", -time.Hour), live("c", -time.Hour)), surplusConnectors(30*time.Second)), blocked,
 		},
 		{
-			"more connectors than pods count only when they last longer than the grace period",
-			all(rotateOnDemand, connections(0, live("a", -time.Hour), live("b", -time.Hour), live("c", -time.Hour)), crowded(20*time.Second)),
+			"more connectors than pods block a rotation only after the grace period",
+			all(rotateOnDemand, connections(0, live("a", -time.Hour), live("b", -time.Hour), live("c", -time.Hour)), surplusConnectors(20*time.Second)),
 			want{Action: Wait, Wait: 10 * time.Second},
 		},
 		{
-			"when no pods run, each live connector is another's",
+			"a live connector without pods blocks a rotation",
 			all(rotateOnDemand, connections(0, live("a", -time.Hour)), func(f *Facts) { f.Connectors.Pods = 0 }), blocked,
 		},
 		{
-			"connectors that are no longer connected do not count",
+			"disconnected connectors do not block a rotation",
 			all(rotateOnDemand, connections(0, live("a", -time.Hour), live("b", -time.Hour), disconnected("c"))),
 			want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"},
 		},
 		{
-			"a rotation that began before a crash asks for a new secret again",
+			"a rotation that began before a crash sets a new secret again",
 			all(phase(v1alpha1.TokenRotating), restarted, up(time.Minute), remoteConfiguration(wantedConfiguration, 7)), want{Action: RotateToken},
 		},
 		{
-			"a rotation that was not answered is repeated one call timeout later: a late PATCH would replace the token again",
+			"a rotation without a response is retried one call timeout later, because a late PATCH would replace the token again",
 			all(phase(v1alpha1.TokenRotating), func(f *Facts) { f.Memory.Token.Unanswered = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second},
 		},
 		{
-			"after a restart a rotation may have been sent just before",
+			"after a restart a previous process may have sent a rotation just before",
 			all(phase(v1alpha1.TokenRotating), restarted, up(3*time.Second), remoteConfiguration(wantedConfiguration, 7)), want{Action: Wait, Wait: 7 * time.Second},
 		},
 		{
-			"a rotation that fails is repeated after a backoff",
+			"a failed rotation is retried after a backoff",
 			all(phase(v1alpha1.TokenRotating), failing(TrackToken, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
-			"after the secret the new token is written to the Secret",
-			all(phase(v1alpha1.TokenRotating), answered(time.Second), func(f *Facts) { f.Memory.Token.Pending = true }), want{Action: ReadToken},
+			"after the PATCH the new token is written to the Secret",
+			all(phase(v1alpha1.TokenRotating), rotated(time.Second), func(f *Facts) { f.Memory.Token.Pending = true }), want{Action: ReadToken},
 		},
 		{
-			"when the token is in the Secret, the pods roll; the record has the time of the answer",
-			all(phase(v1alpha1.TokenRotating), answered(3*time.Second)), want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T11:59:57Z"},
+			"when the token is in the Secret, the time of the response is recorded and the pods roll",
+			all(phase(v1alpha1.TokenRotating), rotated(3*time.Second)), want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T11:59:57Z"},
 		},
 		{
-			"the time of the answer is rounded up, so that no connector with the old token is left",
-			all(phase(v1alpha1.TokenRotating), answered(2500*time.Millisecond)), want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T11:59:58Z"},
+			"the time of the response is rounded up, so that no connector keeps the old token",
+			all(phase(v1alpha1.TokenRotating), rotated(2500*time.Millisecond)), want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T11:59:58Z"},
 		},
 		{
 			"the rollout applies the connectors with the new token",
 			all(phase(v1alpha1.TokenRolling), func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
 		},
 		{
-			"nothing is disconnected before the rollout has ended",
+			"no connector is disconnected before the end of the rollout",
 			all(phase(v1alpha1.TokenRolling), func(f *Facts) { f.Connectors.RolledOut = false }), want{Action: Wait, Wait: 30 * time.Second},
 		},
 		{
@@ -1260,12 +1259,12 @@ func TestTokenRotation(t *testing.T) {
 			all(phase(v1alpha1.TokenRolling), connections(0)), want{Action: Record, Record: "token.phase=Disconnecting"},
 		},
 		{
-			"connectors that connected before the new secret are disconnected, live ones included",
+			"connectors that connected before the PATCH are disconnected, including live connectors",
 			all(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, live("new", -30*time.Second), live("old", -2*time.Minute))),
 			want{Action: Disconnect, Connector: "old"},
 		},
 		{
-			"a connector whose time is not known is disconnected",
+			"a connector with an unknown time of connection is disconnected",
 			all(phase(v1alpha1.TokenDisconnecting), connections(0, provider.Connector{ID: "a", Connected: true})), want{Action: Disconnect, Connector: "a"},
 		},
 		{
@@ -1273,7 +1272,7 @@ func TestTokenRotation(t *testing.T) {
 			all(phase(v1alpha1.TokenDisconnecting), connections(time.Minute)), want{Action: ListConnections},
 		},
 		{
-			"a connector that could not be disconnected is tried again after a backoff",
+			"a failed disconnect is retried after a backoff",
 			all(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, live("old", -2*time.Minute)), failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
@@ -1283,30 +1282,30 @@ func TestTokenRotation(t *testing.T) {
 			want{Action: Record, Record: "token.phase=", Event: EventTokenRotated},
 		},
 		{
-			"a rotation goes on when the Gateway of the Tunnel exists again, at the phase that is recorded",
+			"a rotation continues after a restart at the recorded phase",
 			all(phase(v1alpha1.TokenDisconnecting), restarted, remoteConfiguration(wantedConfiguration, 7)), want{Action: ListConnections},
 		},
 		{
-			"the token of a tunnel without a configuration of this controller is not rotated",
+			"the token of a tunnel that the controller has not configured is not rotated",
 			all(rotateOnDemand, connections(0), status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }),
 				remoteConfiguration(provider.Configuration{}, 0), failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
-			"while the state of the Gateway is unknown, a rotation that has begun still gets its token",
-			all(phase(v1alpha1.TokenRotating), gatewayIs(GatewayUnknown), answered(time.Second), func(f *Facts) { f.Memory.Token.Pending = true }),
+			"while the state of the Gateway is unknown, the new token of a rotation is still read",
+			all(phase(v1alpha1.TokenRotating), gatewayIs(GatewayUnknown), rotated(time.Second), func(f *Facts) { f.Memory.Token.Pending = true }),
 			want{Action: ReadToken},
 		},
 	})
 }
 
-// crowded has had more connectors than pods for some time.
-func crowded(d time.Duration) change {
+// surplusConnectors has more connectors than pods since d ago.
+func surplusConnectors(d time.Duration) change {
 	return func(f *Facts) { f.Memory.SurplusSince = At(f.Uptime - d) }
 }
 
-// noJitter chooses a schedule that ends after 24 h from the rotation whatever the
-// jitter of the Tunnel is.
+// noJitter moves the last rotation so that the jitter of the Tunnel has no effect on the
+// next one.
 func noJitter(f *Facts) {
 	jitter := f.spread(f.Desired.TokenRotation / 10)
 	f.Object.Status.Token.RotatedAt.Time = f.Object.Status.Token.RotatedAt.Add(-jitter)

@@ -8,29 +8,28 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Request is what the settings and the routes of one Gateway ask for.
+// Request contains the settings of a Gateway and the result of its routes.
 type Request struct {
 	// Gateway is the namespace and name of the Gateway.
 	Gateway types.NamespacedName
-	// Paused is whether the Gateway has the annotation that stops changes.
+	// Paused reports whether the Gateway has the annotation [v1alpha1.PausedAnnotation].
 	Paused bool
-	// Settings are those of the Gateway; nil when they are not valid.
+	// Settings are the settings of the Gateway; nil if they are not valid.
 	Settings *gatewaysettings.Settings
-	// AccountID is the Cloudflare account of the settings, or the controller's;
-	// empty when there is none.
+	// AccountID is the Cloudflare account of the settings, or the controller's account;
+	// empty if neither exists.
 	AccountID string
-	// Credentials name the Secret of the settings with the API token; nil for the
-	// controller's own token.
+	// Credentials refer to the Secret with the API token in the settings; nil for the
+	// controller's token.
 	Credentials *v1alpha1.SecretKeyReference
-	// Configuration is the desired configuration; nil when the Gateway is not
-	// accepted.
+	// Configuration is the desired configuration; nil if the Gateway is not accepted.
 	Configuration *provider.Configuration
-	// ServesGRPC is whether a GRPCRoute is served.
+	// ServesGRPC reports whether a GRPCRoute is served.
 	ServesGRPC bool
 }
 
-// NewDesired returns what the request asks for, or nil when the settings are not valid
-// or there is no account.
+// NewDesired returns the desired state for the request, or nil if the settings are not
+// valid or there is no account.
 func NewDesired(o Options, r Request) *Desired {
 	s := r.Settings
 	if s == nil || r.AccountID == "" {
@@ -44,7 +43,7 @@ func NewDesired(o Options, r Request) *Desired {
 			DeletionPolicy: s.DeletionPolicy(), Credentials: r.Credentials, Paused: r.Paused,
 		},
 		Configuration: r.Configuration,
-		// The trailers of gRPC do not survive QUIC.
+		// gRPC trailers are lost over QUIC.
 		NeedsHTTP2:    r.ServesGRPC && s.Protocol() == v1alpha1.ProtocolAuto,
 		RunConnectors: s.RunsConnectors(), TokenRotation: s.TokenRotation(),
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func TestWant(t *testing.T) {
+func TestDesiredStateOfAGateway(t *testing.T) {
 	options := tunnel.Options{ControllerName: "example.com/c", ClusterUID: "uid", ClusterID: "prod"}
 	configuration := &provider.Configuration{Ingress: []provider.IngressRule{{Service: "http_status:404"}}}
 	request := func(spec v1alpha1.TunnelConfigurationSpec) tunnel.Request {
@@ -41,7 +41,7 @@ func TestWant(t *testing.T) {
 		want   *tunnel.Desired
 	}{
 		"the defaults": {want: want(func(*tunnel.Desired) {})},
-		"a Secret of its own, while paused": {
+		"a Secret in the settings, and a paused Gateway": {
 			change: func(r *tunnel.Request) {
 				r.Credentials, r.Paused = &v1alpha1.SecretKeyReference{Name: "own"}, true
 			},
@@ -59,7 +59,7 @@ func TestWant(t *testing.T) {
 			change: func(r *tunnel.Request) { r.ServesGRPC = true },
 			want:   want(func(d *tunnel.Desired) { d.NeedsHTTP2 = true }),
 		},
-		"gRPC with a protocol that is set": {
+		"gRPC with an explicit protocol": {
 			spec:   overHTTP2,
 			change: func(r *tunnel.Request) { r.ServesGRPC = true },
 			want:   want(func(d *tunnel.Desired) { d.RunConnectors = false }),
@@ -77,7 +77,7 @@ func TestWant(t *testing.T) {
 				test.change(&r)
 			}
 			if diff := cmp.Diff(test.want, tunnel.NewDesired(options, r)); diff != "" {
-				t.Errorf("the request differs (-want +got):\n%s", diff)
+				t.Errorf("the desired state differs (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -2,79 +2,80 @@ package tunnel
 
 import "fmt"
 
-// EventReason names an event.
+// EventReason is the reason of an event.
 type EventReason string
 
-// The events about tunnels.
+// The reasons of events about tunnels.
 const (
-	// EventTunnelCreated tells that a tunnel was created.
+	// EventTunnelCreated reports that a tunnel was created.
 	EventTunnelCreated EventReason = "TunnelCreated"
-	// EventTunnelFound tells that a tunnel of the Gateway's name was found.
+	// EventTunnelFound reports that a tunnel with the name of the Gateway's tunnel was found.
 	EventTunnelFound EventReason = "TunnelFound"
-	// EventTunnelAdopted tells that an existing tunnel was adopted.
+	// EventTunnelAdopted reports that an existing tunnel was adopted.
 	EventTunnelAdopted EventReason = "TunnelAdopted"
-	// EventTunnelLost tells that the tunnel was deleted, and not by the controller.
+	// EventTunnelLost reports that the tunnel was deleted, but not by the controller.
 	EventTunnelLost EventReason = "TunnelLost"
-	// EventTunnelResumed tells that the Gateway has returned before its tunnel was
+	// EventTunnelResumed reports that the Gateway returned before its tunnel was
 	// deleted.
 	EventTunnelResumed EventReason = "TunnelResumed"
-	// EventTunnelRetiring tells that the Gateway is gone and the tunnel retires.
+	// EventTunnelRetiring reports that the Gateway is gone and the tunnel retires.
 	EventTunnelRetiring EventReason = "TunnelRetiring"
-	// EventTunnelDeleted tells that the tunnel was deleted at Cloudflare.
+	// EventTunnelDeleted reports that the controller deletes the tunnel at Cloudflare.
 	EventTunnelDeleted EventReason = "TunnelDeleted"
-	// EventTakenOver tells that the configuration of an adopted tunnel is replaced.
+	// EventTakenOver reports that the controller replaces the configuration of an
+	// adopted tunnel.
 	EventTakenOver EventReason = "TakenOver"
-	// EventDriftRepaired tells that an external change is reverted.
+	// EventDriftRepaired reports that the controller reverts an external change.
 	EventDriftRepaired EventReason = "DriftRepaired"
-	// EventDriftContested tells that there were too many external changes.
+	// EventDriftContested reports that the configuration is contested: there were too
+	// many external changes.
 	EventDriftContested EventReason = "DriftContested"
-	// EventHTTP2 tells that the connectors use HTTP/2 from now on.
+	// EventHTTP2 reports that the connectors now use HTTP/2.
 	EventHTTP2 EventReason = "ConnectorProtocol"
-	// EventTokenRotated tells that the token was rotated.
+	// EventTokenRotated reports that the token was rotated.
 	EventTokenRotated EventReason = "TokenRotated"
 )
 
 // EventEntry describes an event in the catalogue.
 type EventEntry struct {
 	Reason EventReason
-	// Warning is whether the event is a warning.
+	// Warning reports whether the event is a warning.
 	Warning bool
-	// Meaning says what has happened.
+	// Meaning describes what happened.
 	Meaning string
-	// Remedy says what to do.
+	// Remedy describes what to do.
 	Remedy string
 }
 
-// Events describes every event about tunnels, in the order in which the
-// documentation lists them.
+// Events is the catalogue of events about tunnels, in the order of the documentation.
 var Events = []EventEntry{
-	{EventTunnelCreated, false, "The controller created the tunnel of the Gateway. The message has its name and ID.",
-		"Point proxied CNAME records at the address in the Gateway's status."},
+	{EventTunnelCreated, false, "The controller created the tunnel of the Gateway. The message contains its name and ID.",
+		"Create proxied CNAME records that point to the address in the Gateway's status."},
 	{EventTunnelFound, false, "A tunnel with the name of the Gateway's tunnel exists. The controller uses it and replaces its configuration.",
-		"Nothing, unless another installation with the same cluster ID is running; then change one of the two IDs."},
-	{EventTunnelAdopted, false, "The Gateway uses the tunnel that tunnel.existing.id names from now on.",
+		"Nothing. If another installation uses the same cluster ID, change one of the two IDs."},
+	{EventTunnelAdopted, false, "The Gateway now uses the tunnel in tunnel.existing.id.",
 		"Nothing."},
-	{EventTunnelLost, true, "The tunnel was deleted at Cloudflare, and not by the controller. The controller creates a new tunnel with a new address.",
-		"Point the CNAME records at the new address. The audit log of the Cloudflare account shows who deleted the tunnel."},
-	{EventTunnelResumed, false, "The Gateway returned after the deletion of its tunnel had begun. The tunnel was not deleted and serves the Gateway again.",
+	{EventTunnelLost, true, "The tunnel was deleted at Cloudflare, but not by the controller. The controller creates a new tunnel, which has a new address.",
+		"Change the CNAME records to the new address. The audit log of the Cloudflare account shows who deleted the tunnel."},
+	{EventTunnelResumed, false, "The Gateway was created again after the deletion of its tunnel had begun. The tunnel was not deleted and serves the Gateway again.",
 		"Nothing."},
-	{EventTunnelRetiring, false, "The Gateway is gone, so the controller stops the connectors and deletes the tunnel, or retains it.",
+	{EventTunnelRetiring, false, "The Gateway is gone, so the controller stops the connectors. It then deletes the tunnel or retains it, depending on the deletion policy.",
 		"Nothing."},
 	{EventTunnelDeleted, false, "The controller deletes the tunnel at Cloudflare.",
-		"Remove the CNAME records that point at it."},
+		"Delete the CNAME records that point to the tunnel."},
 	{EventTakenOver, false, "The controller replaces the configuration of an adopted tunnel, because tunnel.existing.takeover permits it.",
 		"Nothing."},
-	{EventDriftRepaired, true, "The configuration of the tunnel was changed outside the controller, and the controller reverts the change. The message lists the differences.",
-		"Change the Gateway or its routes instead. Pause the Gateway to keep a change for a while."},
-	{EventDriftContested, true, "The configuration of the tunnel was changed three times within ten minutes outside the controller, which stops writing it.",
-		"Find the other writer, then pause the Gateway and resume it."},
-	{EventHTTP2, false, "The Gateway has a GRPCRoute, so its connectors use HTTP/2 from now on.",
+	{EventDriftRepaired, true, "The configuration of the tunnel was changed externally, and the controller reverts the change. The message lists the differences.",
+		"Change the Gateway or its routes instead. To keep an external change temporarily, pause the Gateway."},
+	{EventDriftContested, true, "The configuration of the tunnel was changed externally three times within ten minutes, so the controller stops writing it.",
+		"Stop the other writer, then pause the Gateway and resume it."},
+	{EventHTTP2, false, "The Gateway has a GRPCRoute, so its connectors now use HTTP/2.",
 		"Nothing."},
 	{EventTokenRotated, false, "The token of the tunnel was rotated, and connectors with the old token were disconnected.",
 		"Nothing."},
 }
 
-// newEvent returns the event of a reason with a message of its own.
+// newEvent returns an event with the reason and the message.
 func newEvent(reason EventReason, format string, args ...any) *Event {
 	e := &Event{Reason: reason, Message: fmt.Sprintf(format, args...)}
 	for _, entry := range Events {
@@ -85,8 +86,8 @@ func newEvent(reason EventReason, format string, args ...any) *Event {
 	return e
 }
 
-// Event is a notification on the Gateway, or on the Tunnel when the Gateway is
-// gone.
+// Event is an event about a tunnel. Its object is the Gateway, or the Tunnel if the Gateway
+// is gone.
 type Event struct {
 	Reason  EventReason
 	Warning bool

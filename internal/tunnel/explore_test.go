@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-var depth = flag.Int("tunnel.depth", 0, "how many faults and changes a trace of the exploration may have; 0 is the depth of each scenario")
+var depth = flag.Int("tunnel.depth", 0, "maximum number of faults and changes in a trace of the exploration; 0 means the depth of each scenario")
 
-// label is a transition.
-type label struct {
+// transition is a transition between states.
+type transition struct {
 	kind  kind
 	actor uint8
 	n     uint8
@@ -21,32 +21,32 @@ type kind uint8
 
 const (
 	kindStep   kind = iota // n is the outcome
-	kindTime               // time passes until something happens
-	kindArrive             // n is the late call that arrives
+	kindTime               // time passes until the next event
+	kindArrive             // n is the late call that is applied
 	kindEvent              // n is the event
 )
 
-// node is a state that was reached.
+// node is a reached state.
 type node struct {
 	parent int32
-	// next is the state that follows when nothing special happens.
+	// next is the next state without a fault or change.
 	next   int32
-	label  label
+	label  transition
 	faults uint8
 }
 
-// scenario is where an exploration starts, and what can happen.
+// scenario is the start of an exploration and the events that can happen.
 type scenario struct {
 	name   string
-	start  func(w *world)
+	start  func(m *model)
 	events []event
 	depth  int
 }
 
-type found struct {
+type violation struct {
 	message string
 	from    int32
-	last    label
+	last    transition
 	tail    []string
 }
 
@@ -56,13 +56,13 @@ type exploration struct {
 	index map[[2]uint64]int32
 	nodes []node
 	queue []pending
-	found []found
+	found []violation
 	seen  map[string]bool
 	depth int
 }
 
 type pending struct {
-	world *world
+	world *model
 	node  int32
 }
 
@@ -71,10 +71,11 @@ func explore(s scenario) *exploration {
 	if *depth > 0 {
 		x.depth = *depth
 	}
-	x.visit(x.root(), -1, label{}, 0)
+	x.visit(x.root(), -1, transition{}, 0)
 	level := x.queue
 	for faults := 0; faults < x.depth; faults++ {
-		// First every state within this many faults, then those with one more.
+		// First visit every state within this number of faults, then the states with one
+		// more.
 		x.queue = level
 		for head := 0; head < len(x.queue); head++ {
 			x.expand(x.queue[head], faults, 0)
@@ -94,8 +95,7 @@ func explore(s scenario) *exploration {
 	return x
 }
 
-// drain visits what follows from the last states that were visited, which is
-// little: nothing special can happen any more.
+// drain visits the states that follow the last visited states without faults or changes.
 func (x *exploration) drain(faults int) {
 	for len(x.queue) > 0 {
 		p := x.queue[len(x.queue)-1]
@@ -104,185 +104,184 @@ func (x *exploration) drain(faults int) {
 	}
 }
 
-func (x *exploration) root() *world {
-	w := &world{count: 1, now: time.Hour, boot: time.Hour}
-	x.start(w)
-	return w
+func (x *exploration) root() *model {
+	m := &model{count: 1, now: time.Hour, boot: time.Hour}
+	x.start(m)
+	return m
 }
 
-// visit notes a state, and returns its node.
-func (x *exploration) visit(w *world, parent int32, l label, faults int) int32 {
-	if w.violation != "" {
-		x.report(w.violation, parent, l)
+// visit adds a state and returns its node.
+func (x *exploration) visit(m *model, parent int32, l transition, faults int) int32 {
+	if m.violation != "" {
+		x.report(m.violation, parent, l)
 		return -1
 	}
-	key := w.key()
+	key := m.key()
 	if i, known := x.index[key]; known {
 		return i
 	}
-	kept := *w
-	i := int32(len(x.nodes)) // #nosec G115 -- memory ends before
+	stored := *m
+	i := int32(len(x.nodes)) // #nosec G115 -- the memory is exhausted before
 	x.index[key] = i
 	x.nodes = append(x.nodes, node{parent: parent, next: -1, label: l, faults: uint8(faults)}) // #nosec G115 -- small
-	x.queue = append(x.queue, pending{&kept, i})
+	x.queue = append(x.queue, pending{&stored, i})
 	return i
 }
 
-func (x *exploration) report(message string, from int32, last label) {
+func (x *exploration) report(message string, from int32, last transition) {
 	if line, _, _ := strings.Cut(message, "\n"); !x.seen[line] {
 		x.seen[line] = true
-		x.found = append(x.found, found{message: message, from: from, last: last})
+		x.found = append(x.found, violation{message: message, from: from, last: last})
 	}
 }
 
-// expand visits the states that follow at that cost.
+// expand visits the next states at that cost: 0 without a fault or change, 1 with one.
 func (x *exploration) expand(p pending, faults, cost int) {
-	w, i, first := p.world, p.node, true
-	visit := func(next *world, l label) {
+	m, i, first := p.world, p.node, true
+	visit := func(next *model, l transition) {
 		j := x.visit(next, i, l, faults+cost)
 		if first && cost == 0 {
 			x.nodes[i].next = j
 		}
 		first = false
 	}
-	for a := range w.count {
-		if w.actors[a].busy() {
-			w.takeStep(a, cost, visit)
+	for a := range m.count {
+		if m.actors[a].busy() {
+			m.exploreStep(a, cost, visit)
 		}
 	}
 	if cost == 0 {
-		x.pass(w, i, first, visit)
+		x.advanceTime(m, i, first, visit)
 	}
 	for n, e := range x.events {
 		if e.free == (cost == 0) {
-			w.undergo(e, uint8(n), visit) // #nosec G115 -- small
+			m.exploreEvent(e, uint8(n), visit) // #nosec G115 -- small
 		}
 	}
 }
 
-// takeStep visits what follows from the next step of an actor, for each outcome
-// of that cost.
-func (w *world) takeStep(a, cost int, visit func(*world, label)) {
-	base := *w
+// exploreStep visits the states after the next step of an actor, for each outcome of that
+// cost.
+func (m *model) exploreStep(a, cost int, visit func(*model, transition)) {
+	base := *m
 	f, s := base.plan(a)
 	for _, o := range possible(s, base.actors[a].listing) {
 		if min(int(o), 1) == cost {
 			next := base
 			next.execute(a, f, s, o)
-			visit(&next, label{kindStep, uint8(a), uint8(o)}) // #nosec G115 -- small
+			visit(&next, transition{kindStep, uint8(a), uint8(o)}) // #nosec G115 -- small
 		}
 	}
 }
 
-// undergo visits what follows from an event, for each actor that it can concern.
-func (w *world) undergo(e event, n uint8, visit func(*world, label)) {
-	if e.idle && !w.idle() {
+// exploreEvent visits the states after an event, for each actor that it can affect.
+func (m *model) exploreEvent(e event, n uint8, visit func(*model, transition)) {
+	if e.idle && !m.idle() {
 		return
 	}
-	for a := range w.count {
+	for a := range m.count {
 		if e.once && a > 0 {
 			return
 		}
-		next := *w
+		next := *m
 		if e.apply(&next, a) {
-			visit(&next, label{kindEvent, uint8(a), n})
+			visit(&next, transition{kindEvent, uint8(a), n})
 		}
 	}
 }
 
-// pass lets time pass, and late calls arrive.
-func (x *exploration) pass(w *world, i int32, idle bool, visit func(*world, label)) {
+// advanceTime visits the states after time has passed or a late call was applied.
+func (x *exploration) advanceTime(m *model, i int32, idle bool, visit func(*model, transition)) {
 	if idle {
-		next := *w
+		next := *m
 		if next.advance() {
-			visit(&next, label{kind: kindTime})
+			visit(&next, transition{kind: kindTime})
 		} else {
 			x.nodes[i].next = i
 		}
 	}
-	for n := range w.cloudflare.late {
-		if w.cloudflare.late[n].until != 0 {
-			next := *w
+	for n := range m.cloudflare.late {
+		if m.cloudflare.late[n].until != 0 {
+			next := *m
 			next.arrive(n)
-			visit(&next, label{kindArrive, 0, uint8(n)})
+			visit(&next, transition{kindArrive, 0, uint8(n)})
 		}
 	}
 }
 
-// idle reports whether no actor reconciles or has a reason to.
-func (w *world) idle() bool {
-	for a := range w.count {
-		if w.actors[a].busy() {
+// idle reports whether all actors are idle.
+func (m *model) idle() bool {
+	for a := range m.count {
+		if m.actors[a].busy() {
 			return false
 		}
 	}
 	return true
 }
 
-// busy reports whether the actor reconciles or has a reason to.
-func (me *actor) busy() bool { return me.running || me.dirty }
+// busy reports whether the actor reconciles or is due to reconcile.
+func (actor *actor) busy() bool { return actor.running || actor.dirty }
 
-// advance lets time pass until something happens. It reports whether anything
-// will. A cache that is behind catches up after one sleep.
-func (w *world) advance() bool {
-	next := w.nextMoment()
+// advance advances the time to the next event, and reports whether there is one. A stale
+// cache is refreshed after one sleep.
+func (m *model) advance() bool {
+	next := m.nextMoment()
 	switch {
-	case w.frozen != nil && (next == 0 || w.frozenSleeps > 0):
-		w.thaw()
+	case m.staleCache != nil && (next == 0 || m.staleSleeps > 0):
+		m.refreshCache()
 		return true
 	case next == 0:
 		return false
 	}
-	w.now = max(w.now, next)
-	if w.frozen != nil {
-		w.frozenSleeps++
+	m.now = max(m.now, next)
+	if m.staleCache != nil {
+		m.staleSleeps++
 	}
-	w.settle()
-	for a := range w.count {
-		if me := &w.actors[a]; me.wake != 0 && me.wake <= w.now {
-			me.wake, me.dirty = 0, true
+	m.settle()
+	for a := range m.count {
+		if actor := &m.actors[a]; actor.wake != 0 && actor.wake <= m.now {
+			actor.wake, actor.dirty = 0, true
 		}
 	}
 	return true
 }
 
-// nextMoment returns when the next thing happens by itself or the next actor
-// wakes, or 0.
-func (w *world) nextMoment() time.Duration {
-	next := w.timers()
-	for a := range w.count {
-		if wake := w.actors[a].wake; wake != 0 && (next == 0 || wake < next) {
+// nextMoment returns the time of the next timer or wake-up, or 0.
+func (m *model) nextMoment() time.Duration {
+	next := m.timers()
+	for a := range m.count {
+		if wake := m.actors[a].wake; wake != 0 && (next == 0 || wake < next) {
 			next = wake
 		}
 	}
 	return next
 }
 
-// apply carries out a transition, and describes it.
-func (x *exploration) apply(w *world, l label) {
-	w.said = ""
+// apply applies a transition and describes it.
+func (x *exploration) apply(m *model, l transition) {
+	m.description = ""
 	switch l.kind {
 	case kindStep:
 		a := int(l.actor)
-		f, s := w.plan(a)
-		said := fmt.Sprintf("%s: %s %s", actorNames[a].Name, s.describe(), outcomeNames[l.n])
-		w.execute(a, f, s, outcome(l.n))
-		w.said = said + w.said
+		f, s := m.plan(a)
+		step := fmt.Sprintf("%s: %s %s", actorNames[a].Name, s.describe(), outcomeNames[l.n])
+		m.execute(a, f, s, outcome(l.n))
+		m.description = step + m.description
 	case kindTime:
-		before := w.now
-		w.advance()
-		w.said = fmt.Sprintf("%s pass; %s", w.now-before, w.said)
+		before := m.now
+		m.advance()
+		m.description = fmt.Sprintf("%s pass; %s", m.now-before, m.description)
 	case kindArrive:
-		w.arrive(int(l.n))
+		m.arrive(int(l.n))
 	case kindEvent:
-		x.events[l.n].apply(w, int(l.actor))
-		w.said = fmt.Sprintf("*** %s: %s", actorNames[l.actor].Name, x.events[l.n].name)
+		x.events[l.n].apply(m, int(l.actor))
+		m.description = fmt.Sprintf("*** %s: %s", actorNames[l.actor].Name, x.events[l.n].name)
 	}
 }
 
 // path returns the transitions that lead to a node.
-func (x *exploration) path(i int32) []label {
-	var path []label
+func (x *exploration) path(i int32) []transition {
+	var path []transition
 	for ; i > 0; i = x.nodes[i].parent {
 		path = append(path, x.nodes[i].label)
 	}
@@ -292,20 +291,21 @@ func (x *exploration) path(i int32) []label {
 	return path
 }
 
-// replay returns the world of a node, and what led to it.
-func (x *exploration) replay(path []label) (*world, []string) {
-	w := x.root()
+// replay applies the transitions of a path. It returns the model and a description of each
+// transition.
+func (x *exploration) replay(path []transition) (*model, []string) {
+	m := x.root()
 	var lines []string
 	for _, l := range path {
-		at := w.now - time.Hour
-		x.apply(w, l)
-		lines = append(lines, fmt.Sprintf("%9s  %s", at.Round(time.Millisecond), w.said))
+		at := m.now - time.Hour
+		x.apply(m, l)
+		lines = append(lines, fmt.Sprintf("%9s  %s", at.Round(time.Millisecond), m.description))
 	}
-	return w, lines
+	return m, lines
 }
 
-// trace describes what led to a violation.
-func (x *exploration) trace(v found) string {
+// trace describes the transitions that led to a violation.
+func (x *exploration) trace(v violation) string {
 	path := x.path(v.from)
 	if v.tail == nil {
 		path = append(path, v.last)
@@ -314,23 +314,23 @@ func (x *exploration) trace(v found) string {
 	return strings.Join(append(lines, v.tail...), "\n")
 }
 
-func TestExplore(t *testing.T) {
+func TestEveryReachableStateKeepsTheInvariants(t *testing.T) {
 	total := 0
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			x := explore(s)
 			cycles, longest := x.settleAll()
 			total += len(x.nodes)
-			t.Logf("%d states within %d faults and changes; %d ways to end, at most %d transitions later",
+			t.Logf("%d states with at most %d faults and changes; %d final cycles, at most %d transitions later",
 				len(x.nodes), x.depth, cycles, longest)
 			for n, v := range x.found {
 				if n == 6 {
-					t.Errorf("and %d more", len(x.found)-n)
+					t.Errorf("%d more violations", len(x.found)-n)
 					break
 				}
 				t.Errorf("%s\n%s", v.message, x.trace(v))
 			}
 		})
 	}
-	t.Logf("%d states in all", total)
+	t.Logf("%d states in total", total)
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// failed notes why a step failed.
+// failed returns the Memory after a step failed.
 func (m Memory) failed(track Track, s Step, r Result) Memory {
 	if s.Action == RotateToken {
-		m.Token.Rotated = Instant{} // that of an earlier rotation
+		m.Token.Rotated = Instant{} // it belongs to an earlier rotation
 	}
 	limited, isLimited := errors.AsType[*provider.RateLimitedError](r.Err)
 	if isLimited && limited.Budget {
 		b := m.Backoffs[track]
-		b.Until, b.Slot = At(r.Uptime+limited.RetryAfter), Slot{Promised: true, Priority: s.Priority}
+		b.Until, b.Slot = At(r.Uptime+limited.RetryAfter), Slot{Assigned: true, Priority: s.Priority}
 		m.Backoffs[track] = b
 		return m.postponed(s, r, limited.RetryAfter)
 	}
@@ -26,9 +26,9 @@ func (m Memory) failed(track Track, s Step, r Result) Memory {
 	return m.attempted(s, r).explained(track, s, r)
 }
 
-// attempted notes what an attempt that failed may have changed.
+// attempted returns the Memory after a failed attempt that may have been applied.
 func (m Memory) attempted(s Step, r Result) Memory {
-	pending := !refused(r.Err)
+	pending := !isRefused(r.Err)
 	switch s.Action {
 	case Claim:
 		m.Claimed = m.Claimed && s.Record == nil // the record may have been written
@@ -39,7 +39,7 @@ func (m Memory) attempted(s Step, r Result) Memory {
 	case Disconnect:
 		m.Remote.Connections = RemoteConnections{}
 	case Configure:
-		m.Push, m.Unwritten = m.Push.pushed(r.Uptime), s.Hash
+		m.Push, m.FailedWrite = m.Push.next(r.Uptime), s.Hash
 		_, limited := errors.AsType[*provider.RateLimitedError](r.Err)
 		m.Remote.Configuration.Known = limited
 		if pending {
@@ -54,9 +54,9 @@ func (m Memory) attempted(s Step, r Result) Memory {
 	return m
 }
 
-// refused reports whether an error means that the request changed nothing. After
-// any other error, also that of an expired context, it may still be applied.
-func refused(err error) bool {
+// isRefused reports whether the error means that the request changed nothing. After any
+// other error, including an expired context, Cloudflare may still apply the request.
+func isRefused(err error) bool {
 	_, limited := errors.AsType[*provider.RateLimitedError](err)
 	_, invalid := errors.AsType[*provider.InvalidError](err)
 	_, known := errors.AsType[*Failure](err)
@@ -64,26 +64,27 @@ func refused(err error) bool {
 		errors.Is(err, provider.ErrLocallyManaged)
 }
 
-// postponed moves the next read of a configuration that is known.
+// postponed postpones the next read of a known configuration.
 func (m Memory) postponed(s Step, r Result, wait time.Duration) Memory {
 	if s.Action == ReadConfiguration && m.Remote.Configuration.Known {
-		m.Remote.Configuration.ReadAgain = r.Uptime + wait
+		m.Remote.Configuration.NextRead = r.Uptime + wait
 	}
 	return m
 }
 
-// explained notes the failure in words, and what it says about the tunnel.
+// explained sets the backoff with the problem of the error, and the state of the tunnel
+// that the error implies.
 func (m Memory) explained(track Track, s Step, r Result) Memory {
 	switch {
 	case errors.Is(r.Err, provider.ErrNotFound) && s.Action == FindByName:
 		m.Remote.Tunnel, m.Backoffs[track] = RemoteTunnel{Presence: Absent, Read: At(r.Uptime)}, Backoff{}
-		return m // this is an answer, and no failure
+		return m // not a failure: the tunnel does not exist
 	case errors.Is(r.Err, provider.ErrNotFound) && s.Action == ReadTunnel:
 		m.Remote.Tunnel = RemoteTunnel{Presence: Absent, Read: At(r.Uptime)}
 	case errors.Is(r.Err, provider.ErrNotFound):
 		m.Remote.Tunnel, m.Remote.Configuration = RemoteTunnel{}, RemoteConfiguration{Missing: true}
 		m.InEffect = ""
-		m.Backoffs[track] = m.Backoffs[track].failed(r.Uptime, nil, r.Err) // rule locate finds out more
+		m.Backoffs[track] = m.Backoffs[track].next(r.Uptime, nil, r.Err) // rule locate finds the cause
 		return m
 	case errors.Is(r.Err, provider.ErrNameExists):
 		m.Remote.Tunnel = RemoteTunnel{}
@@ -91,15 +92,15 @@ func (m Memory) explained(track Track, s Step, r Result) Memory {
 		m.Remote.Configuration, m.InEffect = RemoteConfiguration{}, ""
 	}
 	p := problemOf(s, r.Err)
-	m.Backoffs[track] = m.Backoffs[track].failed(r.Uptime, p, r.Err)
+	m.Backoffs[track] = m.Backoffs[track].next(r.Uptime, p, r.Err)
 	if p.Reason == ReasonConfigurationRejected {
 		m.Backoffs[track].Hash = s.Hash
 	}
 	return m
 }
 
-// problemOf explains an error in words that stay the same from one attempt to
-// the next.
+// problemOf returns the problem for an error. Its message is the same for repeated
+// failures, so that the status does not change with each attempt.
 func problemOf(s Step, err error) *Problem {
 	if p := apiProblem(err); p != nil {
 		return p
@@ -108,7 +109,7 @@ func problemOf(s Step, err error) *Problem {
 		return problem(ReasonConfigurationRejected, "Cloudflare rejected the configuration: %s.", strings.TrimSuffix(invalid.Message, "."))
 	}
 	if errors.Is(err, provider.ErrNotFound) && s.Action == ReadTunnel && s.Priority != provider.PriorityDeletion {
-		return problem(ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the account. Correct the ID.")
+		return problem(ReasonTunnelMissing, "The tunnel in tunnel.existing.id does not exist in the Cloudflare account. Correct the ID.")
 	}
 	if known, ok := errors.AsType[*Failure](err); ok {
 		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), NeedsPerson: describe(known.Reason).NeedsPerson}
@@ -116,32 +117,33 @@ func problemOf(s Step, err error) *Problem {
 	return problem(reasonOf(s.Action), "%s", Sentence(err.Error()))
 }
 
-// apiProblem explains an error of the Cloudflare API that means the same for
-// every action, or returns nil.
+// apiProblem returns the problem for an error of the Cloudflare API that has the same
+// meaning for every action, or nil.
 func apiProblem(err error) *Problem {
 	_, limited := errors.AsType[*provider.RateLimitedError](err)
 	_, unavailable := errors.AsType[*provider.UnavailableError](err)
 	switch {
 	case errors.Is(err, provider.ErrUnauthorized):
-		return problem(ReasonUnauthorized, "Cloudflare refuses the API token. It needs the permission Cloudflare Tunnel: Edit for the account.")
+		return problem(ReasonUnauthorized, "Cloudflare refuses the API token. Replace the token, or give it the permission Cloudflare Tunnel: Edit for the account.")
 	case limited:
 		return problem(ReasonRateLimited, "Cloudflare API rate limit reached.")
 	case unavailable:
-		return problem(ReasonUnavailable, "The Cloudflare API cannot be reached or does not answer as documented.")
+		return problem(ReasonUnavailable, "The Cloudflare API cannot be reached or returns unexpected responses.")
 	case errors.Is(err, provider.ErrLocallyManaged):
 		return problem(ReasonLocallyManaged, "The tunnel is locally managed: its connectors read their configuration from a file, so the controller does not use it. "+
 			"Migrate it to remote management in the Cloudflare dashboard.")
 	case errors.Is(err, provider.ErrConnected):
-		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so it is not deleted yet.")
+		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so Cloudflare does not delete it. "+
+			"Stop these connectors, or set spec.deletionPolicy of the Tunnel to Retain.")
 	case errors.Is(err, provider.ErrRoutes):
-		return problem(ReasonPrivateRoutes, "Private network routes lead to the tunnel, so Cloudflare refuses to delete it. "+
+		return problem(ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare refuses to delete it. "+
 			"Remove the routes in the Cloudflare dashboard, or set spec.deletionPolicy of the Tunnel to Retain.")
 	default:
 		return nil
 	}
 }
 
-// reasonOf returns the reason of a failure that nothing more is known about.
+// reasonOf returns the reason for a failure with an unknown cause.
 func reasonOf(a Action) Reason {
 	switch a {
 	case RunConnectors, StopConnectors:
@@ -155,7 +157,7 @@ func reasonOf(a Action) Reason {
 	}
 }
 
-// Failure is an error of a step whose reason the controller knows.
+// Failure is an error with a known reason.
 type Failure struct {
 	Reason Reason
 	Err    error
@@ -164,10 +166,10 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Err.Error() }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Sentence returns the text of an error in the form of a sentence.
+// Sentence returns the text of an error as a sentence.
 func Sentence(s string) string {
 	if s == "" {
 		return s

@@ -16,37 +16,37 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// The rows of the golden tables begin with a healthy Tunnel that serves its
-// Gateway, and change what the row is about.
+// Each row of the golden tables starts with a healthy Tunnel that serves its Gateway, and
+// applies changes.
 const (
-	// uptime is long after the start of the process.
+	// uptime is the uptime of the process.
 	uptime = time.Hour
-	// quiet is how long nothing is due for a healthy Tunnel.
-	quiet = 5 * time.Minute
+	// untilNextRead is the time until the next step of a healthy Tunnel.
+	untilNextRead = 5 * time.Minute
 
-	ownID     = "95a940ff-8450-4ced-9450-bcb55e97e7d5"
-	otherID   = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
-	ownName   = "prod.infra.shared"
-	ownUID    = "uid-1"
-	accountID = "account-1"
+	testTunnelID   = "95a940ff-8450-4ced-9450-bcb55e97e7d5"
+	otherTunnelID  = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
+	testTunnelName = "prod.infra.shared"
+	testGatewayUID = "uid-1"
+	accountID      = "account-1"
 )
 
-// wall is the wall clock of the rows.
-var wall = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+// wallClock is the wall clock time of the rows.
+var wallClock = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
 // change changes the facts of a row.
 type change func(*Facts)
 
-// serving returns the facts of a healthy Tunnel after some changes.
+// serving returns the facts of a healthy Tunnel with the changes applied.
 func serving(changes ...change) Facts {
 	desired := configurationFor("app.example.com")
 	spec := v1alpha1.TunnelSpec{
 		Gateway:        v1alpha1.GatewayReference{Namespace: "infra", Name: "shared"},
-		ControllerName: "tunnelgateway.dev/controller", ClusterUID: "cluster-1", AccountID: accountID, Name: ownName,
+		ControllerName: "tunnelgateway.dev/controller", ClusterUID: "cluster-1", AccountID: accountID, Name: testTunnelName,
 		DeletionPolicy: v1alpha1.DeletionPolicyDelete,
 	}
 	f := Facts{
-		Uptime: uptime, Clock: wall,
+		Uptime: uptime, Clock: wallClock,
 		Options: Options{
 			ControllerName: "tunnelgateway.dev/controller", ClusterUID: "cluster-1", ClusterID: "prod",
 			RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute,
@@ -56,12 +56,12 @@ func serving(changes ...change) Facts {
 			ObjectMeta: metav1.ObjectMeta{Name: "infra.shared", Generation: 3},
 			Spec:       spec,
 			Status: v1alpha1.TunnelStatus{
-				TunnelID: ownID, GatewayUID: ownUID, Phase: v1alpha1.TunnelServing,
+				TunnelID: testTunnelID, GatewayUID: testGatewayUID, Phase: v1alpha1.TunnelServing,
 				Configuration: v1alpha1.ConfigurationRecord{Hash: desired.Hash()},
 				Token:         v1alpha1.TokenStatus{RotatedAt: at(-48 * time.Hour)},
 			},
 		},
-		Gateway:     Gateway{State: GatewayExists, UID: ownUID},
+		Gateway:     Gateway{State: GatewayExists, UID: testGatewayUID},
 		Desired:     &Desired{Spec: *spec.DeepCopy(), Configuration: &desired, Hash: desired.Hash(), RunConnectors: true},
 		Credentials: Credentials{State: CredentialsUsable, Version: "1"},
 		Token:       TokenSecret{State: TokenPresent, Version: "1"},
@@ -70,12 +70,12 @@ func serving(changes ...change) Facts {
 		},
 		Memory: Memory{
 			Remote: Remote{
-				Tunnel: RemoteTunnel{Presence: Present, ID: ownID, Name: ownName, Read: At(time.Minute)},
+				Tunnel: RemoteTunnel{Presence: Present, ID: testTunnelID, Name: testTunnelName, Read: At(time.Minute)},
 				Configuration: RemoteConfiguration{
-					Known: true, Configuration: desired, Hash: desired.Hash(), Version: 7, ReadAgain: uptime + quiet, Settled: true,
+					Known: true, Configuration: desired, Hash: desired.Hash(), Version: 7, NextRead: uptime + untilNextRead, Settled: true,
 				},
 			},
-			Claimed: true, CredentialsVersion: "1", InEffect: desired.Hash(), Token: TokenCheck{AskAgain: At(2 * uptime)},
+			Claimed: true, CredentialsVersion: "1", InEffect: desired.Hash(), Token: TokenCheck{NextCheck: At(2 * uptime)},
 		},
 	}
 	for _, c := range changes {
@@ -85,7 +85,7 @@ func serving(changes ...change) Facts {
 }
 
 func at(d time.Duration) *metav1.Time {
-	t := metav1.NewTime(wall.Add(d))
+	t := metav1.NewTime(wallClock.Add(d))
 	return &t
 }
 
@@ -98,16 +98,16 @@ func configurationFor(hostnames ...string) provider.Configuration {
 	return c
 }
 
-// The configurations of the rows: the Gateway asks for wantedConfiguration,
-// unless the row says otherwise, and changedConfiguration is what it asks for
-// after a change of its routes.
+// The configurations of the rows: wantedConfiguration is the desired configuration,
+// changedConfiguration is the desired configuration after a change of the routes, and
+// externalConfiguration is a configuration of another writer.
 var (
-	wantedConfiguration  = configurationFor("app.example.com")
-	changedConfiguration = configurationFor("app.example.com", "api.example.com")
-	foreignConfiguration = configurationFor("elsewhere.example.com")
+	wantedConfiguration   = configurationFor("app.example.com")
+	changedConfiguration  = configurationFor("app.example.com", "api.example.com")
+	externalConfiguration = configurationFor("elsewhere.example.com")
 )
 
-// all joins changes.
+// all combines changes.
 func all(changes ...change) change {
 	return func(f *Facts) {
 		for _, c := range changes {
@@ -116,7 +116,7 @@ func all(changes ...change) change {
 	}
 }
 
-// Changes of the Gateway and of what it asks for.
+// Changes of the Gateway and the desired state.
 
 func gatewayIs(state GatewayState) change {
 	return func(f *Facts) {
@@ -125,7 +125,7 @@ func gatewayIs(state GatewayState) change {
 	}
 }
 
-// gone is a Gateway that has been gone for some time.
+// gone is a Gateway that has been gone since d ago.
 func gone(d time.Duration) change {
 	return all(gatewayIs(GatewayGone), func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - d) })
 }
@@ -141,7 +141,7 @@ func retiring(changes ...change) change {
 	}, all(changes...))
 }
 
-// returned is a Gateway that exists again after the deletion had been recorded.
+// returnedAfterDeleting is a Gateway that exists again after the deletion was recorded.
 func returnedAfterDeleting(f *Facts) {
 	f.Object.Status.Deleting = true
 	f.Connectors = Connectors{GracePeriod: 30 * time.Second}
@@ -169,7 +169,7 @@ func withRetain(f *Facts) {
 	}
 }
 
-// routesChanged asks for another configuration.
+// routesChanged changes the desired configuration.
 func routesChanged(f *Facts) {
 	c := changedConfiguration
 	f.Desired.Configuration, f.Desired.Hash = &c, c.Hash()
@@ -185,7 +185,7 @@ func up(d time.Duration) change { return func(f *Facts) { f.Uptime = d } }
 
 // unlocated is a Tunnel that was just claimed and has no tunnel yet.
 func unlocated(f *Facts) {
-	f.Object.Status = v1alpha1.TunnelStatus{GatewayUID: ownUID}
+	f.Object.Status = v1alpha1.TunnelStatus{GatewayUID: testGatewayUID}
 	f.Memory = Memory{CredentialsVersion: f.Credentials.Version}
 	f.Token = TokenSecret{State: TokenMissing}
 	f.Connectors = Connectors{GracePeriod: 30 * time.Second}
@@ -201,16 +201,16 @@ func deleting(s *v1alpha1.TunnelStatus) { s.Deleting = true }
 
 func contested(s *v1alpha1.TunnelStatus) { s.Contested = true }
 
-// adopting is a Tunnel that has adopted a tunnel and serves with it.
+// adopting is a Tunnel that serves with an adopted tunnel.
 func adopting(f *Facts) {
-	f.Object.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: ownID}
+	f.Object.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: testTunnelID}
 	f.Memory.Remote.Tunnel.Name = "legacy"
 	if f.Desired != nil {
-		f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: ownID}
+		f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: testTunnelID}
 	}
 }
 
-// adopted is an adopted tunnel that was found and not configured yet.
+// adopted is an adopted tunnel that was found but not configured yet.
 func adopted(f *Facts) {
 	adopting(f)
 	f.Object.Status.Configuration = v1alpha1.ConfigurationRecord{}
@@ -218,7 +218,7 @@ func adopted(f *Facts) {
 	f.Memory.Remote.Configuration = RemoteConfiguration{}
 }
 
-// unclaimed is a Tunnel that asks for an existing tunnel and has not claimed it.
+// unclaimed is a Tunnel that requests an existing tunnel and has not claimed it.
 func unclaimed(f *Facts) {
 	unlocated(f)
 	adopting(f)
@@ -230,29 +230,29 @@ func takeover(f *Facts) {
 	f.Desired.Spec.Existing.Takeover = true
 }
 
-// Changes of what Cloudflare answered.
+// Changes of the responses of Cloudflare.
 
 func remoteConfiguration(c provider.Configuration, version provider.Version) change {
 	return func(f *Facts) {
 		f.Memory.Remote.Configuration = RemoteConfiguration{
-			Known: true, Configuration: c, Hash: c.Hash(), Version: version, ReadAgain: f.Uptime + quiet, Settled: true,
+			Known: true, Configuration: c, Hash: c.Hash(), Version: version, NextRead: f.Uptime + untilNextRead, Settled: true,
 		}
 		f.Memory.InEffect = c.Hash()
 	}
 }
 
-func readDue(f *Facts) { f.Memory.Remote.Configuration.ReadAgain = f.Uptime - time.Second }
+func readDue(f *Facts) { f.Memory.Remote.Configuration.NextRead = f.Uptime - time.Second }
 
 func tunnelNotFound(f *Facts) {
 	f.Memory.Remote.Tunnel, f.Memory.Remote.Configuration, f.Memory.InEffect = RemoteTunnel{}, RemoteConfiguration{Missing: true}, ""
 }
 
-// tunnelRead is what Cloudflare said of the tunnel a moment ago.
+// tunnelRead is a tunnel that was just read.
 func tunnelRead(presence Presence) change {
 	return func(f *Facts) {
 		f.Memory.Remote.Tunnel = RemoteTunnel{Presence: presence, Read: At(f.Uptime)}
 		if presence == Present {
-			f.Memory.Remote.Tunnel.ID, f.Memory.Remote.Tunnel.Name = ownID, ownName
+			f.Memory.Remote.Tunnel.ID, f.Memory.Remote.Tunnel.Name = testTunnelID, testTunnelName
 		}
 	}
 }
@@ -261,7 +261,7 @@ func named(name string) change { return func(f *Facts) { f.Memory.Remote.Tunnel.
 
 func local(f *Facts) { f.Memory.Remote.Tunnel.Local = true }
 
-// connections is what Cloudflare listed some time ago.
+// connections is a list of connectors that was read some time ago.
 func connections(ago time.Duration, connectors ...provider.Connector) change {
 	return func(f *Facts) {
 		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime - ago), Connectors: connectors}
@@ -269,11 +269,11 @@ func connections(ago time.Duration, connectors ...provider.Connector) change {
 }
 
 func live(id provider.ConnectorID, connected time.Duration) provider.Connector {
-	return provider.Connector{ID: id, Connected: true, ConnectedAt: wall.Add(connected)}
+	return provider.Connector{ID: id, Connected: true, ConnectedAt: wallClock.Add(connected)}
 }
 
 func disconnected(id provider.ConnectorID) provider.Connector {
-	return provider.Connector{ID: id, ConnectedAt: wall.Add(-time.Hour)}
+	return provider.Connector{ID: id, ConnectedAt: wallClock.Add(-time.Hour)}
 }
 
 func rivals(r ...Rival) change { return func(f *Facts) { f.Rivals = r } }
@@ -287,8 +287,8 @@ func credentials(state CredentialsState) change {
 	}
 }
 
-// failing is a track whose last attempt failed, so that the next one is due after
-// some time.
+// failing is a track whose last attempt failed. The next attempt is due after the time
+// left.
 func failing(track Track, reason Reason, left time.Duration) change {
 	return func(f *Facts) {
 		f.Memory.Backoffs[track] = Backoff{
@@ -297,11 +297,10 @@ func failing(track Track, reason Reason, left time.Duration) change {
 	}
 }
 
-// want is what a row expects of a step. Fields that the row leaves out are
-// expected to be empty.
+// want is the expected step of a row. Fields that the row omits must be empty.
 type want struct {
 	Action Action
-	// Record holds the changes of the record, see recordChanges.
+	// Record describes the changes of the record, see recordChanges.
 	Record    string
 	Wait      time.Duration
 	Priority  provider.Priority
@@ -310,8 +309,8 @@ type want struct {
 	Connector provider.ConnectorID
 	// Change is the version of the external change that the step responds to.
 	Change provider.Version
-	// Interval is after which time what is read now is to be read again. Rows
-	// that are not about it leave it out.
+	// Interval is the ReadInterval of the step. It is not compared if the row omits
+	// it.
 	Interval time.Duration
 }
 
@@ -322,11 +321,11 @@ type row struct {
 	want  want
 }
 
-// idle is what is expected of a healthy Tunnel.
-func idle() want { return want{Action: Wait, Wait: quiet} }
+// idle is the expected step of a healthy Tunnel.
+func idle() want { return want{Action: Wait, Wait: untilNextRead} }
 
-// decide runs a golden table: facts in, step out.
-func decide(t *testing.T, rows []row) {
+// testDecide runs a golden table, which maps facts to a step.
+func testDecide(t *testing.T, rows []row) {
 	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -348,17 +347,17 @@ func decide(t *testing.T, rows []row) {
 	}
 }
 
-// checkStep checks what holds for every step.
+// checkStep checks the properties of every step.
 func checkStep(t *testing.T, s Step) {
 	t.Helper()
-	if (s.For > 0) != (s.Action == Wait) {
-		t.Errorf("action %s waits for %s", s.Action, s.For)
+	if (s.Delay > 0) != (s.Action == Wait) {
+		t.Errorf("action %s has delay %s", s.Action, s.Delay)
 	}
-	if s.Action == Wait && s.For < 100*time.Millisecond {
-		t.Errorf("a wait of %s is a busy loop", s.For)
+	if s.Action == Wait && s.Delay < 100*time.Millisecond {
+		t.Errorf("a wait of %s is a busy loop", s.Delay)
 	}
 	if s.Action == Record && s.Record == nil {
-		t.Error("there is nothing to record")
+		t.Error("action Record has no record")
 	}
 	if s.Problem != nil {
 		checkSentence(t, "the problem", s.Problem.Message)
@@ -368,18 +367,18 @@ func checkStep(t *testing.T, s Step) {
 	}
 }
 
-// checkSentence checks the form of a text for people.
+// checkSentence checks that a text for users has the form of a sentence.
 func checkSentence(t *testing.T, what, s string) {
 	t.Helper()
 	switch {
 	case s == "", strings.ToUpper(s[:1]) != s[:1], !strings.HasSuffix(s, "."), strings.HasSuffix(s, ".."), strings.Contains(s, "  "), strings.Contains(s, "%!"):
-		t.Errorf("%s is not written as a sentence: %q", what, s)
+		t.Errorf("%s is not a sentence: %q", what, s)
 	}
 }
 
 func summarize(f Facts, s Step) want {
 	w := want{
-		Action: s.Action, Wait: s.For, Priority: s.Priority, Connector: s.Connector, Change: s.ExternalChange, Interval: s.Interval,
+		Action: s.Action, Wait: s.Delay, Priority: s.Priority, Connector: s.Connector, Change: s.ExternalChange, Interval: s.ReadInterval,
 	}
 	if s.Record != nil {
 		w.Record = recordChanges(f.Object.Status, *s.Record)
@@ -393,9 +392,9 @@ func summarize(f Facts, s Step) want {
 	return w
 }
 
-// recordChanges describes the difference of two records: "field=value" for each
-// field that differs, "field=" for a field that was removed, and "unchanged" when
-// there is none. Hashes of the configurations of the rows have names.
+// recordChanges describes the differences between two records: "field=value" for each
+// changed field, "field=" for each removed field, and "unchanged" if the records are
+// equal. Hashes of the configurations of the rows are replaced by names.
 func recordChanges(before, after v1alpha1.TunnelStatus) string {
 	was, is := fields(before), fields(after)
 	changes := []string{}
@@ -414,11 +413,11 @@ func recordChanges(before, after v1alpha1.TunnelStatus) string {
 	}
 	slices.Sort(changes)
 	named := strings.NewReplacer(wantedConfiguration.Hash(), "desired", changedConfiguration.Hash(), "changed",
-		foreignConfiguration.Hash(), "foreign", provider.Configuration{}.Hash(), "empty")
+		externalConfiguration.Hash(), "external", provider.Configuration{}.Hash(), "empty")
 	return named.Replace(strings.Join(changes, " "))
 }
 
-// fields returns the fields of a status by their paths.
+// fields returns the fields of a status by path.
 func fields(s v1alpha1.TunnelStatus) map[string]string {
 	data, err := json.Marshal(s)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// locate makes sure that the tunnel is known: an existing one, one of the
-// Gateway's name, or a new one.
+// locate ensures that the tunnel is known: an existing tunnel, a tunnel with the name of
+// the Gateway, or a new tunnel.
 func locate(f Facts) Step {
 	switch {
 	case f.adopts():
@@ -17,14 +17,14 @@ func locate(f Facts) Step {
 	case f.Object.Status.TunnelID == "":
 		return locateByName(f)
 	case f.Memory.Remote.Configuration.Missing:
-		return confirmLoss(f)
+		return handleMissingTunnel(f)
 	default:
 		return Step{}
 	}
 }
 
-// locateExisting reads an existing tunnel before its first configuration, and
-// when Cloudflare did not find it. A missing one is never replaced.
+// locateExisting reads an existing tunnel before its first configuration, and when
+// Cloudflare did not find it. A missing existing tunnel is never replaced.
 func locateExisting(f Facts) Step {
 	remote, served := f.Memory.Remote, f.Object.Status.Configuration.Hash != ""
 	if served && !remote.Configuration.Missing {
@@ -34,23 +34,23 @@ func locateExisting(f Facts) Step {
 		return f.request(TrackTunnel, Step{Action: ReadTunnel})
 	}
 	if name := remote.Tunnel.Name; strings.HasPrefix(name, NamePrefix(f.Options.ClusterID)) && name != f.Object.Spec.Name {
-		p := problem(ReasonNameReserved, "Tunnel %s was created for another Gateway of this cluster. Name another tunnel in tunnel.existing.id.", f.Object.Spec.Existing.ID)
-		return f.readAgain(p, lastRetry, provider.PriorityChange)
+		p := problem(ReasonNameReserved, "Tunnel %s was created for another Gateway of this cluster. Set tunnel.existing.id to another tunnel.", f.Object.Spec.Existing.ID)
+		return f.readAgain(p, maxBackoff, provider.PriorityChange)
 	}
 	return Step{}
 }
 
-// adoption is the event about an existing tunnel that gets its first record of a
-// configuration, or nil.
-func (f Facts) adoption() *Event {
+// adoptionEvent returns the event for an existing tunnel whose configuration is recorded
+// for the first time, or nil.
+func (f Facts) adoptionEvent() *Event {
 	if !f.adopts() || f.Object.Status.Configuration.Hash != "" {
 		return nil
 	}
 	return newEvent(EventTunnelAdopted, "Adopted tunnel %s (%s).", f.Memory.Remote.Tunnel.Name, f.Object.Spec.Existing.ID)
 }
 
-// readAgain reads a tunnel again some time after the last answer: a person may
-// have changed what is wrong with it.
+// readAgain reads the tunnel again when the interval has passed since the last read,
+// because a user may have fixed the problem.
 func (f Facts) readAgain(p *Problem, interval time.Duration, priority provider.Priority) Step {
 	if left := interval - f.Memory.Remote.Tunnel.Read.since(f.Uptime); left > 0 {
 		w := waitFor(left)
@@ -60,11 +60,11 @@ func (f Facts) readAgain(p *Problem, interval time.Duration, priority provider.P
 	return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: priority})
 }
 
-// locateByName finds the tunnel of the Gateway's name or creates it.
+// locateByName finds the tunnel with the name of the Gateway, or creates it.
 func locateByName(f Facts) Step {
 	status, found := f.Object.Status, f.Memory.Remote.Tunnel
 	if status.Creating && found.Presence != Present {
-		// The tunnel of a create that was not answered may still appear.
+		// A create without a response may still be applied.
 		if left := provider.CallTimeout - f.Memory.Created.since(f.Uptime); left > 0 {
 			w := waitFor(left)
 			w.Problem = f.Memory.Backoffs[TrackTunnel].Problem
@@ -79,9 +79,9 @@ func locateByName(f Facts) Step {
 		case f.createPending():
 			return f.request(TrackTunnel, Step{Action: FindByName})
 		case f.Desired == nil || f.Desired.Configuration == nil:
-			return Step{} // a Gateway that is not accepted gets no tunnel
+			return Step{} // the controller creates no tunnel for a Gateway that is not accepted
 		}
-		step := Step{Action: Create, Interval: f.driftInterval()}
+		step := Step{Action: Create, ReadInterval: f.driftInterval()}
 		if !status.Creating {
 			step.Record = f.record(func(s *v1alpha1.TunnelStatus) { s.Creating = true })
 		}
@@ -91,12 +91,12 @@ func locateByName(f Facts) Step {
 	}
 }
 
-// recordTunnel records the tunnel that was created or found.
+// recordTunnel records the tunnel that was created or found, with an event.
 func (f Facts) recordTunnel() Step {
 	found := f.Memory.Remote.Tunnel
 	var e *Event
 	switch {
-	case f.Object.Status.TunnelID == string(found.ID): // it is recorded already
+	case f.Object.Status.TunnelID == string(found.ID): // already recorded
 	case f.Memory.Remote.Configuration.Known:
 		e = newEvent(EventTunnelCreated, "Created tunnel %s (%s).", found.Name, found.ID)
 	default:
@@ -110,16 +110,16 @@ func (f Facts) recordTunnel() Step {
 	})}
 }
 
-// confirmLoss looks whether the recorded tunnel, which Cloudflare did not find,
-// was deleted.
-func confirmLoss(f Facts) Step {
+// handleMissingTunnel finds the tunnel by its name after Cloudflare did not find the
+// recorded tunnel. If no tunnel has the name, it records the loss.
+func handleMissingTunnel(f Facts) Step {
 	switch found := f.Memory.Remote.Tunnel; found.Presence {
-	case Present: // another tunnel of the name
+	case Present: // another tunnel with the name
 		return f.recordTunnel()
 	case Absent:
 		return Step{
 			Action: Record,
-			Event:  newEvent(EventTunnelLost, "Tunnel %s was deleted at Cloudflare, and not by the controller. The controller creates a new tunnel with a new address.", f.Object.Status.TunnelID),
+			Event:  newEvent(EventTunnelLost, "Tunnel %s was deleted at Cloudflare, but not by the controller. The controller creates a new tunnel, which has a new address.", f.Object.Status.TunnelID),
 			Record: f.record(func(s *v1alpha1.TunnelStatus) {
 				s.TunnelID, s.Creating, s.Configuration, s.Token = "", false, v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 			}),

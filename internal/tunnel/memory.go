@@ -6,158 +6,174 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Instant is a moment of this process's uptime, or never. The zero value is
-// never.
+// Instant is a point in the uptime of this process, or unset. The zero value is unset.
 type Instant struct {
-	happened bool
-	at       time.Duration
+	set bool
+	at  time.Duration
 }
 
-// At returns the Instant of that uptime.
-func At(uptime time.Duration) Instant { return Instant{happened: true, at: uptime} }
+// At returns the Instant at that uptime.
+func At(uptime time.Duration) Instant { return Instant{set: true, at: uptime} }
 
-// IsSet reports whether the Instant is not never.
-func (i Instant) IsSet() bool { return i.happened }
+// IsSet reports whether the Instant is set.
+func (i Instant) IsSet() bool { return i.set }
 
-// settled reports whether a request that was sent at the Instant could not be
-// applied any more at the time of an answer.
-func (i Instant) settled(answer Instant) bool {
-	return answer.IsSet() && answer.at >= i.at+provider.CallTimeout
+// settled reports whether a request that was sent at i could no longer be applied at
+// the time of the response.
+func (i Instant) settled(response Instant) bool {
+	return response.IsSet() && response.at >= i.at+provider.CallTimeout
 }
 
-// since returns how long ago the Instant was, and the whole uptime when it never
-// happened: whatever an earlier process did may have happened just before this
-// one started.
+// since returns the time that has passed since the Instant. If the Instant is unset,
+// it returns the uptime: a previous process may have acted just before this process
+// started.
 func (i Instant) since(uptime time.Duration) time.Duration { return uptime - i.at }
 
-// Memory is what only this process knows. Its zero value is right after a start.
+// Memory is the state that only this process keeps. Its zero value is the state after
+// a start.
 type Memory struct {
-	// Remote is what Cloudflare answered last.
+	// Remote contains the last responses of Cloudflare.
 	Remote Remote
-	// MissingSince is when the first of consecutive live reads showed that the
-	// Gateway is gone or not managed.
+	// MissingSince is the time of the first of the consecutive live reads that found
+	// the Gateway to be gone or not managed.
 	MissingSince Instant
-	// StatusesWithdrawn is whether the status entries on routes and ListenerSets were
-	// removed.
+	// StatusesWithdrawn reports whether the status entries were removed from routes
+	// and ListenerSets.
 	StatusesWithdrawn bool
-	// ConnectorsStopped is when the connectors were last told to stop.
+	// ConnectorsStopped is the time of the last StopConnectors action.
 	ConnectorsStopped Instant
-	// Claimed is whether the claim of an existing tunnel was confirmed by a second
-	// list of the Tunnels.
+	// Claimed reports whether a second list of the Tunnels has confirmed the claim of
+	// an existing tunnel.
 	Claimed bool
-	// Created and Deleted are the last attempts to create and to delete. The
-	// record that the deletion has begun counts as an attempt.
+	// Created and Deleted are the times of the last attempts to create and delete the
+	// tunnel. Recording that the deletion has begun counts as an attempt.
 	Created, Deleted Instant
 	// CredentialsVersion is the version of the credentials in use.
 	CredentialsVersion string
-	// Backoffs hold, for each track, why the last attempt failed.
-	Backoffs [Tracks]Backoff
-	// InEffect is the hash of the configuration that is certain to be in effect;
-	// empty when none is.
+	// Backoffs contains the backoff of each track.
+	Backoffs [TrackCount]Backoff
+	// InEffect is the hash of the configuration that is known to be in effect; empty
+	// if unknown.
 	InEffect string
-	// Unwritten is the hash of the configuration whose last write failed; empty when
+	// FailedWrite is the hash of the configuration whose last write failed; empty if
 	// the last write succeeded.
-	Unwritten string
-	// Push paces the writes of the configuration.
+	FailedWrite string
+	// Push limits the rate of configuration writes.
 	Push Pace
-	// Late are the writes of configurations that may still arrive.
+	// Late contains the configuration writes that Cloudflare may still apply.
 	Late LateWrites
-	// Drift holds the external changes of the configuration.
+	// Drift contains the recent external changes of the configuration.
 	Drift Drift
-	// Token says when Cloudflare is asked for the token again.
+	// Token is the state of the token check and the token rotation.
 	Token TokenCheck
-	// SurplusSince is since when more connectors are connected than pods run.
+	// SurplusSince is the time since which more connectors are connected than pods
+	// run.
 	SurplusSince Instant
 }
 
-// Remote is what Cloudflare answered last.
+// Remote contains the last responses of Cloudflare.
 type Remote struct {
 	Tunnel        RemoteTunnel
 	Configuration RemoteConfiguration
 	Connections   RemoteConnections
 }
 
-// Presence says whether Cloudflare has a tunnel.
+// Presence states whether a tunnel exists at Cloudflare.
 type Presence int
 
-// The presences.
+// The values of Presence.
 const (
-	// PresenceUnknown means that Cloudflare was not asked, or did not answer.
+	// PresenceUnknown means that no request was sent or that it failed.
 	PresenceUnknown Presence = iota
-	// Present means that Cloudflare has the tunnel.
+	// Present means that the tunnel exists.
 	Present
-	// Absent means that a successful list does not have the tunnel, or that
+	// Absent means that a successful list does not contain the tunnel, or that
 	// Cloudflare reports its deletion.
 	Absent
 )
 
-// RemoteTunnel is what Cloudflare said of the tunnel.
+// RemoteTunnel is the tunnel as last read from Cloudflare.
 type RemoteTunnel struct {
 	Presence Presence
-	// ID, Name and Local are those of the tunnel that is present.
+	// ID, Name and Local describe the tunnel if it is present.
 	ID    provider.TunnelID
 	Name  string
 	Local bool
-	// Read is when Cloudflare said so.
+	// Read is the time of the response.
 	Read Instant
 }
 
-// RemoteConfiguration is the configuration that Cloudflare holds.
+// RemoteConfiguration is the configuration of the tunnel at Cloudflare.
 type RemoteConfiguration struct {
-	// Known is whether it was read and nothing has happened since that could have
-	// changed it.
+	// Known reports whether the configuration was read or written, and no failed
+	// write can have changed it since.
 	Known         bool
 	Configuration provider.Configuration
 	Hash          string
 	Version       provider.Version
-	// ReadAgain is when it is to be read again.
-	ReadAgain time.Duration
-	// Missing is whether Cloudflare did not find the tunnel of the configuration.
+	// NextRead is the uptime at which to read the configuration again.
+	NextRead time.Duration
+	// Missing reports whether Cloudflare did not find the tunnel.
 	Missing bool
-	// Settled is whether the writes of earlier processes are accounted for.
+	// Settled reports whether the configuration was read after the start of this
+	// process, so that Memory.Late includes the writes of previous processes.
 	Settled bool
 }
 
 // RemoteConnections are the connectors that Cloudflare lists.
 type RemoteConnections struct {
-	// Read is when they were listed.
+	// Read is the time of the response.
 	Read       Instant
 	Connectors []provider.Connector
 }
 
-// Track is one strand of work that fails and is retried by itself.
+// Track is a group of actions that share one backoff.
 type Track int
 
 // The tracks.
 const (
-	// TrackTunnel is finding, creating and deleting the tunnel.
+	// TrackTunnel is for finding, creating and deleting the tunnel.
 	TrackTunnel Track = iota
-	// TrackConfiguration is reading and writing the configuration.
+	// TrackConfiguration is for reading and writing the configuration.
 	TrackConfiguration
-	// TrackToken is the token and its rotation.
+	// TrackToken is for reading and rotating the token.
 	TrackToken
-	// TrackConnectors is applying the connectors.
+	// TrackConnectors is for running and stopping the connectors.
 	TrackConnectors
-	// TrackStatuses is removing status entries.
+	// TrackStatuses is for removing status entries.
 	TrackStatuses
-	// TrackObject is writing the Tunnel object and its record.
+	// TrackObject is for writing the Tunnel object and its record.
 	TrackObject
-	// Tracks is the number of tracks.
-	Tracks
+	// TrackCount is the number of tracks.
+	TrackCount
 )
 
-// TokenCheck says when Cloudflare is asked for the token.
+// TokenCheck is the state of the token check and the token rotation.
 type TokenCheck struct {
-	// AskAgain is when Cloudflare is asked although nothing seems wrong.
-	AskAgain Instant
-	// Pending is whether the token of the rotation under way is not in the Secret
-	// yet.
+	// NextCheck is the time of the next periodic read of the token.
+	NextCheck Instant
+	// Pending reports whether the new token of a rotation in progress is not in the
+	// Secret yet.
 	Pending bool
-	// Suspect is whether the token may have been replaced at Cloudflare.
+	// Suspect reports whether the token may have been replaced at Cloudflare.
 	Suspect bool
-	// Rotated is when the PATCH of the rotation under way was answered.
+	// Rotated is the time at which the PATCH of a rotation in progress succeeded.
 	Rotated Instant
-	// Unanswered is when a PATCH was last sent without an answer. It may still
-	// arrive and replace the token once more.
+	// Unanswered is the time of the last PATCH without a response. Cloudflare may
+	// still apply it and replace the token again.
 	Unanswered Instant
+}
+
+// Pacing returns the time until the configuration may be written again.
+func (m Memory) Pacing(uptime time.Duration) time.Duration { return m.Push.wait(uptime) }
+
+// MarkSuspect returns the Memory after an inventory has found that the tunnel has lost
+// connectors or is missing. The token, which may have been replaced, is checked
+// again. If the tunnel is missing, its configuration is read again, too.
+func (m Memory) MarkSuspect(missing bool) Memory {
+	m.Token.Suspect = true
+	if missing {
+		m.Remote.Configuration.NextRead = 0
+	}
+	return m
 }

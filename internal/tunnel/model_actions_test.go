@@ -7,16 +7,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// act carries out the action of a step.
-func (w *world) act(a int, f Facts, s Step, o outcome) {
-	w.check(a, f, s)
-	r := w.answer(a, f, s, o)
+// act executes the action of a step.
+func (m *model) act(a int, f Facts, s Step, o outcome) {
+	m.check(a, f, s)
+	r := m.respond(a, f, s, o)
 	switch o {
 	case outcomeCrashActed, outcomeCrashLate:
-		w.restart()
+		m.restart()
 		return
 	case outcomeLost:
-		w.pass(provider.CallTimeout)
+		m.sleep(provider.CallTimeout)
 		r = Result{Err: unavailableError}
 	default:
 	}
@@ -24,13 +24,13 @@ func (w *world) act(a int, f Facts, s Step, o outcome) {
 		r.Err = kubernetesError
 	}
 	if s.Action == Claim && r.Err == nil {
-		w.actors[a].liveRivals = true
+		m.actors[a].liveRivals = true
 	}
-	w.conclude(a, s, r)
+	m.conclude(a, s, r)
 }
 
-// answer performs the action, or fails as the outcome says. It returns the result.
-func (w *world) answer(a int, f Facts, s Step, o outcome) Result {
+// respond executes the action, or fails according to the outcome. It returns the result.
+func (m *model) respond(a int, f Facts, s Step, o outcome) Result {
 	switch o {
 	case outcomeFails:
 		return Result{Err: unavailableError}
@@ -42,14 +42,14 @@ func (w *world) answer(a int, f Facts, s Step, o outcome) Result {
 		return Result{Err: provider.ErrUnauthorized}
 	case outcomeLate, outcomeCrashLate:
 		if o == outcomeLate {
-			w.pass(provider.CallTimeout)
+			m.sleep(provider.CallTimeout)
 		}
-		call := w.call(a, f, s)
-		call.until = w.now + provider.CallTimeout
-		w.cloudflare.postpone(call)
+		call := m.call(a, f, s)
+		call.until = m.now + provider.CallTimeout
+		m.cloudflare.postpone(call)
 		return Result{Err: unavailableError}
 	default:
-		return w.perform(a, f, s)
+		return m.perform(a, f, s)
 	}
 }
 
@@ -63,8 +63,8 @@ func kubernetes(action Action) bool {
 	}
 }
 
-// recordedIndex returns the tunnel that the Tunnel records according to the Facts,
-// or -1.
+// recordedIndex returns the index of the tunnel that is recorded according to the Facts, or
+// -1.
 func recordedIndex(f Facts) int {
 	if f.Object == nil {
 		return -1
@@ -72,8 +72,8 @@ func recordedIndex(f Facts) int {
 	return tunnelIndex(f.Object.Status.TunnelID)
 }
 
-// call returns the call of a step that changes something at Cloudflare.
-func (w *world) call(a int, f Facts, s Step) lateCall {
+// call returns the call of a step that makes a change at Cloudflare.
+func (m *model) call(a int, f Facts, s Step) lateCall {
 	call := lateCall{action: s.Action, actor: a, hash: s.Hash, tunnel: recordedIndex(f)}
 	if f.Object != nil {
 		call.name = nameIndex(f.Object.Spec.Name)
@@ -81,61 +81,61 @@ func (w *world) call(a int, f Facts, s Step) lateCall {
 	return call
 }
 
-// perform carries out the action and returns its result.
-func (w *world) perform(a int, f Facts, s Step) Result {
-	me := &w.actors[a]
+// perform executes the action and returns its result.
+func (m *model) perform(a int, f Facts, s Step) Result {
+	actor := &m.actors[a]
 	switch s.Action {
 	case FindByName:
-		return w.cloudflare.read(w.cloudflare.find(nameIndex(f.Object.Spec.Name)))
+		return m.cloudflare.read(m.cloudflare.find(nameIndex(f.Object.Spec.Name)))
 	case ReadTunnel:
-		return w.cloudflare.read(recordedIndex(f))
+		return m.cloudflare.read(recordedIndex(f))
 	case Create, Configure, RotateToken, Delete:
-		return w.performCall(a, f, s)
+		return m.performCall(a, f, s)
 	case ReadConfiguration, ReadToken, ListConnections, Disconnect:
-		return w.performOn(a, f, s)
+		return m.performOn(a, f, s)
 	case RunConnectors:
-		w.runConnectors(a, f)
+		m.runConnectors(a, f)
 	case StopConnectors:
-		w.stopConnectors(a)
-		me.liveObject = true
+		m.stopConnectors(a)
+		actor.liveObject = true
 	case DeleteObject:
-		return w.deleteObject(a, f)
+		return m.deleteObject(a, f)
 	default:
 	}
 	return Result{}
 }
 
-// performCall carries out a call that changes something at Cloudflare.
-func (w *world) performCall(a int, f Facts, s Step) Result {
-	i, err := w.mutate(w.call(a, f, s))
+// performCall executes a call that makes a change at Cloudflare.
+func (m *model) performCall(a int, f Facts, s Step) Result {
+	i, err := m.applyCall(m.call(a, f, s))
 	switch {
 	case err != nil:
 		return Result{Err: err}
 	case s.Action == Create:
-		return Result{Tunnel: w.cloudflare.describe(i)}
+		return Result{Tunnel: m.cloudflare.describe(i)}
 	case s.Action == Configure:
-		return Result{Configuration: *f.Desired.Configuration, Version: provider.Version(w.cloudflare.tunnels[i].version)}
+		return Result{Configuration: *f.Desired.Configuration, Version: provider.Version(m.cloudflare.tunnels[i].version)}
 	default:
 		return Result{}
 	}
 }
 
-// deleteObject deletes the Tunnel object, unless it has changed.
-func (w *world) deleteObject(a int, f Facts) Result {
-	me := &w.actors[a]
-	me.liveObject = true
-	if !w.current(a, f) {
-		me.liveGateway = true
+// deleteObject deletes the Tunnel object if it has not changed.
+func (m *model) deleteObject(a int, f Facts) Result {
+	actor := &m.actors[a]
+	actor.liveObject = true
+	if !m.current(a, f) {
+		actor.liveGateway = true
 		return Result{Stale: true}
 	}
-	w.loseObject(a)
+	m.loseObject(a)
 	return Result{}
 }
 
-// performOn carries out an action on the tunnel that the Tunnel records.
-func (w *world) performOn(a int, f Facts, s Step) Result {
-	me, id := &w.actors[a], recordedIndex(f)
-	t := w.cloudflare.get(id)
+// performOn executes an action on the recorded tunnel.
+func (m *model) performOn(a int, f Facts, s Step) Result {
+	actor, id := &m.actors[a], recordedIndex(f)
+	t := m.cloudflare.get(id)
 	switch {
 	case t == nil && s.Action == Disconnect:
 		return Result{}
@@ -150,36 +150,36 @@ func (w *world) performOn(a int, f Facts, s Step) Result {
 		return Result{Configuration: configurations[t.configuration], Version: provider.Version(t.version)}
 	case ReadToken:
 		uid := uidOf(f.Object)
-		if me.secret.exists && me.secret.owner != uid {
+		if actor.secret.exists && actor.secret.owner != uid {
 			return Result{Err: &Failure{Reason: ReasonObjectTaken, Err: kubernetesError}}
 		}
-		me.secret = secretObject{exists: true, owner: uid, tunnel: id, token: t.token}
-		me.liveObject = true
-		w.collectLater(a, uid)
+		actor.secret = secretObject{exists: true, owner: uid, tunnel: id, token: t.token}
+		actor.liveObject = true
+		m.collectLater(a, uid)
 	case ListConnections:
 		return Result{Connectors: t.connections()}
 	case Disconnect:
-		w.disconnect(id, s.Connector)
+		m.disconnect(id, s.Connector)
 	default:
 	}
 	return Result{}
 }
 
-// disconnect removes the connections of a connector. A live one connects again
-// when its token is still valid.
-func (w *world) disconnect(tunnel int, id provider.ConnectorID) {
-	t := &w.cloudflare.tunnels[tunnel]
+// disconnect removes the connections of a connector. A live connector reconnects if its
+// token is still valid.
+func (m *model) disconnect(tunnel int, id provider.ConnectorID) {
+	t := &m.cloudflare.tunnels[tunnel]
 	c := t.connector(id)
 	if c == nil {
 		return
 	}
 	if c.connected && c.token == t.token {
-		c.at = w.now
+		c.at = m.now
 		return
 	}
-	for a := range w.count {
-		for i := range w.actors[a].pods {
-			if p := &w.actors[a].pods[i]; p.connector == c.id && p.state == podConnected {
+	for a := range m.count {
+		for i := range m.actors[a].pods {
+			if p := &m.actors[a].pods[i]; p.connector == c.id && p.state == podConnected {
 				p.state = podRefused
 			}
 		}
@@ -192,22 +192,22 @@ func uidOf(t *v1alpha1.Tunnel) (uid int) {
 	return uid
 }
 
-// collectLater lets the garbage collector look for objects whose owner is gone.
-func (w *world) collectLater(a, uid int) {
-	if me := &w.actors[a]; me.object == nil || me.object.uid != uid {
-		me.collect = w.now + collectTime
+// collectLater schedules a garbage collection if the owner with the UID is gone.
+func (m *model) collectLater(a, uid int) {
+	if actor := &m.actors[a]; actor.object == nil || actor.object.uid != uid {
+		actor.collect = m.now + collectTime
 	}
 }
 
-func (w *world) runConnectors(a int, f Facts) {
-	me := &w.actors[a]
+func (m *model) runConnectors(a int, f Facts) {
+	actor := &m.actors[a]
 	uid := uidOf(f.Object)
 	if f.Desired.RunConnectors {
-		me.deployment = deployment{exists: true, owner: uid, tunnel: me.secret.tunnel, token: me.secret.token, grpc: f.Object.Status.HTTP2}
-		w.roll(a)
+		actor.deployment = deployment{exists: true, owner: uid, tunnel: actor.secret.tunnel, token: actor.secret.token, grpc: f.Object.Status.HTTP2}
+		m.rollOut(a)
 	} else {
-		w.stopConnectors(a)
+		m.stopConnectors(a)
 	}
-	me.liveObject = true
-	w.collectLater(a, uid)
+	actor.liveObject = true
+	m.collectLater(a, uid)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// hasher makes a key of 128 bits.
+// hasher computes a key of 128 bits.
 type hasher struct{ a, b uint64 }
 
 func (h *hasher) add(x uint64) {
@@ -18,9 +18,9 @@ func (h *hasher) add(x uint64) {
 	h.b ^= h.b >> 29
 }
 
-func (h *hasher) int(x int) { h.add(uint64(x)) } // #nosec G115 -- any mapping does
+func (h *hasher) int(x int) { h.add(uint64(x)) } // #nosec G115 -- any mapping is valid
 
-func (h *hasher) duration(d time.Duration) { h.add(uint64(d)) } // #nosec G115 -- any mapping does
+func (h *hasher) duration(d time.Duration) { h.add(uint64(d)) } // #nosec G115 -- any mapping is valid
 
 func (h *hasher) bools(list ...bool) {
 	x := uint64(1)
@@ -41,7 +41,7 @@ func (h *hasher) string(s string) {
 	h.add(sum)
 }
 
-// until adds how long it is until t; 0 is never, and the past is the present.
+// until adds the time from now to t. A t of 0 means never, and past times are equal to now.
 func (h *hasher) until(t, now time.Duration) {
 	if t == 0 {
 		h.add(0)
@@ -50,7 +50,7 @@ func (h *hasher) until(t, now time.Duration) {
 	h.duration(1 + max(t-now, 0))
 }
 
-// sumOf hashes what decisions depend on: neither what is derived, nor versions.
+// sumOf hashes the fields that decisions depend on: not derived fields, and not versions.
 func sumOf(t *v1alpha1.Tunnel) uint64 {
 	var h hasher
 	s := t.Spec
@@ -76,20 +76,20 @@ func sumOf(t *v1alpha1.Tunnel) uint64 {
 	return h.a ^ h.b
 }
 
-// key returns the canonical form of the world: two worlds with the same key
-// behave alike. Moments are relative to now, and saturate where a larger value
-// makes no difference; versions, UIDs and IDs are relative to each other.
-func (w *world) key() [2]uint64 {
+// key returns the canonical form of the model: two models with the same key behave the
+// same. Times are relative to now and limited where a larger value makes no difference.
+// Versions, UIDs and IDs are relative to each other.
+func (m *model) key() [2]uint64 {
 	var h hasher
-	up := w.uptime()
+	up := m.uptime()
 	h.duration(min(up, provider.CallTimeout))
-	h.bools(up >= tokenInterval/2, up >= tokenInterval, w.admin, w.credentialsLost, w.frozen != nil)
-	h.bools(w.rival.exists, w.rival.recorded, w.rival.older, w.rival.otherController)
-	for i := range w.cloudflare.tunnels {
-		h.tunnel(w, &w.cloudflare.tunnels[i])
+	h.bools(up >= tokenInterval/2, up >= tokenInterval, m.adminChanged, m.credentialsLost, m.staleCache != nil)
+	h.bools(m.rival.exists, m.rival.recorded, m.rival.older, m.rival.otherController)
+	for i := range m.cloudflare.tunnels {
+		h.tunnel(m, &m.cloudflare.tunnels[i])
 	}
-	for _, call := range w.cloudflare.late {
-		h.until(call.until, w.now)
+	for _, call := range m.cloudflare.late {
+		h.until(call.until, m.now)
 		if call.until != 0 {
 			h.string(string(call.action))
 			h.string(call.hash)
@@ -97,46 +97,45 @@ func (w *world) key() [2]uint64 {
 			h.int(int(call.name))
 		}
 	}
-	for a := range w.count {
-		h.actor(w, &w.actors[a])
+	for a := range m.count {
+		h.actor(m, &m.actors[a])
 	}
-	if w.frozen != nil {
-		h.int(w.frozenSleeps)
-		h.bools(w.frozenRival.exists, w.frozenRival.recorded, w.frozenRival.older, w.frozenRival.otherController)
-		for a := range w.count {
-			me, old := &w.actors[a], &w.frozen[a]
-			h.bools(me.object == old.object, me.object != nil && old.object != nil && me.object.uid == old.object.uid)
-			h.view(w, me, old)
+	if m.staleCache != nil {
+		h.int(m.staleSleeps)
+		h.bools(m.staleRival.exists, m.staleRival.recorded, m.staleRival.older, m.staleRival.otherController)
+		for a := range m.count {
+			actor, old := &m.actors[a], &m.staleCache[a]
+			h.bools(actor.object == old.object, actor.object != nil && old.object != nil && actor.object.uid == old.object.uid)
+			h.view(m, actor, old)
 		}
 	}
 	return [2]uint64{h.a, h.b}
 }
 
-func (h *hasher) tunnel(w *world, t *remoteTunnel) {
+func (h *hasher) tunnel(m *model, t *remoteTunnel) {
 	h.bools(t.used, t.live, t.local, t.routes, t.original, t.external)
 	if !t.live {
 		return
 	}
 	h.int(int(t.name)<<8 | int(t.configuration))
 	h.int(t.creator)
-	h.int(t.token) // tokens are only ever replaced, so their number is bounded
+	h.int(t.token) // the number of replacements of a token is limited
 	for _, c := range t.connectors {
-		h.bools(c.id != 0, c.connected, c.foreign, c.token == t.token, w.beforeRotation(c))
+		h.bools(c.id != 0, c.connected, c.unmanaged, c.token == t.token, m.beforeRotation(c))
 	}
 }
 
-// beforeRotation reports whether a connector connected before a rotation that is
-// recorded.
-func (w *world) beforeRotation(c remoteConnector) bool {
-	for a := range w.count {
-		if o := w.actors[a].object; o != nil && o.Status.Token.RotatedAt != nil && epoch.Add(c.at).Before(o.Status.Token.RotatedAt.Time) {
+// beforeRotation reports whether a connector connected before a recorded rotation.
+func (m *model) beforeRotation(c remoteConnector) bool {
+	for a := range m.count {
+		if o := m.actors[a].object; o != nil && o.Status.Token.RotatedAt != nil && epoch.Add(c.at).Before(o.Status.Token.RotatedAt.Time) {
 			return true
 		}
 	}
 	return false
 }
 
-func (h *hasher) view(w *world, me *actor, v *view) {
+func (h *hasher) view(m *model, actor *actor, v *view) {
 	if v.object == nil {
 		h.add(0)
 	} else {
@@ -144,90 +143,91 @@ func (h *hasher) view(w *world, me *actor, v *view) {
 	}
 	h.gateway(v.gateway)
 	h.bools(v.secret.exists, v.object != nil && v.secret.owner == v.object.uid, v.deployment.exists, v.deployment.grpc,
-		v.object != nil && v.deployment.owner == v.object.uid, me.object != nil && v.secret.owner == me.object.uid)
+		v.object != nil && v.deployment.owner == v.object.uid, actor.object != nil && v.secret.owner == actor.object.uid)
 	h.int(v.secret.tunnel<<16 | v.secret.token)
 	h.int(v.deployment.tunnel<<16 | v.deployment.token)
 	for _, p := range v.pods {
 		h.int(int(p.state)<<24 | p.tunnel<<16 | p.token)
 		h.bools(p.grpc)
-		h.until(p.until, w.now)
+		h.until(p.until, m.now)
 	}
 }
 
 func (h *hasher) gateway(g gatewayObject) {
-	h.bools(g.exists, g.otherClass, g.unknown, g.paused, g.settings.retain, g.settings.takeover, g.settings.invalid, g.settings.grpc, g.settings.unmanaged, g.settings.unaccepted)
+	h.bools(g.exists, g.otherClass, g.unknown, g.paused, g.settings.retain, g.settings.takeover, g.settings.invalid, g.settings.grpc, g.settings.connectorsDisabled, g.settings.unaccepted)
 	h.int(g.uid<<16 | int(g.settings.identity)<<8 | int(g.settings.routes))
 }
 
-func (h *hasher) actor(w *world, me *actor) {
-	h.view(w, me, &me.view)
-	h.bools(me.running, me.liveObject, me.liveGateway, me.liveRivals, me.listing, me.dirty, me.repeated)
-	if me.backup != nil {
-		h.add(me.backup.sum)
+func (h *hasher) actor(m *model, actor *actor) {
+	h.view(m, actor, &actor.view)
+	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.listing, actor.dirty, actor.repeated)
+	if actor.backup != nil {
+		h.add(actor.backup.sum)
 	}
-	h.until(me.collect, w.now)
-	if w.count > 1 && me.wake-w.now > driftCheck {
-		h.soon(me.wake - w.now) // or the drift intervals of two Gateways would never meet again
+	h.until(actor.collect, m.now)
+	if m.count > 1 && actor.wake-m.now > contestedInterval {
+		h.soon(actor.wake - m.now) // otherwise the drift intervals of two Gateways would give too many states
 	} else {
-		h.until(me.wake, w.now)
+		h.until(actor.wake, m.now)
 	}
-	h.duration(me.waited)
-	if me.missing != 0 {
-		h.duration(min(w.now-me.missing, me.delay()))
+	h.duration(actor.waited)
+	if actor.missing != 0 {
+		h.duration(min(m.now-actor.missing, actor.delay()))
 	}
-	h.memory(w, me)
+	h.memory(m, actor)
 }
 
-// caps say how long ago a moment of the Memory may be to make a difference.
+// caps contains, for each Instant in the Memory by field name, the age above which its exact
+// age makes no difference.
 var caps = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
 	"ConnectorsStopped": gracePeriod + stopMargin, "SurplusSince": gracePeriod,
-	"Read": lastRetry, "Last": 2 * longestGap, "Until": 0, "Settled": 0, "Rotated": 0, "Unanswered": provider.CallTimeout,
+	"Read": maxBackoff, "Last": 2 * maxGap, "Until": 0, "Settled": 0, "Rotated": 0, "Unanswered": provider.CallTimeout,
 }
 
-func (h *hasher) memory(w *world, me *actor) {
-	m := &me.memory
-	h.bools(m.CredentialsVersion == w.credentials().Version)
-	h.bools(m.Created.settled(m.Remote.Tunnel.Read), m.Deleted.settled(m.Remote.Tunnel.Read))
+func (h *hasher) memory(m *model, actor *actor) {
+	memory := &actor.memory
+	h.bools(memory.CredentialsVersion == m.credentials().Version)
+	h.bools(memory.Created.settled(memory.Remote.Tunnel.Read), memory.Deleted.settled(memory.Remote.Tunnel.Read))
 	live := 0
-	if me.object != nil {
-		if t := w.cloudflare.get(tunnelIndex(me.object.Status.TunnelID)); t != nil {
+	if actor.object != nil {
+		if t := m.cloudflare.get(tunnelIndex(actor.object.Status.TunnelID)); t != nil {
 			live = t.version
 		}
 	}
-	version := int(m.Remote.Configuration.Version)
+	version := int(memory.Remote.Configuration.Version)
 	h.int(min(version, 1))
 	h.int(max(min(live-version, 3), -3))
-	h.int(max(min(version-int(m.Drift.Version), 2), -2))
-	h.int(len(m.Drift.Times))
-	h.value(reflect.ValueOf(m).Elem(), w, "")
+	h.int(max(min(version-int(memory.Drift.Version), 2), -2))
+	h.int(len(memory.Drift.Times))
+	h.value(reflect.ValueOf(memory).Elem(), m, "")
 }
 
-// value adds a part of the Memory. Other fields than those that are named here
-// are added as they are, so that a new one is not forgotten.
-func (h *hasher) value(v reflect.Value, w *world, field string) {
+// value adds a part of the Memory. Fields without a canonical form are added unchanged, so
+// that new fields are included.
+func (h *hasher) value(v reflect.Value, m *model, field string) {
 	switch v.Type() {
 	case instantType:
-		h.instant(v, w, field)
+		h.instant(v, m, field)
 	case problemType:
 		h.problem(v)
 	case connectorType:
-		h.connector(v, w)
-	case configurationType: // its hash is added
+		h.connector(v, m)
+	case configurationType: // its hash is added instead
 	default:
-		h.plain(v, w, field)
+		h.plain(v, m, field)
 	}
 }
 
-// plain adds a value of a type that has no canonical form of its own.
-func (h *hasher) plain(v reflect.Value, w *world, field string) {
+// plain adds a value of a type without a canonical form.
+func (h *hasher) plain(v reflect.Value, m *model, field string) {
 	switch v.Kind() {
 	case reflect.Struct:
-		h.fields(v, w)
+		h.fields(v, m)
 	case reflect.Array, reflect.Slice:
 		h.int(v.Len())
 		for i := range v.Len() {
-			h.value(v.Index(i), w, field)
+			h.value(v.Index(i), m, field)
 		}
 	case reflect.String:
 		h.string(v.String())
@@ -241,14 +241,14 @@ func (h *hasher) plain(v reflect.Value, w *world, field string) {
 }
 
 // fields adds the fields of a struct.
-func (h *hasher) fields(v reflect.Value, w *world) {
+func (h *hasher) fields(v reflect.Value, m *model) {
 	for i := range v.NumField() {
 		switch name := v.Type().Field(i).Name; name {
 		case "Version", "Drift", "CredentialsVersion": // see memory
-		case "ReadAgain":
-			h.soon(time.Duration(v.Field(i).Int()) - w.uptime())
+		case "NextRead":
+			h.soon(time.Duration(v.Field(i).Int()) - m.uptime())
 		default:
-			h.value(v.Field(i), w, name)
+			h.value(v.Field(i), m, name)
 		}
 	}
 }
@@ -267,18 +267,18 @@ var (
 	configurationType = reflect.TypeFor[provider.Configuration]()
 )
 
-// soon adds a moment that lies far in the future: only whether it has come, or
-// comes within a minute, makes a difference.
+// soon adds a time in the far future: it makes a difference only whether the time has
+// passed or is within a minute.
 func (h *hasher) soon(left time.Duration) {
-	h.bools(left <= 0, left <= driftCheck)
+	h.bools(left <= 0, left <= contestedInterval)
 }
 
-func (h *hasher) instant(v reflect.Value, w *world, field string) {
+func (h *hasher) instant(v reflect.Value, m *model, field string) {
 	if h.bools(v.Field(0).Bool()); !v.Field(0).Bool() {
 		return
 	}
-	left := time.Duration(v.Field(1).Int()) - w.uptime()
-	if field == "AskAgain" {
+	left := time.Duration(v.Field(1).Int()) - m.uptime()
+	if field == "NextCheck" {
 		h.soon(left)
 		return
 	}
@@ -288,35 +288,34 @@ func (h *hasher) instant(v reflect.Value, w *world, field string) {
 	}
 	if field == "MissingSince" {
 		limit = retirementDelay
-		for a := range w.count {
-			limit = max(limit, w.actors[a].delay())
+		for a := range m.count {
+			limit = max(limit, m.actors[a].delay())
 		}
 	}
 	h.duration(max(left, -limit))
 }
 
-// delay returns for how long the Gateway must be missing before its Tunnel
-// retires.
-func (me *actor) delay() time.Duration {
-	if me.object != nil && me.object.Status.GatewayUID == "" {
+// delay returns the time for which the Gateway must be missing before its Tunnel retires.
+func (actor *actor) delay() time.Duration {
+	if actor.object != nil && actor.object.Status.GatewayUID == "" {
 		return time.Hour
 	}
 	return retirementDelay
 }
 
-// connector adds a connector that was listed, by its place at Cloudflare now.
-func (h *hasher) connector(v reflect.Value, w *world) {
+// connector adds a listed connector by its current index at Cloudflare.
+func (h *hasher) connector(v reflect.Value, m *model) {
 	c := v.Interface().(provider.Connector)
 	h.bools(c.Connected)
 	before := false
-	for a := range w.count {
-		if o := w.actors[a].object; o != nil && o.Status.Token.RotatedAt != nil && c.ConnectedAt.Before(o.Status.Token.RotatedAt.Time) {
+	for a := range m.count {
+		if o := m.actors[a].object; o != nil && o.Status.Token.RotatedAt != nil && c.ConnectedAt.Before(o.Status.Token.RotatedAt.Time) {
 			before = true
 		}
 	}
 	h.bools(before)
-	for i := range w.cloudflare.tunnels {
-		for j, live := range w.cloudflare.tunnels[i].connectors {
+	for i := range m.cloudflare.tunnels {
+		for j, live := range m.cloudflare.tunnels[i].connectors {
 			if live.id != 0 && connectorID(live.id) == c.ID {
 				h.int(i<<8 | j)
 			}

@@ -10,11 +10,11 @@ import (
 
 // cloudflare is the model of the Cloudflare API.
 type cloudflare struct {
-	tunnels [mostTunnels]remoteTunnel
-	late    [mostLate]lateCall
+	tunnels [maxTunnels]remoteTunnel
+	late    [maxLateCalls]lateCall
 }
 
-// remoteTunnel is a tunnel at Cloudflare. One that was deleted keeps its place.
+// remoteTunnel is a tunnel at Cloudflare. A deleted tunnel keeps its index.
 type remoteTunnel struct {
 	used, live    bool
 	local, routes bool
@@ -22,13 +22,13 @@ type remoteTunnel struct {
 	configuration uint8
 	version       int
 	token         int
-	connectors    [mostConnectors]remoteConnector
-	// creator is the actor for which it was created, plus one; 0 for nobody.
+	connectors    [maxConnectors]remoteConnector
+	// creator is the actor for which the tunnel was created, plus one; 0 for none.
 	creator int
-	// original is whether the configuration is the one that the tunnel had before
-	// it was adopted.
+	// original reports whether the tunnel still has the configuration from before its
+	// adoption.
 	original bool
-	// external is whether somebody else ever changed the configuration.
+	// external reports whether the configuration was ever changed externally.
 	external bool
 }
 
@@ -36,12 +36,12 @@ type remoteTunnel struct {
 type remoteConnector struct {
 	id        int // 0 for none
 	connected bool
-	foreign   bool
+	unmanaged bool
 	token     int
 	at        time.Duration
 }
 
-// lateCall is a call that arrives after its caller has given up.
+// lateCall is a call that is applied after its caller has received an error.
 type lateCall struct {
 	until  time.Duration // 0 for none
 	action Action
@@ -51,25 +51,25 @@ type lateCall struct {
 	hash   string
 }
 
-// The names of tunnels: first those of the actors.
+// The indexes of tunnel names after the names of the actors.
 const (
-	nameOther     = mostActors     // that of the first actor under another cluster ID
-	nameUnrelated = mostActors + 1 // of somebody else
-	nameReserved  = mostActors + 2 // of another Gateway
+	nameOther     = maxActors     // the name of the first actor with another cluster ID
+	nameUnrelated = maxActors + 1 // a name that does not belong to a Gateway
+	nameReserved  = maxActors + 2 // a name of another Gateway
 )
 
 var tunnelNames = []string{
 	RemoteName("c1", actorNames[0]), RemoteName("c1", actorNames[1]), RemoteName("c2", actorNames[0]), "unrelated", "c1.infra.other",
 }
 
-var tunnelIDs = func() (ids [mostTunnels]string) {
+var tunnelIDs = func() (ids [maxTunnels]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("t", i)
 	}
 	return ids
 }()
 
-// tunnelIndex returns the tunnel of an ID, or -1.
+// tunnelIndex returns the index of the tunnel with the ID, or -1.
 func tunnelIndex(id string) int {
 	for i, known := range tunnelIDs {
 		if id == known {
@@ -96,7 +96,7 @@ func (c *cloudflare) get(i int) *remoteTunnel {
 	return &c.tunnels[i]
 }
 
-// find returns the live tunnel of the name, or -1.
+// find returns the index of the live tunnel with the name, or -1.
 func (c *cloudflare) find(name uint8) int {
 	for i, t := range c.tunnels {
 		if t.live && t.name == name {
@@ -137,10 +137,10 @@ func (t *remoteTunnel) configure(n int) {
 	t.version++
 }
 
-// hasOtherGatewayName reports whether the tunnel has the name of another Gateway
-// than that of the actor.
+// hasOtherGatewayName reports whether the tunnel has the name of a Gateway other than the
+// actor's Gateway.
 func (t *remoteTunnel) hasOtherGatewayName(a int) bool {
-	return t.name == nameReserved || t.name < mostActors && int(t.name) != a
+	return t.name == nameReserved || t.name < maxActors && int(t.name) != a
 }
 
 // connections lists the connectors.
@@ -156,7 +156,7 @@ func (t *remoteTunnel) connections() []provider.Connector {
 
 func connectorID(id int) provider.ConnectorID { return provider.ConnectorID(fmt.Sprint("k", id)) }
 
-// connect adds a connector, or reconnects it.
+// connect adds or reconnects a connector.
 func (t *remoteTunnel) connect(c remoteConnector) {
 	free := -1
 	for i := range t.connectors {
@@ -179,14 +179,15 @@ func (t *remoteTunnel) connect(c remoteConnector) {
 	t.connectors[free] = c
 }
 
-// drop removes a connector, or leaves it listed as disconnected.
-func (t *remoteTunnel) drop(id int, farewell bool) {
+// removeConnector removes a connector if it stopped gracefully, and otherwise lists it as
+// disconnected.
+func (t *remoteTunnel) removeConnector(id int, graceful bool) {
 	for i := range t.connectors {
 		if t.connectors[i].id != id {
 			continue
 		}
 		t.connectors[i].connected = false
-		if farewell {
+		if graceful {
 			t.connectors[i] = remoteConnector{}
 		}
 	}
@@ -220,13 +221,13 @@ func (c *cloudflare) del(i int) error {
 }
 
 var (
-	unavailableError = &provider.UnavailableError{Err: errors.New("no answer")}
+	unavailableError = &provider.UnavailableError{Err: errors.New("no response")}
 	limitedError     = &provider.RateLimitedError{RetryAfter: 5 * time.Minute}
 	budgetError      = &provider.RateLimitedError{RetryAfter: 20 * time.Second, Budget: true}
 	kubernetesError  = &Failure{Reason: ReasonKubernetes, Err: errors.New("the API server failed")}
 )
 
-// postpone lets a call arrive later.
+// postpone schedules a call to be applied later.
 func (c *cloudflare) postpone(call lateCall) {
 	for i := range c.late {
 		if c.late[i].until == 0 {
@@ -237,17 +238,17 @@ func (c *cloudflare) postpone(call lateCall) {
 	panic("the model has too few late calls")
 }
 
-// arrive carries out a late call.
-func (w *world) arrive(i int) {
-	call := w.cloudflare.late[i]
-	w.cloudflare.late[i] = lateCall{}
-	w.said = fmt.Sprintf("the late %s arrives", call.action)
-	_, _ = w.mutate(call) // nobody waits for the answer
+// arrive applies a late call.
+func (m *model) arrive(i int) {
+	call := m.cloudflare.late[i]
+	m.cloudflare.late[i] = lateCall{}
+	m.description = fmt.Sprintf("the late %s is applied", call.action)
+	_, _ = m.applyCall(call) // the caller no longer waits for the response
 }
 
-// mutate carries out a call that changes something.
-func (w *world) mutate(call lateCall) (int, error) {
-	c := &w.cloudflare
+// applyCall applies a call that makes a change.
+func (m *model) applyCall(call lateCall) (int, error) {
+	c := &m.cloudflare
 	t := c.get(call.tunnel)
 	switch call.action {
 	case Create:
@@ -265,7 +266,7 @@ func (w *world) mutate(call lateCall) (int, error) {
 	case Delete:
 		return call.tunnel, c.del(call.tunnel)
 	default:
-		panic("not a call that arrives late: " + string(call.action))
+		panic("not a call that can be applied late: " + string(call.action))
 	}
 	return call.tunnel, nil
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// describe describes a step for people.
+// describe describes a step in a trace.
 func (s Step) describe() string {
 	var b strings.Builder
 	b.WriteString(string(s.Action))
 	if s.Action == Wait {
-		fmt.Fprintf(&b, " %s", s.For)
+		fmt.Fprintf(&b, " %s", s.Delay)
 	}
 	if s.Connector != "" {
 		fmt.Fprintf(&b, " %s", s.Connector)

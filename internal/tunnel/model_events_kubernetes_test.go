@@ -3,12 +3,12 @@ package tunnel
 import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 
 // onGateway returns an event that changes the Gateway of an actor.
-func onGateway(name string, free bool, change func(g *gatewayObject, w *world) bool) event {
-	return event{name: name, free: free, apply: func(w *world, a int) bool {
-		if !change(&w.actors[a].gateway, w) {
+func onGateway(name string, free bool, change func(g *gatewayObject, m *model) bool) event {
+	return event{name: name, free: free, apply: func(m *model, a int) bool {
+		if !change(&m.actors[a].gateway, m) {
 			return false
 		}
-		w.touch()
+		m.touch()
 		return true
 	}}
 }
@@ -16,14 +16,14 @@ func onGateway(name string, free bool, change func(g *gatewayObject, w *world) b
 // toggle returns the two events that set and restore a flag of the Gateway.
 func toggle(set, restore string, flag func(g *gatewayObject) *bool) []event {
 	return []event{
-		onGateway(set, false, func(g *gatewayObject, _ *world) bool {
+		onGateway(set, false, func(g *gatewayObject, _ *model) bool {
 			if !g.exists || *flag(g) {
 				return false
 			}
 			*flag(g) = true
 			return true
 		}),
-		onGateway(restore, true, func(g *gatewayObject, _ *world) bool {
+		onGateway(restore, true, func(g *gatewayObject, _ *model) bool {
 			if !g.exists || !*flag(g) {
 				return false
 			}
@@ -34,11 +34,11 @@ func toggle(set, restore string, flag func(g *gatewayObject) *bool) []event {
 }
 
 func settingsEvent(name string, free bool, change func(s *settings) bool) event {
-	return onGateway(name, free, func(g *gatewayObject, _ *world) bool { return g.exists && change(&g.settings) })
+	return onGateway(name, free, func(g *gatewayObject, _ *model) bool { return g.exists && change(&g.settings) })
 }
 
-// asks returns the event that makes the settings ask for another tunnel.
-func asks(name string, other identity) event {
+// selectTunnel returns the event that makes the settings select another tunnel.
+func selectTunnel(name string, other identity) event {
 	return settingsEvent(name, false, func(s *settings) bool {
 		if s.identity != identityNamed && s.identity != identityAdopted {
 			return false
@@ -54,21 +54,21 @@ func asks(name string, other identity) event {
 
 func gatewayEvents() []event {
 	return []event{
-		onGateway("the Gateway is deleted", false, func(g *gatewayObject, _ *world) bool {
+		onGateway("the Gateway is deleted", false, func(g *gatewayObject, _ *model) bool {
 			if !g.exists {
 				return false
 			}
 			g.exists = false
 			return true
 		}),
-		onGateway("a Gateway of the same name is created", false, func(g *gatewayObject, _ *world) bool {
+		onGateway("a Gateway with the same name is created", false, func(g *gatewayObject, _ *model) bool {
 			if g.exists {
 				return false
 			}
 			g.exists, g.paused, g.otherClass, g.uid = true, false, false, g.uid+1
 			return true
 		}),
-		onGateway("a Gateway of the same name that asks for another tunnel is created", false, func(g *gatewayObject, _ *world) bool {
+		onGateway("a Gateway with the same name and another account is created", false, func(g *gatewayObject, _ *model) bool {
 			if g.exists {
 				return false
 			}
@@ -80,14 +80,14 @@ func gatewayEvents() []event {
 
 func unknownEvents() []event {
 	return []event{
-		onGateway("the API server no longer says whether the Gateway exists", false, func(g *gatewayObject, _ *world) bool {
+		onGateway("reads of the Gateway fail", false, func(g *gatewayObject, _ *model) bool {
 			if g.unknown {
 				return false
 			}
 			g.unknown = true
 			return true
 		}),
-		onGateway("the API server says again whether the Gateway exists", true, func(g *gatewayObject, _ *world) bool {
+		onGateway("reads of the Gateway succeed again", true, func(g *gatewayObject, _ *model) bool {
 			if !g.unknown {
 				return false
 			}
@@ -98,13 +98,13 @@ func unknownEvents() []event {
 }
 
 func classEvents() []event {
-	return toggle("the Gateway moves to another controller's class", "the Gateway moves back", func(g *gatewayObject) *bool { return &g.otherClass })
+	return toggle("the Gateway changes to another controller's class", "the Gateway changes back to this controller's class", func(g *gatewayObject) *bool { return &g.otherClass })
 }
 
 func pauseEvents() []event {
 	list := toggle("the Gateway is paused", "the Gateway is resumed", func(g *gatewayObject) *bool { return &g.paused })
-	return append(list, onObject("an administrator clears spec.paused of the Tunnel", func(_ *world, me *actor, t *v1alpha1.Tunnel) bool {
-		if !t.Spec.Paused || me.gateway.exists {
+	return append(list, onObject("an administrator clears spec.paused of the Tunnel", func(_ *model, actor *actor, t *v1alpha1.Tunnel) bool {
+		if !t.Spec.Paused || actor.gateway.exists {
 			return false
 		}
 		t.Spec.Paused = false
@@ -114,13 +114,13 @@ func pauseEvents() []event {
 
 func settingsEvents() (list []event) {
 	list = append(list, toggle("the settings become invalid", "the settings are valid again", func(g *gatewayObject) *bool { return &g.settings.invalid })...)
-	list = append(list, toggle("the class chooses Retain", "the class chooses Delete again", func(g *gatewayObject) *bool { return &g.settings.retain })...)
+	list = append(list, toggle("the class sets deletionPolicy to Retain", "the class sets deletionPolicy to Delete again", func(g *gatewayObject) *bool { return &g.settings.retain })...)
 	list = append(list, toggle("a GRPCRoute is attached", "the GRPCRoute is detached", func(g *gatewayObject) *bool { return &g.settings.grpc })...)
-	list = append(list, toggle("connector.enabled becomes false", "connector.enabled is true again", func(g *gatewayObject) *bool { return &g.settings.unmanaged })...)
+	list = append(list, toggle("connector.enabled becomes false", "connector.enabled is true again", func(g *gatewayObject) *bool { return &g.settings.connectorsDisabled })...)
 	list = append(list, toggle("the Gateway is no longer accepted", "the Gateway is accepted again", func(g *gatewayObject) *bool { return &g.settings.unaccepted })...)
-	list = append(list, asks("the cluster ID is changed", identityOtherName))
-	list = append(list, asks("the account is changed", identityOtherAccount))
-	list = append(list, asks("another existing tunnel is named", identityOtherTunnel))
+	list = append(list, selectTunnel("the cluster ID is changed", identityOtherName))
+	list = append(list, selectTunnel("the account is changed", identityOtherAccount))
+	list = append(list, selectTunnel("tunnel.existing.id is changed", identityOtherTunnel))
 	list = append(list, settingsEvent("a route is changed", false, func(s *settings) bool {
 		s.routes = 1 - s.routes
 		return true
@@ -143,48 +143,48 @@ func restoreSettings(original identity) event {
 }
 
 // onObject returns an event that changes the Tunnel object.
-func onObject(name string, change func(w *world, me *actor, t *v1alpha1.Tunnel) bool) event {
-	return event{name: name, apply: func(w *world, a int) bool {
-		me := &w.actors[a]
-		if me.object == nil {
+func onObject(name string, change func(m *model, actor *actor, t *v1alpha1.Tunnel) bool) event {
+	return event{name: name, apply: func(m *model, a int) bool {
+		actor := &m.actors[a]
+		if actor.object == nil {
 			return false
 		}
-		t := me.object.Tunnel
-		if !change(w, me, &t) {
+		t := actor.object.Tunnel
+		if !change(m, actor, &t) {
 			return false
 		}
-		me.object = w.newObject(me.object.uid, t)
-		w.touch()
+		actor.object = m.newObject(actor.object.uid, t)
+		m.touch()
 		return true
 	}}
 }
 
-// restored returns an event that replaces the Tunnel object by one from a backup.
+// restored returns an event that restores the Tunnel object from a backup.
 func restored(name string, change func(t *v1alpha1.Tunnel)) event {
-	return event{name: name, apply: func(w *world, a int) bool {
-		me := &w.actors[a]
-		if me.backup == nil {
+	return event{name: name, apply: func(m *model, a int) bool {
+		actor := &m.actors[a]
+		if actor.backup == nil {
 			return false
 		}
-		w.admin = true
-		if me.object != nil {
-			w.loseObject(a)
+		m.adminChanged = true
+		if actor.object != nil {
+			m.loseObject(a)
 		}
-		t := me.backup.Tunnel
+		t := actor.backup.Tunnel
 		change(&t)
-		me.object = w.newObject(w.newUID(), t)
-		w.touch()
+		actor.object = m.newObject(m.newUID(), t)
+		m.touch()
 		return true
 	}}
 }
 
 func objectDeleted() event {
-	return event{name: "an administrator deletes the Tunnel object", apply: func(w *world, a int) bool {
-		if w.actors[a].object == nil {
+	return event{name: "an administrator deletes the Tunnel object", apply: func(m *model, a int) bool {
+		if m.actors[a].object == nil {
 			return false
 		}
-		w.admin = true
-		w.loseObject(a)
+		m.adminChanged = true
+		m.loseObject(a)
 		return true
 	}}
 }
@@ -194,9 +194,9 @@ func objectEvents() []event {
 		objectDeleted(),
 		restored("the Tunnel object is restored from a backup", func(*v1alpha1.Tunnel) {}),
 		restored("the Tunnel object is restored from a backup without its status", func(t *v1alpha1.Tunnel) { t.Status = v1alpha1.TunnelStatus{} }),
-		restored("the Tunnel object is replaced by one of another cluster", func(t *v1alpha1.Tunnel) { t.Spec.ClusterUID = "elsewhere" }),
-		onObject("an administrator sets deletionPolicy of the Tunnel to Retain", func(_ *world, me *actor, t *v1alpha1.Tunnel) bool {
-			if me.gateway.exists || t.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain {
+		restored("the Tunnel object is restored from a backup of another cluster", func(t *v1alpha1.Tunnel) { t.Spec.ClusterUID = "elsewhere" }),
+		onObject("an administrator sets deletionPolicy of the Tunnel to Retain", func(_ *model, actor *actor, t *v1alpha1.Tunnel) bool {
+			if actor.gateway.exists || t.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain {
 				return false
 			}
 			t.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
@@ -207,27 +207,27 @@ func objectEvents() []event {
 
 func objectsOfConnectorsEvents() []event {
 	return []event{
-		{name: "somebody deletes the token Secret", apply: func(w *world, a int) bool {
-			if !w.actors[a].secret.exists {
+		{name: "the token Secret is deleted", apply: func(m *model, a int) bool {
+			if !m.actors[a].secret.exists {
 				return false
 			}
-			w.actors[a].secret = secretObject{}
-			w.touch()
+			m.actors[a].secret = secretObject{}
+			m.touch()
 			return true
 		}},
-		{name: "somebody deletes the Deployment", apply: func(w *world, a int) bool {
-			if !w.actors[a].deployment.exists {
+		{name: "the Deployment is deleted", apply: func(m *model, a int) bool {
+			if !m.actors[a].deployment.exists {
 				return false
 			}
-			w.stopConnectors(a)
-			w.touch()
+			m.stopConnectors(a)
+			m.touch()
 			return true
 		}},
 	}
 }
 
 func rotationEvents() []event {
-	return []event{onObject("an administrator asks for a new token", func(_ *world, _ *actor, t *v1alpha1.Tunnel) bool {
+	return []event{onObject("an administrator requests a token rotation", func(_ *model, _ *actor, t *v1alpha1.Tunnel) bool {
 		value := t.Annotations[v1alpha1.RotateTokenAnnotation] + "+"
 		t.Annotations = map[string]string{v1alpha1.RotateTokenAnnotation: value}
 		return len(value) < 3

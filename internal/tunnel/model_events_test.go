@@ -2,58 +2,58 @@ package tunnel
 
 import "time"
 
-// event is something that happens to the world. A free one restores what another
-// one has changed, and costs nothing of the budget of a trace.
+// event is a change of the environment. A free event reverts another event, and does not
+// count as a change of a trace.
 type event struct {
 	name string
 	free bool
-	// idle is whether it only makes a difference while the actor sleeps.
+	// idle reports whether the event makes a difference only while the actors sleep.
 	idle bool
-	// once is whether it concerns the world and not one actor.
+	// once reports whether the event affects the environment and not one actor.
 	once bool
-	// apply changes the world. It reports whether the event was possible.
-	apply func(w *world, a int) bool
+	// apply changes the model. It reports whether the event was possible.
+	apply func(m *model, a int) bool
 }
 
 // recordedTunnel returns the tunnel that the actor's Tunnel records, or nil.
-func (w *world) recordedTunnel(a int) *remoteTunnel {
-	if o := w.actors[a].object; o != nil {
-		return w.cloudflare.get(tunnelIndex(o.Status.TunnelID))
+func (m *model) recordedTunnel(a int) *remoteTunnel {
+	if o := m.actors[a].object; o != nil {
+		return m.cloudflare.get(tunnelIndex(o.Status.TunnelID))
 	}
 	return nil
 }
 
 // onTunnel returns an event at Cloudflare.
-func onTunnel(name string, free bool, change func(w *world, t *remoteTunnel) bool) event {
-	return event{name: name, free: free, apply: func(w *world, a int) bool {
-		t := w.recordedTunnel(a)
-		return t != nil && change(w, t)
+func onTunnel(name string, free bool, change func(m *model, t *remoteTunnel) bool) event {
+	return event{name: name, free: free, apply: func(m *model, a int) bool {
+		t := m.recordedTunnel(a)
+		return t != nil && change(m, t)
 	}}
 }
 
 func cloudflareEvents() []event {
 	return []event{
-		onTunnel("somebody else changes the configuration", false, func(_ *world, t *remoteTunnel) bool {
+		onTunnel("the configuration is changed externally", false, func(_ *model, t *remoteTunnel) bool {
 			if t.local {
 				return false
 			}
-			t.configure(externalConfiguration)
+			t.configure(externalConfigurationIndex)
 			t.external = true
 			return true
 		}),
-		onTunnel("somebody else deletes the tunnel", false, func(w *world, t *remoteTunnel) bool {
+		onTunnel("the tunnel is deleted externally", false, func(m *model, t *remoteTunnel) bool {
 			*t = remoteTunnel{used: true}
-			for a := range w.count {
-				for i := range w.actors[a].pods {
-					if p := &w.actors[a].pods[i]; p.state == podConnected && w.cloudflare.get(p.tunnel) == nil {
+			for a := range m.count {
+				for i := range m.actors[a].pods {
+					if p := &m.actors[a].pods[i]; p.state == podConnected && m.cloudflare.get(p.tunnel) == nil {
 						p.state = podRefused
 					}
 				}
 			}
-			w.touch()
+			m.touch()
 			return true
 		}),
-		onTunnel("private network routes lead to the tunnel", false, func(_ *world, t *remoteTunnel) bool {
+		onTunnel("a private network route is added to the tunnel", false, func(_ *model, t *remoteTunnel) bool {
 			if t.routes {
 				return false
 			}
@@ -65,51 +65,51 @@ func cloudflareEvents() []event {
 
 func connectorEvents() []event {
 	return []event{
-		onTunnel("a connector that somebody else runs connects", false, func(w *world, t *remoteTunnel) bool {
-			if t.foreignConnector() >= 0 || t.local {
+		onTunnel("a connector of another operator connects", false, func(m *model, t *remoteTunnel) bool {
+			if t.unmanagedConnector() >= 0 || t.local {
 				return false
 			}
-			w.connectorIDs++
-			t.connect(remoteConnector{id: w.connectorIDs, connected: true, foreign: true, token: t.token, at: w.now})
+			m.connectorIDs++
+			t.connect(remoteConnector{id: m.connectorIDs, connected: true, unmanaged: true, token: t.token, at: m.now})
 			return true
 		}),
-		onTunnel("the connector that somebody else runs disconnects", true, func(_ *world, t *remoteTunnel) bool {
-			i := t.foreignConnector()
+		onTunnel("the connector of another operator disconnects", true, func(_ *model, t *remoteTunnel) bool {
+			i := t.unmanagedConnector()
 			if i < 0 {
 				return false
 			}
 			t.connectors[i].connected = false
 			return true
 		}),
-		{name: "a node is lost", apply: func(w *world, a int) bool { return w.losePod(a, podStuck) }},
-		{name: "a pod is killed", apply: func(w *world, a int) bool { return w.losePod(a, podNone) }},
+		{name: "a node is lost", apply: func(m *model, a int) bool { return m.losePod(a, podStuck) }},
+		{name: "a pod is killed", apply: func(m *model, a int) bool { return m.losePod(a, podNone) }},
 	}
 }
 
-func (t *remoteTunnel) foreignConnector() int {
+func (t *remoteTunnel) unmanagedConnector() int {
 	for i, c := range t.connectors {
-		if c.id != 0 && c.foreign && c.connected {
+		if c.id != 0 && c.unmanaged && c.connected {
 			return i
 		}
 	}
 	return -1
 }
 
-// losePod ends a pod without a farewell to Cloudflare.
-func (w *world) losePod(a int, state podState) bool {
-	for i := range w.actors[a].pods {
-		p := &w.actors[a].pods[i]
+// losePod ends a pod abruptly, so that Cloudflare lists its connector as disconnected.
+func (m *model) losePod(a int, state podState) bool {
+	for i := range m.actors[a].pods {
+		p := &m.actors[a].pods[i]
 		if p.state != podConnected && p.state != podStopping {
 			continue
 		}
-		if t := w.cloudflare.get(p.tunnel); t != nil && p.connector != 0 {
-			t.drop(p.connector, false)
+		if t := m.cloudflare.get(p.tunnel); t != nil && p.connector != 0 {
+			t.removeConnector(p.connector, false)
 		}
 		if *p = (pod{state: state}); state == podStuck {
 			p.connector = 0
 		}
-		w.roll0(a)
-		w.touch()
+		m.continueRollOut(a)
+		m.touch()
 		return true
 	}
 	return false
@@ -117,25 +117,25 @@ func (w *world) losePod(a int, state podState) bool {
 
 func processEvents() []event {
 	return []event{
-		{name: "the process crashes", once: true, apply: func(w *world, _ int) bool {
-			w.restart()
+		{name: "the process crashes", once: true, apply: func(m *model, _ int) bool {
+			m.restart()
 			return true
 		}},
-		{name: "the cache falls behind", once: true, apply: func(w *world, _ int) bool {
-			if w.frozen != nil {
+		{name: "the cache becomes stale", once: true, apply: func(m *model, _ int) bool {
+			if m.staleCache != nil {
 				return false
 			}
-			w.frozen, w.frozenRival = new([mostActors]view), w.rival
-			for a := range w.count {
-				w.frozen[a] = w.actors[a].view
+			m.staleCache, m.staleRival = new([maxActors]view), m.rival
+			for a := range m.count {
+				m.staleCache[a] = m.actors[a].view
 			}
 			return true
 		}},
-		{name: "the cache catches up", once: true, free: true, apply: func(w *world, _ int) bool {
-			if w.frozen == nil {
+		{name: "the cache is refreshed", once: true, free: true, apply: func(m *model, _ int) bool {
+			if m.staleCache == nil {
 				return false
 			}
-			w.thaw()
+			m.refreshCache()
 			return true
 		}},
 	}
@@ -143,30 +143,30 @@ func processEvents() []event {
 
 func timeEvents() []event {
 	return []event{
-		{name: "the clock jumps a day ahead", once: true, apply: func(w *world, _ int) bool {
-			w.skew += 24 * time.Hour
-			return w.skew <= 24*time.Hour
+		{name: "the wall clock jumps a day ahead", once: true, apply: func(m *model, _ int) bool {
+			m.skew += 24 * time.Hour
+			return m.skew <= 24*time.Hour
 		}},
-		{name: "the clock jumps a day back", once: true, apply: func(w *world, _ int) bool {
-			w.skew -= 24 * time.Hour
-			return w.skew >= -24*time.Hour
+		{name: "the wall clock jumps a day back", once: true, apply: func(m *model, _ int) bool {
+			m.skew -= 24 * time.Hour
+			return m.skew >= -24*time.Hour
 		}},
-		{name: "the process works on a change half-way through its sleep", idle: true, apply: func(w *world, a int) bool {
-			me := &w.actors[a]
-			if me.wake <= w.now || me.wake-w.now > time.Hour {
+		{name: "the process reconciles half-way through its sleep", idle: true, apply: func(m *model, a int) bool {
+			actor := &m.actors[a]
+			if actor.wake <= m.now || actor.wake-m.now > time.Hour {
 				return false
 			}
-			w.pass((me.wake - w.now) / 2)
-			me.dirty = true
+			m.sleep((actor.wake - m.now) / 2)
+			actor.dirty = true
 			return true
 		}},
-		{name: "a day passes", idle: true, once: true, apply: func(w *world, _ int) bool {
-			if w.uptime() > 24*time.Hour || w.timers() != 0 {
+		{name: "a day passes", idle: true, once: true, apply: func(m *model, _ int) bool {
+			if m.uptime() > 24*time.Hour || m.timers() != 0 {
 				return false
 			}
-			w.pass(24 * time.Hour)
-			for a := range w.count {
-				w.actors[a].dirty = true
+			m.sleep(24 * time.Hour)
+			for a := range m.count {
+				m.actors[a].dirty = true
 			}
 			return true
 		}},
@@ -175,21 +175,21 @@ func timeEvents() []event {
 
 func credentialEvents() []event {
 	return []event{
-		{name: "the API token is lost", once: true, apply: func(w *world, _ int) bool {
-			if w.credentialsLost {
+		{name: "the API token is lost", once: true, apply: func(m *model, _ int) bool {
+			if m.credentialsLost {
 				return false
 			}
-			w.credentialsLost = true
-			w.touch()
+			m.credentialsLost = true
+			m.touch()
 			return true
 		}},
-		{name: "there is a new API token", once: true, free: true, apply: func(w *world, _ int) bool {
-			if !w.credentialsLost {
+		{name: "a new API token is created", once: true, free: true, apply: func(m *model, _ int) bool {
+			if !m.credentialsLost {
 				return false
 			}
-			w.credentialsLost = false
-			w.credentialsVersion++
-			w.touch()
+			m.credentialsLost = false
+			m.credentialsVersion++
+			m.touch()
 			return true
 		}},
 	}
@@ -200,26 +200,26 @@ func rivalEvents() (list []event) {
 		name  string
 		rival rivalObject
 	}{
-		{"an older Tunnel asks for the same tunnel", rivalObject{exists: true, older: true}},
-		{"a younger Tunnel asks for the same tunnel", rivalObject{exists: true}},
+		{"an older Tunnel requests the same tunnel", rivalObject{exists: true, older: true}},
+		{"a younger Tunnel requests the same tunnel", rivalObject{exists: true}},
 		{"a younger Tunnel records the same tunnel", rivalObject{exists: true, recorded: true}},
 		{"a Tunnel of another controller records the same tunnel", rivalObject{exists: true, recorded: true, otherController: true}},
 	} {
-		list = append(list, event{name: r.name, once: true, apply: func(w *world, _ int) bool {
-			if w.rival.exists {
+		list = append(list, event{name: r.name, once: true, apply: func(m *model, _ int) bool {
+			if m.rival.exists {
 				return false
 			}
-			w.rival = r.rival
-			w.touch()
+			m.rival = r.rival
+			m.touch()
 			return true
 		}})
 	}
-	return append(list, event{name: "the other Tunnel is deleted", once: true, free: true, apply: func(w *world, _ int) bool {
-		if !w.rival.exists {
+	return append(list, event{name: "the other Tunnel is deleted", once: true, free: true, apply: func(m *model, _ int) bool {
+		if !m.rival.exists {
 			return false
 		}
-		w.rival = rivalObject{}
-		w.touch()
+		m.rival = rivalObject{}
+		m.touch()
 		return true
 	}})
 }

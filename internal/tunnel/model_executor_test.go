@@ -9,68 +9,68 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// outcome is what happens to a step.
+// outcome is the outcome of a step.
 type outcome uint8
 
 const (
 	outcomeSucceeds      outcome = iota
-	outcomeFails                 // the call fails, and is not applied
-	outcomeLost                  // the call is applied, and its answer is lost
-	outcomeLate                  // the call fails, and is applied later
-	outcomeLimited               // the API answers 429
-	outcomeBudget                // the budget of requests is used up
+	outcomeFails                 // the call fails and is not applied
+	outcomeLost                  // the call is applied, but its response is lost
+	outcomeLate                  // the call fails, but is applied later
+	outcomeLimited               // the API responds with 429
+	outcomeBudget                // the API request budget is exhausted
 	outcomeUnauthorized          // the API refuses the token
 	outcomeRecordFails           // the record is not written
-	outcomeRecordLost            // the record is written, and the answer is lost
-	outcomeCrashRecorded         // the process ends after the record was written
-	outcomeCrashActed            // the process ends after the call was applied
-	outcomeCrashLate             // the process ends, and the call is applied later
+	outcomeRecordLost            // the record is written, but the response is lost
+	outcomeCrashRecorded         // the process crashes after the record was written
+	outcomeCrashActed            // the process crashes after the call was applied
+	outcomeCrashLate             // the process crashes, and the call is applied later
 	outcomeStatusFails           // the status is not written
 	outcomes
 )
 
 var outcomeNames = [outcomes]string{
-	"succeeds", "fails", "is applied, but its answer is lost", "fails, and is applied later", "gets 429", "finds the budget used up", "is refused (401)",
-	"fails to write its record", "writes its record, but the answer is lost", "writes its record, then the process crashes",
-	"is applied, then the process crashes", "is sent, then the process crashes; it is applied later", "ends with a status that is not written",
+	"succeeds", "fails", "is applied, but its response is lost", "fails, but is applied later", "gets 429", "exceeds the API request budget", "is refused (401)",
+	"fails to write its record", "writes its record, but the response is lost", "writes its record, then the process crashes",
+	"is applied, then the process crashes", "is sent, then the process crashes, then it is applied", "fails to write the status",
 }
 
-// mostSteps is how many steps a reconcile may have.
-const mostSteps = 40
+// maxSteps is the maximum number of steps of a reconcile.
+const maxSteps = 40
 
 // plan gathers the Facts and decides, as the executor does before each step.
-func (w *world) plan(a int) (Facts, Step) {
-	me := &w.actors[a]
-	if !me.running {
-		me.running, me.dirty, me.steps = true, false, 0
+func (m *model) plan(a int) (Facts, Step) {
+	actor := &m.actors[a]
+	if !actor.running {
+		actor.running, actor.dirty, actor.steps = true, false, 0
 	}
-	f, s := w.decide(a)
-	if s.Destructive() && !w.sameLive(a, f) {
-		me.liveObject, me.liveGateway = true, true
-		f, s = w.decide(a)
+	f, s := m.decide(a)
+	if s.Destructive() && !m.sameLive(a, f) {
+		actor.liveObject, actor.liveGateway = true, true
+		f, s = m.decide(a)
 	}
 	return f, s
 }
 
-func (w *world) decide(a int) (Facts, Step) {
-	me := &w.actors[a]
-	f := w.gather(a)
+func (m *model) decide(a int) (Facts, Step) {
+	actor := &m.actors[a]
+	f := m.gather(a)
 	f.Memory = Observe(f)
-	me.memory = f.Memory
-	w.noteMissing(a, f)
-	if me.listing {
-		return f, me.claim
+	actor.memory = f.Memory
+	m.updateMissing(a, f)
+	if actor.listing {
+		return f, actor.claim
 	}
 	return f, Decide(f)
 }
 
-// sameLive reports whether Tunnel and Gateway are as the Facts say.
-func (w *world) sameLive(a int, f Facts) bool {
-	live := w.actors[a].view
+// sameLive reports whether the live Tunnel and Gateway are equal to the Facts.
+func (m *model) sameLive(a int, f Facts) bool {
+	live := m.actors[a].view
 	return live.object != nil && live.object.ResourceVersion == f.Object.ResourceVersion && live.object.UID == f.Object.UID && live.gateway.facts() == f.Gateway
 }
 
-// possible returns the outcomes that the step can have.
+// possible returns the possible outcomes of the step.
 func possible(s Step, listing bool) []outcome {
 	if s.Ends() {
 		return []outcome{outcomeSucceeds, outcomeStatusFails}
@@ -95,134 +95,134 @@ func possible(s Step, listing bool) []outcome {
 	return list
 }
 
-// execute carries out a step and concludes from it.
-func (w *world) execute(a int, f Facts, s Step, o outcome) {
-	me := &w.actors[a]
+// execute executes a step and concludes its result.
+func (m *model) execute(a int, f Facts, s Step, o outcome) {
+	actor := &m.actors[a]
 	if s.Ends() {
-		w.finish(a, f, s, o)
+		m.finish(a, f, s, o)
 		return
 	}
-	if me.steps++; me.steps > mostSteps {
-		w.violate("a reconcile has more than %d steps without a wait", mostSteps)
+	if actor.steps++; actor.steps > maxSteps {
+		m.violate("a reconcile has more than %d steps without a wait", maxSteps)
 	}
-	w.checkExternal(a, s)
-	first := !me.listing
+	m.checkExternal(a, s)
+	first := !actor.listing
 	if s.Action == Claim && first {
-		goes := false
-		if f, goes = w.claimObject(a, f, s, o); !goes {
+		ok := false
+		if f, ok = m.claimObject(a, f, s, o); !ok {
 			return
 		}
 	}
-	if s.Record != nil && first && !w.record(a, f, s, o) {
+	if s.Record != nil && first && !m.record(a, f, s, o) {
 		return
 	}
 	if s.Action == Claim && first && s.Record != nil {
-		me.listing, me.claim = true, s // the Tunnels are listed in a step of its own
+		actor.listing, actor.claim = true, s // the Tunnels are listed in a separate step
 		return
 	}
-	w.act(a, f, s, o)
+	m.act(a, f, s, o)
 }
 
-// claimObject creates the Tunnel object or updates its spec. It returns the Facts
-// afterwards, and whether the step goes on.
-func (w *world) claimObject(a int, f Facts, s Step, o outcome) (Facts, bool) {
-	me := &w.actors[a]
+// claimObject creates the Tunnel object or updates its spec. It returns the new Facts, and
+// whether the step continues.
+func (m *model) claimObject(a int, f Facts, s Step, o outcome) (Facts, bool) {
+	actor := &m.actors[a]
 	if o == outcomeFails {
-		return f, w.conclude(a, s, Result{Err: kubernetesError})
+		return f, m.conclude(a, s, Result{Err: kubernetesError})
 	}
 	if f.Object == nil {
-		if me.object != nil {
-			return f, w.stale(a, s)
+		if actor.object != nil {
+			return f, m.stale(a, s)
 		}
 		t := v1alpha1.Tunnel{Spec: DesiredSpec(f)}
 		t.Name = ObjectName(f.Name)
-		me.object = w.newObject(w.newUID(), t)
+		actor.object = m.newObject(m.newUID(), t)
 	} else if spec := DesiredSpec(f); !equality.Semantic.DeepEqual(spec, f.Object.Spec) {
-		if !w.current(a, f) {
-			return f, w.stale(a, s)
+		if !m.current(a, f) {
+			return f, m.stale(a, s)
 		}
-		if setting := Disagreement(me.object.Spec, spec); setting != "" {
-			w.violate("the update of the spec changes %s, which the API server refuses", setting)
+		if setting := Disagreement(actor.object.Spec, spec); setting != "" {
+			m.violate("the update of the spec changes %s, which the API server rejects", setting)
 		}
-		t := me.object.Tunnel
+		t := actor.object.Tunnel
 		t.Spec = spec
-		me.object = w.newObject(me.object.uid, t)
-		updated := me.object.Tunnel
+		actor.object = m.newObject(actor.object.uid, t)
+		updated := actor.object.Tunnel
 		f.Object = &updated
 	}
-	me.liveObject = true
+	actor.liveObject = true
 	return f, true
 }
 
-// current reports whether the Tunnel is as the Facts say.
-func (w *world) current(a int, f Facts) bool {
-	live := w.actors[a].object
+// current reports whether the live Tunnel is equal to the Facts.
+func (m *model) current(a int, f Facts) bool {
+	live := m.actors[a].object
 	return live != nil && live.UID == f.Object.UID && live.ResourceVersion == f.Object.ResourceVersion
 }
 
-func (w *world) stale(a int, s Step) bool {
-	me := &w.actors[a]
-	me.liveObject, me.liveGateway, me.liveRivals = true, true, true
-	w.said += "; conflict"
-	return w.conclude(a, s, Result{Stale: true})
+func (m *model) stale(a int, s Step) bool {
+	actor := &m.actors[a]
+	actor.liveObject, actor.liveGateway, actor.liveRivals = true, true, true
+	m.description += "; conflict"
+	return m.conclude(a, s, Result{Stale: true})
 }
 
-// record writes the record of a step. It reports whether the step goes on.
-func (w *world) record(a int, f Facts, s Step, o outcome) bool {
-	me := &w.actors[a]
+// record writes the record of a step. It reports whether the step continues.
+func (m *model) record(a int, f Facts, s Step, o outcome) bool {
+	actor := &m.actors[a]
 	if o == outcomeRecordFails {
-		return w.conclude(a, s, Result{Err: kubernetesError})
+		return m.conclude(a, s, Result{Err: kubernetesError})
 	}
-	if !w.current(a, f) {
-		return w.stale(a, s)
+	if !m.current(a, f) {
+		return m.stale(a, s)
 	}
-	t := me.object.Tunnel
+	t := actor.object.Tunnel
 	t.Status = *s.Record
-	me.object = w.newObject(me.object.uid, t)
-	if c := w.recordedTunnel(a); s.Action == Configure && c != nil && t.Spec.Existing != nil && t.Spec.Existing.Takeover {
-		c.original = false // it was permitted when that was recorded
+	actor.object = m.newObject(actor.object.uid, t)
+	if c := m.recordedTunnel(a); s.Action == Configure && c != nil && t.Spec.Existing != nil && t.Spec.Existing.Takeover {
+		c.original = false // takeover was permitted when the write was recorded
 	}
-	if me.backup == nil && t.Status.TunnelID != "" {
-		me.backup = me.object
+	if actor.backup == nil && t.Status.TunnelID != "" {
+		actor.backup = actor.object
 	}
 	switch o {
 	case outcomeRecordLost:
-		w.pass(provider.CallTimeout)
-		return w.conclude(a, s, Result{Err: kubernetesError})
+		m.sleep(provider.CallTimeout)
+		return m.conclude(a, s, Result{Err: kubernetesError})
 	case outcomeCrashRecorded:
-		w.restart()
+		m.restart()
 		return false
 	default:
 	}
-	me.liveObject = true
+	actor.liveObject = true
 	return true
 }
 
 // conclude ends a step. It returns false.
-func (w *world) conclude(a int, s Step, r Result) bool {
-	me := &w.actors[a]
-	r.Uptime = w.uptime()
-	me.memory = Conclude(me.memory, s, r)
-	me.listing = false
+func (m *model) conclude(a int, s Step, r Result) bool {
+	actor := &m.actors[a]
+	r.Uptime = m.uptime()
+	actor.memory = Conclude(actor.memory, s, r)
+	actor.listing = false
 	return false
 }
 
 // finish ends the reconcile: it writes the status and sleeps.
-func (w *world) finish(a int, f Facts, s Step, o outcome) {
-	me := &w.actors[a]
-	me.running, me.steps = false, 0
-	me.liveObject, me.liveGateway, me.liveRivals = false, false, false
-	me.wake = 0
+func (m *model) finish(a int, f Facts, s Step, o outcome) {
+	actor := &m.actors[a]
+	actor.running, actor.steps = false, 0
+	actor.liveObject, actor.liveGateway, actor.liveRivals = false, false, false
+	actor.wake = 0
 	if s.Action == Wait {
-		wait := s.For
-		me.repeated = wait == me.waited && wait < tick
-		if me.waited = 0; wait < tick {
-			me.waited = wait
+		wait := s.Delay
+		actor.repeated = wait == actor.waited && wait < tick
+		if actor.waited = 0; wait < tick {
+			actor.waited = wait
 		}
-		if me.repeated {
+		if actor.repeated {
 			wait = tick
 		}
-		me.wake = w.now + wait
+		actor.wake = m.now + wait
 	}
 	if f.Object == nil {
 		return
@@ -231,41 +231,41 @@ func (w *world) finish(a int, f Facts, s Step, o outcome) {
 	if equality.Semantic.DeepEqual(status, f.Object.Status) {
 		return
 	}
-	if retry := w.now + time.Second; o == outcomeStatusFails || !w.current(a, f) {
-		if me.wake == 0 || me.wake > retry {
-			me.wake = retry
+	if retry := m.now + time.Second; o == outcomeStatusFails || !m.current(a, f) {
+		if actor.wake == 0 || actor.wake > retry {
+			actor.wake = retry
 		}
 		return
 	}
-	t := me.object.Tunnel
+	t := actor.object.Tunnel
 	t.Status = status
-	me.object = w.newObject(me.object.uid, t)
+	actor.object = m.newObject(actor.object.uid, t)
 	f.Object = &t
 	if again := Status(f); !equality.Semantic.DeepEqual(again, status) {
-		w.violate("the status changes although nothing else does\n%s\n%s", describeStatus(status), describeStatus(again))
+		m.violate("the status changes without a change of the Facts\n%s\n%s", describeStatus(status), describeStatus(again))
 	}
 }
 
-// restart begins a new process.
-func (w *world) restart() {
-	w.boot = w.now
-	for a := range w.count {
-		me := &w.actors[a]
-		me.memory, me.running, me.steps, me.listing, me.claim = Memory{}, false, 0, false, Step{}
-		me.liveObject, me.liveGateway, me.liveRivals = false, false, false
-		me.missing, me.wake, me.waited, me.repeated = 0, 0, 0, false
+// restart starts a new process.
+func (m *model) restart() {
+	m.boot = m.now
+	for a := range m.count {
+		actor := &m.actors[a]
+		actor.memory, actor.running, actor.steps, actor.listing, actor.claim = Memory{}, false, 0, false, Step{}
+		actor.liveObject, actor.liveGateway, actor.liveRivals = false, false, false
+		actor.missing, actor.wake, actor.waited, actor.repeated = 0, 0, 0, false
 	}
-	w.thaw()
+	m.refreshCache()
 }
 
-// thaw lets the cache catch up, which gives every actor a reason to reconcile.
-func (w *world) thaw() {
-	w.frozen, w.frozenRival, w.frozenSleeps = nil, rivalObject{}, 0
-	w.touch()
+// refreshCache brings the cache up to date, which makes a reconcile of every actor due.
+func (m *model) refreshCache() {
+	m.staleCache, m.staleRival, m.staleSleeps = nil, rivalObject{}, 0
+	m.touch()
 }
 
-// pass lets time pass.
-func (w *world) pass(d time.Duration) {
-	w.now += d
-	w.settle()
+// sleep advances the time.
+func (m *model) sleep(d time.Duration) {
+	m.now += d
+	m.settle()
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// state returns what a live read says of the Gateway.
+// state returns the state of the Gateway according to a live read.
 func (g gatewayObject) state() GatewayState {
 	switch {
 	case g.unknown:
@@ -30,53 +30,53 @@ func (g gatewayObject) facts() Gateway {
 	return gw
 }
 
-// view returns what the cache shows of an actor.
-func (w *world) view(a int) view {
-	if w.frozen != nil {
-		return w.frozen[a]
+// view returns the cached state of an actor.
+func (m *model) view(a int) view {
+	if m.staleCache != nil {
+		return m.staleCache[a]
 	}
-	return w.actors[a].view
+	return m.actors[a].view
 }
 
-// gather returns the Facts as the controller gathers them: from the cache, apart
-// from what the reconcile has read or written itself, and apart from a Gateway
-// that seems to be missing, which is always read live.
-func (w *world) gather(a int) Facts {
-	me, cached := &w.actors[a], w.view(a)
-	live := me.view
-	f := Facts{Uptime: w.uptime(), Clock: w.clock(), Options: options, Name: actorNames[a], Memory: me.memory}
+// gather returns the Facts as the controller gathers them: from the cache, except objects
+// that the reconcile has read live or written. A Gateway that is missing in the cache is
+// always read live.
+func (m *model) gather(a int) Facts {
+	actor, cached := &m.actors[a], m.view(a)
+	live := actor.view
+	f := Facts{Uptime: m.uptime(), Clock: m.clock(), Options: options, Name: actorNames[a], Memory: actor.memory}
 	seen := cached
-	if me.liveObject {
+	if actor.liveObject {
 		seen.object, seen.secret, seen.deployment = live.object, live.secret, live.deployment
 	}
-	if me.liveGateway || cached.gateway.state() != GatewayExists {
+	if actor.liveGateway || cached.gateway.state() != GatewayExists {
 		seen.gateway = live.gateway
 	}
 	f.Gateway = seen.gateway.facts()
 	if f.Gateway.State == GatewayExists {
 		f.Desired = desired(a, seen.gateway.settings)
 	}
-	f.Credentials = w.credentials()
+	f.Credentials = m.credentials()
 	if seen.object != nil {
 		t := seen.object.Tunnel
 		f.Object = &t
-		f.Rivals = w.rivals(a, seen.object, me.liveRivals)
+		f.Rivals = m.rivals(a, seen.object, actor.liveRivals)
 	}
-	for b := range w.count {
-		other := w.view(b).object
-		f.OtherRotates = f.OtherRotates || b != a && other != nil && other.Status.Token.Phase != ""
-		f.Reserved = f.Reserved || b != a && w.actors[b].listing
+	for b := range m.count {
+		other := m.view(b).object
+		f.OtherRotating = f.OtherRotating || b != a && other != nil && other.Status.Token.Phase != ""
+		f.Reserved = f.Reserved || b != a && m.actors[b].listing
 	}
 	f.Token = seen.tokenFacts()
 	f.Connectors = seen.connectorFacts(f)
 	return f
 }
 
-func (w *world) credentials() Credentials {
-	if w.credentialsLost {
+func (m *model) credentials() Credentials {
+	if m.credentialsLost {
 		return Credentials{State: CredentialsMissing, Message: "Secret cloudflare not found."}
 	}
-	return Credentials{State: CredentialsUsable, Version: fmt.Sprint("v", w.credentialsVersion)}
+	return Credentials{State: CredentialsUsable, Version: fmt.Sprint("v", m.credentialsVersion)}
 }
 
 func (v view) tokenFacts() TokenSecret {
@@ -113,7 +113,7 @@ func (v view) connectorFacts(f Facts) Connectors {
 	return c
 }
 
-// deploymentCurrent reports whether the Deployment is as the Tunnel needs it.
+// deploymentCurrent reports whether the Deployment is in the desired state.
 func (v view) deploymentCurrent(f Facts) bool {
 	switch {
 	case f.Object == nil || f.Desired == nil:
@@ -125,7 +125,7 @@ func (v view) deploymentCurrent(f Facts) bool {
 	}
 }
 
-// template returns the Deployment that the Tunnel should have.
+// template returns the desired Deployment.
 func (v view) template(f Facts) deployment {
 	return deployment{exists: true, owner: v.object.uid, tunnel: v.secret.tunnel, token: v.secret.token, grpc: f.Object.Status.HTTP2}
 }
@@ -134,42 +134,42 @@ func (p pod) runs(d deployment) bool {
 	return d.exists && p.tunnel == d.tunnel && p.token == d.token && p.grpc == d.grpc
 }
 
-// rivals returns the other Tunnels that record the same tunnel, or ask for it. The
-// model determines them by itself, without the function Rivals.
-func (w *world) rivals(a int, mine *object, live bool) []Rival {
+// rivals returns the other Tunnels that record or request the same tunnel. It does not use
+// the function Rivals.
+func (m *model) rivals(a int, mine *object, live bool) []Rival {
 	var list []Rival
-	if r := w.rivalObject(live); r.exists && slices.Contains(claimed(mine), tunnelIDs[0]) {
+	if r := m.rivalObject(live); r.exists && slices.Contains(claimed(mine), tunnelIDs[0]) {
 		list = append(list, Rival{Object: "rival", Recorded: r.recorded, Older: r.older, OtherController: r.otherController})
 	}
-	for b := range w.count {
-		other := w.object(b, live)
+	for b := range m.count {
+		other := m.object(b, live)
 		if b == a || other == nil {
 			continue
 		}
 		if id := sharedTunnel(mine, other); id != "" {
-			list = append(list, Rival{Object: other.Name, Recorded: other.Status.TunnelID == id, Older: other.uid < mine.uid, ByName: other.Spec.Existing == nil})
+			list = append(list, Rival{Object: other.Name, Recorded: other.Status.TunnelID == id, Older: other.uid < mine.uid, HasGatewayName: other.Spec.Existing == nil})
 		}
 	}
 	return list
 }
 
-// rivalObject returns what a live read, or the cache, shows of the rival.
-func (w *world) rivalObject(live bool) rivalObject {
-	if w.frozen != nil && !live {
-		return w.frozenRival
+// rivalObject returns the rival according to a live read or the cache.
+func (m *model) rivalObject(live bool) rivalObject {
+	if m.staleCache != nil && !live {
+		return m.staleRival
 	}
-	return w.rival
+	return m.rival
 }
 
-// object returns what a live read, or the cache, shows of the Tunnel of an actor.
-func (w *world) object(a int, live bool) *object {
+// object returns the Tunnel of an actor according to a live read or the cache.
+func (m *model) object(a int, live bool) *object {
 	if live {
-		return w.actors[a].object
+		return m.actors[a].object
 	}
-	return w.view(a).object
+	return m.view(a).object
 }
 
-// sharedTunnel returns the tunnel that both Tunnels record or ask for, or "".
+// sharedTunnel returns the tunnel that both Tunnels record or request, or "".
 func sharedTunnel(mine, other *object) string {
 	theirs := claimed(other)
 	for _, id := range claimed(mine) {
@@ -180,7 +180,7 @@ func sharedTunnel(mine, other *object) string {
 	return ""
 }
 
-// claimed returns the tunnels that a Tunnel records and asks for.
+// claimed returns the tunnels that a Tunnel records and requests.
 func claimed(o *object) []string {
 	if o.Spec.Existing == nil {
 		return []string{o.Status.TunnelID}
@@ -188,149 +188,149 @@ func claimed(o *object) []string {
 	return []string{o.Status.TunnelID, o.Spec.Existing.ID}
 }
 
-// loseObject deletes the Tunnel object of an actor.
-func (w *world) loseObject(a int) {
-	me := &w.actors[a]
-	me.object = nil
-	me.collect = w.now + collectTime
-	w.touch()
+// loseObject removes the Tunnel object of an actor.
+func (m *model) loseObject(a int) {
+	actor := &m.actors[a]
+	actor.object = nil
+	actor.collect = m.now + collectTime
+	m.touch()
 }
 
-// roll starts a pod with the settings of the Deployment and stops the outdated
-// pods. An outdated pod that is connected stops when the new pod is connected.
-func (w *world) roll(a int) {
-	me := &w.actors[a]
-	exists, connected := me.currentPods()
-	for i := range me.pods {
-		if p := &me.pods[i]; p.active() && !p.runs(me.deployment) && (connected || p.state != podConnected) {
-			w.stopPod(p)
+// rollOut starts a pod with the settings of the Deployment and stops the outdated pods. A
+// connected outdated pod stops when the new pod is connected.
+func (m *model) rollOut(a int) {
+	actor := &m.actors[a]
+	exists, connected := actor.currentPods()
+	for i := range actor.pods {
+		if p := &actor.pods[i]; p.active() && !p.runs(actor.deployment) && (connected || p.state != podConnected) {
+			m.stopPod(p)
 		}
 	}
 	if !exists {
-		w.startPod(a)
+		m.startPod(a)
 	}
 }
 
 // currentPods reports whether an active pod with the settings of the Deployment
 // exists, and whether one is connected.
-func (me *actor) currentPods() (exists, connected bool) {
-	for _, p := range me.pods {
-		if p.active() && p.runs(me.deployment) {
+func (actor *actor) currentPods() (exists, connected bool) {
+	for _, p := range actor.pods {
+		if p.active() && p.runs(actor.deployment) {
 			exists, connected = true, connected || p.state == podConnected
 		}
 	}
 	return exists, connected
 }
 
-// active reports whether the pod exists, does not stop, and its node is not lost.
+// active reports whether the pod exists, is not stopping, and its node is not lost.
 func (p pod) active() bool {
 	return p.state != podNone && p.state != podStopping && p.state != podStuck
 }
 
-// startPod starts a pod with the settings of the Deployment, if there is room.
-func (w *world) startPod(a int) {
-	me := &w.actors[a]
-	for i := range me.pods {
-		if d := me.deployment; me.pods[i].state == podNone {
-			me.pods[i] = pod{state: podStarting, until: w.now + startTime, tunnel: d.tunnel, token: d.token, grpc: d.grpc}
+// startPod starts a pod with the settings of the Deployment if the model has room for it.
+func (m *model) startPod(a int) {
+	actor := &m.actors[a]
+	for i := range actor.pods {
+		if d := actor.deployment; actor.pods[i].state == podNone {
+			actor.pods[i] = pod{state: podStarting, until: m.now + startTime, tunnel: d.tunnel, token: d.token, grpc: d.grpc}
 			return
 		}
 	}
 }
 
-func (w *world) stopPod(p *pod) { p.state, p.until = podStopping, w.now+stopTime }
+func (m *model) stopPod(p *pod) { p.state, p.until = podStopping, m.now+stopTime }
 
-// stopConnectors deletes what runs the connectors.
-func (w *world) stopConnectors(a int) {
-	me := &w.actors[a]
-	me.deployment = deployment{}
-	for i := range me.pods {
-		if p := &me.pods[i]; p.active() {
-			w.stopPod(p)
+// stopConnectors deletes the Deployment and stops its pods.
+func (m *model) stopConnectors(a int) {
+	actor := &m.actors[a]
+	actor.deployment = deployment{}
+	for i := range actor.pods {
+		if p := &actor.pods[i]; p.active() {
+			m.stopPod(p)
 		}
 	}
 }
 
-// timers returns when the next thing happens by itself, or 0.
-func (w *world) timers() time.Duration {
+// timers returns the time of the next timer, or 0.
+func (m *model) timers() time.Duration {
 	next := time.Duration(0)
 	earliest := func(t time.Duration) {
 		if t != 0 && (next == 0 || t < next) {
 			next = t
 		}
 	}
-	for i := range w.count {
-		earliest(w.actors[i].collect)
-		for _, p := range w.actors[i].pods {
+	for i := range m.count {
+		earliest(m.actors[i].collect)
+		for _, p := range m.actors[i].pods {
 			earliest(p.until)
 		}
 	}
-	for _, call := range w.cloudflare.late {
+	for _, call := range m.cloudflare.late {
 		earliest(call.until)
 	}
 	return next
 }
 
-// settle lets everything happen that is due.
-func (w *world) settle() {
-	for i, call := range w.cloudflare.late {
-		if call.until != 0 && call.until <= w.now {
-			w.arrive(i)
+// settle applies everything that is due.
+func (m *model) settle() {
+	for i, call := range m.cloudflare.late {
+		if call.until != 0 && call.until <= m.now {
+			m.arrive(i)
 		}
 	}
-	for a := range w.count {
-		me := &w.actors[a]
-		if me.collect != 0 && me.collect <= w.now {
-			w.collectGarbage(a)
+	for a := range m.count {
+		actor := &m.actors[a]
+		if actor.collect != 0 && actor.collect <= m.now {
+			m.collectGarbage(a)
 		}
-		for i := range me.pods {
-			if p := &me.pods[i]; p.until != 0 && p.until <= w.now {
-				w.settlePod(a, p)
+		for i := range actor.pods {
+			if p := &actor.pods[i]; p.until != 0 && p.until <= m.now {
+				m.settlePod(a, p)
 			}
 		}
 	}
 }
 
-func (w *world) collectGarbage(a int) {
-	me := &w.actors[a]
-	me.collect = 0
-	owned := func(uid int) bool { return me.object != nil && me.object.uid == uid }
-	if me.secret.exists && !owned(me.secret.owner) {
-		me.secret = secretObject{}
-		w.touch()
+func (m *model) collectGarbage(a int) {
+	actor := &m.actors[a]
+	actor.collect = 0
+	owned := func(uid int) bool { return actor.object != nil && actor.object.uid == uid }
+	if actor.secret.exists && !owned(actor.secret.owner) {
+		actor.secret = secretObject{}
+		m.touch()
 	}
-	if me.deployment.exists && !owned(me.deployment.owner) {
-		w.stopConnectors(a)
-		w.touch()
+	if actor.deployment.exists && !owned(actor.deployment.owner) {
+		m.stopConnectors(a)
+		m.touch()
 	}
 }
 
-// settlePod lets a pod start or stop.
-func (w *world) settlePod(a int, p *pod) {
+// settlePod completes the start or stop of a pod.
+func (m *model) settlePod(a int, p *pod) {
 	p.until = 0
-	t := w.cloudflare.get(p.tunnel)
+	t := m.cloudflare.get(p.tunnel)
 	switch {
 	case p.state == podStopping:
 		if t != nil && p.connector != 0 {
-			t.drop(p.connector, true)
+			t.removeConnector(p.connector, true)
 		}
 		*p = pod{}
-		w.roll0(a)
+		m.continueRollOut(a)
 	case t == nil || t.token != p.token:
 		p.state = podRefused
 	default:
-		w.checkConnect(a, p.tunnel)
-		w.connectorIDs++
-		p.state, p.connector = podConnected, w.connectorIDs
-		t.connect(remoteConnector{id: p.connector, connected: true, token: p.token, at: w.now})
-		w.roll0(a)
+		m.checkConnect(a, p.tunnel)
+		m.connectorIDs++
+		p.state, p.connector = podConnected, m.connectorIDs
+		t.connect(remoteConnector{id: p.connector, connected: true, token: p.token, at: m.now})
+		m.continueRollOut(a)
 	}
-	w.touch()
+	m.touch()
 }
 
-// roll0 continues a rollout, if there is one.
-func (w *world) roll0(a int) {
-	if w.actors[a].deployment.exists {
-		w.roll(a)
+// continueRollOut continues the rollout if the Deployment exists.
+func (m *model) continueRollOut(a int) {
+	if m.actors[a].deployment.exists {
+		m.rollOut(a)
 	}
 }

@@ -2,7 +2,7 @@ package tunnel
 
 import "slices"
 
-// scenarios are the explorations, one after the other.
+// scenarios returns the scenarios of the exploration.
 func scenarios() []scenario {
 	outside := slices.Concat(gatewayEvents(), unknownEvents(), classEvents(), pauseEvents(), settingsEvents(), objectEvents(),
 		cloudflareEvents(), connectorEvents(), objectsOfConnectorsEvents(), rotationEvents(), timeEvents(), credentialEvents())
@@ -13,75 +13,75 @@ func scenarios() []scenario {
 	return []scenario{
 		{name: "a created tunnel", depth: 2, start: startNamed, events: slices.Concat(everything, restore)},
 		{name: "an adopted tunnel", depth: 2, start: startAdopted(settings{takeover: true}), events: adoption},
-		{name: "an adopted tunnel and everything else", depth: 1, start: startAdopted(settings{takeover: true}), events: slices.Concat(outside, adoption)},
+		{name: "an adopted tunnel with all events", depth: 1, start: startAdopted(settings{takeover: true}), events: slices.Concat(outside, adoption)},
 		{name: "an adopted tunnel without takeover", depth: 1, start: startAdopted(settings{}), events: slices.Concat(outside, adoption, takeoverEvents())},
 		{name: "an adopted tunnel that is retained", depth: 1, start: startAdopted(settings{takeover: true, retain: true}), events: slices.Concat(outside, adoption)},
-		{name: "a created tunnel that is retained", depth: 1, start: func(w *world) {
-			startNamed(w)
-			w.actors[0].gateway.settings.retain = true
+		{name: "a created tunnel that is retained", depth: 1, start: func(m *model) {
+			startNamed(m)
+			m.actors[0].gateway.settings.retain = true
 		}, events: slices.Concat(everything, restore)},
-		{name: "a tunnel that has the name already", depth: 1, start: startExisting(nameOfActor, false), events: slices.Concat(everything, restore)},
-		{name: "a locally managed tunnel that has the name", depth: 1, start: startExisting(nameOfActor, true), events: slices.Concat(everything, restore)},
-		{name: "a locally managed tunnel that is adopted", depth: 1, start: func(w *world) {
-			startAdopted(settings{takeover: true})(w)
-			w.cloudflare.tunnels[0].local = true
+		{name: "an existing tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, false), events: slices.Concat(everything, restore)},
+		{name: "a locally managed tunnel with the Gateway's name", depth: 1, start: startExisting(nameOfActor, true), events: slices.Concat(everything, restore)},
+		{name: "an adopted tunnel that is locally managed", depth: 1, start: func(m *model) {
+			startAdopted(settings{takeover: true})(m)
+			m.cloudflare.tunnels[0].local = true
 		}, events: everything},
-		{name: "a tunnel of another Gateway's name that is adopted", depth: 1, start: func(w *world) {
-			startAdopted(settings{takeover: true})(w)
-			w.cloudflare.tunnels[0].name = nameReserved
+		{name: "an adopted tunnel with the name of another Gateway", depth: 1, start: func(m *model) {
+			startAdopted(settings{takeover: true})(m)
+			m.cloudflare.tunnels[0].name = nameReserved
 		}, events: everything},
 		{name: "faults during a deletion", depth: 3, start: startDeleted(settings{}), events: slices.Concat(processEvents(), gatewayEvents())},
-		{name: "two Gateways that adopt the same tunnel", depth: 1, start: func(w *world) {
-			startAdopted(settings{takeover: true})(w)
-			w.count = 2
-			w.actors[1].gateway = w.actors[0].gateway
-			w.actors[1].dirty = true
+		{name: "two Gateways that adopt the same tunnel", depth: 1, start: func(m *model) {
+			startAdopted(settings{takeover: true})(m)
+			m.count = 2
+			m.actors[1].gateway = m.actors[0].gateway
+			m.actors[1].dirty = true
 		}, events: pair},
-		{name: "a Gateway that adopts another one's tunnel", depth: 1, start: func(w *world) {
-			startNamed(w)
-			w.count = 2
-			w.actors[1].gateway = gatewayObject{exists: true, uid: 1, settings: settings{identity: identityAdopted, takeover: true}}
-			w.actors[1].dirty = true
+		{name: "a Gateway that adopts another Gateway's tunnel", depth: 1, start: func(m *model) {
+			startNamed(m)
+			m.count = 2
+			m.actors[1].gateway = gatewayObject{exists: true, uid: 1, settings: settings{identity: identityAdopted, takeover: true}}
+			m.actors[1].dirty = true
 		}, events: pair},
 	}
 }
 
 const nameOfActor = 0
 
-// named is a Gateway whose tunnel the controller creates.
-func startNamed(w *world) {
-	w.actors[0].gateway = gatewayObject{exists: true, uid: 1}
-	w.actors[0].dirty = true
+// startNamed starts with a Gateway whose tunnel the controller creates.
+func startNamed(m *model) {
+	m.actors[0].gateway = gatewayObject{exists: true, uid: 1}
+	m.actors[0].dirty = true
 }
 
-// existing is such a Gateway when a tunnel has the name already.
-func startExisting(name uint8, local bool) func(w *world) {
-	return func(w *world) {
-		startNamed(w)
-		w.cloudflare.tunnels[0] = remoteTunnel{used: true, live: true, name: name, local: local, token: 1, configuration: externalConfiguration, version: 3}
+// startExisting starts with such a Gateway and an existing tunnel.
+func startExisting(name uint8, local bool) func(m *model) {
+	return func(m *model) {
+		startNamed(m)
+		m.cloudflare.tunnels[0] = remoteTunnel{used: true, live: true, name: name, local: local, token: 1, configuration: externalConfigurationIndex, version: 3}
 	}
 }
 
-// adopted is a Gateway that adopts a tunnel.
-func startAdopted(s settings) func(w *world) {
-	return func(w *world) {
-		startExisting(nameUnrelated, false)(w)
+// startAdopted starts with a Gateway that adopts a tunnel.
+func startAdopted(s settings) func(m *model) {
+	return func(m *model) {
+		startExisting(nameUnrelated, false)(m)
 		s.identity = identityAdopted
-		w.actors[0].gateway.settings = s
-		w.cloudflare.tunnels[0].original = true
+		m.actors[0].gateway.settings = s
+		m.cloudflare.tunnels[0].original = true
 	}
 }
 
-// deletedAfterServing is a Gateway that was deleted when its tunnel served.
-func startDeleted(s settings) func(w *world) {
-	return func(w *world) {
-		startNamed(w)
-		w.actors[0].gateway.settings = s
+// startDeleted starts with a Gateway that was deleted while its tunnel was serving.
+func startDeleted(s settings) func(m *model) {
+	return func(m *model) {
+		startNamed(m)
+		m.actors[0].gateway.settings = s
 		x := &exploration{}
-		for w.actors[0].pods[0].state != podConnected || !w.idle() {
-			x.advanceOnce(w, nil)
+		for m.actors[0].pods[0].state != podConnected || !m.idle() {
+			x.advanceOnce(m, nil)
 		}
-		w.actors[0].gateway.exists = false
-		w.touch()
+		m.actors[0].gateway.exists = false
+		m.touch()
 	}
 }

@@ -8,142 +8,139 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// verdict says what is wrong with a world in which nothing happens any more, or
-// returns "".
-func (w *world) verdict() string {
-	for a := range w.count {
-		if bad := w.verdictOf(a); bad != "" {
-			return fmt.Sprintf("at the end: %s", bad)
+// verdict describes what is wrong with a final state, or returns "".
+func (m *model) verdict() string {
+	for a := range m.count {
+		if bad := m.verdictOf(a); bad != "" {
+			return fmt.Sprintf("in the final state: %s", bad)
 		}
 	}
-	for i, t := range w.cloudflare.tunnels {
-		if t.live && t.creator != 0 && !w.admin && !w.recorded(i) {
-			return "at the end: a tunnel is left that no Tunnel records"
+	for i, t := range m.cloudflare.tunnels {
+		if t.live && t.creator != 0 && !m.adminChanged && !m.recorded(i) {
+			return "in the final state: a tunnel exists that no Tunnel records"
 		}
 	}
 	return ""
 }
 
-func (w *world) recorded(i int) bool {
-	for a := range w.count {
-		o := w.actors[a].object
-		if o != nil && (o.Status.TunnelID == tunnelIDs[i] || o.Status.Creating && o.Spec.Name == tunnelNames[w.cloudflare.tunnels[i].name]) {
+func (m *model) recorded(i int) bool {
+	for a := range m.count {
+		o := m.actors[a].object
+		if o != nil && (o.Status.TunnelID == tunnelIDs[i] || o.Status.Creating && o.Spec.Name == tunnelNames[m.cloudflare.tunnels[i].name]) {
 			return true
 		}
 	}
 	return false
 }
 
-func (w *world) verdictOf(a int) string {
-	me := &w.actors[a]
-	probe := *w
+func (m *model) verdictOf(a int) string {
+	actor := &m.actors[a]
+	probe := *m
 	f := probe.gather(a)
 	f.Memory = Observe(f)
 	s := Decide(f)
-	switch me.gateway.state() {
+	switch actor.gateway.state() {
 	case GatewayUnknown:
 		return ""
 	case GatewayGone, GatewayNotManaged:
-		return w.verdictGone(a, f, s)
+		return m.verdictGone(a, f, s)
 	default:
-		return w.verdictServing(a, f, s)
+		return m.verdictServing(a, f, s)
 	}
 }
 
 // verdictGone checks the end of a Tunnel whose Gateway is gone.
-func (w *world) verdictGone(a int, f Facts, s Step) string {
-	me := &w.actors[a]
-	if me.object == nil {
-		if me.deployment.exists || me.secret.exists {
-			return "objects of the connectors are left"
+func (m *model) verdictGone(a int, f Facts, s Step) string {
+	actor := &m.actors[a]
+	if actor.object == nil {
+		if actor.deployment.exists || actor.secret.exists {
+			return "objects of the connectors exist without a Tunnel"
 		}
 		return ""
 	}
-	phase := me.object.Status.Phase
-	if me.object.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain && f.unusable() == nil {
+	phase := actor.object.Status.Phase
+	if actor.object.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain && f.objectProblem() == nil {
 		switch {
 		case phase != v1alpha1.TunnelRetained:
 			return fmt.Sprintf("the phase of a retained Tunnel is %s", phase)
-		case me.deployment.exists:
-			return "the connectors of a retained Tunnel run"
+		case actor.deployment.exists:
+			return "connectors of a retained Tunnel run"
 		}
 		return ""
 	}
-	if !w.problemJustified(a, s) {
-		return fmt.Sprintf("the Gateway is gone and the Tunnel is left in phase %s, next step %s", phase, s.describe())
+	if !m.problemJustified(a, s) {
+		return fmt.Sprintf("the Gateway is gone and the Tunnel remains in phase %s, next step: %s", phase, s.describe())
 	}
 	return ""
 }
 
 // verdictServing checks the Tunnel of a Gateway that exists.
-func (w *world) verdictServing(a int, f Facts, s Step) string {
-	me := &w.actors[a]
+func (m *model) verdictServing(a int, f Facts, s Step) string {
+	actor := &m.actors[a]
 	p := Programmed(f)
 	switch {
 	case f.Desired == nil || f.Desired.Configuration == nil:
-		return "" // the Gateway asks for nothing
-	case me.gateway.paused:
-		return w.verdictPaused(a, f)
-	case me.object == nil:
-		return "the Gateway exists and has no Tunnel"
+		return "" // no desired configuration
+	case actor.gateway.paused:
+		return m.verdictPaused(a, f)
+	case actor.object == nil:
+		return "the Gateway exists without a Tunnel"
 	case p.State == OutcomeFailed && p.Reason != ReasonSettingsNotApplied:
-		return w.verdictFailed(a, s, p)
-	case w.problemJustified(a, s):
+		return m.verdictFailed(a, s, p)
+	case m.problemJustified(a, s):
 		return ""
-	case p.Reason == ReasonSettingsNotApplied && me.object.Status.Configuration.Hash == "":
+	case p.Reason == ReasonSettingsNotApplied && actor.object.Status.Configuration.Hash == "":
 		return ""
 	default:
-		return w.verdictEffect(a, f, s, p)
+		return m.verdictEffect(a, f, s, p)
 	}
 }
 
-// verdictPaused checks that the Tunnel of a paused Gateway is paused, too.
-func (w *world) verdictPaused(a int, f Facts) string {
-	o := w.actors[a].object
-	if o != nil && f.unusable() == nil && !o.Spec.Paused && !o.Status.Deleting {
-		return "the Tunnel of a paused Gateway does not record it"
+// verdictPaused checks that the Tunnel of a paused Gateway is paused.
+func (m *model) verdictPaused(a int, f Facts) string {
+	o := m.actors[a].object
+	if o != nil && f.objectProblem() == nil && !o.Spec.Paused && !o.Status.Deleting {
+		return "the Tunnel of a paused Gateway is not paused"
 	}
 	return ""
 }
 
-// verdictFailed checks that the world justifies the problem of a Gateway that
-// fails.
-func (w *world) verdictFailed(a int, s Step, p Outcome) string {
-	if w.justified(a, p.Reason) || w.problemJustified(a, s) {
+// verdictFailed checks that the environment justifies the problem of a failed Gateway.
+func (m *model) verdictFailed(a int, s Step, p Outcome) string {
+	if m.justified(a, p.Reason) || m.problemJustified(a, s) {
 		return ""
 	}
 	return fmt.Sprintf("the Gateway exists and its tunnel has the problem %s", p.Reason)
 }
 
-// verdictEffect checks that the desired configuration is in effect and connectors
-// run.
-func (w *world) verdictEffect(a int, f Facts, s Step, p Outcome) string {
-	me := &w.actors[a]
-	t := w.recordedTunnel(a)
+// verdictEffect checks that the desired configuration is in effect and connectors run.
+func (m *model) verdictEffect(a int, f Facts, s Step, p Outcome) string {
+	actor := &m.actors[a]
+	t := m.recordedTunnel(a)
 	switch {
 	case t == nil:
-		return fmt.Sprintf("the Gateway exists and its tunnel does not; next step %s", s.describe())
+		return fmt.Sprintf("the Gateway exists, but its tunnel does not; next step: %s", s.describe())
 	case configurationHashes[t.configuration] != f.Desired.Hash:
-		return fmt.Sprintf("the desired configuration is not in effect; next step %s", s.describe())
+		return fmt.Sprintf("the desired configuration is not in effect; next step: %s", s.describe())
 	case p.State != OutcomeInEffect && p.Reason != ReasonSettingsNotApplied:
 		return fmt.Sprintf("the Gateway is not programmed: %v %s %s", p.State, p.Reason, p.Message)
-	case me.object.Status.Deleting || me.object.Status.Creating:
-		return "the record says that the tunnel is being created or deleted"
-	case me.object.Status.Token.Phase == v1alpha1.TokenRolling && me.stuck():
-		return "" // a pod on a node that is lost may still run with the old token
-	case me.object.Status.Token.Phase != "":
-		return fmt.Sprintf("the rotation of the token stays in phase %s", me.object.Status.Token.Phase)
-	case me.object.Annotations[v1alpha1.RotateTokenAnnotation] != me.object.Status.Token.Requested:
+	case actor.object.Status.Deleting || actor.object.Status.Creating:
+		return "the record states that the tunnel is being created or deleted"
+	case actor.object.Status.Token.Phase == v1alpha1.TokenRolling && actor.stuck():
+		return "" // a pod on a lost node may still run with the old token
+	case actor.object.Status.Token.Phase != "":
+		return fmt.Sprintf("the rotation of the token stays in phase %s", actor.object.Status.Token.Phase)
+	case actor.object.Annotations[v1alpha1.RotateTokenAnnotation] != actor.object.Status.Token.Requested:
 		return "the token was not rotated"
 	case f.Desired.RunConnectors:
-		return w.verdictConnectors(a, t)
+		return m.verdictConnectors(a, t)
 	}
 	return ""
 }
 
-// stuck reports whether there is a pod on a node that is lost.
-func (me *actor) stuck() bool {
-	for _, p := range me.pods {
+// stuck reports whether a pod is on a lost node.
+func (actor *actor) stuck() bool {
+	for _, p := range actor.pods {
 		if p.state == podStuck {
 			return true
 		}
@@ -151,57 +148,57 @@ func (me *actor) stuck() bool {
 	return false
 }
 
-func (w *world) verdictConnectors(a int, t *remoteTunnel) string {
-	me := &w.actors[a]
+func (m *model) verdictConnectors(a int, t *remoteTunnel) string {
+	actor := &m.actors[a]
 	running := false
-	for _, p := range me.pods {
-		running = running || p.state == podConnected && p.tunnel == tunnelIndex(me.object.Status.TunnelID) && p.token == t.token
+	for _, p := range actor.pods {
+		running = running || p.state == podConnected && p.tunnel == tunnelIndex(actor.object.Status.TunnelID) && p.token == t.token
 	}
 	if !running {
 		return "no connector runs"
 	}
-	if c := meta.FindStatusCondition(me.object.Status.Conditions, v1alpha1.TunnelReady); c == nil || c.Status != "True" {
-		if p := Programmed(w.gather(a)); p.Reason != ReasonSettingsNotApplied {
-			return fmt.Sprintf("the Tunnel serves and is not Ready: %+v", c)
+	if c := meta.FindStatusCondition(actor.object.Status.Conditions, v1alpha1.TunnelReady); c == nil || c.Status != "True" {
+		if p := Programmed(m.gather(a)); p.Reason != ReasonSettingsNotApplied {
+			return fmt.Sprintf("the Tunnel serves, but is not Ready: %+v", c)
 		}
 	}
 	return ""
 }
 
-// problemJustified reports whether the next step waits for a problem that the
-// world justifies.
-func (w *world) problemJustified(a int, s Step) bool {
-	return s.Problem != nil && w.justified(a, s.Problem.Reason)
+// problemJustified reports whether the next step waits because of a problem that the
+// environment justifies.
+func (m *model) problemJustified(a int, s Step) bool {
+	return s.Problem != nil && m.justified(a, s.Problem.Reason)
 }
 
-// justified reports whether the world gives a reason for a problem that lasts.
-func (w *world) justified(a int, r Reason) bool {
-	holds, known := justifications[r]
-	return known && holds(situation{world: w, a: a, me: &w.actors[a], tunnel: w.recordedTunnel(a)})
+// justified reports whether the environment justifies a problem that persists.
+func (m *model) justified(a int, r Reason) bool {
+	justifies, ok := justifications[r]
+	return ok && justifies(situation{model: m, a: a, actor: &m.actors[a], tunnel: m.recordedTunnel(a)})
 }
 
-// situation is what can justify a problem of an actor.
+// situation is the state that can justify a problem of an actor.
 type situation struct {
-	*world
-	a  int
-	me *actor
-	// tunnel is the tunnel that the actor's Tunnel records; nil for none.
+	*model
+	a     int
+	actor *actor
+	// tunnel is the recorded tunnel; nil for none.
 	tunnel *remoteTunnel
 }
 
-// justifications say when each problem may last. No other problem may.
+// justifications contains the problems that may persist, and their conditions.
 var justifications = map[Reason]func(x situation) bool{
 	ReasonCredentialsMissing:  func(x situation) bool { return x.credentialsLost },
-	ReasonPaused:              func(x situation) bool { return x.me.object.Spec.Paused },
-	ReasonOtherCluster:        func(x situation) bool { return x.me.object.Spec.ClusterUID != options.ClusterUID },
-	ReasonConnectorsConnected: situation.foreignConnectorConnected,
+	ReasonPaused:              func(x situation) bool { return x.actor.object.Spec.Paused },
+	ReasonOtherCluster:        func(x situation) bool { return x.actor.object.Spec.ClusterUID != options.ClusterUID },
+	ReasonConnectorsConnected: situation.unmanagedConnectorConnected,
 	ReasonRotationBlocked: func(x situation) bool {
-		return x.foreignConnectorConnected() || x.me.gateway.settings.unmanaged
+		return x.unmanagedConnectorConnected() || x.actor.gateway.settings.connectorsDisabled
 	},
 	ReasonPrivateRoutes:    func(x situation) bool { return x.tunnel != nil && x.tunnel.routes },
 	ReasonTakeoverRequired: situation.takeoverRequired,
 	ReasonContested: func(x situation) bool {
-		return x.me.object.Status.Contested && x.tunnel != nil && x.tunnel.configuration == externalConfiguration
+		return x.actor.object.Status.Contested && x.tunnel != nil && x.tunnel.configuration == externalConfigurationIndex
 	},
 	ReasonTunnelMissing: situation.adoptedTunnelMissing,
 	ReasonTunnelInUse:   func(x situation) bool { return x.rival.exists || x.count > 1 },
@@ -211,29 +208,28 @@ var justifications = map[Reason]func(x situation) bool{
 	ReasonNameReserved: func(x situation) bool { return x.tunnel != nil && x.tunnel.hasOtherGatewayName(x.a) },
 }
 
-// foreignConnectorConnected reports whether a connector that the controller does
+// unmanagedConnectorConnected reports whether a connector that the controller does
 // not run is connected.
-func (x situation) foreignConnectorConnected() bool {
-	return x.tunnel != nil && x.tunnel.foreignConnector() >= 0
+func (x situation) unmanagedConnectorConnected() bool {
+	return x.tunnel != nil && x.tunnel.unmanagedConnector() >= 0
 }
 
-// takeoverRequired reports whether the tunnel has a configuration that only a
-// takeover may replace.
+// takeoverRequired reports whether replacing the configuration of the tunnel requires
+// takeover.
 func (x situation) takeoverRequired() bool {
-	external := x.tunnel != nil && (x.tunnel.original || x.tunnel.configuration == externalConfiguration || x.admin)
-	return external && !x.me.object.Spec.Existing.Takeover
+	external := x.tunnel != nil && (x.tunnel.original || x.tunnel.configuration == externalConfigurationIndex || x.adminChanged)
+	return external && !x.actor.object.Spec.Existing.Takeover
 }
 
-// adoptedTunnelMissing reports whether the tunnel that the Tunnel adopts does not
-// exist.
+// adoptedTunnelMissing reports whether the adopted tunnel does not exist.
 func (x situation) adoptedTunnelMissing() bool {
-	existing := x.me.object.Spec.Existing
+	existing := x.actor.object.Spec.Existing
 	return existing != nil && x.cloudflare.get(tunnelIndex(existing.ID)) == nil
 }
 
-// localTunnelHasName reports whether a locally managed tunnel has the name that
-// the Tunnel needs.
+// localTunnelHasName reports whether a locally managed tunnel has the name of the Gateway's
+// tunnel.
 func (x situation) localTunnelHasName() bool {
-	t := x.cloudflare.get(x.cloudflare.find(nameIndex(x.me.object.Spec.Name)))
+	t := x.cloudflare.get(x.cloudflare.find(nameIndex(x.actor.object.Spec.Name)))
 	return t != nil && t.local
 }

@@ -9,41 +9,40 @@ import (
 )
 
 const (
-	// longestObjectName is the longest name of a Tunnel object, so that the name
-	// can be the value of a label.
-	longestObjectName = 63
-	// longestTunnelName is the longest name of a tunnel at Cloudflare. The API
-	// accepts longer ones.
-	longestTunnelName = 96
-	// connectorNameCut leaves room for the hash, and for the hash and the suffix
-	// that a Deployment appends to the names of its pods: a pod's name has 63
-	// characters at most.
-	connectorNameCut = 29
-	// hashDigits is the number of hex digits of the hash that ends a name.
+	// maxObjectName is the maximum length of a Tunnel object's name. The name must be a
+	// valid label value.
+	maxObjectName = 63
+	// maxTunnelName is the maximum length of a tunnel's name at Cloudflare. The API
+	// accepts longer names.
+	maxTunnelName = 96
+	// maxConnectorNamePrefix is the maximum length of a connector name without its hash.
+	// It leaves room for the suffixes that a Deployment appends to the names of its
+	// pods: the name of a pod has at most 63 characters.
+	maxConnectorNamePrefix = 29
+	// hashDigits is the number of hex digits of the hash at the end of a name.
 	hashDigits = 16
 	// clusterIDDigits is the number of hex digits of the default cluster ID.
 	clusterIDDigits = 10
 )
 
-// ObjectName returns the name of a Gateway's Tunnel object. A namespace has no
-// dot, so Gateways in different namespaces never share a name. A Gateway can
-// only share the name of another one in its namespace if its own name spells out
-// the hash that ends the other one's.
+// ObjectName returns the name of a Gateway's Tunnel object. A namespace contains no dot, so
+// Gateways in different namespaces never get the same name. Two Gateways in one namespace
+// get the same name only if the name of one ends with the hash of the other.
 func ObjectName(gateway types.NamespacedName) string {
-	return Shorten(gateway.Namespace+"."+gateway.Name, longestObjectName, gateway.String())
+	return Shorten(gateway.Namespace+"."+gateway.Name, maxObjectName, gateway.String())
 }
 
 // ConnectorName returns the name of every object that runs the Gateway's
 // connectors. It is a DNS label of at most 46 characters.
 func ConnectorName(gateway types.NamespacedName) string {
 	name := strings.ReplaceAll(gateway.Namespace+"."+gateway.Name, ".", "-")
-	return cut(name, connectorNameCut, gateway.String())
+	return cut(name, maxConnectorNamePrefix, gateway.String())
 }
 
 // RemoteName returns the name of a Gateway's tunnel at Cloudflare. It begins
 // with NamePrefix.
 func RemoteName(clusterID string, gateway types.NamespacedName) string {
-	return Shorten(NamePrefix(clusterID)+gateway.Namespace+"."+gateway.Name, longestTunnelName, gateway.String())
+	return Shorten(NamePrefix(clusterID)+gateway.Namespace+"."+gateway.Name, maxTunnelName, gateway.String())
 }
 
 // NamePrefix returns the prefix of the names of all tunnels of an installation.
@@ -57,8 +56,8 @@ func DefaultClusterID(clusterUID, controllerName string) string {
 }
 
 // Shorten returns the name if it has at most longest characters. Otherwise it
-// cuts the name and appends a hash of identity, which distinguishes the names
-// that begin alike.
+// cuts the name and appends a hash of identity, so that names with the same beginning
+// differ.
 func Shorten(name string, longest int, identity string) string {
 	if len(name) <= longest {
 		return name

@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-func TestObjectName(t *testing.T) {
+func TestNameOfATunnelObject(t *testing.T) {
 	for _, c := range []struct{ what, namespace, name, want string }{
 		{"short", "infra", "shared", "infra.shared"},
 		{"with dots", "infra", "shop.example.com", "infra.shop.example.com"},
@@ -31,7 +31,7 @@ func TestObjectName(t *testing.T) {
 	}
 }
 
-func TestConnectorName(t *testing.T) {
+func TestNameOfConnectorObjects(t *testing.T) {
 	for _, c := range []struct{ what, namespace, name, want string }{
 		{"short", "infra", "shared", "infra-shared-276e722498919bb9"},
 		{"with dots", "infra", "shop.example.com", "infra-shop-example-com-298643c8a606ed65"},
@@ -51,7 +51,7 @@ func TestConnectorName(t *testing.T) {
 	}
 }
 
-func TestRemoteName(t *testing.T) {
+func TestNameOfATunnelAtCloudflare(t *testing.T) {
 	for _, c := range []struct{ what, namespace, name, want string }{
 		{"short", "infra", "shared", "prod.infra.shared"},
 		{"96 characters", "infra", repeat("g", 85), "prod.infra." + repeat("g", 85)},
@@ -67,7 +67,7 @@ func TestRemoteName(t *testing.T) {
 	}
 }
 
-func TestDefaultClusterID(t *testing.T) {
+func TestDefaultClusterIDDependsOnClusterAndController(t *testing.T) {
 	const uid, controller = "7c1e2a34-0000-4000-8000-000000000001", "tunnelgateway.dev/controller"
 	got := tunnel.DefaultClusterID(uid, controller)
 	if want := "261891eb54"; got != want {
@@ -81,9 +81,9 @@ func TestDefaultClusterID(t *testing.T) {
 	}
 }
 
-// TestNamespaceAndNameAreKeptApart compares Gateways whose namespaces and names
-// are the same text once they are joined by a dot or a dash.
-func TestNamespaceAndNameAreKeptApart(t *testing.T) {
+// TestNamesSeparateNamespaceAndName compares Gateways whose namespaces and names result in
+// the same text when they are joined by a dot or a dash.
+func TestNamesSeparateNamespaceAndName(t *testing.T) {
 	for _, c := range [][2]types.NamespacedName{
 		{gatewayOf("a", "b.c"), gatewayOf("a-b", "c")},
 		{gatewayOf("a", "b.c"), gatewayOf("a", "b-c")},
@@ -99,14 +99,14 @@ func TestNamespaceAndNameAreKeptApart(t *testing.T) {
 			t.Errorf("%s and %s both have the tunnel name %s", c[0], c[1], a)
 		}
 	}
-	// The object name of c in a.b would be that of b.c in a.
+	// Otherwise Gateway c in a.b and Gateway b.c in a would have the same object name.
 	if problems := validation.IsDNS1123Label("a.b"); len(problems) == 0 {
-		t.Error("a namespace can contain a dot")
+		t.Error("a namespace with a dot is valid, so object names are ambiguous")
 	}
 }
 
-// TestNamesAreValidAtEveryLength puts each character that cannot end a name at
-// each place where a name can be cut.
+// TestNamesAreValidAtEveryLength tests names with a character that cannot be the last one
+// at every position where a name can be cut.
 func TestNamesAreValidAtEveryLength(t *testing.T) {
 	for _, unit := range []string{"a", "a.b", "ab--c", "a.b-c", "0", "a.0-b.c--d"} {
 		for length := 1; length <= 253; length++ {
@@ -118,10 +118,10 @@ func TestNamesAreValidAtEveryLength(t *testing.T) {
 	}
 }
 
-// TestNamesAreDistinct draws Gateways from few characters, so that many of them
-// begin alike or differ in a dot only.
+// TestNamesAreDistinct generates names from few characters, so that many of them have the
+// same beginning or differ only in a dot.
 func TestNamesAreDistinct(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- the same Gateways in each run
+	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- every run must use the same Gateways
 	seen := map[string]types.NamespacedName{}
 	for range 20_000 {
 		gateway := gatewayOf(randomLabel(random, 63), randomSubdomain(random))
@@ -139,7 +139,7 @@ func TestNamesAreDistinct(t *testing.T) {
 	}
 }
 
-// checkNames checks what the API servers and Cloudflare require of the names.
+// checkNames checks the names against the requirements of the API server and Cloudflare.
 func checkNames(t *testing.T, gateway types.NamespacedName) {
 	t.Helper()
 	object := tunnel.ObjectName(gateway)
@@ -153,7 +153,7 @@ func checkNames(t *testing.T, gateway types.NamespacedName) {
 	// The name of a ReplicaSet has a hash of up to 10 characters.
 	prefix := name + "-0123456789-"
 	if pod := names.SimpleNameGenerator.GenerateName(prefix); !strings.HasPrefix(pod, prefix) {
-		t.Errorf("%s: Deployment %s has a pod %s, whose name lacks a part of the hash", gateway, name, pod)
+		t.Errorf("%s: Deployment %s has a pod %s, whose name does not contain the whole hash", gateway, name, pod)
 	}
 	for _, clusterID := range []string{"c1", repeat("c", 63)} {
 		remote := tunnel.RemoteName(clusterID, gateway)

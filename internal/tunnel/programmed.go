@@ -7,68 +7,68 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// OutcomeState says whether the desired configuration is in effect.
+// OutcomeState states whether the desired configuration is in effect.
 type OutcomeState int
 
-// The outcomes.
+// The values of OutcomeState.
 const (
-	// OutcomePending means that it is not known yet; what was reported before
-	// stays.
+	// OutcomePending means that this is not known yet. The condition keeps its previous
+	// state.
 	OutcomePending OutcomeState = iota
-	// OutcomeFailed means that it is not in effect, for the Reason.
+	// OutcomeFailed means that the configuration is not in effect, for the Reason.
 	OutcomeFailed
-	// OutcomeInEffect means that it is in effect.
+	// OutcomeInEffect means that the configuration is in effect.
 	OutcomeInEffect
 )
 
-// Outcome is what a Gateway's conditions say about its tunnel.
+// Outcome is the state of the tunnel that a Gateway's conditions report.
 type Outcome struct {
 	State OutcomeState
-	// Reason of a failure.
+	// Reason is the reason of a failure.
 	Reason Reason
-	// Message says what is wrong and what to do, or adds a remark to a success.
+	// Message describes a failure and what to do, or adds a note to a success.
 	Message string
-	// Tunnel is the Gateway's tunnel; empty when it has none.
+	// Tunnel is the Gateway's tunnel; empty if there is none.
 	Tunnel provider.TunnelID
 }
 
-// NeedsPerson reports whether the desired configuration does not come into effect
-// before a person acts.
+// NeedsPerson reports whether the desired configuration does not come into effect until a
+// user acts.
 func (o Outcome) NeedsPerson() bool { return describe(o.Reason).NeedsPerson }
 
-// Programmed returns what the Gateway's conditions say about the tunnel.
+// Programmed returns the state of the tunnel that the Gateway's conditions report.
 func Programmed(f Facts) Outcome {
 	if f.Object == nil {
 		return f.outcome(f.explain(Decide(f).Problem))
 	}
-	if p := f.unusable(); p != nil {
+	if p := f.objectProblem(); p != nil {
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
 	}
 	o := f.servingOutcome()
 	o.Tunnel = provider.TunnelID(f.Object.Status.TunnelID)
 	if f.adopts() && f.Object.Status.Configuration.Hash == "" && f.Memory.Remote.Tunnel.Presence != Present {
-		o.Tunnel = "" // the ID comes from the settings and was not found yet
+		o.Tunnel = "" // the ID comes from the settings, and the tunnel was not found yet
 	}
 	return o
 }
 
 func (f Facts) servingOutcome() Outcome {
-	if life := f.life(); life == lifeReturned || life == lifeRetire && !f.retains() {
+	if life := f.lifecycle(); life == lifecycleReturned || life == lifecycleRetiring && !f.retains() {
 		p := deletionPending()
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
 	}
 	if f.Desired != nil {
 		if setting := Disagreement(f.Object.Spec, f.Desired.Spec); setting != "" {
 			return Outcome{State: OutcomeFailed, Reason: ReasonSettingsNotApplied, Message: fmt.Sprintf(
-				"The setting %s asks for another tunnel than Tunnel %s records. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
+				"The setting %s selects another tunnel than Tunnel %s records. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
 				setting, f.Object.Name)}
 		}
 	}
 	return f.outcome(f.servingProblem())
 }
 
-// outcome returns the outcome when the problem is the only one that prevents the
-// desired configuration from being in effect. It may be nil.
+// outcome returns the outcome for the problem that prevents the desired configuration from
+// being in effect, which can be nil.
 func (f Facts) outcome(p *Problem) Outcome {
 	message := ""
 	if p != nil {
@@ -82,16 +82,16 @@ func (f Facts) outcome(p *Problem) Outcome {
 			message = ""
 		}
 		return Outcome{State: OutcomeInEffect, Message: message}
-	case p == nil, p.Reason == ReasonRateLimited, f.probablyInEffect() && p.leavesServing():
+	case p == nil, p.Reason == ReasonRateLimited, f.probablyInEffect() && p.keepsServing():
 		return Outcome{State: OutcomePending, Message: message}
 	default:
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: message}
 	}
 }
 
-// leavesServing reports whether a configuration that was in effect stays so,
-// although the controller cannot find out.
-func (p *Problem) leavesServing() bool {
+// keepsServing reports whether a configuration that was in effect remains in effect despite
+// the problem.
+func (p *Problem) keepsServing() bool {
 	switch p.Reason {
 	case ReasonPaused, ReasonCredentialsMissing, ReasonWrongAccount:
 		return true
@@ -104,16 +104,17 @@ func (f Facts) inEffect() bool {
 	return f.Desired != nil && f.Desired.Hash != "" && f.Memory.InEffect == f.Desired.Hash
 }
 
-// probablyInEffect reports whether the desired configuration was written before,
-// as far as the record says and this process knows.
+// probablyInEffect reports whether the desired configuration was written before according
+// to the record, and this process knows of no later or failed write.
 func (f Facts) probablyInEffect() bool {
 	return f.Object != nil && f.Desired != nil && f.Object.Status.Configuration.Hash == f.Desired.Hash &&
-		f.Memory.Unwritten != f.Desired.Hash && !f.Memory.Late.pending(f.Uptime)
+		f.Memory.FailedWrite != f.Desired.Hash && !f.Memory.Late.pending(f.Uptime)
 }
 
-// servingProblem returns why the desired configuration is not in effect, or nil.
+// servingProblem returns the problem that prevents the desired configuration from being in
+// effect, or nil.
 func (f Facts) servingProblem() *Problem {
-	for _, r := range []rule{pause, claim, locate, configuration} {
+	for _, r := range []rule{pause, claim, locate, applyConfiguration} {
 		step := f.whenWritable(r(f))
 		if step.Ends() && step.Problem != nil {
 			return f.explain(step.Problem)
@@ -122,8 +123,8 @@ func (f Facts) servingProblem() *Problem {
 	return nil
 }
 
-// explain adds to a problem when the next attempt is due. The text stays the same
-// until then.
+// explain adds the retry delay to the message of a problem. The message does not change
+// until the retry.
 func (f Facts) explain(p *Problem) *Problem {
 	for _, b := range f.Memory.Backoffs {
 		if p != nil && b.Problem == p && b.Until.IsSet() && !p.NeedsPerson {

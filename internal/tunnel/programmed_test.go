@@ -12,36 +12,38 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func TestProgrammed(t *testing.T) {
-	inEffect := Outcome{State: OutcomeInEffect, Tunnel: ownID}
-	pending := Outcome{State: OutcomePending, Tunnel: ownID}
-	notInEffect := func(reason Reason) Outcome { return Outcome{State: OutcomeFailed, Reason: reason, Tunnel: ownID} }
+func TestProgrammedReportsTheOutcome(t *testing.T) {
+	inEffect := Outcome{State: OutcomeInEffect, Tunnel: testTunnelID}
+	pending := Outcome{State: OutcomePending, Tunnel: testTunnelID}
+	notInEffect := func(reason Reason) Outcome {
+		return Outcome{State: OutcomeFailed, Reason: reason, Tunnel: testTunnelID}
+	}
 	noTunnel := func(reason Reason) Outcome { return Outcome{State: OutcomeFailed, Reason: reason} }
-	foreign := remoteConfiguration(foreignConfiguration, 9)
+	external := remoteConfiguration(externalConfiguration, 9)
 	rows := []struct {
 		name  string
 		facts change
 		want  Outcome
-		// says is a part of the message.
-		says string
+		// message is a part of the message.
+		message string
 	}{
 		{"a configuration that was written or read is in effect", nil, inEffect, ""},
 		{"a new configuration is pending until it is written", routesChanged, pending, ""},
-		{"after a restart what was reported before stays, until the configuration is read", restarted, pending, ""},
+		{"after a restart the reported state does not change until the configuration is read", restarted, pending, ""},
 		{
-			"after a restart a failure does not change what was reported before",
+			"after a restart a failure does not change the reported state",
 			all(restarted, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), pending, "It failed. Retrying in 8s.",
 		},
 		{
-			"a new configuration that could not be written is not in effect, for the reason",
+			"a new configuration that could not be written is not in effect",
 			all(routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), notInEffect(ReasonUnavailable), "It failed. Retrying in 8s.",
 		},
 		{
-			"a rate limit is no failure of a Gateway",
+			"a rate limit does not count as a failure",
 			all(routesChanged, failing(TrackConfiguration, ReasonRateLimited, 4*time.Second)), pending, "It failed. Retrying in 8s.",
 		},
 		{
-			"a configuration that is in effect stays so when a read fails",
+			"a configuration stays in effect when a read fails",
 			all(readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), inEffect, "",
 		},
 		{
@@ -49,62 +51,62 @@ func TestProgrammed(t *testing.T) {
 			all(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 4*time.Second)), notInEffect(ReasonConfigurationRejected), "",
 		},
 		{
-			"a write that may still arrive leaves it open which configuration is in effect",
+			"a write that may still be applied makes the effective configuration unknown",
 			all(restarted, func(f *Facts) {
 				f.Memory.Late = LateWrites{Hashes: []string{"late"}, Settled: At(f.Uptime + time.Second)}
 			},
 				failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			notInEffect(ReasonUnavailable), "",
 		},
-		{"an external change is being reverted", foreign, pending, ""},
-		{"a contested configuration needs a person", all(foreign, status(contested)), notInEffect(ReasonContested), "pause the Gateway"},
-		{"a contested Tunnel whose configuration is as desired is in effect", status(contested), inEffect, ""},
+		{"an external change is being reverted", external, pending, ""},
+		{"a contested configuration requires a user", all(external, status(contested)), notInEffect(ReasonContested), "pause the Gateway"},
+		{"the desired configuration of a contested Tunnel is in effect", status(contested), inEffect, ""},
 
-		{"settings that ask for another account are not applied, and the account is named", otherAccount, notInEffect(ReasonSettingsNotApplied), "The setting account "},
+		{"a different account in the settings is not applied, and the message names the account", otherAccount, notInEffect(ReasonSettingsNotApplied), "The setting account "},
 		{
-			"settings that ask for an existing tunnel are not applied, and it is named",
-			func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherID} }, notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
+			"an existing tunnel in the settings is not applied, and the message names the setting",
+			func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherTunnelID} }, notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
 		},
 		{
-			"settings that ask for another existing tunnel are not applied",
-			all(adopting, func(f *Facts) { f.Desired.Spec.Existing.ID = otherID }), notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
+			"a different existing tunnel in the settings is not applied",
+			all(adopting, func(f *Facts) { f.Desired.Spec.Existing.ID = otherTunnelID }), notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
 		},
 		{
-			"settings that no longer ask for an existing tunnel are not applied",
+			"removing the existing tunnel from the settings is not applied",
 			all(adopting, func(f *Facts) { f.Desired.Spec.Existing = nil }), notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
 		},
 		{
-			"another cluster ID asks for another name and is not applied",
+			"a different cluster ID is not applied",
 			func(f *Facts) { f.Desired.Spec.Name = "other.infra.shared" }, notInEffect(ReasonSettingsNotApplied), "The setting --cluster-id ",
 		},
-		{"takeover is a setting that is applied", all(adopting, func(f *Facts) { f.Desired.Spec.Existing.Takeover = true }), inEffect, ""},
-		{"settings that are not applied name the Tunnel object", otherAccount, notInEffect(ReasonSettingsNotApplied), "Tunnel infra.shared "},
+		{"a change of takeover is applied", all(adopting, func(f *Facts) { f.Desired.Spec.Existing.Takeover = true }), inEffect, ""},
+		{"the message about settings that are not applied names the Tunnel object", otherAccount, notInEffect(ReasonSettingsNotApplied), "Tunnel infra.shared "},
 
 		{
-			"a Tunnel object that is for another Gateway is named",
-			func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }, noTunnel(ReasonObjectMismatch), "Tunnel infra.shared is for Gateway infra/other",
+			"the message names a Tunnel object of another Gateway",
+			func(f *Facts) { f.Object.Spec.Gateway.Name = "other" }, noTunnel(ReasonObjectMismatch), "Tunnel infra.shared belongs to Gateway infra/other",
 		},
 		{
-			"a Tunnel of another cluster is named",
+			"the message names a Tunnel of another cluster",
 			func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }, noTunnel(ReasonOtherCluster), "Tunnel infra.shared was created in another cluster",
 		},
 		{
-			"a Gateway that returns during the deletion is not programmed, whatever was in effect before",
+			"a Gateway that returns during the deletion is not programmed",
 			status(deleting), notInEffect(ReasonDeletionPending), "",
 		},
-		{"a Gateway that returns during the deletion is not programmed after a restart either", all(status(deleting), restarted), notInEffect(ReasonDeletionPending), ""},
+		{"a Gateway that returns during the deletion is not programmed after a restart", all(status(deleting), restarted), notInEffect(ReasonDeletionPending), ""},
 		{
-			"a Gateway whose settings do not agree with the retiring Tunnel waits until that is gone",
+			"a Gateway whose settings do not agree with the retiring Tunnel waits until the Tunnel is gone",
 			all(otherUID, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }), notInEffect(ReasonDeletionPending), "",
 		},
 		{
-			"a Gateway whose settings do not agree with a retained Tunnel is told which setting it is",
+			"the message names the setting that does not agree with a retained Tunnel",
 			all(otherUID, withRetain, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }),
 			notInEffect(ReasonSettingsNotApplied), "The setting account ",
 		},
 
 		{
-			"a tunnel that is in use is reported without the name of the other Gateway",
+			"the message about a tunnel in use does not name the other Gateway",
 			all(adopting, rivals(Rival{Object: "team-a.secret", Recorded: true, Older: true})), notInEffect(ReasonTunnelInUse), "in use by another Gateway",
 		},
 		{
@@ -112,7 +114,7 @@ func TestProgrammed(t *testing.T) {
 			all(unclaimed, rivals(Rival{Object: "team-a.secret", Recorded: true})), noTunnel(ReasonTunnelInUse), "in use by another Gateway",
 		},
 		{
-			"an existing tunnel with another Gateway's name is refused",
+			"an existing tunnel with another Gateway's name is not adopted",
 			all(adopted, tunnelRead(Present), named("prod.team-a.web")), notInEffect(ReasonNameReserved), "",
 		},
 		{
@@ -120,45 +122,45 @@ func TestProgrammed(t *testing.T) {
 			all(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, time.Second)), noTunnel(ReasonTunnelMissing), "It failed.",
 		},
 		{
-			"an adopted tunnel that served keeps its address while it is missing",
+			"an adopted tunnel keeps its address while it is missing",
 			all(adopting, tunnelNotFound, failing(TrackTunnel, ReasonTunnelMissing, time.Second)), notInEffect(ReasonTunnelMissing), "",
 		},
-		{"an existing tunnel needs takeover", all(adopted, foreign), notInEffect(ReasonTakeoverRequired), "tunnel.existing.takeover"},
+		{"replacing the configuration of an existing tunnel requires takeover", all(adopted, external), notInEffect(ReasonTakeoverRequired), "tunnel.existing.takeover"},
 
-		{"a paused Gateway whose configuration is in effect is programmed, with a remark", paused, inEffect, "The Gateway is paused"},
+		{"a paused Gateway whose configuration is in effect is programmed, with a note", paused, inEffect, "The Gateway is paused"},
 		{"a paused Gateway whose routes changed is not programmed", all(paused, routesChanged), notInEffect(ReasonPaused), "The Gateway is paused"},
-		{"a paused Gateway stays as it was reported after a restart", all(paused, restarted), pending, ""},
+		{"a restart does not change the reported state of a paused Gateway", all(paused, restarted), pending, ""},
 		{"a paused Gateway without a Tunnel is not programmed", func(f *Facts) { f.Object, f.Memory, f.Gateway.Paused = nil, Memory{}, true }, noTunnel(ReasonPaused), ""},
 
-		{"while the credentials are missing, what is served stays served", credentials(CredentialsMissing), inEffect, ""},
-		{"while the credentials are missing, a restart leaves what was reported", all(restarted, credentials(CredentialsMissing)), pending, "api-token not found"},
-		{"while the credentials are for another account, a restart leaves what was reported", all(restarted, credentials(CredentialsWrongAccount)), pending, "another account"},
+		{"while the credentials are missing, the configuration stays in effect", credentials(CredentialsMissing), inEffect, ""},
+		{"while the credentials are missing, a restart does not change the reported state", all(restarted, credentials(CredentialsMissing)), pending, "api-token not found"},
+		{"while the credentials are for another account, a restart does not change the reported state", all(restarted, credentials(CredentialsWrongAccount)), pending, "another account"},
 		{
 			"while the credentials are missing, a new configuration is not in effect",
 			all(routesChanged, credentials(CredentialsMissing)), notInEffect(ReasonCredentialsMissing), "api-token not found",
 		},
-		{"a new Tunnel without credentials has the reason", all(unlocated, credentials(CredentialsMissing)), noTunnel(ReasonCredentialsMissing), ""},
+		{"a new Tunnel without credentials fails", all(unlocated, credentials(CredentialsMissing)), noTunnel(ReasonCredentialsMissing), ""},
 		{
-			"credentials for another account are a reason",
+			"a new Tunnel with credentials for another account fails",
 			all(unlocated, credentials(CredentialsWrongAccount)), noTunnel(ReasonWrongAccount), "account account-1",
 		},
 		{
-			"a token that Cloudflare refuses is a reason",
+			"a new Tunnel fails when Cloudflare refuses the token",
 			all(unlocated, failing(TrackTunnel, ReasonUnauthorized, time.Second)), noTunnel(ReasonUnauthorized), "Retrying in 8s.",
 		},
 
-		{"a Gateway whose Tunnel object is not created yet is pending", func(f *Facts) { f.Object, f.Memory = nil, Memory{} }, Outcome{}, ""},
+		{"a Gateway without a Tunnel object is pending", func(f *Facts) { f.Object, f.Memory = nil, Memory{} }, Outcome{}, ""},
 		{
-			"a Tunnel object that could not be created is a reason",
+			"a Gateway whose Tunnel object could not be created fails",
 			all(func(f *Facts) { f.Object, f.Memory = nil, Memory{} }, failing(TrackObject, ReasonKubernetes, time.Second)), noTunnel(ReasonKubernetes), "Retrying in 8s.",
 		},
-		{"a Gateway whose settings are not valid says nothing about its tunnel", invalidSettings, pending, ""},
-		{"connectors that fail do not make a configuration less in effect", failing(TrackConnectors, ReasonConnectorsFailed, time.Second), inEffect, ""},
-		{"a token that cannot be read does not make a configuration less in effect", func(f *Facts) { f.Token.State = TokenNameConflict }, inEffect, ""},
+		{"a Gateway whose settings are not valid does not change the reported state", invalidSettings, pending, ""},
+		{"failing connectors do not affect the configuration", failing(TrackConnectors, ReasonConnectorsFailed, time.Second), inEffect, ""},
+		{"a token that cannot be read does not affect the configuration", func(f *Facts) { f.Token.State = TokenNameConflict }, inEffect, ""},
 		{
-			"a locally managed tunnel is a reason",
+			"a Gateway with a locally managed tunnel fails",
 			all(unlocated, func(f *Facts) {
-				f.Memory = Conclude(f.Memory, Step{Action: FindByName}, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: ownID, Name: ownName, Local: true}})
+				f.Memory = Conclude(f.Memory, Step{Action: FindByName}, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName, Local: true}})
 			}),
 			noTunnel(ReasonLocallyManaged), "locally managed",
 		},
@@ -171,8 +173,8 @@ func TestProgrammed(t *testing.T) {
 			}
 			f.Memory = Observe(f)
 			got := Programmed(f)
-			if !strings.Contains(got.Message, r.says) {
-				t.Errorf("the message is %q, want it to contain %q", got.Message, r.says)
+			if !strings.Contains(got.Message, r.message) {
+				t.Errorf("message = %q, want it to contain %q", got.Message, r.message)
 			}
 			if got.Message != "" {
 				checkSentence(t, "the message", got.Message)
@@ -188,17 +190,17 @@ func TestProgrammed(t *testing.T) {
 	}
 }
 
-func TestDesiredSpec(t *testing.T) {
+func TestDesiredSpecFollowsTheSettings(t *testing.T) {
 	changed := func(f *Facts) {
 		f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
 		f.Desired.Spec.Credentials = &v1alpha1.SecretKeyReference{Name: "team-token", Key: ptr.To("token")}
 	}
 	type spec = *v1alpha1.TunnelSpec
-	follows := func(s spec) {
+	applied := func(s spec) {
 		s.DeletionPolicy, s.Credentials = v1alpha1.DeletionPolicyRetain, &v1alpha1.SecretKeyReference{Name: "team-token", Key: ptr.To("token")}
 	}
-	stays := func(spec) {}
-	byHand := func(f *Facts) {
+	unchanged := func(spec) {}
+	manualChange := func(f *Facts) {
 		f.Object.Spec.DeletionPolicy, f.Object.Spec.Paused = v1alpha1.DeletionPolicyRetain, false
 	}
 	rows := []struct {
@@ -206,23 +208,23 @@ func TestDesiredSpec(t *testing.T) {
 		facts change
 		want  func(spec)
 	}{
-		{"a healthy Tunnel keeps its spec", nil, stays},
-		{"the settings are written while they agree with every identity field", changed, follows},
-		{"what an administrator wrote is overwritten while the Gateway exists", byHand, func(s spec) { s.DeletionPolicy = v1alpha1.DeletionPolicyDelete }},
-		{"while the account disagrees, nothing is written", all(changed, otherAccount), stays},
-		{"while the name disagrees, nothing is written", all(changed, func(f *Facts) { f.Desired.Spec.Name = "other" }), stays},
+		{"a healthy Tunnel keeps its spec", nil, unchanged},
+		{"the settings are written while they agree with every identity field", changed, applied},
+		{"a manual change of the spec is overwritten while the Gateway exists", manualChange, func(s spec) { s.DeletionPolicy = v1alpha1.DeletionPolicyDelete }},
+		{"while the account disagrees, nothing is written", all(changed, otherAccount), unchanged},
+		{"while the name disagrees, nothing is written", all(changed, func(f *Facts) { f.Desired.Spec.Name = "other" }), unchanged},
 		{
 			"while the existing tunnel disagrees, nothing is written",
-			all(changed, func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherID} }), stays,
+			all(changed, func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherTunnelID} }), unchanged,
 		},
 		{"while settings disagree, paused is written", all(changed, otherAccount, func(f *Facts) { f.Gateway.Paused = true }), func(s spec) { s.Paused = true }},
-		{"while settings disagree, a pause that ended is written", all(recordedPaused, otherAccount), func(s spec) { s.Paused = false }},
+		{"while settings disagree, the end of a pause is written", all(recordedPaused, otherAccount), func(s spec) { s.Paused = false }},
 		{"while settings are not valid, paused is written", all(invalidSettings, func(f *Facts) { f.Gateway.Paused = true }), func(s spec) { s.Paused = true }},
-		{"takeover is written: it is no part of the identity", all(adopting, func(f *Facts) { f.Desired.Spec.Existing.Takeover = true }), func(s spec) { s.Existing.Takeover = true }},
-		{"while the Gateway is gone, nothing is written", all(recordedPaused, gatewayIs(GatewayGone)), stays},
-		{"while the Gateway is not managed, nothing is written", all(recordedPaused, gatewayIs(GatewayNotManaged)), stays},
-		{"while the Gateway is unknown, nothing is written", all(changed, recordedPaused, func(f *Facts) { f.Gateway.State = GatewayUnknown }), stays},
-		{"for another Gateway of the name whose settings disagree, nothing is written", all(changed, otherUID, otherAccount, func(f *Facts) { f.Gateway.Paused = true }), stays},
+		{"takeover is written because it is not a part of the identity", all(adopting, func(f *Facts) { f.Desired.Spec.Existing.Takeover = true }), func(s spec) { s.Existing.Takeover = true }},
+		{"while the Gateway is gone, nothing is written", all(recordedPaused, gatewayIs(GatewayGone)), unchanged},
+		{"while the Gateway is not managed, nothing is written", all(recordedPaused, gatewayIs(GatewayNotManaged)), unchanged},
+		{"while the Gateway is unknown, nothing is written", all(changed, recordedPaused, func(f *Facts) { f.Gateway.State = GatewayUnknown }), unchanged},
+		{"for a new Gateway whose settings disagree, nothing is written", all(changed, otherUID, otherAccount, func(f *Facts) { f.Gateway.Paused = true }), unchanged},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -237,12 +239,12 @@ func TestDesiredSpec(t *testing.T) {
 				t.Errorf("unexpected spec (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(*before, f.Object.Spec); diff != "" {
-				t.Errorf("the Facts were changed:\n%s", diff)
+				t.Errorf("DesiredSpec changed the Facts:\n%s", diff)
 			}
 		})
 	}
 
-	t.Run("a Gateway without a Tunnel object gets the spec of its settings", func(t *testing.T) {
+	t.Run("the spec of a new Tunnel is the spec of the settings", func(t *testing.T) {
 		f := serving(changed)
 		f.Object = nil
 		if diff := cmp.Diff(f.Desired.Spec, DesiredSpec(f)); diff != "" {

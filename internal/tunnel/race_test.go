@@ -2,7 +2,7 @@
 
 package tunnel
 
-// fewerFaults is how many faults and changes a trace has less under the race
-// detector, which takes five times as long and finds nothing in a single
-// goroutine. `make test` runs the exploration without it as well.
+// fewerFaults is the reduction of the number of faults and changes in a trace under the race
+// detector: the exploration takes five times as long there and uses a single goroutine.
+// `make test` also runs the exploration without the race detector.
 const fewerFaults = 1

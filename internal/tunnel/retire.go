@@ -9,38 +9,39 @@ import (
 )
 
 const (
-	// unknownRetry is how often something of unknown state is read again.
+	// unknownRetry is the interval at which an unknown state is read again.
 	unknownRetry = 10 * time.Second
-	// stopCheck is how often the pods of stopping connectors are looked at.
-	stopCheck = 2 * time.Second
-	// stopMargin is how much longer than its grace period a connector may take.
+	// stopInterval is the interval at which the pods of stopping connectors are checked.
+	stopInterval = 2 * time.Second
+	// stopMargin is the time that a connector may take to stop after its grace period.
 	stopMargin = time.Minute
-	// freshTunnel is how old the answer about a tunnel may be to delete it.
-	freshTunnel = 30 * time.Second
-	// connectionsRetry is how often connections that prevent a deletion are listed.
+	// maxTunnelAge is the maximum age of the last read of a tunnel before its deletion.
+	maxTunnelAge = 30 * time.Second
+	// connectionsRetry is the interval at which connections that prevent a deletion are
+	// listed.
 	connectionsRetry = 30 * time.Second
 )
 
-// keep leaves everything as it is while the Gateway is missing for less than the
-// retirement delay, or its state is unknown.
-func keep(f Facts) Step {
+// waitForGateway changes nothing while the retirement delay has not passed, or while the
+// state of the Gateway is unknown.
+func waitForGateway(f Facts) Step {
 	if step := finishToken(f); step.Action != "" && !step.Ends() {
 		return step
 	}
 	w := waitFor(unknownRetry)
-	w.Problem = problem(ReasonGatewayUnknown, "The API server does not say whether Gateway %s exists, so its tunnel is kept. "+
+	w.Problem = problem(ReasonGatewayUnknown, "Cannot determine whether Gateway %s exists, so its tunnel keeps serving. "+
 		"Check the controller's permissions, the CRDs of the Gateway API and the GatewayClass.", f.Name)
 	if since := f.Memory.MissingSince; since.IsSet() {
 		w = waitFor(f.retirementDelay() - since.since(f.Uptime))
-		w.Problem = problem(ReasonGatewayMissing, "Gateway %s is gone. Its tunnel is kept for %s in case the Gateway returns.", f.Name, f.retirementDelay())
+		w.Problem = problem(ReasonGatewayMissing, "Gateway %s is gone. Its tunnel keeps serving for %s in case the Gateway is created again.", f.Name, f.retirementDelay())
 	}
 	return w
 }
 
-// retire decides about the Tunnel of a Gateway that is gone for good. Each rule
-// must be satisfied before the next one counts.
+// retire returns the next step for a Tunnel whose retirement delay has passed. The rules
+// run in order: each must be satisfied before the next rule runs.
 func retire(f Facts) Step {
-	for _, r := range []rule{stayPaused, withdraw, stopConnectors, waitForPods, retain, leaveRivals, deleteTunnel} {
+	for _, r := range []rule{keepPaused, withdrawStatuses, stopConnectors, waitForPods, retain, skipSharedTunnel, deleteTunnel} {
 		if step := r(f); step.Action != "" {
 			return step
 		}
@@ -50,9 +51,9 @@ func retire(f Facts) Step {
 
 func (f Facts) retains() bool { return f.Object.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain }
 
-// stayPaused keeps the connectors of a Gateway that was paused when it was
-// deleted, until an administrator decides.
-func stayPaused(f Facts) Step {
+// keepPaused keeps the connectors of a Gateway that was deleted while it was paused, until
+// an administrator changes the Tunnel's spec.
+func keepPaused(f Facts) Step {
 	if !f.Object.Spec.Paused || f.retains() {
 		return Step{}
 	}
@@ -60,9 +61,9 @@ func stayPaused(f Facts) Step {
 		"Set spec.paused of Tunnel %s to false to delete the tunnel, or spec.deletionPolicy to Retain to keep it.", f.Name, f.Object.Name))
 }
 
-// withdraw removes the status entries on routes and ListenerSets. A failure
-// delays nothing.
-func withdraw(f Facts) Step {
+// withdrawStatuses removes the status entries from routes and ListenerSets. A failure does
+// not delay the other rules.
+func withdrawStatuses(f Facts) Step {
 	if f.Memory.StatusesWithdrawn || f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange) > 0 {
 		return Step{}
 	}
@@ -73,27 +74,27 @@ func withdraw(f Facts) Step {
 	return step
 }
 
-// stopConnectors deletes what runs the connectors.
+// stopConnectors deletes the objects that run the connectors.
 func stopConnectors(f Facts) Step {
 	stopped := f.Memory.ConnectorsStopped
 	switch {
 	case stopped.IsSet() && !f.Connectors.Exist:
 		return Step{}
-	case stopped.IsSet() && stopped.since(f.Uptime) < stopCheck:
+	case stopped.IsSet() && stopped.since(f.Uptime) < stopInterval:
 		return f.stopping()
 	}
 	return f.attempt(TrackConnectors, Step{Action: StopConnectors})
 }
 
-// stopping waits for connectors that stop.
+// stopping waits for the connectors to stop.
 func (f Facts) stopping() Step {
-	w := waitFor(stopCheck)
-	w.Problem = problem(ReasonConnectorsStopping, "The tunnel is deleted when its connectors have stopped; %d are left.", f.Connectors.Pods)
+	w := waitFor(stopInterval)
+	w.Problem = problem(ReasonConnectorsStopping, "Waiting for the connectors to stop (pods left: %d).", f.Connectors.Pods)
 	return w
 }
 
-// waitForPods waits until the connectors have stopped. After their grace period
-// and a margin, only the connections that Cloudflare reports count.
+// waitForPods waits until the connectors have stopped. After their grace period and
+// stopMargin, only the connections that Cloudflare lists are relevant.
 func waitForPods(f Facts) Step {
 	if f.Connectors.Pods == 0 || f.Memory.ConnectorsStopped.since(f.Uptime) >= f.Connectors.GracePeriod+stopMargin {
 		return Step{}
@@ -101,7 +102,7 @@ func waitForPods(f Facts) Step {
 	return f.stopping()
 }
 
-// retain keeps the tunnel at Cloudflare, and the object as its record.
+// retain keeps the tunnel at Cloudflare and the Tunnel object.
 func retain(f Facts) Step {
 	switch left := f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange); {
 	case !f.retains():
@@ -115,52 +116,52 @@ func retain(f Facts) Step {
 	}
 }
 
-// leaveRivals leaves a tunnel to the other Tunnels that use it or ask for it.
-func leaveRivals(f Facts) Step {
+// skipSharedTunnel keeps a tunnel that other Tunnels record or request.
+func skipSharedTunnel(f Facts) Step {
 	if len(f.contenders()) == 0 {
 		return Step{}
 	}
 	return Step{Action: DeleteObject}
 }
 
-// deleteTunnel deletes the tunnel at Cloudflare, or makes sure that there is
-// none. The zero Step means that there is none.
+// deleteTunnel deletes the tunnel at Cloudflare. The zero Step means that there is no
+// tunnel to delete.
 func deleteTunnel(f Facts) Step {
 	status, remote := f.Object.Status, f.Memory.Remote
 	switch {
 	case remote.Tunnel.Presence == Absent && !f.createPending():
 		return Step{}
 	case f.adopts() && status.Configuration.Hash == "":
-		return Step{} // the controller never changed anything of the tunnel
+		return Step{} // the controller never changed the tunnel
 	case status.TunnelID == "":
-		return f.findLeftover()
+		return f.findUnrecorded()
 	case remote.Tunnel.Presence != Present || string(remote.Tunnel.ID) != status.TunnelID:
 		return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	if p := f.deletionProblem(); p != nil {
 		return f.readAgain(p, connectionsRetry, provider.PriorityDeletion)
 	}
-	if step := f.clearConnections(); step.Action != "" {
+	if step := f.removeConnections(); step.Action != "" {
 		return step
 	}
-	return f.deleting(Step{Action: Delete, Event: newEvent(EventTunnelDeleted, "The controller deletes tunnel %s (%s).", remote.Tunnel.Name, status.TunnelID)})
+	return f.withDeletionRecord(Step{Action: Delete, Event: newEvent(EventTunnelDeleted, "The controller deletes tunnel %s (%s).", remote.Tunnel.Name, status.TunnelID)})
 }
 
-// createPending reports whether a tunnel may have appeared since Cloudflare was
-// asked, or may still appear.
+// createPending reports whether a tunnel may have been created after the last read, or may
+// still be created.
 func (f Facts) createPending() bool {
 	return f.Object.Status.Creating && !f.Memory.Created.settled(f.Memory.Remote.Tunnel.Read)
 }
 
-// findLeftover finds the tunnel of a Gateway whose ID was not recorded.
-func (f Facts) findLeftover() Step {
+// findUnrecorded finds the tunnel of a Gateway if its ID was not recorded.
+func (f Facts) findUnrecorded() Step {
 	found := f.Memory.Remote.Tunnel
 	left := provider.CallTimeout - f.Memory.Created.since(f.Uptime)
 	switch {
 	case f.Object.Status.Creating && left > 0 && found.Presence != Present:
 		return waitFor(left)
 	case found.Presence == Present && found.Local:
-		return Step{} // the controller creates no such tunnel, so it is another's
+		return Step{} // this controller does not create locally managed tunnels
 	case found.Presence == Present:
 		step := f.recordTunnel()
 		step.Event = nil
@@ -169,24 +170,24 @@ func (f Facts) findLeftover() Step {
 	return f.request(TrackTunnel, Step{Action: FindByName, Priority: provider.PriorityDeletion})
 }
 
-// deletionProblem returns why the tunnel must not be deleted, or nil.
+// deletionProblem returns the problem that forbids the deletion of the tunnel, or nil.
 func (f Facts) deletionProblem() *Problem {
 	found := f.Memory.Remote.Tunnel
 	switch {
 	case found.Local:
-		return problem(ReasonLocallyManaged, "Tunnel %s is locally managed, so it is not deleted. "+
+		return problem(ReasonLocallyManaged, "Tunnel %s is locally managed, so the controller does not delete it. "+
 			"Set spec.deletionPolicy of Tunnel %s to Retain, or delete the tunnel in the Cloudflare dashboard.", found.ID, f.Object.Name)
 	case strings.HasPrefix(found.Name, NamePrefix(f.Options.ClusterID)) && found.Name != f.Object.Spec.Name:
-		return problem(ReasonNameReserved, "Tunnel %s has the name of another Gateway's tunnel, so it is not deleted. "+
-			"Rename it, or set spec.deletionPolicy of Tunnel %s to Retain.", found.ID, f.Object.Name)
+		return problem(ReasonNameReserved, "Tunnel %s has the name of another Gateway's tunnel, so the controller does not delete it. "+
+			"Rename the tunnel, or set spec.deletionPolicy of Tunnel %s to Retain.", found.ID, f.Object.Name)
 	}
 	return nil
 }
 
-// clearConnections lists the connections and removes those of connectors that
-// Cloudflare reports as no longer connected, one connector at a time. The
-// controller's pods are gone, so a live connector is another's.
-func (f Facts) clearConnections() Step {
+// removeConnections lists the connectors and disconnects the connectors that Cloudflare
+// lists as disconnected, one at a time. If more connectors are connected than pods are
+// left, this controller does not run all of them, and the deletion waits.
+func (f Facts) removeConnections() Step {
 	connections := f.Memory.Remote.Connections
 	if connections.stale(f.Uptime) {
 		return f.request(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDeletion})
@@ -194,25 +195,25 @@ func (f Facts) clearConnections() Step {
 	if n := f.connected(); n > 0 {
 		w := waitFor(connectionsRetry)
 		if n <= f.Connectors.Pods {
-			w.Problem = problem(ReasonConnectorsStopping, "The tunnel is deleted when its connectors have stopped; %d pods are left and %d connectors are connected. "+
+			w.Problem = problem(ReasonConnectorsStopping, "Waiting for the connectors to stop; %d pods are left and %d connectors are connected. "+
 				"Delete the pods if their node is gone.", f.Connectors.Pods, n)
 			return w
 		}
-		w.Problem = problem(ReasonConnectorsConnected, "%d connectors are still connected to tunnel %s, although those of this controller have stopped, so the tunnel is not deleted. "+
-			"Stop them, or set spec.deletionPolicy of Tunnel %s to Retain.", n, f.Object.Status.TunnelID, f.Object.Name)
+		w.Problem = problem(ReasonConnectorsConnected, "%d connectors are connected to tunnel %s and this controller does not run all of them, so the tunnel cannot be deleted. "+
+			"Stop the other connectors, or set spec.deletionPolicy of Tunnel %s to Retain.", n, f.Object.Status.TunnelID, f.Object.Name)
 		return w
 	}
 	if len(connections.Connectors) == 0 {
 		return Step{}
 	}
-	return f.deleting(Step{Action: Disconnect, Connector: connections.Connectors[0].ID})
+	return f.withDeletionRecord(Step{Action: Disconnect, Connector: connections.Connectors[0].ID})
 }
 
-// deleting records that the deletion has begun, before the step. A tunnel that was
-// read long ago is read again: it may have become locally managed, or got another
-// name.
-func (f Facts) deleting(step Step) Step {
-	if f.Memory.Remote.Tunnel.Read.since(f.Uptime) > freshTunnel {
+// withDeletionRecord returns the step, with the record that the deletion has begun. If the
+// last read of the tunnel is too old, it returns the step that reads the tunnel again: the
+// tunnel may have become locally managed or have been renamed.
+func (f Facts) withDeletionRecord(step Step) Step {
+	if f.Memory.Remote.Tunnel.Read.since(f.Uptime) > maxTunnelAge {
 		return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	step.Priority = provider.PriorityDeletion
@@ -223,13 +224,13 @@ func (f Facts) deleting(step Step) Step {
 }
 
 func deletionPending() *Problem {
-	return problem(ReasonDeletionPending, "The tunnel of an earlier Gateway of this name is being deleted.")
+	return problem(ReasonDeletionPending, "The tunnel of a previous Gateway with this name is being deleted.")
 }
 
-// returned decides about a Gateway that has returned after the deletion of its
-// tunnel had begun. When the delete has failed, one call timeout has passed since
-// the last attempt and a live list shows the tunnel, the Tunnel resumes.
-func returned(f Facts) Step {
+// resume returns the next step for a Gateway that has returned after the deletion of its
+// tunnel had begun. The Tunnel resumes if the tunnel still exists one call timeout after
+// the last attempt to delete it.
+func resume(f Facts) Step {
 	pending := deletionPending()
 	found := f.Memory.Remote.Tunnel
 	if found.Presence == Absent {

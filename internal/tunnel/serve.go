@@ -9,24 +9,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// rule decides about one concern. The zero Step means that nothing is to be done
-// about it.
+// rule returns the next step for one aspect of the Tunnel. The zero Step means that
+// nothing needs to be done.
 type rule func(Facts) Step
 
-// serve decides about the Tunnel of a Gateway that exists. Each of the first
-// rules must be satisfied before the next one counts; the last ones are
-// independent of each other.
+// serve returns the next step for the Tunnel of a Gateway that exists. The first rules
+// run in order: each must be satisfied before the next rule runs. The rules passed to
+// firstOf are independent of each other.
 func serve(f Facts) Step {
 	for _, r := range []rule{applySpec, recordGateway, pause, claim, locate} {
 		if step := r(f); step.Action != "" {
 			return step
 		}
 	}
-	return firstOf(f, configuration, token, connectors, rotation)
+	return firstOf(f, applyConfiguration, ensureToken, ensureConnectors, rotateToken)
 }
 
-// firstOf returns the first step of the rules that does something; else the
-// earliest wait of them, with the first problem.
+// firstOf returns the first step of the rules that has an action. If there is none, it
+// returns the shortest wait, with the first problem.
 func firstOf(f Facts, rules ...rule) Step {
 	end := Step{Action: None}
 	for _, r := range rules {
@@ -36,8 +36,8 @@ func firstOf(f Facts, rules ...rule) Step {
 			continue
 		case !step.Ends():
 			return step
-		case step.Action == Wait && (end.Action == None || step.For < end.For):
-			end.Action, end.For = Wait, step.For
+		case step.Action == Wait && (end.Action == None || step.Delay < end.Delay):
+			end.Action, end.Delay = Wait, step.Delay
 		}
 		if end.Problem == nil {
 			end.Problem = step.Problem
@@ -46,7 +46,7 @@ func firstOf(f Facts, rules ...rule) Step {
 	return end
 }
 
-// applySpec brings the spec up to date.
+// applySpec updates the spec.
 func applySpec(f Facts) Step {
 	if equality.Semantic.DeepEqual(f.Object.Spec, DesiredSpec(f)) {
 		return Step{}
@@ -58,18 +58,18 @@ func applySpec(f Facts) Step {
 func recordGateway(f Facts) Step {
 	recorded := types.UID(f.Object.Status.GatewayUID)
 	if recorded == f.Gateway.UID || recorded != "" && f.Desired == nil {
-		return Step{} // whether a new Gateway's identity agrees shows when its settings are valid
+		return Step{} // a new Gateway's identity cannot be compared until its settings are valid
 	}
 	return Step{Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = string(f.Gateway.UID) })}
 }
 
 // PausedMessage is the message of [ReasonPaused] while the Gateway exists.
-const PausedMessage = "The Gateway is paused, so changes are computed and not pushed. Remove the annotation " + v1alpha1.PausedAnnotation + " to resume."
+const PausedMessage = "The Gateway is paused, so the controller does not push changes. Remove the annotation " + v1alpha1.PausedAnnotation + " to resume."
 
 func pausedProblem() *Problem { return problem(ReasonPaused, PausedMessage) }
 
-// pause stops every change at Cloudflare and to the connectors. The
-// configuration is still read, to know whether it is in effect.
+// pause stops all changes at Cloudflare and to the connectors while the Tunnel is paused.
+// The configuration is still read, to report whether it is in effect.
 func pause(f Facts) Step {
 	switch {
 	case !f.Object.Spec.Paused:
@@ -77,20 +77,20 @@ func pause(f Facts) Step {
 	case f.Object.Status.Contested:
 		return Step{Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Contested = false })}
 	}
-	stop := pausedProblem()
+	problem := pausedProblem()
 	if f.Object.Status.TunnelID == "" || f.Desired == nil || f.Desired.Configuration == nil || f.claimProblem() != nil || f.credentialsProblem() != nil {
-		return blocked(stop)
+		return blocked(problem)
 	}
 	step := firstOf(f, finishToken, nextRead)
 	if step.Ends() {
-		step.Problem = stop
+		step.Problem = problem
 	}
 	return step
 }
 
-// claim makes sure that no other Tunnel has the claim on the tunnel. For an
-// existing tunnel the Tunnels are listed, the record is written, and the Tunnels
-// are listed again before anything is asked of Cloudflare.
+// claim ensures that no other Tunnel has claimed the tunnel. For an existing tunnel, the
+// Tunnels are listed, the record is written, and the Tunnels are listed again before the
+// first request to Cloudflare.
 func claim(f Facts) Step {
 	if p := f.claimProblem(); p != nil {
 		return blocked(p)
@@ -103,14 +103,13 @@ func claim(f Facts) Step {
 	case f.Object.Status.TunnelID == id && f.Memory.Claimed:
 		return Step{}
 	case f.Reserved:
-		return waitFor(firstRetry)
+		return waitFor(minBackoff)
 	}
 	return f.attempt(TrackObject, Step{Action: Claim, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.TunnelID = id })})
 }
 
-// contenders returns the rivals that count. A tunnel that has the name of its
-// Gateway belongs to that Gateway, also when others of this controller ask for
-// it.
+// contenders returns the rivals that can win the claim. A tunnel with the name of its
+// Gateway belongs to that Gateway, even if other Tunnels of this controller request it.
 func (f Facts) contenders() []Rival {
 	if f.adopts() {
 		return f.Rivals
@@ -118,30 +117,30 @@ func (f Facts) contenders() []Rival {
 	return slices.DeleteFunc(slices.Clone(f.Rivals), func(r Rival) bool { return !r.Recorded || !r.OtherController })
 }
 
-// claimant returns the name of another Tunnel that has the claim on the tunnel,
-// or "": the Tunnel that has recorded it wins; if both or neither have, the older
-// one. A Tunnel of another controller that records it always wins, and so does
-// the Tunnel of the Gateway whose name the tunnel has.
+// claimant returns the name of another Tunnel that has claimed the tunnel, or "". A Tunnel
+// that records the tunnel wins over a Tunnel that does not; if both or neither record it,
+// the older Tunnel wins. A Tunnel of another controller that records the tunnel always
+// wins, and so does the Tunnel of the Gateway whose name the tunnel has.
 func (f Facts) claimant() string {
 	recorded := f.Object.Status.TunnelID != ""
 	for _, rival := range f.contenders() {
-		if rival.Recorded && (!recorded || rival.OtherController || rival.ByName) || rival.Recorded == recorded && rival.Older {
+		if rival.Recorded && (!recorded || rival.OtherController || rival.HasGatewayName) || rival.Recorded == recorded && rival.Older {
 			return rival.Object
 		}
 	}
 	return ""
 }
 
-// claimProblem returns why another Tunnel has the claim on the tunnel, or nil.
-// Its message is for the owner of the Gateway and does not name another one.
+// claimProblem returns the problem that another Tunnel has claimed the tunnel, or nil. The
+// owner of the Gateway reads the message, so it does not name the other Gateway.
 func (f Facts) claimProblem() *Problem {
 	if f.claimant() == "" {
 		return nil
 	}
-	return problem(ReasonTunnelInUse, "The tunnel of Tunnel %s is in use by another Gateway. Name another tunnel in tunnel.existing.id.", f.Object.Name)
+	return problem(ReasonTunnelInUse, "The tunnel of Tunnel %s is in use by another Gateway. Set tunnel.existing.id to another tunnel.", f.Object.Name)
 }
 
-// credentialsProblem returns why there is no API token, or nil.
+// credentialsProblem returns the problem that prevents the use of an API token, or nil.
 func (f Facts) credentialsProblem() *Problem {
 	switch f.Credentials.State {
 	case CredentialsUsable:
@@ -149,14 +148,14 @@ func (f Facts) credentialsProblem() *Problem {
 	case CredentialsMissing:
 		return problem(ReasonCredentialsMissing, "%s", f.Credentials.Message)
 	case CredentialsWrongAccount:
-		return problem(ReasonWrongAccount, "The tunnel is in account %s, and the controller's API token is for another account. "+
-			"Name the Secret with a token for that account in spec.account of the GatewayClass's TunnelConfiguration.", f.Object.Spec.AccountID)
+		return problem(ReasonWrongAccount, "The tunnel is in account %s, but the controller's API token is for another account. "+
+			"Set spec.account in the TunnelConfiguration of the GatewayClass to a Secret with a token for the tunnel's account.", f.Object.Spec.AccountID)
 	default:
-		return problem(ReasonKubernetes, "The Secret with the API token could not be read: %s", f.Credentials.Message)
+		return problem(ReasonKubernetes, "Failed to read the Secret with the API token: %s", f.Credentials.Message)
 	}
 }
 
-// attempt returns the step of a track, or the wait until it may be tried again.
+// attempt returns the step, or a wait while the track is in backoff.
 func (f Facts) attempt(track Track, step Step) Step {
 	b := f.Memory.Backoffs[track]
 	if wait := b.wait(f.Uptime, step.Priority); wait > 0 {
@@ -167,7 +166,7 @@ func (f Facts) attempt(track Track, step Step) Step {
 	return step
 }
 
-// request is attempt for a step that calls Cloudflare.
+// request is attempt for a step that calls the Cloudflare API: it also requires credentials.
 func (f Facts) request(track Track, step Step) Step {
 	switch p := f.credentialsProblem(); {
 	case p == nil:

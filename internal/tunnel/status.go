@@ -11,9 +11,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Status returns the status of the Tunnel object: the record as it is, with the
-// phase, the conditions and the other fields that are derived from the Facts. It
-// differs from the object's status only where something has changed.
+// Status returns the status of the Tunnel object: the current record, with the phase, the
+// conditions and the other fields that are derived from the Facts. Unchanged fields are
+// equal to those of the object's status.
 func Status(f Facts) v1alpha1.TunnelStatus {
 	s := *f.Object.Status.DeepCopy()
 	s.Gateway = f.Object.Spec.Gateway.Namespace + "/" + f.Object.Spec.Gateway.Name
@@ -52,19 +52,19 @@ func countHostnames(d *Desired) int32 {
 	return int32(len(names)) // #nosec G115 -- a configuration has far fewer
 }
 
-// phase derives the phase.
+// phase returns the phase of the Tunnel.
 func phase(f Facts) v1alpha1.TunnelPhase {
-	if f.unusable() != nil {
+	if f.objectProblem() != nil {
 		return v1alpha1.TunnelBlocked
 	}
-	switch f.life() {
-	case lifeServe:
+	switch f.lifecycle() {
+	case lifecycleServing:
 		return servingPhase(f)
-	case lifeReturned:
+	case lifecycleReturned:
 		return v1alpha1.TunnelDeleting
-	case lifeRetire:
+	case lifecycleRetiring:
 		return retiringPhase(f)
-	default: // unknown and missing: nothing changes yet
+	default: // lifecycleUnknown, lifecycleMissing: the phase does not change
 		return cmp.Or(f.Object.Status.Phase, v1alpha1.TunnelClaiming)
 	}
 }
@@ -105,8 +105,8 @@ func condition(kind string, status metav1.ConditionStatus, reason Reason, messag
 	return &metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message}
 }
 
-// ready is True when the tunnel is as desired. Otherwise its reason is that of
-// the first problem.
+// ready returns the condition Ready. It is True if the tunnel is in the desired state.
+// Otherwise its reason is the reason of the first problem.
 func (f Facts) ready(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	if c := f.notServing(); c != nil {
 		return c
@@ -119,33 +119,33 @@ func (f Facts) ready(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	case phase == v1alpha1.TunnelRetained:
 		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonRetained,
 			"The Gateway is gone and the tunnel is retained at Cloudflare, without connectors. Delete the Tunnel object when it is no longer needed.")
-	case f.life() != lifeServe:
+	case f.lifecycle() != lifecycleServing:
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The tunnel is being deleted.")
 	case f.Connectors.Reason != "":
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, Reason(f.Connectors.Reason), f.Connectors.Message)
 	case f.inEffect():
 		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonServing, "The tunnel serves its Gateway.")
 	case f.probablyInEffect():
-		return nil // it was reported before, and nothing is known to have changed
+		return nil // the condition was reported before, and no change is known
 	default:
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonPending, "The configuration is not in effect yet.")
 	}
 }
 
-// notServing returns the condition of a Tunnel that does not serve its Gateway as
-// the Gateway asks, or nil. It names the other Tunnel that has a claim, which the
-// Gateway's conditions do not.
+// notServing returns the condition Ready of a Tunnel that does not serve its Gateway as
+// desired, or nil. In contrast to the Gateway's conditions, it names the other Tunnel that
+// has claimed the tunnel.
 func (f Facts) notServing() *metav1.Condition {
-	if f.unusable() == nil {
-		switch f.life() {
-		case lifeServe:
+	if f.objectProblem() == nil {
+		switch f.lifecycle() {
+		case lifecycleServing:
 			if rival := f.claimant(); rival != "" {
 				return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, ReasonTunnelInUse, fmt.Sprintf(
-					"Tunnel %s has the claim on the tunnel. Name another tunnel in tunnel.existing.id of the Gateway of this Tunnel.", rival))
+					"Tunnel %s has claimed the same tunnel at Cloudflare. Set tunnel.existing.id of this Tunnel's Gateway to another tunnel.", rival))
 			}
-		case lifeReturned:
+		case lifecycleReturned:
 		default:
-			return nil // there is no Gateway to serve
+			return nil // there is no Gateway
 		}
 	}
 	if o := Programmed(f); o.State == OutcomeFailed {
@@ -164,13 +164,13 @@ func (f Facts) credentialsValid() *metav1.Condition {
 		}
 	}
 	if f.Memory.InEffect == "" && f.Memory.Remote.Tunnel.Presence == PresenceUnknown {
-		return nil // Cloudflare was not asked yet
+		return nil // no request was sent to Cloudflare yet
 	}
 	return condition(v1alpha1.TunnelCredentialsValid, metav1.ConditionTrue, ReasonAccepted, "Cloudflare accepts the API token.")
 }
 
 func (f Facts) configurationApplied() *metav1.Condition {
-	if f.life() != lifeServe {
+	if f.lifecycle() != lifecycleServing {
 		return nil
 	}
 	switch o := Programmed(f); {

@@ -13,9 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// printed is what a row expects of a status: the phase, and each condition as
-// "<status> <reason>", or empty when it is not reported.
-type printed struct {
+// statusSummary contains the phase, and each condition as "<status> <reason>", or "" if it
+// is not reported.
+type statusSummary struct {
 	Phase       v1alpha1.TunnelPhase
 	Ready       string
 	Credentials string
@@ -23,157 +23,157 @@ type printed struct {
 	Connectors  string
 }
 
-func shown(s v1alpha1.TunnelStatus) printed {
-	of := func(kind string) string {
+func summarizeStatus(s v1alpha1.TunnelStatus) statusSummary {
+	summary := func(kind string) string {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		if c == nil {
 			return ""
 		}
 		return string(c.Status) + " " + c.Reason
 	}
-	return printed{
-		Phase: s.Phase, Ready: of(v1alpha1.TunnelReady), Credentials: of(v1alpha1.TunnelCredentialsValid),
-		Applied: of(v1alpha1.TunnelConfigurationApplied), Connectors: of(v1alpha1.TunnelConnectorsReady),
+	return statusSummary{
+		Phase: s.Phase, Ready: summary(v1alpha1.TunnelReady), Credentials: summary(v1alpha1.TunnelCredentialsValid),
+		Applied: summary(v1alpha1.TunnelConfigurationApplied), Connectors: summary(v1alpha1.TunnelConnectorsReady),
 	}
 }
 
-func TestPhaseAndConditions(t *testing.T) {
+func TestStatusReportsPhaseAndConditions(t *testing.T) {
 	const (
 		accepted = "True Accepted"
 		applied  = "True Applied"
 		running  = "True Ready"
 	)
-	foreign := remoteConfiguration(foreignConfiguration, 9)
-	// stopped is a retiring Tunnel with its conditions.
-	stopped := func(phase v1alpha1.TunnelPhase, ready string) printed {
-		return printed{phase, ready, accepted, "", ""}
+	external := remoteConfiguration(externalConfiguration, 9)
+	// stopped is the status of a retiring Tunnel whose connectors have stopped.
+	stopped := func(phase v1alpha1.TunnelPhase, ready string) statusSummary {
+		return statusSummary{phase, ready, accepted, "", ""}
 	}
-	served := func(ready, applied string) printed {
-		return printed{v1alpha1.TunnelServing, ready, accepted, applied, running}
+	served := func(ready, applied string) statusSummary {
+		return statusSummary{v1alpha1.TunnelServing, ready, accepted, applied, running}
 	}
 	rows := []struct {
 		name  string
 		facts change
-		want  printed
-		// ready is a part of the message of the condition Ready.
+		want  statusSummary
+		// ready is a part of the message of condition Ready.
 		ready string
 	}{
 		{"a healthy Tunnel serves", nil, served("True Serving", applied), ""},
 		{"a new configuration is pending", routesChanged, served("False Pending", "False Pending"), ""},
 		{
-			"a configuration that could not be written is the reason of Ready",
+			"Ready reports a configuration that could not be written",
 			all(routesChanged, failing(TrackConfiguration, ReasonUnavailable, time.Second)),
 			served("False CloudflareUnavailable", "False CloudflareUnavailable"), "Retrying in 8s.",
 		},
-		{"after a restart nothing is reported before Cloudflare has answered", restarted, printed{v1alpha1.TunnelServing, "", "", "", running}, ""},
+		{"after a restart nothing is reported until Cloudflare has responded", restarted, statusSummary{v1alpha1.TunnelServing, "", "", "", running}, ""},
 		{
-			"connectors that are not ready are the reason of Ready",
+			"Ready reports connectors that are not ready",
 			func(f *Facts) {
 				f.Connectors.Reason, f.Connectors.Message = "NoConnector", "No connector is connected."
 			},
-			printed{v1alpha1.TunnelServing, "False NoConnector", accepted, applied, "False NoConnector"}, "No connector is connected.",
+			statusSummary{v1alpha1.TunnelServing, "False NoConnector", accepted, applied, "False NoConnector"}, "No connector is connected.",
 		},
 		{
-			"connectors that could not be applied are reported",
+			"Ready reports connectors that could not be applied",
 			all(func(f *Facts) { f.Connectors.Current = false }, failing(TrackConnectors, ReasonConnectorsFailed, time.Second)),
-			printed{v1alpha1.TunnelServing, "False ConnectorsFailed", accepted, applied, "False ConnectorsFailed"}, "",
+			statusSummary{v1alpha1.TunnelServing, "False ConnectorsFailed", accepted, applied, "False ConnectorsFailed"}, "",
 		},
 		{
 			"users may run the connectors themselves",
 			func(f *Facts) { f.Connectors = Connectors{Current: true}; f.Desired.RunConnectors = false },
-			printed{v1alpha1.TunnelServing, "True Serving", accepted, applied, ""}, "",
+			statusSummary{v1alpha1.TunnelServing, "True Serving", accepted, applied, ""}, "",
 		},
 
-		{"a Tunnel that asks for an existing tunnel begins with the claim", unclaimed, printed{v1alpha1.TunnelClaiming, "False Pending", "", "False Pending", ""}, ""},
-		{"a Tunnel without a tunnel looks for it", unlocated, printed{v1alpha1.TunnelLocating, "False Pending", "", "False Pending", ""}, ""},
+		{"a Tunnel that requests an existing tunnel begins with the claim", unclaimed, statusSummary{v1alpha1.TunnelClaiming, "False Pending", "", "False Pending", ""}, ""},
+		{"a Tunnel without a tunnel is locating it", unlocated, statusSummary{v1alpha1.TunnelLocating, "False Pending", "", "False Pending", ""}, ""},
 		{
 			"a Tunnel whose first configuration is not written yet is being configured",
 			all(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0)),
-			printed{v1alpha1.TunnelConfiguring, "False Pending", accepted, "False Pending", running}, "",
+			statusSummary{v1alpha1.TunnelConfiguring, "False Pending", accepted, "False Pending", running}, "",
 		},
 		{
-			"a lost tunnel is looked for",
-			tunnelNotFound, printed{v1alpha1.TunnelLocating, "", "", "", running}, "",
+			"a Tunnel whose tunnel is lost is locating it",
+			tunnelNotFound, statusSummary{v1alpha1.TunnelLocating, "", "", "", running}, "",
 		},
 		{
 			"a missing existing tunnel blocks the Tunnel",
 			all(adopting, tunnelNotFound, failing(TrackTunnel, ReasonTunnelMissing, time.Second)),
-			printed{v1alpha1.TunnelBlocked, "False TunnelMissing", "", "False TunnelMissing", running}, "",
+			statusSummary{v1alpha1.TunnelBlocked, "False TunnelMissing", "", "False TunnelMissing", running}, "",
 		},
 		{
 			"a missing takeover blocks the Tunnel",
-			all(adopted, foreign), printed{v1alpha1.TunnelBlocked, "False TakeoverRequired", accepted, "False TakeoverRequired", running}, "",
+			all(adopted, external), statusSummary{v1alpha1.TunnelBlocked, "False TakeoverRequired", accepted, "False TakeoverRequired", running}, "",
 		},
 		{
-			"a contested Tunnel serves, and is not ready",
-			all(foreign, status(contested)), served("False Contested", "False Contested"), "pause the Gateway",
+			"a contested Tunnel serves but is not ready",
+			all(external, status(contested)), served("False Contested", "False Contested"), "pause the Gateway",
 		},
 		{
-			"the Tunnel object names the Tunnel that has the claim",
+			"the message names the Tunnel that has claimed the tunnel",
 			all(unclaimed, rivals(Rival{Object: "team-a.web", Recorded: true})),
-			printed{v1alpha1.TunnelBlocked, "False TunnelInUse", "", "False TunnelInUse", ""}, "Tunnel team-a.web has the claim",
+			statusSummary{v1alpha1.TunnelBlocked, "False TunnelInUse", "", "False TunnelInUse", ""}, "Tunnel team-a.web has claimed the same tunnel",
 		},
 		{
-			"settings that are not applied leave the configuration applied",
+			"settings that are not applied do not affect ConfigurationApplied",
 			otherAccount, served("False SettingsNotApplied", applied), "The setting account ",
 		},
-		{"a paused Tunnel serves, and is not ready", paused, served("False Paused", applied), "The Gateway is paused"},
+		{"a paused Tunnel serves but is not ready", paused, served("False Paused", applied), "The Gateway is paused"},
 		{
-			"a paused Tunnel whose routes changed says so",
+			"a paused Tunnel whose routes changed reports the pause",
 			all(paused, routesChanged), served("False Paused", "False Paused"), "The Gateway is paused",
 		},
 		{
 			"a Tunnel of another cluster is blocked",
 			func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" },
-			printed{v1alpha1.TunnelBlocked, "False OtherCluster", accepted, applied, running}, "another cluster (UID cluster-2)",
+			statusSummary{v1alpha1.TunnelBlocked, "False OtherCluster", accepted, applied, running}, "another cluster (UID cluster-2)",
 		},
 		{
-			"a rotation that is blocked says why",
+			"Ready reports why a rotation is blocked",
 			all(rotateOnDemand, func(f *Facts) { f.Desired.RunConnectors = false }), served("False RotationBlocked", applied), "connector.enabled is false",
 		},
 
 		{
-			"credentials that are missing leave served what is served",
-			credentials(CredentialsMissing), printed{v1alpha1.TunnelServing, "True Serving", "False CredentialsMissing", applied, running}, "",
+			"a Tunnel without credentials keeps serving",
+			credentials(CredentialsMissing), statusSummary{v1alpha1.TunnelServing, "True Serving", "False CredentialsMissing", applied, running}, "",
 		},
 		{
-			"credentials that are missing are reported after a restart",
-			all(restarted, credentials(CredentialsMissing)), printed{v1alpha1.TunnelServing, "False CredentialsMissing", "False CredentialsMissing", "", running}, "api-token not found",
+			"missing credentials are reported after a restart",
+			all(restarted, credentials(CredentialsMissing)), statusSummary{v1alpha1.TunnelServing, "False CredentialsMissing", "False CredentialsMissing", "", running}, "api-token not found",
 		},
 		{
-			"credentials that are missing block a new Tunnel",
+			"missing credentials block a new Tunnel",
 			all(unlocated, credentials(CredentialsMissing)),
-			printed{v1alpha1.TunnelBlocked, "False CredentialsMissing", "False CredentialsMissing", "False CredentialsMissing", ""}, "",
+			statusSummary{v1alpha1.TunnelBlocked, "False CredentialsMissing", "False CredentialsMissing", "False CredentialsMissing", ""}, "",
 		},
 		{
 			"credentials for another account are reported",
-			credentials(CredentialsWrongAccount), printed{v1alpha1.TunnelServing, "True Serving", "False WrongAccount", applied, running}, "",
+			credentials(CredentialsWrongAccount), statusSummary{v1alpha1.TunnelServing, "True Serving", "False WrongAccount", applied, running}, "",
 		},
 		{
-			"a refused token is reported on every track",
-			failing(TrackToken, ReasonUnauthorized, time.Second), printed{v1alpha1.TunnelServing, "True Serving", "False Unauthorized", applied, running}, "",
+			"CredentialsValid reports a refused token of any track",
+			failing(TrackToken, ReasonUnauthorized, time.Second), statusSummary{v1alpha1.TunnelServing, "True Serving", "False Unauthorized", applied, running}, "",
 		},
 
 		{
 			"a Tunnel whose Gateway is missing keeps its phase until the retirement delay has passed",
-			gone(time.Second), printed{v1alpha1.TunnelServing, "False GatewayMissing", accepted, "", running}, "Gateway infra/shared is gone",
+			gone(time.Second), statusSummary{v1alpha1.TunnelServing, "False GatewayMissing", accepted, "", running}, "Gateway infra/shared is gone",
 		},
 		{
 			"a Tunnel whose Gateway is unknown keeps its phase",
-			gatewayIs(GatewayUnknown), printed{v1alpha1.TunnelServing, "False GatewayUnknown", accepted, "", running}, "does not say whether",
+			gatewayIs(GatewayUnknown), statusSummary{v1alpha1.TunnelServing, "False GatewayUnknown", accepted, "", running}, "Cannot determine whether",
 		},
 		{
-			"a new Tunnel whose Gateway is unknown is at its beginning",
-			all(unlocated, gatewayIs(GatewayUnknown)), printed{v1alpha1.TunnelClaiming, "False GatewayUnknown", "", "", ""}, "",
+			"a new Tunnel whose Gateway is unknown is in the first phase",
+			all(unlocated, gatewayIs(GatewayUnknown)), statusSummary{v1alpha1.TunnelClaiming, "False GatewayUnknown", "", "", ""}, "",
 		},
-		{"a Tunnel retires", gone(time.Minute), printed{v1alpha1.TunnelRetiring, "False Pending", accepted, "", running}, ""},
+		{"a Tunnel retires", gone(time.Minute), statusSummary{v1alpha1.TunnelRetiring, "False Pending", accepted, "", running}, ""},
 		{
 			"a retiring Tunnel waits for its connectors",
-			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), stopped(v1alpha1.TunnelRetiring, "False ConnectorsStopping"), "1 are left",
+			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), stopped(v1alpha1.TunnelRetiring, "False ConnectorsStopping"), "pods left: 1",
 		},
-		{"a tunnel is being deleted", retiring(status(deleting)), stopped(v1alpha1.TunnelDeleting, "False Pending"), ""},
+		{"a Tunnel whose tunnel is being deleted is pending", retiring(status(deleting)), stopped(v1alpha1.TunnelDeleting, "False Pending"), ""},
 		{
-			"a delete that fails is explained",
+			"Ready reports a failed delete",
 			retiring(status(deleting), failing(TrackTunnel, ReasonUnavailable, time.Second)), stopped(v1alpha1.TunnelDeleting, "False CloudflareUnavailable"), "Retrying in 8s.",
 		},
 		{
@@ -189,17 +189,17 @@ func TestPhaseAndConditions(t *testing.T) {
 			retiring(tunnelRead(Present), local), stopped(v1alpha1.TunnelBlocked, "False LocallyManaged"), "Retain",
 		},
 		{
-			"credentials that are missing block the deletion",
-			retiring(credentials(CredentialsMissing)), printed{v1alpha1.TunnelBlocked, "False CredentialsMissing", "False CredentialsMissing", "", ""}, "api-token",
+			"missing credentials block the deletion",
+			retiring(credentials(CredentialsMissing)), statusSummary{v1alpha1.TunnelBlocked, "False CredentialsMissing", "False CredentialsMissing", "", ""}, "api-token",
 		},
 		{
-			"a paused Gateway that is deleted blocks the deletion, and the Tunnel says what to do",
-			all(gone(time.Minute), recordedPaused), printed{v1alpha1.TunnelBlocked, "False Paused", accepted, "", running}, "Set spec.paused of Tunnel infra.shared to false",
+			"a Gateway that was deleted while paused blocks the deletion, and the message describes what to do",
+			all(gone(time.Minute), recordedPaused), statusSummary{v1alpha1.TunnelBlocked, "False Paused", accepted, "", running}, "Set spec.paused of Tunnel infra.shared to false",
 		},
 		{"a retained Tunnel is ready", retiring(withRetain), stopped(v1alpha1.TunnelRetained, "True Retained"), "Delete the Tunnel object"},
 		{
 			"a Gateway that returns during the deletion is pending",
-			returnedAfterDeleting, printed{v1alpha1.TunnelDeleting, "False DeletionPending", accepted, "", ""}, "",
+			returnedAfterDeleting, statusSummary{v1alpha1.TunnelDeleting, "False DeletionPending", accepted, "", ""}, "",
 		},
 	}
 	for _, r := range rows {
@@ -211,17 +211,17 @@ func TestPhaseAndConditions(t *testing.T) {
 			}
 			f.Memory = Observe(f)
 			got := Status(f)
-			if diff := cmp.Diff(r.want, shown(got)); diff != "" {
+			if diff := cmp.Diff(r.want, summarizeStatus(got)); diff != "" {
 				t.Errorf("unexpected status (-want +got):\n%s", diff)
 			}
 			if c := meta.FindStatusCondition(got.Conditions, v1alpha1.TunnelReady); r.ready != "" && !strings.Contains(c.Message, r.ready) {
-				t.Errorf("Ready says %q, want it to contain %q", c.Message, r.ready)
+				t.Errorf("message of Ready = %q, want it to contain %q", c.Message, r.ready)
 			}
 			again := f
 			again.Object = f.Object.DeepCopy()
 			again.Object.Status, again.Clock = *got.DeepCopy(), f.Clock.Add(time.Minute)
 			if diff := cmp.Diff(got, Status(again)); diff != "" {
-				t.Errorf("the status changes although nothing has changed (-first +second):\n%s", diff)
+				t.Errorf("the status changed without a change of the Facts (-first +second):\n%s", diff)
 			}
 			for _, c := range got.Conditions {
 				checkSentence(t, "the condition "+c.Type, c.Message)
@@ -233,7 +233,7 @@ func TestPhaseAndConditions(t *testing.T) {
 	}
 }
 
-func TestPrintedFields(t *testing.T) {
+func TestStatusReportsPrintedFields(t *testing.T) {
 	status := func(changes ...change) v1alpha1.TunnelStatus {
 		f := serving(changes...)
 		f.Memory = Observe(f)
@@ -252,36 +252,36 @@ func TestPrintedFields(t *testing.T) {
 		})
 	}
 	equal("the Gateway is printed with its namespace", "infra/shared", status().Gateway)
-	equal("the connectors are printed as ready of desired", v1alpha1.ConnectorsStatus{Desired: 3, Ready: 1, Summary: "1/3"},
+	equal("the connectors are printed as ready/desired", v1alpha1.ConnectorsStatus{Desired: 3, Ready: 1, Summary: "1/3"},
 		status(func(f *Facts) { f.Connectors.Desired, f.Connectors.Ready = 3, 1 }).Connectors)
-	equal("connectors that do not run are printed", "0/0", status(retiring()).Connectors.Summary)
+	equal("stopped connectors are printed as 0/0", "0/0", status(retiring()).Connectors.Summary)
 	equal("the hostnames of the configuration are counted", hostnames(1), status().Hostnames)
 	equal("a hostname with several rules is counted once", hostnames(2), status(func(f *Facts) {
 		c := configurationFor("a.example.com", "b.example.com", "a.example.com")
 		f.Desired.Configuration, f.Desired.Hash, f.Memory.InEffect = &c, c.Hash(), c.Hash()
 	}).Hostnames)
-	equal("hostnames are those in effect, not those desired", hostnames(7), status(routesChanged, reported(7)).Hostnames)
-	equal("hostnames stay when the Gateway is gone", hostnames(7), status(gone(time.Minute), reported(7)).Hostnames)
-	equal("the time when the Gateway was missed is recorded", at(0), status(gatewayIs(GatewayGone)).MissingSince)
-	equal("the time when the Gateway was missed stays after a restart", at(-time.Hour), status(gatewayIs(GatewayGone), func(f *Facts) {
+	equal("hostnames are counted in the configuration in effect, not in the desired configuration", hostnames(7), status(routesChanged, reported(7)).Hostnames)
+	equal("hostnames are kept when the Gateway is gone", hostnames(7), status(gone(time.Minute), reported(7)).Hostnames)
+	equal("the time since which the Gateway is missing is recorded", at(0), status(gatewayIs(GatewayGone)).MissingSince)
+	equal("the time since which the Gateway is missing is kept after a restart", at(-time.Hour), status(gatewayIs(GatewayGone), func(f *Facts) {
 		f.Object.Status.MissingSince = at(-time.Hour)
 	}).MissingSince)
-	equal("the time when the Gateway was missed is gone when it returns", (*metav1.Time)(nil), status(func(f *Facts) {
+	equal("the time since which the Gateway is missing is removed when it returns", (*metav1.Time)(nil), status(func(f *Facts) {
 		f.Object.Status.MissingSince = at(-time.Hour)
 	}).MissingSince)
 
-	equal("connectors that were stopped are not reported as ready any more", (*metav1.Condition)(nil), meta.FindStatusCondition(status(retiring(func(f *Facts) {
+	equal("stopped connectors are no longer reported as ready", (*metav1.Condition)(nil), meta.FindStatusCondition(status(retiring(func(f *Facts) {
 		f.Object.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TunnelConnectorsReady, Status: metav1.ConditionTrue, Reason: "Ready"}}
 	})).Conditions, v1alpha1.TunnelConnectorsReady))
 
 	before := serving()
 	after := Status(before)
-	equal("the record stays as it is", recordChanges(before.Object.Status, func() v1alpha1.TunnelStatus {
+	equal("the record does not change", recordChanges(before.Object.Status, func() v1alpha1.TunnelStatus {
 		s := *after.DeepCopy()
 		s.Conditions, s.Gateway, s.Hostnames, s.Connectors = nil, "", nil, v1alpha1.ConnectorsStatus{}
 		return s
 	}()), "unchanged")
-	equal("the status is the same as long as nothing changes", after, func() v1alpha1.TunnelStatus {
+	equal("the status does not change without a change of the Facts", after, func() v1alpha1.TunnelStatus {
 		f := serving()
 		f.Object.Status = *after.DeepCopy()
 		f.Clock, f.Uptime = f.Clock.Add(time.Minute), f.Uptime+time.Minute

@@ -7,24 +7,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Action is what a step does.
+// Action is the action of a step.
 type Action string
 
 // The actions.
 const (
-	// None: there is nothing to do until something changes.
+	// None does nothing until a fact changes.
 	None Action = "None"
-	// Wait: there is nothing to do until the time of the step has passed.
+	// Wait does nothing until Step.Delay has passed or a fact changes.
 	Wait Action = "Wait"
-	// Record writes the record of the step and nothing else.
+	// Record only writes the record of the step.
 	Record Action = "Record"
-	// Claim creates the Tunnel object or brings its spec up to date. Where the
-	// step has a record, it claims an existing tunnel: the record is written as
-	// well, and the Tunnels are listed again from the API server.
+	// Claim creates the Tunnel object or updates its spec. A Claim with a record
+	// claims an existing tunnel: it also writes the record, and lists the Tunnels
+	// again from the API server.
 	Claim Action = "Claim"
 	// ReadTunnel reads the tunnel by its ID.
 	ReadTunnel Action = "ReadTunnel"
-	// FindByName looks for the tunnel by its name.
+	// FindByName finds the tunnel by its name.
 	FindByName Action = "FindByName"
 	// Create creates the tunnel.
 	Create Action = "Create"
@@ -53,37 +53,38 @@ const (
 	DeleteObject Action = "DeleteObject"
 )
 
-// Step is the next thing to do.
+// Step is the next step of a reconcile.
 type Step struct {
 	Action Action
-	// Record is the status to write before the action; nil when the record stays.
-	// Its phase, conditions and other derived fields are those of the object.
+	// Record is the status to write before the action; nil if the record does not
+	// change. Its phase, conditions and other derived fields are copied from the
+	// object.
 	Record *v1alpha1.TunnelStatus
-	// Priority is that of the action's request in the request budget.
+	// Priority is the priority of the action in the API request budget.
 	Priority provider.Priority
-	// Connector is the one to disconnect.
+	// Connector is the connector that Disconnect disconnects.
 	Connector provider.ConnectorID
-	// For is how long to wait.
-	For time.Duration
-	// Interval is after which time what is read now is to be read again.
-	Interval time.Duration
-	// Hash is that of the configuration to write.
+	// Delay is the duration of a Wait.
+	Delay time.Duration
+	// ReadInterval is the time after which to repeat the read.
+	ReadInterval time.Duration
+	// Hash is the hash of the configuration that Configure writes.
 	Hash string
-	// Unsettled are the hashes of configurations that an earlier process may have
-	// had under way.
+	// Unsettled contains the hashes of configurations that a previous process may have
+	// written and Cloudflare may still apply.
 	Unsettled []string
-	// ExternalChange is the version of the external change that the step
-	// responds to; 0 for none.
+	// ExternalChange is the version of the external change that the step responds to;
+	// 0 for none.
 	ExternalChange provider.Version
-	// Event tells people what is about to happen; nil for nothing.
+	// Event is the event to create for the step; nil for none.
 	Event *Event
-	// Problem is why nothing is done; nil when all is well.
+	// Problem is the reason for waiting; nil if there is no problem.
 	Problem *Problem
 }
 
-// Destructive reports whether the step takes something away that cannot be
-// brought back. The controller reads Tunnel and Gateway live before it, and
-// decides again when they are not as the Facts say.
+// Destructive reports whether the step removes something that cannot be restored.
+// Before a destructive step, the controller reads the Tunnel and the Gateway live, and
+// decides again if they differ from the Facts.
 func (s Step) Destructive() bool {
 	switch s.Action {
 	case StopConnectors, Disconnect, Delete, DeleteObject, WithdrawStatuses:
@@ -93,29 +94,29 @@ func (s Step) Destructive() bool {
 	}
 }
 
-// Ends reports whether the loop of decisions ends with the step.
+// Ends reports whether the reconcile ends with the step.
 func (s Step) Ends() bool { return s.Action == None || s.Action == Wait }
 
-// Result is what came of a step.
+// Result is the result of a step.
 type Result struct {
-	// Uptime is when the step ended.
+	// Uptime is the uptime at the end of the step.
 	Uptime time.Duration
-	// Err is why the step failed; nil when it succeeded.
+	// Err is the error of the step; nil on success.
 	Err error
-	// Stale is whether the record could not be written because the Tunnel had
-	// changed. The action was not executed then.
+	// Stale reports whether the record could not be written because the Tunnel had
+	// changed. The action was then not executed.
 	Stale bool
-	// Tunnel is what Create, ReadTunnel or FindByName found.
+	// Tunnel is the tunnel that Create, ReadTunnel or FindByName returned.
 	Tunnel provider.Tunnel
-	// Configuration and Version are what ReadConfiguration read, and what Configure
-	// wrote.
+	// Configuration and Version are the configuration that ReadConfiguration read or
+	// Configure wrote, and its version.
 	Configuration provider.Configuration
 	Version       provider.Version
-	// Connectors are what ListConnections listed.
+	// Connectors are the connectors that ListConnections returned.
 	Connectors []provider.Connector
 }
 
-func waitFor(d time.Duration) Step { return Step{Action: Wait, For: max(d, time.Millisecond)} }
+func waitFor(d time.Duration) Step { return Step{Action: Wait, Delay: max(d, time.Millisecond)} }
 
-// blocked waits for a person.
+// blocked returns the step that waits until a fact changes, because of the problem.
 func blocked(p *Problem) Step { return Step{Action: None, Problem: p} }

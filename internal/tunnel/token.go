@@ -11,30 +11,31 @@ import (
 )
 
 const (
-	// tokenInterval is how often Cloudflare is asked for a token that nothing seems
-	// to be wrong with: running connectors do not notice that it was replaced.
+	// tokenInterval is the interval at which the token is compared with the token at
+	// Cloudflare. Running connectors do not notice that the token was replaced.
 	tokenInterval = 24 * time.Hour
-	// freshConnections is how old a list of connections may be to act on it.
-	freshConnections = 10 * time.Second
-	// blockedRotation is how often a blocked rotation is looked at.
-	blockedRotation = time.Minute
-	// rolloutCheck is how often a rollout of connectors is looked at; its events
-	// come earlier.
-	rolloutCheck = 30 * time.Second
+	// maxConnectionsAge is the maximum age of a list of connections that is used for
+	// decisions.
+	maxConnectionsAge = 10 * time.Second
+	// blockedRotationInterval is the interval at which a blocked rotation is retried.
+	blockedRotationInterval = time.Minute
+	// rolloutInterval is the interval at which a rollout of connectors is checked.
+	// Watch events usually trigger a check earlier.
+	rolloutInterval = 30 * time.Second
 )
 
-// token keeps the tunnel's token in its Secret.
-func token(f Facts) Step {
+// ensureToken keeps the token Secret up to date with the tunnel's token.
+func ensureToken(f Facts) Step {
 	if f.Object.Status.TunnelID == "" {
 		return Step{}
 	}
 	step := f.readToken()
 	switch f.Token.State {
 	case TokenNameConflict:
-		return blocked(problem(ReasonObjectTaken, "A Secret with the name of the tunnel's token Secret exists and does not belong to Tunnel %s. Delete it.", f.Object.Name))
+		return blocked(problem(ReasonObjectTaken, "The name of the token Secret is in use by a Secret that does not belong to Tunnel %s. Delete that Secret.", f.Object.Name))
 	case TokenUnknown:
-		w := waitFor(firstRetry)
-		w.Problem = problem(ReasonTokenFailed, "The Secret with the tunnel's token could not be read.")
+		w := waitFor(minBackoff)
+		w.Problem = problem(ReasonTokenFailed, "Failed to read the Secret with the tunnel's token.")
 		return w
 	case TokenPresent:
 		if !f.tokenDue() {
@@ -48,23 +49,23 @@ func token(f Facts) Step {
 	return f.request(TrackToken, step)
 }
 
-// tokenDue reports whether Cloudflare is to be asked for the token although the
-// Secret holds one.
+// tokenDue reports whether the token must be read from Cloudflare although the Secret
+// contains one.
 func (f Facts) tokenDue() bool {
 	check := f.Memory.Token
 	if check.Suspect || check.Pending {
 		return true
 	}
-	if !check.AskAgain.IsSet() {
+	if !check.NextCheck.IsSet() {
 		return f.Uptime >= tokenInterval-f.spread(tokenInterval/2)
 	}
-	return f.Uptime >= check.AskAgain.at
+	return f.Uptime >= check.NextCheck.at
 }
 
-// rotation rotates the token: on demand, and at the interval of the settings.
-// Each phase is recorded, and continued after a crash. A tunnel that the
-// controller has not configured yet may serve another purpose.
-func rotation(f Facts) Step {
+// rotateToken rotates the token on demand and at the interval of the settings. Each phase is
+// recorded and continues after a crash. The token of a tunnel that the controller has not
+// configured is not rotated, because the tunnel may be in use for another purpose.
+func rotateToken(f Facts) Step {
 	if f.Object.Status.Configuration.Hash == "" || f.Token.State != TokenPresent {
 		return Step{}
 	}
@@ -80,23 +81,22 @@ func rotation(f Facts) Step {
 	}
 }
 
-// finishToken reads the token of a rotation that has begun, also while nothing
-// else is changed: Cloudflare may accept only the new one from connectors that
-// connect now.
+// finishToken reads the token of a rotation that has begun, even while other changes are
+// stopped: Cloudflare may accept only the new token from connectors that connect now.
 func finishToken(f Facts) Step {
 	check := f.Memory.Token
-	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenNameConflict || !check.Pending && check.AskAgain.IsSet() {
+	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenNameConflict || !check.Pending && check.NextCheck.IsSet() {
 		return Step{}
 	}
 	return f.request(TrackToken, f.readToken())
 }
 
-// readToken is the step that reads the token.
+// readToken returns the step that reads the token.
 func (f Facts) readToken() Step {
-	return Step{Action: ReadToken, Interval: tokenInterval - f.spread(tokenInterval/2)}
+	return Step{Action: ReadToken, ReadInterval: tokenInterval - f.spread(tokenInterval/2)}
 }
 
-// startRotation begins a rotation that was asked for or is due.
+// startRotation starts a rotation that was requested or is due.
 func startRotation(f Facts) Step {
 	recorded := f.Object.Status.Token
 	if recorded.RotatedAt == nil {
@@ -121,66 +121,67 @@ func startRotation(f Facts) Step {
 	})})
 }
 
-// DependsOnPods reports whether a decision depends on the pods of the connectors:
-// while the Tunnel may retire, and when its token is to be rotated.
+// DependsOnPods reports whether the next decision depends on the pods of the connectors:
+// while the Tunnel may retire, and during a rotation of its token.
 func DependsOnPods(f Facts) bool {
 	left, scheduled := f.untilScheduled()
 	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||
 		f.rotationRequested() || scheduled && left <= 0
 }
 
-// rotationRequested reports whether the Tunnel's annotation asks for a rotation.
+// rotationRequested reports whether the Tunnel's annotation requests a rotation.
 func (f Facts) rotationRequested() bool {
 	requested := f.Object.Annotations[v1alpha1.RotateTokenAnnotation]
 	return requested != "" && requested != f.Object.Status.Token.Requested
 }
 
-// untilScheduled returns the time until the next scheduled rotation. One Tunnel
-// rotates at a time.
+// untilScheduled returns the time until the next scheduled rotation, and whether rotation
+// is scheduled. Only one Tunnel rotates at a time.
 func (f Facts) untilScheduled() (time.Duration, bool) {
 	if f.Desired == nil || f.Desired.TokenRotation == 0 || f.Object.Status.Token.RotatedAt == nil {
 		return 0, false
 	}
-	const jitter = 10 // a tenth
+	const jitter = 10 // one tenth of the interval
 	interval := f.Desired.TokenRotation + f.spread(f.Desired.TokenRotation/jitter)
 	left := interval - f.Clock.Sub(f.Object.Status.Token.RotatedAt.Time)
-	if left <= 0 && f.OtherRotates {
-		left = blockedRotation
+	if left <= 0 && f.OtherRotating {
+		left = blockedRotationInterval
 	}
 	return left, true
 }
 
-// rotationBlocked returns the step that waits while the token cannot be rotated,
-// or the zero Step.
+// rotationBlocked returns the step that waits while the token cannot be rotated, or the zero
+// Step.
 func (f Facts) rotationBlocked() Step {
-	why, extra := "", f.connected() > f.Connectors.Pods
+	cause, surplus := "", f.connected() > f.Connectors.Pods
 	switch {
 	case f.Desired == nil:
-		why = "the settings of the Gateway are not valid"
+		cause = "the settings of the Gateway are not valid; fix them"
 	case !f.Desired.RunConnectors:
-		why = "connector.enabled is false, so the controller cannot replace the connectors"
+		cause = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):
 		return f.request(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
-	case extra && f.Connectors.Pods > 0 && f.Memory.SurplusSince.since(f.Uptime) < f.Connectors.GracePeriod:
-		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.since(f.Uptime)) // a connector of a pod that has stopped
-	case extra:
-		why = "connectors that this controller does not run are connected to the tunnel"
+	case surplus && f.Connectors.Pods > 0 && f.Memory.SurplusSince.since(f.Uptime) < f.Connectors.GracePeriod:
+		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.since(f.Uptime)) // it may be the connector of a stopped pod
+	case surplus:
+		cause = "connectors that this controller does not run are connected to the tunnel; stop them"
 	default:
 		return Step{}
 	}
-	w := waitFor(blockedRotation)
-	w.Problem = problem(ReasonRotationBlocked, "The token is not rotated: %s.", why)
+	w := waitFor(blockedRotationInterval)
+	w.Problem = problem(ReasonRotationBlocked, "The token cannot be rotated: %s.", cause)
 	return w
 }
 
-// stale reports whether the list is too old to act on it.
+// stale reports whether the list is too old for decisions.
 func (c RemoteConnections) stale(uptime time.Duration) bool {
-	return !c.Read.IsSet() || c.Read.since(uptime) > freshConnections
+	return !c.Read.IsSet() || c.Read.since(uptime) > maxConnectionsAge
 }
 
-// continueRotating repeats a rotation that was not answered, or that an earlier
-// process began, and waits until the new token is in the Secret. A PATCH that
-// arrives after the next one would make the token in the Secret invalid.
+// continueRotating retries a rotation that got no response or that a previous process
+// started, and waits until the new token is in the Secret. It waits before it retries,
+// because a PATCH that Cloudflare applies after the retry would invalidate the token in
+// the Secret.
 func continueRotating(f Facts) Step {
 	switch {
 	case !f.Memory.Token.Rotated.IsSet():
@@ -191,26 +192,26 @@ func continueRotating(f Facts) Step {
 		}
 		return f.request(TrackToken, Step{Action: RotateToken})
 	case f.Memory.Token.Pending:
-		return Step{} // rule token reads it
+		return Step{} // rule ensureToken reads the token
 	}
 	return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) {
-		t.Phase, t.RotatedAt = v1alpha1.TokenRolling, f.answered(f.Memory.Token.Rotated)
+		t.Phase, t.RotatedAt = v1alpha1.TokenRolling, f.recordedTime(f.Memory.Token.Rotated)
 	})}
 }
 
-// continueRolling waits until every connector runs with the new token.
+// continueRolling waits until all connectors run with the new token.
 func continueRolling(f Facts) Step {
 	switch {
 	case f.Desired == nil || !f.Connectors.Current || !f.Connectors.RolledOut:
-		return waitFor(rolloutCheck)
+		return waitFor(rolloutInterval)
 	case f.Memory.Remote.Connections.stale(f.Uptime):
 		return f.request(TrackTunnel, Step{Action: ListConnections})
 	}
 	return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.Phase = v1alpha1.TokenDisconnecting })}
 }
 
-// disconnectRotated disconnects the connectors that connected with the old
-// token, live ones included.
+// disconnectRotated disconnects the connectors that connected with the old token, including
+// live connectors.
 func disconnectRotated(f Facts) Step {
 	if f.Memory.Remote.Connections.stale(f.Uptime) {
 		return f.request(TrackTunnel, Step{Action: ListConnections})
@@ -230,14 +231,14 @@ func (f Facts) tokenRecord(change func(*v1alpha1.TokenStatus)) *v1alpha1.TunnelS
 	return f.record(func(s *v1alpha1.TunnelStatus) { change(&s.Token) })
 }
 
-// answered is the wall clock's time of an Instant, rounded up to whole seconds: a
+// recordedTime returns the wall clock time of an Instant, rounded up to whole seconds: a
 // connector that connected before it has the old token.
-func (f Facts) answered(i Instant) *metav1.Time {
+func (f Facts) recordedTime(i Instant) *metav1.Time {
 	t := metav1.NewTime(f.Clock.Add(time.Second - time.Nanosecond - i.since(f.Uptime)).Truncate(time.Second))
 	return &t
 }
 
-// now is the wall clock as records hold it, in whole seconds.
+// now returns the wall clock time in whole seconds, as in records.
 func (f Facts) now() *metav1.Time {
 	now := metav1.NewTime(f.Clock.Truncate(time.Second))
 	return &now

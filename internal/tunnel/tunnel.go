@@ -1,22 +1,23 @@
-// Package tunnel decides the next step in the life of a Gateway's tunnel: which
-// call, read or write comes next, given what is known. It is pure: no client, no
-// context, no clock and no I/O belong here.
+// Package tunnel decides the next step in the lifecycle of a Gateway's tunnel: one
+// API call, one read or one write. The package is pure: it contains no client, no
+// context, no clock and no I/O.
 //
-// The controller gathers the [Facts], asks [Decide] for a [Step], executes it,
-// and hands the [Result] to [Conclude], until the step is to wait. The rules are
-// those of docs/tunnels.md; each has a row in the golden table of this package,
-// and an exhaustive exploration shows that they hold together.
+// The controller gathers the [Facts], calls [Decide] to get a [Step], executes the
+// step, and passes its [Result] to [Conclude], until the step is to wait.
+// docs/tunnels.md describes the rules. The golden tables of this package contain one
+// row for each rule, and an exhaustive exploration checks that the rules work
+// together.
 package tunnel
 
-// Decide returns the next step: one API call, one read or one write. The Facts
-// are not changed. It never returns a step that executes an action twice without
-// a wait or a change of the facts in between.
+// Decide returns the next step: one API call, one read or one write. It does not
+// modify the Facts. It never returns the same action twice unless there is a wait or
+// a change of the Facts in between.
 func Decide(f Facts) Step {
 	return f.whenWritable(next(f))
 }
 
-// whenWritable returns the step, or the wait until the Tunnel object that it
-// writes can be written again.
+// whenWritable returns the step. If the step writes the Tunnel object and that track
+// is in backoff, it returns a wait instead.
 func (f Facts) whenWritable(step Step) Step {
 	if !step.Ends() && (step.Record != nil || trackOf(step.Action) == TrackObject) {
 		return f.attempt(TrackObject, step)
@@ -24,29 +25,28 @@ func (f Facts) whenWritable(step Step) Step {
 	return step
 }
 
-// next returns the next step, also one that writes the Tunnel object while that
-// is in backoff.
+// next returns the next step, regardless of the backoff of the Tunnel object.
 func next(f Facts) Step {
 	if f.Object == nil {
-		return begin(f)
+		return createObject(f)
 	}
-	if problem := f.unusable(); problem != nil {
+	if problem := f.objectProblem(); problem != nil {
 		return blocked(problem)
 	}
-	switch f.life() {
-	case lifeServe:
+	switch f.lifecycle() {
+	case lifecycleServing:
 		return serve(f)
-	case lifeReturned:
-		return returned(f)
-	case lifeRetire:
+	case lifecycleReturned:
+		return resume(f)
+	case lifecycleRetiring:
 		return retire(f)
-	default: // lifeUnknown, lifeMissing
-		return keep(f)
+	default: // lifecycleUnknown, lifecycleMissing
+		return waitForGateway(f)
 	}
 }
 
-// begin decides about a Gateway without a Tunnel object.
-func begin(f Facts) Step {
+// createObject decides whether a Gateway without a Tunnel object gets one.
+func createObject(f Facts) Step {
 	d := f.Desired
 	switch {
 	case f.Gateway.State != GatewayExists || d == nil || d.Configuration == nil:

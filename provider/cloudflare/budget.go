@@ -9,72 +9,73 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// The API allows 1,200 requests in five minutes to a user, who has other tokens
-// and the dashboard too: these are about three quarters of it.
+// The Cloudflare API allows a user 1,200 requests in five minutes, including requests
+// with other tokens and the dashboard. These constants use about three quarters of
+// that limit.
 const (
-	// requestInterval is how long one request takes to come back into the
-	// budget.
+	// requestInterval is the time after which one used request is available again.
 	requestInterval = time.Second / 3
-	// requestBurst is how many requests a budget holds when it is full.
+	// requestBurst is the number of requests in a full budget.
 	requestBurst = 30
 )
 
-// terms are what the requests of one priority get of a budget.
-type terms struct {
-	// reserve is what they leave in the budget, so that requests of earlier
-	// priorities find something at once.
+// quota limits the requests of one priority.
+type quota struct {
+	// reserve is the number of requests that this priority leaves in the budget for
+	// earlier priorities.
 	reserve int
-	// spacing is the time between two of them, on the average.
+	// spacing is the average time between two requests.
 	spacing time.Duration
-	// patient ones wait a while for their turn. Others come back at once:
-	// there can be hundreds, and every one that waits holds up a worker.
-	patient bool
+	// waits is true if a call waits for its slot, and false if the call returns
+	// immediately. Hundreds of calls can have the priority of a start or of drift,
+	// and each waiting call occupies a worker.
+	waits bool
 }
 
-// byPriority has the terms in the order of the priorities.
+// quotas contains the quota of each priority.
 //
-// A change takes up to three requests, and a deletion three: so deletions leave
-// enough for a change or two, and reading back at start leaves one deletion
-// more than that. Drift has all the time in the world. It begins only when the
-// others have been quiet for some seconds, and even with nothing else to do it
-// takes a third of the rate.
-var byPriority = [...]terms{
-	provider.PriorityChange:   {patient: true},
-	provider.PriorityDeletion: {reserve: 5, patient: true},
+// A change takes up to three requests, and so does a deletion. Deletions therefore
+// leave enough requests for a change or two, and calls at start leave enough for one
+// deletion more. Drift calls are not urgent: they need a nearly idle budget and never
+// use more than a third of the rate.
+var quotas = [...]quota{
+	provider.PriorityChange:   {waits: true},
+	provider.PriorityDeletion: {reserve: 5, waits: true},
 	provider.PriorityStart:    {reserve: 10},
 	provider.PriorityDrift:    {reserve: 20, spacing: time.Second},
 }
 
-// termsOf returns the priority of the context, and its terms.
-func termsOf(ctx context.Context) (provider.Priority, terms) {
-	p := min(max(provider.PriorityOf(ctx), 0), provider.Priority(len(byPriority)-1))
-	return p, byPriority[p]
+// quotaOf returns the priority of the context and its quota.
+func quotaOf(ctx context.Context) (provider.Priority, quota) {
+	p := min(max(provider.PriorityOf(ctx), 0), provider.Priority(len(quotas)-1))
+	return p, quotas[p]
 }
 
-// budget rations the requests of one API token.
+// budget limits the rate of requests with one API token.
 type budget struct {
 	mu sync.Mutex
-	// fullAt is when the budget is full again if nobody takes from it: every
-	// request that is missing takes requestInterval to come back.
+	// fullAt is the time at which the budget is full again if no request is sent:
+	// each missing request takes requestInterval to return.
 	fullAt time.Time
-	// heldUntil is when the API will take requests again, after it said that
-	// there were too many.
-	heldUntil time.Time
-	queues    [len(byPriority)]queue
+	// blockedUntil is the time until which no request is sent because the API
+	// responded with status 429.
+	blockedUntil time.Time
+	schedules    [len(quotas)]schedule
 }
 
-// queue is what a budget knows of the requests of one priority.
-type queue struct {
-	// promised is the last slot that was promised to one that had to wait.
-	// Nobody is remembered: a slot that is not used leaves its request in the
-	// budget.
-	promised time.Time
-	// spaced is when the next one keeps its distance to those before.
-	spaced time.Time
+// schedule is the schedule of the requests of one priority.
+type schedule struct {
+	// lastSlot is the last slot that was assigned to a call. The budget does not
+	// record which call has a slot: if the call does not use its slot, the request
+	// stays in the budget.
+	lastSlot time.Time
+	// nextSpaced is the earliest time of the next request with regard to the quota's
+	// spacing.
+	nextSpaced time.Time
 }
 
-// budgets has the budget of every token in this process, by the token's hash:
-// the limit is the token's, however many providers use it.
+// budgets contains the budget of every API token in this process, by the token's
+// hash. Providers with the same token share its rate limit.
 var budgets sync.Map
 
 func budgetOf(token string) *budget {
@@ -82,114 +83,118 @@ func budgetOf(token string) *budget {
 	return b.(*budget)
 }
 
-// take gets leave for one request of the context's priority, and waits for it
-// when the priority's terms allow that. When the turn would be after latest, it
-// returns a [*provider.RateLimitedError] at once.
-func (b *budget) take(ctx context.Context, latest time.Time) error {
-	began, waited := time.Now(), false
+// acquire takes one request with the priority of the context from the budget, and
+// waits for it if the priority's quota allows waiting. If the slot is after deadline,
+// it returns a [*provider.RateLimitedError] immediately.
+func (b *budget) acquire(ctx context.Context, deadline time.Time) error {
+	start, waited := time.Now(), false
 	defer func() {
 		if waited {
-			provider.ReportWait(ctx, time.Since(began))
+			provider.ReportWait(ctx, time.Since(start))
 		}
 	}()
 	for ctx.Err() == nil {
 		now := time.Now()
-		turn, err := b.turn(ctx, now, latest)
+		slot, err := b.tryAcquire(ctx, now, deadline)
 		if err != nil {
 			return err
 		}
-		if !turn.After(now) {
+		if !slot.After(now) {
 			return nil
 		}
 		waited = true
-		sleep(ctx, turn.Sub(now)) // others may be quicker then, or a hold begin
+		// Another call may take the request first, or a 429 may block the budget. So
+		// the next iteration checks again.
+		sleep(ctx, slot.Sub(now))
 	}
 	return ctx.Err()
 }
 
-// turn returns when to ask again, or now when the request may be made.
-func (b *budget) turn(ctx context.Context, now, latest time.Time) (time.Time, error) {
+// tryAcquire returns now after it has taken one request, or the time at which to try
+// again.
+func (b *budget) tryAcquire(ctx context.Context, now, deadline time.Time) (time.Time, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p, terms := termsOf(ctx)
-	held := b.heldUntil.After(now)
-	turn := b.heldUntil
-	if !held {
-		if b.admit(provider.ReservationOf(ctx), p, now) {
+	p, quota := quotaOf(ctx)
+	blocked := b.blockedUntil.After(now)
+	slot := b.blockedUntil
+	if !blocked {
+		if b.grant(provider.ReservationOf(ctx), p, now) {
 			return now, nil
 		}
-		turn = b.promise(p, provider.ReservationOf(ctx).Share(), now)
+		slot = b.assignSlot(p, provider.ReservationOf(ctx).Requests(), now)
 	}
 	switch {
-	case terms.patient && !turn.After(latest):
-		return turn, nil
-	case held:
-		return turn, &provider.RateLimitedError{RetryAfter: wholeSeconds(turn.Sub(now))}
+	case quota.waits && !slot.After(deadline):
+		return slot, nil
+	case blocked:
+		return slot, &provider.RateLimitedError{RetryAfter: wholeSeconds(slot.Sub(now))}
 	}
-	return turn, &provider.RateLimitedError{RetryAfter: turn.Sub(now), Budget: true}
+	return slot, &provider.RateLimitedError{RetryAfter: slot.Sub(now), Budget: true}
 }
 
-// admit lets a request in when its turn has come, now or before. Then it spends
-// what the turn is expected to take, so that those whose requests are still under
-// way leave the reserve alone.
-func (b *budget) admit(turn *provider.Reservation, p provider.Priority, now time.Time) bool {
-	switch taken, shared := turn.Next(); {
-	case shared:
-	case taken:
+// grant takes one request from the budget, or from a reservation that is already
+// granted, and reports whether it succeeded. Granting a reservation takes all its
+// requests, so that calls with unfinished reservations cannot use up the reserve.
+func (b *budget) grant(r *provider.Reservation, p provider.Priority, now time.Time) bool {
+	switch granted, covered := r.Next(); {
+	case covered:
+	case granted:
 		b.spend(p, 1, now)
-	case b.ready(p, turn.Share()).After(now):
+	case b.availableAt(p, r.Requests()).After(now):
 		return false
 	default:
-		b.spend(p, turn.Share(), now)
-		turn.Grant()
+		b.spend(p, r.Requests(), now)
+		r.Grant()
 	}
 	return true
 }
 
-// ready returns since when, or from when on, the budget has so many requests for
-// the priority beyond its reserve.
-func (b *budget) ready(p provider.Priority, requests int) time.Time {
-	spare := time.Duration(requestBurst - byPriority[p].reserve - requests)
-	return later(b.fullAt.Add(-spare*requestInterval), b.queues[p].spaced)
+// availableAt returns the time, past or future, from which the budget contains the
+// requests for the priority in addition to its reserve.
+func (b *budget) availableAt(p provider.Priority, requests int) time.Time {
+	spare := time.Duration(requestBurst - quotas[p].reserve - requests)
+	return later(b.fullAt.Add(-spare*requestInterval), b.schedules[p].nextSpaced)
 }
 
 func (b *budget) spend(p provider.Priority, requests int, now time.Time) {
 	b.fullAt = later(b.fullAt, now).Add(time.Duration(requests) * requestInterval)
-	// One that comes a little after its slot does not push back the next slot,
-	// which is promised already.
-	own, spacing := &b.queues[p], byPriority[p].spacing
-	if now.Sub(own.spaced) < spacing/2 {
-		own.spaced = own.spaced.Add(spacing)
+	// A request shortly after its slot must not delay the next slot, which may be
+	// assigned already.
+	s, spacing := &b.schedules[p], quotas[p].spacing
+	if now.Sub(s.nextSpaced) < spacing/2 {
+		s.nextSpaced = s.nextSpaced.Add(spacing)
 	} else {
-		own.spaced = now.Add(spacing)
+		s.nextSpaced = now.Add(spacing)
 	}
 }
 
-// promise returns the next free slot for a turn that is not ready: after
-// those promised to its own priority, and when the budget has got its reserve
-// back after those promised to earlier ones.
-func (b *budget) promise(p provider.Priority, requests int, now time.Time) time.Time {
-	slot := b.ready(p, requests)
+// assignSlot returns the next free slot for a reservation of that many requests. The
+// slot is after all slots assigned to the same priority, and after the budget has
+// regained its reserve following the slots assigned to earlier priorities.
+func (b *budget) assignSlot(p provider.Priority, requests int, now time.Time) time.Time {
+	slot := b.availableAt(p, requests)
 	for earlier := range p {
-		if promised := b.queues[earlier].promised; promised.After(now) {
-			missing := time.Duration(byPriority[p].reserve - byPriority[earlier].reserve + 1)
-			slot = later(slot, promised.Add(missing*requestInterval))
+		if lastSlot := b.schedules[earlier].lastSlot; lastSlot.After(now) {
+			missing := time.Duration(quotas[p].reserve - quotas[earlier].reserve + 1)
+			slot = later(slot, lastSlot.Add(missing*requestInterval))
 		}
 	}
-	own := &b.queues[p]
-	own.promised = later(slot, own.promised.Add(max(time.Duration(requests)*requestInterval, byPriority[p].spacing)))
-	return own.promised
+	s := &b.schedules[p]
+	s.lastSlot = later(slot, s.lastSlot.Add(max(time.Duration(requests)*requestInterval, quotas[p].spacing)))
+	return s.lastSlot
 }
 
-// hold keeps all requests back for a while.
-func (b *budget) hold(wait time.Duration) {
+// block stops all requests until wait has passed. A shorter block than the current one
+// has no effect.
+func (b *budget) block(wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.heldUntil = later(b.heldUntil, time.Now().Add(wait))
+	b.blockedUntil = later(b.blockedUntil, time.Now().Add(wait))
 }
 
-// wholeSeconds rounds up: the API counts in seconds, and asking it a moment too
-// early makes it refuse for longer.
+// wholeSeconds rounds up: the API counts in seconds, and a request that is sent too
+// early extends the block.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }

@@ -11,31 +11,31 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// ask takes one request for the priority, or returns what it is told when it
-// would have to wait.
-func (b *budget) ask(t *testing.T, p provider.Priority) error {
+// acquireNow takes one request with the priority, or returns the error of a call that
+// does not wait.
+func (b *budget) acquireNow(t *testing.T, p provider.Priority) error {
 	t.Helper()
-	return b.take(provider.WithPriority(t.Context(), p), time.Now())
+	return b.acquire(provider.WithPriority(t.Context(), p), time.Now())
 }
 
-// drain asks until it is turned away, and returns how often it was not.
-func (b *budget) drain(t *testing.T, p provider.Priority) (served int) {
+// drain acquires requests until it gets an error, and returns their number.
+func (b *budget) drain(t *testing.T, p provider.Priority) (acquired int) {
 	t.Helper()
-	for b.ask(t, p) == nil {
-		served++
+	for b.acquireNow(t, p) == nil {
+		acquired++
 	}
-	return served
+	return acquired
 }
 
-func wantTurn(t *testing.T, err error, want time.Duration) {
+func wantSlot(t *testing.T, err error, want time.Duration) {
 	t.Helper()
 	limited, ok := errors.AsType[*provider.RateLimitedError](err)
 	if !ok || limited.RetryAfter != want || !limited.Budget {
-		t.Errorf("got %#v, want a turn in %s", err, want)
+		t.Errorf("got %#v, want a slot in %s", err, want)
 	}
 }
 
-func TestReserves(t *testing.T) {
+func TestPrioritiesLeaveTheirReserve(t *testing.T) {
 	const change, deletion, start, drift = provider.PriorityChange, provider.PriorityDeletion,
 		provider.PriorityStart, provider.PriorityDrift
 	tests := map[string]struct {
@@ -43,55 +43,55 @@ func TestReserves(t *testing.T) {
 		priority provider.Priority
 		wait     time.Duration
 	}{
-		"change, full":           {0, change, 0},
-		"change, the last":       {29, change, 0},
-		"change, nothing left":   {30, change, requestInterval},
-		"deletion, full":         {0, deletion, 0},
-		"deletion, the last":     {24, deletion, 0},
-		"deletion, reserve only": {25, deletion, requestInterval},
-		"deletion, nothing left": {30, deletion, 6 * requestInterval},
-		"start, full":            {0, start, 0},
-		"start, the last":        {19, start, 0},
-		"start, reserve only":    {20, start, requestInterval},
-		"start, nothing left":    {30, start, 11 * requestInterval},
-		"drift, full":            {0, drift, 0},
-		"drift, the last":        {9, drift, 0},
-		"drift, reserve only":    {10, drift, requestInterval},
-		"drift, nothing left":    {30, drift, 21 * requestInterval},
-		"unknown, reserve only":  {10, drift + 1, requestInterval},
-		"negative, the last":     {29, -1, 0},
+		"change, full":                    {0, change, 0},
+		"change, last request":            {29, change, 0},
+		"change, empty":                   {30, change, requestInterval},
+		"deletion, full":                  {0, deletion, 0},
+		"deletion, last request":          {24, deletion, 0},
+		"deletion, reserve only":          {25, deletion, requestInterval},
+		"deletion, empty":                 {30, deletion, 6 * requestInterval},
+		"start, full":                     {0, start, 0},
+		"start, last request":             {19, start, 0},
+		"start, reserve only":             {20, start, requestInterval},
+		"start, empty":                    {30, start, 11 * requestInterval},
+		"drift, full":                     {0, drift, 0},
+		"drift, last request":             {9, drift, 0},
+		"drift, reserve only":             {10, drift, requestInterval},
+		"drift, empty":                    {30, drift, 21 * requestInterval},
+		"unknown priority, reserve only":  {10, drift + 1, requestInterval},
+		"negative priority, last request": {29, -1, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &budget{}
 				for range test.spent {
-					if err := b.ask(t, change); err != nil {
+					if err := b.acquireNow(t, change); err != nil {
 						t.Fatal(err)
 					}
 				}
-				err := b.ask(t, test.priority)
+				err := b.acquireNow(t, test.priority)
 				if test.wait == 0 {
 					if err != nil {
 						t.Error(err)
 					}
 					return
 				}
-				wantTurn(t, err, test.wait)
-				pass(test.wait - 1)
-				if b.ask(t, test.priority) == nil {
-					t.Error("served before its turn")
+				wantSlot(t, err, test.wait)
+				advance(test.wait - 1)
+				if b.acquireNow(t, test.priority) == nil {
+					t.Error("acquired a request before the slot")
 				}
-				pass(1)
-				if err := b.ask(t, test.priority); err != nil {
-					t.Errorf("at its turn: %v", err)
+				advance(1)
+				if err := b.acquireNow(t, test.priority); err != nil {
+					t.Errorf("at the slot: %v", err)
 				}
 			})
 		})
 	}
 }
 
-func TestChangesFindTheReserve(t *testing.T) {
+func TestChangesCanUseTheReserve(t *testing.T) {
 	left := map[provider.Priority]int{
 		provider.PriorityDeletion: 5, provider.PriorityStart: 10, provider.PriorityDrift: 29,
 	}
@@ -99,81 +99,82 @@ func TestChangesFindTheReserve(t *testing.T) {
 		b := &budget{}
 		b.drain(t, p)
 		if got := b.drain(t, provider.PriorityChange); got != want {
-			t.Errorf("after all calls of priority %d, %d changes are served at once, want %d", p, got, want)
+			t.Errorf("after all calls of priority %d, %d changes succeed without a wait, want %d", p, got, want)
 		}
 	}
 }
 
-func TestBudgetRate(t *testing.T) {
+func TestBudgetLimitsTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
-		take := func() error { return b.take(t.Context(), time.Now().Add(patience)) }
+		acquire := func() error { return b.acquire(t.Context(), time.Now().Add(maxWait)) }
 		start := time.Now()
 		for range requestBurst {
-			if err := take(); err != nil {
+			if err := acquire(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		wantElapsed(t, start, 0)
 		for range 6 {
-			if err := take(); err != nil {
+			if err := acquire(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		wantElapsed(t, start, 6*requestInterval)
-		pass(time.Hour)
+		advance(time.Hour)
 		if got := b.drain(t, provider.PriorityChange); got != requestBurst {
-			t.Errorf("%d requests at once after an hour, want %d", got, requestBurst)
+			t.Errorf("%d requests without a wait after an hour, want %d", got, requestBurst)
 		}
 	})
 }
 
-func TestTurnsFollowOneAnother(t *testing.T) {
+func TestSlotsAreConsecutive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
 		for range 20 {
-			if err := b.ask(t, provider.PriorityStart); err != nil {
+			if err := b.acquireNow(t, provider.PriorityStart); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for k := range 5 {
-			wantTurn(t, b.ask(t, provider.PriorityStart), time.Duration(k+1)*requestInterval)
+			wantSlot(t, b.acquireNow(t, provider.PriorityStart), time.Duration(k+1)*requestInterval)
 		}
-		// Drift comes when the budget has its reserve back after all of those.
-		wantTurn(t, b.ask(t, provider.PriorityDrift), (5+11)*requestInterval)
-		wantTurn(t, b.ask(t, provider.PriorityDrift), (5+11)*requestInterval+time.Second)
-		// What drift was promised is nothing to start.
-		wantTurn(t, b.ask(t, provider.PriorityStart), 6*requestInterval)
-		// The schedule is forgotten when its time is over.
-		pass(time.Minute)
+		// The first slot for drift is when the budget has regained its reserve after the
+		// slots above.
+		wantSlot(t, b.acquireNow(t, provider.PriorityDrift), (5+11)*requestInterval)
+		wantSlot(t, b.acquireNow(t, provider.PriorityDrift), (5+11)*requestInterval+time.Second)
+		// The slots of drift do not delay those of start.
+		wantSlot(t, b.acquireNow(t, provider.PriorityStart), 6*requestInterval)
+		// Slots in the past have no effect.
+		advance(time.Minute)
 		for range 20 {
-			if err := b.ask(t, provider.PriorityStart); err != nil {
+			if err := b.acquireNow(t, provider.PriorityStart); err != nil {
 				t.Fatal(err)
 			}
 		}
-		wantTurn(t, b.ask(t, provider.PriorityStart), requestInterval)
+		wantSlot(t, b.acquireNow(t, provider.PriorityStart), requestInterval)
 	})
 }
 
-func TestUnusedSlotsAreNobodysLoss(t *testing.T) {
+func TestUnusedSlotsDelayNoOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
 		b.drain(t, provider.PriorityChange)
-		wantTurn(t, b.ask(t, provider.PriorityDrift), (1+21)*requestInterval)
-		pass(requestInterval) // the change does not come back
-		wantTurn(t, b.ask(t, provider.PriorityStart), 10*requestInterval)
+		wantSlot(t, b.acquireNow(t, provider.PriorityDrift), (1+21)*requestInterval)
+		advance(requestInterval) // the change does not use its slot
+		wantSlot(t, b.acquireNow(t, provider.PriorityStart), 10*requestInterval)
 	})
 }
 
-func TestBudgetBeyondPatience(t *testing.T) {
+func TestSlotAfterTheMaximumWaitIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
 		start := time.Now()
-		latest := start.Add(patience)
-		inTime := requestBurst + int(patience/requestInterval)
+		latest := start.Add(maxWait)
+		inTime := requestBurst + int(maxWait/requestInterval)
 		for range inTime {
 			go func() {
-				if err := b.take(t.Context(), latest); err != nil {
+				if err := b.acquire(t.Context(), latest); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -181,122 +182,122 @@ func TestBudgetBeyondPatience(t *testing.T) {
 		synctest.Wait()
 		wantElapsed(t, start, 0)
 		for k := range 2 {
-			wantTurn(t, b.take(t.Context(), latest), time.Duration(inTime-requestBurst+k+1)*requestInterval)
+			wantSlot(t, b.acquire(t.Context(), latest), time.Duration(inTime-requestBurst+k+1)*requestInterval)
 		}
 		wantElapsed(t, start, 0)
-		pass(patience)
+		advance(maxWait)
 	})
 }
 
-// A wait that is spent is told of once, as long as it was; a call that does not
-// wait, or is turned away, tells of none.
-func TestBudgetTellsOfWaits(t *testing.T) {
+// A wait is reported once, with its length. A call that does not wait, or that returns
+// an error instead of waiting, reports nothing.
+func TestBudgetReportsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
 		ctx := provider.WithWaitReporter(t.Context(), func(wait time.Duration) { waits = append(waits, wait) })
 		b := &budget{}
 		for range requestBurst {
-			if err := b.take(ctx, time.Now().Add(patience)); err != nil {
+			if err := b.acquire(ctx, time.Now().Add(maxWait)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := b.take(ctx, time.Now()); err == nil {
-			t.Error("the budget has more than it holds")
+		if err := b.acquire(ctx, time.Now()); err == nil {
+			t.Error("acquired a request from an empty budget")
 		}
 		if len(waits) > 0 {
-			t.Errorf("waits %v without any", waits)
+			t.Errorf("reported waits %v, want none", waits)
 		}
 		before := time.Now()
-		if err := b.take(ctx, time.Now().Add(patience)); err != nil {
+		if err := b.acquire(ctx, time.Now().Add(maxWait)); err != nil {
 			t.Fatal(err)
 		}
 		if want := time.Since(before); want == 0 || len(waits) != 1 || waits[0] != want {
-			t.Errorf("waits %v, want %s", waits, want)
+			t.Errorf("reported waits %v, want %s", waits, want)
 		}
 	})
 }
 
-func TestDeletionMakesWayForChanges(t *testing.T) {
+func TestChangesPrecedeAWaitingDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
 		b.drain(t, provider.PriorityDeletion)
-		pass(requestInterval) // what the drain was promised goes unused
+		advance(requestInterval) // the slot that the drain was assigned stays unused
 		b.drain(t, provider.PriorityDeletion)
-		pass(10 * time.Millisecond)
+		advance(10 * time.Millisecond)
 		start := time.Now()
-		var took time.Duration
+		var elapsed time.Duration
 		go func() {
 			ctx := provider.WithPriority(t.Context(), provider.PriorityDeletion)
-			if err := b.take(ctx, start.Add(patience)); err != nil {
+			if err := b.acquire(ctx, start.Add(maxWait)); err != nil {
 				t.Error(err)
 			}
-			took = time.Since(start)
+			elapsed = time.Since(start)
 		}()
 		synctest.Wait()
 		for range 2 {
-			if err := b.ask(t, provider.PriorityChange); err != nil {
-				t.Errorf("a change behind a waiting deletion: %v", err)
+			if err := b.acquireNow(t, provider.PriorityChange); err != nil {
+				t.Errorf("a change during the wait of a deletion: %v", err)
 			}
 		}
-		pass(patience)
+		advance(maxWait)
 		synctest.Wait()
-		if took < 2*requestInterval || took > patience {
-			t.Errorf("the deletion waited %s", took)
+		if elapsed < 2*requestInterval || elapsed > maxWait {
+			t.Errorf("the deletion waited %s, want at least %s and at most %s", elapsed, 2*requestInterval, maxWait)
 		}
 	})
 }
 
-func TestHoldDuringAWait(t *testing.T) {
+func TestBlockDuringAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
-		b.hold(time.Second)
-		b.hold(0) // a shorter hold changes nothing
+		b.block(time.Second)
+		b.block(0) // a shorter block has no effect
 		var err error
-		go func() { err = b.take(t.Context(), time.Now().Add(patience)) }()
-		pass(time.Second / 2)
-		b.hold(10 * time.Second)
-		pass(time.Second)
+		go func() { err = b.acquire(t.Context(), time.Now().Add(maxWait)) }()
+		advance(time.Second / 2)
+		b.block(10 * time.Second)
+		advance(time.Second)
 		synctest.Wait()
-		wantLimited(t, err, 10*time.Second) // 9.5 seconds, rounded up
+		wantRateLimited(t, err, 10*time.Second) // 9.5 seconds, rounded up
 	})
 }
 
-func TestHoldIsForAllPriorities(t *testing.T) {
+func TestBlockAppliesToAllPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, other := &budget{}, &budget{}
-		b.hold(time.Second)
-		for p := range provider.Priority(len(byPriority)) {
-			wantLimited(t, b.ask(t, p), time.Second)
-			if err := other.ask(t, p); err != nil {
-				t.Errorf("priority %d of another token: %v", p, err)
+		b.block(time.Second)
+		for p := range provider.Priority(len(quotas)) {
+			wantRateLimited(t, b.acquireNow(t, p), time.Second)
+			if err := other.acquireNow(t, p); err != nil {
+				t.Errorf("priority %d with another token: %v", p, err)
 			}
 		}
 		start := time.Now()
 		ctx := provider.WithPriority(t.Context(), provider.PriorityStart)
-		wantLimited(t, b.take(ctx, start.Add(patience)), time.Second)
+		wantRateLimited(t, b.acquire(ctx, start.Add(maxWait)), time.Second)
 		wantElapsed(t, start, 0)
-		pass(time.Second - 1)
-		wantLimited(t, b.ask(t, provider.PriorityChange), time.Second)
-		pass(1)
-		if err := b.ask(t, provider.PriorityChange); err != nil {
-			t.Errorf("after the hold: %v", err)
+		advance(time.Second - 1)
+		wantRateLimited(t, b.acquireNow(t, provider.PriorityChange), time.Second)
+		advance(1)
+		if err := b.acquireNow(t, provider.PriorityChange); err != nil {
+			t.Errorf("after the block: %v", err)
 		}
 	})
 }
 
-func TestBudgetWaitIsCancelled(t *testing.T) {
+func TestCancelEndsAWaitForTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
-		b.hold(time.Second)
+		b.block(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := b.take(ctx, time.Now().Add(patience)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.acquire(ctx, time.Now().Add(maxWait)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 	})
 }
 
-func TestBudgetsAreByToken(t *testing.T) {
+func TestEveryTokenHasOneBudget(t *testing.T) {
 	token, other := rand.Text(), rand.Text()
 	first, second := budgetOf(token), budgetOf(token)
 	if first != second {

@@ -14,23 +14,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// configurationAnswer is the API's envelope around a document. The client's
-// own type drops what it does not model.
-type configurationAnswer struct {
+// configurationResponse is the API's response with a configuration. The type of
+// cloudflare-go is not used because it drops unknown fields.
+type configurationResponse struct {
 	Result *struct {
 		Version provider.Version `json:"version"`
 		Config  json.RawMessage  `json:"config"`
-		// Source is "cloudflare" or "local"; empty is taken for the former.
+		// Source is "cloudflare" or "local"; empty means "cloudflare".
 		Source string `json:"source"`
 	} `json:"result"`
 }
 
-// check returns what is wrong with the answer to a request that succeeded.
-func (a *configurationAnswer) check() error {
+// check returns the error of a success response that has no result or belongs to a
+// locally managed tunnel.
+func (r *configurationResponse) check() error {
 	switch {
-	case a.Result == nil:
+	case r.Result == nil:
 		return unexpected("no result")
-	case a.Result.Source == string(zero_trust.TunnelCloudflaredConfigurationGetResponseSourceLocal):
+	case r.Result.Source == string(zero_trust.TunnelCloudflaredConfigurationGetResponseSourceLocal):
 		return provider.ErrLocallyManaged
 	}
 	return nil
@@ -55,20 +56,20 @@ func (p *Provider) read(
 	}
 	var params zero_trust.TunnelCloudflaredConfigurationGetParams
 	params.AccountID.Value = p.accountID
-	var answer configurationAnswer
+	var response configurationResponse
 	err := p.call(ctx, idempotent, func(options ...option.RequestOption) error {
-		options = append(options, option.WithResponseBodyInto(&answer))
+		options = append(options, option.WithResponseBodyInto(&response))
 		_, err := p.tunnels.Configurations.Get(ctx, string(id), params, options...)
 		return err
 	})
 	if err == nil {
-		err = answer.check()
+		err = response.check()
 	}
 	if err != nil {
 		return provider.Configuration{}, 0, err
 	}
-	c, err := decode(answer.Result.Config)
-	return c, answer.Result.Version, err
+	c, err := decode(response.Result.Config)
+	return c, response.Result.Version, err
 }
 
 // Configure is documented at [provider.Provider].
@@ -97,65 +98,65 @@ func (p *Provider) write(
 	}
 	var params zero_trust.TunnelCloudflaredConfigurationUpdateParams
 	params.AccountID.Value = p.accountID
-	var answer configurationAnswer
+	var response configurationResponse
 	err = p.call(ctx, idempotent, func(options ...option.RequestOption) error {
 		options = append(options,
-			option.WithRequestBody("application/json", body), option.WithResponseBodyInto(&answer))
+			option.WithRequestBody("application/json", body), option.WithResponseBodyInto(&response))
 		_, err := p.tunnels.Configurations.Update(ctx, string(id), params, options...)
 		return err
 	})
-	if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusBadRequest {
-		return 0, &provider.InvalidError{Rule: -1, Message: r.message}
+	if e, ok := errors.AsType[*responseError](err); ok && e.status == http.StatusBadRequest {
+		return 0, &provider.InvalidError{Rule: -1, Message: e.message}
 	}
 	if err == nil {
-		err = answer.check()
+		err = response.check()
 	}
 	if err != nil {
 		return 0, err
 	}
-	return answer.Result.Version, nil
+	return response.Result.Version, nil
 }
 
-// modelled are the top-level fields of a document that have one of their own
-// in [provider.Configuration].
-var modelled = []string{"ingress", "originRequest"}
+// knownFields are the top-level fields that [provider.Configuration] has fields for.
+var knownFields = []string{"ingress", "originRequest"}
 
-// decode reads a document; a tunnel that never had one has null.
-func decode(document json.RawMessage) (provider.Configuration, error) {
+// decode parses a configuration. The API returns null for a tunnel that was never
+// configured.
+func decode(encoded json.RawMessage) (provider.Configuration, error) {
 	var c provider.Configuration
-	if len(document) == 0 {
+	if len(encoded) == 0 {
 		return c, nil
 	}
-	err := json.Unmarshal(document, &c)
+	err := json.Unmarshal(encoded, &c)
 	if err == nil {
-		err = json.Unmarshal(document, &c.UnknownFields)
+		err = json.Unmarshal(encoded, &c.UnknownFields)
 	}
 	if err != nil {
 		return provider.Configuration{}, fmt.Errorf(
-			"the remote document is not as expected, correct or empty it in the dashboard: %w", err)
+			"cannot parse the remote configuration; fix or clear it in the Cloudflare dashboard: %w", err)
 	}
-	for _, field := range modelled {
+	for _, field := range knownFields {
 		delete(c.UnknownFields, field)
 	}
 	return c, nil
 }
 
-// encode writes a document as the API takes it.
+// encode returns the request body for a configuration, including its unknown fields.
 func encode(c provider.Configuration) ([]byte, error) {
 	if c.Ingress == nil {
 		c.Ingress = []provider.IngressRule{}
 	}
-	own, err := json.Marshal(c)
+	known, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("write the document: %w", err)
+		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
-	document := maps.Clone(c.UnknownFields)
-	if err := json.Unmarshal(own, &document); err != nil { // adds to the map
-		return nil, fmt.Errorf("write the document: %w", err)
+	fields := maps.Clone(c.UnknownFields)
+	if err := json.Unmarshal(known, &fields); err != nil { // adds the known fields to the map
+		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
-	body, err := json.Marshal(map[string]any{"config": document})
+	body, err := json.Marshal(map[string]any{"config": fields})
 	if err != nil {
-		return nil, fmt.Errorf("write the document: %w", err)
+		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
 	return body, nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// connectionsAnswer is the API's list of connectors. The client's own type lacks
-// is_pending_reconnect.
-type connectionsAnswer struct {
+// connectionsResponse is the API's response with the connectors of a tunnel. The type
+// of cloudflare-go lacks is_pending_reconnect.
+type connectionsResponse struct {
 	Result *[]struct {
 		ID            provider.ConnectorID `json:"id"`
 		RunAt         time.Time            `json:"run_at"`
@@ -25,13 +25,13 @@ type connectionsAnswer struct {
 	} `json:"result"`
 }
 
-// connectors returns the listed connectors, or what is wrong with the answer.
-func (a *connectionsAnswer) connectors() ([]provider.Connector, error) {
-	if a.Result == nil {
-		return nil, unexpected("no list")
+// connectors returns the listed connectors, or an error if the response is unexpected.
+func (r *connectionsResponse) connectors() ([]provider.Connector, error) {
+	if r.Result == nil {
+		return nil, unexpected("no list of connectors")
 	}
 	var all []provider.Connector
-	for _, listed := range *a.Result {
+	for _, listed := range *r.Result {
 		if listed.ID == "" {
 			return nil, unexpected("a connector without an ID")
 		}
@@ -61,16 +61,16 @@ func (p *Provider) connections(ctx context.Context, id provider.TunnelID) ([]pro
 	}
 	var params zero_trust.TunnelCloudflaredConnectionGetParams
 	params.AccountID.Value = p.accountID
-	var answer connectionsAnswer
+	var response connectionsResponse
 	err := p.call(ctx, idempotent, func(options ...option.RequestOption) error {
-		options = append(options, option.WithResponseBodyInto(&answer))
+		options = append(options, option.WithResponseBodyInto(&response))
 		_, err := p.tunnels.Connections.Get(ctx, string(id), params, options...)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return answer.connectors()
+	return response.connectors()
 }
 
 // Disconnect is documented at [provider.Provider].

@@ -25,14 +25,14 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// cloud is the simulator in the types of the provider.
+// cloud adapts the simulator to the types of package provider.
 type cloud struct {
 	t    *testing.T
 	edge *simulator.Server
 }
 
-func (c cloud) SetConfiguration(id provider.TunnelID, document provider.Configuration) {
-	c.edge.SetConfiguration(string(id), wireForm(c.t, document))
+func (c cloud) SetConfiguration(id provider.TunnelID, configuration provider.Configuration) {
+	c.edge.SetConfiguration(string(id), encoded(c.t, configuration))
 }
 
 func (c cloud) SetConnected(id provider.TunnelID, connected bool) {
@@ -56,14 +56,14 @@ func (c cloud) StopConnector(id provider.TunnelID, connector provider.ConnectorI
 }
 
 func (c cloud) Crash(id provider.TunnelID, connectors ...provider.ConnectorID) {
-	var named []string
+	var ids []string
 	for _, connector := range connectors {
-		named = append(named, string(connector))
+		ids = append(ids, string(connector))
 	}
-	c.edge.Crash(string(id), named...)
+	c.edge.Crash(string(id), ids...)
 }
 
-func wireForm(t *testing.T, c provider.Configuration) json.RawMessage {
+func encoded(t *testing.T, c provider.Configuration) json.RawMessage {
 	t.Helper()
 	body, err := encode(c)
 	if err != nil {

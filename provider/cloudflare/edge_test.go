@@ -26,8 +26,8 @@ const (
 	configurationPath = "/accounts/*/cfd_tunnel/*/configurations"
 )
 
-// edge is a simulator and a provider that talks HTTP to it through memory, so
-// that it works under the fake clock of testing/synctest.
+// edge is a simulator and a provider that calls it over HTTP on in-memory connections,
+// which work with the fake clock of testing/synctest.
 type edge struct {
 	*simulator.Server
 	*Provider
@@ -37,7 +37,7 @@ type edge struct {
 
 func newEdge(t *testing.T) *edge {
 	t.Helper()
-	token := rand.Text() // another budget for every test
+	token := rand.Text() // a new budget for every test
 	server := simulator.New(simulator.Options{AccountID: account, Token: token})
 	transport := serve(t, server.API())
 	e := &edge{Server: server, token: token, transport: transport}
@@ -50,7 +50,7 @@ func (e *edge) newProvider(t *testing.T, token string) *Provider {
 	return newProvider(t, Options{AccountID: account, APIToken: token, BaseURL: baseURL, Transport: e.transport})
 }
 
-// newTunnel makes a tunnel and forgets the requests that it took.
+// newTunnel creates a tunnel and resets the recorded requests.
 func (e *edge) newTunnel(t *testing.T) provider.TunnelID {
 	t.Helper()
 	tunnel, err := e.CreateTunnel(t.Context(), name)
@@ -70,14 +70,14 @@ func newProvider(t *testing.T, o Options) *Provider {
 	return p
 }
 
-// serve runs an HTTP server on connections in memory, and returns a transport
-// that reaches it under every name.
+// serve runs an HTTP server on in-memory connections, and returns a transport that
+// connects to it for every host.
 func serve(t *testing.T, handler http.Handler) http.RoundTripper {
 	t.Helper()
 	listener := &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
+	serving.Go(func() { _ = server.Serve(listener) }) // returns when the server is closed
 	transport := &http.Transport{DialContext: listener.dial}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
@@ -121,7 +121,7 @@ func (l *memoryListener) Close() error {
 
 func (l *memoryListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-func document(host string) provider.Configuration {
+func configuration(host string) provider.Configuration {
 	return provider.Configuration{Ingress: []provider.IngressRule{
 		{Hostname: host, Service: "http://web:80"}, {Service: "http_status:404"},
 	}}

@@ -18,100 +18,101 @@ import (
 const (
 	codeNameExists = 1013 // a live tunnel has the name
 	codeConnected  = 1022 // the tunnel has connections
-	codeRouted     = 1023 // the tunnel has private network routes
-	codeNoRoute    = 7003 // the API has no such path, which says nothing about the tunnel
+	codeRoutes     = 1023 // the tunnel has private network routes
+	codeNoSuchPath = 7003 // the path of the request is unknown; this does not mean that the tunnel is gone
 )
 
-// refusal is an answer by which the API declines a request. It has the words
-// of the API and not the client's error, which carries the request with the
-// token in its header.
-type refusal struct {
+// responseError is an error response of the API. It contains the API's message but
+// not the client's error, because that includes the request and thus the token in
+// its header.
+type responseError struct {
 	status  int
 	codes   []int64
 	message string
-	kind    error // of package provider, or nil
+	class   error // an error of package provider, or nil
 }
 
-func (r *refusal) Error() string {
-	if r.kind == nil {
-		return r.message
+func (e *responseError) Error() string {
+	if e.class == nil {
+		return e.message
 	}
-	return r.kind.Error() + ": " + r.message
+	return e.class.Error() + ": " + e.message
 }
 
-func (r *refusal) Unwrap() error { return r.kind }
+func (e *responseError) Unwrap() error { return e.class }
 
-func isRefusal(err error, code int64) bool {
-	r, ok := errors.AsType[*refusal](err)
-	return ok && slices.Contains(r.codes, code)
+func hasCode(err error, code int64) bool {
+	e, ok := errors.AsType[*responseError](err)
+	return ok && slices.Contains(e.codes, code)
 }
 
-// translate says with the errors of package provider what became of a call
-// that failed. resp is its last response, or nil; err is the client's error.
+// translate returns the error of package provider for a call that failed. resp is the
+// last response of the call, or nil; err is the client's error.
 func (p *Provider) translate(ctx context.Context, resp *http.Response, err error) error {
 	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok {
 		return limited
 	}
 	if resp == nil || ctx.Err() != nil {
-		return p.interrupted(ctx, err)
+		return p.noResponse(ctx, err)
 	}
 	if resp.StatusCode == http.StatusTooManyRequests {
 		return &provider.RateLimitedError{RetryAfter: retryAfter(resp)}
 	}
-	said, isAnswer := errors.AsType[*zero_trust.Error](err)
-	if !isAnswer || len(said.Errors) == 0 {
-		// Not the API's envelope: something on the way answered, or the answer
-		// broke off. Its status says nothing about tunnels.
+	envelope, ok := errors.AsType[*zero_trust.Error](err)
+	if !ok || len(envelope.Errors) == 0 {
+		// Without the API's envelope, the response comes from a proxy or is
+		// incomplete. Its status does not describe the tunnel.
 		return &provider.UnavailableError{
-			Err:        fmt.Errorf("%s: not an answer of the API", describe(resp)),
+			Err:        fmt.Errorf("%s: the response is incomplete or not from the Cloudflare API", describe(resp)),
 			RetryAfter: retryAfter(resp),
 		}
 	}
-	return p.declined(resp, said)
+	return p.errorResponse(resp, envelope)
 }
 
-// interrupted is for a call without a whole answer.
-func (p *Provider) interrupted(ctx context.Context, err error) error {
+// noResponse returns the error for a call without a complete response.
+func (p *Provider) noResponse(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(context.Cause(ctx), errNoAnswer):
-		return &provider.UnavailableError{Err: errNoAnswer}
+	case errors.Is(context.Cause(ctx), errTimeout):
+		return &provider.UnavailableError{Err: errTimeout}
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	// Only the text goes on: a transport may put the request into its error.
+	// The error is reduced to its text because a transport may include the request in
+	// its error.
 	return &provider.UnavailableError{Err: errors.New(p.redact(err.Error()))}
 }
 
-// declined is for an answer of the API that is not a success.
-func (p *Provider) declined(resp *http.Response, said *zero_trust.Error) error {
-	r := &refusal{status: resp.StatusCode}
-	words := []string{describe(resp)}
-	for _, e := range said.Errors {
-		r.codes = append(r.codes, e.Code)
-		words = append(words, fmt.Sprintf("%s (code %d)", p.redact(e.Message), e.Code))
+// errorResponse returns the error for an error response of the API.
+func (p *Provider) errorResponse(resp *http.Response, envelope *zero_trust.Error) error {
+	e := &responseError{status: resp.StatusCode}
+	parts := []string{describe(resp)}
+	for _, entry := range envelope.Errors {
+		e.codes = append(e.codes, entry.Code)
+		parts = append(parts, fmt.Sprintf("%s (code %d)", p.redact(entry.Message), entry.Code))
 	}
-	r.message = strings.Join(words, ": ")
+	e.message = strings.Join(parts, ": ")
 	switch {
-	case r.status >= http.StatusInternalServerError:
-		return &provider.UnavailableError{Err: r, RetryAfter: retryAfter(resp)}
-	case r.status == http.StatusUnauthorized || r.status == http.StatusForbidden:
-		r.kind = provider.ErrUnauthorized
-	case r.status == http.StatusNotFound && !slices.Contains(r.codes, codeNoRoute):
-		r.kind = provider.ErrNotFound
+	case e.status >= http.StatusInternalServerError:
+		return &provider.UnavailableError{Err: e, RetryAfter: retryAfter(resp)}
+	case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
+		e.class = provider.ErrUnauthorized
+	case e.status == http.StatusNotFound && !slices.Contains(e.codes, codeNoSuchPath):
+		e.class = provider.ErrNotFound
 	}
-	return r
+	return e
 }
 
-// describe names the request and the status of its answer.
+// describe returns the method and path of the request and the status of the response.
 func describe(resp *http.Response) string {
 	return fmt.Sprintf("%s %s: %d %s",
 		resp.Request.Method, resp.Request.URL.Path, resp.StatusCode, http.StatusText(resp.StatusCode))
 }
 
-// unexpected is for a success that lacks what it should bring.
-func unexpected(what string) error {
-	return &provider.UnavailableError{Err: errors.New("the API's answer has " + what)}
+// unexpected returns the error for a success response with unexpected content.
+func unexpected(problem string) error {
+	return &provider.UnavailableError{Err: errors.New("unexpected API response: " + problem)}
 }

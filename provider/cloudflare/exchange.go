@@ -13,32 +13,33 @@ import (
 )
 
 const (
-	shortestPause = 100 * time.Millisecond
-	longestPause  = time.Second
-	// mostRetries is never reached: the pauses use up the patience first.
-	mostRetries = 100
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = time.Second
+	// maxRetries is never reached: the backoffs exceed maxWait first.
+	maxRetries = 100
 )
 
-// repetition says whether a request may be sent again.
-type repetition bool
+// retryMode states whether a request may be retried.
+type retryMode bool
 
 const (
-	// idempotent requests may be sent again when they fail.
-	idempotent repetition = true
-	// once is for requests that are sent once, whatever the answer.
-	once repetition = false
+	// idempotent requests may be retried after a failure.
+	idempotent retryMode = true
+	// sendOnce requests are never retried.
+	sendOnce retryMode = false
 )
 
-// call makes one API call. send is given the options that carry the request
-// over an exchange of its own; its error becomes one of package provider.
+// call makes one API call. It passes send the options that make the client use a new
+// exchange for the request, and converts the error of send to an error of package
+// provider.
 func (p *Provider) call(
-	ctx context.Context, repeat repetition, send func(options ...option.RequestOption) error,
+	ctx context.Context, mode retryMode, send func(options ...option.RequestOption) error,
 ) error {
 	x := &exchange{
 		transport: p.transport,
 		budget:    p.budget,
-		latest:    time.Now().Add(patience),
-		repeat:    repeat,
+		deadline:  time.Now().Add(maxWait),
+		mode:      mode,
 	}
 	var resp *http.Response
 	err := send(option.WithHTTPClient(x.client()), option.WithResponseInto(&resp))
@@ -46,91 +47,92 @@ func (p *Provider) call(
 		return nil
 	}
 	err = p.translate(ctx, resp, err)
-	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok && x.unsure {
-		// Only the last attempt is certain not to have been applied.
+	if limited, ok := errors.AsType[*provider.RateLimitedError](err); ok && x.maybeApplied {
+		// The rate limit rejected only the last attempt. An earlier attempt may have
+		// been applied.
 		return &provider.UnavailableError{Err: errors.New(err.Error()), RetryAfter: limited.RetryAfter}
 	}
 	return err
 }
 
-// exchange is one API call on the wire: a request and its retries, one after
-// the other.
+// exchange sends the request of one API call and its retries.
 type exchange struct {
-	transport http.RoundTripper
-	budget    *budget
-	latest    time.Time // no wait may last longer than this
-	repeat    repetition
-	attempts  int
-	pause     time.Duration // before the next attempt
-	unsure    bool          // whether an attempt was applied is not known
+	transport    http.RoundTripper
+	budget       *budget
+	deadline     time.Time // of all waits
+	mode         retryMode
+	attempts     int
+	backoff      time.Duration // before the next attempt
+	maybeApplied bool          // it is unknown whether an attempt was applied
 }
 
-// client returns an HTTP client for this exchange. It follows no redirects:
-// the API has none, and the token goes nowhere else.
+// client returns an HTTP client for this exchange. The client follows no redirects:
+// the API has none, and the token must not be sent to another server.
 func (x *exchange) client() *http.Client {
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	retrying := retryablehttp.Client{
-		HTTPClient:   &http.Client{Transport: x, CheckRedirect: stay},
-		RetryMax:     mostRetries,
+		HTTPClient:   &http.Client{Transport: x, CheckRedirect: noRedirects},
+		RetryMax:     maxRetries,
 		CheckRetry:   x.checkRetry,
-		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return x.pause },
+		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return x.backoff },
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	client := retrying.StandardClient()
-	client.CheckRedirect = stay
+	client.CheckRedirect = noRedirects
 	return client
 }
 
-// RoundTrip sends one attempt when the budget allows it.
+// RoundTrip sends one attempt after it has acquired a request from the budget.
 func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.attempts++
-	if err := x.budget.take(req.Context(), x.latest); err != nil {
+	if err := x.budget.acquire(req.Context(), x.deadline); err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as RoundTrip must; nothing was read
+			_ = req.Body.Close() // RoundTrip must close the body; nothing was read
 		}
 		return nil, err
 	}
 	resp, err := x.transport.RoundTrip(req)
-	x.unsure = x.unsure || err != nil || resp.StatusCode >= http.StatusInternalServerError
+	x.maybeApplied = x.maybeApplied || err != nil || resp.StatusCode >= http.StatusInternalServerError
 	if err != nil {
 		return nil, err
 	}
-	resp.Request = req // errors name it, and not every transport sets it
+	resp.Request = req // error messages need it, and not every transport sets it
 	if resp.StatusCode == http.StatusTooManyRequests {
-		x.budget.hold(retryAfter(resp))
+		x.budget.block(retryAfter(resp))
 	}
 	return resp, nil
 }
 
-// checkRetry decides about a further attempt and the pause before it.
+// checkRetry reports whether to retry the request, and sets the backoff.
 func (x *exchange) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	again, _ := retryablehttp.DefaultRetryPolicy(ctx, resp, err)
-	if !again || !x.mayRepeat(ctx, err) {
-		return false, nil // what came of this attempt is the answer
+	retry, _ := retryablehttp.DefaultRetryPolicy(ctx, resp, err)
+	if !retry || !x.mayRetry(ctx, err) {
+		return false, nil // nil: the client returns the response or error of this attempt
 	}
-	x.pause = max(retryAfter(resp),
-		retryablehttp.DefaultBackoff(shortestPause, longestPause, x.attempts-1, nil))
-	return time.Now().Add(x.pause).Before(x.latest), nil
+	x.backoff = max(retryAfter(resp),
+		retryablehttp.DefaultBackoff(minBackoff, maxBackoff, x.attempts-1, nil))
+	return time.Now().Add(x.backoff).Before(x.deadline), nil
 }
 
-// mayRepeat reports whether another attempt is harmless and useful.
-func (x *exchange) mayRepeat(ctx context.Context, err error) bool {
-	if _, terms := termsOf(ctx); !terms.patient {
+// mayRetry reports whether another attempt is safe, and whether the priority and the
+// budget allow it.
+func (x *exchange) mayRetry(ctx context.Context, err error) bool {
+	if _, quota := quotaOf(ctx); !quota.waits {
 		return false
 	}
 	_, limited := errors.AsType[*provider.RateLimitedError](err)
-	return x.repeat == idempotent && !limited
+	return x.mode == idempotent && !limited
 }
 
-// unstatedLimit is how long to stay away after a 429 that does not say.
-const unstatedLimit = 30 * time.Second
+// defaultRetryAfter is the wait after a 429 response without a Retry-After header.
+const defaultRetryAfter = 30 * time.Second
 
-// retryAfter returns the wait, in whole seconds, that the API asks for with a
-// status of 429 or 503, or zero. resp may be nil.
+// retryAfter returns the wait that the API asks for in a response with status 429 or
+// 503, in whole seconds, or zero. resp may be nil.
 func retryAfter(resp *http.Response) time.Duration {
 	wait := wholeSeconds(retryablehttp.DefaultBackoff(0, 0, 0, resp))
 	if wait == 0 && resp != nil && resp.StatusCode == http.StatusTooManyRequests {
-		return unstatedLimit
+		return defaultRetryAfter
 	}
 	return wait
 }

@@ -7,30 +7,30 @@ import (
 	"net/url"
 )
 
-// Options say which account is worked on, and how its API is reached. Whatever
-// prints them or marshals them to JSON leaves the token out; fmt cannot be kept
-// from it when they lie in an unexported field, so hand them to [New] and do
-// not keep them.
+// Options contains the account and the connection settings for [New]. Formatting and
+// marshalling to JSON omit the API token, with one exception: fmt prints the token of
+// Options in an unexported field of another type. So pass Options to [New] and do not
+// store them.
 type Options struct {
-	// AccountID is the account that owns the tunnels. Required.
+	// AccountID is the ID of the account that owns the tunnels. Required.
 	AccountID string
-	// APIToken may edit the account's tunnels (permission "Cloudflare Tunnel:
-	// Edit"). Required.
+	// APIToken is an API token with the permission "Cloudflare Tunnel: Edit" for the
+	// account. Required.
 	APIToken string `json:"-"`
-	// BaseURL of the API, down to and with its version, for instance
-	// "http://127.0.0.1:8787/client/v4". Cloudflare's own when empty.
+	// BaseURL is the URL of the API including its version, for instance
+	// "http://127.0.0.1:8787/client/v4". Default: the public Cloudflare API.
 	BaseURL string
-	// Transport sends the requests, retries included. One like
-	// [http.DefaultTransport] when nil.
+	// Transport sends the requests and their retries. Default: a transport like
+	// [http.DefaultTransport].
 	Transport http.RoundTripper `json:"-"`
 }
 
-// Format writes the options without the token, whatever the verb.
+// Format writes the options without the API token, for all verbs.
 func (o Options) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "cloudflare.Options{AccountID:%q, BaseURL:%q}", o.AccountID, o.BaseURL)
 }
 
-// validate returns all that is wrong with the options.
+// validate returns an error with all invalid options.
 func (o Options) validate() error {
 	return errors.Join(o.checkAccountID(), o.checkAPIToken(), o.checkBaseURL())
 }
@@ -40,7 +40,7 @@ func (o Options) checkAccountID() error {
 		return errors.New("AccountID is empty")
 	}
 	if !isPathSegment(o.AccountID) {
-		return fmt.Errorf("AccountID %q has characters that no account ID has", o.AccountID)
+		return fmt.Errorf("AccountID %q contains a character that is not allowed in an account ID", o.AccountID)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (o Options) checkAPIToken() error {
 	}
 	for _, c := range o.APIToken {
 		if c <= ' ' || c > '~' {
-			return errors.New("APIToken has characters that no token has, perhaps a line break at its end")
+			return errors.New("APIToken contains a character that is not allowed in an API token; check for a trailing line break")
 		}
 	}
 	return nil
@@ -64,17 +64,17 @@ func (o Options) checkBaseURL() error {
 	u, err := url.Parse(o.BaseURL)
 	switch {
 	case err != nil:
-		return errors.New("BaseURL is not a URL") // the parser's error would repeat a password in it
+		return errors.New("BaseURL is not a URL") // the error of the parser could contain a password
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return fmt.Errorf("BaseURL %q is not an absolute http or https URL", u.Redacted())
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("BaseURL %q has more than scheme, host and path", u.Redacted())
+		return fmt.Errorf("BaseURL %q must have only a scheme, a host and a path", u.Redacted())
 	}
 	return nil
 }
 
-// isPathSegment tells whether s can stand between two slashes of a URL as it
-// is, and leads nowhere else.
+// isPathSegment reports whether s is a path segment of a URL that needs no escaping and
+// is not a relative segment.
 func isPathSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && url.PathEscape(s) == s
 }

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-func TestOptions(t *testing.T) {
+func TestOptionsAreValidated(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Options)
-		want   string // in the error; none when empty
+		want   string // part of the error; empty: no error
 	}{
-		"good":                   {func(*Options) {}, ""},
-		"good without base":      {func(o *Options) { o.BaseURL = "" }, ""},
+		"valid":                  {func(*Options) {}, ""},
+		"valid without base":     {func(o *Options) { o.BaseURL = "" }, ""},
 		"no account":             {func(o *Options) { o.AccountID = "" }, "AccountID is empty"},
 		"account with a slash":   {func(o *Options) { o.AccountID = "a/b" }, `AccountID "a/b"`},
 		"no token":               {func(o *Options) { o.APIToken = "" }, "APIToken is empty"},
@@ -37,13 +37,13 @@ func TestOptions(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, test.want)
 			}
 			if strings.Contains(err.Error(), "secret") {
-				t.Errorf("%q shows a secret", err)
+				t.Errorf("error %q contains a secret", err)
 			}
 		})
 	}
 }
 
-func TestOptionsNamesAllThatIsWrong(t *testing.T) {
+func TestErrorNamesAllInvalidOptions(t *testing.T) {
 	_, err := New(Options{BaseURL: "x"})
 	for _, field := range []string{"AccountID", "APIToken", "BaseURL"} {
 		if err == nil || !strings.Contains(err.Error(), field) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-func TestPriorityReachesTheBudget(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestBudgetUsesThePriorityOfTheCall(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		drift := provider.WithPriority(t.Context(), provider.PriorityDrift)
 		if _, _, err := e.Configuration(drift, id); err != nil {
@@ -20,20 +20,20 @@ func TestPriorityReachesTheBudget(t *testing.T) {
 		}
 		start := time.Now()
 		_, _, err := e.newProvider(t, e.token).Configuration(drift, id)
-		wantTurn(t, err, time.Second)
+		wantSlot(t, err, time.Second)
 		wantElapsed(t, start, 0)
 		e.wantCount(t, http.MethodGet, configurationPath, 1)
-		if _, err := e.Configure(t.Context(), id, document("a")); err != nil {
+		if _, err := e.Configure(t.Context(), id, configuration("a")); err != nil {
 			t.Error(err)
 		}
 		wantElapsed(t, start, 0)
 	})
 }
 
-// A retry would wait, and being turned away would hide what had happened.
-func TestReadingBackIsNotRetried(t *testing.T) {
+// A retry would occupy a worker, and an exhausted budget would replace the first error.
+func TestReadsAtStartAndForDriftAreNotRetried(t *testing.T) {
 	for _, p := range []provider.Priority{provider.PriorityStart, provider.PriorityDrift} {
-		inEdge(t, func(t *testing.T, e *edge) {
+		withEdge(t, func(t *testing.T, e *edge) {
 			id := e.newTunnel(t)
 			e.Inject(simulator.Fault{Status: http.StatusBadGateway, Times: 1})
 			start := time.Now()
@@ -42,19 +42,19 @@ func TestReadingBackIsNotRetried(t *testing.T) {
 			wantUnavailable(t, err, 0)
 			e.Inject(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Second, Times: 1})
 			_, _, err = e.Configuration(provider.WithPriority(t.Context(), provider.PriorityStart), id)
-			wantLimited(t, err, time.Second)
+			wantRateLimited(t, err, time.Second)
 			wantElapsed(t, start, 0)
 			e.wantCount(t, http.MethodGet, configurationPath, 2)
 		})
 	}
 }
 
-// A list of several pages would never come to its end if every page had to wait
-// for its turn among those who begin.
-func TestListIsCarriedThrough(t *testing.T) {
+// If every page of a list needed a slot behind other calls, a list of several pages
+// would never be complete.
+func TestListOfSeveralPagesIsNotInterrupted(t *testing.T) {
 	pages := 0
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
-		Transport: answering(func(*http.Request) (*http.Response, error) {
+		Transport: transportFunc(func(*http.Request) (*http.Response, error) {
 			pages++
 			tunnel := fmt.Sprintf(`{"id":"%d","name":"a"}`, pages)
 			if pages > 4 {
@@ -69,39 +69,39 @@ func TestListIsCarriedThrough(t *testing.T) {
 		t.Errorf("got %d tunnels and %v, want 4", len(got), err)
 	}
 	if _, err := p.Tunnels(drift); err == nil {
-		t.Error("another list was not turned away")
+		t.Error("a second list succeeded, want a RateLimitedError")
 	}
 }
 
-// limit is what retryAfter makes of a status and a header Retry-After.
-func limit(status int, header string) time.Duration {
+// retryAfterOf returns the result of retryAfter for a status and a Retry-After header.
+func retryAfterOf(status int, header string) time.Duration {
 	return retryAfter(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {header}}})
 }
 
-func TestLimitsAreRoundedUp(t *testing.T) {
+func TestRetryAfterHeader(t *testing.T) {
 	tests := map[string]struct {
 		status int
 		header string
 		want   time.Duration
 	}{
-		"seconds":           {http.StatusTooManyRequests, "7", 7 * time.Second},
-		"nothing":           {http.StatusTooManyRequests, "", unstatedLimit},
-		"no number":         {http.StatusTooManyRequests, "soon", unstatedLimit},
-		"zero":              {http.StatusTooManyRequests, "0", unstatedLimit},
-		"unavailable":       {http.StatusServiceUnavailable, "7", 7 * time.Second},
-		"unavailable, mute": {http.StatusServiceUnavailable, "", 0},
-		"another status":    {http.StatusBadGateway, "7", 0},
+		"seconds":                {http.StatusTooManyRequests, "7", 7 * time.Second},
+		"no header":              {http.StatusTooManyRequests, "", defaultRetryAfter},
+		"not a number":           {http.StatusTooManyRequests, "soon", defaultRetryAfter},
+		"zero":                   {http.StatusTooManyRequests, "0", defaultRetryAfter},
+		"unavailable":            {http.StatusServiceUnavailable, "7", 7 * time.Second},
+		"unavailable, no header": {http.StatusServiceUnavailable, "", 0},
+		"another status":         {http.StatusBadGateway, "7", 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := limit(test.status, test.header); got != test.want {
+			if got := retryAfterOf(test.status, test.header); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}
 	until := time.Now().Add(90 * time.Second).UTC()
-	got := limit(http.StatusTooManyRequests, until.Format(http.TimeFormat))
+	got := retryAfterOf(http.StatusTooManyRequests, until.Format(http.TimeFormat))
 	if got%time.Second != 0 || got < 88*time.Second || got > 90*time.Second {
-		t.Errorf("until %s: got %s", until, got)
+		t.Errorf("a wait until %s: got %s", until, got)
 	}
 }

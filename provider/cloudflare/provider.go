@@ -1,12 +1,9 @@
-// Package cloudflare is the provider that works on real tunnels through the
-// Cloudflare API.
+// Package cloudflare implements [provider.Provider] with the Cloudflare API.
 //
-// The typed client of cloudflare-go builds requests and reads answers. This
-// package adds a budget of requests for every API token, retries that end soon,
-// creation that is never repeated, the fields that the client does not model, and
-// errors that callers can tell apart and that never show the token.
-//
-// Other packages decide which calls to make.
+// The typed client of cloudflare-go builds the requests and parses the responses. This
+// package adds an API request budget for every API token, bounded retries, a create
+// call that is never retried, the fields that the client does not support, and errors
+// that callers can distinguish and that never contain the token.
 package cloudflare
 
 import (
@@ -23,27 +20,26 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// patience is how long one API call may wait: for its turn in the budget, for
-// a limit to pass, and between retries, all together.
-const patience = 2 * time.Second
+// maxWait is the maximum total time that one API call waits: for the budget, for the
+// end of a rate limit, and between retries.
+const maxWait = 2 * time.Second
 
-// Provider works on the tunnels of one account. It may be used from several
-// goroutines at once.
+// Provider calls the Cloudflare API for the tunnels of one account. It is safe for
+// concurrent use.
 type Provider struct {
 	accountID string
 	tunnels   *zero_trust.TunnelCloudflaredService
 	transport http.RoundTripper
 	budget    *budget
-	// redact takes the token out of what others say. It is a function because
-	// fmt looks into everything else, however deep.
+	// redact removes the API token from a text. It is a function because fmt would print
+	// the token in a field of any other type.
 	redact func(string) string
 }
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New returns a provider, or an error that names every option that is wrong.
-// It makes no request. All providers with the same token share one budget of
-// requests.
+// New returns a provider, or an error that names every invalid option. It sends no
+// request. All providers with the same API token share one API request budget.
 func New(o Options) (*Provider, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("cloudflare options: %w", err)
@@ -66,24 +62,25 @@ func New(o Options) (*Provider, error) {
 	}, nil
 }
 
-// newTransport returns the default one, but for HTTP/2 connections that died
-// without a word: those are noticed before a call runs out of time.
+// newTransport returns a copy of [http.DefaultTransport] that also pings silent
+// HTTP/2 connections, so that it detects a dead connection before a call times out.
 func newTransport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: provider.CallTimeout / 4, PingTimeout: provider.CallTimeout / 4}
 	return transport
 }
 
-// Format writes which account the provider works on, and nothing else of it.
+// Format writes only the account ID, for all verbs.
 func (p *Provider) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "cloudflare.Provider{AccountID:%q}", p.accountID)
 }
 
-var errNoAnswer = errors.New("no answer within " + provider.CallTimeout.String())
+var errTimeout = errors.New("no response within " + provider.CallTimeout.String())
 
-// run limits the time of a method, and wraps its error with the action.
+// run calls method with a timeout of [provider.CallTimeout] and wraps its error with
+// the action.
 func run(ctx context.Context, action string, method func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, provider.CallTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, provider.CallTimeout, errTimeout)
 	defer cancel()
 	if err := method(provider.WithReservation(ctx, 1)); err != nil {
 		return fmt.Errorf("%s: %w", action, err)

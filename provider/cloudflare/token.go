@@ -28,18 +28,18 @@ func (p *Provider) token(ctx context.Context, id provider.TunnelID) (provider.To
 	}
 	var params zero_trust.TunnelCloudflaredTokenGetParams
 	params.AccountID.Value = p.accountID
-	var answer *string
+	var text *string
 	err := p.call(ctx, idempotent, func(options ...option.RequestOption) (err error) {
-		answer, err = p.tunnels.Token.Get(ctx, string(id), params, options...)
+		text, err = p.tunnels.Token.Get(ctx, string(id), params, options...)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
-	token := provider.Token(*answer)
-	// The client makes a string of any JSON.
+	token := provider.Token(*text)
+	// The client converts any JSON value to a string.
 	if _, _, err := token.Credentials(); err != nil {
-		return "", unexpected("no token")
+		return "", unexpected("no valid token")
 	}
 	return token, nil
 }
@@ -51,8 +51,8 @@ func (p *Provider) RotateToken(ctx context.Context, id provider.TunnelID) error 
 	})
 }
 
-// secretLength is the number of bytes of a tunnel's secret. The API asks for at
-// least that many.
+// secretLength is the length of a tunnel's secret in bytes: the minimum that the API
+// accepts.
 const secretLength = 32
 
 func (p *Provider) rotate(ctx context.Context, id provider.TunnelID) error {

@@ -59,9 +59,9 @@ func (p *Provider) get(ctx context.Context, id provider.TunnelID) (provider.Tunn
 	return asTunnel(tunnel), nil
 }
 
-// confirmAbsence returns the error of a read that did not find the tunnel, when
-// a list does not contain the tunnel either. One answer alone must not pass for
-// the loss of a tunnel that serves.
+// confirmAbsence returns notFound, the error of a read that did not find the tunnel, if
+// a list does not contain the tunnel either. A single response is not enough to treat a
+// tunnel that carries traffic as lost.
 func (p *Provider) confirmAbsence(ctx context.Context, id provider.TunnelID, notFound error) error {
 	var params zero_trust.TunnelCloudflaredListParams
 	params.UUID.Value, params.UUID.Present = string(id), true
@@ -70,13 +70,13 @@ func (p *Provider) confirmAbsence(ctx context.Context, id provider.TunnelID, not
 	case err != nil:
 		return err
 	case slices.ContainsFunc(page.Result, func(t shared.CloudflareTunnel) bool { return t.ID == string(id) }):
-		return unexpected("no tunnel, and its list has one")
+		return unexpected("the tunnel was not found, but the list of tunnels contains it")
 	}
 	return notFound
 }
 
-// checkLive returns what is wrong with the tunnel that the API answered. The API
-// answers deleted tunnels too, with the time of their deletion.
+// checkLive returns an error if the response contains no tunnel or a deleted tunnel.
+// The API also returns deleted tunnels, with the time of their deletion.
 func checkLive(tunnel *shared.CloudflareTunnel) error {
 	switch {
 	case tunnel.ID == "":
@@ -91,7 +91,7 @@ func checkLive(tunnel *shared.CloudflareTunnel) error {
 func (p *Provider) Tunnels(ctx context.Context) (tunnels []provider.Tunnel, err error) {
 	seen := map[string]bool{}
 	err = run(ctx, "list the tunnels", func(ctx context.Context) error {
-		return p.each(ctx, "", func(t shared.CloudflareTunnel) bool {
+		return p.forEach(ctx, "", func(t shared.CloudflareTunnel) bool {
 			if !seen[t.ID] {
 				seen[t.ID] = true
 				tunnels = append(tunnels, asTunnel(&t))
@@ -118,16 +118,16 @@ func (p *Provider) create(ctx context.Context, name string) (provider.Tunnel, er
 	var params zero_trust.TunnelCloudflaredNewParams
 	params.AccountID.Value = p.accountID
 	params.Name.Value, params.Name.Present = name, true
-	// The connector ignores the remote configuration of any other source.
+	// With any other source, connectors ignore the remote configuration.
 	params.ConfigSrc.Value = zero_trust.TunnelCloudflaredNewParamsConfigSrcCloudflare
 	params.ConfigSrc.Present = true
 	var created *shared.CloudflareTunnel
-	err := p.call(ctx, once, func(options ...option.RequestOption) (err error) {
+	err := p.call(ctx, sendOnce, func(options ...option.RequestOption) (err error) {
 		created, err = p.tunnels.New(ctx, params, options...)
 		return err
 	})
 	switch {
-	case isRefusal(err, codeNameExists):
+	case hasCode(err, codeNameExists):
 		return provider.Tunnel{}, fmt.Errorf("%w: %w", provider.ErrNameExists, err)
 	case err != nil:
 		return provider.Tunnel{}, err
@@ -137,8 +137,8 @@ func (p *Provider) create(ctx context.Context, name string) (provider.Tunnel, er
 	return asTunnel(created), nil
 }
 
-// asTunnel returns the zero tunnel for nil. A source that the API does not tell
-// is taken for remote management.
+// asTunnel converts the client's type; nil becomes the zero Tunnel. A tunnel without a
+// source is remotely managed.
 func asTunnel(t *shared.CloudflareTunnel) provider.Tunnel {
 	if t == nil {
 		return provider.Tunnel{}
@@ -149,13 +149,13 @@ func asTunnel(t *shared.CloudflareTunnel) provider.Tunnel {
 	}
 }
 
-// pageSize is the largest page that the API gives of a list. An account has no
-// more tunnels than that, unless Cloudflare granted it more.
+// pageSize is the maximum page size of the API. It is also the default limit of
+// tunnels in an account, so one page is usually enough.
 const pageSize = 1000
 
-// find returns the live tunnel of exactly that name, or nil.
+// find returns the live tunnel with exactly this name, or nil.
 func (p *Provider) find(ctx context.Context, name string) (found *shared.CloudflareTunnel, err error) {
-	err = p.each(ctx, name, func(t shared.CloudflareTunnel) bool {
+	err = p.forEach(ctx, name, func(t shared.CloudflareTunnel) bool {
 		if t.Name == name {
 			found = &t
 		}
@@ -164,11 +164,11 @@ func (p *Provider) find(ctx context.Context, name string) (found *shared.Cloudfl
 	return found, err
 }
 
-// each calls visit for the live tunnels of that name, or for all when it is
-// empty, page by page until visit returns false. The API ignores the case of a
-// name, and repeats a tunnel when others are created meanwhile.
-func (p *Provider) each(ctx context.Context, name string, visit func(shared.CloudflareTunnel) bool) error {
-	// The client's own paging would leave ctx behind after the first page.
+// forEach calls visit for the live tunnels with the name, or for all live tunnels if
+// name is empty, until visit returns false. The API ignores the case of name, and
+// can return a tunnel twice when other tunnels are created at the same time.
+func (p *Provider) forEach(ctx context.Context, name string, visit func(shared.CloudflareTunnel) bool) error {
+	// The paging of the client would ignore ctx after the first page.
 	for number := 1; ; number++ {
 		page, err := p.list(ctx, name, number)
 		if err != nil {
@@ -188,8 +188,8 @@ func (p *Provider) each(ctx context.Context, name string, visit func(shared.Clou
 func (p *Provider) list(
 	ctx context.Context, name string, number int,
 ) (page *pagination.V4PagePaginationArray[shared.CloudflareTunnel], err error) {
-	// Fields are set by hand because the function for it is in the client's
-	// root package, which imports the API of every Cloudflare product.
+	// The fields are set directly because the client's helper function is in its root
+	// package, which imports the APIs of all Cloudflare products.
 	var params zero_trust.TunnelCloudflaredListParams
 	params.Name.Value, params.Name.Present = name, name != ""
 	params.Page.Value, params.Page.Present = float64(number), true
@@ -197,7 +197,7 @@ func (p *Provider) list(
 	return p.listBy(ctx, params)
 }
 
-// listBy returns the live tunnels that the parameters select.
+// listBy returns one page of the live tunnels that the parameters select.
 func (p *Provider) listBy(
 	ctx context.Context, params zero_trust.TunnelCloudflaredListParams,
 ) (page *pagination.V4PagePaginationArray[shared.CloudflareTunnel], err error) {
@@ -208,7 +208,7 @@ func (p *Provider) listBy(
 		return err
 	})
 	if err == nil && (page == nil || page.Result == nil) {
-		err = unexpected("no list")
+		err = unexpected("no list of tunnels")
 	}
 	return page, err
 }
@@ -220,9 +220,9 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 		switch {
 		case errors.Is(err, provider.ErrNotFound):
 			return nil
-		case isRefusal(err, codeConnected):
+		case hasCode(err, codeConnected):
 			return fmt.Errorf("%w: %w", provider.ErrConnected, err)
-		case isRefusal(err, codeRouted):
+		case hasCode(err, codeRoutes):
 			return fmt.Errorf("%w: %w", provider.ErrRoutes, err)
 		}
 		return err
@@ -241,10 +241,10 @@ func (p *Provider) remove(ctx context.Context, id provider.TunnelID) error {
 	})
 }
 
-// checkID refuses an ID that would change the path of the API's URL.
+// checkID returns an error for an ID that would change the path of the request.
 func checkID(id provider.TunnelID) error {
 	if !isPathSegment(string(id)) {
-		return fmt.Errorf("%w: %q is no tunnel ID", provider.ErrNotFound, id)
+		return fmt.Errorf("%w: %q is not a tunnel ID", provider.ErrNotFound, id)
 	}
 	return nil
 }

@@ -12,13 +12,13 @@ import (
 // connector is a connector that Cloudflare lists.
 type connector struct {
 	id          provider.ConnectorID
-	secret      int  // of the tunnel, with which it started
-	lost        bool // it disconnected without a farewell
+	secret      int  // the tunnel's secret when the connector started
+	crashed     bool // disconnected, and still listed
 	connectedAt time.Time
 }
 
-// StartConnector starts a connector with a token and returns its ID, or an error
-// when Cloudflare refuses the token.
+// StartConnector starts a connector with a token and returns its ID. It returns an error
+// if Cloudflare would refuse the token.
 func (p *Provider) StartConnector(token provider.Token) (provider.ConnectorID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,29 +36,29 @@ func (p *Provider) StartConnector(token provider.Token) (provider.ConnectorID, e
 	return p.attach(t), nil
 }
 
-// StopConnector stops a connector in good order.
-func (p *Provider) StopConnector(id provider.TunnelID, of provider.ConnectorID) {
-	p.change(id, func(t *tunnel) { t.removeConnectors(func(c *connector) bool { return c.id == of }) })
+// StopConnector stops a connector gracefully.
+func (p *Provider) StopConnector(id provider.TunnelID, connectorID provider.ConnectorID) {
+	p.change(id, func(t *tunnel) { t.removeConnectors(func(c *connector) bool { return c.id == connectorID }) })
 }
 
-// Crash ends connectors of a live tunnel without a farewell, all of them when
-// none is named. Cloudflare goes on to list them as no longer connected until they
-// are disconnected; they do not reconnect.
+// Crash stops connectors of a live tunnel abruptly; all of them if no ID is given.
+// Cloudflare lists them as disconnected until [Provider.Disconnect] removes them. They do
+// not reconnect.
 func (p *Provider) Crash(id provider.TunnelID, connectors ...provider.ConnectorID) {
 	p.change(id, func(t *tunnel) {
 		for _, c := range t.connectors {
-			c.lost = c.lost || len(connectors) == 0 || slices.Contains(connectors, c.id)
+			c.crashed = c.crashed || len(connectors) == 0 || slices.Contains(connectors, c.id)
 		}
 	})
 }
 
-// SetConnected starts a connector of a live tunnel unless one is connected, or
-// stops all that are, in good order.
+// SetConnected starts a connector of a live tunnel if none is connected, or stops all
+// connected connectors gracefully.
 func (p *Provider) SetConnected(id provider.TunnelID, connected bool) {
 	p.change(id, func(t *tunnel) {
 		switch {
 		case !connected:
-			t.removeConnectors(func(c *connector) bool { return !c.lost })
+			t.removeConnectors(func(c *connector) bool { return !c.crashed })
 		case !t.connected():
 			p.attach(t)
 		}
@@ -77,11 +77,11 @@ func (p *Provider) attach(t *tunnel) provider.ConnectorID {
 	return c.id
 }
 
-// disconnect ends the connections of a connector. One that was connected comes
-// back at once, unless the secret was rotated since it started.
+// disconnect removes the connections of a connector. A connected connector reconnects
+// immediately, unless the secret was rotated after it started.
 func (t *tunnel) disconnect(id provider.ConnectorID, now time.Time) {
 	t.removeConnectors(func(c *connector) bool {
-		return c.id == id && (c.lost || c.secret != t.secret)
+		return c.id == id && (c.crashed || c.secret != t.secret)
 	})
 	for _, c := range t.connectors {
 		if c.id == id {
@@ -90,12 +90,12 @@ func (t *tunnel) disconnect(id provider.ConnectorID, now time.Time) {
 	}
 }
 
-func (t *tunnel) removeConnectors(chosen func(*connector) bool) {
-	t.connectors = slices.DeleteFunc(t.connectors, chosen)
+func (t *tunnel) removeConnectors(match func(*connector) bool) {
+	t.connectors = slices.DeleteFunc(t.connectors, match)
 }
 
 func (t *tunnel) connected() bool {
-	return slices.ContainsFunc(t.connectors, func(c *connector) bool { return !c.lost })
+	return slices.ContainsFunc(t.connectors, func(c *connector) bool { return !c.crashed })
 }
 
 func (t *tunnel) status() provider.TunnelStatus {
@@ -112,7 +112,7 @@ func (t *tunnel) status() provider.TunnelStatus {
 func (t *tunnel) connections() []provider.Connector {
 	var listed []provider.Connector
 	for _, c := range t.connectors {
-		one := provider.Connector{ID: c.id, Connected: !c.lost, ConnectedAt: c.connectedAt}
+		one := provider.Connector{ID: c.id, Connected: !c.crashed, ConnectedAt: c.connectedAt}
 		if !t.local {
 			one.ConfigVersion = t.version
 		}

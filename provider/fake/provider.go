@@ -1,9 +1,9 @@
-// Package fake is a provider in memory, for the tests of packages that use a
-// provider. It behaves as the real provider does towards a healthy API, records
-// the calls and fails when a test says so. Connectors are entries in a list.
+// Package fake implements [provider.Provider] in memory, for tests. It behaves like the
+// real provider with a healthy API, records all calls, and returns the errors that a
+// test scripts.
 //
-// It serves no requests to a tunnel: the simulator in test/edge does. Package
-// providertest holds the contract of both providers.
+// It serves no HTTP requests; the simulator in test/edge does. Package providertest
+// contains the contract tests of both implementations.
 package fake
 
 import (
@@ -20,16 +20,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// AccountID is the account of every tunnel, as their tokens say.
+// AccountID is the account ID in the tokens of all tunnels.
 const AccountID = "00000000000000000000000000000000"
 
-// Provider keeps tunnels in memory. It may be used from several goroutines at
-// once.
+// Provider stores tunnels in memory. It is safe for concurrent use.
 type Provider struct {
 	mu         sync.Mutex
-	tunnels    []*tunnel // in the order of creation, the deleted ones too
-	connectors int       // how many were started
-	faults     map[Op][]fault
+	tunnels    []*tunnel // in order of creation, including deleted tunnels
+	connectors int       // number of connectors started so far
+	scripted   map[Op][]scriptedError
 	calls      []Call
 	now        func() time.Time
 }
@@ -37,27 +36,27 @@ type Provider struct {
 var _ provider.Provider = (*Provider)(nil)
 
 type tunnel struct {
-	id         provider.TunnelID
-	name       string
-	document   provider.Configuration
-	version    provider.Version
-	secret     int // raised by every rotation
-	connectors []*connector
-	ran        bool // it had a connector once
-	deleted    bool
-	local      bool
-	routes     bool
+	id            provider.TunnelID
+	name          string
+	configuration provider.Configuration
+	version       provider.Version
+	secret        int // incremented by every rotation
+	connectors    []*connector
+	ran           bool // a connector ran at least once
+	deleted       bool
+	local         bool
+	routes        bool
 }
 
 // New returns a provider without tunnels.
 func New() *Provider {
-	return &Provider{faults: map[Op][]fault{}, now: time.Now}
+	return &Provider{scripted: map[Op][]scriptedError{}, now: time.Now}
 }
 
 // FindTunnel is documented at [provider.Provider].
 func (p *Provider) FindTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
 	var result provider.Tunnel
-	err := p.carryOut(ctx, Call{Op: OpFindTunnel, Name: name}, func(call *Call) error {
+	err := p.do(ctx, Call{Op: OpFindTunnel, Name: name}, func(call *Call) error {
 		t := p.named(name)
 		if t == nil {
 			return provider.ErrNotFound
@@ -80,7 +79,7 @@ func (p *Provider) Tunnel(ctx context.Context, id provider.TunnelID) (provider.T
 // Tunnels is documented at [provider.Provider].
 func (p *Provider) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
 	var result []provider.Tunnel
-	err := p.carryOut(ctx, Call{Op: OpTunnels}, func(*Call) error {
+	err := p.do(ctx, Call{Op: OpTunnels}, func(*Call) error {
 		result = p.allLive()
 		return nil
 	})
@@ -93,7 +92,7 @@ func (p *Provider) Tunnels(ctx context.Context) ([]provider.Tunnel, error) {
 // CreateTunnel is documented at [provider.Provider].
 func (p *Provider) CreateTunnel(ctx context.Context, name string) (provider.Tunnel, error) {
 	var result provider.Tunnel
-	err := p.carryOut(ctx, Call{Op: OpCreateTunnel, Name: name}, func(call *Call) error {
+	err := p.do(ctx, Call{Op: OpCreateTunnel, Name: name}, func(call *Call) error {
 		if p.named(name) != nil {
 			return provider.ErrNameExists
 		}
@@ -115,7 +114,7 @@ func (p *Provider) Configuration(
 	ctx context.Context, id provider.TunnelID,
 ) (provider.Configuration, provider.Version, error) {
 	var result Call
-	err := p.carryOut(ctx, Call{Op: OpConfiguration, Tunnel: id}, func(call *Call) error {
+	err := p.do(ctx, Call{Op: OpConfiguration, Tunnel: id}, func(call *Call) error {
 		t, err := p.live(id)
 		if err != nil {
 			return err
@@ -123,7 +122,7 @@ func (p *Provider) Configuration(
 		if err := t.checkRemote(); err != nil {
 			return err
 		}
-		call.Configuration, call.Version = clone(t.document), t.version
+		call.Configuration, call.Version = clone(t.configuration), t.version
 		result = *call
 		return nil
 	})
@@ -139,7 +138,7 @@ func (p *Provider) Configure(
 ) (provider.Version, error) {
 	var version provider.Version
 	call := Call{Op: OpConfigure, Tunnel: id, Configuration: clone(c)}
-	err := p.carryOut(ctx, call, func(call *Call) error {
+	err := p.do(ctx, call, func(call *Call) error {
 		if err := provider.Validate(c); err != nil {
 			return err
 		}
@@ -179,7 +178,7 @@ func (p *Provider) Connections(ctx context.Context, id provider.TunnelID) ([]pro
 // Disconnect is documented at [provider.Provider].
 func (p *Provider) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
 	call := Call{Op: OpDisconnect, Tunnel: id, Connector: connector}
-	return p.carryOut(ctx, call, func(*Call) error {
+	return p.do(ctx, call, func(*Call) error {
 		if connector == "" {
 			return errors.New("the connector ID is empty")
 		}
@@ -192,11 +191,11 @@ func (p *Provider) Disconnect(ctx context.Context, id provider.TunnelID, connect
 
 // DeleteTunnel is documented at [provider.Provider].
 func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
-	return p.carryOut(ctx, Call{Op: OpDeleteTunnel, Tunnel: id}, func(*Call) error {
+	return p.do(ctx, Call{Op: OpDeleteTunnel, Tunnel: id}, func(*Call) error {
 		t, err := p.live(id)
 		switch {
 		case err != nil:
-			return nil // it is gone already
+			return nil // already deleted
 		case len(t.connectors) > 0:
 			return provider.ErrConnected
 		case t.routes:
@@ -207,13 +206,13 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 	})
 }
 
-// onTunnel carries out a call that needs a live tunnel, and returns its result.
-func onTunnel[R any](ctx context.Context, p *Provider, call Call, do func(*tunnel) R) (result R, err error) {
+// onTunnel makes a call that requires a live tunnel, and returns its result.
+func onTunnel[R any](ctx context.Context, p *Provider, call Call, apply func(*tunnel) R) (result R, err error) {
 	var none R
-	err = p.carryOut(ctx, call, func(*Call) error {
+	err = p.do(ctx, call, func(*Call) error {
 		t, err := p.live(call.Tunnel)
 		if err == nil {
-			result = do(t)
+			result = apply(t)
 		}
 		return err
 	})
@@ -223,13 +222,13 @@ func onTunnel[R any](ctx context.Context, p *Provider, call Call, do func(*tunne
 	return result, nil
 }
 
-// carryOut does what all methods have in common: it checks the context, applies
-// faults, records the call and wraps its error. The provider is locked during do.
-func (p *Provider) carryOut(ctx context.Context, call Call, do func(*Call) error) error {
+// do makes a call: it checks the context, returns scripted errors, records the call and
+// wraps its error. It holds the lock while it calls apply.
+func (p *Provider) do(ctx context.Context, call Call, apply func(*Call) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	call.Priority, call.Turn = provider.PriorityOf(ctx), provider.ReservationOf(ctx)
-	call.Err = p.outcome(ctx, &call, do)
+	call.Priority, call.Reservation = provider.PriorityOf(ctx), provider.ReservationOf(ctx)
+	call.Err = p.outcome(ctx, &call, apply)
 	p.calls = append(p.calls, call)
 	if call.Err != nil {
 		return fmt.Errorf("%s %q: %w", call.Op, cmp.Or(call.Name, string(call.Tunnel)), call.Err)
@@ -237,21 +236,21 @@ func (p *Provider) carryOut(ctx context.Context, call Call, do func(*Call) error
 	return nil
 }
 
-func (p *Provider) outcome(ctx context.Context, call *Call, do func(*Call) error) error {
+func (p *Provider) outcome(ctx context.Context, call *Call, apply func(*Call) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	fault := p.nextFault(call.Op)
-	if fault.err != nil && !fault.applied {
-		return fault.err
+	scripted := p.nextScripted(call.Op)
+	if scripted.err != nil && !scripted.applied {
+		return scripted.err
 	}
-	if err := do(call); err != nil {
+	if err := apply(call); err != nil {
 		return err
 	}
-	return fault.err
+	return scripted.err
 }
 
-// named returns the live tunnel of that name, or nil.
+// named returns the live tunnel with the name, or nil.
 func (p *Provider) named(name string) *tunnel {
 	i := slices.IndexFunc(p.tunnels, func(t *tunnel) bool { return t.name == name && !t.deleted })
 	if i < 0 {
@@ -268,7 +267,7 @@ func (p *Provider) live(id provider.TunnelID) (*tunnel, error) {
 	return p.tunnels[i], nil
 }
 
-// allLive returns the live tunnels in the order of their creation.
+// allLive returns the live tunnels in order of creation.
 func (p *Provider) allLive() []provider.Tunnel {
 	var tunnels []provider.Tunnel
 	for _, t := range p.tunnels {
@@ -283,7 +282,7 @@ func (t *tunnel) tunnel() provider.Tunnel {
 	return provider.Tunnel{ID: t.id, Name: t.name, Status: t.status(), Local: t.local}
 }
 
-// checkRemote returns ErrLocallyManaged for a tunnel that is.
+// checkRemote returns ErrLocallyManaged for a locally managed tunnel.
 func (t *tunnel) checkRemote() error {
 	if t.local {
 		return provider.ErrLocallyManaged
@@ -291,7 +290,8 @@ func (t *tunnel) checkRemote() error {
 	return nil
 }
 
-// token has the form of a real token; its secret counts the rotations.
+// token returns a token in the format of a real token. Its secret contains the number of
+// rotations.
 func (t *tunnel) token() provider.Token {
 	key := fmt.Appendf(nil, "key %d of %s", t.secret+1, t.id)
 	credentials, _ := json.Marshal(map[string]any{"a": AccountID, "t": t.id, "s": key}) // strings and bytes marshal
@@ -299,6 +299,6 @@ func (t *tunnel) token() provider.Token {
 }
 
 func (t *tunnel) write(c provider.Configuration) {
-	t.document = clone(c)
+	t.configuration = clone(c)
 	t.version++
 }

@@ -26,7 +26,7 @@ var (
 	errSecond = errors.New("second")
 )
 
-func document(host string) provider.Configuration {
+func configuration(host string) provider.Configuration {
 	return provider.Configuration{Ingress: []provider.IngressRule{
 		{Hostname: host, Service: "http://web:80"}, {Service: "http_status:404"},
 	}}
@@ -42,30 +42,30 @@ func newTunnel(t *testing.T) (*fake.Provider, provider.TunnelID) {
 	return p, tunnel.ID
 }
 
-func TestFail(t *testing.T) {
+func TestFailReturnsScriptedErrors(t *testing.T) {
 	p, id := newTunnel(t)
 	p.Fail(fake.OpConfigure, errFirst, nil, errSecond)
 
 	for i, want := range []error{errFirst, nil, errSecond, nil} {
-		if _, err := p.Configure(t.Context(), id, document("a")); !errors.Is(err, want) {
+		if _, err := p.Configure(t.Context(), id, configuration("a")); !errors.Is(err, want) {
 			t.Errorf("call %d: got %v, want %v", i, err, want)
 		}
 	}
-	if _, version := p.Document(id); version != 2 {
-		t.Errorf("version = %d, want 2: a call that failed was applied", version)
+	if _, version := p.StoredConfiguration(id); version != 2 {
+		t.Errorf("version = %d, want 2: a failed call was applied", version)
 	}
 }
 
-func TestFailAfter(t *testing.T) {
+func TestFailAfterAppliesTheCall(t *testing.T) {
 	p, id := newTunnel(t)
 	p.FailAfter(fake.OpConfigure, errFirst)
 	p.FailAfter(fake.OpCreateTunnel, errFirst)
 
-	if _, err := p.Configure(t.Context(), id, document("a")); !errors.Is(err, errFirst) {
+	if _, err := p.Configure(t.Context(), id, configuration("a")); !errors.Is(err, errFirst) {
 		t.Errorf("got %v, want %v", err, errFirst)
 	}
-	if got, version := p.Document(id); version != 1 || got.Hash() != document("a").Hash() {
-		t.Errorf("version %d, document %+v: the write was not applied", version, got)
+	if got, version := p.StoredConfiguration(id); version != 1 || got.Hash() != configuration("a").Hash() {
+		t.Errorf("version %d, configuration %+v: the write was not applied", version, got)
 	}
 	if _, err := p.CreateTunnel(t.Context(), "other"); !errors.Is(err, errFirst) {
 		t.Errorf("got %v, want %v", err, errFirst)
@@ -75,11 +75,11 @@ func TestFailAfter(t *testing.T) {
 	}
 }
 
-func TestCalls(t *testing.T) {
+func TestCallsAreRecorded(t *testing.T) {
 	p, id := newTunnel(t)
 	p.Fail(fake.OpConfigure, errFirst)
-	_, _ = p.Configure(t.Context(), id, document("a"))
-	_, _ = p.Configure(t.Context(), id, document("b"))
+	_, _ = p.Configure(t.Context(), id, configuration("a"))
+	_, _ = p.Configure(t.Context(), id, configuration("b"))
 	_, _, _ = p.Configuration(t.Context(), id)
 	_, _ = p.Tunnels(provider.WithPriority(t.Context(), provider.PriorityDrift))
 	_, _ = p.Tunnel(t.Context(), id)
@@ -91,9 +91,9 @@ func TestCalls(t *testing.T) {
 
 	want := []fake.Call{
 		{Op: fake.OpCreateTunnel, Name: "edge", Tunnel: id},
-		{Op: fake.OpConfigure, Tunnel: id, Configuration: document("a"), Err: errFirst},
-		{Op: fake.OpConfigure, Tunnel: id, Configuration: document("b"), Version: 1},
-		{Op: fake.OpConfiguration, Tunnel: id, Configuration: document("b"), Version: 1},
+		{Op: fake.OpConfigure, Tunnel: id, Configuration: configuration("a"), Err: errFirst},
+		{Op: fake.OpConfigure, Tunnel: id, Configuration: configuration("b"), Version: 1},
+		{Op: fake.OpConfiguration, Tunnel: id, Configuration: configuration("b"), Version: 1},
 		{Op: fake.OpTunnels, Priority: provider.PriorityDrift},
 		{Op: fake.OpTunnel, Tunnel: id},
 		{Op: fake.OpToken, Tunnel: id},
@@ -114,7 +114,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-func TestClock(t *testing.T) {
+func TestClockDeterargumentsConnectedAt(t *testing.T) {
 	p, id := newTunnel(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p.SetClock(func() time.Time { return at })
@@ -122,7 +122,7 @@ func TestClock(t *testing.T) {
 	for range 2 {
 		connectors, err := p.Connections(t.Context(), id)
 		if err != nil || len(connectors) != 1 || !connectors[0].ConnectedAt.Equal(at) {
-			t.Fatalf("connectors %+v, %v, want one that connected at %s", connectors, err, at)
+			t.Fatalf("connectors = %+v, %v, want one connected at %s", connectors, err, at)
 		}
 		at = at.Add(time.Minute)
 		if err := p.Disconnect(t.Context(), id, connectors[0].ID); err != nil {
@@ -131,23 +131,23 @@ func TestClock(t *testing.T) {
 	}
 }
 
-func TestDocumentsAreCopied(t *testing.T) {
+func TestConfigurationsAreCopied(t *testing.T) {
 	p, id := newTunnel(t)
-	mine := document("a")
-	mine.UnknownFields = map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)}
-	if _, err := p.Configure(t.Context(), id, mine); err != nil {
+	argument := configuration("a")
+	argument.UnknownFields = map[string]json.RawMessage{"warp-routing": json.RawMessage(`{}`)}
+	if _, err := p.Configure(t.Context(), id, argument); err != nil {
 		t.Fatal(err)
 	}
-	mine.Ingress[0].Hostname = "changed"
-	mine.UnknownFields["warp-routing"][0] = '['
+	argument.Ingress[0].Hostname = "changed"
+	argument.UnknownFields["warp-routing"][0] = '['
 	read, _, err := p.Configuration(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read.Ingress[0].Hostname = "changed"
 
-	got, _ := p.Document(id)
+	got, _ := p.StoredConfiguration(id)
 	if got.Ingress[0].Hostname != "a" || string(got.UnknownFields["warp-routing"]) != "{}" {
-		t.Errorf("the stored document changed with the caller's: %+v", got)
+		t.Errorf("the stored configuration changed with the caller's: %+v", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Op names a method of [provider.Provider].
 type Op string
 
-// The methods.
+// The methods of [provider.Provider].
 const (
 	OpFindTunnel    Op = "FindTunnel"
 	OpTunnel        Op = "Tunnel"
@@ -30,58 +30,58 @@ const (
 // Call is one call of the provider and its outcome.
 type Call struct {
 	Op Op
-	// Priority of the call's context.
+	// Priority is the priority of the call's context.
 	Priority provider.Priority
-	// Turn that the call shared with others, or nil.
-	Turn *provider.Reservation
+	// Reservation is the reservation of the call's context, or nil.
+	Reservation *provider.Reservation
 	// Name is the argument of FindTunnel or CreateTunnel.
 	Name string
-	// Tunnel that the call was about; empty when FindTunnel found none or
+	// Tunnel is the tunnel of the call. It is empty if FindTunnel found no tunnel or
 	// CreateTunnel created none.
 	Tunnel provider.TunnelID
 	// Connector is the argument of Disconnect.
 	Connector provider.ConnectorID
-	// Configuration that was written or read.
+	// Configuration is the configuration that the call wrote or read.
 	Configuration provider.Configuration
-	// Version that was written or read; 0 when the call changed nothing.
+	// Version is the version that the call wrote or read; 0 if it did neither.
 	Version provider.Version
-	// Err that was returned, without the action that wraps it.
+	// Err is the error of the call, without the wrapping operation.
 	Err error
 }
 
-type fault struct {
+type scriptedError struct {
 	err     error
 	applied bool
 }
 
-// Fail makes the next calls of op return errs, one call each, without any
-// other effect. A nil error lets its call succeed. Faults of one op apply in the
-// order in which they were scripted.
+// Fail makes the next calls of op return errs, one error per call, without any other
+// effect. A nil error lets the call succeed. Errors of one op are returned in the order
+// in which they were scripted.
 func (p *Provider) Fail(op Op, errs ...error) { p.script(op, false, errs) }
 
-// FailAfter is [Provider.Fail] for answers that were lost: the call is carried
-// out, and then returns its error.
+// FailAfter is like [Provider.Fail], but the calls take effect before they return their
+// error, as if the response was lost.
 func (p *Provider) FailAfter(op Op, errs ...error) { p.script(op, true, errs) }
 
 func (p *Provider) script(op Op, applied bool, errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, err := range errs {
-		p.faults[op] = append(p.faults[op], fault{err: err, applied: applied})
+		p.scripted[op] = append(p.scripted[op], scriptedError{err: err, applied: applied})
 	}
 }
 
-func (p *Provider) nextFault(op Op) fault {
-	if len(p.faults[op]) == 0 {
-		return fault{}
+func (p *Provider) nextScripted(op Op) scriptedError {
+	if len(p.scripted[op]) == 0 {
+		return scriptedError{}
 	}
-	next := p.faults[op][0]
-	p.faults[op] = p.faults[op][1:]
+	next := p.scripted[op][0]
+	p.scripted[op] = p.scripted[op][1:]
 	return next
 }
 
-// Calls returns the calls so far in their order; only those of the given ops
-// when there are any.
+// Calls returns the recorded calls in order. If ops are given, it returns only the calls
+// of these methods.
 func (p *Provider) Calls(ops ...Op) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,19 +95,19 @@ func (p *Provider) Calls(ops ...Op) []Call {
 	return calls
 }
 
-// ResetCalls forgets the calls so far.
+// ResetCalls removes the recorded calls.
 func (p *Provider) ResetCalls() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = nil
 }
 
-// clone copies a document by its wire form, as the real provider's caller
-// would get it back.
+// clone returns a deep copy of c by way of JSON, so that the copy is what the real
+// provider would return.
 func clone(c provider.Configuration) provider.Configuration {
 	var copied provider.Configuration
-	document, _ := json.Marshal(c)        // strings, integers and booleans always marshal
-	_ = json.Unmarshal(document, &copied) // and are read back
+	encoded, _ := json.Marshal(c)        // strings, integers and booleans always marshal
+	_ = json.Unmarshal(encoded, &copied) // valid JSON always unmarshals
 	copied.UnknownFields = maps.Clone(c.UnknownFields)
 	for name, value := range copied.UnknownFields {
 		copied.UnknownFields[name] = bytes.Clone(value)

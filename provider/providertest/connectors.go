@@ -9,7 +9,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// absent is a well-formed ID that no connector has.
+// absent is a valid connector ID that no connector has.
 const absent provider.ConnectorID = "ffffffff-ffff-4fff-bfff-fffffffffffe"
 
 func token(t *testing.T, f Fixture, id provider.TunnelID) provider.Token {
@@ -21,7 +21,7 @@ func token(t *testing.T, f Fixture, id provider.TunnelID) provider.Token {
 	return token
 }
 
-// start starts a connector with the tunnel's present token.
+// start starts a connector with the tunnel's current token.
 func start(t *testing.T, f Fixture, id provider.TunnelID) provider.ConnectorID {
 	t.Helper()
 	connector, err := f.Cloud.StartConnector(token(t, f, id))
@@ -45,7 +45,7 @@ func rotate(t *testing.T, f Fixture, id provider.TunnelID) {
 	}
 }
 
-// connections returns the listed connectors by their ID.
+// connections returns the listed connectors by ID.
 func connections(t *testing.T, f Fixture, id provider.TunnelID) map[provider.ConnectorID]provider.Connector {
 	t.Helper()
 	listed, err := f.Provider.Connections(t.Context(), id)
@@ -62,8 +62,7 @@ func connections(t *testing.T, f Fixture, id provider.TunnelID) map[provider.Con
 	return byID
 }
 
-// wantConnections checks which connectors are listed, and whether they are
-// connected.
+// wantConnections checks the listed connectors and whether each is connected.
 func wantConnections(t *testing.T, f Fixture, id provider.TunnelID, want map[provider.ConnectorID]bool) {
 	t.Helper()
 	got := map[provider.ConnectorID]bool{}
@@ -71,7 +70,7 @@ func wantConnections(t *testing.T, f Fixture, id provider.TunnelID, want map[pro
 		got[connector] = listed.Connected
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("connectors and whether they are connected differ (-want +got):\n%s", diff)
+		t.Errorf("connectors (true: connected) differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -87,7 +86,7 @@ func deleteConnected(t *testing.T, f Fixture) {
 	configure(t, f, tunnel.ID, serving("a.example.com"))
 	f.Cloud.SetConnected(tunnel.ID, true)
 	wantConnected(t, f, tunnel.ID)
-	wantDocument(t, f, tunnel.ID, serving("a.example.com"), 1)
+	wantConfiguration(t, f, tunnel.ID, serving("a.example.com"), 1)
 	f.Cloud.SetConnected(tunnel.ID, false)
 	deleteTunnel(t, f, tunnel.ID)
 	wantNotFound(t, f, tunnel.ID)
@@ -98,7 +97,7 @@ func deleteStale(t *testing.T, f Fixture) {
 	connector := start(t, f, id)
 	f.Cloud.Crash(id)
 	wantConnected(t, f, id)
-	wantConnections(t, f, id, map[provider.ConnectorID]bool{connector: false}) // deletion has removed nothing
+	wantConnections(t, f, id, map[provider.ConnectorID]bool{connector: false}) // DeleteTunnel removed nothing
 	disconnect(t, f, id, connector)
 	deleteTunnel(t, f, id)
 	wantNotFound(t, f, id)
@@ -112,7 +111,7 @@ func listsConnectors(t *testing.T, f Fixture) {
 	wantConnections(t, f, id, map[provider.ConnectorID]bool{first: true, second: true})
 	for _, connector := range connections(t, f, id) {
 		if connector.ConfigVersion != version || connector.ConnectedAt.IsZero() {
-			t.Errorf("connector %+v, want one that runs version %d and has the time it connected", connector, version)
+			t.Errorf("connector = %+v, want version %d and a time of connection", connector, version)
 		}
 	}
 	wantConnections(t, f, other, map[provider.ConnectorID]bool{})
@@ -140,17 +139,17 @@ func disconnectStale(t *testing.T, f Fixture) {
 	crashed, connected := start(t, f, id), start(t, f, id)
 	f.Cloud.Crash(id, crashed)
 	before := connections(t, f, id)[connected]
-	for range 2 { // the second time, it is gone
+	for range 2 { // the second call finds no connector
 		disconnect(t, f, id, crashed)
 		wantConnections(t, f, id, map[provider.ConnectorID]bool{connected: true})
 	}
 	if after := connections(t, f, id)[connected]; !after.ConnectedAt.Equal(before.ConnectedAt) {
-		t.Errorf("the other connector has reconnected: %+v, before %+v", after, before)
+		t.Errorf("the other connector reconnected: %+v, before: %+v", after, before)
 	}
 }
 
-// disconnectConnected: Cloudflare cuts the connector, which shows in the time
-// since which it is connected, and the connector comes back.
+// disconnectConnected: Cloudflare disconnects the connector, and the connector
+// reconnects. Its time of connection changes.
 func disconnectConnected(t *testing.T, f Fixture) {
 	id := create(t, f, "edge").ID
 	connector := start(t, f, id)
@@ -158,12 +157,12 @@ func disconnectConnected(t *testing.T, f Fixture) {
 	disconnect(t, f, id, connector)
 	after := connections(t, f, id)[connector]
 	if !after.Connected || !after.ConnectedAt.After(before.ConnectedAt) {
-		t.Errorf("got %+v, want that it has reconnected since %s", after, before.ConnectedAt)
+		t.Errorf("got %+v, want a connector that reconnected after %s", after, before.ConnectedAt)
 	}
 	wantConnected(t, f, id)
 }
 
-// disconnectOne: neither an unknown nor an empty ID disconnects all connectors.
+// disconnectOne: an unknown or empty ID does not disconnect all connectors.
 func disconnectOne(t *testing.T, f Fixture) {
 	id := create(t, f, "edge").ID
 	crashed, connected := start(t, f, id), start(t, f, id)
@@ -172,41 +171,41 @@ func disconnectOne(t *testing.T, f Fixture) {
 	disconnect(t, f, id, absent)
 	err := f.Provider.Disconnect(t.Context(), id, "")
 	if err == nil || provider.IsTransient(err) {
-		t.Errorf("disconnecting an empty ID: error %v, want a lasting one", err)
+		t.Errorf("Disconnect with an empty ID: got %v, want a permanent error", err)
 	}
 	if diff := cmp.Diff(before, connections(t, f, id)); diff != "" {
-		t.Errorf("connectors differ afterwards (-before +after):\n%s", diff)
+		t.Errorf("connectors changed (-before +after):\n%s", diff)
 	}
 	disconnect(t, f, id, connected)
 	if got := connections(t, f, id)[crashed]; got != before[crashed] {
-		t.Errorf("the other connector is %+v now, want %+v", got, before[crashed])
+		t.Errorf("the other connector is %+v, want %+v", got, before[crashed])
 	}
 }
 
 func rotationReplacesToken(t *testing.T, f Fixture) {
 	id, other := create(t, f, "edge").ID, create(t, f, "other").ID
-	others := token(t, f, other)
+	otherToken := token(t, f, other)
 	seen := map[provider.Token]bool{}
 	for range 3 {
-		present := token(t, f, id)
-		if account, of, err := present.Credentials(); err != nil || of != id || account != f.AccountID {
-			t.Errorf("the token is for tunnel %q of account %q, error %v", of, account, err)
+		current := token(t, f, id)
+		if account, tunnel, err := current.Credentials(); err != nil || tunnel != id || account != f.AccountID {
+			t.Errorf("the token contains tunnel %q and account %q, error %v", tunnel, account, err)
 		}
-		seen[present] = true
+		seen[current] = true
 		rotate(t, f, id)
-		if _, err := f.Cloud.StartConnector(present); err == nil {
-			t.Error("a connector connected with a token that was rotated")
+		if _, err := f.Cloud.StartConnector(current); err == nil {
+			t.Error("a connector connected with the old token")
 		}
 	}
 	if len(seen) != 3 {
-		t.Errorf("two rotations made %d tokens, want 3", len(seen))
+		t.Errorf("%d different tokens after two rotations, want 3", len(seen))
 	}
-	if string(token(t, f, other)) != string(others) {
-		t.Error("the token of another tunnel has changed")
+	if string(token(t, f, other)) != string(otherToken) {
+		t.Error("the rotation changed the token of another tunnel")
 	}
 	start(t, f, id)
 	if got := read(t, f, id); got.Name != "edge" || got.Local {
-		t.Errorf("rotation has changed the tunnel: %+v", got)
+		t.Errorf("the rotation changed the tunnel: %+v", got)
 	}
 }
 
@@ -216,7 +215,7 @@ func rotationKeepsConnections(t *testing.T, f Fixture) {
 	before := connections(t, f, id)
 	rotate(t, f, id)
 	if diff := cmp.Diff(before, connections(t, f, id)); diff != "" {
-		t.Errorf("connector %s differs afterwards (-before +after):\n%s", connector, diff)
+		t.Errorf("connector %s changed (-before +after):\n%s", connector, diff)
 	}
 }
 

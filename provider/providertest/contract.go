@@ -1,8 +1,8 @@
-// Package providertest holds the contract of [provider.Provider] as one suite of
-// tests, which every implementation runs against itself.
+// Package providertest contains the contract tests of [provider.Provider]. Every
+// implementation runs them.
 //
-// A test belongs here when it must hold for all implementations. How an
-// implementation talks to its API is tested next to it.
+// A test belongs here if all implementations must pass it. Tests of an
+// implementation's requests belong to the package of the implementation.
 package providertest
 
 import (
@@ -25,8 +25,8 @@ type Fixture struct {
 	Cloud     Cloud
 }
 
-// Cloud is what happens at Cloudflare without the provider: connectors, and what
-// people do in the dashboard.
+// Cloud simulates changes at Cloudflare that are not made by the provider: connectors,
+// and changes in the dashboard.
 type Cloud interface {
 	// SetConfiguration replaces the configuration of a tunnel.
 	SetConfiguration(provider.TunnelID, provider.Configuration)
@@ -35,21 +35,21 @@ type Cloud interface {
 	SetLocal(id provider.TunnelID, local bool)
 	// SetRoutes adds private network routes to the tunnel, or removes them.
 	SetRoutes(id provider.TunnelID, routes bool)
-	// SetConnected starts connectors of the tunnel, or stops all that run in good
-	// order.
+	// SetConnected starts connectors of the tunnel, or stops all its connectors
+	// gracefully.
 	SetConnected(id provider.TunnelID, connected bool)
-	// StartConnector starts a connector with a token, or returns an error when
-	// Cloudflare refuses the token. The connector reconnects at once when it is
-	// disconnected and its token is still valid.
+	// StartConnector starts a connector with a token, or returns an error if
+	// Cloudflare refuses the token. When the connector is disconnected and its token
+	// is still valid, it reconnects immediately.
 	StartConnector(provider.Token) (provider.ConnectorID, error)
-	// StopConnector stops a connector in good order.
+	// StopConnector stops a connector gracefully.
 	StopConnector(provider.TunnelID, provider.ConnectorID)
-	// Crash ends connectors without a farewell, all of the tunnel when none is
-	// named. They do not reconnect.
+	// Crash stops connectors abruptly; all connectors of the tunnel if no ID is given.
+	// They do not reconnect.
 	Crash(provider.TunnelID, ...provider.ConnectorID)
 }
 
-// Run tests the contract, with a new fixture for each part of it.
+// Run runs the contract tests, each with a new fixture.
 func Run(t *testing.T, newFixture func(*testing.T) Fixture) {
 	for name, test := range contract {
 		t.Run(name, func(t *testing.T) { test(t, newFixture(t)) })
@@ -57,43 +57,43 @@ func Run(t *testing.T, newFixture func(*testing.T) Fixture) {
 }
 
 var contract = map[string]func(*testing.T, Fixture){
-	"create makes a tunnel":                  createMakesATunnel,
-	"a name is taken once":                   nameIsTaken,
-	"names differ by case":                   namesDifferByCase,
-	"a name is free after deletion":          createAfterDelete,
-	"find tells a live tunnel":               findTellsLive,
-	"a tunnel is read by its ID":             readsByID,
-	"all live tunnels are listed":            listsLive,
-	"a listed tunnel has its status":         listsStatus,
-	"a token is for its tunnel":              tokenIsForTunnel,
-	"a new tunnel is not configured":         newTunnelIsEmpty,
-	"a configuration comes back as written":  configureRoundTrip,
-	"fields not modelled are kept":           unmodelledRoundTrip,
-	"a configuration is replaced as a whole": configureReplaces,
-	"every write raises the version":         versionsCount,
-	"external changes are seen":              externalChange,
-	"a bad configuration changes nothing":    invalidConfiguration,
-	"an unknown tunnel is not found":         unknownTunnel,
-	"a deleted tunnel is not found":          deletedTunnel,
-	"deletion may be repeated":               deleteTwice,
-	"a tunnel with routes is not deleted":    deleteRouted,
-	"a local tunnel says so":                 localTunnel,
-	"a canceled call says so":                canceled,
-	"calls may be concurrent":                concurrent,
+	"CreateTunnel creates a tunnel":            createsTunnel,
+	"a name belongs to one tunnel":             nameIsUnique,
+	"names are case-sensitive":                 namesAreCaseSensitive,
+	"a name can be reused after deletion":      createAfterDelete,
+	"FindTunnel returns live tunnels only":     findsLive,
+	"a tunnel is read by its ID":               readsByID,
+	"all live tunnels are listed":              listsLive,
+	"a listed tunnel has its status":           listsStatus,
+	"a token belongs to its tunnel":            tokenBelongsToTunnel,
+	"a new tunnel is not configured":           newTunnelIsEmpty,
+	"a configuration is read as written":       configureRoundTrip,
+	"unknown fields are preserved":             unknownFieldsRoundTrip,
+	"a configuration is replaced as a whole":   configureReplaces,
+	"every write increments the version":       versionIncrements,
+	"external changes are read":                externalChange,
+	"an invalid configuration changes nothing": invalidConfiguration,
+	"an unknown tunnel is not found":           unknownTunnel,
+	"a deleted tunnel is not found":            deletedTunnel,
+	"deletion can be repeated":                 deleteTwice,
+	"a tunnel with routes is not deleted":      deleteRouted,
+	"a locally managed tunnel is reported":     localTunnel,
+	"a canceled call returns context.Canceled": canceled,
+	"calls can be concurrent":                  concurrent,
 
-	"a connected tunnel is not deleted":             deleteConnected,
-	"a tunnel with stale connections stays":         deleteStale,
-	"connectors are listed":                         listsConnectors,
-	"a crashed connector is listed as disconnected": listsCrashed,
-	"a stale connector is removed":                  disconnectStale,
-	"a connected connector reconnects":              disconnectConnected,
-	"one connector is disconnected at a time":       disconnectOne,
-	"rotation replaces the token":                   rotationReplacesToken,
-	"rotation keeps connections":                    rotationKeepsConnections,
-	"a rotated connector does not reconnect":        disconnectRotated,
+	"a connected tunnel is not deleted":              deleteConnected,
+	"a tunnel with stale connections is not deleted": deleteStale,
+	"connectors are listed":                          listsConnectors,
+	"a crashed connector is listed as disconnected":  listsCrashed,
+	"a stale connector is removed":                   disconnectStale,
+	"a connected connector reconnects":               disconnectConnected,
+	"one connector is disconnected at a time":        disconnectOne,
+	"rotation replaces the token":                    rotationReplacesToken,
+	"rotation keeps connections":                     rotationKeepsConnections,
+	"a rotated connector does not reconnect":         disconnectRotated,
 }
 
-// missing is a well-formed ID that no tunnel has.
+// missing is a valid tunnel ID that no tunnel has.
 const missing provider.TunnelID = "ffffffff-ffff-4fff-bfff-ffffffffffff"
 
 func create(t *testing.T, f Fixture, name string) provider.Tunnel {
@@ -114,8 +114,9 @@ func configure(t *testing.T, f Fixture, id provider.TunnelID, c provider.Configu
 	return version
 }
 
-// wantDocument reads the tunnel's document and compares what is modelled.
-func wantDocument(
+// wantConfiguration reads the tunnel's configuration and compares it with want, without
+// unknown fields.
+func wantConfiguration(
 	t *testing.T, f Fixture, id provider.TunnelID, want provider.Configuration, version provider.Version,
 ) {
 	t.Helper()
@@ -123,9 +124,9 @@ func wantDocument(
 	if err != nil {
 		t.Fatalf("Configuration: %v", err)
 	}
-	modelled := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(provider.Configuration{}, "UnknownFields")}
-	if diff := cmp.Diff(want, got, modelled); diff != "" {
-		t.Errorf("document differs (-want +got):\n%s", diff)
+	options := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(provider.Configuration{}, "UnknownFields")}
+	if diff := cmp.Diff(want, got, options); diff != "" {
+		t.Errorf("configuration differs (-want +got):\n%s", diff)
 	}
 	if gotVersion != version {
 		t.Errorf("version = %d, want %d", gotVersion, version)
@@ -139,7 +140,7 @@ func deleteTunnel(t *testing.T, f Fixture, id provider.TunnelID) {
 	}
 }
 
-// serving is the smallest document that sends a host somewhere.
+// serving returns a minimal configuration that routes a host to a service.
 func serving(host string) provider.Configuration {
 	return provider.Configuration{Ingress: []provider.IngressRule{
 		{Hostname: host, Service: "http://web.default.svc.cluster.local:80"},
@@ -147,7 +148,7 @@ func serving(host string) provider.Configuration {
 	}}
 }
 
-// full uses every field of the document.
+// full returns a configuration with all fields that need no file on the connector.
 func full() provider.Configuration {
 	seconds, connections, yes := int64(7), int64(50), true
 	origin := provider.OriginRequest{
@@ -202,7 +203,7 @@ func wantNotFound(t *testing.T, f Fixture, id provider.TunnelID) {
 	deleteTunnel(t, f, id)
 }
 
-// allMethods calls every method once and returns the errors by method.
+// allMethods calls every method once and returns the errors by method name.
 func allMethods(ctx context.Context, p provider.Provider, id provider.TunnelID) map[string]error {
 	_, findErr := p.FindTunnel(ctx, "another")
 	_, readErr := p.Tunnel(ctx, id)

@@ -14,29 +14,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func createMakesATunnel(t *testing.T, f Fixture) {
+func createsTunnel(t *testing.T, f Fixture) {
 	got := create(t, f, "edge")
 	want := provider.Tunnel{ID: got.ID, Name: "edge", Status: provider.TunnelInactive}
 	if diff := cmp.Diff(want, got); diff != "" || got.ID == "" {
-		t.Errorf("tunnel without an ID, or (-want +got):\n%s", diff)
+		t.Errorf("tunnel without an ID, or tunnel differs (-want +got):\n%s", diff)
 	}
 	if other := create(t, f, "edge-2"); other.ID == got.ID {
-		t.Errorf("two names share tunnel %s", other.ID)
+		t.Errorf("two names have the same tunnel %s", other.ID)
 	}
 }
 
-func nameIsTaken(t *testing.T, f Fixture) {
+func nameIsUnique(t *testing.T, f Fixture) {
 	id := create(t, f, "edge").ID
 	got, err := f.Provider.CreateTunnel(t.Context(), "edge")
 	if !errors.Is(err, provider.ErrNameExists) || provider.IsTransient(err) || got != (provider.Tunnel{}) {
 		t.Errorf("got %+v and %v, want ErrNameExists", got, err)
 	}
 	if tunnels := list(t, f); len(tunnels) != 1 || tunnels[id].Name != "edge" {
-		t.Errorf("the account has tunnels %+v", tunnels)
+		t.Errorf("the account has tunnels %+v, want only edge", tunnels)
 	}
 }
 
-func namesDifferByCase(t *testing.T, f Fixture) {
+func namesAreCaseSensitive(t *testing.T, f Fixture) {
 	lower, upper := create(t, f, "edge"), create(t, f, "EDGE")
 	for _, want := range []provider.Tunnel{lower, upper} {
 		if found, err := f.Provider.FindTunnel(t.Context(), want.Name); err != nil || found.ID != want.ID {
@@ -51,13 +51,13 @@ func createAfterDelete(t *testing.T, f Fixture) {
 	deleteTunnel(t, f, old.ID)
 	next := create(t, f, "edge")
 	if next.ID == old.ID {
-		t.Errorf("tunnel %s exists again", old.ID)
+		t.Errorf("the new tunnel has the ID %s of the deleted tunnel", old.ID)
 	}
-	wantDocument(t, f, next.ID, provider.Configuration{}, 0)
+	wantConfiguration(t, f, next.ID, provider.Configuration{}, 0)
 	wantNotFound(t, f, old.ID)
 }
 
-func findTellsLive(t *testing.T, f Fixture) {
+func findsLive(t *testing.T, f Fixture) {
 	if _, err := f.Provider.FindTunnel(t.Context(), "edge"); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("before creation: error %v, want ErrNotFound", err)
 	}
@@ -94,7 +94,7 @@ func read(t *testing.T, f Fixture, id provider.TunnelID) provider.Tunnel {
 
 func listsLive(t *testing.T, f Fixture) {
 	if got := list(t, f); len(got) != 0 {
-		t.Errorf("an empty account has %+v", got)
+		t.Errorf("an empty account has tunnels %+v", got)
 	}
 	first, gone, last := create(t, f, "edge"), create(t, f, "gone"), create(t, f, "edge-2")
 	deleteTunnel(t, f, gone.ID)
@@ -126,7 +126,7 @@ func listsStatus(t *testing.T, f Fixture) {
 	}
 }
 
-// list returns all tunnels by their ID, of which none may come twice.
+// list returns all tunnels by ID. It fails the test if a tunnel is listed twice.
 func list(t *testing.T, f Fixture) map[provider.TunnelID]provider.Tunnel {
 	t.Helper()
 	tunnels, err := f.Provider.Tunnels(t.Context())
@@ -143,7 +143,7 @@ func list(t *testing.T, f Fixture) map[provider.TunnelID]provider.Tunnel {
 	return byID
 }
 
-func tokenIsForTunnel(t *testing.T, f Fixture) {
+func tokenBelongsToTunnel(t *testing.T, f Fixture) {
 	tokens := map[provider.Token]bool{}
 	ids := []provider.TunnelID{create(t, f, "edge").ID, create(t, f, "other").ID}
 	for _, id := range append(ids, ids[0]) {
@@ -151,28 +151,28 @@ func tokenIsForTunnel(t *testing.T, f Fixture) {
 		if err != nil {
 			t.Fatalf("Token: %v", err)
 		}
-		account, of, err := token.Credentials()
-		if err != nil || of != id || account != f.AccountID {
-			t.Errorf("the token of %s is for tunnel %q of account %q, error %v", id, of, account, err)
+		account, tunnel, err := token.Credentials()
+		if err != nil || tunnel != id || account != f.AccountID {
+			t.Errorf("the token of %s contains tunnel %q and account %q, error %v", id, tunnel, account, err)
 		}
 		tokens[token] = true
 	}
 	if len(tokens) != 2 {
-		t.Errorf("two tunnels have %d tokens", len(tokens))
+		t.Errorf("two tunnels have %d different tokens, want 2", len(tokens))
 	}
 }
 
 func newTunnelIsEmpty(t *testing.T, f Fixture) {
-	wantDocument(t, f, create(t, f, "edge").ID, provider.Configuration{}, 0)
+	wantConfiguration(t, f, create(t, f, "edge").ID, provider.Configuration{}, 0)
 }
 
 func configureRoundTrip(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
 	version := configure(t, f, tunnel.ID, full())
-	wantDocument(t, f, tunnel.ID, full(), version)
+	wantConfiguration(t, f, tunnel.ID, full(), version)
 }
 
-func unmodelledRoundTrip(t *testing.T, f Fixture) {
+func unknownFieldsRoundTrip(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
 	f.Cloud.SetConfiguration(tunnel.ID, full())
 	read, _, err := f.Provider.Configuration(t.Context(), tunnel.ID)
@@ -202,26 +202,26 @@ func configureReplaces(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
 	configure(t, f, tunnel.ID, full())
 	version := configure(t, f, tunnel.ID, serving("b.example.com"))
-	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version)
+	wantConfiguration(t, f, tunnel.ID, serving("b.example.com"), version)
 	version = configure(t, f, tunnel.ID, provider.Configuration{})
-	wantDocument(t, f, tunnel.ID, provider.Configuration{}, version)
+	wantConfiguration(t, f, tunnel.ID, provider.Configuration{}, version)
 }
 
-func versionsCount(t *testing.T, f Fixture) {
+func versionIncrements(t *testing.T, f Fixture) {
 	tunnel, other := create(t, f, "edge"), create(t, f, "other")
 	for want := provider.Version(1); want <= 3; want++ {
 		if got := configure(t, f, tunnel.ID, serving("a.example.com")); got != want {
-			t.Errorf("write %d has version %d", want, got)
+			t.Errorf("write %d: version = %d", want, got)
 		}
 	}
-	wantDocument(t, f, other.ID, provider.Configuration{}, 0)
+	wantConfiguration(t, f, other.ID, provider.Configuration{}, 0)
 }
 
 func externalChange(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
 	version := configure(t, f, tunnel.ID, serving("a.example.com"))
 	f.Cloud.SetConfiguration(tunnel.ID, serving("b.example.com"))
-	wantDocument(t, f, tunnel.ID, serving("b.example.com"), version+1)
+	wantConfiguration(t, f, tunnel.ID, serving("b.example.com"), version+1)
 	if got := configure(t, f, tunnel.ID, serving("a.example.com")); got != version+2 {
 		t.Errorf("version = %d, want %d", got, version+2)
 	}
@@ -230,17 +230,17 @@ func externalChange(t *testing.T, f Fixture) {
 func invalidConfiguration(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
 	version := configure(t, f, tunnel.ID, serving("a.example.com"))
-	bad := serving("a.example.com")
-	bad.Ingress[0].Service += "/"
-	_, err := f.Provider.Configure(t.Context(), tunnel.ID, bad)
-	invalid, ok := errors.AsType[*provider.InvalidError](err)
-	if !ok || invalid.Rule != 0 {
+	invalid := serving("a.example.com")
+	invalid.Ingress[0].Service += "/"
+	_, err := f.Provider.Configure(t.Context(), tunnel.ID, invalid)
+	invalidError, ok := errors.AsType[*provider.InvalidError](err)
+	if !ok || invalidError.Rule != 0 {
 		t.Errorf("got %v, want an InvalidError for rule 0", err)
 	}
 	if provider.IsTransient(err) {
-		t.Error("a bad configuration is transient")
+		t.Error("the error of an invalid configuration is transient")
 	}
-	wantDocument(t, f, tunnel.ID, serving("a.example.com"), version)
+	wantConfiguration(t, f, tunnel.ID, serving("a.example.com"), version)
 }
 
 func unknownTunnel(t *testing.T, f Fixture) { wantNotFound(t, f, missing) }
@@ -266,16 +266,16 @@ func deleteRouted(t *testing.T, f Fixture) {
 		t.Errorf("got %v, want ErrRoutes", err)
 	}
 	if got := read(t, f, tunnel.ID); got != tunnel {
-		t.Errorf("afterwards it is %+v, want %+v", got, tunnel)
+		t.Errorf("after DeleteTunnel the tunnel is %+v, want %+v", got, tunnel)
 	}
 	f.Cloud.SetRoutes(tunnel.ID, false)
 	deleteTunnel(t, f, tunnel.ID)
 	wantNotFound(t, f, tunnel.ID)
 }
 
-// localTunnel: every call that returns the tunnel tells that it is locally
-// managed, and its configuration is refused until its migration. Deletion is not
-// refused: the caller has read the tunnel.
+// localTunnel: every call that returns the tunnel reports that it is locally managed, and
+// calls for its configuration fail until it is migrated. Deletion succeeds, because the
+// caller has read the tunnel.
 func localTunnel(t *testing.T, f Fixture) {
 	id := create(t, f, "edge").ID
 	for _, local := range []bool{true, false} {
@@ -300,7 +300,7 @@ func localTunnel(t *testing.T, f Fixture) {
 		}
 	}
 	version := configure(t, f, id, serving("b.example.com"))
-	wantDocument(t, f, id, serving("b.example.com"), version)
+	wantConfiguration(t, f, id, serving("b.example.com"), version)
 	f.Cloud.SetLocal(id, true)
 	deleteTunnel(t, f, id)
 	wantNotFound(t, f, id)
@@ -315,7 +315,7 @@ func canceled(t *testing.T, f Fixture) {
 			t.Errorf("%s: got %v, want context.Canceled", method, err)
 		}
 	}
-	wantDocument(t, f, tunnel.ID, provider.Configuration{}, 0)
+	wantConfiguration(t, f, tunnel.ID, provider.Configuration{}, 0)
 }
 
 func concurrent(t *testing.T, f Fixture) {
@@ -334,7 +334,7 @@ func concurrent(t *testing.T, f Fixture) {
 	creating.Wait()
 	created = slices.DeleteFunc(created, func(id provider.TunnelID) bool { return id == "" })
 	if len(created) != 1 {
-		t.Fatalf("%d calls created the tunnel: %v", len(created), created)
+		t.Fatalf("%d calls created a tunnel, want 1: %v", len(created), created)
 	}
 	for i := range writers {
 		writing.Go(func() {

@@ -97,7 +97,7 @@ func TestPushThatFailsIsProgressing(t *testing.T) {
 		w.g.Eventually(w.health).WithArguments(gateway, by).Should(Equal(healthProgressing), by)
 		w.g.Eventually(w.health).WithArguments(set, by).Should(Equal(healthProgressing), by)
 	}
-	w.g.Expect(w.history.latest(gateway, w.judges[argoCD]).message).To(ContainSubstring("does not answer as documented"))
+	w.g.Expect(w.history.latest(gateway, w.judges[argoCD]).message).To(ContainSubstring("returns unexpected responses"))
 	w.edge.ClearFaults()
 	w.expectHealthy("Cloudflare answers again")
 	for _, name := range w.history.names() {

@@ -18,10 +18,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// answering is a transport that gives the same answer to every request.
-type answering func(*http.Request) (*http.Response, error)
+// transportFunc is a transport that returns the result of the function.
+type transportFunc func(*http.Request) (*http.Response, error)
 
-func (a answering) RoundTrip(req *http.Request) (*http.Response, error) { return a(req) }
+func (f transportFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func jsonResponse(status int, body string) *http.Response {
 	return &http.Response{
@@ -31,19 +31,19 @@ func jsonResponse(status int, body string) *http.Response {
 	}
 }
 
-func providerAnswering(t *testing.T, body string) *Provider {
+func providerReturning(t *testing.T, body string) *Provider {
 	t.Helper()
 	return newProvider(t, Options{
 		AccountID: account, APIToken: rand.Text(),
-		Transport: answering(func(*http.Request) (*http.Response, error) {
+		Transport: transportFunc(func(*http.Request) (*http.Response, error) {
 			return jsonResponse(http.StatusOK, body), nil
 		}),
 	})
 }
 
-const someID provider.TunnelID = "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415"
+const testID provider.TunnelID = "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415"
 
-func TestErrorsByStatus(t *testing.T) {
+func TestStatusDeterminesTheError(t *testing.T) {
 	tests := map[string]struct {
 		fault simulator.Fault
 		want  error
@@ -54,15 +54,15 @@ func TestErrorsByStatus(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			inEdge(t, func(t *testing.T, e *edge) {
+			withEdge(t, func(t *testing.T, e *edge) {
 				e.Inject(test.fault)
-				_, _, err := e.Configuration(t.Context(), someID)
+				_, _, err := e.Configuration(t.Context(), testID)
 				if !errors.Is(err, test.want) || provider.IsTransient(err) {
 					t.Errorf("got %v, want %v", err, test.want)
 				}
-				for _, word := range []string{string(someID), "/configurations", strconv.Itoa(test.fault.Status)} {
-					if !strings.Contains(err.Error(), word) {
-						t.Errorf("%q does not have %q", err, word)
+				for _, part := range []string{string(testID), "/configurations", strconv.Itoa(test.fault.Status)} {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("error %q does not contain %q", err, part)
 					}
 				}
 				if got := len(e.Requests()); got != 1 {
@@ -73,33 +73,33 @@ func TestErrorsByStatus(t *testing.T) {
 	}
 }
 
-// A page of something on the way, or a wrong base URL, says nothing about the
-// tunnel: it must not pass for one that is gone.
-func TestDeletionNeedsTheAPIsWord(t *testing.T) {
+// A 404 of a proxy, or because of a wrong base URL, does not mean that the tunnel is
+// gone.
+func TestNotFoundRequiresAnAPIResponse(t *testing.T) {
 	t.Run("not JSON", func(t *testing.T) {
-		inEdge(t, func(t *testing.T, e *edge) {
+		withEdge(t, func(t *testing.T, e *edge) {
 			id := e.newTunnel(t)
 			e.Inject(simulator.Fault{Status: http.StatusNotFound, Body: "<html>"})
 			wantUnavailable(t, e.DeleteTunnel(t.Context(), id), 0)
 		})
 	})
 	t.Run("no such path", func(t *testing.T) {
-		inEdge(t, func(t *testing.T, e *edge) {
+		withEdge(t, func(t *testing.T, e *edge) {
 			id := e.newTunnel(t)
-			lost := newProvider(t, Options{
+			misconfigured := newProvider(t, Options{
 				AccountID: account, APIToken: e.token, BaseURL: baseURL + "/more", Transport: e.transport,
 			})
-			err := lost.DeleteTunnel(t.Context(), id)
+			err := misconfigured.DeleteTunnel(t.Context(), id)
 			if err == nil || errors.Is(err, provider.ErrNotFound) || provider.IsTransient(err) {
-				t.Errorf("got %v, want a lasting error that is not ErrNotFound", err)
+				t.Errorf("got %v, want a permanent error other than ErrNotFound", err)
 			}
 		})
 	})
 }
 
-// A tunnel is lost only when the list of tunnels lacks it too.
-func TestLossIsConfirmed(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+// A tunnel is not found only if the list of tunnels does not contain it either.
+func TestNotFoundIsConfirmedByTheList(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Method: http.MethodGet, Path: "/accounts/*/cfd_tunnel/*", Status: http.StatusNotFound})
 		_, err := e.Provider.Tunnel(t.Context(), id)
@@ -110,24 +110,24 @@ func TestLossIsConfirmed(t *testing.T) {
 	})
 }
 
-func TestDocumentRefusedByTheAPI(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestConfigurationRejectedByTheAPI(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Method: http.MethodPut, Status: http.StatusBadRequest})
-		_, err := e.Configure(t.Context(), id, document("a"))
+		_, err := e.Configure(t.Context(), id, configuration("a"))
 		invalid, ok := errors.AsType[*provider.InvalidError](err)
 		if !ok || invalid.Rule != -1 || !strings.Contains(invalid.Message, "code 400") {
-			t.Errorf("got %v, want an InvalidError with the API's words", err)
+			t.Errorf("got %v, want an InvalidError with the message of the API", err)
 		}
 	})
 }
 
-func TestBadDocumentIsNotSent(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestInvalidConfigurationIsNotSent(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
-		bad := document("a:80")
-		if _, err := e.Configure(t.Context(), id, bad); err == nil {
-			t.Error("no error")
+		invalid := configuration("a:80")
+		if _, err := e.Configure(t.Context(), id, invalid); err == nil {
+			t.Error("got no error, want an InvalidError")
 		}
 		if got := len(e.Requests()); got != 0 {
 			t.Errorf("%d requests, want none", got)
@@ -135,46 +135,46 @@ func TestBadDocumentIsNotSent(t *testing.T) {
 	})
 }
 
-func TestUnexpectedAnswers(t *testing.T) {
+func TestUnexpectedResponses(t *testing.T) {
 	for _, body := range []string{`null`, `{}`, `{"success":false,"result":null}`, `[]`, `{`, ``} {
 		t.Run(body, func(t *testing.T) {
-			p := providerAnswering(t, body)
-			_, _, readErr := p.Configuration(t.Context(), someID)
+			p := providerReturning(t, body)
+			_, _, readErr := p.Configuration(t.Context(), testID)
 			wantUnavailable(t, readErr, 0)
-			_, writeErr := p.Configure(t.Context(), someID, document("a"))
+			_, writeErr := p.Configure(t.Context(), testID, configuration("a"))
 			wantUnavailable(t, writeErr, 0)
 			_, createErr := p.CreateTunnel(t.Context(), name)
 			wantUnavailable(t, createErr, 0)
 			_, findErr := p.FindTunnel(t.Context(), name)
 			wantUnavailable(t, findErr, 0)
-			_, getErr := p.Tunnel(t.Context(), someID)
+			_, getErr := p.Tunnel(t.Context(), testID)
 			wantUnavailable(t, getErr, 0)
 			_, listErr := p.Tunnels(t.Context())
 			wantUnavailable(t, listErr, 0)
-			_, tokenErr := p.Token(t.Context(), someID)
+			_, tokenErr := p.Token(t.Context(), testID)
 			wantUnavailable(t, tokenErr, 0)
-			wantUnavailable(t, p.RotateToken(t.Context(), someID), 0)
-			_, connectionsErr := p.Connections(t.Context(), someID)
+			wantUnavailable(t, p.RotateToken(t.Context(), testID), 0)
+			_, connectionsErr := p.Connections(t.Context(), testID)
 			wantUnavailable(t, connectionsErr, 0)
 		})
 	}
 }
 
-func TestRemoteDocumentThatIsNotOurs(t *testing.T) {
-	p := providerAnswering(t, `{"result":{"version":3,"config":{"originRequest":{"connectTimeout":"30s"}}}}`)
-	_, _, err := p.Configuration(t.Context(), someID)
+func TestRemoteConfigurationThatCannotBeParsed(t *testing.T) {
+	p := providerReturning(t, `{"result":{"version":3,"config":{"originRequest":{"connectTimeout":"30s"}}}}`)
+	_, _, err := p.Configuration(t.Context(), testID)
 	if err == nil || provider.IsTransient(err) || !strings.Contains(err.Error(), "connectTimeout") {
-		t.Errorf("got %v, want a lasting error that names connectTimeout", err)
+		t.Errorf("got %v, want a permanent error that names connectTimeout", err)
 	}
 }
 
-// A source that is not told is taken for Cloudflare.
-func TestSourceOfTheConfiguration(t *testing.T) {
+// A configuration without a source is remotely managed.
+func TestLocallyManagedTunnelIsReported(t *testing.T) {
 	for source, local := range map[string]bool{`"local"`: true, `"cloudflare"`: false, `""`: false, `null`: false} {
 		t.Run(source, func(t *testing.T) {
-			p := providerAnswering(t, fmt.Sprintf(`{"success":true,"result":{"version":3,"config":null,"source":%s}}`, source))
-			_, version, readErr := p.Configuration(t.Context(), someID)
-			_, writeErr := p.Configure(t.Context(), someID, document("a"))
+			p := providerReturning(t, fmt.Sprintf(`{"success":true,"result":{"version":3,"config":null,"source":%s}}`, source))
+			_, version, readErr := p.Configuration(t.Context(), testID)
+			_, writeErr := p.Configure(t.Context(), testID, configuration("a"))
 			for method, err := range map[string]error{"Configuration": readErr, "Configure": writeErr} {
 				if errors.Is(err, provider.ErrLocallyManaged) != local || err != nil && !local {
 					t.Errorf("%s: got %v, locally managed %t", method, err, local)
@@ -183,10 +183,10 @@ func TestSourceOfTheConfiguration(t *testing.T) {
 			if !local && version != 3 {
 				t.Errorf("version = %d, want 3", version)
 			}
-			answer := fmt.Sprintf(`{"id":"1","name":"edge","config_src":%s}`, source)
-			wantLocal(t, "FindTunnel", local)(providerAnswering(t, `{"success":true,"result":[`+answer+`]}`).FindTunnel(t.Context(), name))
-			wantLocal(t, "Tunnel", local)(providerAnswering(t, `{"success":true,"result":`+answer+`}`).Tunnel(t.Context(), "1"))
-			wantLocal(t, "CreateTunnel", local)(providerAnswering(t, `{"success":true,"result":`+answer+`}`).CreateTunnel(t.Context(), name))
+			tunnel := fmt.Sprintf(`{"id":"1","name":"edge","config_src":%s}`, source)
+			wantLocal(t, "FindTunnel", local)(providerReturning(t, `{"success":true,"result":[`+tunnel+`]}`).FindTunnel(t.Context(), name))
+			wantLocal(t, "Tunnel", local)(providerReturning(t, `{"success":true,"result":`+tunnel+`}`).Tunnel(t.Context(), "1"))
+			wantLocal(t, "CreateTunnel", local)(providerReturning(t, `{"success":true,"result":`+tunnel+`}`).CreateTunnel(t.Context(), name))
 		})
 	}
 }
@@ -200,7 +200,7 @@ func wantLocal(t *testing.T, method string, want bool) func(provider.Tunnel, err
 	}
 }
 
-func TestConnectionsThatArePendingReconnect(t *testing.T) {
+func TestPendingReconnectIsNotConnected(t *testing.T) {
 	for conns, connected := range map[string]bool{
 		`[]`:   false,
 		`null`: false,
@@ -209,9 +209,9 @@ func TestConnectionsThatArePendingReconnect(t *testing.T) {
 		`[{"is_pending_reconnect":true},{}]`:                             true,
 	} {
 		t.Run(conns, func(t *testing.T) {
-			p := providerAnswering(t, `{"success":true,"result":[
+			p := providerReturning(t, `{"success":true,"result":[
 				{"id":"1","run_at":"2026-01-02T03:04:05.678Z","config_version":7,"conns":`+conns+`},{"id":"2"}]}`)
-			got, err := p.Connections(t.Context(), someID)
+			got, err := p.Connections(t.Context(), testID)
 			want := []provider.Connector{
 				{ID: "1", Connected: connected, ConnectedAt: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC), ConfigVersion: 7},
 				{ID: "2"},
@@ -223,11 +223,11 @@ func TestConnectionsThatArePendingReconnect(t *testing.T) {
 	}
 }
 
-// A connector that could not be disconnected must not be taken for one that is
-// not there.
-func TestConnectorsThatCannotBeRead(t *testing.T) {
+// An invalid list must not be treated as an empty list: the tunnel could then be deleted
+// while connectors are connected.
+func TestInvalidConnectorsAreAnError(t *testing.T) {
 	for _, result := range []string{`[{"run_at":"2026-01-02T03:04:05Z"}]`, `{}`, `"connectors"`, `[{"id":"1","run_at":"yesterday"}]`} {
-		got, err := providerAnswering(t, `{"success":true,"result":`+result+`}`).Connections(t.Context(), someID)
+		got, err := providerReturning(t, `{"success":true,"result":`+result+`}`).Connections(t.Context(), testID)
 		if wantUnavailable(t, err, 0); got != nil {
 			t.Errorf("%s: connectors %+v", result, got)
 		}
@@ -235,35 +235,35 @@ func TestConnectorsThatCannotBeRead(t *testing.T) {
 }
 
 // Without an ID, the request would disconnect all connectors.
-func TestDisconnectNamesTheConnector(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestDisconnectAlwaysSendsTheConnectorID(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		if err := e.Provider.Disconnect(t.Context(), id, ""); err == nil {
-			t.Error("an empty ID is no error")
+			t.Error("got no error for an empty connector ID")
 		}
 		e.wantCount(t, "", "", 0)
 	})
 	var query string
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
-		Transport: answering(func(req *http.Request) (*http.Response, error) {
+		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			query = req.URL.RawQuery
 			return jsonResponse(http.StatusNotFound, `{"success":false,"errors":[{"code":1003,"message":"not found"}]}`), nil
 		}),
 	})
-	if err := p.Disconnect(t.Context(), someID, "1&client_id="); err != nil || query != "client_id=1%26client_id%3D" {
+	if err := p.Disconnect(t.Context(), testID, "1&client_id="); err != nil || query != "client_id=1%26client_id%3D" {
 		t.Errorf("query %q, error %v", query, err)
 	}
 }
 
-func TestTunnelIDsStayInTheirPlace(t *testing.T) {
+func TestInvalidTunnelIDsAreNotSent(t *testing.T) {
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
-		Transport: answering(func(req *http.Request) (*http.Response, error) {
+		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			t.Errorf("request to %s", req.URL)
 			return nil, io.EOF
 		}),
 	})
 	for _, id := range []provider.TunnelID{"", "..", "a/b", "a?b", "%2e%2e"} {
-		if _, err := p.Configure(t.Context(), id, document("a")); !errors.Is(err, provider.ErrNotFound) {
+		if _, err := p.Configure(t.Context(), id, configuration("a")); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("%q: got %v, want ErrNotFound", id, err)
 		}
 		if _, _, err := p.Configuration(t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
@@ -290,14 +290,14 @@ func TestTunnelIDsStayInTheirPlace(t *testing.T) {
 	}
 }
 
-func TestNameIsSoughtThroughPages(t *testing.T) {
+func TestFindTunnelReadsAllPages(t *testing.T) {
 	pages := map[string]string{
 		"1": `{"id":"1","name":"EDGE"},{"id":"2","name":"edge","deleted_at":"2026-01-01T00:00:00Z"}`,
 		"2": `{"id":"3","name":"edge-2"},{"id":"4","name":"edge"}`,
 	}
 	var queries []string
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
-		Transport: answering(func(req *http.Request) (*http.Response, error) {
+		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			queries = append(queries, req.URL.RawQuery)
 			return jsonResponse(http.StatusOK, fmt.Sprintf(
 				`{"success":true,"result":[%s],"result_info":{"per_page":2}}`, pages[req.URL.Query().Get("page")])), nil
@@ -316,7 +316,7 @@ func TestNameIsSoughtThroughPages(t *testing.T) {
 	}
 }
 
-func TestListOfAllPages(t *testing.T) {
+func TestTunnelsReadsAllPages(t *testing.T) {
 	pages := map[string]string{
 		"1": `{"id":"1","name":"a","status":"healthy"},{"id":"2","name":"b","status":"degraded"}`,
 		"2": `{"id":"2","name":"b"},{"id":"3","name":"c","deleted_at":"2026-01-01T00:00:00Z"}`,
@@ -324,7 +324,7 @@ func TestListOfAllPages(t *testing.T) {
 	}
 	var queries []string
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
-		Transport: answering(func(req *http.Request) (*http.Response, error) {
+		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			queries = append(queries, req.URL.RawQuery)
 			return jsonResponse(http.StatusOK, fmt.Sprintf(
 				`{"success":true,"result":[%s],"result_info":{"per_page":2}}`, pages[req.URL.Query().Get("page")])), nil
@@ -347,9 +347,9 @@ func TestListOfAllPages(t *testing.T) {
 	}
 }
 
-func TestHalfAListIsNone(t *testing.T) {
+func TestIncompleteListIsAnError(t *testing.T) {
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
-		Transport: answering(func(req *http.Request) (*http.Response, error) {
+		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("page") == "1" {
 				return jsonResponse(http.StatusOK, `{"success":true,"result":[{"id":"1","name":"a"}],"result_info":{"per_page":1}}`), nil
 			}
@@ -364,21 +364,21 @@ func TestHalfAListIsNone(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	requests := 0
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
-		Transport: answering(func(*http.Request) (*http.Response, error) {
+		Transport: transportFunc(func(*http.Request) (*http.Response, error) {
 			requests++
 			resp := jsonResponse(http.StatusTemporaryRedirect, `{}`)
 			resp.Header.Set("Location", "https://elsewhere.example.com/")
 			return resp, nil
 		}),
 	})
-	_, _, err := p.Configuration(t.Context(), someID)
+	_, _, err := p.Configuration(t.Context(), testID)
 	wantUnavailable(t, err, 0)
 	if requests != 1 {
 		t.Errorf("%d requests, want 1", requests)
 	}
 }
 
-func TestEncode(t *testing.T) {
+func TestRequestBodyContainsUnknownFields(t *testing.T) {
 	c := provider.Configuration{
 		UnknownFields: map[string]json.RawMessage{"warp-routing": json.RawMessage(`{"enabled":true}`)},
 	}
@@ -390,6 +390,6 @@ func TestEncode(t *testing.T) {
 		t.Errorf("got %s, want %s", body, want)
 	}
 	if len(c.UnknownFields) != 1 {
-		t.Error("the caller's document was changed")
+		t.Error("encode modified its argument")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 )
 
-// everyForm is v as any formatting or marshalling would show it.
-func everyForm(t *testing.T, v any) string {
+// formatAll returns v formatted with all verbs and marshalled to JSON.
+func formatAll(t *testing.T, v any) string {
 	t.Helper()
 	var all strings.Builder
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
@@ -25,36 +25,36 @@ func everyForm(t *testing.T, v any) string {
 	return all.String() + string(body)
 }
 
-func wantSecret(t *testing.T, token string, v any) {
+func wantHidden(t *testing.T, token string, v any) {
 	t.Helper()
-	form := everyForm(t, v)
-	if strings.Contains(form, token) || strings.Contains(form, fmt.Sprintf("%x", token)) {
-		t.Errorf("%T shows the token", v)
+	text := formatAll(t, v)
+	if strings.Contains(text, token) || strings.Contains(text, fmt.Sprintf("%x", token)) {
+		t.Errorf("%T contains the token", v)
 	}
 }
 
 func TestValuesHideTheToken(t *testing.T) {
 	o := Options{AccountID: account, APIToken: rand.Text(), BaseURL: baseURL}
 	p := newProvider(t, o)
-	wantSecret(t, o.APIToken, o)
-	wantSecret(t, o.APIToken, &o)
-	wantSecret(t, o.APIToken, p)
-	wantSecret(t, o.APIToken, *p)
-	// fmt does not call the methods of what an unexported field holds.
+	wantHidden(t, o.APIToken, o)
+	wantHidden(t, o.APIToken, &o)
+	wantHidden(t, o.APIToken, p)
+	wantHidden(t, o.APIToken, *p)
+	// fmt does not call the methods of values in unexported fields.
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		holder := struct{ a, b any }{p, *p}
 		if strings.Contains(fmt.Sprintf(verb, holder), o.APIToken) {
-			t.Errorf("%s shows the token of a provider in an unexported field", verb)
+			t.Errorf("%s prints the token of a provider in an unexported field", verb)
 		}
 	}
 	if got := fmt.Sprint(o) + fmt.Sprint(p); strings.Count(got, account) != 2 {
-		t.Errorf("%s does not say which account", got)
+		t.Errorf("%s does not contain the account ID", got)
 	}
 }
 
-// The worst API and the worst transport repeat the token in all they say.
+// In the worst case, the API and the transport repeat the token in every text.
 func TestErrorsHideTheToken(t *testing.T) {
-	echo := func(status int, contentType, body string) answering {
+	echo := func(status int, contentType, body string) transportFunc {
 		return func(req *http.Request) (*http.Response, error) {
 			resp := jsonResponse(status, fmt.Sprintf(body, req.Header.Get("Authorization")))
 			resp.Header.Set("Content-Type", contentType)
@@ -69,7 +69,7 @@ func TestErrorsHideTheToken(t *testing.T) {
 		"bad gateway":  echo(http.StatusBadGateway, "application/json", envelope),
 		"not JSON":     echo(http.StatusOK, "text/html", "<html>%s"),
 		"not the API":  echo(http.StatusForbidden, "text/html", "<html>%s"),
-		"transport": answering(func(req *http.Request) (*http.Response, error) {
+		"transport": transportFunc(func(req *http.Request) (*http.Response, error) {
 			return nil, transportError{req}
 		}),
 	}
@@ -78,12 +78,12 @@ func TestErrorsHideTheToken(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				token := rand.Text()
 				p := newProvider(t, Options{AccountID: account, APIToken: token, Transport: transport})
-				for method, err := range everyError(t, p) {
+				for method, err := range errorsOfAllMethods(t, p) {
 					if err == nil {
-						t.Errorf("%s: no error", method)
+						t.Errorf("%s: got no error", method)
 					}
 					for ; err != nil; err = errors.Unwrap(err) {
-						wantSecret(t, token, err)
+						wantHidden(t, token, err)
 					}
 				}
 			})
@@ -91,40 +91,40 @@ func TestErrorsHideTheToken(t *testing.T) {
 	}
 }
 
-func everyError(t *testing.T, p *Provider) map[string]error {
+func errorsOfAllMethods(t *testing.T, p *Provider) map[string]error {
 	t.Helper()
 	_, findErr := p.FindTunnel(t.Context(), name)
-	_, getErr := p.Tunnel(t.Context(), someID)
+	_, getErr := p.Tunnel(t.Context(), testID)
 	_, createErr := p.CreateTunnel(t.Context(), name)
-	_, _, readErr := p.Configuration(t.Context(), someID)
-	_, writeErr := p.Configure(t.Context(), someID, document("a"))
+	_, _, readErr := p.Configuration(t.Context(), testID)
+	_, writeErr := p.Configure(t.Context(), testID, configuration("a"))
 	_, listErr := p.Tunnels(t.Context())
-	_, tokenErr := p.Token(t.Context(), someID)
-	_, connectionsErr := p.Connections(t.Context(), someID)
+	_, tokenErr := p.Token(t.Context(), testID)
+	_, connectionsErr := p.Connections(t.Context(), testID)
 	return map[string]error{
 		"FindTunnel": findErr, "Tunnel": getErr, "Tunnels": listErr, "CreateTunnel": createErr,
 		"Configuration": readErr, "Configure": writeErr,
-		"Token": tokenErr, "RotateToken": p.RotateToken(t.Context(), someID),
-		"Connections": connectionsErr, "Disconnect": p.Disconnect(t.Context(), someID, "connector"),
-		"DeleteTunnel": p.DeleteTunnel(t.Context(), someID),
+		"Token": tokenErr, "RotateToken": p.RotateToken(t.Context(), testID),
+		"Connections": connectionsErr, "Disconnect": p.Disconnect(t.Context(), testID, "connector"),
+		"DeleteTunnel": p.DeleteTunnel(t.Context(), testID),
 	}
 }
 
-// A connector's token that came where none was expected is not repeated.
-func TestErrorsHideTheConnectorsToken(t *testing.T) {
+// An error about an unexpected response must not contain a tunnel token from it.
+func TestErrorsHideTheTunnelToken(t *testing.T) {
 	for _, body := range []string{
 		`{"success":true,"result":{"token":"sesame"}}`,
 		`{"success":true,"result":["sesame"]}`,
 		`{"success":true,"result":"sesame`,
 		`"sesame"`,
 	} {
-		p := providerAnswering(t, body)
-		token, err := p.Token(t.Context(), someID)
+		p := providerReturning(t, body)
+		token, err := p.Token(t.Context(), testID)
 		if err != nil && strings.Contains(err.Error(), "sesame") {
-			t.Errorf("%s: %q shows the token", body, err)
+			t.Errorf("%s: error %q contains the token", body, err)
 		}
 		if err == nil {
-			t.Errorf("%s: no error, token of %d bytes", body, len(token))
+			t.Errorf("%s: got no error and a token of %d bytes", body, len(token))
 		}
 	}
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// inEdge runs a test under a clock that moves only while everybody waits.
-func inEdge(t *testing.T, test func(*testing.T, *edge)) {
+// withEdge runs a test with a new edge and the fake clock of testing/synctest.
+func withEdge(t *testing.T, test func(*testing.T, *edge)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newEdge(t)) })
 }
 
 func (e *edge) wantCount(t *testing.T, method, path string, want int) {
 	t.Helper()
 	if got := e.Count(method, path); got != want {
-		t.Errorf("%d requests %s %s, want %d", got, method, path, want)
+		t.Errorf("%d requests '%s %s', want %d", got, method, path, want)
 	}
 }
 
-// pass moves the fake clock on.
-func pass(d time.Duration) { <-time.After(d) }
+// advance advances the fake clock.
+func advance(d time.Duration) { <-time.After(d) }
 
 func wantElapsed(t *testing.T, since time.Time, want time.Duration) {
 	t.Helper()
@@ -34,11 +34,11 @@ func wantElapsed(t *testing.T, since time.Time, want time.Duration) {
 	}
 }
 
-func wantLimited(t *testing.T, err error, want time.Duration) {
+func wantRateLimited(t *testing.T, err error, want time.Duration) {
 	t.Helper()
 	limited, ok := errors.AsType[*provider.RateLimitedError](err)
 	if !ok || limited.RetryAfter != want || limited.Budget {
-		t.Errorf("got %v, want to be limited by the API for %s", err, want)
+		t.Errorf("got %v, want a RateLimitedError of the API with a wait of %s", err, want)
 	}
 }
 
@@ -46,36 +46,36 @@ func wantUnavailable(t *testing.T, err error, retryAfter time.Duration) {
 	t.Helper()
 	unavailable, ok := errors.AsType[*provider.UnavailableError](err)
 	if !ok || unavailable.RetryAfter != retryAfter {
-		t.Errorf("got %v, want an UnavailableError for %s", err, retryAfter)
+		t.Errorf("got %v, want an UnavailableError with a wait of %s", err, retryAfter)
 	}
 }
 
-func TestCreateWhoseAnswerIsLost(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestCreateWithALostResponseCreatesOneTunnel(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		e.Inject(simulator.Fault{Method: http.MethodPost, Drop: simulator.DropAfterWrite, Times: 1})
 		_, err := e.CreateTunnel(t.Context(), name)
 		wantUnavailable(t, err, 0)
 		tunnels := e.Server.Tunnels()
 		if len(tunnels) != 1 || tunnels[0].ConfigSrc != "cloudflare" {
-			t.Errorf("the account has %+v", tunnels)
+			t.Errorf("the account has tunnels %+v, want one with source cloudflare", tunnels)
 		}
 		e.wantCount(t, "", "", 1)
 		if found, err := e.FindTunnel(t.Context(), name); err != nil || found.ID != provider.TunnelID(tunnels[0].ID) {
-			t.Errorf("found %+v, %v", found, err)
+			t.Errorf("FindTunnel = %+v, %v, want the created tunnel", found, err)
 		}
 	})
 }
 
-// A tunnel may appear after its creation has failed, and after a look for it.
-func TestCreateThatArrivesLate(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+// A tunnel may appear after its creation failed and FindTunnel did not find it.
+func TestCreateThatIsAppliedLate(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		e.Inject(simulator.Fault{Method: http.MethodPost, Drop: simulator.DropThenWrite, Latency: time.Minute, Times: 1})
 		_, err := e.CreateTunnel(t.Context(), name)
 		wantUnavailable(t, err, 0)
 		if _, err := e.FindTunnel(t.Context(), name); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)
 		}
-		pass(time.Minute + time.Second)
+		advance(time.Minute + time.Second)
 		_, err = e.CreateTunnel(t.Context(), name)
 		if !errors.Is(err, provider.ErrNameExists) {
 			t.Errorf("got %v, want ErrNameExists", err)
@@ -83,16 +83,16 @@ func TestCreateThatArrivesLate(t *testing.T) {
 	})
 }
 
-func TestCreateIsNotRepeated(t *testing.T) {
+func TestCreateIsNotRetried(t *testing.T) {
 	faults := map[string]simulator.Fault{
 		"dropped before": {Drop: simulator.DropBeforeWrite},
 		"unavailable":    {Status: http.StatusServiceUnavailable},
 		"bad gateway":    {Status: http.StatusBadGateway, Body: "<html>"},
 		"not JSON":       {Body: "<html>"},
 	}
-	for what, fault := range faults {
-		t.Run(what, func(t *testing.T) {
-			inEdge(t, func(t *testing.T, e *edge) {
+	for description, fault := range faults {
+		t.Run(description, func(t *testing.T) {
+			withEdge(t, func(t *testing.T, e *edge) {
 				fault.Method, fault.Times = http.MethodPost, 1
 				e.Inject(fault)
 				_, err := e.CreateTunnel(t.Context(), name)
@@ -103,21 +103,21 @@ func TestCreateIsNotRepeated(t *testing.T) {
 		})
 	}
 	t.Run("limited", func(t *testing.T) {
-		inEdge(t, func(t *testing.T, e *edge) {
+		withEdge(t, func(t *testing.T, e *edge) {
 			e.Inject(simulator.Fault{
 				Method: http.MethodPost, Status: http.StatusTooManyRequests, RetryAfter: time.Second, Times: 1,
 			})
 			_, err := e.CreateTunnel(t.Context(), name)
-			wantLimited(t, err, time.Second)
+			wantRateLimited(t, err, time.Second)
 			e.wantCount(t, "", "", 1)
 		})
 	})
 }
 
-// The secret of a rotation whose answer was lost is sent again, so that the token
-// that is read after a success is the one of the last request.
-func TestRotationWhoseAnswerIsLost(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+// A retry sends the same secret again, so that the token that is read after a successful
+// rotation does not depend on which request was applied last.
+func TestRotationWithALostResponseKeepsItsSecret(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		var tokens []provider.Token
 		read := func(simulator.Request) {
@@ -133,59 +133,59 @@ func TestRotationWhoseAnswerIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(tokens[0]) == string(tokens[1]) || string(tokens[1]) != string(tokens[2]) {
-			t.Error("the second request did not have the secret of the first")
+			t.Error("the retry did not send the secret of the first request")
 		}
 		e.wantCount(t, http.MethodPatch, "", 2)
 	})
 }
 
-func TestLimitBeyondPatience(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestRateLimitAppliesToAllProvidersOfAToken(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		other := e.newProvider(t, e.token)
 		e.Inject(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 30 * time.Second, Times: 1})
 
 		start := time.Now()
-		_, err := e.Configure(t.Context(), id, document("a"))
-		wantLimited(t, err, 30*time.Second)
+		_, err := e.Configure(t.Context(), id, configuration("a"))
+		wantRateLimited(t, err, 30*time.Second)
 		wantElapsed(t, start, 0)
 
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		_, _, err = other.Configuration(t.Context(), id)
-		wantLimited(t, err, 20*time.Second)
+		wantRateLimited(t, err, 20*time.Second)
 		_, err = e.CreateTunnel(t.Context(), name)
-		wantLimited(t, err, 20*time.Second)
+		wantRateLimited(t, err, 20*time.Second)
 		if got := len(e.Requests()); got != 1 {
-			t.Errorf("%d requests during the limit, want 1", got)
+			t.Errorf("%d requests before the rate limit ended, want 1", got)
 		}
 
-		pass(18 * time.Second)
-		if _, err = e.Configure(t.Context(), id, document("a")); err != nil {
+		advance(18 * time.Second)
+		if _, err = e.Configure(t.Context(), id, configuration("a")); err != nil {
 			t.Error(err)
 		}
 		wantElapsed(t, start, 30*time.Second)
 	})
 }
 
-func TestLimitWithoutAWord(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestRateLimitWithoutRetryAfter(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Status: http.StatusTooManyRequests})
 		start := time.Now()
-		_, err := e.Configure(t.Context(), id, document("a"))
-		wantLimited(t, err, unstatedLimit)
+		_, err := e.Configure(t.Context(), id, configuration("a"))
+		wantRateLimited(t, err, defaultRetryAfter)
 		wantElapsed(t, start, 0)
 		_, _, err = e.newProvider(t, e.token).Configuration(t.Context(), id)
-		wantLimited(t, err, unstatedLimit)
+		wantRateLimited(t, err, defaultRetryAfter)
 		e.wantCount(t, "", "", 1)
 	})
 }
 
 func TestShortFailureIsRetried(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Status: http.StatusBadGateway, Times: 2})
-		if _, err := e.Configure(t.Context(), id, document("a")); err != nil {
+		if _, err := e.Configure(t.Context(), id, configuration("a")); err != nil {
 			t.Error(err)
 		}
 		e.wantCount(t, http.MethodPut, configurationPath, 3)
@@ -195,22 +195,22 @@ func TestShortFailureIsRetried(t *testing.T) {
 	})
 }
 
-func TestLongFailureEndsSoon(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestLongFailureIsReportedSoon(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
 		start := time.Now()
-		_, err := e.Configure(t.Context(), id, document("a"))
+		_, err := e.Configure(t.Context(), id, configuration("a"))
 		wantUnavailable(t, err, 0)
-		if got := time.Since(start); got > patience {
-			t.Errorf("took %s", got)
+		if got := time.Since(start); got > maxWait {
+			t.Errorf("took %s, want at most %s", got, maxWait)
 		}
 		e.wantCount(t, http.MethodPut, configurationPath, 5)
 	})
 }
 
-func TestUnavailableForAWhile(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestRetryAfterOfAnUnavailableAPI(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		fault := simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: time.Second, Times: 1}
 		e.Inject(fault)
@@ -229,13 +229,13 @@ func TestUnavailableForAWhile(t *testing.T) {
 	})
 }
 
-func TestDroppedWrite(t *testing.T) {
+func TestDroppedWriteIsRetried(t *testing.T) {
 	versions := map[simulator.Drop]provider.Version{simulator.DropBeforeWrite: 1, simulator.DropAfterWrite: 2}
 	for drop, want := range versions {
-		inEdge(t, func(t *testing.T, e *edge) {
+		withEdge(t, func(t *testing.T, e *edge) {
 			id := e.newTunnel(t)
 			e.Inject(simulator.Fault{Method: http.MethodPut, Drop: drop, Times: 1})
-			version, err := e.Configure(t.Context(), id, document("a"))
+			version, err := e.Configure(t.Context(), id, configuration("a"))
 			if err != nil || version != want {
 				t.Errorf("drop %d: got version %d and %v, want version %d", drop, version, err, want)
 			}
@@ -243,23 +243,23 @@ func TestDroppedWrite(t *testing.T) {
 	}
 }
 
-func TestDroppedDeletion(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestDroppedDeletionIsRetried(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Method: http.MethodDelete, Drop: simulator.DropAfterWrite, Times: 1})
 		if err := e.DeleteTunnel(t.Context(), id); err != nil {
 			t.Error(err)
 		}
 		if !e.Server.Tunnels()[0].Deleted {
-			t.Error("the tunnel is still there")
+			t.Error("the tunnel was not deleted")
 		}
 		e.wantCount(t, "", "", 2)
 	})
 }
 
-// A deletion is one request, and removes no connections.
+// DeleteTunnel sends one request and removes no connections.
 func TestDeletionIsOneRequest(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Connect(string(id), 1)
 		e.Crash(string(id))
@@ -267,7 +267,7 @@ func TestDeletionIsOneRequest(t *testing.T) {
 			t.Errorf("got %v, want ErrConnected", err)
 		}
 		e.wantCount(t, "", "", 1)
-		pass(time.Hour) // by then Cloudflare has forgotten the connector
+		advance(time.Hour) // Cloudflare no longer lists the connector
 		if err := e.DeleteTunnel(t.Context(), id); err != nil {
 			t.Error(err)
 		}
@@ -275,51 +275,51 @@ func TestDeletionIsOneRequest(t *testing.T) {
 	})
 }
 
-func TestNoAnswer(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestCallTimesOut(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Latency: time.Hour})
 		start := time.Now()
-		_, err := e.Configure(t.Context(), id, document("a"))
+		_, err := e.Configure(t.Context(), id, configuration("a"))
 		wantUnavailable(t, err, 0)
 		if errors.Is(err, context.DeadlineExceeded) {
-			t.Error("looks as if the caller's time was over")
+			t.Error("the error is the caller's deadline, want only an UnavailableError")
 		}
 		wantElapsed(t, start, provider.CallTimeout)
 	})
 }
 
-func TestCallerGivesUp(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestEndOfTheContextIsReported(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Latency: time.Hour})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := e.Configure(ctx, id, document("a"))
+		_, err := e.Configure(ctx, id, configuration("a"))
 		if !errors.Is(err, context.DeadlineExceeded) || provider.IsTransient(err) {
 			t.Errorf("got %v, want the caller's deadline", err)
 		}
 
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		_, err = e.Configure(ctx, id, document("a"))
+		_, err = e.Configure(ctx, id, configuration("a"))
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want context.Canceled", err)
 		}
 	})
 }
 
-func TestCancelDuringAPause(t *testing.T) {
-	inEdge(t, func(t *testing.T, e *edge) {
+func TestCancelDuringABackoff(t *testing.T) {
+	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(shortestPause/2, cancel)
+		time.AfterFunc(minBackoff/2, cancel)
 		start := time.Now()
-		_, err := e.Configure(ctx, id, document("a"))
+		_, err := e.Configure(ctx, id, configuration("a"))
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want context.Canceled", err)
 		}
-		wantElapsed(t, start, shortestPause/2)
+		wantElapsed(t, start, minBackoff/2)
 	})
 }

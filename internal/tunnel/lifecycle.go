@@ -10,40 +10,40 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// life says which part of its life a Tunnel is in.
-type life int
+// lifecycle is the stage of a Tunnel in its lifecycle.
+type lifecycle int
 
 const (
-	lifeUnknown  life = iota // the API server does not say whether the Gateway exists
-	lifeServe                // the Gateway exists
-	lifeMissing              // the Gateway is gone, and the retirement delay has not passed
-	lifeReturned             // the Gateway exists, and the deletion of its tunnel has begun
-	lifeRetire               // the Gateway is gone for good
+	lifecycleUnknown  lifecycle = iota // it is unknown whether the Gateway exists
+	lifecycleServing                   // the Gateway exists
+	lifecycleMissing                   // the Gateway is gone, and the retirement delay has not passed
+	lifecycleReturned                  // the Gateway exists, but the deletion of its tunnel has begun
+	lifecycleRetiring                  // the Gateway is gone, and the retirement delay has passed
 )
 
-// restoredDelay is the retirement delay of a Tunnel that never recorded a
-// Gateway's UID: it was restored without its status, perhaps before its Gateway.
+// restoredDelay is the retirement delay of a Tunnel that has not recorded a Gateway's
+// UID: it was restored without its status, perhaps before its Gateway.
 const restoredDelay = time.Hour
 
-func (f Facts) life() life {
+func (f Facts) lifecycle() lifecycle {
 	switch {
 	case f.missing():
 		if since := f.Memory.MissingSince; since.IsSet() && since.since(f.Uptime) >= f.retirementDelay() {
-			return lifeRetire
+			return lifecycleRetiring
 		}
-		return lifeMissing
+		return lifecycleMissing
 	case f.Gateway.State == GatewayUnknown:
-		return lifeUnknown
+		return lifecycleUnknown
 	case f.Object.Status.Deleting:
-		return lifeReturned
+		return lifecycleReturned
 	default:
-		return lifeServe
+		return lifecycleServing
 	}
 }
 
-// missing reports whether the Gateway that the Tunnel serves is gone or not
-// managed. A Gateway of the same name that was created anew resumes the Tunnel
-// only when its identity agrees.
+// missing reports whether the Tunnel's Gateway is gone or not managed by this
+// controller. A new Gateway with the same name resumes the Tunnel only if their
+// identities agree; otherwise the Tunnel's Gateway counts as missing.
 func (f Facts) missing() bool {
 	switch f.Gateway.State {
 	case GatewayGone, GatewayNotManaged:
@@ -63,24 +63,25 @@ func (f Facts) retirementDelay() time.Duration {
 	return f.Options.RetirementDelay
 }
 
-// unusable returns why the Tunnel object must not be used, or nil.
-func (f Facts) unusable() *Problem {
+// objectProblem returns the problem that prevents the use of the Tunnel object, or nil.
+func (f Facts) objectProblem() *Problem {
 	spec := f.Object.Spec
 	switch {
 	case spec.ControllerName != f.Options.ControllerName,
 		spec.Gateway != v1alpha1.GatewayReference{Namespace: f.Name.Namespace, Name: f.Name.Name}:
-		return problem(ReasonObjectMismatch, "Tunnel %s is for Gateway %s/%s of controller %s and is not used. Delete it to let this Gateway have a Tunnel.",
+		return problem(ReasonObjectMismatch, "Tunnel %s belongs to Gateway %s/%s of controller %s, so this Gateway cannot use it. Delete the Tunnel object; the controller then creates a new one.",
 			f.Object.Name, spec.Gateway.Namespace, spec.Gateway.Name, spec.ControllerName)
 	case spec.ClusterUID != f.Options.ClusterUID:
-		return problem(ReasonOtherCluster, "Tunnel %s was created in another cluster (UID %s), so its tunnel is not touched. "+
-			"Delete the Tunnel object if this cluster replaces the other one.", f.Object.Name, spec.ClusterUID)
+		return problem(ReasonOtherCluster, "Tunnel %s was created in another cluster (UID %s), so the controller does not change its tunnel. "+
+			"Delete the Tunnel object if this cluster replaces the other cluster.", f.Object.Name, spec.ClusterUID)
 	}
 	return nil
 }
 
-// Observe returns the Memory after the Facts were gathered. The controller calls
-// it before each [Decide]: it notes since when the Gateway is missing, that the
-// credentials were replaced, and that the object is gone.
+// Observe returns the Memory after the Facts were gathered. The controller calls it
+// before each [Decide]. It updates the time since which the Gateway is missing, resets
+// backoffs when the credentials were replaced, and resets the state of the tunnel when
+// the Tunnel object is gone.
 func Observe(f Facts) Memory {
 	m := f.Memory
 	switch {
@@ -92,7 +93,7 @@ func Observe(f Facts) Memory {
 		m.MissingSince = At(f.Uptime)
 	}
 	if f.Object != nil && f.Object.Spec.Paused {
-		m.Drift = Drift{} // a person works on the configuration
+		m.Drift = Drift{} // a paused configuration may be changed externally
 	}
 	if f.Credentials.State == CredentialsUsable && m.CredentialsVersion != f.Credentials.Version {
 		m.CredentialsVersion = f.Credentials.Version
@@ -106,8 +107,8 @@ func Observe(f Facts) Memory {
 	return m
 }
 
-// WithoutObject forgets what is known of a tunnel whose object is gone: the next
-// object has to find it again. What may still be under way stays.
+// WithoutObject returns the Memory after the Tunnel object is gone. The next object must
+// find the tunnel again. The state of requests that Cloudflare may still apply is kept.
 func (m Memory) WithoutObject() Memory {
 	return Memory{
 		Created: m.Created, Deleted: m.Deleted, Late: m.Late, Push: m.Push, Drift: m.Drift,
@@ -115,7 +116,7 @@ func (m Memory) WithoutObject() Memory {
 	}
 }
 
-// connected counts the connectors that Cloudflare reported as connected.
+// connected returns the number of connectors that Cloudflare lists as connected.
 func (f Facts) connected() int {
 	n := 0
 	for _, c := range f.Memory.Remote.Connections.Connectors {
@@ -129,8 +130,8 @@ func (f Facts) connected() int {
 // agree reports whether two specs identify the same tunnel.
 func agree(a, b v1alpha1.TunnelSpec) bool { return Disagreement(a, b) == "" }
 
-// Disagreement names the first setting in which the identity of the desired spec
-// differs from the recorded one, or returns "".
+// Disagreement returns the name of the first setting by which the identity of the
+// desired spec differs from the recorded spec, or "".
 func Disagreement(recorded, desired v1alpha1.TunnelSpec) string {
 	have, want := ptr.Deref(recorded.Existing, v1alpha1.AdoptedTunnel{}).ID, ptr.Deref(desired.Existing, v1alpha1.AdoptedTunnel{}).ID
 	switch {
@@ -146,9 +147,10 @@ func Disagreement(recorded, desired v1alpha1.TunnelSpec) string {
 	return ""
 }
 
-// DesiredSpec returns the spec that the Tunnel should have now. The controller
-// overwrites the spec only while the Gateway exists and its settings agree with
-// the identity; while they disagree, only paused; otherwise nothing.
+// DesiredSpec returns the spec that the Tunnel must have now. The controller overwrites
+// the whole spec only while the Gateway exists and its settings agree with the recorded
+// identity. While they disagree, it overwrites only spec.paused; while the Gateway does
+// not exist or its state is unknown, it overwrites nothing.
 func DesiredSpec(f Facts) v1alpha1.TunnelSpec {
 	if f.Object == nil {
 		return f.Desired.Spec
@@ -164,15 +166,15 @@ func DesiredSpec(f Facts) v1alpha1.TunnelSpec {
 	return spec
 }
 
-// record returns a copy of the status for a step to change.
+// record returns a copy of the status with the change applied.
 func (f Facts) record(change func(*v1alpha1.TunnelStatus)) *v1alpha1.TunnelStatus {
 	status := f.Object.Status.DeepCopy()
 	change(status)
 	return status
 }
 
-// spread returns a share of d that depends on the Tunnel, so that many Tunnels
-// do not act at the same moment.
+// spread returns a fraction of d that depends on the name of the Gateway, so that many
+// Tunnels do not act at the same time.
 func (f Facts) spread(d time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(f.Name.String())) // never fails

@@ -8,9 +8,8 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// place sets the tolerations, affinity and topology spread constraints of the
-// pod.
-func place(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
+// setScheduling sets the tolerations, affinity and topology spread constraints of the pod.
+func setScheduling(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	for _, set := range in.Settings.Tolerations {
 		toleration, err := applied[corev1ac.TolerationApplyConfiguration](set)
 		if err != nil {
@@ -25,12 +24,12 @@ func place(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 		}
 		pod.WithAffinity(affinity)
 	}
-	return spread(pod, in)
+	return setSpread(pod, in)
 }
 
-// spread sets the topology spread constraints of the settings. The default
+// setSpread sets the topology spread constraints of the settings. The default constraint
 // prefers to run connectors on different nodes.
-func spread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
+func setSpread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 	for _, set := range in.Settings.TopologySpreadConstraints {
 		constraint, err := applied[corev1ac.TopologySpreadConstraintApplyConfiguration](set)
 		if err != nil {
@@ -51,8 +50,8 @@ func spread(pod *corev1ac.PodSpecApplyConfiguration, in Input) error {
 		WithTopologyKey(corev1.LabelHostname).
 		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 		WithLabelSelector(selector(in.Tunnel)).
-		// Count only the pods of one revision. Old pods must not affect where new ones
-		// run.
+		// Count only the pods of one revision, so that old pods do not affect the
+		// scheduling of new pods.
 		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey))
 	return nil
 }

@@ -1,0 +1,317 @@
+package tunnel
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// The model simulates the environment of the decisions: an API server, Cloudflare, the
+// connectors, the clock, and the process that executes the decisions. A model is a value:
+// a copy is independent, because the targets of its pointers and slices never change.
+
+const (
+	maxActors     = 2
+	maxTunnels    = 6
+	maxConnectors = 4
+	maxPods       = 3
+	maxLateCalls  = 2
+
+	retirementDelay = 30 * time.Second
+	gracePeriod     = 30 * time.Second
+	driftInterval   = 10 * time.Minute
+
+	// startTime and stopTime are the times that a pod takes to connect and to stop.
+	startTime = 5 * time.Second
+	stopTime  = 10 * time.Second
+	// collectTime is the delay of the garbage collector.
+	collectTime = time.Second
+	// tick is the minimum duration of a repeated wait.
+	tick = 15 * time.Second
+)
+
+var (
+	options = Options{
+		ControllerName: "example.com/tunnels", ClusterUID: "cluster", ClusterID: "c1",
+		RetirementDelay: retirementDelay, DriftInterval: driftInterval,
+	}
+	// actorNames are the Gateways of the model.
+	actorNames = [maxActors]types.NamespacedName{{Namespace: "infra", Name: "a"}, {Namespace: "infra", Name: "b"}}
+	epoch      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// model is one state of the simulation.
+type model struct {
+	// now is the simulated time, boot is the time at which the process started, and
+	// skew is the error of the wall clock.
+	now, boot, skew time.Duration
+	// uids, versions and connectorIDs are the numbers of assigned UIDs, resource versions
+	// and connector IDs.
+	uids, versions, connectorIDs int
+
+	actors     [maxActors]actor
+	count      int // number of actors in use
+	cloudflare cloudflare
+	rival      rivalObject
+	// adminChanged reports whether an administrator deleted or restored a Tunnel object.
+	// After that, tunnels without a Tunnel are allowed.
+	adminChanged bool
+	// The state and version of the API token.
+	credentialsLost    bool
+	credentialsVersion int
+
+	// staleCache is the content of a stale cache; nil if the cache is up to date.
+	staleCache *[maxActors]view
+	// staleRival is the rival in the stale cache.
+	staleRival rivalObject
+	// staleSleeps is the number of sleeps since the cache became stale.
+	staleSleeps int
+
+	// violation describes the invariant that the last transition violated.
+	violation string
+	// description describes the last transition.
+	description string
+}
+
+// view is the state of an actor at the API server.
+type view struct {
+	object     *object
+	gateway    gatewayObject
+	secret     secretObject
+	deployment deployment
+	pods       [maxPods]pod
+}
+
+// actor is a Gateway with its Tunnel and connectors, and the state of its reconcile.
+type actor struct {
+	view
+	// backup is an older version of the Tunnel.
+	backup *object
+	// collect is the time of the next garbage collection; 0 for never.
+	collect time.Duration
+
+	memory Memory
+	// running reports whether a reconcile is in progress, and steps is the number of its
+	// steps.
+	running bool
+	steps   int
+	// liveObject, liveGateway and liveRivals report which objects the reconcile has read
+	// live or written.
+	liveObject, liveGateway, liveRivals bool
+	// listing reports whether a claim has written its record and must list the Tunnels.
+	// The tunnel is reserved while listing is true.
+	listing bool
+	// claim is the step of the claim in progress.
+	claim Step
+	// dirty reports whether a reconcile is due. wake is the time of the next reconcile;
+	// 0 for never.
+	dirty bool
+	wake  time.Duration
+	// waited is the last wait, and repeated reports whether the wait before was equal.
+	waited   time.Duration
+	repeated bool
+
+	// missing is the time since which every read found the Gateway to be missing, plus
+	// one; 0 for never. The model determines it independently of the Memory.
+	missing time.Duration
+}
+
+// object is one version of a Tunnel object. It is immutable.
+type object struct {
+	v1alpha1.Tunnel
+	uid, version int
+	// sum is the hash of all fields that decisions depend on.
+	sum uint64
+}
+
+// gatewayObject is a Gateway and its settings.
+type gatewayObject struct {
+	exists     bool
+	uid        int
+	otherClass bool
+	unknown    bool // reads of the Gateway fail
+	paused     bool
+	settings   settings
+}
+
+// settings are the settings of a Gateway and the state of its routes.
+type settings struct {
+	identity           identity
+	retain             bool
+	takeover           bool
+	invalid            bool
+	routes             uint8
+	grpc               bool
+	connectorsDisabled bool // connector.enabled: false
+	unaccepted         bool
+}
+
+type identity uint8
+
+const (
+	identityNamed identity = iota // a tunnel with the Gateway's name
+	identityAdopted
+	identityOtherName
+	identityOtherAccount
+	identityOtherTunnel
+)
+
+// secretObject is the Secret with the token.
+type secretObject struct {
+	exists bool
+	owner  int
+	tunnel int
+	token  int
+}
+
+// deployment is the Deployment of the connectors.
+type deployment struct {
+	exists bool
+	owner  int
+	tunnel int
+	token  int
+	grpc   bool
+}
+
+// pod is a pod of the connectors.
+type pod struct {
+	state podState
+	// until is the time at which the state changes; 0 for never.
+	until  time.Duration
+	tunnel int
+	token  int
+	grpc   bool
+	// connector is the ID of the pod's connector.
+	connector int
+}
+
+type podState uint8
+
+const (
+	podNone podState = iota
+	podStarting
+	podConnected
+	podRefused // its token is not valid
+	podStopping
+	podStuck // its node is lost
+)
+
+// rivalObject is a Tunnel that requests the adopted tunnel, and that this process does not
+// manage or whose Gateway is not part of the model.
+type rivalObject struct {
+	exists, recorded, older, otherController bool
+}
+
+func (m *model) uptime() time.Duration { return m.now - m.boot }
+
+func (m *model) clock() time.Time { return epoch.Add(m.now + m.skew) }
+
+func (m *model) violate(format string, args ...any) {
+	if m.violation == "" {
+		m.violation = fmt.Sprintf(format, args...)
+	}
+}
+
+// touch makes a reconcile of every actor due, unless the cache is stale.
+func (m *model) touch() {
+	if m.staleCache != nil {
+		return
+	}
+	for i := range m.count {
+		m.actors[i].dirty = true
+	}
+}
+
+// newObject returns a new version of a Tunnel.
+func (m *model) newObject(uid int, t v1alpha1.Tunnel) *object {
+	m.versions++
+	t.ResourceVersion = fmt.Sprint(m.versions)
+	t.UID = types.UID(fmt.Sprint("u", uid))
+	return &object{Tunnel: t, uid: uid, version: m.versions, sum: sumOf(&t)}
+}
+
+func (m *model) newUID() int {
+	m.uids++
+	return m.uids
+}
+
+// configurations are the configurations of the model: an empty one, two for each actor, and
+// one of another writer.
+var configurations = func() []provider.Configuration {
+	list := []provider.Configuration{{}}
+	for _, host := range []string{"a0", "a1", "b0", "b1", "external"} {
+		list = append(list, provider.Configuration{Ingress: []provider.IngressRule{
+			{Hostname: host + ".example.com", Service: "http://backend:80"}, {Service: "http_status:404"},
+		}})
+	}
+	return list
+}()
+
+const externalConfigurationIndex = 5
+
+var configurationHashes = func() []string {
+	list := make([]string, len(configurations))
+	for i, c := range configurations {
+		list[i] = c.Hash()
+	}
+	return list
+}()
+
+func desiredConfiguration(a int, s settings) int { return 1 + 2*a + int(s.routes) }
+
+func configurationOf(hash string) int {
+	for i, h := range configurationHashes {
+		if h == hash {
+			return i
+		}
+	}
+	panic("unknown configuration")
+}
+
+type desiredKey struct {
+	a int
+	s settings
+}
+
+var desiredOf = map[desiredKey]*Desired{}
+
+// desired returns the desired state for the settings of an actor.
+func desired(a int, s settings) *Desired {
+	if s.invalid {
+		return nil
+	}
+	key := desiredKey{a, s}
+	if d := desiredOf[key]; d != nil {
+		return d
+	}
+	spec := v1alpha1.TunnelSpec{
+		Gateway:        v1alpha1.GatewayReference{Namespace: actorNames[a].Namespace, Name: actorNames[a].Name},
+		ControllerName: options.ControllerName, ClusterUID: options.ClusterUID, AccountID: "account",
+		Name: tunnelNames[a], DeletionPolicy: v1alpha1.DeletionPolicyDelete,
+	}
+	switch s.identity {
+	case identityAdopted:
+		spec.Existing = &v1alpha1.AdoptedTunnel{ID: tunnelIDs[0], Takeover: s.takeover}
+	case identityOtherTunnel:
+		spec.Existing = &v1alpha1.AdoptedTunnel{ID: tunnelIDs[1], Takeover: s.takeover}
+	case identityOtherName:
+		spec.Name = tunnelNames[nameOther]
+	case identityOtherAccount:
+		spec.AccountID = "other"
+	case identityNamed:
+	}
+	if s.retain {
+		spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain
+	}
+	n := desiredConfiguration(a, s)
+	d := &Desired{Spec: spec, Configuration: &configurations[n], Hash: configurationHashes[n], NeedsHTTP2: s.grpc, RunConnectors: !s.connectorsDisabled}
+	if s.unaccepted {
+		d.Configuration, d.Hash = nil, ""
+	}
+	desiredOf[key] = d
+	return d
+}

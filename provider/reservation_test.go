@@ -1,0 +1,48 @@
+package provider_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+func wantNext(ctx context.Context, t *testing.T, granted, covered bool) {
+	t.Helper()
+	if gotGranted, gotCovered := provider.ReservationOf(ctx).Next(); gotGranted != granted || gotCovered != covered {
+		t.Errorf("granted = %t, covered = %t, want %t, %t", gotGranted, gotCovered, granted, covered)
+	}
+}
+
+func TestReservationCoversTheReservedRequests(t *testing.T) {
+	none := provider.ReservationOf(t.Context())
+	none.Grant()
+	wantNext(t.Context(), t, false, false)
+	if none.Requests() != 1 {
+		t.Errorf("a call without a reservation takes %d requests, want 1", none.Requests())
+	}
+
+	ctx := provider.WithReservation(t.Context(), 3)
+	wantNext(ctx, t, false, false)
+	nested := provider.WithReservation(ctx, 7)
+	if requests := provider.ReservationOf(nested).Requests(); requests != 3 {
+		t.Errorf("a nested reservation has %d requests, want the 3 of the outer reservation", requests)
+	}
+	provider.ReservationOf(nested).Grant()
+	wantNext(ctx, t, true, true)
+	wantNext(ctx, t, true, true)
+	wantNext(ctx, t, true, false)
+	wantNext(provider.WithReservation(t.Context(), 3), t, false, false)
+}
+
+// A granted reservation for changes must not let drift reads bypass the budget.
+func TestReservationBelongsToOnePriority(t *testing.T) {
+	ctx := provider.WithReservation(t.Context(), 1)
+	provider.ReservationOf(ctx).Grant()
+	if provider.ReservationOf(provider.WithPriority(ctx, provider.PriorityDrift)) != nil {
+		t.Error("a drift call uses the reservation of a change")
+	}
+	if provider.ReservationOf(provider.WithPriority(ctx, provider.PriorityChange)) == nil {
+		t.Error("the reservation is lost although the priority stays the same")
+	}
+}
