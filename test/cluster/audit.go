@@ -56,9 +56,9 @@ type Request struct {
 	// Terminating is whether the request was refused because its namespace is
 	// being deleted: nobody may create objects there, whatever their permissions.
 	Terminating bool
-	// Answer is the kind of object that a list of Secrets was answered with; of
+	// ResponseKind is the kind of object that a list of Secrets was answered with; of
 	// other requests it is not known.
-	Answer string
+	ResponseKind string
 }
 
 // String names what was asked for, and the answer.
@@ -105,7 +105,7 @@ func ReadAudit(log, user string) ([]Request, error) {
 		if e.User.Username != user || e.ObjectRef == nil || e.ObjectRef.Resource == "" {
 			continue
 		}
-		requests = append(requests, requestOf(&e))
+		requests = append(requests, newRequest(&e))
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
@@ -113,7 +113,7 @@ func ReadAudit(log, user string) ([]Request, error) {
 	return requests, nil
 }
 
-func requestOf(e *auditv1.Event) Request {
+func newRequest(e *auditv1.Event) Request {
 	r := Request{
 		Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
@@ -125,7 +125,7 @@ func requestOf(e *auditv1.Event) Request {
 	if e.ResponseObject != nil {
 		var answer metav1.TypeMeta
 		_ = json.Unmarshal(e.ResponseObject.Raw, &answer) // one that does not parse has no kind
-		r.Answer = answer.Kind
+		r.ResponseKind = answer.Kind
 	}
 	return r
 }

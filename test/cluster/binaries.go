@@ -9,8 +9,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/toolbuild"
 )
 
-// controllersName is the program that runs Kubernetes' own controllers.
-const controllersName = "kube-controller-manager"
+// controllerManagerName is the program that runs Kubernetes' own controllers.
+const controllerManagerName = "kube-controller-manager"
 
 // The requirements that name the control plane's versions.
 const (
@@ -20,15 +20,15 @@ const (
 
 // controlPlane are the programs that a cluster runs.
 var controlPlane = toolbuild.Set{
-	Name:   "control plane",
-	Module: "test/cluster/binaries",
-	Takes:  "about six minutes",
+	Name:      "control plane",
+	Module:    "test/cluster/binaries",
+	BuildTime: "about six minutes",
 	Programs: []toolbuild.Program{
 		{Name: "kube-apiserver", ImportPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
-		{Name: controllersName, ImportPath: "k8s.io/kubernetes/cmd/" + controllersName},
+		{Name: controllerManagerName, ImportPath: "k8s.io/kubernetes/cmd/" + controllerManagerName},
 		{Name: "etcd", ImportPath: etcdModule},
 	},
-	Requires: []string{kubernetesModule, etcdModule},
+	RequiredModules: []string{kubernetesModule, etcdModule},
 	Plan: func(versions map[string]string) toolbuild.Plan {
 		kubernetes, etcd := versions[kubernetesModule], versions[etcdModule]
 		return toolbuild.Plan{

@@ -41,9 +41,9 @@ type Cluster struct {
 	// Config connects as a member of system:masters.
 	Config *rest.Config
 
-	environment *envtest.Environment
-	controllers *controllers // nil until they are started
-	workspace   *workspace
+	environment       *envtest.Environment
+	controllerManager *controllerManager // nil until they are started
+	workspace         *workspace
 }
 
 // Start builds the binaries unless they are cached, as [Binaries] does, and
@@ -100,11 +100,11 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	if c.Config, err = c.environment.Start(); err != nil {
 		return err
 	}
-	if c.controllers, err = startControllers(c.environment, c.workspace); err != nil {
-		return fmt.Errorf("%s: %w", controllersName, err)
+	if c.controllerManager, err = startControllerManager(c.environment, c.workspace); err != nil {
+		return fmt.Errorf("%s: %w", controllerManagerName, err)
 	}
-	if err := c.controllers.wait(ctx, c.Config); err != nil {
-		return fmt.Errorf("%s: %w", controllersName, err)
+	if err := c.controllerManager.wait(ctx, c.Config); err != nil {
+		return fmt.Errorf("%s: %w", controllerManagerName, err)
 	}
 	return nil
 }
@@ -121,12 +121,12 @@ func (c *Cluster) Kubeconfig(path string) error {
 // Stop ends the processes, waits for them, and removes what they stored.
 func (c *Cluster) Stop() error {
 	var errs []error
-	if c.controllers != nil { // before the API server, which they would miss
-		if err := c.controllers.stop(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", controllersName, err))
+	if c.controllerManager != nil { // before the API server, which they would miss
+		if err := c.controllerManager.stop(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", controllerManagerName, err))
 		}
 	}
-	errs = append(errs, c.environment.Stop(), c.workspace.tether.Close())
+	errs = append(errs, c.environment.Stop(), c.workspace.children.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stopping the control plane: %w", err)
 	}

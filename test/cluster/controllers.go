@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// controllersTimeout is how long the controllers may take to start, and to
+	// controllerManagerTimeout is how long the controllers may take to start, and to
 	// end; envtest gives the API server as much.
-	controllersTimeout = 20 * time.Second
-	// controllersPoll is how often is looked whether the controllers work.
-	controllersPoll = 50 * time.Millisecond
+	controllerManagerTimeout = 20 * time.Second
+	// controllerManagerPoll is how often is looked whether the controllers work.
+	controllerManagerPoll = 50 * time.Millisecond
 )
 
-// withoutControllers are the controllers that do not run.
-var withoutControllers = []string{
+// disabledControllers are the controllers that do not run.
+var disabledControllers = []string{
 	// Nobody renews a Node's lease here: its Pods would be evicted.
 	"node-lifecycle-controller", "taint-eviction-controller", "device-taint-eviction-controller",
 	// It gives Nodes ranges of Pod addresses, and is told of none.
@@ -39,32 +39,32 @@ var withoutControllers = []string{
 	"persistentvolume-expander-controller",
 }
 
-// controllers is a running kube-controller-manager.
-type controllers struct {
+// controllerManager is a running kube-controller-manager.
+type controllerManager struct {
 	process *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
 }
 
-// startControllers starts the controllers against the API server that runs in
+// startControllerManager starts the controllers against the API server that runs in
 // environment. What they print goes where the API server's output goes.
-func startControllers(environment *envtest.Environment, w *workspace) (*controllers, error) {
+func startControllerManager(environment *envtest.Environment, w *workspace) (*controllerManager, error) {
 	flags, err := controllerFlags(environment, w)
 	if err != nil {
 		return nil, err
 	}
 	server := environment.ControlPlane.APIServer
-	process := exec.Command(w.programs[controllersName], flags...)
+	process := exec.Command(w.programs[controllerManagerName], flags...)
 	process.Stdout, process.Stderr = server.Out, server.Err
-	return watched(process)
+	return startProcess(process)
 }
 
-// watched starts the process, in a group of its own as envtest does.
-func watched(process *exec.Cmd) (*controllers, error) {
+// startProcess starts the process, in a group of its own as envtest does.
+func startProcess(process *exec.Cmd) (*controllerManager, error) {
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := process.Start(); err != nil {
 		return nil, err
 	}
-	c := &controllers{process: process, ended: make(chan struct{})}
+	c := &controllerManager{process: process, ended: make(chan struct{})}
 	go func() {
 		_ = process.Wait() // its state says as much
 		close(c.ended)
@@ -72,8 +72,8 @@ func watched(process *exec.Cmd) (*controllers, error) {
 	return c, nil
 }
 
-// failure is the error of a process that has ended though nobody told it to.
-func (c *controllers) failure() error {
+// exitError is the error of a process that has ended though nobody told it to.
+func (c *controllerManager) exitError() error {
 	select {
 	case <-c.ended:
 		return fmt.Errorf("it has ended by itself: %s", c.process.ProcessState)
@@ -85,7 +85,7 @@ func (c *controllers) failure() error {
 // controllerFlags writes the files that the flags name, and returns the flags.
 func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, error) {
 	server := environment.ControlPlane.APIServer
-	user, err := environment.AddUser(envtest.User{Name: "system:" + controllersName}, &rest.Config{})
+	user, err := environment.AddUser(envtest.User{Name: "system:" + controllerManagerName}, &rest.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +93,12 @@ func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	kubeconfigFile := filepath.Join(w.certificates(), controllersName+".kubeconfig")
+	kubeconfigFile := filepath.Join(w.certificates(), controllerManagerName+".kubeconfig")
 	caFile := filepath.Join(w.certificates(), "apiserver-ca.crt")
 	err = errors.Join(os.WriteFile(kubeconfigFile, kubeconfig, 0o600), os.WriteFile(caFile, server.CA, 0o600))
 	return []string{
 		"--kubeconfig=" + kubeconfigFile,
-		"--controllers=*,-" + strings.Join(withoutControllers, ",-"),
+		"--controllers=*,-" + strings.Join(disabledControllers, ",-"),
 		"--use-service-account-credentials=true",
 		// envtest's name for the key with which its API server signs tokens.
 		"--service-account-private-key-file=" + filepath.Join(w.certificates(), "sa-signer.key"),
@@ -112,14 +112,14 @@ func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, 
 
 // wait returns once the controllers work: the namespace "default" has its
 // ServiceAccount, without which no Pod can be made in it.
-func (c *controllers) wait(ctx context.Context, admin *rest.Config) error {
+func (c *controllerManager) wait(ctx context.Context, admin *rest.Config) error {
 	kube, err := client.New(admin, client.Options{})
 	if err != nil {
 		return err
 	}
 	key := client.ObjectKey{Namespace: "default", Name: "default"}
-	err = wait.PollUntilContextTimeout(ctx, controllersPoll, controllersTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := c.failure(); err != nil {
+	err = wait.PollUntilContextTimeout(ctx, controllerManagerPoll, controllerManagerTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := c.exitError(); err != nil {
 			return false, err
 		}
 		err := kube.Get(ctx, key, &corev1.ServiceAccount{})
@@ -133,8 +133,8 @@ func (c *controllers) wait(ctx context.Context, admin *rest.Config) error {
 
 // stop ends the controllers and waits for them. It tells of an end of their own
 // before that: it may explain what the caller has seen.
-func (c *controllers) stop() error {
-	if err := c.failure(); err != nil {
+func (c *controllerManager) stop() error {
+	if err := c.exitError(); err != nil {
 		return err
 	}
 	if err := c.process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -143,8 +143,8 @@ func (c *controllers) stop() error {
 	select {
 	case <-c.ended:
 		return nil
-	case <-time.After(controllersTimeout):
-		err := fmt.Errorf("it was killed, since it did not end in %s", controllersTimeout)
+	case <-time.After(controllerManagerTimeout):
+		err := fmt.Errorf("it was killed, since it did not end in %s", controllerManagerTimeout)
 		err = errors.Join(err, c.process.Process.Kill())
 		<-c.ended
 		return err

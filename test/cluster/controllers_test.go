@@ -11,7 +11,7 @@ import (
 // TestEndOfControllersIsTold: the caller learns of it when it waits for them
 // and when it stops them.
 func TestEndOfControllersIsTold(t *testing.T) {
-	c, err := watched(exec.Command("sh", "-c", "exit 3"))
+	c, err := startProcess(exec.Command("sh", "-c", "exit 3"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +26,14 @@ func TestEndOfControllersIsTold(t *testing.T) {
 }
 
 func TestStopEndsControllers(t *testing.T) {
-	c, err := watched(exec.Command("sleep", "600"))
+	c, err := startProcess(exec.Command("sleep", "600"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := c.stop(); err != nil {
 		t.Error(err)
 	}
-	if c.failure() == nil {
+	if c.exitError() == nil {
 		t.Error("it still runs")
 	}
 }

@@ -11,7 +11,7 @@ import (
 // workspace is what one control plane runs from: its programs and its files,
 // which end with this process.
 type workspace struct {
-	tether   *childproc.Group
+	children *childproc.Group
 	programs map[string]string // paths to run, by name
 }
 
@@ -21,7 +21,7 @@ func newWorkspace(binaries string) (_ *workspace, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &workspace{tether: tether, programs: map[string]string{}}
+	w := &workspace{children: tether, programs: map[string]string{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tether.Close())
@@ -40,5 +40,5 @@ func newWorkspace(binaries string) (_ *workspace, err error) {
 	return w, nil
 }
 
-func (w *workspace) certificates() string { return filepath.Join(w.tether.Files(), "certificates") }
-func (w *workspace) data() string         { return filepath.Join(w.tether.Files(), "data") }
+func (w *workspace) certificates() string { return filepath.Join(w.children.Files(), "certificates") }
+func (w *workspace) data() string         { return filepath.Join(w.children.Files(), "data") }

@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
-// patience is how long a program may take to end in good order.
-const patience = 20 * time.Second
+// stopTimeout is how long a program may take to end in good order.
+const stopTimeout = 20 * time.Second
 
 // Process is a program that was started. Its methods may be called in any
 // goroutine, and several times.
@@ -28,7 +28,7 @@ type Process struct {
 // own. The caller stops it; should the calling process die before, whatever the
 // reason, the program is killed.
 func Run(command *exec.Cmd) (*Process, error) {
-	tied, err := tie(command)
+	tied, err := wrap(command)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", command.Args[0], err)
 	}
@@ -39,7 +39,7 @@ func Run(command *exec.Cmd) (*Process, error) {
 	p := &Process{command: command, exited: make(chan struct{})}
 	go func() {
 		defer close(p.exited)
-		err := failure(command.Wait())
+		err := exitError(command.Wait())
 		// The shell that ties it is left of its group, and would kill whoever has
 		// its number by then.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
@@ -48,8 +48,8 @@ func Run(command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// tie makes the command run its program tied to this process.
-func tie(command *exec.Cmd) (*childproc.Group, error) {
+// wrap makes the command run its program tied to this process.
+func wrap(command *exec.Cmd) (*childproc.Group, error) {
 	path, err := exec.LookPath(command.Path) // what is tied would be missed too late
 	if err != nil {
 		return nil, err
@@ -67,9 +67,9 @@ func tie(command *exec.Cmd) (*childproc.Group, error) {
 	return tied, nil
 }
 
-// failure is the error of a program that has not ended in good order. One that
+// exitError is the error of a program that has not ended in good order. One that
 // is told to end while it starts does not hear the signal yet, and dies of it.
-func failure(err error) error {
+func exitError(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM {
 		return nil
@@ -88,9 +88,9 @@ func (p *Process) Stop() error {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-p.exited:
-	case <-time.After(patience):
+	case <-time.After(stopTimeout):
 		p.Kill()
-		return fmt.Errorf("%s was killed, since it did not end in %s", p.command.Args[0], patience)
+		return fmt.Errorf("%s was killed, since it did not end in %s", p.command.Args[0], stopTimeout)
 	}
 	if p.err != nil && !p.killed.Load() {
 		return fmt.Errorf("%s: %w", p.command.Args[0], p.err)

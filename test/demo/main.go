@@ -69,7 +69,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
 
-	say("starting kube-apiserver, kube-controller-manager and etcd with the Gateway API's CRDs")
+	printStep("starting kube-apiserver, kube-controller-manager and etcd with the Gateway API's CRDs")
 	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 
-	say("starting the Cloudflare simulator")
+	printStep("starting the Cloudflare simulator")
 	backends := newBackends()
 	defer backends.close()
 	edge, api, err := startEdge(front, backends)
@@ -89,7 +89,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer edge.Close()
 
-	say("applying %s, and starting the controller with its permissions: %s controller", o.rbac, o.controller)
+	printStep("applying %s, and starting the controller with its permissions: %s controller", o.rbac, o.controller)
 	identity := filepath.Join(dir, "identity")
 	if _, err := cluster.ControllerIdentity(ctx, control.Config, o.rbac, identity); err != nil {
 		return err
@@ -100,29 +100,29 @@ func run(ctx context.Context, o options) error {
 	}
 	defer controller.Stop() //nolint:errcheck // the demo is over; there is nobody left to tell
 
-	say("applying %s", o.samples)
+	printStep("applying %s", o.samples)
 	c, err := client.New(control.Config, client.Options{Scheme: manifest.Scheme()})
 	if err != nil {
 		return err
 	}
-	return show(ctx, control.Config, c, o, places{kubeconfig, api, filepath.Join(dir, "controller.log")}, controller.Exited())
+	return runDemo(ctx, control.Config, c, o, demoPaths{kubeconfig, api, filepath.Join(dir, "controller.log")}, controller.Exited())
 }
 
-// places are what a user of the demo needs to look further.
-type places struct {
+// demoPaths are what a user of the demo needs to look further.
+type demoPaths struct {
 	kubeconfig string // a file
 	api        string // the URL of the simulator's API
 	log        string // the controller's, a file
 }
 
-// show applies the samples, waits for them to be served, and tries them.
-func show(ctx context.Context, config *rest.Config, c client.Client, o options, at places, exited <-chan struct{}) error {
+// runDemo applies the samples, waits for them to be served, and tries them.
+func runDemo(ctx context.Context, config *rest.Config, c client.Client, o options, at demoPaths, exited <-chan struct{}) error {
 	if err := apply(ctx, c, o.samples); err != nil {
 		return err
 	}
 	address := "http://127.0.0.1:" + o.port
-	if err := tryOut(ctx, config, c, address); err != nil {
-		return fmt.Errorf("%w; the controller's log is %s", err, keep(at.log))
+	if err := checkSamples(ctx, config, c, address); err != nil {
+		return fmt.Errorf("%w; the controller's log is %s", err, keepLog(at.log))
 	}
 	if o.once {
 		return nil
@@ -142,14 +142,14 @@ The controller's log is %[3]s.
 `, address, at.kubeconfig, at.log, at.api, accountID, apiToken)
 	select {
 	case <-ctx.Done():
-		say("stopping")
+		printStep("stopping")
 		return nil
 	case <-exited:
-		return fmt.Errorf("the controller has ended; its log is %s", keep(at.log))
+		return fmt.Errorf("the controller has ended; its log is %s", keepLog(at.log))
 	}
 }
 
-func tryOut(ctx context.Context, config *rest.Config, c client.Client, address string) error {
+func checkSamples(ctx context.Context, config *rest.Config, c client.Client, address string) error {
 	if err := waitUntilProgrammed(ctx, c); err != nil {
 		return err
 	}
@@ -197,8 +197,8 @@ func startController(binary, kubeconfig, api, log string) (*controllerproc.Proce
 	return controller, nil
 }
 
-// keep moves a file out of the directory that is removed at the end.
-func keep(file string) string {
+// keepLog moves a file out of the directory that is removed at the end.
+func keepLog(file string) string {
 	kept := filepath.Join(os.TempDir(), "tunnel-gateway-demo-controller.log")
 	if err := os.Rename(file, kept); err != nil {
 		return file
@@ -206,4 +206,4 @@ func keep(file string) string {
 	return kept
 }
 
-func say(format string, args ...any) { fmt.Printf("==> "+format+"\n", args...) }
+func printStep(format string, args ...any) { fmt.Printf("==> "+format+"\n", args...) }

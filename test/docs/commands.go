@@ -21,16 +21,16 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
 )
 
-// programs are those that pages tell people to type. Each looks at the words
+// knownPrograms are those that pages tell people to type. Each looks at the words
 // after its name, as far as that can be done without running it; of the others
 // only the name is known.
-var programs = map[string]func([]string) error{
+var knownPrograms = map[string]func([]string) error{
 	"make":                   checkMake,
 	"kubectl":                checkKubectl,
 	"helm":                   checkHelm,
-	"tunnel-gateway":         checkOwn,
-	"bin/tunnel-gateway":     checkOwn,
-	"kubectl-tunnel_gateway": checkOwn,
+	"tunnel-gateway":         checkTunnelGateway,
+	"bin/tunnel-gateway":     checkTunnelGateway,
+	"kubectl-tunnel_gateway": checkTunnelGateway,
 	"go":                     checkPaths,
 	"git":                    checkPaths,
 	"install":                checkPaths,
@@ -69,7 +69,7 @@ func Commands(block string, functions map[string]bool) ([][]string, error) {
 		case *syntax.DeclClause:
 			all = append(all, []string{n.Variant.Value})
 		case *syntax.CallExpr:
-			if words := wordsOf(n); len(words) > 0 && !functions[words[0]] {
+			if words := callWords(n); len(words) > 0 && !functions[words[0]] {
 				all = append(all, words)
 			}
 		}
@@ -78,7 +78,7 @@ func Commands(block string, functions map[string]bool) ([][]string, error) {
 	return all, nil
 }
 
-func wordsOf(call *syntax.CallExpr) []string {
+func callWords(call *syntax.CallExpr) []string {
 	words := make([]string, len(call.Args))
 	for i, arg := range call.Args {
 		words[i] = word(arg.Parts)
@@ -109,7 +109,7 @@ func Check(words []string) error {
 	if len(words) > 1 && words[0] == "kubectl" && words[1] == "tunnel_gateway" {
 		words = append([]string{"kubectl-tunnel_gateway"}, words[2:]...)
 	}
-	check, known := programs[words[0]]
+	check, known := knownPrograms[words[0]]
 	switch {
 	case !known:
 		return fmt.Errorf("%s is no program that a page should expect", words[0])
@@ -122,15 +122,15 @@ func Check(words []string) error {
 	return nil
 }
 
-// ours are the folders of the repository.
-var ours = []string{"api", "charts", "cmd", "config", "docs", "internal", "provider", "test", ".ci"}
+// repositoryFolders are the folders of the repository.
+var repositoryFolders = []string{"api", "charts", "cmd", "config", "docs", "internal", "provider", "test", ".ci"}
 
 // checkPaths finds everything that looks like a path of the repository.
 func checkPaths(words []string) error {
 	var errs []error
 	for _, w := range words {
 		w = strings.TrimSuffix(strings.TrimPrefix(w, "./"), "/...")
-		if first, _, _ := strings.Cut(w, "/"); !slices.Contains(ours, first) {
+		if first, _, _ := strings.Cut(w, "/"); !slices.Contains(repositoryFolders, first) {
 			continue
 		}
 		if found, err := filepath.Glob(filepath.Join(root, w)); err != nil || len(found) == 0 {
@@ -201,16 +201,16 @@ func checkValues(words []string) error {
 	return nil
 }
 
-// checkOwn lets the program itself read the flags, which it does before it
+// checkTunnelGateway lets the program itself read the flags, which it does before it
 // prints its help. What plan is asked about files of the repository it answers.
-func checkOwn(words []string) error {
+func checkTunnelGateway(words []string) error {
 	asked := append([]string{"tunnel-gateway"}, words...)
 	for i, w := range asked {
-		if first, _, _ := strings.Cut(w, "/"); slices.Contains(ours, first) {
+		if first, _, _ := strings.Cut(w, "/"); slices.Contains(repositoryFolders, first) {
 			asked[i] = filepath.Join(root, w)
 		}
 	}
-	if !aboutFiles(words) {
+	if !readsOnlyRepositoryFiles(words) {
 		asked = append(asked, "--help")
 	}
 	var said bytes.Buffer
@@ -221,16 +221,16 @@ func checkOwn(words []string) error {
 	return checkPaths(words)
 }
 
-// aboutFiles reports whether the words ask plan about files of the repository,
+// readsOnlyRepositoryFiles reports whether the words ask plan about files of the repository,
 // and about nothing else.
-func aboutFiles(words []string) bool {
+func readsOnlyRepositoryFiles(words []string) bool {
 	if len(words) == 0 || words[0] != "plan" || !slices.Contains(words, "-f") {
 		return false
 	}
 	elsewhere := []string{"--context", "--kubeconfig", "--diff"}
 	for i, w := range words[1:] {
 		first, _, _ := strings.Cut(w, "/")
-		if slices.Contains(elsewhere, w) || words[i] == "-f" && !slices.Contains(ours, first) {
+		if slices.Contains(elsewhere, w) || words[i] == "-f" && !slices.Contains(repositoryFolders, first) {
 			return false
 		}
 	}

@@ -53,8 +53,8 @@ func read(path string) (*Page, error) {
 	return &Page{Path: path, source: source, tree: parser.Parse(text.NewReader(source))}, nil
 }
 
-// each calls see for every node of the kind.
-func (p *Page) each(kind ast.NodeKind, see func(ast.Node)) {
+// visit calls see for every node of the kind.
+func (p *Page) visit(kind ast.NodeKind, see func(ast.Node)) {
 	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // see returns no error
 		if entering && n.Kind() == kind {
 			see(n)
@@ -66,15 +66,15 @@ func (p *Page) each(kind ast.NodeKind, see func(ast.Node)) {
 // Links are the destinations of links and images.
 func (p *Page) Links() []string {
 	var links []string
-	p.each(ast.KindLink, func(n ast.Node) { links = append(links, string(n.(*ast.Link).Destination)) })
-	p.each(ast.KindImage, func(n ast.Node) { links = append(links, string(n.(*ast.Image).Destination)) })
+	p.visit(ast.KindLink, func(n ast.Node) { links = append(links, string(n.(*ast.Link).Destination)) })
+	p.visit(ast.KindImage, func(n ast.Node) { links = append(links, string(n.(*ast.Image).Destination)) })
 	return links
 }
 
 // Blocks are the fenced code blocks of a language.
 func (p *Page) Blocks(language string) []string {
 	var blocks []string
-	p.each(ast.KindFencedCodeBlock, func(n ast.Node) {
+	p.visit(ast.KindFencedCodeBlock, func(n ast.Node) {
 		if block := n.(*ast.FencedCodeBlock); string(block.Language(p.source)) == language {
 			blocks = append(blocks, string(block.Lines().Value(p.source)))
 		}
@@ -86,8 +86,8 @@ func (p *Page) Blocks(language string) []string {
 // makes them, and those that are written as HTML.
 func (p *Page) Anchors() map[string]bool {
 	anchors, seen := map[string]bool{}, map[string]int{}
-	p.each(ast.KindHeading, func(n ast.Node) {
-		anchor := slug(p.plain(n))
+	p.visit(ast.KindHeading, func(n ast.Node) {
+		anchor := slug(p.plainText(n))
 		if before := seen[anchor]; before > 0 {
 			anchors[fmt.Sprintf("%s-%d", anchor, before)] = true
 		} else {
@@ -95,7 +95,7 @@ func (p *Page) Anchors() map[string]bool {
 		}
 		seen[anchor]++
 	})
-	p.each(ast.KindRawHTML, func(n ast.Node) {
+	p.visit(ast.KindRawHTML, func(n ast.Node) {
 		_, rest, found := strings.Cut(string(n.(*ast.RawHTML).Segments.Value(p.source)), `id="`)
 		if id, _, closed := strings.Cut(rest, `"`); found && closed {
 			anchors[id] = true
@@ -104,8 +104,8 @@ func (p *Page) Anchors() map[string]bool {
 	return anchors
 }
 
-// plain is the text of a node without its markup.
-func (p *Page) plain(n ast.Node) string {
+// plainText is the text of a node without its markup.
+func (p *Page) plainText(n ast.Node) string {
 	var out strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no error is returned
 		if leaf, ok := n.(*ast.Text); ok && entering {

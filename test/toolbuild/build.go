@@ -44,12 +44,12 @@ func (b *build) ensure(ctx context.Context) error {
 	defer unlock()
 
 	if _, err := os.Stat(b.dir); err == nil {
-		b.say("%s (cached)", b.plan.Title)
+		b.logf("%s (cached)", b.plan.Title)
 		return nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	b.say("building %s; once per machine, %s", b.plan.Title, b.set.Takes)
+	b.logf("building %s; once per machine, %s", b.plan.Title, b.set.BuildTime)
 	partial := b.dir + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return err
@@ -63,19 +63,19 @@ func (b *build) ensure(ctx context.Context) error {
 	if err := os.Rename(partial, b.dir); err != nil {
 		return err
 	}
-	b.say("built in %s, kept in %s", elapsed(start), b.dir)
+	b.logf("built in %s, kept in %s", elapsed(start), b.dir)
 	return nil
 }
 
-// say writes a line of progress.
-func (b *build) say(format string, a ...any) {
+// logf writes a line of progress.
+func (b *build) logf(format string, a ...any) {
 	fmt.Fprintf(b.progress, b.set.Name+": "+format+"\n", a...)
 }
 
 // lock holds off other processes, and waits for one that is building.
 func (b *build) lock(ctx context.Context) (unlock func(), err error) {
 	done := every(progressInterval, func(waited time.Duration) {
-		b.say("waiting for another process that builds it (%s)", waited)
+		b.logf("waiting for another process that builds it (%s)", waited)
 	})
 	defer done()
 	lock := flock.New(b.dir + ".lock")
@@ -88,7 +88,7 @@ func (b *build) lock(ctx context.Context) (unlock func(), err error) {
 // compile builds one program into dir.
 func (b *build) compile(ctx context.Context, p Program, dir string, start time.Time) error {
 	done := every(progressInterval, func(time.Duration) {
-		b.say("building %s (%s)", p.Name, elapsed(start))
+		b.logf("building %s (%s)", p.Name, elapsed(start))
 	})
 	defer done()
 	args := append([]string{"build"}, b.plan.Flags...)

@@ -28,11 +28,11 @@ type Set struct {
 	Name string
 	// Module is the directory of the nested module below the repository's root.
 	Module string
-	// Takes is how long the first build takes on an ordinary machine, in words.
-	Takes    string
-	Programs []Program
-	// Requires are the modules that the nested module has to require.
-	Requires []string
+	// BuildTime is how long the first build takes on an ordinary machine, in words.
+	BuildTime string
+	Programs  []Program
+	// RequiredModules are the modules that the nested module has to require.
+	RequiredModules []string
 	// Plan says how the set is built, given the version of each required module.
 	Plan func(versions map[string]string) Plan
 }
@@ -116,7 +116,7 @@ func (s Set) versions(goMod []byte) (map[string]string, error) {
 	for _, r := range file.Require {
 		versions[r.Mod.Path] = r.Mod.Version
 	}
-	for _, path := range s.Requires {
+	for _, path := range s.RequiredModules {
 		if versions[path] == "" {
 			return nil, fmt.Errorf("%s/go.mod does not require %s", s.Module, path)
 		}

@@ -11,10 +11,10 @@ import (
 )
 
 var some = Set{
-	Name:     "set",
-	Module:   "nested",
-	Programs: []Program{{"first", "example.com/first"}, {"second", "example.com/second"}},
-	Requires: []string{"example.com/first", "example.com/second"},
+	Name:            "set",
+	Module:          "nested",
+	Programs:        []Program{{"first", "example.com/first"}, {"second", "example.com/second"}},
+	RequiredModules: []string{"example.com/first", "example.com/second"},
 }
 
 func TestFailedBuildLeavesNothing(t *testing.T) {

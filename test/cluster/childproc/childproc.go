@@ -24,8 +24,8 @@ var script []byte
 // same time.
 type Group struct {
 	dir   string
-	tied  int      // how many programs there are
-	alive *os.File // the pipe that the programs watch; closed by our death
+	count int      // how many programs there are
+	pipe  *os.File // the pipe that the programs watch; closed by our death
 }
 
 // New makes a tether without programs. The name tells its directory apart from
@@ -49,7 +49,7 @@ func New(name string) (_ *Group, err error) {
 		return nil, &os.PathError{Op: "mkfifo", Path: pipe, Err: err}
 	}
 	// Opening for writing alone would wait for a reader.
-	t.alive, err = os.OpenFile(pipe, os.O_RDWR, 0)
+	t.pipe, err = os.OpenFile(pipe, os.O_RDWR, 0)
 	return t, err
 }
 
@@ -62,8 +62,8 @@ func (t *Group) Files() string { return filepath.Join(t.dir, "files") }
 // program's process group, and outlives the program until the tether is cut,
 // unless the group is killed.
 func (t *Group) Wrap(path string) (string, error) {
-	t.tied++
-	dir := filepath.Join(t.dir, "tied", strconv.Itoa(t.tied))
+	t.count++
+	dir := filepath.Join(t.dir, "tied", strconv.Itoa(t.count))
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
 		return "", err
 	}
@@ -88,8 +88,8 @@ func WriteProgram(path string, content []byte) error {
 // Close ends what still runs and removes the directory.
 func (t *Group) Close() error {
 	var err error
-	if t.alive != nil {
-		err = t.alive.Close()
+	if t.pipe != nil {
+		err = t.pipe.Close()
 	}
 	return errors.Join(err, os.RemoveAll(t.dir))
 }

@@ -16,9 +16,9 @@ const (
 	// A container that ends is started again after the first pause, which
 	// doubles up to the longest, unless it has run for the time that makes good.
 	// Kubernetes waits from 10 seconds to 5 minutes.
-	firstBackoff = 100 * time.Millisecond
-	maxBackoff   = 5 * time.Second
-	goodRun      = 10 * time.Second
+	minBackoff    = 100 * time.Millisecond
+	maxBackoff    = 5 * time.Second
+	stableRunTime = 10 * time.Second
 )
 
 // container is one of a Pod.
@@ -32,15 +32,15 @@ type container struct {
 	previous *outputLog
 }
 
-// waiting is an error that a container waits for the end of. Its fields are
+// waitingError is an error that a container waits for the end of. Its fields are
 // those of the container's state.
-type waiting struct{ reason, message string }
+type waitingError struct{ reason, message string }
 
-func (w *waiting) Error() string { return w.reason + ": " + w.message }
+func (w *waitingError) Error() string { return w.reason + ": " + w.message }
 
-// misconfigured is what a container waits with that refers to what is not there.
-func misconfigured(format string, a ...any) *waiting {
-	return &waiting{reason: "CreateContainerConfigError", message: fmt.Sprintf(format, a...)}
+// configError is what a container waits with that refers to what is not there.
+func configError(format string, a ...any) *waitingError {
+	return &waitingError{reason: "CreateContainerConfigError", message: fmt.Sprintf(format, a...)}
 }
 
 func newContainer(p *pod, spec corev1.Container) *container {
@@ -56,51 +56,51 @@ func (c *container) status() corev1.ContainerStatus {
 	return *c.current.DeepCopy()
 }
 
-// change changes the status and has it written.
-func (c *container) change(apply func(*corev1.ContainerStatus)) {
+// updateStatus changes the status and has it written.
+func (c *container) updateStatus(apply func(*corev1.ContainerStatus)) {
 	c.mu.Lock()
 	apply(&c.current)
 	c.mu.Unlock()
 	c.pod.notify()
 }
 
-// wait has the status say what the container waits for.
-func (c *container) wait(reason, message string) {
-	c.change(func(s *corev1.ContainerStatus) {
+// setWaiting has the status say what the container waits for.
+func (c *container) setWaiting(reason, message string) {
+	c.updateStatus(func(s *corev1.ContainerStatus) {
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	})
 }
 
 // run starts the container's process again and again until the Pod ends.
 func (c *container) run() {
-	ending, backoff := c.pod.ending, firstBackoff
+	ending, backoff := c.pod.stopping, minBackoff
 	for ending.Err() == nil {
 		l, err := c.prepare(ending)
-		var reason *waiting
+		var reason *waitingError
 		if errors.As(err, &reason) {
-			c.wait(reason.reason, reason.message)
+			c.setWaiting(reason.reason, reason.message)
 			pause(ending, retryInterval)
 			continue
 		} else if err != nil {
-			c.wait("CreateContainerError", err.Error())
+			c.setWaiting("CreateContainerError", err.Error())
 			pause(ending, retryInterval)
 			continue
 		}
-		if c.runOnce(l) > goodRun {
-			backoff = firstBackoff
+		if c.runOnce(l) > stableRunTime {
+			backoff = minBackoff
 		}
-		if !c.restarts() {
+		if !c.shouldRestart() {
 			return
 		}
-		c.wait("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", backoff))
+		c.setWaiting("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", backoff))
 		pause(ending, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// restarts tells whether the container starts again after the end that its
+// shouldRestart tells whether the container starts again after the end that its
 // status tells of.
-func (c *container) restarts() bool {
+func (c *container) shouldRestart() bool {
 	ended := c.status().State.Terminated
 	switch c.pod.object.Spec.RestartPolicy {
 	case corev1.RestartPolicyNever:
@@ -108,54 +108,54 @@ func (c *container) restarts() bool {
 	case corev1.RestartPolicyOnFailure:
 		return ended == nil || ended.ExitCode != 0
 	default:
-		return c.pod.ending.Err() == nil
+		return c.pod.stopping.Err() == nil
 	}
 }
 
 // runOnce runs the process to its end, and returns how long that took.
-func (c *container) runOnce(l *launch) time.Duration {
-	defer c.pod.node.network.close(c.pod.ip, l.ports)
+func (c *container) runOnce(l *processSpec) time.Duration {
+	defer c.pod.node.network.releasePorts(c.pod.ip, l.ports)
 	begin := now()
 	output := &outputLog{}
 	p, err := startProcess(l, output)
 	if err != nil {
-		c.wait("RunContainerError", err.Error())
+		c.setWaiting("RunContainerError", err.Error())
 		return 0
 	}
-	c.began(p, output, begin)
+	c.recordStart(p, output, begin)
 	alive, died := context.WithCancel(c.pod.killed)
 	var probing sync.WaitGroup
 	probing.Go(func() { c.probe(alive, l.ports) })
-	c.await(p)
+	c.waitOrTerminate(p)
 	died()
 	probing.Wait()
-	c.ended(p, begin)
+	c.recordExit(p, begin)
 	return time.Since(begin.Time)
 }
 
-// await waits for the end of the process, and brings it about when the Pod ends.
-func (c *container) await(p *process) {
+// waitOrTerminate waits for the end of the process, and brings it about when the Pod ends.
+func (c *container) waitOrTerminate(p *process) {
 	go p.wait()
 	select {
-	case <-p.ended:
+	case <-p.done:
 		return
-	case <-c.pod.ending.Done():
+	case <-c.pod.stopping.Done():
 		p.terminate()
 	}
 	select {
-	case <-p.ended:
+	case <-p.done:
 	case <-c.pod.killed.Done():
 		p.kill()
-		<-p.ended
+		<-p.done
 	}
 }
 
-func (c *container) began(p *process, output *outputLog, begin metav1.Time) {
+func (c *container) recordStart(p *process, output *outputLog, begin metav1.Time) {
 	c.mu.Lock()
 	restarted := c.log != nil
 	c.previous, c.log = c.log, output
 	c.mu.Unlock()
-	c.change(func(s *corev1.ContainerStatus) {
+	c.updateStatus(func(s *corev1.ContainerStatus) {
 		if restarted {
 			s.RestartCount++
 		}
@@ -164,9 +164,9 @@ func (c *container) began(p *process, output *outputLog, begin metav1.Time) {
 	})
 }
 
-// ended has the end in the state, and as the last one once the container waits
+// recordExit has the end in the state, and as the last one once the container waits
 // for its restart or runs again.
-func (c *container) ended(p *process, begin metav1.Time) {
+func (c *container) recordExit(p *process, begin metav1.Time) {
 	code, signal := p.exit()
 	ended := &corev1.ContainerStateTerminated{
 		ExitCode: code, Signal: signal, Reason: "Completed",
@@ -175,17 +175,17 @@ func (c *container) ended(p *process, begin metav1.Time) {
 	if code != 0 {
 		ended.Reason = "Error"
 	}
-	c.change(func(s *corev1.ContainerStatus) {
+	c.updateStatus(func(s *corev1.ContainerStatus) {
 		s.Ready, s.Started = false, new(false)
 		s.State = corev1.ContainerState{Terminated: ended}
-		if c.pod.ending.Err() == nil {
+		if c.pod.stopping.Err() == nil {
 			s.LastTerminationState = s.State
 		}
 	})
 }
 
-// launch is all that a process is started with.
-type launch struct {
+// processSpec is all that a process is started with.
+type processSpec struct {
 	command     []string
 	environment []string
 	dir         string
@@ -193,10 +193,10 @@ type launch struct {
 }
 
 // prepare finds out what to start, and writes the volumes.
-func (c *container) prepare(ctx context.Context) (*launch, error) {
+func (c *container) prepare(ctx context.Context) (*processSpec, error) {
 	p := c.pod
 	if len(p.object.Spec.InitContainers) > 0 {
-		return nil, misconfigured("the node runs no init containers")
+		return nil, configError("the node runs no init containers")
 	}
 	image, err := p.node.image(c.spec.Image)
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *container) prepare(ctx context.Context) (*launch, error) {
 	if err := c.checkProbe(image); err != nil {
 		return nil, err
 	}
-	mounts, err := c.mount(ctx)
+	mounts, err := c.prepareVolumes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -213,14 +213,14 @@ func (c *container) prepare(ctx context.Context) (*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{command: slices.Clone(image.Command), dir: p.dir(), environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()}}
+	l := &processSpec{command: slices.Clone(image.Command), dir: p.dir(), environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()}}
 	for _, arg := range c.spec.Args {
 		l.command = append(l.command, mounts.rewrite(env.expand(arg)))
 	}
 	for _, name := range env.names {
 		l.environment = append(l.environment, name+"="+mounts.rewrite(env.values[name]))
 	}
-	if l.ports, err = p.node.network.open(p.ip, sortedPorts(image)); err != nil {
+	if l.ports, err = p.node.network.allocatePorts(p.ip, sortedPorts(image)); err != nil {
 		return nil, err
 	}
 	for port, variable := range image.Ports {

@@ -72,7 +72,7 @@ func (n *Node) resolve(ctx context.Context, host string, port int32) (endpoint, 
 	if len(ready) == 0 {
 		return endpoint{}, fmt.Errorf("the Service %s has no ready endpoint for port %d", key, port)
 	}
-	return ready[n.network.turn(host)%len(ready)], nil
+	return ready[n.network.nextIndex(host)%len(ready)], nil
 }
 
 // serviceKey splits "<service>.<namespace>.svc", with or without the domain of

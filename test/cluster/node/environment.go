@@ -24,11 +24,11 @@ func (v *variables) set(name, value string) {
 	v.values[name] = value
 }
 
-var reference = regexp.MustCompile(`\$\$|\$\([^()]*\)`)
+var variableReference = regexp.MustCompile(`\$\$|\$\([^()]*\)`)
 
 // expand replaces $(NAME) by the value of a name that is known, and $$ by $.
 func (v *variables) expand(text string) string {
-	return reference.ReplaceAllStringFunc(text, func(found string) string {
+	return variableReference.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
 			return "$"
 		}
@@ -45,7 +45,7 @@ func (c *container) environment(ctx context.Context) (*variables, error) {
 	v := &variables{values: map[string]string{}}
 	v.set("HOSTNAME", c.pod.object.Name)
 	for _, from := range c.spec.EnvFrom {
-		data, err := c.allFrom(ctx, from)
+		data, err := c.envFrom(ctx, from)
 		if err != nil {
 			return nil, err
 		}
@@ -68,14 +68,14 @@ func (c *container) environment(ctx context.Context) (*variables, error) {
 	return v, nil
 }
 
-func (c *container) allFrom(ctx context.Context, from corev1.EnvFromSource) (map[string][]byte, error) {
+func (c *container) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string][]byte, error) {
 	switch {
 	case from.SecretRef != nil:
 		return c.pod.secret(ctx, from.SecretRef.Name, from.SecretRef.Optional)
 	case from.ConfigMapRef != nil:
 		return c.pod.configMap(ctx, from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
 	default:
-		return nil, misconfigured("envFrom has neither a Secret nor a ConfigMap")
+		return nil, configError("envFrom has neither a Secret nor a ConfigMap")
 	}
 }
 
@@ -88,20 +88,20 @@ func (c *container) valueFrom(ctx context.Context, from *corev1.EnvVarSource) (s
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
 		data, err := c.pod.secret(ctx, ref.Name, ref.Optional)
-		return pick(data, "Secret "+ref.Name, ref.Key, ref.Optional, err)
+		return lookUpKey(data, "Secret "+ref.Name, ref.Key, ref.Optional, err)
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
 		data, err := c.pod.configMap(ctx, ref.Name, ref.Optional)
-		return pick(data, "ConfigMap "+ref.Name, ref.Key, ref.Optional, err)
+		return lookUpKey(data, "ConfigMap "+ref.Name, ref.Key, ref.Optional, err)
 	default:
-		return "", false, misconfigured("the node knows the sources fieldRef, secretKeyRef and configMapKeyRef of variables alone")
+		return "", false, configError("the node knows the sources fieldRef, secretKeyRef and configMapKeyRef of variables alone")
 	}
 }
 
-func pick(data map[string][]byte, object, key string, optional *bool, err error) (string, bool, error) {
+func lookUpKey(data map[string][]byte, object, key string, optional *bool, err error) (string, bool, error) {
 	value, ok := data[key]
 	if err == nil && !ok && !ptr.Deref(optional, false) {
-		err = misconfigured("couldn't find key %s in %s", key, object)
+		err = configError("couldn't find key %s in %s", key, object)
 	}
 	return string(value), ok, err
 }
@@ -129,7 +129,7 @@ func (p *pod) field(path string) (string, error) {
 		"status.podIPs":           p.ip.String(),
 	}[path]
 	if !ok {
-		return "", misconfigured("the node knows no field %s", path)
+		return "", configError("the node knows no field %s", path)
 	}
 	return value, nil
 }
@@ -162,10 +162,10 @@ func (p *pod) read(ctx context.Context, name string, object client.Object, kind 
 	case err == nil:
 		return nil
 	case !apierrors.IsNotFound(err):
-		return misconfigured("reading %s %q: %s", kind, name, err)
+		return configError("reading %s %q: %s", kind, name, err)
 	case ptr.Deref(optional, false):
 		return nil
 	default:
-		return misconfigured("%s %q not found", kind, name)
+		return configError("%s %q not found", kind, name)
 	}
 }

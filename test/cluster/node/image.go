@@ -21,7 +21,7 @@ func (n *Node) image(name string) (Image, error) {
 	image, ok := n.images[repository(name)]
 	if !ok {
 		known := strings.Join(slices.Sorted(maps.Keys(n.images)), ", ")
-		return Image{}, &waiting{"ErrImagePull", "the node has no program for " + repository(name) + ", only for: " + known}
+		return Image{}, &waitingError{"ErrImagePull", "the node has no program for " + repository(name) + ", only for: " + known}
 	}
 	return image, nil
 }

@@ -16,12 +16,12 @@ type outputLog struct {
 
 // line is what was printed up to a line break, and when it was read.
 type line struct {
-	at   time.Time
-	text string // with the line break, which the last line may lack
+	timestamp time.Time
+	text      string // with the line break, which the last line may lack
 }
 
-// fill reads the output until its end.
-func (l *outputLog) fill(output io.Reader) {
+// readFrom reads the output until its end.
+func (l *outputLog) readFrom(output io.Reader) {
 	reader := bufio.NewReader(output)
 	for {
 		text, err := reader.ReadString('\n')
@@ -37,8 +37,8 @@ func (l *outputLog) fill(output io.Reader) {
 	}
 }
 
-// from returns the lines from that index on, and whether no more will come.
-func (l *outputLog) from(i int) ([]line, bool) {
+// linesFrom returns the lines from that index on, and whether no more will come.
+func (l *outputLog) linesFrom(i int) ([]line, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lines[i:len(l.lines):len(l.lines)], l.done

@@ -156,9 +156,9 @@ func (c *container) logOf(previous bool) (*outputLog, error) {
 
 // write writes what the options select, and with follow what comes later.
 func (o logOptions) write(ctx context.Context, w http.ResponseWriter, log *outputLog) {
-	lines, done := log.from(0)
+	lines, done := log.linesFrom(0)
 	next := len(lines)
-	if i := slices.IndexFunc(lines, func(l line) bool { return !l.at.Before(o.since) }); i >= 0 {
+	if i := slices.IndexFunc(lines, func(l line) bool { return !l.timestamp.Before(o.since) }); i >= 0 {
 		lines = lines[i:]
 	} else {
 		lines = nil
@@ -179,7 +179,7 @@ func (o logOptions) write(ctx context.Context, w http.ResponseWriter, log *outpu
 		}
 		_ = http.NewResponseController(w).Flush()
 		pause(ctx, followInterval)
-		lines, done = log.from(next)
+		lines, done = log.linesFrom(next)
 		next += len(lines)
 	}
 }
@@ -188,7 +188,7 @@ func (o logOptions) text(lines []line) []byte {
 	var text bytes.Buffer
 	for _, l := range lines {
 		if o.timestamps {
-			text.WriteString(l.at.UTC().Format(time.RFC3339Nano) + " ")
+			text.WriteString(l.timestamp.UTC().Format(time.RFC3339Nano) + " ")
 		}
 		text.WriteString(l.text)
 	}

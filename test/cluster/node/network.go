@@ -17,63 +17,63 @@ import (
 const (
 	firstPort = 20000
 	lastPort  = 32767
-	// spread is how far apart the ports begin of two processes of this program
+	// portOffset is how far apart the ports begin of two processes of this program
 	// whose numbers are neighbours: they may run at the same time.
-	spread = 512
+	portOffset = 512
 )
 
-// podRange has the addresses of all Pods. Kubernetes refuses loopback addresses
+// podCIDR has the addresses of all Pods. Kubernetes refuses loopback addresses
 // in EndpointSlices.
-var podRange = netip.MustParsePrefix("10.244.0.0/16")
+var podCIDR = netip.MustParsePrefix("10.244.0.0/16")
 
 // network is what Pods' addresses stand for.
 type network struct {
 	mu       sync.Mutex
-	members  map[netip.Addr]*member
+	pods     map[netip.Addr]*podPorts
 	lastIP   netip.Addr
 	nextPort int
-	turns    map[string]int // how often each Service was dialled
+	counters map[string]int // how often each Service was dialled
 }
 
-// member is one Pod of the network.
-type member struct {
+// podPorts is one Pod of the network.
+type podPorts struct {
 	pod   string
 	ports map[int32]int // real ports of running processes by container port
 }
 
 func newNetwork() *network {
 	return &network{
-		members:  map[netip.Addr]*member{},
-		lastIP:   podRange.Addr(),
-		nextPort: firstPort + os.Getpid()*spread%(lastPort-firstPort),
-		turns:    map[string]int{},
+		pods:     map[netip.Addr]*podPorts{},
+		lastIP:   podCIDR.Addr(),
+		nextPort: firstPort + os.Getpid()*portOffset%(lastPort-firstPort),
+		counters: map[string]int{},
 	}
 }
 
-// join gives a Pod an address, which is not given again soon.
-func (n *network) join(pod string) (netip.Addr, error) {
+// allocateIP gives a Pod an address, which is not given again soon.
+func (n *network) allocateIP(pod string) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for range 1 << (podRange.Addr().BitLen() - podRange.Bits()) {
-		if n.lastIP = n.lastIP.Next(); !podRange.Contains(n.lastIP) {
-			n.lastIP = podRange.Addr().Next()
+	for range 1 << (podCIDR.Addr().BitLen() - podCIDR.Bits()) {
+		if n.lastIP = n.lastIP.Next(); !podCIDR.Contains(n.lastIP) {
+			n.lastIP = podCIDR.Addr().Next()
 		}
-		if n.members[n.lastIP] == nil {
-			n.members[n.lastIP] = &member{pod: pod, ports: map[int32]int{}}
+		if n.pods[n.lastIP] == nil {
+			n.pods[n.lastIP] = &podPorts{pod: pod, ports: map[int32]int{}}
 			return n.lastIP, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("all addresses of %s are taken", podRange)
+	return netip.Addr{}, fmt.Errorf("all addresses of %s are taken", podCIDR)
 }
 
-func (n *network) leave(ip netip.Addr) {
+func (n *network) releaseIP(ip netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.members, ip)
+	delete(n.pods, ip)
 }
 
-// open gives each container port of a member a real port on which nobody listens.
-func (n *network) open(ip netip.Addr, ports []int32) (map[int32]int, error) {
+// allocatePorts gives each container port of a member a real port on which nobody listens.
+func (n *network) allocatePorts(ip netip.Addr, ports []int32) (map[int32]int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	opened := map[int32]int{}
@@ -82,7 +82,7 @@ func (n *network) open(ip netip.Addr, ports []int32) (map[int32]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		opened[port], n.members[ip].ports[port] = free, free
+		opened[port], n.pods[ip].ports[port] = free, free
 	}
 	return opened, nil
 }
@@ -104,21 +104,21 @@ func (n *network) freePort() (int, error) {
 	return 0, fmt.Errorf("no port from %d to %d is free: %w", firstPort, lastPort, err)
 }
 
-// close forgets the real ports of a process that has ended.
-func (n *network) close(ip netip.Addr, opened map[int32]int) {
+// releasePorts forgets the real ports of a process that has ended.
+func (n *network) releasePorts(ip netip.Addr, opened map[int32]int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for port := range opened {
-		delete(n.members[ip].ports, port)
+		delete(n.pods[ip].ports, port)
 	}
 }
 
-// turn counts the calls for a Service from 0.
-func (n *network) turn(service string) int {
+// nextIndex counts the calls for a Service from 0.
+func (n *network) nextIndex(service string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	turn := n.turns[service]
-	n.turns[service]++
+	turn := n.counters[service]
+	n.counters[service]++
 	return turn
 }
 
@@ -126,7 +126,7 @@ func (n *network) turn(service string) int {
 // address outside the Pods' network.
 func (n *network) dial(ctx context.Context, network string, ip netip.Addr, port int32) (net.Conn, error) {
 	address := net.JoinHostPort(ip.String(), strconv.Itoa(int(port)))
-	if podRange.Contains(ip) {
+	if podCIDR.Contains(ip) {
 		local, err := n.translate(ip, port)
 		if err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ func (n *network) dial(ctx context.Context, network string, ip netip.Addr, port 
 func (n *network) translate(ip netip.Addr, port int32) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	member := n.members[ip]
+	member := n.pods[ip]
 	if member == nil {
 		return 0, fmt.Errorf("no Pod has the address %s", ip)
 	}

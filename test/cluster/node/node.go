@@ -57,21 +57,21 @@ type Options struct {
 
 // Node is a running node.
 type Node struct {
-	name    string
-	images  map[string]Image // with commands that are tied
-	kube    client.Client    // reads from the API server
-	tether  *childproc.Group
-	logs    *logServer
-	network *network
+	name     string
+	images   map[string]Image // with commands that are tied
+	kube     client.Client    // reads from the API server
+	children *childproc.Group
+	logs     *logServer
+	network  *network
 
-	ctx     context.Context // ends with the node
-	cancel  context.CancelFunc
-	watched chan struct{} // nil until Pods are watched, closed when they are not any more
-	failed  error         // why that ended, once watched is closed
+	ctx         context.Context // ends with the node
+	cancel      context.CancelFunc
+	managerDone chan struct{} // nil until Pods are watched, closed when they are not any more
+	managerErr  error         // why that ended, once watched is closed
 
-	mu      sync.Mutex
-	pods    map[types.UID]*pod
-	running sync.WaitGroup // of pods
+	mu       sync.Mutex
+	pods     map[types.UID]*pod
+	podGroup sync.WaitGroup // of pods
 }
 
 // Start makes the Node object and returns when its Pods are run, which takes a
@@ -96,10 +96,10 @@ func (n *Node) start(ctx context.Context, config *rest.Config, images map[string
 	if n.kube, err = client.New(config, client.Options{}); err != nil {
 		return err
 	}
-	if n.tether, err = childproc.New("node"); err != nil {
+	if n.children, err = childproc.New("node"); err != nil {
 		return err
 	}
-	if n.images, err = tieImages(n.tether, images); err != nil {
+	if n.images, err = wrapImages(n.children, images); err != nil {
 		return err
 	}
 	if n.logs, err = serveLogs(n); err != nil {
@@ -111,8 +111,8 @@ func (n *Node) start(ctx context.Context, config *rest.Config, images map[string
 	return n.watch(ctx, config)
 }
 
-// tieImages returns the images with programs that die with this process.
-func tieImages(t *childproc.Group, images map[string]Image) (map[string]Image, error) {
+// wrapImages returns the images with programs that die with this process.
+func wrapImages(t *childproc.Group, images map[string]Image) (map[string]Image, error) {
 	tied := map[string]Image{}
 	for name, image := range images {
 		if len(image.Command) == 0 || !filepath.IsAbs(image.Command[0]) {
@@ -144,18 +144,18 @@ func (n *Node) watch(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	n.watched = make(chan struct{})
+	n.managerDone = make(chan struct{})
 	go func() {
-		defer close(n.watched)
-		n.failed = m.Start(n.ctx)
+		defer close(n.managerDone)
+		n.managerErr = m.Start(n.ctx)
 	}()
 	synced := make(chan bool, 1)
 	go func() { synced <- m.GetCache().WaitForCacheSync(n.ctx) }()
 	select {
 	case <-synced:
 		return nil
-	case <-n.watched:
-		return n.failed
+	case <-n.managerDone:
+		return n.managerErr
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -167,13 +167,13 @@ func (n *Node) watch(ctx context.Context, config *rest.Config) error {
 func (n *Node) Stop() error {
 	n.cancel()
 	var errs []error
-	if n.watched != nil {
-		<-n.watched // or more Pods would begin
-		errs = append(errs, n.failed)
+	if n.managerDone != nil {
+		<-n.managerDone // or more Pods would begin
+		errs = append(errs, n.managerErr)
 	}
-	n.running.Wait()
-	if n.tether != nil {
-		errs = append(errs, n.tether.Close())
+	n.podGroup.Wait()
+	if n.children != nil {
+		errs = append(errs, n.children.Close())
 	}
 	if n.logs != nil {
 		errs = append(errs, n.logs.close())

@@ -21,17 +21,17 @@ type pod struct {
 	started    metav1.Time
 	containers []*container
 
-	changed chan struct{} // has an element when the status may have changed
-	ending  context.Context
-	stop    context.CancelFunc
-	killed  context.Context
-	kill    context.CancelFunc
+	changed  chan struct{} // has an element when the status may have changed
+	stopping context.Context
+	stop     context.CancelFunc
+	killed   context.Context
+	kill     context.CancelFunc
 }
 
 func newPod(n *Node, object *corev1.Pod, ip netip.Addr) *pod {
 	p := &pod{node: n, object: object, ip: ip, started: now(), changed: make(chan struct{}, 1)}
 	p.killed, p.kill = context.WithCancel(n.ctx)
-	p.ending, p.stop = context.WithCancel(p.killed)
+	p.stopping, p.stop = context.WithCancel(p.killed)
 	for _, spec := range object.Spec.Containers {
 		p.containers = append(p.containers, newContainer(p, spec))
 	}
@@ -49,9 +49,9 @@ func (p *pod) notify() {
 	}
 }
 
-// end stops the containers, which have the grace period for it. A later call can
+// terminate stops the containers, which have the grace period for it. A later call can
 // shorten that.
-func (p *pod) end(grace time.Duration) {
+func (p *pod) terminate(grace time.Duration) {
 	p.stop()
 	time.AfterFunc(grace, p.kill)
 }
@@ -69,7 +69,7 @@ func (p *pod) run() {
 		close(ended)
 	}()
 	p.reportUntil(ended)
-	p.node.network.leave(p.ip)
+	p.node.network.releaseIP(p.ip)
 	_ = os.RemoveAll(p.dir()) // the tether removes what is left
 	for n := p.node; n.ctx.Err() == nil && n.remove(n.ctx, p.object) != nil; {
 		pause(n.ctx, retryInterval)
@@ -89,7 +89,7 @@ func (p *pod) reportUntil(ended <-chan struct{}) {
 		case <-p.changed:
 		case <-again:
 		case <-ended:
-			ended, ending = nil, p.ending.Done()
+			ended, ending = nil, p.stopping.Done()
 		case <-ending:
 			running = false
 		}
@@ -108,5 +108,5 @@ func pause(ctx context.Context, d time.Duration) {
 
 // dir holds the files of the Pod.
 func (p *pod) dir() string {
-	return filepath.Join(p.node.tether.Files(), string(p.object.UID))
+	return filepath.Join(p.node.children.Files(), string(p.object.UID))
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// acceptInterval is how often is tried whether a process listens already.
-const acceptInterval = 30 * time.Millisecond
+// dialInterval is how often is tried whether a process listens already.
+const dialInterval = 30 * time.Millisecond
 
 // probe keeps the container's readiness until ctx ends. Without an httpGet
 // probe it is ready as soon as its first port accepts a connection. With one,
@@ -28,7 +28,7 @@ func (c *container) probe(ctx context.Context, ports map[int32]int) {
 		number, _ := c.portNumber(httpGet.Port)
 		port, ok = ports[number], true
 	}
-	if ok && !accepts(ctx, port) {
+	if ok && !waitForPort(ctx, port) {
 		return
 	}
 	if httpGet == nil {
@@ -47,7 +47,7 @@ func (c *container) httpGet() *corev1.HTTPGetAction {
 }
 
 func (c *container) setReady(ready bool) {
-	c.change(func(s *corev1.ContainerStatus) { s.Ready = ready })
+	c.updateStatus(func(s *corev1.ContainerStatus) { s.Ready = ready })
 }
 
 // firstPort is the real port of the first of the container's ports that has
@@ -90,13 +90,13 @@ func (c *container) checkProbe(image Image) error {
 		_, ok = image.Ports[number]
 	}
 	if !ok {
-		return misconfigured("the readiness probe's port %s is none of the image's ports %d", httpGet.Port.String(), sortedPorts(image))
+		return configError("the readiness probe's port %s is none of the image's ports %d", httpGet.Port.String(), sortedPorts(image))
 	}
 	return nil
 }
 
-// accepts waits until the port accepts connections, or ctx ends.
-func accepts(ctx context.Context, port int) bool {
+// waitForPort waits until the port accepts connections, or ctx ends.
+func waitForPort(ctx context.Context, port int) bool {
 	var dialer net.Dialer
 	for ctx.Err() == nil {
 		connection, err := dialer.DialContext(ctx, "tcp", localAddress(port))
@@ -104,7 +104,7 @@ func accepts(ctx context.Context, port int) bool {
 			_ = connection.Close()
 			return true
 		}
-		pause(ctx, acceptInterval)
+		pause(ctx, dialInterval)
 	}
 	return false
 }
@@ -115,7 +115,7 @@ func (c *container) probeHTTP(ctx context.Context, httpGet *corev1.HTTPGetAction
 	pause(ctx, seconds(probe.InitialDelaySeconds))
 	ready, streak := false, int32(0)
 	for ; ctx.Err() == nil; pause(ctx, seconds(probe.PeriodSeconds)) {
-		if get(ctx, httpGet, port, seconds(probe.TimeoutSeconds)) == ready {
+		if probeSucceeds(ctx, httpGet, port, seconds(probe.TimeoutSeconds)) == ready {
 			streak = 0
 			continue
 		}
@@ -133,9 +133,9 @@ func (c *container) probeHTTP(ctx context.Context, httpGet *corev1.HTTPGetAction
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
-// get tells whether the answer is a success: 200 to 399, as Kubernetes' page on
+// probeSucceeds tells whether the answer is a success: 200 to 399, as Kubernetes' page on
 // probes says. A certificate is not looked at, as there.
-func get(ctx context.Context, action *corev1.HTTPGetAction, port int, timeout time.Duration) bool {
+func probeSucceeds(ctx context.Context, action *corev1.HTTPGetAction, port int, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	scheme := strings.ToLower(cmp.Or(string(action.Scheme), "http"))

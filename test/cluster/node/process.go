@@ -15,15 +15,15 @@ const outputTimeout = time.Second
 // process is a container that runs. It leads a process group, which ends with
 // it: what it has started, and the shell that ties it to this process.
 type process struct {
-	command *exec.Cmd
-	output  *os.File
-	read    chan struct{} // closed when the output is read to its end
-	ended   chan struct{} // closed when the process has ended
+	command    *exec.Cmd
+	output     *os.File
+	outputRead chan struct{} // closed when the output is read to its end
+	done       chan struct{} // closed when the process has ended
 }
 
 // startProcess starts what was prepared. Its standard output and error go to
 // the log, in the order in which it writes them.
-func startProcess(l *launch, log *outputLog) (*process, error) {
+func startProcess(l *processSpec, log *outputLog) (*process, error) {
 	output, input, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -37,21 +37,21 @@ func startProcess(l *launch, log *outputLog) (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, output.Close())
 	}
-	p := &process{command: command, output: output, read: make(chan struct{}), ended: make(chan struct{})}
+	p := &process{command: command, output: output, outputRead: make(chan struct{}), done: make(chan struct{})}
 	go func() {
-		defer close(p.read)
-		log.fill(output)
+		defer close(p.outputRead)
+		log.readFrom(output)
 	}()
 	return p, nil
 }
 
 // wait returns when the process and its group have ended.
 func (p *process) wait() {
-	defer close(p.ended)
+	defer close(p.done)
 	_ = p.command.Wait() // its state says as much
 	p.kill()
 	select {
-	case <-p.read:
+	case <-p.outputRead:
 	case <-time.After(outputTimeout): // a process that has left the group has the pipe
 	}
 	_ = p.output.Close()

@@ -20,7 +20,7 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 	if err := cache.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	n.killOthers(key, object.UID) // a UID is empty if there is no Pod
+	n.killStalePods(key, object.UID) // a UID is empty if there is no Pod
 	switch {
 	case object.UID == "":
 		return nil
@@ -34,9 +34,9 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 	case object.DeletionTimestamp != nil && running == nil:
 		return n.remove(ctx, object)
 	case object.DeletionTimestamp != nil:
-		running.end(time.Duration(ptr.Deref(object.DeletionGracePeriodSeconds, 0)) * time.Second)
+		running.terminate(time.Duration(ptr.Deref(object.DeletionGracePeriodSeconds, 0)) * time.Second)
 	case running == nil && !hasEnded(object):
-		return n.begin(object)
+		return n.startPod(object)
 	}
 	return nil
 }
@@ -77,8 +77,8 @@ func (n *Node) pod(uid types.UID) *pod {
 	return n.pods[uid]
 }
 
-// killOthers kills the Pods of that name that the API server has no more.
-func (n *Node) killOthers(key types.NamespacedName, alive types.UID) {
+// killStalePods kills the Pods of that name that the API server has no more.
+func (n *Node) killStalePods(key types.NamespacedName, alive types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for uid, p := range n.pods {
@@ -88,20 +88,20 @@ func (n *Node) killOthers(key types.NamespacedName, alive types.UID) {
 	}
 }
 
-// begin runs the Pod until it is ended or killed.
-func (n *Node) begin(object *corev1.Pod) error {
+// startPod runs the Pod until it is ended or killed.
+func (n *Node) startPod(object *corev1.Pod) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ctx.Err() != nil {
 		return n.ctx.Err() // nobody would wait for it
 	}
-	ip, err := n.network.join(object.Namespace + "/" + object.Name)
+	ip, err := n.network.allocateIP(object.Namespace + "/" + object.Name)
 	if err != nil {
 		return fmt.Errorf("giving Pod %s/%s an address: %w", object.Namespace, object.Name, err)
 	}
 	p := newPod(n, object, ip)
 	n.pods[object.UID] = p
-	n.running.Go(func() {
+	n.podGroup.Go(func() {
 		p.run()
 		n.mu.Lock()
 		defer n.mu.Unlock()

@@ -18,9 +18,9 @@ type mounts []mount
 
 type mount struct{ container, real string }
 
-// mount writes the container's volumes. What they hold is not changed later on,
+// prepareVolumes writes the container's volumes. What they hold is not changed later on,
 // until the container starts again.
-func (c *container) mount(ctx context.Context) (mounts, error) {
+func (c *container) prepareVolumes(ctx context.Context) (mounts, error) {
 	if err := os.MkdirAll(c.pod.dir(), 0o700); err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (c *container) mount(ctx context.Context) (mounts, error) {
 	for _, m := range c.spec.VolumeMounts {
 		i := slices.IndexFunc(c.pod.object.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
 		if i < 0 {
-			return nil, misconfigured("there is no volume %s", m.Name)
+			return nil, configError("there is no volume %s", m.Name)
 		}
 		dir := filepath.Join(c.pod.dir(), "volumes", m.Name)
 		if err := c.pod.writeVolume(ctx, c.pod.object.Spec.Volumes[i], dir); err != nil {
@@ -63,7 +63,7 @@ func (p *pod) writeVolume(ctx context.Context, v corev1.Volume, dir string) erro
 		}
 		return writeFiles(dir, data, v.ConfigMap.Items, ptr.Deref(v.ConfigMap.Optional, false))
 	default:
-		return misconfigured("volume %s is of a kind that the node does not know", v.Name)
+		return configError("volume %s is of a kind that the node does not know", v.Name)
 	}
 }
 
@@ -79,7 +79,7 @@ func writeFiles(dir string, data map[string][]byte, items []corev1.KeyToPath, op
 		if !ok && optional {
 			continue
 		} else if !ok {
-			return misconfigured("references non-existent key: %s", item.Key)
+			return configError("references non-existent key: %s", item.Key)
 		}
 		if err := replaceFile(filepath.Join(dir, filepath.FromSlash(item.Path)), content); err != nil {
 			return err
@@ -110,7 +110,7 @@ func replaceFile(path string, content []byte) error {
 func (m mounts) rewrite(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
-		if at := m.at(text, i); at != nil {
+		if at := m.matchAt(text, i); at != nil {
 			out.WriteString(at.real)
 			i += len(at.container)
 			continue
@@ -121,22 +121,22 @@ func (m mounts) rewrite(text string) string {
 	return out.String()
 }
 
-// at returns the mount whose path stands at that place of the text.
-func (m mounts) at(text string, i int) *mount {
-	if text[i] != '/' || i > 0 && inPath(text[i-1]) {
+// matchAt returns the mount whose path stands at that place of the text.
+func (m mounts) matchAt(text string, i int) *mount {
+	if text[i] != '/' || i > 0 && isPathCharacter(text[i-1]) {
 		return nil
 	}
 	for j := range m {
 		rest, ok := strings.CutPrefix(text[i:], m[j].container)
-		if ok && (rest == "" || rest[0] == '/' || !inPath(rest[0])) {
+		if ok && (rest == "" || rest[0] == '/' || !isPathCharacter(rest[0])) {
 			return &m[j]
 		}
 	}
 	return nil
 }
 
-// inPath tells whether a path may have that character within. All others
+// isPathCharacter tells whether a path may have that character within. All others
 // separate paths: "a=/b", "/a:/b", "/a,/b".
-func inPath(c byte) bool {
+func isPathCharacter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/._-", c) >= 0
 }
