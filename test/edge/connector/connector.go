@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// minBackoff and longestWait are between two attempts to connect; it doubles
-	// from the one to the other.
+	// minBackoff and maxBackoff limit the wait between two attempts to connect. The
+	// wait doubles after each failed attempt.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = time.Second
 	// unregisterTimeout is how long the connector waits for the edge when it

@@ -19,22 +19,23 @@ import (
 )
 
 const (
-	// controllerManagerTimeout is how long the controllers may take to start, and to
-	// end; envtest gives the API server as much.
+	// controllerManagerTimeout is the timeout for starting and for stopping the
+	// controllers. envtest uses the same timeout for the API server.
 	controllerManagerTimeout = 20 * time.Second
-	// controllerManagerPoll is how often is looked whether the controllers work.
+	// controllerManagerPoll is how often Start checks whether the controllers work.
 	controllerManagerPoll = 50 * time.Millisecond
 )
 
-// disabledControllers are the controllers that do not run.
+// disabledControllers are the controllers of Kubernetes that do not run.
 var disabledControllers = []string{
-	// Nobody renews a Node's lease here: its Pods would be evicted.
+	// The Nodes of the tests do not renew their leases, so these controllers would
+	// evict their Pods.
 	"node-lifecycle-controller", "taint-eviction-controller", "device-taint-eviction-controller",
-	// It gives Nodes ranges of Pod addresses, and is told of none.
+	// It requires address ranges for the Pods of each Node.
 	"node-ipam-controller",
 	// It deletes Pods whose Node does not exist.
 	"pod-garbage-collector-controller",
-	// They look for plugins in directories of the machine.
+	// They search for plugins in directories of the machine.
 	"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller",
 	"persistentvolume-expander-controller",
 }
@@ -45,8 +46,8 @@ type controllerManager struct {
 	ended   chan struct{} // closed when the process has ended
 }
 
-// startControllerManager starts the controllers against the API server that runs in
-// environment. What they print goes where the API server's output goes.
+// startControllerManager starts the controllers, which connect to the API server
+// of environment. Their output goes to the output of the API server.
 func startControllerManager(environment *envtest.Environment, w *workspace) (*controllerManager, error) {
 	flags, err := controllerFlags(environment, w)
 	if err != nil {
@@ -58,7 +59,7 @@ func startControllerManager(environment *envtest.Environment, w *workspace) (*co
 	return startProcess(process)
 }
 
-// startProcess starts the process, in a group of its own as envtest does.
+// startProcess starts the process in its own process group, as envtest does.
 func startProcess(process *exec.Cmd) (*controllerManager, error) {
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := process.Start(); err != nil {
@@ -66,23 +67,25 @@ func startProcess(process *exec.Cmd) (*controllerManager, error) {
 	}
 	c := &controllerManager{process: process, ended: make(chan struct{})}
 	go func() {
-		_ = process.Wait() // its state says as much
+		_ = process.Wait() // ProcessState contains the result
 		close(c.ended)
 	}()
 	return c, nil
 }
 
-// exitError is the error of a process that has ended though nobody told it to.
+// exitError returns an error if the process has ended. The caller has not stopped
+// it before.
 func (c *controllerManager) exitError() error {
 	select {
 	case <-c.ended:
-		return fmt.Errorf("it has ended by itself: %s", c.process.ProcessState)
+		return fmt.Errorf("ended unexpectedly: %s", c.process.ProcessState)
 	default:
 		return nil
 	}
 }
 
-// controllerFlags writes the files that the flags name, and returns the flags.
+// controllerFlags returns the flags of kube-controller-manager and writes the
+// files that they refer to.
 func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, error) {
 	server := environment.ControlPlane.APIServer
 	user, err := environment.AddUser(envtest.User{Name: "system:" + controllerManagerName}, &rest.Config{})
@@ -100,18 +103,18 @@ func controllerFlags(environment *envtest.Environment, w *workspace) ([]string, 
 		"--kubeconfig=" + kubeconfigFile,
 		"--controllers=*,-" + strings.Join(disabledControllers, ",-"),
 		"--use-service-account-credentials=true",
-		// envtest's name for the key with which its API server signs tokens.
+		// envtest's file name for the key with which the API server signs tokens.
 		"--service-account-private-key-file=" + filepath.Join(w.certificates(), "sa-signer.key"),
 		"--root-ca-file=" + caFile,
 		"--leader-elect=false",
 		"--secure-port=0",
-		// As fast as envtest's own client: the API server serves nobody else.
+		// The limits of envtest's client. Only the tests use the API server.
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
 	}, err
 }
 
-// wait returns once the controllers work: the namespace "default" has its
-// ServiceAccount, without which no Pod can be made in it.
+// wait waits until the controllers work: the namespace "default" has its
+// ServiceAccount, which is required to create Pods.
 func (c *controllerManager) wait(ctx context.Context, admin *rest.Config) error {
 	kube, err := client.New(admin, client.Options{})
 	if err != nil {
@@ -126,13 +129,13 @@ func (c *controllerManager) wait(ctx context.Context, admin *rest.Config) error 
 		return err == nil, client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the first ServiceAccount: %w", err)
+		return fmt.Errorf("wait for the first ServiceAccount: %w", err)
 	}
 	return nil
 }
 
-// stop ends the controllers and waits for them. It tells of an end of their own
-// before that: it may explain what the caller has seen.
+// stop stops the controllers and waits for them. It returns an error if they ended
+// before, because that may explain a failure of the caller.
 func (c *controllerManager) stop() error {
 	if err := c.exitError(); err != nil {
 		return err
@@ -144,7 +147,7 @@ func (c *controllerManager) stop() error {
 	case <-c.ended:
 		return nil
 	case <-time.After(controllerManagerTimeout):
-		err := fmt.Errorf("it was killed, since it did not end in %s", controllerManagerTimeout)
+		err := fmt.Errorf("killed because it did not stop within %s", controllerManagerTimeout)
 		err = errors.Join(err, c.process.Process.Kill())
 		<-c.ended
 		return err
