@@ -13,32 +13,33 @@ import (
 )
 
 const (
-	// A container that ends is started again after the first pause, which
-	// doubles up to the longest, unless it has run for the time that makes good.
-	// Kubernetes waits from 10 seconds to 5 minutes.
+	// A container that ends restarts after minBackoff. The backoff doubles up to
+	// maxBackoff, and is reset when the container has run for stableRunTime. The
+	// backoff of Kubernetes is from 10 seconds to 5 minutes.
 	minBackoff    = 100 * time.Millisecond
 	maxBackoff    = 5 * time.Second
 	stableRunTime = 10 * time.Second
 )
 
-// container is one of a Pod.
+// container is a container of a Pod.
 type container struct {
 	pod  *pod
 	spec corev1.Container
 
 	mu       sync.Mutex
 	current  corev1.ContainerStatus
-	log      *outputLog // of the process that runs or ran last, nil before the first
-	previous *outputLog
+	log      *outputLog // log of the current or last process; nil before the first
+	previous *outputLog // log of the process before that
 }
 
-// waitingError is an error that a container waits for the end of. Its fields are
-// those of the container's state.
+// waitingError is a problem that makes a container wait. Its fields are the reason
+// and the message of the container's state.
 type waitingError struct{ reason, message string }
 
 func (w *waitingError) Error() string { return w.reason + ": " + w.message }
 
-// configError is what a container waits with that refers to what is not there.
+// configError returns the error of a container whose configuration is invalid or
+// refers to a missing object.
 func configError(format string, a ...any) *waitingError {
 	return &waitingError{reason: "CreateContainerConfigError", message: fmt.Sprintf(format, a...)}
 }
@@ -56,55 +57,56 @@ func (c *container) status() corev1.ContainerStatus {
 	return *c.current.DeepCopy()
 }
 
-// updateStatus changes the status and has it written.
-func (c *container) updateStatus(apply func(*corev1.ContainerStatus)) {
+// updateStatus changes the status and notifies the Pod, which writes it.
+func (c *container) updateStatus(change func(*corev1.ContainerStatus)) {
 	c.mu.Lock()
-	apply(&c.current)
+	change(&c.current)
 	c.mu.Unlock()
 	c.pod.notify()
 }
 
-// setWaiting has the status say what the container waits for.
+// setWaiting sets the reason and the message of the waiting state.
 func (c *container) setWaiting(reason, message string) {
 	c.updateStatus(func(s *corev1.ContainerStatus) {
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	})
 }
 
-// run starts the container's process again and again until the Pod ends.
+// run runs the container's process, and restarts it as the restart policy
+// requires, until the Pod stops.
 func (c *container) run() {
-	ending, backoff := c.pod.stopping, minBackoff
-	for ending.Err() == nil {
-		l, err := c.prepare(ending)
-		var reason *waitingError
-		if errors.As(err, &reason) {
-			c.setWaiting(reason.reason, reason.message)
-			pause(ending, retryInterval)
+	stopping, backoff := c.pod.stopping, minBackoff
+	for stopping.Err() == nil {
+		spec, err := c.prepare(stopping)
+		var waiting *waitingError
+		if errors.As(err, &waiting) {
+			c.setWaiting(waiting.reason, waiting.message)
+			pause(stopping, retryInterval)
 			continue
 		} else if err != nil {
 			c.setWaiting("CreateContainerError", err.Error())
-			pause(ending, retryInterval)
+			pause(stopping, retryInterval)
 			continue
 		}
-		if c.runOnce(l) > stableRunTime {
+		if c.runOnce(spec) > stableRunTime {
 			backoff = minBackoff
 		}
 		if !c.shouldRestart() {
 			return
 		}
 		c.setWaiting("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", backoff))
-		pause(ending, backoff)
+		pause(stopping, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// shouldRestart tells whether the container starts again after the end that its
-// status tells of.
+// shouldRestart reports whether the restart policy restarts the container after
+// the end that its status contains.
 func (c *container) shouldRestart() bool {
 	ended := c.status().State.Terminated
 	switch c.pod.object.Spec.RestartPolicy {
 	case corev1.RestartPolicyNever:
-		return ended == nil // it could not be started
+		return ended == nil // the process failed to start
 	case corev1.RestartPolicyOnFailure:
 		return ended == nil || ended.ExitCode != 0
 	default:
@@ -112,28 +114,29 @@ func (c *container) shouldRestart() bool {
 	}
 }
 
-// runOnce runs the process to its end, and returns how long that took.
-func (c *container) runOnce(l *processSpec) time.Duration {
-	defer c.pod.node.network.releasePorts(c.pod.ip, l.ports)
-	begin := now()
+// runOnce runs the process until it ends, and returns how long it ran.
+func (c *container) runOnce(spec *processSpec) time.Duration {
+	defer c.pod.node.network.releasePorts(c.pod.ip, spec.ports)
+	startedAt := now()
 	output := &outputLog{}
-	p, err := startProcess(l, output)
+	p, err := startProcess(spec, output)
 	if err != nil {
 		c.setWaiting("RunContainerError", err.Error())
 		return 0
 	}
-	c.recordStart(p, output, begin)
-	alive, died := context.WithCancel(c.pod.killed)
-	var probing sync.WaitGroup
-	probing.Go(func() { c.probe(alive, l.ports) })
+	c.recordStart(p, output, startedAt)
+	ctx, cancel := context.WithCancel(c.pod.killed)
+	var probes sync.WaitGroup
+	probes.Go(func() { c.probe(ctx, spec.ports) })
 	c.waitOrTerminate(p)
-	died()
-	probing.Wait()
-	c.recordExit(p, begin)
-	return time.Since(begin.Time)
+	cancel()
+	probes.Wait()
+	c.recordExit(p, startedAt)
+	return time.Since(startedAt.Time)
 }
 
-// waitOrTerminate waits for the end of the process, and brings it about when the Pod ends.
+// waitOrTerminate waits for the end of the process. When the Pod stops, it
+// terminates the process, and kills it after the grace period.
 func (c *container) waitOrTerminate(p *process) {
 	go p.wait()
 	select {
@@ -150,7 +153,8 @@ func (c *container) waitOrTerminate(p *process) {
 	}
 }
 
-func (c *container) recordStart(p *process, output *outputLog, begin metav1.Time) {
+// recordStart writes the start of the process to the status.
+func (c *container) recordStart(p *process, output *outputLog, startedAt metav1.Time) {
 	c.mu.Lock()
 	restarted := c.log != nil
 	c.previous, c.log = c.log, output
@@ -160,17 +164,17 @@ func (c *container) recordStart(p *process, output *outputLog, begin metav1.Time
 			s.RestartCount++
 		}
 		s.ImageID, s.ContainerID, s.Started = s.Image, p.id(), new(true)
-		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: begin}}
+		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: startedAt}}
 	})
 }
 
-// recordExit has the end in the state, and as the last one once the container waits
-// for its restart or runs again.
-func (c *container) recordExit(p *process, begin metav1.Time) {
+// recordExit writes the end of the process to the status. It also sets the last
+// termination state unless the Pod is stopping.
+func (c *container) recordExit(p *process, startedAt metav1.Time) {
 	code, signal := p.exit()
 	ended := &corev1.ContainerStateTerminated{
 		ExitCode: code, Signal: signal, Reason: "Completed",
-		StartedAt: begin, FinishedAt: now(), ContainerID: p.id(),
+		StartedAt: startedAt, FinishedAt: now(), ContainerID: p.id(),
 	}
 	if code != 0 {
 		ended.Reason = "Error"
@@ -184,19 +188,19 @@ func (c *container) recordExit(p *process, begin metav1.Time) {
 	})
 }
 
-// processSpec is all that a process is started with.
+// processSpec describes how to start a process.
 type processSpec struct {
 	command     []string
 	environment []string
 	dir         string
-	ports       map[int32]int // real ones by container port
+	ports       map[int32]int // real port of each container port
 }
 
-// prepare finds out what to start, and writes the volumes.
+// prepare writes the volumes and returns how to start the process.
 func (c *container) prepare(ctx context.Context) (*processSpec, error) {
 	p := c.pod
 	if len(p.object.Spec.InitContainers) > 0 {
-		return nil, configError("the node runs no init containers")
+		return nil, configError("the node does not support init containers")
 	}
 	image, err := p.node.image(c.spec.Image)
 	if err != nil {
@@ -213,19 +217,19 @@ func (c *container) prepare(ctx context.Context) (*processSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &processSpec{command: slices.Clone(image.Command), dir: p.dir(), environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()}}
+	spec := &processSpec{command: slices.Clone(image.Command), dir: p.dir(), environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()}}
 	for _, arg := range c.spec.Args {
-		l.command = append(l.command, mounts.rewrite(env.expand(arg)))
+		spec.command = append(spec.command, mounts.rewrite(env.expand(arg)))
 	}
 	for _, name := range env.names {
-		l.environment = append(l.environment, name+"="+mounts.rewrite(env.values[name]))
+		spec.environment = append(spec.environment, name+"="+mounts.rewrite(env.values[name]))
 	}
-	if l.ports, err = p.node.network.allocatePorts(p.ip, sortedPorts(image)); err != nil {
+	if spec.ports, err = p.node.network.allocatePorts(p.ip, sortedPorts(image)); err != nil {
 		return nil, err
 	}
 	for port, variable := range image.Ports {
-		l.environment = append(l.environment, fmt.Sprintf("%s=%d", variable, l.ports[port]))
+		spec.environment = append(spec.environment, fmt.Sprintf("%s=%d", variable, spec.ports[port]))
 	}
-	l.environment = append(l.environment, image.Environment...)
-	return l, nil
+	spec.environment = append(spec.environment, image.Environment...)
+	return spec, nil
 }

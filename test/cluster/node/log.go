@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// outputLog keeps all that a process has printed, in memory.
+// outputLog stores the output of a process in memory.
 type outputLog struct {
 	mu    sync.Mutex
 	lines []line
-	done  bool // no more will come
+	done  bool // the output has ended
 }
 
-// line is what was printed up to a line break, and when it was read.
+// line is a line of output and the time when it was read.
 type line struct {
 	timestamp time.Time
-	text      string // with the line break, which the last line may lack
+	text      string // including the line break, which the last line may lack
 }
 
 // readFrom reads the output until its end.
@@ -37,7 +37,8 @@ func (l *outputLog) readFrom(output io.Reader) {
 	}
 }
 
-// linesFrom returns the lines from that index on, and whether no more will come.
+// linesFrom returns the lines starting at index i, and whether the output has
+// ended.
 func (l *outputLog) linesFrom(i int) ([]line, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
