@@ -14,7 +14,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// root is the repository's, seen from here.
+// root is the root of the repository, relative to this package.
 var root = filepath.Join("..", "..")
 
 // Page is a Markdown file of the repository.
@@ -25,13 +25,13 @@ type Page struct {
 	tree   ast.Node
 }
 
-// Pages reads all Markdown files that are committed, or about to be, but for
-// those of which others are made.
+// Pages reads all Markdown files that Git tracks or does not ignore, except
+// *head.md, from which other pages are generated.
 func Pages() ([]*Page, error) {
 	listed, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z",
 		"*.md", ":!*head.md").Output()
 	if err != nil {
-		return nil, fmt.Errorf("listing the Markdown files: %w", err)
+		return nil, fmt.Errorf("list the Markdown files: %w", err)
 	}
 	var pages []*Page
 	for path := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
@@ -53,17 +53,17 @@ func read(path string) (*Page, error) {
 	return &Page{Path: path, source: source, tree: parser.Parse(text.NewReader(source))}, nil
 }
 
-// visit calls see for every node of the kind.
-func (p *Page) visit(kind ast.NodeKind, see func(ast.Node)) {
-	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // see returns no error
+// visit calls f for every node of the kind.
+func (p *Page) visit(kind ast.NodeKind, f func(ast.Node)) {
+	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // returns no error
 		if entering && n.Kind() == kind {
-			see(n)
+			f(n)
 		}
 		return ast.WalkContinue, nil
 	})
 }
 
-// Links are the destinations of links and images.
+// Links returns the destinations of the links and the images.
 func (p *Page) Links() []string {
 	var links []string
 	p.visit(ast.KindLink, func(n ast.Node) { links = append(links, string(n.(*ast.Link).Destination)) })
@@ -71,7 +71,7 @@ func (p *Page) Links() []string {
 	return links
 }
 
-// Blocks are the fenced code blocks of a language.
+// Blocks returns the fenced code blocks of a language.
 func (p *Page) Blocks(language string) []string {
 	var blocks []string
 	p.visit(ast.KindFencedCodeBlock, func(n ast.Node) {
@@ -82,14 +82,14 @@ func (p *Page) Blocks(language string) []string {
 	return blocks
 }
 
-// Anchors are the fragments that links can lead to: of each heading, as GitHub
-// makes them, and those that are written as HTML.
+// Anchors returns the fragments that links can refer to: the anchors that GitHub
+// generates for the headings, and the IDs of HTML elements.
 func (p *Page) Anchors() map[string]bool {
 	anchors, seen := map[string]bool{}, map[string]int{}
 	p.visit(ast.KindHeading, func(n ast.Node) {
 		anchor := slug(p.plainText(n))
-		if before := seen[anchor]; before > 0 {
-			anchors[fmt.Sprintf("%s-%d", anchor, before)] = true
+		if count := seen[anchor]; count > 0 {
+			anchors[fmt.Sprintf("%s-%d", anchor, count)] = true
 		} else {
 			anchors[anchor] = true
 		}
@@ -104,10 +104,10 @@ func (p *Page) Anchors() map[string]bool {
 	return anchors
 }
 
-// plainText is the text of a node without its markup.
+// plainText returns the text of a node without its markup.
 func (p *Page) plainText(n ast.Node) string {
 	var out strings.Builder
-	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no error is returned
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // returns no error
 		if leaf, ok := n.(*ast.Text); ok && entering {
 			out.Write(leaf.Value(p.source))
 		}
@@ -116,7 +116,7 @@ func (p *Page) plainText(n ast.Node) string {
 	return out.String()
 }
 
-// slug is the anchor that GitHub gives a heading.
+// slug returns the anchor that GitHub generates for a heading.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
