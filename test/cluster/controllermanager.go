@@ -73,8 +73,8 @@ func startProcess(process *exec.Cmd) (*controllerManager, error) {
 	return c, nil
 }
 
-// exitError returns an error if the process has ended. The caller has not stopped
-// it before.
+// exitError returns an error if the process has ended. The result is valid only
+// before stop.
 func (c *controllerManager) exitError() error {
 	select {
 	case <-c.ended:

@@ -26,9 +26,9 @@ var labels = map[string]string{"app": "echo"}
 // testDeployment checks that a Deployment creates a ReplicaSet and its Pods, and
 // that they are deleted with it.
 func testDeployment(t *testing.T, kube client.Client) {
-	g, in := NewWithT(t), client.InNamespace(namespace(t, kube))
+	g, ns := NewWithT(t), client.InNamespace(namespace(t, kube))
 	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: string(in), Name: "echo"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: string(ns), Name: "echo"},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(2)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -38,7 +38,7 @@ func testDeployment(t *testing.T, kube client.Client) {
 	g.Expect(kube.Create(t.Context(), deployment)).To(Succeed())
 	var pods corev1.PodList
 	g.Eventually(func() ([]corev1.Pod, error) {
-		err := kube.List(t.Context(), &pods, in)
+		err := kube.List(t.Context(), &pods, ns)
 		return pods.Items, err
 	}, timeout).Should(HaveLen(2))
 	for _, pod := range pods.Items {
@@ -48,12 +48,12 @@ func testDeployment(t *testing.T, kube client.Client) {
 		}
 	}
 	var sets appsv1.ReplicaSetList
-	g.Expect(kube.List(t.Context(), &sets, in)).To(Succeed())
+	g.Expect(kube.List(t.Context(), &sets, ns)).To(Succeed())
 	g.Expect(sets.Items).To(HaveLen(1))
 
 	g.Expect(kube.Delete(t.Context(), deployment)).To(Succeed())
 	g.Eventually(func() (string, error) {
-		err := errors.Join(kube.List(t.Context(), &pods, in), kube.List(t.Context(), &sets, in))
+		err := errors.Join(kube.List(t.Context(), &pods, ns), kube.List(t.Context(), &sets, ns))
 		return fmt.Sprintf("%d Pods of %d ReplicaSets", len(pods.Items), len(sets.Items)), err
 	}, timeout).Should(Equal("0 Pods of 0 ReplicaSets"))
 }
@@ -61,16 +61,16 @@ func testDeployment(t *testing.T, kube client.Client) {
 // testOwner checks that the garbage collector deletes an object whose owner, a
 // custom resource, was deleted.
 func testOwner(t *testing.T, kube client.Client) {
-	g, in := NewWithT(t), namespace(t, kube)
-	owner := gateway(in, "owner", nil)
+	g, ns := NewWithT(t), namespace(t, kube)
+	owner := gateway(ns, "owner", nil)
 	g.Expect(kube.Create(t.Context(), owner)).To(Succeed())
 	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: in, Name: "owned",
+		Namespace: ns, Name: "owned",
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: gatewayv1.GroupVersion.String(), Kind: "Gateway", Name: owner.Name, UID: owner.UID,
 		}},
 	}}
-	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "other"}}
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}}
 	g.Expect(kube.Create(t.Context(), owned)).To(Succeed())
 	g.Expect(kube.Create(t.Context(), other)).To(Succeed())
 
@@ -93,14 +93,14 @@ func testNamespace(t *testing.T, kube client.Client) {
 // testEndpointSlice checks that a Service gets an EndpointSlice with the address
 // of a ready Pod. It creates the Node and writes the Pod's status.
 func testEndpointSlice(t *testing.T, kube client.Client) {
-	g, in := NewWithT(t), namespace(t, kube)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: in}}
+	g, ns := NewWithT(t), namespace(t, kube)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "echo"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "echo"},
 		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "echo", Labels: labels}, Spec: podSpec(),
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "echo", Labels: labels}, Spec: podSpec(),
 	}
 	pod.Spec.NodeName = node.Name
 	g.Expect(kube.Create(t.Context(), node)).To(Succeed())
@@ -113,7 +113,7 @@ func testEndpointSlice(t *testing.T, kube client.Client) {
 	g.Expect(kube.Status().Update(t.Context(), pod)).To(Succeed())
 	g.Eventually(func() ([]string, error) {
 		var slices discoveryv1.EndpointSliceList
-		err := kube.List(t.Context(), &slices, client.InNamespace(in), client.MatchingLabels{discoveryv1.LabelServiceName: "echo"})
+		err := kube.List(t.Context(), &slices, client.InNamespace(ns), client.MatchingLabels{discoveryv1.LabelServiceName: "echo"})
 		var addresses []string
 		for _, slice := range slices.Items {
 			for _, endpoint := range slice.Endpoints {

@@ -21,9 +21,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
 )
 
-// knownPrograms are the programs that the pages may use. The function checks the
-// arguments without running the program. If it is nil, the arguments are not
-// checked.
+// knownPrograms are the programs that the pages may use, each with a function that
+// checks its arguments. The arguments are not checked if the function is nil.
 var knownPrograms = map[string]func([]string) error{
 	"make":                   checkMake,
 	"kubectl":                checkKubectl,

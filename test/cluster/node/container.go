@@ -100,8 +100,8 @@ func (c *container) run() {
 	}
 }
 
-// shouldRestart reports whether the restart policy restarts the container after
-// the end that its status contains.
+// shouldRestart reports whether the container restarts, depending on the restart
+// policy and on the exit code in the status.
 func (c *container) shouldRestart() bool {
 	ended := c.status().State.Terminated
 	switch c.pod.object.Spec.RestartPolicy {

@@ -10,10 +10,10 @@ import (
 
 func TestPodWaitsForItsSecretAndGetsItsConfiguration(t *testing.T) {
 	t.Parallel()
-	in := namespace(t)
-	pod := echo(in, "echo", configure)
+	ns := namespace(t)
+	pod := echo(ns, "echo", configure)
 	create(t, pod, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "settings"}, Data: map[string]string{"colour": "blue"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "settings"}, Data: map[string]string{"colour": "blue"},
 	})
 	eventually(t, pod, func(g Gomega) {
 		g.Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
@@ -23,12 +23,12 @@ func TestPodWaitsForItsSecretAndGetsItsConfiguration(t *testing.T) {
 		g.Expect(waiting.Message).To(Equal(`secret "credentials" not found`))
 	})
 	create(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "credentials"}, StringData: map[string]string{"token": "abc"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "credentials"}, StringData: map[string]string{"token": "abc"},
 	})
 	eventuallyReady(t, pod)
 	for path, want := range map[string]string{
 		"/args":                    "[first --name echo $(NONE)]",
-		"/env?variable=NAME":       "echo." + in,
+		"/env?variable=NAME":       "echo." + ns,
 		"/env?variable=UID":        string(pod.UID),
 		"/env?variable=IP":         pod.Status.PodIP,
 		"/env?variable=APP":        "echo",

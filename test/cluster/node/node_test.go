@@ -172,12 +172,12 @@ func TestDeletedPodIsRemovedWhenItsProcessEnds(t *testing.T) {
 
 func TestProcessThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	t.Parallel()
-	in := namespace(t)
+	ns := namespace(t)
 	for name, grace := range map[string]int64{"after-the-grace-period": 1, "without-a-grace-period": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			listener, address := listenForProcess(t)
-			pod := echo(in, name, func(p *corev1.Pod) {
+			pod := echo(ns, name, func(p *corev1.Pod) {
 				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IGNORE_SIGTERM", Value: "yes"}, {Name: "CONNECT_TO", Value: address}}
 			})
 			create(t, pod)
@@ -233,11 +233,11 @@ func eventuallyEnds(t *testing.T, connection net.Conn) {
 
 func TestNamespaceWithPodsCanBeDeleted(t *testing.T) {
 	t.Parallel()
-	in := namespace(t)
-	pod := echo(in, "echo", nil)
+	ns := namespace(t)
+	pod := echo(ns, "echo", nil)
 	create(t, pod)
 	eventuallyReady(t, pod)
-	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in}}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	if err := kube.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestProcessesAreKilledWhenTheirParentDies(t *testing.T) {
 	if err := testCluster.Kubeconfig(path); err != nil {
 		t.Fatal(err)
 	}
-	in := namespace(t)
+	ns := namespace(t)
 	temporary := t.TempDir()
 	parent := exec.Command(os.Args[0]) //nolint:gosec // G702: the test binary
 	parent.Env = append(os.Environ(), roleVariable+"=node", "TMPDIR="+temporary)
@@ -261,7 +261,7 @@ func TestProcessesAreKilledWhenTheirParentDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener, address := listenForProcess(t)
-	pod := echo(in, "orphan", func(p *corev1.Pod) {
+	pod := echo(ns, "orphan", func(p *corev1.Pod) {
 		p.Spec.NodeName = parentNodeName
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CONNECT_TO", Value: address}}
 	})

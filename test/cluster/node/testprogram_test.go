@@ -40,9 +40,9 @@ func images() map[string]node.Image {
 	}}
 }
 
-// runContainer is the program that runs in the Pods. On its first port it answers
-// "/" with its host name, and the other paths as follows. Its second port reports
-// whether it is ready.
+// runContainer is the program that runs in the Pods. Its first port serves "/" with
+// the host name, and a path for each action that the tests need. Its second port
+// reports whether the program is ready.
 func runContainer() int {
 	if os.Getenv("IGNORE_SIGTERM") != "" {
 		signal.Ignore(syscall.SIGTERM)

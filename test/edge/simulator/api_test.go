@@ -102,10 +102,10 @@ func TestListAppliesFiltersAndPages(t *testing.T) {
 			[]string{"a-1", "a-2", "b-1", "gone", "gone-2"}},
 		"paged": {func(p *zero_trust.TunnelCloudflaredListParams) { p.PerPage = cloudflare.F(2.0) },
 			[]string{"a-1", "a-2", "b-1", "gone", "gone-2"}},
-		"second page on": {func(p *zero_trust.TunnelCloudflaredListParams) {
+		"from the second page": {func(p *zero_trust.TunnelCloudflaredListParams) {
 			p.PerPage, p.Page = cloudflare.F(2.0), cloudflare.F(2.0)
 		}, []string{"b-1", "gone", "gone-2"}},
-		"live": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IsDeleted = cloudflare.F(false) },
+		"not deleted": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IsDeleted = cloudflare.F(false) },
 			[]string{"a-1", "a-2", "b-1", "gone"}},
 		"deleted": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IsDeleted = cloudflare.F(true) },
 			[]string{"gone-2"}},
@@ -115,7 +115,7 @@ func TestListAppliesFiltersAndPages(t *testing.T) {
 			[]string{"gone-2"}},
 		"prefix": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IncludePrefix = cloudflare.F("a-") },
 			[]string{"a-1", "a-2"}},
-		"other prefixes": {func(p *zero_trust.TunnelCloudflaredListParams) { p.ExcludePrefix = cloudflare.F("g") },
+		"excluded prefix": {func(p *zero_trust.TunnelCloudflaredListParams) { p.ExcludePrefix = cloudflare.F("g") },
 			[]string{"a-1", "a-2", "b-1"}},
 		"status": {func(p *zero_trust.TunnelCloudflaredListParams) {
 			p.Status = cloudflare.F(zero_trust.TunnelCloudflaredListParamsStatusHealthy)

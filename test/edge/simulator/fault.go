@@ -39,7 +39,7 @@ type Fault struct {
 	// before it is dropped or answered. Both may block and may call methods of the
 	// server. They get the request as recorded so far.
 	Before, After func(Request)
-	// Status is the status that the fault answers with, without executing the
+	// Status makes the fault answer with this status instead of executing the
 	// request. 0 executes the request.
 	Status int
 	// RetryAfter is sent with Status, in whole seconds, rounded up.

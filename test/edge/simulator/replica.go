@@ -13,7 +13,7 @@ type replica struct {
 	secret          string    // the tunnel's secret when it connected
 	startedAt       time.Time // the time of the last connect
 	lostAt          time.Time // when it disconnected without unregistering, or zero
-	reconnecting    bool      // the API has disconnected it, and it is to reconnect
+	reconnecting    bool      // the API has disconnected it, and it has not reconnected yet
 	closeConnection func()    // closes its connection to the edge; nil if it has none
 }
 
