@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy has a line for each answered request of those who have to have
-// permissions, for a watch when it begins and when it ends; of the answers only the lists of Secrets, to see what of them was
-// asked for.
+// auditPolicy logs each answered request of a user that needs permissions. A watch
+// is logged when it starts and when it ends. Response bodies are logged only for
+// lists of Secrets, because they show whether the client requested only metadata.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -32,36 +32,36 @@ rules:
 - level: Metadata
 `
 
-// Audit returns what makes an API server write down every request that it has
-// answered, and the file that it writes to, which [ReadAudit] reads. Both are
-// in dir.
+// Audit returns a function that makes an API server log every request that it
+// answers, and the path of the log, which [ReadAudit] reads. It writes the audit
+// policy to dir, which also contains the log.
 func Audit(dir string) (log string, configure func(*envtest.APIServer), err error) {
 	policy, log := filepath.Join(dir, "audit-policy.yaml"), filepath.Join(dir, "audit.log")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		return "", nil, fmt.Errorf("writing the audit policy: %w", err)
+		return "", nil, fmt.Errorf("write the audit policy: %w", err)
 	}
 	return log, func(server *envtest.APIServer) {
 		server.Configure().
 			Set("audit-policy-file", policy).Set("audit-log-path", log).
-			// So that a request that was answered is in the file at once.
+			// The log contains a request before the client gets the answer.
 			Set("audit-log-mode", "blocking-strict")
 	}, nil
 }
 
-// Request is an answered request of a user for a resource.
+// Request is a user's request for a resource, with its result.
 type Request struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
-	// Code is the status of the answer.
+	// Code is the HTTP status of the answer.
 	Code int32
-	// Terminating is whether the request was refused because its namespace is
-	// being deleted: nobody may create objects there, whatever their permissions.
+	// Terminating reports whether the API server rejected the request because the
+	// namespace is being deleted. No user can create objects in such a namespace.
 	Terminating bool
-	// Answer is the kind of object that a list of Secrets was answered with; of
-	// other requests it is not known.
-	Answer string
+	// ResponseKind is the kind of the returned object for a list of Secrets, and
+	// empty for other requests.
+	ResponseKind string
 }
 
-// String names what was asked for, and the answer.
+// String returns the verb, the resource, the object and the status.
 func (r Request) String() string {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -71,11 +71,11 @@ func (r Request) String() string {
 }
 
 // ChangesOutside reports whether the request changes an object outside the
-// namespaces, by any verb other than a read. Statuses and events do not count, and
-// neither do reviews of permissions, which the API server does not store.
-func (r Request) ChangesOutside(isOwn func(namespace string) bool) bool {
+// namespaces for which inside returns true. Statuses and events do not count, and
+// neither do permission reviews, which the API server does not store.
+func (r Request) ChangesOutside(inside func(namespace string) bool) bool {
 	switch {
-	case slices.Contains([]string{"get", "list", "watch"}, r.Verb), isOwn(r.Namespace):
+	case slices.Contains([]string{"get", "list", "watch"}, r.Verb), inside(r.Namespace):
 		return false
 	case r.Subresource == "status", r.Resource == "events" && r.Subresource == "":
 		return false
@@ -86,34 +86,33 @@ func (r Request) ChangesOutside(isOwn func(namespace string) bool) bool {
 }
 
 // ReadAudit returns the requests of a user for resources, from the log of
-// [Audit]. Those for lists of what the server can do are left out: everybody
-// may make them.
+// [Audit]. It leaves out discovery requests, which every user may send.
 func ReadAudit(log, user string) ([]Request, error) {
 	file, err := os.Open(log)
 	if err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
+		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // the file is only read
 	var requests []Request
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		var e auditv1.Event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("reading the audit log: %w", err)
+			return nil, fmt.Errorf("read the audit log: %w", err)
 		}
 		if e.User.Username != user || e.ObjectRef == nil || e.ObjectRef.Resource == "" {
 			continue
 		}
-		requests = append(requests, requestOf(&e))
+		requests = append(requests, newRequest(&e))
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
+		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	return requests, nil
 }
 
-func requestOf(e *auditv1.Event) Request {
+func newRequest(e *auditv1.Event) Request {
 	r := Request{
 		Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
@@ -123,9 +122,9 @@ func requestOf(e *auditv1.Event) Request {
 		r.Terminating = isTerminating(e.ResponseStatus)
 	}
 	if e.ResponseObject != nil {
-		var answer metav1.TypeMeta
-		_ = json.Unmarshal(e.ResponseObject.Raw, &answer) // one that does not parse has no kind
-		r.Answer = answer.Kind
+		var object metav1.TypeMeta
+		_ = json.Unmarshal(e.ResponseObject.Raw, &object) // the kind stays empty on an error
+		r.ResponseKind = object.Kind
 	}
 	return r
 }

@@ -2,13 +2,13 @@ package cluster
 
 import "testing"
 
-func TestChangesOutside(t *testing.T) {
-	isOwn := func(namespace string) bool { return namespace == "own" }
+func TestChangesOutsideTheNamespaceAreDetected(t *testing.T) {
+	inside := func(namespace string) bool { return namespace == "inside" }
 	for _, test := range []struct {
 		request Request
 		want    bool
 	}{
-		{Request{Verb: "create", Resource: "secrets", Namespace: "own"}, false},
+		{Request{Verb: "create", Resource: "secrets", Namespace: "inside"}, false},
 		{Request{Verb: "create", Resource: "secrets", Namespace: "team"}, true},
 		{Request{Verb: "delete", Resource: "tunnels", Namespace: "team"}, true},
 		{Request{Verb: "deletecollection", Resource: "pods", Namespace: "team"}, true},
@@ -20,8 +20,8 @@ func TestChangesOutside(t *testing.T) {
 		{Request{Verb: "get", Resource: "secrets", Namespace: "team"}, false},
 		{Request{Verb: "watch", Resource: "gateways"}, false},
 	} {
-		if got := test.request.ChangesOutside(isOwn); got != test.want {
-			t.Errorf("%s: %v, want %v", test.request, got, test.want)
+		if got := test.request.ChangesOutside(inside); got != test.want {
+			t.Errorf("%s: ChangesOutside = %v, want %v", test.request, got, test.want)
 		}
 	}
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/toolbuild"
 )
 
-// controllersName is the program that runs Kubernetes' own controllers.
-const controllersName = "kube-controller-manager"
+// controllerManagerName is the program that runs the controllers of Kubernetes.
+const controllerManagerName = "kube-controller-manager"
 
-// The requirements that name the control plane's versions.
+// The modules whose required versions are the versions of the control plane.
 const (
 	kubernetesModule = "k8s.io/kubernetes"
 	etcdModule       = "go.etcd.io/etcd/server/v3"
 )
 
-// controlPlane are the programs that a cluster runs.
+// controlPlane is the set of programs that a cluster runs.
 var controlPlane = toolbuild.Set{
-	Name:   "control plane",
-	Module: "test/cluster/binaries",
-	Takes:  "about six minutes",
+	Name:      "control plane",
+	Module:    "test/cluster/binaries",
+	BuildTime: "about six minutes",
 	Programs: []toolbuild.Program{
 		{Name: "kube-apiserver", ImportPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
-		{Name: controllersName, ImportPath: "k8s.io/kubernetes/cmd/" + controllersName},
+		{Name: controllerManagerName, ImportPath: "k8s.io/kubernetes/cmd/" + controllerManagerName},
 		{Name: "etcd", ImportPath: etcdModule},
 	},
-	Requires: []string{kubernetesModule, etcdModule},
+	RequiredModules: []string{kubernetesModule, etcdModule},
 	Plan: func(versions map[string]string) toolbuild.Plan {
 		kubernetes, etcd := versions[kubernetesModule], versions[etcdModule]
 		return toolbuild.Plan{
@@ -39,19 +39,19 @@ var controlPlane = toolbuild.Set{
 	},
 }
 
-// Binaries returns the directory that holds kube-apiserver,
+// Binaries returns the directory that contains kube-apiserver,
 // kube-controller-manager and etcd, in the versions that
-// test/cluster/binaries/go.mod requires. The first call on a machine builds
-// them into the user's cache directory, which takes about six minutes; every
-// clone and process shares the result. What it does is written to progress.
+// test/cluster/binaries/go.mod requires. The first call on a machine builds them
+// into the user's cache directory, which takes about six minutes. All clones and
+// processes share the result. Binaries reports its progress to progress.
 //
 // The working directory must be inside the repository.
 func Binaries(ctx context.Context, progress io.Writer) (string, error) {
 	return controlPlane.Build(ctx, progress)
 }
 
-// buildFlags returns the flags of `go build`. Kubernetes learns its version at
-// link time; the date is fixed so that building again changes nothing.
+// buildFlags returns the flags of `go build`. The linker sets the version of
+// Kubernetes. The build date is fixed so that the build is reproducible.
 func buildFlags(version string) []string {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")

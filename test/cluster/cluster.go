@@ -14,47 +14,49 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// Options says how a cluster differs from the usual one. The zero value is a
-// cluster that says nothing while it is built.
+// Options configures a cluster. The zero value installs all CRDs and reports no
+// progress.
 type Options struct {
-	// Progress gets a line now and then while binaries are built.
+	// Progress receives progress messages while binaries are built.
 	Progress io.Writer
-	// APIServer changes the API server before it starts, for instance its
-	// flags through Configure.
+	// APIServer changes the API server before it starts, for example its flags.
 	APIServer func(*envtest.APIServer)
-	// CRDs returns which of the usual CRDs are installed; all of them when nil.
-	CRDs func(usual []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition
+	// CRDs returns the CRDs to install. It gets the default CRDs, which are
+	// installed if it is nil.
+	CRDs func(defaults []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition
 }
 
-// Cluster is a running control plane with the Gateway API's CRDs of the
-// standard channel and our own. Kubernetes' own controllers run: Deployments become Pods,
-// Services get EndpointSlices, namespaces their ServiceAccount; what has lost
-// its owner is deleted, and so is all that a deleted namespace holds. That
-// takes less than a second, but five for a namespace; of a CRD that is made
-// later the garbage collector learns within 30 seconds.
+// Cluster is a running control plane with the CRDs of the Gateway API's standard
+// channel and of this project. The controllers of Kubernetes run: Deployments
+// create Pods, Services get EndpointSlices, and namespaces get their
+// ServiceAccount. The garbage collector deletes objects without an owner, and the
+// objects of a deleted namespace. This takes less than a second, or five seconds
+// for a namespace. The garbage collector needs up to 30 seconds to find a CRD that
+// is created later.
 //
-// There are no Nodes, no scheduler and no volumes: a Pod stays pending unless
-// the package node runs it, or its user plays the node. Who does has to make
-// the Node too, since EndpointSlices leave out the Pods of an unknown one;
-// nobody minds its lease.
+// The cluster has no Nodes, no scheduler and no volumes. A Pod stays pending
+// unless package node runs it or a test updates its status. Such a test must also
+// create the Node, because EndpointSlices leave out the Pods of a Node that does
+// not exist. The Node needs no lease.
 type Cluster struct {
 	// Config connects as a member of system:masters.
 	Config *rest.Config
 
-	environment *envtest.Environment
-	controllers *controllers // nil until they are started
-	workspace   *workspace
+	environment       *envtest.Environment
+	controllerManager *controllerManager // nil until it is started
+	workspace         *workspace
 }
 
-// Start builds the binaries unless they are cached, as [Binaries] does, and
-// returns once the API server knows the CRDs and the controllers work, which
-// takes a few seconds. Cancelling ctx ends Start, not the cluster that it has
-// returned: the caller stops that. Should the calling process die instead,
-// whatever the reason, the cluster's processes and files go with it.
+// Start starts a cluster. It builds the binaries with [Binaries] unless they are
+// cached, and returns when the API server serves the CRDs and the controllers
+// work, which takes a few seconds. Canceling ctx stops Start but not a cluster
+// that it has returned; the caller stops the cluster. If the calling process ends
+// for any reason, the processes of the cluster are killed and its files are
+// removed.
 //
-// What the processes print is dropped, unless the environment says
-// KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true. They do not belong to the
-// caller's process group, so that Ctrl-C in a terminal reaches the caller alone.
+// The output of the processes is discarded unless the environment variable
+// KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT is true. The processes do not belong to
+// the caller's process group, so Ctrl-C in a terminal signals only the caller.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	progress := options.Progress
 	if progress == nil {
@@ -73,15 +75,15 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	workspace, err := newWorkspace(binaries)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to start the control plane: %w", err)
+		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
 	existing := false
 	environment := &envtest.Environment{CRDs: crds, UseExistingCluster: &existing}
 	environment.ControlPlane.APIServer = &envtest.APIServer{
 		Path: workspace.programs["kube-apiserver"], CertDir: workspace.certificates(),
 	}
-	// envtest disables the admission of ServiceAccounts, which nobody would make
-	// without the controllers.
+	// envtest disables the admission plugin ServiceAccount, because without the
+	// controllers no ServiceAccount exists.
 	environment.ControlPlane.APIServer.Configure().Disable("disable-admission-plugins")
 	environment.ControlPlane.Etcd = &envtest.Etcd{Path: workspace.programs["etcd"], DataDir: workspace.data()}
 	if options.APIServer != nil {
@@ -89,46 +91,46 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	c := &Cluster{environment: environment, workspace: workspace}
 	if err := c.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the control plane: %w", err), c.Stop())
+		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), c.Stop())
 	}
 	return c, nil
 }
 
-// start starts the processes, the controllers last: they find every CRD there
-// is, and do not have to learn of it later.
+// start starts the processes. The controllers start last, so that they find all
+// CRDs immediately.
 func (c *Cluster) start(ctx context.Context) (err error) {
 	if c.Config, err = c.environment.Start(); err != nil {
 		return err
 	}
-	if c.controllers, err = startControllers(c.environment, c.workspace); err != nil {
-		return fmt.Errorf("%s: %w", controllersName, err)
+	if c.controllerManager, err = startControllerManager(c.environment, c.workspace); err != nil {
+		return fmt.Errorf("%s: %w", controllerManagerName, err)
 	}
-	if err := c.controllers.wait(ctx, c.Config); err != nil {
-		return fmt.Errorf("%s: %w", controllersName, err)
+	if err := c.controllerManager.wait(ctx, c.Config); err != nil {
+		return fmt.Errorf("%s: %w", controllerManagerName, err)
 	}
 	return nil
 }
 
-// Kubeconfig writes a file for kubectl to path that connects as Config does.
-// Only the user can read it.
+// Kubeconfig writes a kubeconfig to path, with the same credentials as
+// [Cluster.Config]. Only the user can read the file.
 func (c *Cluster) Kubeconfig(path string) error {
 	if err := os.WriteFile(path, c.environment.KubeConfig, 0o600); err != nil {
-		return fmt.Errorf("writing the kubeconfig: %w", err)
+		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
 	return nil
 }
 
-// Stop ends the processes, waits for them, and removes what they stored.
+// Stop stops the processes, waits for them, and removes their files.
 func (c *Cluster) Stop() error {
 	var errs []error
-	if c.controllers != nil { // before the API server, which they would miss
-		if err := c.controllers.stop(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", controllersName, err))
+	if c.controllerManager != nil { // the controllers stop first because they need the API server
+		if err := c.controllerManager.stop(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", controllerManagerName, err))
 		}
 	}
-	errs = append(errs, c.environment.Stop(), c.workspace.tether.Close())
+	errs = append(errs, c.environment.Stop(), c.workspace.children.Close())
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("stopping the control plane: %w", err)
+		return fmt.Errorf("stop the control plane: %w", err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-func TestStart(t *testing.T) {
+func TestControlPlane(t *testing.T) {
 	c, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
@@ -37,31 +37,31 @@ func TestStart(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("the CRD's rules are enforced", func(t *testing.T) {
+	t.Run("the rules of the Gateway CRD are enforced", func(t *testing.T) {
 		tls := &gatewayv1.ListenerTLSConfig{}
 		err := admin.Create(t.Context(), gateway("default", "invalid", tls))
 		if err == nil || !strings.Contains(err.Error(), "tls must not be specified for protocols") {
-			t.Errorf("a HTTP listener with TLS: got error %v, want it refused", err)
+			t.Errorf("an HTTP listener with TLS: got error %v, want that the API server rejects it", err)
 		}
 	})
-	t.Run("our own CRD's rules are enforced", func(t *testing.T) { refusesConfiguration(t, admin) })
-	t.Run("two appliers share the listener configurations of one object", func(t *testing.T) { mergesConfigurations(t, admin) })
-	t.Run("a Deployment has its Pods", func(t *testing.T) { testDeployment(t, admin) })
-	t.Run("what is owned goes with its owner", func(t *testing.T) { testOwner(t, admin) })
-	t.Run("a deleted namespace ends", func(t *testing.T) { testNamespace(t, admin) })
-	t.Run("a Service has its EndpointSlice", func(t *testing.T) { testEndpointSlice(t, admin) })
+	t.Run("the rules of the TunnelConfiguration CRD are enforced", func(t *testing.T) { testConfigurationRules(t, admin) })
+	t.Run("two field managers share the listener configurations of one object", func(t *testing.T) { testSharedConfiguration(t, admin) })
+	t.Run("a Deployment creates its Pods", func(t *testing.T) { testDeployment(t, admin) })
+	t.Run("an object is deleted with its owner", func(t *testing.T) { testOwner(t, admin) })
+	t.Run("a namespace with objects is deleted", func(t *testing.T) { testNamespace(t, admin) })
+	t.Run("a Service gets its EndpointSlice", func(t *testing.T) { testEndpointSlice(t, admin) })
 }
 
-func refusesConfiguration(t *testing.T, admin client.Client) {
+func testConfigurationRules(t *testing.T, admin client.Client) {
 	err := apply(t, admin, "one", `{"connector": {"replicas": 2, "autoscaling": {}}}`)
 	if err == nil || !strings.Contains(err.Error(), "connector has both replicas and autoscaling") {
-		t.Errorf("replicas beside autoscaling: got error %v, want it refused", err)
+		t.Errorf("replicas together with autoscaling: got error %v, want that the API server rejects it", err)
 	}
 }
 
-// mergesConfigurations holds that entries are told apart by their whole key,
-// also where the hostname is left out.
-func mergesConfigurations(t *testing.T, admin client.Client) {
+// testSharedConfiguration checks that the whole key identifies an entry, including
+// an entry without a hostname.
+func testSharedConfiguration(t *testing.T, admin client.Client) {
 	for manager, spec := range map[string]string{
 		"one": `{"listenerConfigurations": [{"protocolPort": "HTTPS:443", "access": {"required": false}}]}`,
 		"two": `{"listenerConfigurations": [{"protocolPort": "HTTPS:443", "hostname": "a.example"}, {"protocolPort": "HTTPS:443", "originRequest": {"connectTimeout": "1m"}}]}`,
@@ -76,16 +76,16 @@ func mergesConfigurations(t *testing.T, admin client.Client) {
 	}
 	listeners := got.Spec.ListenerConfigurations
 	if len(listeners) != 2 {
-		t.Fatalf("there are %d entries, want one for each key: %v", len(listeners), listeners)
+		t.Fatalf("got %d entries, want one for each key: %v", len(listeners), listeners)
 	}
 	for _, listener := range listeners {
 		if listener.Hostname == "" && (listener.Access == nil || listener.OriginRequest == nil) {
-			t.Errorf("the entry without a hostname lost what one of them applied: %v", listener)
+			t.Errorf("the entry without a hostname lacks the fields of one field manager: %v", listener)
 		}
 	}
 }
 
-// apply applies a TunnelConfiguration with the given spec, as a field manager.
+// apply applies a TunnelConfiguration with the spec as the field manager.
 func apply(t *testing.T, admin client.Client, manager, spec string) error {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -100,7 +100,7 @@ func apply(t *testing.T, admin client.Client, manager, spec string) error {
 	return admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager))
 }
 
-// kubeconfigClient connects through the file that the cluster writes.
+// kubeconfigClient returns a client that uses the kubeconfig of the cluster.
 func kubeconfigClient(t *testing.T, c *cluster.Cluster) client.Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -122,7 +122,7 @@ func kubeconfigClient(t *testing.T, c *cluster.Cluster) client.Client {
 	return admin
 }
 
-// gateway has one listener of protocol HTTP.
+// gateway returns a Gateway with one listener of protocol HTTP.
 func gateway(namespace, name string, tls *gatewayv1.ListenerTLSConfig) *gatewayv1.Gateway {
 	return &gatewayv1.Gateway{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

@@ -1,8 +1,7 @@
-// Package cluster gives the tests and the demo a real Kubernetes control
-// plane: a kube-apiserver, a kube-controller-manager and an etcd built from
-// source, once per machine, and started with the Gateway API's CRDs and ours.
+// Package cluster runs a real Kubernetes control plane for the tests and the demo.
+// It builds kube-apiserver, kube-controller-manager and etcd from source, once per
+// machine, and installs the CRDs of the Gateway API and of this project.
 //
-// What an API server and its helpers do belongs here. What is put into it does
-// not: objects, the controller under test and the simulator of the Cloudflare
-// API are their users' business. It runs on Unix only.
+// The package creates no objects for the tests, and starts neither the controller
+// nor the Cloudflare simulator. It works on Unix only.
 package cluster

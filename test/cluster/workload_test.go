@@ -16,19 +16,19 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// soon is how long a controller may take. A namespace needs five seconds, since
-// its controller first lets the API servers learn that it is deleted; all else
-// less than one.
-const soon = 20 * time.Second
+// timeout is how long a test waits for a controller. The deletion of a namespace
+// takes five seconds, because its controller first waits until all API servers
+// have observed it. Everything else takes less than a second.
+const timeout = 20 * time.Second
 
 var labels = map[string]string{"app": "echo"}
 
-// testDeployment: a Deployment becomes a ReplicaSet and its Pods, which go with
-// it again.
+// testDeployment checks that a Deployment creates a ReplicaSet and its Pods, and
+// that they are deleted with it.
 func testDeployment(t *testing.T, kube client.Client) {
-	g, in := NewWithT(t), client.InNamespace(namespace(t, kube))
+	g, ns := NewWithT(t), client.InNamespace(namespace(t, kube))
 	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: string(in), Name: "echo"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: string(ns), Name: "echo"},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(2)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -38,9 +38,9 @@ func testDeployment(t *testing.T, kube client.Client) {
 	g.Expect(kube.Create(t.Context(), deployment)).To(Succeed())
 	var pods corev1.PodList
 	g.Eventually(func() ([]corev1.Pod, error) {
-		err := kube.List(t.Context(), &pods, in)
+		err := kube.List(t.Context(), &pods, ns)
 		return pods.Items, err
-	}, soon).Should(HaveLen(2))
+	}, timeout).Should(HaveLen(2))
 	for _, pod := range pods.Items {
 		if pod.Status.Phase != corev1.PodPending || pod.Spec.ServiceAccountName != "default" {
 			t.Errorf("Pod %s is %s with ServiceAccount %q, want it pending with the default one",
@@ -48,29 +48,29 @@ func testDeployment(t *testing.T, kube client.Client) {
 		}
 	}
 	var sets appsv1.ReplicaSetList
-	g.Expect(kube.List(t.Context(), &sets, in)).To(Succeed())
+	g.Expect(kube.List(t.Context(), &sets, ns)).To(Succeed())
 	g.Expect(sets.Items).To(HaveLen(1))
 
 	g.Expect(kube.Delete(t.Context(), deployment)).To(Succeed())
 	g.Eventually(func() (string, error) {
-		err := errors.Join(kube.List(t.Context(), &pods, in), kube.List(t.Context(), &sets, in))
+		err := errors.Join(kube.List(t.Context(), &pods, ns), kube.List(t.Context(), &sets, ns))
 		return fmt.Sprintf("%d Pods of %d ReplicaSets", len(pods.Items), len(sets.Items)), err
-	}, soon).Should(Equal("0 Pods of 0 ReplicaSets"))
+	}, timeout).Should(Equal("0 Pods of 0 ReplicaSets"))
 }
 
-// testOwner: the owner is a custom resource, of which the garbage collector
-// must have learned.
+// testOwner checks that the garbage collector deletes an object whose owner, a
+// custom resource, was deleted.
 func testOwner(t *testing.T, kube client.Client) {
-	g, in := NewWithT(t), namespace(t, kube)
-	owner := gateway(in, "owner", nil)
+	g, ns := NewWithT(t), namespace(t, kube)
+	owner := gateway(ns, "owner", nil)
 	g.Expect(kube.Create(t.Context(), owner)).To(Succeed())
 	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: in, Name: "owned",
+		Namespace: ns, Name: "owned",
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: gatewayv1.GroupVersion.String(), Kind: "Gateway", Name: owner.Name, UID: owner.UID,
 		}},
 	}}
-	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "other"}}
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}}
 	g.Expect(kube.Create(t.Context(), owned)).To(Succeed())
 	g.Expect(kube.Create(t.Context(), other)).To(Succeed())
 
@@ -79,7 +79,7 @@ func testOwner(t *testing.T, kube client.Client) {
 	g.Expect(kube.Get(t.Context(), client.ObjectKeyFromObject(other), other)).To(Succeed())
 }
 
-// testNamespace: a namespace with objects in it is gone soon after its deletion.
+// testNamespace checks that a namespace with objects can be deleted.
 func testNamespace(t *testing.T, kube client.Client) {
 	g, name := NewWithT(t), namespace(t, kube)
 	inside := gateway(name, "inside", nil)
@@ -90,21 +90,22 @@ func testNamespace(t *testing.T, kube client.Client) {
 	eventuallyGone(t, kube, inside)
 }
 
-// testEndpointSlice plays the node, as a user of the cluster may.
+// testEndpointSlice checks that a Service gets an EndpointSlice with the address
+// of a ready Pod. It creates the Node and writes the Pod's status.
 func testEndpointSlice(t *testing.T, kube client.Client) {
-	g, in := NewWithT(t), namespace(t, kube)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: in}}
+	g, ns := NewWithT(t), namespace(t, kube)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "echo"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "echo"},
 		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "echo", Labels: labels}, Spec: podSpec(),
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "echo", Labels: labels}, Spec: podSpec(),
 	}
 	pod.Spec.NodeName = node.Name
 	g.Expect(kube.Create(t.Context(), node)).To(Succeed())
 	g.Expect(kube.Create(t.Context(), service)).To(Succeed())
-	g.Eventually(func() error { return kube.Create(t.Context(), pod) }, soon).Should(Succeed()) // it needs the ServiceAccount
+	g.Eventually(func() error { return kube.Create(t.Context(), pod) }, timeout).Should(Succeed()) // the ServiceAccount may not exist yet
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.244.0.1", PodIPs: []corev1.PodIP{{IP: "10.244.0.1"}},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
@@ -112,7 +113,7 @@ func testEndpointSlice(t *testing.T, kube client.Client) {
 	g.Expect(kube.Status().Update(t.Context(), pod)).To(Succeed())
 	g.Eventually(func() ([]string, error) {
 		var slices discoveryv1.EndpointSliceList
-		err := kube.List(t.Context(), &slices, client.InNamespace(in), client.MatchingLabels{discoveryv1.LabelServiceName: "echo"})
+		err := kube.List(t.Context(), &slices, client.InNamespace(ns), client.MatchingLabels{discoveryv1.LabelServiceName: "echo"})
 		var addresses []string
 		for _, slice := range slices.Items {
 			for _, endpoint := range slice.Endpoints {
@@ -120,17 +121,17 @@ func testEndpointSlice(t *testing.T, kube client.Client) {
 			}
 		}
 		return addresses, err
-	}, soon).Should(Equal([]string{"10.244.0.1"}))
+	}, timeout).Should(Equal([]string{"10.244.0.1"}))
 }
 
-// namespace makes one with a name of its own.
+// namespace creates a namespace with a unique name and returns the name.
 func namespace(t *testing.T, kube client.Client) string {
 	t.Helper()
-	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	if err := kube.Create(t.Context(), made); err != nil {
+	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	if err := kube.Create(t.Context(), created); err != nil {
 		t.Fatal(err)
 	}
-	return made.Name
+	return created.Name
 }
 
 func podSpec() corev1.PodSpec {
@@ -141,5 +142,5 @@ func eventuallyGone(t *testing.T, kube client.Client, object client.Object) {
 	t.Helper()
 	NewWithT(t).Eventually(func() bool {
 		return apierrors.IsNotFound(kube.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-	}, soon).Should(BeTrue(), "%s still exists", object.GetName())
+	}, timeout).Should(BeTrue(), "%s still exists", object.GetName())
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
-// workspace is what one control plane runs from: its programs and its files,
-// which end with this process.
+// workspace contains the programs and the files of one control plane. When this
+// process ends, the programs are killed and the files are removed.
 type workspace struct {
-	tether   *childproc.Group
+	children *childproc.Group
 	programs map[string]string // paths to run, by name
 }
 
-// newWorkspace ties the programs of the control plane in the directory binaries.
+// newWorkspace returns a workspace with the programs in the directory binaries.
 func newWorkspace(binaries string) (_ *workspace, err error) {
-	tether, err := childproc.New("control-plane")
+	children, err := childproc.New("control-plane")
 	if err != nil {
 		return nil, err
 	}
-	w := &workspace{tether: tether, programs: map[string]string{}}
+	w := &workspace{children: children, programs: map[string]string{}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, tether.Close())
+			err = errors.Join(err, children.Close())
 		}
 	}()
 	for _, path := range []string{w.certificates(), w.data()} {
@@ -33,12 +33,12 @@ func newWorkspace(binaries string) (_ *workspace, err error) {
 		}
 	}
 	for _, program := range controlPlane.Programs {
-		if w.programs[program.Name], err = tether.Wrap(filepath.Join(binaries, program.Name)); err != nil {
+		if w.programs[program.Name], err = children.Wrap(filepath.Join(binaries, program.Name)); err != nil {
 			return nil, err
 		}
 	}
 	return w, nil
 }
 
-func (w *workspace) certificates() string { return filepath.Join(w.tether.Files(), "certificates") }
-func (w *workspace) data() string         { return filepath.Join(w.tether.Files(), "data") }
+func (w *workspace) certificates() string { return filepath.Join(w.children.Files(), "certificates") }
+func (w *workspace) data() string         { return filepath.Join(w.children.Files(), "data") }

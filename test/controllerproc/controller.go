@@ -12,9 +12,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/toolbuild"
 )
 
-// Build builds the controller at the absolute path, with the requirements of
-// its own module and none of its tests'. It has the race detector if the caller
-// has it.
+// Build builds the controller to the absolute path, with the requirements of the
+// main module. It enables the race detector if it is enabled in the calling
+// program.
 //
 // The working directory must be inside the repository, or in a module that
 // requires it.
@@ -23,7 +23,7 @@ func Build(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	// What `make build` or the calling test has compiled is there already.
+	// These flags reuse the build cache of `make build` or of the calling test.
 	flag, cgo := "-trimpath", "CGO_ENABLED=0"
 	if raceDetector {
 		flag, cgo = "-race", "CGO_ENABLED=1"
@@ -31,37 +31,39 @@ func Build(ctx context.Context, path string) error {
 	command := exec.CommandContext(ctx, "go", "build", flag, "-o", path, "./cmd/tunnel-gateway")
 	command.Dir, command.Env = root, append(os.Environ(), cgo, "GOWORK=off")
 	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the controller: %w\n%s", err, output)
+		return fmt.Errorf("build the controller: %w\n%s", err, output)
 	}
 	return nil
 }
 
-// Options say how a controller runs.
+// Options configures a controller process.
 type Options struct {
-	// Binary is the path of what [Build] has built.
+	// Binary is the path of a binary that [Build] has built.
 	Binary string
-	// Kubeconfig is the path of the file that leads to the control plane.
+	// Kubeconfig is the path of the kubeconfig for the control plane.
 	Kubeconfig string
-	// ControllerNamespace is the namespace of the controller's own objects. It is
-	// required, and has to exist.
+	// ControllerNamespace is the controller's namespace. It is required and must
+	// exist.
 	ControllerNamespace string
-	// ClusterID begins the names of the tunnels.
+	// ClusterID is the prefix of the names of the tunnels.
 	ClusterID string
-	// Cloudflare is the base URL of the API, with the version in its path.
+	// Cloudflare is the base URL of the Cloudflare API, including the version.
 	Cloudflare string
-	// AccountID and Token are "account" and "token" when they are empty.
+	// AccountID and Token default to "account" and "token".
 	AccountID, Token string
-	// Flags are further ones, which win over what is said here: it runs without
-	// leader election, and serves neither metrics nor probes.
+	// Flags are additional flags. They override the defaults: the controller runs
+	// without leader election, and serves neither metrics nor probes.
 	Flags []string
-	// Output is where its log goes. A file may be closed once it runs.
+	// Output receives the controller's log. The caller may close a file after Start
+	// has returned.
 	Output io.Writer
 }
 
-// Start runs a controller. The caller stops it, before the control plane.
+// Start starts a controller. The caller stops it before it stops the control
+// plane.
 func Start(o Options) (*Process, error) {
 	if o.ControllerNamespace == "" {
-		return nil, errors.New("starting the controller: the options have no ControllerNamespace")
+		return nil, errors.New("start the controller: ControllerNamespace is required")
 	}
 	command := exec.Command(o.Binary, append([]string{
 		"controller", "--kubeconfig=" + o.Kubeconfig, "--controller-namespace=" + o.ControllerNamespace, "--cluster-id=" + o.ClusterID,

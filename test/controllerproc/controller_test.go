@@ -10,10 +10,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// TestStart: further flags come last, where they win, and what the tests'
-// environment says of Cloudflare does not count.
-func TestStart(t *testing.T) {
-	t.Setenv("CLOUDFLARE_API_TOKEN", "a real one")
+// Additional flags come last, so they override the defaults. The options override
+// the Cloudflare variables of the environment.
+func TestStartPassesFlagsAndCredentials(t *testing.T) {
+	t.Setenv("CLOUDFLARE_API_TOKEN", "real-token")
 	binary := script(t, `printf '%s\n' "$@" "$CLOUDFLARE_ACCOUNT_ID $CLOUDFLARE_API_TOKEN $CLOUDFLARE_BASE_URL"`)
 	var output bytes.Buffer
 	p, err := controllerproc.Start(controllerproc.Options{
@@ -32,14 +32,14 @@ func TestStart(t *testing.T) {
 		"--health-address=:1", "another token http://cloudflare/client/v4", "",
 	}
 	if diff := cmp.Diff(want, strings.Split(output.String(), "\n")); diff != "" {
-		t.Errorf("the command line and the environment (-want +got):\n%s", diff)
+		t.Errorf("command line and environment (-want +got):\n%s", diff)
 	}
 }
 
-func TestStartNeedsANamespace(t *testing.T) {
+func TestStartRequiresANamespace(t *testing.T) {
 	p, err := controllerproc.Start(controllerproc.Options{Binary: script(t, "exit 0")})
 	if err == nil {
-		t.Error("a controller without a namespace starts")
+		t.Error("Start did not fail without a namespace")
 		if err := p.Stop(); err != nil {
 			t.Error(err)
 		}

@@ -1,7 +1,6 @@
-// Package controllerproc builds the controller and runs it beside its tests, as they
-// and the demo do: on a control plane and with a Cloudflare of their own. What
-// is said of a program holds for others than the controller too.
+// Package controllerproc builds the controller and runs it as a process, for the
+// tests and the demo. Each of them has its own control plane and its own Cloudflare
+// simulator. [Run] also runs programs other than the controller.
 //
-// It knows no test framework. Whatever the controller is asked to do, and what
-// must come of it, does not belong here.
+// The package uses no test framework and creates no objects.
 package controllerproc

@@ -12,64 +12,64 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
-// patience is how long a program may take to end in good order.
-const patience = 20 * time.Second
+// stopTimeout is how long a program may take to stop gracefully.
+const stopTimeout = 20 * time.Second
 
-// Process is a program that was started. Its methods may be called in any
-// goroutine, and several times.
+// Process is a running program. Its methods are safe for concurrent use and may be
+// called more than once.
 type Process struct {
 	command *exec.Cmd
 	killed  atomic.Bool
 	exited  chan struct{}
-	err     error // how it has ended, once exited is closed
+	err     error // the result of the program; valid after exited is closed
 }
 
-// Run runs the command, which was not started yet, in a process group of its
-// own. The caller stops it; should the calling process die before, whatever the
+// Run starts the command in its own process group. The command must not have been
+// started. The caller stops it. If the calling process ends before that, for any
 // reason, the program is killed.
 func Run(command *exec.Cmd) (*Process, error) {
-	tied, err := tie(command)
+	group, err := wrap(command)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", command.Args[0], err)
+		return nil, fmt.Errorf("start %s: %w", command.Args[0], err)
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
-		return nil, errors.Join(err, tied.Close())
+		return nil, errors.Join(err, group.Close())
 	}
 	p := &Process{command: command, exited: make(chan struct{})}
 	go func() {
 		defer close(p.exited)
-		err := failure(command.Wait())
-		// The shell that ties it is left of its group, and would kill whoever has
-		// its number by then.
+		err := exitError(command.Wait())
+		// The shell that watches this process still runs in the process group. Later,
+		// it would kill any process that has reused the program's process ID.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-		p.err = errors.Join(err, tied.Close())
+		p.err = errors.Join(err, group.Close())
 	}()
 	return p, nil
 }
 
-// tie makes the command run its program tied to this process.
-func tie(command *exec.Cmd) (*childproc.Group, error) {
-	path, err := exec.LookPath(command.Path) // what is tied would be missed too late
+// wrap makes the command run its program in a [childproc.Group], which it returns.
+func wrap(command *exec.Cmd) (*childproc.Group, error) {
+	path, err := exec.LookPath(command.Path) // the wrapper would report a missing program too late
 	if err != nil {
 		return nil, err
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
-	tied, err := childproc.New(filepath.Base(path))
+	group, err := childproc.New(filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}
-	if command.Path, err = tied.Wrap(path); err != nil {
-		return nil, errors.Join(err, tied.Close())
+	if command.Path, err = group.Wrap(path); err != nil {
+		return nil, errors.Join(err, group.Close())
 	}
-	return tied, nil
+	return group, nil
 }
 
-// failure is the error of a program that has not ended in good order. One that
-// is told to end while it starts does not hear the signal yet, and dies of it.
-func failure(err error) error {
+// exitError returns err unless SIGTERM has ended the program, which is not an
+// error: a program that is stopped while it starts does not handle the signal yet.
+func exitError(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM {
 		return nil
@@ -77,20 +77,20 @@ func failure(err error) error {
 	return err
 }
 
-// Exited is closed when the program has ended.
+// Exited returns a channel that is closed when the program has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Stop ends the program as a rollout would, with SIGTERM, and waits for it. It
-// is an error if the program has to be killed, or has ended with another status
-// than 0, now or before: the race detector tells of races that way. It is none
-// if [Process.Kill] has ended it.
+// Stop stops the program with SIGTERM, as a rollout does, and waits for it. It
+// returns an error if it has to kill the program, or if the program exits or has
+// exited with a status other than 0, with which the race detector reports a race.
+// It returns no error after [Process.Kill].
 func (p *Process) Stop() error {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-p.exited:
-	case <-time.After(patience):
+	case <-time.After(stopTimeout):
 		p.Kill()
-		return fmt.Errorf("%s was killed, since it did not end in %s", p.command.Args[0], patience)
+		return fmt.Errorf("%s was killed because it did not stop within %s", p.command.Args[0], stopTimeout)
 	}
 	if p.err != nil && !p.killed.Load() {
 		return fmt.Errorf("%s: %w", p.command.Args[0], p.err)
@@ -98,7 +98,7 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// Kill ends the program on the spot, and waits for it.
+// Kill kills the program and waits for it.
 func (p *Process) Kill() {
 	p.killed.Store(true)
 	_ = p.command.Process.Kill() // it may have ended

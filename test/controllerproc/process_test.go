@@ -15,12 +15,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// asStarter makes the test's own binary one that runs a program and waits.
-const asStarter = "RUN_AS_STARTER"
+// runAsParent is the environment variable that makes the test binary run a program
+// and wait. Its value is the path of the program.
+const runAsParent = "RUN_AS_PARENT"
 
 func TestMain(m *testing.M) {
-	if program := os.Getenv(asStarter); program != "" {
-		command := exec.Command(program) // #nosec G702 -- named by this very program
+	if program := os.Getenv(runAsParent); program != "" {
+		command := exec.Command(program) // #nosec G702 -- the test sets the path
 		command.Stdout = os.Stdout
 		if _, err := controllerproc.Run(command); err != nil {
 			fmt.Println(err)
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// script writes a program of the shell.
+// script writes a shell script and returns its path.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
@@ -41,14 +42,14 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// run runs the script, and returns once it has said that it is ready.
+// run starts the script and returns when the script has printed that it is ready.
 func run(t *testing.T, text string) *controllerproc.Process {
 	t.Helper()
 	output, input, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close() //nolint:errcheck // it was only read
+	defer output.Close() //nolint:errcheck // the pipe is only read
 	command := exec.Command(script(t, text))
 	command.Stdout = input
 	p, err := controllerproc.Run(command)
@@ -58,24 +59,24 @@ func run(t *testing.T, text string) *controllerproc.Process {
 	}
 	t.Cleanup(p.Kill)
 	if _, err := output.Read(make([]byte, len(readyLine))); err != nil {
-		t.Fatalf("it did not get ready: %v", err)
+		t.Fatalf("the program did not print that it is ready: %v", err)
 	}
 	return p
 }
 
 const (
-	readyLine   = "ready\n"
-	ready       = "echo " + readyLine
-	untilItEnds = "while :; do sleep 0.01; done\n"
+	readyLine = "ready\n"
+	ready     = "echo " + readyLine
+	loop      = "while :; do sleep 0.01; done\n"
 )
 
-func TestStop(t *testing.T) {
+func TestStopReportsTheExitStatus(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ script, want string }{
-		"in good order":       {"trap 'exit 0' TERM\n" + ready + untilItEnds, ""},
-		"with another status": {"trap 'exit 66' TERM\n" + ready + untilItEnds, "exit status 66"},
-		"while it starts":     {ready + untilItEnds, ""},
-		"when it has crashed": {ready + "kill -SEGV $$\n", "segmentation fault"},
+		"exits with 0":        {"trap 'exit 0' TERM\n" + ready + loop, ""},
+		"exits with 66":       {"trap 'exit 66' TERM\n" + ready + loop, "exit status 66"},
+		"ended by SIGTERM":    {ready + loop, ""},
+		"crashed before Stop": {ready + "kill -SEGV $$\n", "segmentation fault"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,77 +84,76 @@ func TestStop(t *testing.T) {
 			if strings.Contains(name, "crashed") {
 				<-p.Exited()
 			}
-			for range 2 { // the second time it has ended
+			for range 2 { // the second call finds an ended program
 				err := p.Stop()
 				if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-					t.Errorf("got the error %v, want %q", err, test.want)
+					t.Errorf("got error %v, want %q", err, test.want)
 				}
 			}
 			select {
 			case <-p.Exited():
 			default:
-				t.Error("it has not ended")
+				t.Error("the program has not ended")
 			}
 		})
 	}
 }
 
-func TestKill(t *testing.T) {
+func TestKilledProgramStopsWithoutAnError(t *testing.T) {
 	t.Parallel()
-	p := run(t, "trap '' TERM\n"+ready+untilItEnds)
+	p := run(t, "trap '' TERM\n"+ready+loop)
 	p.Kill()
 	<-p.Exited()
 	if err := p.Stop(); err != nil {
-		t.Errorf("stopping what was killed: %v", err)
+		t.Errorf("Stop after Kill: %v", err)
 	}
 }
 
-func TestProgramThatIsMissing(t *testing.T) {
+func TestMissingProgramIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := controllerproc.Run(exec.Command(filepath.Join(t.TempDir(), "none"))); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got the error %v, want that there is no such file", err)
+		t.Errorf("got error %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
-func TestNoFilesAreLeft(t *testing.T) {
+func TestStopRemovesTheTemporaryDirectory(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	p := run(t, "trap 'exit 0' TERM\n"+ready+untilItEnds)
-	tied := filepath.Join(dir, "tunnel-gateway-program-*")
-	if before, _ := filepath.Glob(tied); len(before) != 1 {
-		t.Errorf("while it runs: %v, want one directory", before)
+	p := run(t, "trap 'exit 0' TERM\n"+ready+loop)
+	pattern := filepath.Join(dir, "tunnel-gateway-program-*")
+	if before, _ := filepath.Glob(pattern); len(before) != 1 {
+		t.Errorf("while the program runs: %v, want one directory", before)
 	}
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	if after, _ := filepath.Glob(tied); len(after) > 0 {
-		t.Errorf("when it has ended: %v, want nothing", after)
+	if after, _ := filepath.Glob(pattern); len(after) > 0 {
+		t.Errorf("after Stop: %v, want no directory", after)
 	}
 }
 
-// TestProgramDiesWithItsStarter kills what has run it.
-func TestProgramDiesWithItsStarter(t *testing.T) {
+func TestProgramIsKilledWhenItsParentDies(t *testing.T) {
 	t.Parallel()
 	output, input, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close()                //nolint:errcheck // it was only read
-	starter := exec.Command(os.Args[0]) // #nosec G702 -- this very program
-	starter.Env = append(os.Environ(), asStarter+"="+script(t, ready+untilItEnds))
-	starter.Stdout = input
-	err = starter.Start()
+	defer output.Close()               //nolint:errcheck // the pipe is only read
+	parent := exec.Command(os.Args[0]) // #nosec G702 -- the test binary
+	parent.Env = append(os.Environ(), runAsParent+"="+script(t, ready+loop))
+	parent.Stdout = input
+	err = parent.Start()
 	_ = input.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := make([]byte, len(readyLine))
-	if _, err := output.Read(said); err != nil || string(said) != readyLine {
-		t.Fatalf("it said %q (%v)", said, err)
+	line := make([]byte, len(readyLine))
+	if _, err := output.Read(line); err != nil || string(line) != readyLine {
+		t.Fatalf("the program printed %q, error %v", line, err)
 	}
-	_ = starter.Process.Kill()
-	_ = starter.Wait()
-	if _, err := io.ReadAll(output); err != nil { // until the last who writes is gone
+	_ = parent.Process.Kill()
+	_ = parent.Wait()
+	if _, err := io.ReadAll(output); err != nil { // returns when every writer has ended
 		t.Error(err)
 	}
 }

@@ -2,4 +2,5 @@
 
 package controllerproc
 
+// raceDetector reports whether the race detector is enabled in this program.
 const raceDetector = false

@@ -2,5 +2,5 @@
 
 package controllerproc
 
-// The controller has the race detector when what runs it has.
+// raceDetector reports whether the race detector is enabled in this program.
 const raceDetector = true

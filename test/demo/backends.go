@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// backends are small HTTP servers in place of pods: one for each Service that
-// the tunnel asks for, started at the first request to it.
+// backends are HTTP servers that replace the pods of the samples. Each Service has
+// one server, which starts with the first connection to the Service.
 type backends struct {
 	mu      sync.Mutex
 	servers map[string]*httptest.Server
@@ -19,8 +19,8 @@ type backends struct {
 
 func newBackends() *backends { return &backends{servers: map[string]*httptest.Server{}} }
 
-// dial connects to the backend of a Service, as the cluster's DNS would lead
-// to it.
+// dial connects to the backend of a Service. address contains the DNS name of the
+// Service in the cluster.
 func (b *backends) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

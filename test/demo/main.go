@@ -1,8 +1,7 @@
-// Command demo shows the whole of tunnel-gateway on one machine: a real
-// control plane, the real controller binary, the simulator in Cloudflare's
-// place and an HTTP backend behind each Service, with the objects of
-// config/samples. It makes requests through the tunnel, and says whether their
-// answers are right.
+// Command demo runs tunnel-gateway on one machine, with a real control plane, the
+// real controller binary, the Cloudflare simulator, the objects of config/samples,
+// and an HTTP backend for each Service. It sends requests through the tunnel and
+// checks the answers.
 package main
 
 import (
@@ -17,8 +16,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
@@ -44,11 +45,12 @@ func main() {
 	if o.port == "" {
 		o.port = "8080"
 	}
-	flag.BoolVar(&o.once, "once", false, "end after the requests, with status 0 when all answers were right")
-	flag.StringVar(&o.controller, "controller", "bin/tunnel-gateway", "the controller's `binary`")
+	flag.BoolVar(&o.once, "once", false, "exit after the requests, with status 0 if all answers are as expected")
+	flag.StringVar(&o.controller, "controller", "bin/tunnel-gateway", "path of the controller `binary`")
 	flag.StringVar(&o.samples, "samples", "config/samples", "`directory` of the manifests to apply")
-	flag.StringVar(&o.rbac, "rbac", "config/rbac", "`directory` of the manifests that grant the controller its permissions")
+	flag.StringVar(&o.rbac, "rbac", "config/rbac", "`directory` of the manifests with the controller's permissions")
 	flag.Parse()
+	log.SetLogger(logr.Discard()) // envtest logs with controller-runtime, which otherwise warns about a missing logger
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
@@ -58,38 +60,39 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	// Before anything slow: a port that is taken ends the demo at once.
-	front, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", o.port))
+	// Listen before the slow steps, so that the demo fails immediately if the port is
+	// in use.
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", o.port))
 	if err != nil {
-		return fmt.Errorf("the port of the tunnel is not free, set DEMO_PORT to another: %w", err)
+		return fmt.Errorf("listen for the tunnel: %w; set DEMO_PORT to use another port", err)
 	}
 	dir, err := os.MkdirTemp("", "tunnel-gateway-demo-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
+	defer os.RemoveAll(dir) //nolint:errcheck // temporary files
 
-	say("starting kube-apiserver, kube-controller-manager and etcd with the Gateway API's CRDs")
+	printStep("starting kube-apiserver, kube-controller-manager and etcd with the CRDs of the Gateway API")
 	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	if err != nil {
 		return err
 	}
-	defer control.Stop() //nolint:errcheck // the demo is over; there is nobody left to tell
+	defer control.Stop() //nolint:errcheck // an error does not matter at the end of the demo
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	if err := control.Kubeconfig(kubeconfig); err != nil {
 		return err
 	}
 
-	say("starting the Cloudflare simulator")
+	printStep("starting the Cloudflare simulator")
 	backends := newBackends()
 	defer backends.close()
-	edge, api, err := startEdge(front, backends)
+	edge, api, err := startEdge(listener, backends)
 	if err != nil {
 		return err
 	}
 	defer edge.Close()
 
-	say("applying %s, and starting the controller with its permissions: %s controller", o.rbac, o.controller)
+	printStep("applying the controller's permissions from %s and starting %s controller", o.rbac, o.controller)
 	identity := filepath.Join(dir, "identity")
 	if _, err := cluster.ControllerIdentity(ctx, control.Config, o.rbac, identity); err != nil {
 		return err
@@ -98,107 +101,112 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer controller.Stop() //nolint:errcheck // the demo is over; there is nobody left to tell
+	defer controller.Stop() //nolint:errcheck // an error does not matter at the end of the demo
 
-	say("applying %s", o.samples)
+	printStep("applying the samples from %s", o.samples)
 	c, err := client.New(control.Config, client.Options{Scheme: manifest.Scheme()})
 	if err != nil {
 		return err
 	}
-	return show(ctx, control.Config, c, o, places{kubeconfig, api, filepath.Join(dir, "controller.log")}, controller.Exited())
+	return runDemo(ctx, control.Config, c, o, demoPaths{kubeconfig, api, filepath.Join(dir, "controller.log")}, controller.Exited())
 }
 
-// places are what a user of the demo needs to look further.
-type places struct {
-	kubeconfig string // a file
-	api        string // the URL of the simulator's API
-	log        string // the controller's, a file
+// demoPaths are the files and addresses that the demo prints for the user.
+type demoPaths struct {
+	kubeconfig string // path of the kubeconfig
+	api        string // URL of the simulator's API
+	log        string // path of the controller's log
 }
 
-// show applies the samples, waits for them to be served, and tries them.
-func show(ctx context.Context, config *rest.Config, c client.Client, o options, at places, exited <-chan struct{}) error {
+// runDemo applies the samples, waits until the tunnel serves them, and checks them.
+// Without --once it then runs until the context is canceled.
+func runDemo(ctx context.Context, config *rest.Config, c client.Client, o options, paths demoPaths, exited <-chan struct{}) error {
 	if err := apply(ctx, c, o.samples); err != nil {
 		return err
 	}
 	address := "http://127.0.0.1:" + o.port
-	if err := tryOut(ctx, config, c, address); err != nil {
-		return fmt.Errorf("%w; the controller's log is %s", err, keep(at.log))
+	if err := checkSamples(ctx, config, c, address); err != nil {
+		return fmt.Errorf("%w; see the controller's log in %s", err, keepLog(paths.log))
 	}
 	if o.once {
 		return nil
 	}
 	fmt.Printf(`
-The tunnel is served on %[1]s until you press Ctrl-C. Try, in another terminal:
+The tunnel is served on %[1]s until you press Ctrl-C. Try in another terminal:
 
   curl -H 'Host: team-a.example.com' %[1]s/api/orders
   export KUBECONFIG=%[2]s
   kubectl get gateways,listenersets,httproutes,tunnels -A
   kubectl edit httproute -n team-a web
-  kubectl delete listenerset -n team-a team-a   # team B inherits the hostname
+  kubectl delete listenerset -n team-a team-a   # team B gets the hostname
   export CLOUDFLARE_BASE_URL=%[4]s CLOUDFLARE_ACCOUNT_ID=%[5]s CLOUDFLARE_API_TOKEN=%[6]s
-  bin/tunnel-gateway plan --diff                # what a push would change in the simulator
+  bin/tunnel-gateway plan --diff                # show what the next push would change
 
-The controller's log is %[3]s.
-`, address, at.kubeconfig, at.log, at.api, accountID, apiToken)
+The controller's log is in %[3]s.
+`, address, paths.kubeconfig, paths.log, paths.api, accountID, apiToken)
 	select {
 	case <-ctx.Done():
-		say("stopping")
+		printStep("stopping")
 		return nil
 	case <-exited:
-		return fmt.Errorf("the controller has ended; its log is %s", keep(at.log))
+		return fmt.Errorf("the controller has exited; see its log in %s", keepLog(paths.log))
 	}
 }
 
-func tryOut(ctx context.Context, config *rest.Config, c client.Client, address string) error {
+// checkSamples waits until the samples are programmed, prints their statuses, and
+// checks the requests.
+func checkSamples(ctx context.Context, config *rest.Config, c client.Client, address string) error {
 	if err := waitUntilProgrammed(ctx, c); err != nil {
 		return err
 	}
-	if err := printTable(ctx, c); err != nil {
+	if err := printStatuses(ctx, c); err != nil {
 		return err
 	}
 	if err := printTunnels(ctx, config); err != nil {
 		return err
 	}
-	return tryRequests(ctx, address)
+	return checkRequests(ctx, address)
 }
 
-// startEdge serves the API on a free port, and the first tunnel on front.
-func startEdge(front net.Listener, backends *backends) (*simulator.Server, string, error) {
+// startEdge starts the simulator. It serves the first tunnel on tunnelListener and
+// the API on a free port, whose URL it returns.
+func startEdge(tunnelListener net.Listener, backends *backends) (*simulator.Server, string, error) {
 	created := make(chan simulator.Tunnel, 16)
 	edge := simulator.New(simulator.Options{
 		Dial: backends.dial, AccountID: accountID, Token: apiToken,
 		OnCreate: func(t simulator.Tunnel) { created <- t },
 	})
-	go func() { edge.Listen((<-created).ID, front) }()
+	go func() { edge.Listen((<-created).ID, tunnelListener) }()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, "", err
 	}
 	server := &http.Server{Handler: edge.API(), ReadHeaderTimeout: 10 * time.Second}
-	go server.Serve(listener) //nolint:errcheck // it ends with the process
+	go server.Serve(listener) //nolint:errcheck // it serves until the process ends
 	return edge, "http://" + listener.Addr().String() + "/client/v4", nil
 }
 
-// startController runs the binary as a user would.
+// startController starts the controller binary.
 func startController(binary, kubeconfig, api, log string) (*controllerproc.Process, error) {
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close() //nolint:errcheck // the controller writes to it
+	defer out.Close() //nolint:errcheck // only the controller writes to the file
 	controller, err := controllerproc.Start(controllerproc.Options{
 		Binary: binary, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "demo",
 		Cloudflare: api, AccountID: accountID, Token: apiToken,
 		Flags: []string{"--leader-election=true", "--log-format=console"}, Output: out,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("starting the controller (make build makes it): %w", err)
+		return nil, fmt.Errorf("start the controller, which make build builds: %w", err)
 	}
 	return controller, nil
 }
 
-// keep moves a file out of the directory that is removed at the end.
-func keep(file string) string {
+// keepLog moves the log out of the directory that is removed at the end, and
+// returns its new path.
+func keepLog(file string) string {
 	kept := filepath.Join(os.TempDir(), "tunnel-gateway-demo-controller.log")
 	if err := os.Rename(file, kept); err != nil {
 		return file
@@ -206,4 +214,4 @@ func keep(file string) string {
 	return kept
 }
 
-func say(format string, args ...any) { fmt.Printf("==> "+format+"\n", args...) }
+func printStep(format string, args ...any) { fmt.Printf("==> "+format+"\n", args...) }

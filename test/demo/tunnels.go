@@ -15,25 +15,25 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// printTunnels prints the Tunnels as kubectl does: the API server renders the
-// table, by the columns of the CRD.
+// printTunnels prints the Tunnels as kubectl does: with the printer columns of the
+// CRD, which the API server renders.
 func printTunnels(ctx context.Context, config *rest.Config) error {
-	table, err := tableOf(ctx, config, "/apis/"+v1alpha1.GroupVersion.String()+"/tunnels")
+	table, err := getTable(ctx, config, "/apis/"+v1alpha1.GroupVersion.String()+"/tunnels")
 	if err != nil {
-		return fmt.Errorf("listing the Tunnels: %w", err)
+		return fmt.Errorf("list the Tunnels: %w", err)
 	}
 	fmt.Println("\n$ kubectl get tunnels -A")
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	for i, column := range table.ColumnDefinitions {
 		if column.Priority == 0 {
-			cell(out, i, strings.ToUpper(column.Name))
+			printCell(out, i, strings.ToUpper(column.Name))
 		}
 	}
 	fmt.Fprintln(out)
 	for _, row := range table.Rows {
 		for i, column := range table.ColumnDefinitions {
 			if column.Priority == 0 {
-				cell(out, i, row.Cells[i])
+				printCell(out, i, row.Cells[i])
 			}
 		}
 		fmt.Fprintln(out)
@@ -41,15 +41,15 @@ func printTunnels(ctx context.Context, config *rest.Config) error {
 	return out.Flush()
 }
 
-func cell(out *tabwriter.Writer, i int, value any) {
+func printCell(out *tabwriter.Writer, i int, value any) {
 	if i > 0 {
 		fmt.Fprint(out, "\t")
 	}
 	fmt.Fprint(out, value)
 }
 
-// tableOf reads a list at the path as a table.
-func tableOf(ctx context.Context, config *rest.Config, path string) (*metav1.Table, error) {
+// getTable reads the list at the path as a table.
+func getTable(ctx context.Context, config *rest.Config, path string) (*metav1.Table, error) {
 	api, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
@@ -59,14 +59,14 @@ func tableOf(ctx context.Context, config *rest.Config, path string) (*metav1.Tab
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
-	answer, err := api.Do(request)
+	response, err := api.Do(request)
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the API server answered %s", answer.Status)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the API server answered %s", response.Status)
 	}
 	table := &metav1.Table{}
-	return table, json.NewDecoder(answer.Body).Decode(table)
+	return table, json.NewDecoder(response.Body).Decode(table)
 }

@@ -11,36 +11,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const module = "github.com/tunnel-gateway/tunnel-gateway/"
+const modulePrefix = "github.com/tunnel-gateway/tunnel-gateway/"
 
 var (
 	diagram = regexp.MustCompile("(?ms)^```mermaid\n(.*?)^```$")
 	box     = regexp.MustCompile(`(\w+)\["([^"<]+)<br/>[^"]*"\]`)
 	arrow   = regexp.MustCompile(`^(\w+) --> (\w+)$`)
-	// frame is what a diagram has beside boxes and arrows.
-	frame = regexp.MustCompile(`^(flowchart TD|subgraph \w+ \[[^]]*\]|end|\w*)$`)
+	// layout matches the lines of a diagram that contain no arrow.
+	layout = regexp.MustCompile(`^(flowchart TD|subgraph \w+ \[[^]]*\]|end|\w*)$`)
 )
 
-// The diagram has a box for every package of the product, and an arrow for
-// every import that does not follow from others.
-func TestArchitectureIsWhatThereIs(t *testing.T) {
-	boxes, arrows := drawn(t)
-	imports := importsOfProduct(t)
+// The diagram has a box for every package of the product. It has an arrow for every
+// import except imports of packages that another imported package also imports.
+func TestArchitectureDiagramMatchesTheImports(t *testing.T) {
+	boxes, arrows := parseDiagram(t)
+	imports := productImports(t)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(imports)), slices.Sorted(slices.Values(boxes))); diff != "" {
-		t.Errorf("packages (-there +drawn):\n%s", diff)
+		t.Errorf("packages (-code +diagram):\n%s", diff)
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(reduced(imports))), slices.Sorted(slices.Values(arrows))); diff != "" {
-		t.Errorf("imports that do not follow from others (-there +drawn):\n%s", diff)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(transitiveReduction(imports))), slices.Sorted(slices.Values(arrows))); diff != "" {
+		t.Errorf("imports without transitive ones (-code +diagram):\n%s", diff)
 	}
 }
 
-// drawn returns the packages and the imports of the diagram, each import as
+// parseDiagram returns the packages and the imports in the diagram, each import as
 // "from -> to".
-func drawn(t *testing.T) (boxes, arrows []string) {
+func parseDiagram(t *testing.T) (boxes, arrows []string) {
 	t.Helper()
 	found := diagram.FindAllStringSubmatch(page(t, "architecture.md"), -1)
 	if len(found) != 1 {
-		t.Fatalf("%d diagrams, want one", len(found))
+		t.Fatalf("architecture.md has %d diagrams, want 1", len(found))
 	}
 	packages := map[string]string{}
 	for _, match := range box.FindAllStringSubmatch(found[0][1], -1) {
@@ -49,12 +49,12 @@ func drawn(t *testing.T) (boxes, arrows []string) {
 	}
 	for line := range strings.Lines(box.ReplaceAllString(found[0][1], "$1")) {
 		line = strings.TrimSpace(line)
-		if frame.MatchString(line) {
+		if layout.MatchString(line) {
 			continue
 		}
 		ends := arrow.FindStringSubmatch(line)
 		if ends == nil || packages[ends[1]] == "" || packages[ends[2]] == "" {
-			t.Errorf("%q is neither a box nor an arrow between two", line)
+			t.Errorf("%q is neither a box nor an arrow between two boxes", line)
 			continue
 		}
 		arrows = append(arrows, packages[ends[1]]+" -> "+packages[ends[2]])
@@ -62,9 +62,9 @@ func drawn(t *testing.T) (boxes, arrows []string) {
 	return boxes, arrows
 }
 
-// importsOfProduct returns which packages of the product each one imports,
-// tests aside.
-func importsOfProduct(t *testing.T) map[string][]string {
+// productImports returns, for each package of the product except tests, the
+// packages of the product that it imports.
+func productImports(t *testing.T) map[string][]string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
 	command.Dir = root
@@ -74,7 +74,7 @@ func importsOfProduct(t *testing.T) map[string][]string {
 	}
 	imports := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
-		packages := ofProduct(strings.Fields(line))
+		packages := productFolders(strings.Fields(line))
 		if name := packages[0]; !strings.HasPrefix(name, "test/") {
 			imports[name] = packages[1:]
 		}
@@ -82,32 +82,33 @@ func importsOfProduct(t *testing.T) map[string][]string {
 	return imports
 }
 
-// ofProduct returns those of the packages that are in this module, by their
-// folders.
-func ofProduct(packages []string) []string {
+// productFolders returns the folders of the packages that are in the main module.
+func productFolders(packages []string) []string {
 	var folders []string
 	for _, path := range packages {
-		if folder, ok := strings.CutPrefix(path, module); ok {
+		if folder, ok := strings.CutPrefix(path, modulePrefix); ok {
 			folders = append(folders, folder)
 		}
 	}
 	return folders
 }
 
-// reduced returns the imports that are not there by way of another package.
-func reduced(imports map[string][]string) map[string]bool {
-	direct := map[string]bool{}
+// transitiveReduction returns the imports, as "from -> to", without an import of a
+// package that another imported package also reaches.
+func transitiveReduction(imports map[string][]string) map[string]bool {
+	reduction := map[string]bool{}
 	for from, all := range imports {
 		for _, to := range all {
-			byAnother := slices.ContainsFunc(all, func(over string) bool { return over != to && reaches(imports, over, to) })
-			if !byAnother {
-				direct[from+" -> "+to] = true
+			indirect := slices.ContainsFunc(all, func(via string) bool { return via != to && reaches(imports, via, to) })
+			if !indirect {
+				reduction[from+" -> "+to] = true
 			}
 		}
 	}
-	return direct
+	return reduction
 }
 
+// reaches reports whether from imports to, directly or indirectly.
 func reaches(imports map[string][]string, from, to string) bool {
 	return slices.ContainsFunc(imports[from], func(next string) bool { return next == to || reaches(imports, next, to) })
 }

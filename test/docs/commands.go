@@ -21,16 +21,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
 )
 
-// programs are those that pages tell people to type. Each looks at the words
-// after its name, as far as that can be done without running it; of the others
-// only the name is known.
-var programs = map[string]func([]string) error{
+// knownPrograms are the programs that the pages may use, each with a function that
+// checks its arguments. The arguments are not checked if the function is nil.
+var knownPrograms = map[string]func([]string) error{
 	"make":                   checkMake,
 	"kubectl":                checkKubectl,
 	"helm":                   checkHelm,
-	"tunnel-gateway":         checkOwn,
-	"bin/tunnel-gateway":     checkOwn,
-	"kubectl-tunnel_gateway": checkOwn,
+	"tunnel-gateway":         checkTunnelGateway,
+	"bin/tunnel-gateway":     checkTunnelGateway,
+	"kubectl-tunnel_gateway": checkTunnelGateway,
 	"go":                     checkPaths,
 	"git":                    checkPaths,
 	"install":                checkPaths,
@@ -51,11 +50,12 @@ var programs = map[string]func([]string) error{
 	"printf":                 nil,
 }
 
-// placeholder is what a reader fills in.
+// placeholder matches text that the reader replaces.
 var placeholder = regexp.MustCompile(`<[a-z][a-zA-Z_' -]*>`)
 
-// Commands are the simple commands of a shell block, as words. Functions that
-// the block declares are added to those that are known, and their calls left out.
+// Commands returns the simple commands of a shell block, each as a list of words.
+// It adds the functions that the block declares to functions, and leaves out the
+// calls of functions.
 func Commands(block string, functions map[string]bool) ([][]string, error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(placeholder.ReplaceAllString(block, "PLACEHOLDER")), "")
 	if err != nil {
@@ -69,7 +69,7 @@ func Commands(block string, functions map[string]bool) ([][]string, error) {
 		case *syntax.DeclClause:
 			all = append(all, []string{n.Variant.Value})
 		case *syntax.CallExpr:
-			if words := wordsOf(n); len(words) > 0 && !functions[words[0]] {
+			if words := callWords(n); len(words) > 0 && !functions[words[0]] {
 				all = append(all, words)
 			}
 		}
@@ -78,7 +78,7 @@ func Commands(block string, functions map[string]bool) ([][]string, error) {
 	return all, nil
 }
 
-func wordsOf(call *syntax.CallExpr) []string {
+func callWords(call *syntax.CallExpr) []string {
 	words := make([]string, len(call.Args))
 	for i, arg := range call.Args {
 		words[i] = word(arg.Parts)
@@ -86,8 +86,8 @@ func wordsOf(call *syntax.CallExpr) []string {
 	return words
 }
 
-// word is an argument as the program would get it; what the shell expands stays
-// as it is written.
+// word returns an argument as the program gets it. It does not expand variables or
+// command substitutions.
 func word(parts []syntax.WordPart) string {
 	var out bytes.Buffer
 	for _, part := range parts {
@@ -103,16 +103,15 @@ func word(parts []syntax.WordPart) string {
 	return out.String()
 }
 
-// Check says what is wrong with a command, as far as that can be known without
-// running it.
+// Check returns an error if a command is not valid. It does not run the command.
 func Check(words []string) error {
 	if len(words) > 1 && words[0] == "kubectl" && words[1] == "tunnel_gateway" {
 		words = append([]string{"kubectl-tunnel_gateway"}, words[2:]...)
 	}
-	check, known := programs[words[0]]
+	check, known := knownPrograms[words[0]]
 	switch {
 	case !known:
-		return fmt.Errorf("%s is no program that a page should expect", words[0])
+		return fmt.Errorf("%s is not one of the programs that pages may use", words[0])
 	case check == nil:
 		return nil
 	}
@@ -122,24 +121,26 @@ func Check(words []string) error {
 	return nil
 }
 
-// ours are the folders of the repository.
-var ours = []string{"api", "charts", "cmd", "config", "docs", "internal", "provider", "test", ".ci"}
+// repositoryFolders are the top-level folders of the repository.
+var repositoryFolders = []string{"api", "charts", "cmd", "config", "docs", "internal", "provider", "test", ".ci"}
 
-// checkPaths finds everything that looks like a path of the repository.
+// checkPaths returns an error if an argument looks like a path in the repository
+// and does not exist.
 func checkPaths(words []string) error {
 	var errs []error
 	for _, w := range words {
 		w = strings.TrimSuffix(strings.TrimPrefix(w, "./"), "/...")
-		if first, _, _ := strings.Cut(w, "/"); !slices.Contains(ours, first) {
+		if first, _, _ := strings.Cut(w, "/"); !slices.Contains(repositoryFolders, first) {
 			continue
 		}
 		if found, err := filepath.Glob(filepath.Join(root, w)); err != nil || len(found) == 0 {
-			errs = append(errs, fmt.Errorf("there is no %s", w))
+			errs = append(errs, fmt.Errorf("%s does not exist", w))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// checkMake returns an error if the Makefile lacks a target or a variable.
 func checkMake(words []string) error {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -171,19 +172,19 @@ func checkHelm(words []string) error {
 	return errors.Join(parse(command, words), checkPaths(words), checkValues(words))
 }
 
-// parse finds the command of a program, and lets it read its flags.
+// parse finds the subcommand of a program and parses its flags.
 func parse(program *cobra.Command, words []string) error {
 	command, rest, err := program.Find(words)
 	if err != nil {
 		return err
 	}
 	if command == program {
-		return fmt.Errorf("%s has no such command", program.Name())
+		return fmt.Errorf("%s has no such subcommand", program.Name())
 	}
 	return command.ParseFlags(rest)
 }
 
-// checkValues: the chart has each value that is set.
+// checkValues returns an error if --set sets a value that the chart does not have.
 func checkValues(words []string) error {
 	if !slices.Contains(words, "charts/tunnel-gateway") {
 		return nil
@@ -201,36 +202,37 @@ func checkValues(words []string) error {
 	return nil
 }
 
-// checkOwn lets the program itself read the flags, which it does before it
-// prints its help. What plan is asked about files of the repository it answers.
-func checkOwn(words []string) error {
-	asked := append([]string{"tunnel-gateway"}, words...)
-	for i, w := range asked {
-		if first, _, _ := strings.Cut(w, "/"); slices.Contains(ours, first) {
-			asked[i] = filepath.Join(root, w)
+// checkTunnelGateway runs tunnel-gateway. It adds --help, which makes the program
+// parse its flags and exit, unless the command is a plan that reads only files of
+// the repository.
+func checkTunnelGateway(words []string) error {
+	arguments := append([]string{"tunnel-gateway"}, words...)
+	for i, w := range arguments {
+		if first, _, _ := strings.Cut(w, "/"); slices.Contains(repositoryFolders, first) {
+			arguments[i] = filepath.Join(root, w)
 		}
 	}
-	if !aboutFiles(words) {
-		asked = append(asked, "--help")
+	if !readsOnlyRepositoryFiles(words) {
+		arguments = append(arguments, "--help")
 	}
-	var said bytes.Buffer
-	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said}
-	if cli.Run(context.Background(), asked, streams) == 1 {
-		return errors.New(strings.TrimSpace(said.String()))
+	var problems bytes.Buffer
+	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &problems}
+	if cli.Run(context.Background(), arguments, streams) == 1 {
+		return errors.New(strings.TrimSpace(problems.String()))
 	}
 	return checkPaths(words)
 }
 
-// aboutFiles reports whether the words ask plan about files of the repository,
-// and about nothing else.
-func aboutFiles(words []string) bool {
+// readsOnlyRepositoryFiles reports whether the words are a plan that reads files of
+// the repository and nothing else.
+func readsOnlyRepositoryFiles(words []string) bool {
 	if len(words) == 0 || words[0] != "plan" || !slices.Contains(words, "-f") {
 		return false
 	}
-	elsewhere := []string{"--context", "--kubeconfig", "--diff"}
+	clusterFlags := []string{"--context", "--kubeconfig", "--diff"}
 	for i, w := range words[1:] {
 		first, _, _ := strings.Cut(w, "/")
-		if slices.Contains(elsewhere, w) || words[i] == "-f" && !slices.Contains(ours, first) {
+		if slices.Contains(clusterFlags, w) || words[i] == "-f" && !slices.Contains(repositoryFolders, first) {
 			return false
 		}
 	}

@@ -2,9 +2,7 @@ package docs
 
 import "testing"
 
-// TestCommands: every shell block is shell, and of every command in it is true
-// what can be known without running it.
-func TestCommands(t *testing.T) {
+func TestCommandsOnThePagesAreValid(t *testing.T) {
 	checked := 0
 	for _, page := range pages(t) {
 		functions := map[string]bool{}
@@ -22,12 +20,11 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	if checked < 50 {
-		t.Errorf("only %d commands were found", checked)
+		t.Errorf("found only %d commands", checked)
 	}
 }
 
-// TestCheck: what would not work is found.
-func TestCheck(t *testing.T) {
+func TestCheckFindsInvalidCommands(t *testing.T) {
 	for block, want := range map[string]bool{
 		"make build":                                                        true,
 		"make biuld":                                                        false,
@@ -64,10 +61,10 @@ func TestCheck(t *testing.T) {
 			}
 		}
 		if (err == nil) != want {
-			t.Errorf("%q: %v", block, err)
+			t.Errorf("%q: got error %v, want valid: %t", block, err, want)
 		}
 	}
 	if _, err := Commands("if true; then", nil); err == nil {
-		t.Error("half a command is taken for a whole one")
+		t.Error("Commands did not fail for an incomplete command")
 	}
 }

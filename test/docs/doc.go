@@ -1,7 +1,8 @@
-// Package docs checks what the pages say against the repository: that every link
-// leads somewhere, that every command could be typed as it stands there, that a
-// manifest that is shown is a file, that a command prints what stands below it,
-// and that the boxes and arrows of the architecture are the packages and their
-// imports. What a page is about is tested where it is made; only the page belongs
-// here.
+// Package docs tests the documentation against the repository:
+//
+//   - Every link has an existing target.
+//   - Every command in a shell block is valid.
+//   - Every manifest on a page is part of a tested file.
+//   - Every command prints the output that the page shows.
+//   - The architecture diagram matches the packages and their imports.
 package docs

@@ -1,5 +1,5 @@
-// Checks of the documentation. It is a module of its own so that the parsers and
-// programs that it checks with are none of the product's business.
+// Tests of the documentation. They are a separate module so that the parsers and
+// the programs that they use are not dependencies of the product.
 module github.com/tunnel-gateway/tunnel-gateway/test/docs
 
 go 1.26.0

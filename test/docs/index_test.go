@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// The index leads to every page.
-func TestIndexHasEveryPage(t *testing.T) {
+func TestIndexLinksToEveryPage(t *testing.T) {
 	index := page(t, "README.md")
 	folder := filepath.Join(root, "docs")
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -20,7 +19,7 @@ func TestIndexHasEveryPage(t *testing.T) {
 			return err
 		}
 		if !strings.Contains(index, "]("+name+")") {
-			t.Errorf("the index does not lead to %s", name)
+			t.Errorf("docs/README.md does not link to %s", name)
 		}
 		return nil
 	})

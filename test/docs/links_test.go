@@ -15,29 +15,29 @@ func pages(t *testing.T) []*Page {
 		t.Fatal(err)
 	}
 	if len(all) < 10 {
-		t.Fatalf("only %d pages were found", len(all))
+		t.Fatalf("found only %d pages", len(all))
 	}
 	return all
 }
 
-// TestLinks: every link to a file of the repository finds it, and the heading in
-// it; every other one is a URL with https.
-func TestLinks(t *testing.T) {
+// A link to a file of the repository must have an existing target, including the
+// heading. Every other link must be an HTTPS URL.
+func TestLinksHaveExistingTargets(t *testing.T) {
 	byPath := map[string]*Page{}
 	for _, page := range pages(t) {
 		byPath[page.Path] = page
 	}
 	for _, page := range byPath {
 		for _, link := range page.Links() {
-			if problem := broken(page, link, byPath); problem != "" {
+			if problem := linkProblem(page, link, byPath); problem != "" {
 				t.Errorf("%s: link %s: %s", page.Path, link, problem)
 			}
 		}
 	}
 }
 
-// broken says what is wrong with a link, or nothing.
-func broken(page *Page, link string, pages map[string]*Page) string {
+// linkProblem returns what is wrong with a link, or an empty string.
+func linkProblem(page *Page, link string, pages map[string]*Page) string {
 	u, err := url.Parse(link)
 	switch {
 	case err != nil:
@@ -45,20 +45,20 @@ func broken(page *Page, link string, pages map[string]*Page) string {
 	case u.Scheme == "https" && u.Host != "":
 		return ""
 	case u.Scheme != "" || u.Host != "" || strings.HasPrefix(u.Path, "/"):
-		return "neither a URL with https nor a path from here"
+		return "neither an HTTPS URL nor a relative path"
 	}
 	target := page.Path
 	if u.Path != "" {
 		target = filepath.Join(filepath.Dir(page.Path), u.Path)
 	}
 	if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-		return "there is no " + target
+		return target + " does not exist"
 	}
 	if u.Fragment == "" {
 		return ""
 	}
 	if to := pages[target]; to == nil || !to.Anchors()[u.Fragment] {
-		return "there is no such heading"
+		return "the page has no such heading"
 	}
 	return ""
 }

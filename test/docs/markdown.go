@@ -14,7 +14,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// root is the repository's, seen from here.
+// root is the root of the repository, relative to this package.
 var root = filepath.Join("..", "..")
 
 // Page is a Markdown file of the repository.
@@ -25,13 +25,13 @@ type Page struct {
 	tree   ast.Node
 }
 
-// Pages reads all Markdown files that are committed, or about to be, but for
-// those of which others are made.
+// Pages reads all Markdown files that Git tracks or does not ignore, except
+// *head.md, from which other pages are generated.
 func Pages() ([]*Page, error) {
 	listed, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z",
 		"*.md", ":!*head.md").Output()
 	if err != nil {
-		return nil, fmt.Errorf("listing the Markdown files: %w", err)
+		return nil, fmt.Errorf("list the Markdown files: %w", err)
 	}
 	var pages []*Page
 	for path := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
@@ -53,28 +53,28 @@ func read(path string) (*Page, error) {
 	return &Page{Path: path, source: source, tree: parser.Parse(text.NewReader(source))}, nil
 }
 
-// each calls see for every node of the kind.
-func (p *Page) each(kind ast.NodeKind, see func(ast.Node)) {
-	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // see returns no error
+// visit calls f for every node of the kind.
+func (p *Page) visit(kind ast.NodeKind, f func(ast.Node)) {
+	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // returns no error
 		if entering && n.Kind() == kind {
-			see(n)
+			f(n)
 		}
 		return ast.WalkContinue, nil
 	})
 }
 
-// Links are the destinations of links and images.
+// Links returns the destinations of the links and the images.
 func (p *Page) Links() []string {
 	var links []string
-	p.each(ast.KindLink, func(n ast.Node) { links = append(links, string(n.(*ast.Link).Destination)) })
-	p.each(ast.KindImage, func(n ast.Node) { links = append(links, string(n.(*ast.Image).Destination)) })
+	p.visit(ast.KindLink, func(n ast.Node) { links = append(links, string(n.(*ast.Link).Destination)) })
+	p.visit(ast.KindImage, func(n ast.Node) { links = append(links, string(n.(*ast.Image).Destination)) })
 	return links
 }
 
-// Blocks are the fenced code blocks of a language.
+// Blocks returns the fenced code blocks of a language.
 func (p *Page) Blocks(language string) []string {
 	var blocks []string
-	p.each(ast.KindFencedCodeBlock, func(n ast.Node) {
+	p.visit(ast.KindFencedCodeBlock, func(n ast.Node) {
 		if block := n.(*ast.FencedCodeBlock); string(block.Language(p.source)) == language {
 			blocks = append(blocks, string(block.Lines().Value(p.source)))
 		}
@@ -82,20 +82,20 @@ func (p *Page) Blocks(language string) []string {
 	return blocks
 }
 
-// Anchors are the fragments that links can lead to: of each heading, as GitHub
-// makes them, and those that are written as HTML.
+// Anchors returns the fragments that links can refer to: the anchors that GitHub
+// generates for the headings, and the IDs of HTML elements.
 func (p *Page) Anchors() map[string]bool {
 	anchors, seen := map[string]bool{}, map[string]int{}
-	p.each(ast.KindHeading, func(n ast.Node) {
-		anchor := slug(p.plain(n))
-		if before := seen[anchor]; before > 0 {
-			anchors[fmt.Sprintf("%s-%d", anchor, before)] = true
+	p.visit(ast.KindHeading, func(n ast.Node) {
+		anchor := slug(p.plainText(n))
+		if count := seen[anchor]; count > 0 {
+			anchors[fmt.Sprintf("%s-%d", anchor, count)] = true
 		} else {
 			anchors[anchor] = true
 		}
 		seen[anchor]++
 	})
-	p.each(ast.KindRawHTML, func(n ast.Node) {
+	p.visit(ast.KindRawHTML, func(n ast.Node) {
 		_, rest, found := strings.Cut(string(n.(*ast.RawHTML).Segments.Value(p.source)), `id="`)
 		if id, _, closed := strings.Cut(rest, `"`); found && closed {
 			anchors[id] = true
@@ -104,10 +104,10 @@ func (p *Page) Anchors() map[string]bool {
 	return anchors
 }
 
-// plain is the text of a node without its markup.
-func (p *Page) plain(n ast.Node) string {
+// plainText returns the text of a node without its markup.
+func (p *Page) plainText(n ast.Node) string {
 	var out strings.Builder
-	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // no error is returned
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // returns no error
 		if leaf, ok := n.(*ast.Text); ok && entering {
 			out.Write(leaf.Value(p.source))
 		}
@@ -116,7 +116,7 @@ func (p *Page) plain(n ast.Node) string {
 	return out.String()
 }
 
-// slug is the anchor that GitHub gives a heading.
+// slug returns the anchor that GitHub generates for a heading.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/cli"
 )
 
-// page returns the text of a page of docs.
+// page returns the text of a page in docs.
 func page(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", name))
@@ -26,21 +26,20 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// shownFile finds a manifest with the link to its file on the line before it.
-var shownFile = regexp.MustCompile("(?ms)(?:\\[([^]\n]+)\\]\\(\\.\\./([^)\n]+)\\):\n\n)?^```yaml\n(.*?)^```$")
+// manifestBlock matches a manifest and the link to its file above it.
+var manifestBlock = regexp.MustCompile("(?ms)(?:\\[([^]\n]+)\\]\\(\\.\\./([^)\n]+)\\):\n\n)?^```yaml\n(.*?)^```$")
 
-// The quick start shows every file of its samples, each as it is.
-func TestQuickStartShowsItsSamples(t *testing.T) {
+func TestQuickStartShowsEverySampleFileUnchanged(t *testing.T) {
 	const folder = "config/samples/quickstart"
 	files, err := filepath.Glob(filepath.Join(root, folder, "*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
 	var shown []string
-	for _, block := range shownFile.FindAllStringSubmatch(page(t, "quickstart.md"), -1) {
+	for _, block := range manifestBlock.FindAllStringSubmatch(page(t, "quickstart.md"), -1) {
 		name, link, manifest := block[1], block[2], block[3]
 		if link == "" || name != link {
-			t.Errorf("the path of its file does not stand above:\n%s", manifest)
+			t.Errorf("the link to the file is missing above this manifest:\n%s", manifest)
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(root, link))
@@ -48,55 +47,51 @@ func TestQuickStartShowsItsSamples(t *testing.T) {
 			t.Error(err)
 		}
 		if diff := cmp.Diff(string(content), manifest); diff != "" {
-			t.Errorf("%s is shown otherwise than it is (-file +page):\n%s", link, diff)
+			t.Errorf("the page differs from %s (-file +page):\n%s", link, diff)
 		}
 		shown = append(shown, filepath.Join(root, link))
 	}
 	if diff := cmp.Diff(files, shown); diff != "" {
-		t.Errorf("files of %s (-there +shown):\n%s", folder, diff)
+		t.Errorf("files of %s (-folder +page):\n%s", folder, diff)
 	}
 }
 
-// The CRDs that the quick start installs are those that the controller was
-// built with.
-func TestQuickStartInstallsTheCRDsOfThisVersion(t *testing.T) {
+// The controller is built with the version [consts.BundleVersion].
+func TestQuickStartInstallsTheCRDsOfTheBuiltInVersion(t *testing.T) {
 	url := "https://github.com/kubernetes-sigs/gateway-api/releases/download/" + consts.BundleVersion + "/standard-install.yaml\n"
 	if !strings.Contains(page(t, "quickstart.md"), url) {
 		t.Errorf("the quick start does not install %s", url)
 	}
 }
 
-// printed finds the commands of a shell block and what is shown as their
-// output.
-var printed = regexp.MustCompile("(?ms)^```sh\n([^`]*?)^```\n\n```text\n(.*?)^```$")
+// shellBlock matches a shell block and the output below it.
+var shellBlock = regexp.MustCompile("(?ms)^```sh\n([^`]*?)^```\n\n```text\n(.*?)^```$")
 
-// session finds a call of plan with samples and what is shown as its output in
-// one block.
-var session = regexp.MustCompile("(?ms)^```console\n\\$ (tunnel-gateway plan -f config/samples[^\n]*)\n(.*?)^```$")
+// consoleBlock matches a block with a plan command for the samples and its output.
+var consoleBlock = regexp.MustCompile("(?ms)^```console\n\\$ (tunnel-gateway plan -f config/samples[^\n]*)\n(.*?)^```$")
 
-// What stands below a call of plan is what it prints.
-func TestPlansPrintWhatIsShown(t *testing.T) {
+func TestCommandsPrintTheOutputOnThePages(t *testing.T) {
 	t.Chdir(root)
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var with []string
+	var withOutput []string
 	for _, path := range append(pages, "README.md") {
-		if comparePrinted(t, path) > 0 {
-			with = append(with, filepath.Base(path))
+		if compareOutputs(t, path) > 0 {
+			withOutput = append(withOutput, filepath.Base(path))
 		}
 	}
 	for _, name := range []string{"concepts.md", "plan.md", "quickstart.md", "troubleshooting.md"} {
-		if !slices.Contains(with, name) {
-			t.Errorf("%s shows no output", name)
+		if !slices.Contains(withOutput, name) {
+			t.Errorf("%s shows no output of a command", name)
 		}
 	}
 }
 
-// comparePrinted compares the outputs that the page shows, and returns how many
-// there are.
-func comparePrinted(t *testing.T, path string) int {
+// compareOutputs runs the commands of a page, compares their outputs with the page,
+// and returns the number of commands.
+func compareOutputs(t *testing.T, path string) int {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -104,10 +99,10 @@ func comparePrinted(t *testing.T, path string) int {
 	}
 	compare := func(command, shown string) {
 		if diff := cmp.Diff(run(t, command), shown); diff != "" {
-			t.Errorf("%s: %s (-prints +shown):\n%s", path, command, diff)
+			t.Errorf("%s: %s (-output +page):\n%s", path, command, diff)
 		}
 	}
-	blocks, sessions := printed.FindAllStringSubmatch(string(text), -1), session.FindAllStringSubmatch(string(text), -1)
+	blocks, sessions := shellBlock.FindAllStringSubmatch(string(text), -1), consoleBlock.FindAllStringSubmatch(string(text), -1)
 	for _, block := range blocks {
 		lines := strings.Split(strings.TrimSpace(block[1]), "\n")
 		compare(lines[len(lines)-1], block[2])
@@ -118,12 +113,12 @@ func comparePrinted(t *testing.T, path string) int {
 	return len(blocks) + len(sessions)
 }
 
-// run returns what bin/tunnel-gateway prints.
+// run runs the command, which must be bin/tunnel-gateway, and returns its output.
 func run(t *testing.T, command string) string {
 	t.Helper()
 	arguments := strings.Fields(command)
 	if arguments[0] != "bin/tunnel-gateway" {
-		t.Fatalf("%q is no command of ours", command)
+		t.Fatalf("%q is not a bin/tunnel-gateway command", command)
 	}
 	var out, problems bytes.Buffer
 	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// sources are the files of which pages show parts, by their paths.
-func sources(t *testing.T) map[string]string {
+// sampleFiles returns the manifests that pages can show parts of, by path.
+func sampleFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files, repository := map[string]string{}, os.DirFS(root)
 	for _, folder := range []string{"config", "charts/tunnel-gateway/files"} {
@@ -31,22 +31,23 @@ func sources(t *testing.T) map[string]string {
 	return files
 }
 
-// TestYAML: what a page shows of a manifest is in a file that a test applies,
-// word for word; or it is a whole manifest, which the integration tests apply; or
-// values of the chart, whose tests render them. Guides show files only.
-func TestYAML(t *testing.T) {
-	files := sources(t)
+// A YAML block must be an exact part of a file that a test applies. Outside the
+// guides it can also be a complete manifest, which the integration tests apply, or
+// chart values, which the tests of the chart render.
+func TestYAMLOnThePagesIsTested(t *testing.T) {
+	files := sampleFiles(t)
 	for _, page := range pages(t) {
 		for _, block := range page.Blocks("yaml") {
 			guide := strings.HasPrefix(page.Path, "docs/guides/")
-			if !isOf(block, files) && (guide || !whole(block) && !areValues(t, block)) {
-				t.Errorf("%s shows what is in no file under config:\n%s", page.Path, block)
+			if !isPartOf(block, files) && (guide || !isManifest(block) && !isChartValues(t, block)) {
+				t.Errorf("%s contains YAML that is not tested; move it to a file under config:\n%s", page.Path, block)
 			}
 		}
 	}
 }
 
-func isOf(block string, files map[string]string) bool {
+// isPartOf reports whether a file contains the block.
+func isPartOf(block string, files map[string]string) bool {
 	for _, text := range files {
 		if strings.Contains(text, block) {
 			return true
@@ -55,8 +56,8 @@ func isOf(block string, files map[string]string) bool {
 	return false
 }
 
-// whole reports whether every document of a block is an object of Kubernetes.
-func whole(block string) bool {
+// isManifest reports whether every YAML document of a block is a Kubernetes object.
+func isManifest(block string) bool {
 	for document := range strings.SplitSeq(block, "\n---\n") {
 		var object struct{ APIVersion, Kind string }
 		if err := yaml.Unmarshal([]byte(document), &object); err != nil || object.APIVersion == "" || object.Kind == "" {
@@ -66,8 +67,8 @@ func whole(block string) bool {
 	return true
 }
 
-// areValues reports whether the chart has all the values of a block.
-func areValues(t *testing.T, block string) bool {
+// isChartValues reports whether the chart has all top-level values of a block.
+func isChartValues(t *testing.T, block string) bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "charts", "tunnel-gateway", "values.yaml"))
 	if err != nil {
@@ -88,22 +89,21 @@ func areValues(t *testing.T, block string) bool {
 	return true
 }
 
-// TestEverySampleIsShown: a page leads to every sample.
-func TestEverySampleIsShown(t *testing.T) {
-	led := map[string]bool{}
+func TestEverySampleHasALink(t *testing.T) {
+	linked := map[string]bool{}
 	var text strings.Builder
 	for _, page := range pages(t) {
 		text.Write(page.source)
 		for _, link := range page.Links() {
 			if u, err := url.Parse(link); err == nil && u.Scheme == "" {
-				led[filepath.Join(filepath.Dir(page.Path), u.Path)] = true
+				linked[filepath.Join(filepath.Dir(page.Path), u.Path)] = true
 			}
 		}
 	}
-	for path := range sources(t) {
+	for path := range sampleFiles(t) {
 		folder := filepath.Dir(path)
-		if strings.HasPrefix(path, "config/samples/") && !led[path] && !led[folder] && !strings.Contains(text.String(), path) {
-			t.Errorf("no page leads to %s", path)
+		if strings.HasPrefix(path, "config/samples/") && !linked[path] && !linked[folder] && !strings.Contains(text.String(), path) {
+			t.Errorf("no page links to or names %s", path)
 		}
 	}
 }

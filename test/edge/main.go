@@ -1,7 +1,7 @@
-// Command edge runs the simulator of Cloudflare by itself: the API on one
-// address, what connectors connect to on another, and every tunnel on an address
-// of its own, which it prints when the tunnel is created. It holds flags and listeners; what they serve is in the
-// simulator package.
+// Command edge runs the Cloudflare simulator as a standalone program. It serves
+// the API on one address, the edge for connectors on another, and each tunnel on
+// its own address, which it prints when the tunnel is created. This package
+// contains the flags and the listeners; package simulator contains the handlers.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 
 type settings struct {
 	apiAddress       string
-	connectorAddress string // none when empty
+	connectorAddress string // empty if the edge is not served
 	tunnelAddress    string
 	origins          map[string]string
 	options          simulator.Options
@@ -42,20 +42,20 @@ type settings struct {
 func parse(arguments []string) (settings, error) {
 	s := settings{origins: map[string]string{}}
 	flags := flag.NewFlagSet("edge", flag.ExitOnError)
-	flags.StringVar(&s.apiAddress, "api", "127.0.0.1:8787", "`address` of the API, which is served below /client/v4")
+	flags.StringVar(&s.apiAddress, "api", "127.0.0.1:8787", "`address` of the API, whose base path is /client/v4")
 	flags.StringVar(&s.connectorAddress, "connectors", "",
-		"`address` that connectors connect to, with test/edge/connector's TUNNEL_EDGE (default none)")
+		"`address` of the edge for connectors, which test/edge/connector reads from TUNNEL_EDGE (default: not served)")
 	flags.StringVar(&s.tunnelAddress, "tunnels", "127.0.0.1:0",
-		"`address` of the first tunnel; each further one takes the next port, or any free one when the port is 0")
-	flags.StringVar(&s.options.AccountID, "account", "", "the only account `id` that exists (default any)")
-	flags.StringVar(&s.options.Token, "token", "", "the API `token` that is accepted (default any)")
+		"`address` of the first tunnel; each further tunnel uses the next port, or any free port if the port is 0")
+	flags.StringVar(&s.options.AccountID, "account", "", "the `ID` of the only account that exists (default: every account exists)")
+	flags.StringVar(&s.options.Token, "token", "", "the API `token` that the API accepts (default: any)")
 	flags.BoolVar(&s.options.AcceptInvalid, "accept-invalid", false,
-		"store documents that the connector rejects, instead of answering 400")
-	flags.Func("origin", "where an origin really is, as `host:port=address`; may be repeated (default as named)",
+		"store configurations that the connector rejects, instead of answering 400")
+	flags.Func("origin", "the real address of an origin, as `host:port=address`; may be repeated (default: the origin's own address)",
 		func(value string) error {
 			origin, address, ok := strings.Cut(value, "=")
 			if !ok || origin == "" || address == "" {
-				return fmt.Errorf("%q is not host:port=address", value)
+				return fmt.Errorf("must be host:port=address, got %q", value)
 			}
 			s.origins[origin] = address
 			return nil
@@ -67,7 +67,7 @@ func parse(arguments []string) (settings, error) {
 	return s, err
 }
 
-// run serves until the context ends.
+// run serves until the context is canceled.
 func run(ctx context.Context, arguments []string) error {
 	s, err := parse(arguments)
 	if err != nil {
@@ -75,14 +75,14 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	tunnels, err := newAddresses(s.tunnelAddress)
 	if err != nil {
-		return fmt.Errorf("parse the address of the tunnels: %w", err)
+		return fmt.Errorf("parse --tunnels: %w", err)
 	}
 	var cloudflare *simulator.Server
 	s.options.Dial = s.dial
 	s.options.OnCreate = func(t simulator.Tunnel) {
 		l, err := tunnels.listen()
 		if err != nil {
-			log.Printf("tunnel %s (%s) is not served: %v", t.Name, t.ID, err)
+			log.Printf("failed to serve tunnel %s (%s): %v", t.Name, t.ID, err)
 			return
 		}
 		cloudflare.Listen(t.ID, l)
@@ -107,13 +107,13 @@ func run(ctx context.Context, arguments []string) error {
 	return serve(ctx, services)
 }
 
-// serve serves each handler on its listener until the context ends, or until
-// one fails.
+// serve serves each handler on its listener until the context is canceled or a
+// server fails.
 func serve(ctx context.Context, services map[net.Listener]http.Handler) error {
 	ended := make(chan error, len(services))
 	for l, handler := range services {
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-		defer func() { _ = server.Close() }() // ends what is in the way of the process's end
+		defer func() { _ = server.Close() }() // close connections that are still open
 		go func() { ended <- server.Serve(l) }()
 	}
 	select {
@@ -124,7 +124,7 @@ func serve(ctx context.Context, services map[net.Listener]http.Handler) error {
 	}
 }
 
-// dial reaches an origin at its mapped address, or at the one it is named by.
+// dial connects to an origin, at its mapped address if it has one.
 func (s settings) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if mapped, ok := s.origins[address]; ok {
 		address = mapped
@@ -132,11 +132,11 @@ func (s settings) dial(ctx context.Context, network, address string) (net.Conn, 
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// addresses hands out an address per tunnel.
+// addresses allocates an address for each tunnel.
 type addresses struct {
 	host string
 	mu   sync.Mutex
-	port int // of the next tunnel
+	port int // port of the next tunnel, or 0 for any
 }
 
 func newAddresses(first string) (*addresses, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParse(t *testing.T) {
+func TestFlagsAreParsed(t *testing.T) {
 	s, err := parse([]string{"-origin", "app.team:80=127.0.0.1:1", "--origin=b:443=127.0.0.1:2", "-accept-invalid"})
 	if err != nil {
 		t.Fatal(err)
@@ -23,17 +23,17 @@ func TestParse(t *testing.T) {
 		t.Errorf("origins (-want +got):\n%s", diff)
 	}
 	if !s.options.AcceptInvalid {
-		t.Error("-accept-invalid was not taken")
+		t.Error("-accept-invalid had no effect")
 	}
-	if _, err := parse([]string{"surplus"}); err == nil {
-		t.Error("an argument was accepted")
+	if _, err := parse([]string{"unexpected"}); err == nil {
+		t.Error("an unexpected argument was accepted")
 	}
 }
 
-func TestAddresses(t *testing.T) {
-	for _, bad := range []string{"127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536"} {
-		if _, err := newAddresses(bad); err == nil {
-			t.Errorf("newAddresses(%q) succeeded", bad)
+func TestEachTunnelHasItsOwnAddress(t *testing.T) {
+	for _, invalid := range []string{"127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536"} {
+		if _, err := newAddresses(invalid); err == nil {
+			t.Errorf("newAddresses(%q) did not fail", invalid)
 		}
 	}
 	a, err := newAddresses("127.0.0.1:0")
@@ -49,7 +49,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestRun(t *testing.T) {
+func TestRunServesTheAPIAndTheEdge(t *testing.T) {
 	reader, writer := io.Pipe()
 	log.SetOutput(writer)
 	log.SetFlags(0)
@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 		name, url, _ := strings.Cut(lines.Text(), " on ")
 		urls[name] = url
 	}
-	go func() { _, _ = io.Copy(io.Discard, reader) }() // what else it may log
+	go func() { _, _ = io.Copy(io.Discard, reader) }() // discard further log lines
 	for name, path := range map[string]string{"API": "/accounts/any/cfd_tunnel", "connectors": "/connect"} {
 		response, err := http.Post(urls[name]+path, "", nil)
 		if err != nil {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// progressInterval is how often a running build says that it still runs.
+	// progressInterval is the interval of the progress messages of a build.
 	progressInterval = 5 * time.Second
-	// lockInterval is how often a lock that another process holds is tried.
+	// lockInterval is the interval between attempts to acquire the lock.
 	lockInterval = 200 * time.Millisecond
 )
 
-// build makes one set of programs.
+// build builds one set of programs.
 type build struct {
 	set       Set
 	plan      Plan
@@ -30,9 +30,8 @@ type build struct {
 	progress  io.Writer
 }
 
-// ensure builds the binaries unless they are there. They appear under their
-// name all at once, when the last one is done: a build that is interrupted
-// leaves nothing that looks finished.
+// ensure builds the binaries unless they exist. It renames the directory when all
+// binaries are built, so that an interrupted build never looks complete.
 func (b *build) ensure(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(b.dir), 0o750); err != nil {
 		return err
@@ -44,12 +43,12 @@ func (b *build) ensure(ctx context.Context) error {
 	defer unlock()
 
 	if _, err := os.Stat(b.dir); err == nil {
-		b.say("%s (cached)", b.plan.Title)
+		b.logf("%s (cached)", b.plan.Title)
 		return nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	b.say("building %s; once per machine, %s", b.plan.Title, b.set.Takes)
+	b.logf("building %s; this takes %s, once per machine", b.plan.Title, b.set.BuildTime)
 	partial := b.dir + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return err
@@ -63,24 +62,24 @@ func (b *build) ensure(ctx context.Context) error {
 	if err := os.Rename(partial, b.dir); err != nil {
 		return err
 	}
-	b.say("built in %s, kept in %s", elapsed(start), b.dir)
+	b.logf("built in %s, cached in %s", elapsed(start), b.dir)
 	return nil
 }
 
-// say writes a line of progress.
-func (b *build) say(format string, a ...any) {
+// logf writes a progress message.
+func (b *build) logf(format string, a ...any) {
 	fmt.Fprintf(b.progress, b.set.Name+": "+format+"\n", a...)
 }
 
-// lock holds off other processes, and waits for one that is building.
+// lock acquires the lock of the set, and waits while another process has it.
 func (b *build) lock(ctx context.Context) (unlock func(), err error) {
 	done := every(progressInterval, func(waited time.Duration) {
-		b.say("waiting for another process that builds it (%s)", waited)
+		b.logf("waiting for the build of another process (%s)", waited)
 	})
 	defer done()
 	lock := flock.New(b.dir + ".lock")
 	if _, err := lock.TryLockContext(ctx, lockInterval); err != nil {
-		return nil, fmt.Errorf("waiting for the lock %s: %w", lock.Path(), err)
+		return nil, fmt.Errorf("acquire the lock %s: %w", lock.Path(), err)
 	}
 	return func() { _ = lock.Close() }, nil
 }
@@ -88,7 +87,7 @@ func (b *build) lock(ctx context.Context) (unlock func(), err error) {
 // compile builds one program into dir.
 func (b *build) compile(ctx context.Context, p Program, dir string, start time.Time) error {
 	done := every(progressInterval, func(time.Duration) {
-		b.say("building %s (%s)", p.Name, elapsed(start))
+		b.logf("building %s (%s)", p.Name, elapsed(start))
 	})
 	defer done()
 	args := append([]string{"build"}, b.plan.Flags...)
@@ -103,8 +102,8 @@ func (b *build) compile(ctx context.Context, p Program, dir string, start time.T
 	return nil
 }
 
-// every calls report at each interval, with the time that has passed, until
-// the function that it returns is called.
+// every calls report at each interval with the time since the call. The returned
+// function stops it.
 func every(interval time.Duration, report func(passed time.Duration)) (stop func()) {
 	start, stopped, finished := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {

@@ -1,7 +1,6 @@
-// Package toolbuild builds what the tests run besides the product from source,
-// once per machine: no prebuilt binary is downloaded.
+// Package toolbuild builds the other programs that the tests run from source, once
+// per machine. It downloads no prebuilt binaries.
 //
-// A nested module without code pins each set of programs, so that their
-// requirements and the product's do not influence each other. How a program is
-// started is its users' business.
+// A nested module without code pins the versions of each set of programs, so that
+// the requirements of the programs and of the product do not affect each other.
 package toolbuild

@@ -16,51 +16,52 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// modulePath is the module that holds the nested ones.
+// modulePath is the path of the main module, which contains the nested modules.
 const modulePath = "github.com/tunnel-gateway/tunnel-gateway"
 
-// Program is one main package, and the name of its binary.
+// Program is a main package and the name of its binary.
 type Program struct{ Name, ImportPath string }
 
-// Set is what is built together, from one nested module.
+// Set is a set of programs that are built together from one nested module.
 type Set struct {
-	// Name is what progress calls the set, and the cache with dashes for spaces.
+	// Name is the name of the set in progress messages. The cache directory has the
+	// same name, with dashes for spaces.
 	Name string
-	// Module is the directory of the nested module below the repository's root.
+	// Module is the directory of the nested module, relative to the repository.
 	Module string
-	// Takes is how long the first build takes on an ordinary machine, in words.
-	Takes    string
-	Programs []Program
-	// Requires are the modules that the nested module has to require.
-	Requires []string
-	// Plan says how the set is built, given the version of each required module.
+	// BuildTime is the time of the first build on an ordinary machine, in words.
+	BuildTime string
+	Programs  []Program
+	// RequiredModules are the modules that the nested module must require.
+	RequiredModules []string
+	// Plan returns how to build the set, given the version of each required module.
 	Plan func(versions map[string]string) Plan
 }
 
-// Plan is how a set is built.
+// Plan describes how a set is built.
 type Plan struct {
-	// Title names the programs and their versions for people.
+	// Title is the names and versions of the programs in progress messages.
 	Title string
-	// Key begins the name of the binaries' directory.
+	// Key is the prefix of the name of the directory that contains the binaries.
 	Key string
-	// Flags are those of `go build`.
+	// Flags are the flags of `go build`.
 	Flags []string
 }
 
-// Build returns the directory that holds the programs of s, in the versions
+// Build returns the directory that contains the programs of s, in the versions
 // that its nested module requires. The first call on a machine builds them into
-// the user's cache directory; every clone and process shares the result. What
-// it does is written to progress.
+// the user's cache directory. All clones and processes share the result. Build
+// reports its progress to progress.
 //
 // The working directory must be inside the repository, or in a module that
 // requires it.
 func (s Set) Build(ctx context.Context, progress io.Writer) (string, error) {
 	b, err := s.build(ctx, progress)
 	if err != nil {
-		return "", fmt.Errorf("preparing the %s: %w", s.Name, err)
+		return "", fmt.Errorf("prepare the %s: %w", s.Name, err)
 	}
 	if err := b.ensure(ctx); err != nil {
-		return "", fmt.Errorf("building the %s: %w", s.Name, err)
+		return "", fmt.Errorf("build the %s: %w", s.Name, err)
 	}
 	return b.dir, nil
 }
@@ -72,7 +73,7 @@ func (s Set) Build(ctx context.Context, progress io.Writer) (string, error) {
 func Root(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", modulePath).Output()
 	if err != nil {
-		return "", fmt.Errorf("finding the repository from the working directory: %w", withStderr(err))
+		return "", fmt.Errorf("find the repository from the working directory: %w", withStderr(err))
 	}
 	return strings.TrimSpace(string(root)), nil
 }
@@ -84,12 +85,12 @@ func (s Set) build(ctx context.Context, progress io.Writer) (*build, error) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return nil, fmt.Errorf("finding the user's cache directory: %w", err)
+		return nil, fmt.Errorf("find the user's cache directory: %w", err)
 	}
 	moduleDir := filepath.Join(root, filepath.FromSlash(s.Module))
 	goMod, err := os.ReadFile(filepath.Join(moduleDir, "go.mod"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the versions: %w", err)
+		return nil, fmt.Errorf("read the required versions: %w", err)
 	}
 	versions, err := s.versions(goMod)
 	if err != nil {
@@ -106,17 +107,18 @@ func (s Set) build(ctx context.Context, progress io.Writer) (*build, error) {
 	}, nil
 }
 
-// versions returns the version of each module that goMod requires.
+// versions returns the version of each module that goMod requires. It fails if a
+// required module of the set is missing.
 func (s Set) versions(goMod []byte) (map[string]string, error) {
 	file, err := modfile.Parse("go.mod", goMod, nil)
 	if err != nil {
-		return nil, fmt.Errorf("reading the versions: %w", err)
+		return nil, fmt.Errorf("read the required versions: %w", err)
 	}
 	versions := map[string]string{}
 	for _, r := range file.Require {
 		versions[r.Mod.Path] = r.Mod.Version
 	}
-	for _, path := range s.Requires {
+	for _, path := range s.RequiredModules {
 		if versions[path] == "" {
 			return nil, fmt.Errorf("%s/go.mod does not require %s", s.Module, path)
 		}
@@ -124,15 +126,14 @@ func (s Set) versions(goMod []byte) (map[string]string, error) {
 	return versions, nil
 }
 
-// fingerprint tells apart binaries of the same versions that are other programs,
-// or were built from other dependencies, with other flags or for another
-// platform.
+// fingerprint returns a hash of the dependencies, the programs, the flags and the
+// platform. It distinguishes builds of the same versions.
 func fingerprint(goMod []byte, programs []Program, flags []string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%q\n%q\n%s/%s", goMod, programs, flags, runtime.GOOS, runtime.GOARCH))
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-// withStderr adds what a command printed to the error that it ended with.
+// withStderr adds the error output of a command to its error.
 func withStderr(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -10,26 +10,26 @@ import (
 	"testing"
 )
 
-var some = Set{
-	Name:     "set",
-	Module:   "nested",
-	Programs: []Program{{"first", "example.com/first"}, {"second", "example.com/second"}},
-	Requires: []string{"example.com/first", "example.com/second"},
+var testSet = Set{
+	Name:            "set",
+	Module:          "nested",
+	Programs:        []Program{{"first", "example.com/first"}, {"second", "example.com/second"}},
+	RequiredModules: []string{"example.com/first", "example.com/second"},
 }
 
-func TestFailedBuildLeavesNothing(t *testing.T) {
-	b := &build{set: some, moduleDir: t.TempDir(), dir: filepath.Join(t.TempDir(), "key"), progress: t.Output()}
+func TestFailedBuildIsNotCached(t *testing.T) {
+	b := &build{set: testSet, moduleDir: t.TempDir(), dir: filepath.Join(t.TempDir(), "key"), progress: t.Output()}
 	err := b.ensure(t.Context())
-	if err == nil || !strings.Contains(err.Error(), some.Programs[0].ImportPath) {
-		t.Errorf("building outside the module: got error %v, want one that names the package", err)
+	if err == nil || !strings.Contains(err.Error(), testSet.Programs[0].ImportPath) {
+		t.Errorf("build outside the module: got error %v, want one that names the package", err)
 	}
 	if _, err := os.Stat(b.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory of the binaries: got %v, want that it does not exist", err)
+		t.Errorf("stat the directory of the binaries: got %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
 func TestSecondBuildWaitsForTheFirst(t *testing.T) {
-	b := &build{set: some, dir: filepath.Join(t.TempDir(), "key"), progress: t.Output()}
+	b := &build{set: testSet, dir: filepath.Join(t.TempDir(), "key"), progress: t.Output()}
 	unlock, err := b.lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -42,21 +42,21 @@ func TestSecondBuildWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
-	got, err := some.versions([]byte("module m\nrequire (\nexample.com/first v1.2.3\nexample.com/second v1.4.5\n)\n"))
+func TestVersionsRequireEveryModule(t *testing.T) {
+	got, err := testSet.versions([]byte("module m\nrequire (\nexample.com/first v1.2.3\nexample.com/second v1.4.5\n)\n"))
 	if err != nil || got["example.com/first"] != "v1.2.3" || got["example.com/second"] != "v1.4.5" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := some.versions([]byte("module m\nrequire example.com/first v1.2.3\n")); err == nil {
-		t.Error("no error although a version is missing")
+	if _, err := testSet.versions([]byte("module m\nrequire example.com/first v1.2.3\n")); err == nil {
+		t.Error("versions did not fail although a module is missing")
 	}
 }
 
-// TestFingerprintNamesThePrograms: a directory from before a program was added
-// is not taken for a complete one.
-func TestFingerprintNamesThePrograms(t *testing.T) {
-	all, fewer := fingerprint(nil, some.Programs, nil), fingerprint(nil, some.Programs[1:], nil)
+// After a program is added to a set, the directory of the earlier build is not
+// reused.
+func TestFingerprintDependsOnThePrograms(t *testing.T) {
+	all, fewer := fingerprint(nil, testSet.Programs, nil), fingerprint(nil, testSet.Programs[1:], nil)
 	if all == fewer {
-		t.Errorf("both %d and %d programs have the fingerprint %s", len(some.Programs), len(some.Programs)-1, all)
+		t.Errorf("%d and %d programs have the same fingerprint %s", len(testSet.Programs), len(testSet.Programs)-1, all)
 	}
 }

@@ -1,6 +1,6 @@
-// The development tools: a module of its own so that their dependencies are
-// not the product's. The Makefile runs them with `go tool`, which builds each
-// once and keeps it in the Go build cache, so that all clones share it.
+// The development tools. They are a separate module so that their dependencies are
+// not dependencies of the product. The Makefile runs them with `go tool`, which
+// builds each tool once. All clones share the Go build cache.
 module github.com/tunnel-gateway/tunnel-gateway/test/tools
 
 go 1.26.0

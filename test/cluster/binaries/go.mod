@@ -1,6 +1,6 @@
-// The control plane that the tests and the demo run against, built from
-// source: no prebuilt binary is downloaded. It is a module of its own so that
-// Kubernetes' replace directives do not pin the product's dependencies.
+// The control plane for the tests and the demo. It is built from source; no
+// prebuilt binary is downloaded. It is a separate module so that the replace
+// directives of Kubernetes do not affect the product's dependencies.
 module github.com/tunnel-gateway/tunnel-gateway/test/cluster/binaries
 
 go 1.26.0

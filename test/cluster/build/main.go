@@ -1,6 +1,6 @@
-// Command build builds the control plane of package cluster unless this
-// machine has it, and prints its directory. It runs before the tests so that
-// its progress is seen, which `go test` would hold back.
+// Command build builds the control plane of package cluster unless it is cached,
+// and prints its directory. `make` runs it before the tests to show its progress,
+// which `go test` would not print before the end.
 package main
 
 import (

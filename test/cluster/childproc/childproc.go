@@ -1,10 +1,9 @@
-// Package childproc ties programs to the life of the process that runs them:
-// should that process end, whatever the reason, they are killed and their files
-// removed. Handling signals would not do: a panic or the time limit of `go test`
-// ends a process without one. It runs on Unix only.
+// Package childproc kills child processes and removes their files when the parent
+// process ends for any reason. A signal handler is not enough: a panic or the
+// timeout of `go test` ends a process without a signal. The package works on Unix
+// only.
 //
-// What the programs are, and how they are started and stopped while their user
-// lives, does not belong here.
+// The package does not start or stop the programs while the parent process runs.
 package childproc
 
 import (
@@ -19,51 +18,52 @@ import (
 //go:embed childproc.sh
 var script []byte
 
-// Group is a directory of programs that end when this process ends, even if
-// it is killed, together with their files. Tie must not be called twice at the
-// same time.
+// Group is a group of programs that end when this process ends, even if it is
+// killed. A temporary directory contains the group and the files of its programs.
+// [Group.Wrap] is not safe for concurrent use.
 type Group struct {
 	dir   string
-	tied  int      // how many programs there are
-	alive *os.File // the pipe that the programs watch; closed by our death
+	count int      // number of programs
+	pipe  *os.File // the pipe that the programs watch; the kernel closes it when this process ends
 }
 
-// New makes a tether without programs. The name tells its directory apart from
-// others in the directory of temporary files. The caller cuts it in the end.
+// New returns a group without programs. name is part of the name of its temporary
+// directory. The caller calls [Group.Close].
 func New(name string) (_ *Group, err error) {
 	dir, err := os.MkdirTemp("", "tunnel-gateway-"+name+"-")
 	if err != nil {
 		return nil, err
 	}
-	t := &Group{dir: dir}
+	g := &Group{dir: dir}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.Close())
+			err = errors.Join(err, g.Close())
 		}
 	}()
-	if err := os.Mkdir(t.Files(), 0o700); err != nil {
+	if err := os.Mkdir(g.Files(), 0o700); err != nil {
 		return nil, err
 	}
 	pipe := filepath.Join(dir, "alive")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		return nil, &os.PathError{Op: "mkfifo", Path: pipe, Err: err}
 	}
-	// Opening for writing alone would wait for a reader.
-	t.alive, err = os.OpenFile(pipe, os.O_RDWR, 0)
-	return t, err
+	// A pipe that is opened only for writing blocks until it has a reader.
+	g.pipe, err = os.OpenFile(pipe, os.O_RDWR, 0)
+	return g, err
 }
 
-// Files is the directory for whatever has to go with the programs.
-func (t *Group) Files() string { return filepath.Join(t.dir, "files") }
+// Files returns the directory for files that are removed together with the
+// programs.
+func (g *Group) Files() string { return filepath.Join(g.dir, "files") }
 
-// Wrap ties the program at the absolute path, and returns the path to run
-// instead, with the same arguments. The process that comes of it is the program
-// itself, beside a shell that watches this process. The shell belongs to the
-// program's process group, and outlives the program until the tether is cut,
-// unless the group is killed.
-func (t *Group) Wrap(path string) (string, error) {
-	t.tied++
-	dir := filepath.Join(t.dir, "tied", strconv.Itoa(t.tied))
+// Wrap adds the program at the absolute path to the group. It returns the path
+// that the caller runs instead, with the same arguments. The started process is
+// the program itself; it has a child process, a shell that watches this process.
+// The shell belongs to the program's process group. It keeps running after the
+// program until the group is closed or the process group is killed.
+func (g *Group) Wrap(path string) (string, error) {
+	g.count++
+	dir := filepath.Join(g.dir, "programs", strconv.Itoa(g.count))
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
 		return "", err
 	}
@@ -71,25 +71,26 @@ func (t *Group) Wrap(path string) (string, error) {
 	if err := os.Symlink(path, filepath.Join(dir, "bin", name)); err != nil {
 		return "", err
 	}
-	tied := filepath.Join(dir, name)
-	return tied, WriteProgram(tied, script)
+	wrapper := filepath.Join(dir, name)
+	return wrapper, WriteProgram(wrapper, script)
 }
 
 // WriteProgram writes an executable file that can be run as soon as the function
-// has returned. [os.WriteFile] does not guarantee that: a process that another
-// goroutine forks meanwhile inherits the open file, and running the file fails
-// with ETXTBSY until that process executes its own program (golang.org/issue/22315).
+// has returned. [os.WriteFile] does not guarantee that: if another goroutine forks
+// a process meanwhile, the process inherits the open file, and running the file
+// fails with ETXTBSY until that process executes its own program
+// (golang.org/issue/22315).
 func WriteProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock() // a fork takes the write lock
 	defer syscall.ForkLock.RUnlock()
-	return os.WriteFile(path, content, 0o700) // #nosec G306 -- the owner runs it
+	return os.WriteFile(path, content, 0o700) // #nosec G306 -- the owner must be able to run it
 }
 
-// Close ends what still runs and removes the directory.
-func (t *Group) Close() error {
+// Close kills the programs that still run and removes the directory of the group.
+func (g *Group) Close() error {
 	var err error
-	if t.alive != nil {
-		err = t.alive.Close()
+	if g.pipe != nil {
+		err = g.pipe.Close()
 	}
-	return errors.Join(err, os.RemoveAll(t.dir))
+	return errors.Join(err, os.RemoveAll(g.dir))
 }

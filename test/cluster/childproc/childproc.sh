@@ -1,19 +1,20 @@
 #!/bin/sh
-# Runs the program of the same name in the folder bin beside this file, and
-# kills it when nobody has the pipe "alive" open for writing any more: then the
-# process that started it is gone, and nobody else would stop it.
+# Runs the program of the same name in the directory bin next to this file. Kills
+# the program when no process has the pipe "alive" open for writing: the parent
+# process has ended, and no other process would stop the program.
 here=${0%/*}
 dir=${here%/*/*}
 program=$here/bin/${0##*/}
 
-# Asking for the flags ends by itself.
+# With --help, the program ends immediately and needs no watcher.
 [ "$1" = --help ] && exec "$program" "$@"
 
-# Opening for reading alone would wait for a writer, who may be gone already.
+# A pipe that is opened only for reading blocks until it has a writer, and the
+# parent process may already have ended.
 exec 4<>"$dir/alive" 3<"$dir/alive" 4>&-
 {
 	read -r _ <&3
-	kill -KILL $$ # the shell's number, which the program takes over
+	kill -KILL $$ # the program replaces this shell and keeps its process ID
 	rm -rf "$dir"
 } >/dev/null 2>&1 &
 exec "$program" "$@" 3<&-

@@ -13,53 +13,53 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/childproc"
 )
 
-// TestTetherEndsPrograms closes the pipe as the death of the process would.
-// The programs have the same name, as two in different directories may.
-func TestTetherEndsPrograms(t *testing.T) {
-	tied, err := childproc.New("test")
+// TestCloseKillsTheProgramsAndRemovesTheirFiles closes the pipe, as the kernel does
+// when the process ends. The two programs have the same name.
+func TestCloseKillsTheProgramsAndRemovesTheirFiles(t *testing.T) {
+	group, err := childproc.New("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := []*exec.Cmd{start(t, tied, "one"), start(t, tied, "two")}
-	if err := tied.Close(); err != nil {
+	programs := []*exec.Cmd{start(t, group, "one"), start(t, group, "two")}
+	if err := group.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, program := range programs {
 		_ = program.Wait()
 		if status := program.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
-			t.Errorf("%s ended with %v, want it to be killed", program, program.ProcessState)
+			t.Errorf("%s exited with %v, want SIGKILL", program, program.ProcessState)
 		}
 	}
-	if _, err := os.Stat(tied.Files()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the files: got %v, want that they are gone", err)
+	if _, err := os.Stat(group.Files()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("stat the directory of the files: got %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
-// TestTiedProgramIsNotBusy runs tied programs while other goroutines fork.
-func TestTiedProgramIsNotBusy(t *testing.T) {
-	const tiers, ties = 8, 40
+// TestWrappedProgramCanBeRunImmediately runs programs while other goroutines fork.
+func TestWrappedProgramCanBeRunImmediately(t *testing.T) {
+	const goroutines, runs = 8, 40
 	program, err := exec.LookPath("true")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tied, err := childproc.New("test")
+	group, err := childproc.New("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tied.Close() })
-	var tying sync.Mutex // Tie is not called twice at the same time
-	var group sync.WaitGroup
-	for range tiers {
-		group.Go(func() {
-			for range ties {
-				tying.Lock()
-				path, err := tied.Wrap(program)
-				tying.Unlock()
+	t.Cleanup(func() { _ = group.Close() })
+	var mu sync.Mutex // Wrap is not safe for concurrent use
+	var done sync.WaitGroup
+	for range goroutines {
+		done.Go(func() {
+			for range runs {
+				mu.Lock()
+				path, err := group.Wrap(program)
+				mu.Unlock()
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				// With --help, the shell that watches this process is not started.
+				// With --help, the program runs without the shell that watches this process.
 				if err := exec.Command(path, "--help").Run(); err != nil {
 					t.Error(err)
 					return
@@ -67,21 +67,21 @@ func TestTiedProgramIsNotBusy(t *testing.T) {
 			}
 		})
 	}
-	group.Wait()
+	done.Wait()
 }
 
-// start runs a program that says its arguments and then sleeps.
-func start(t *testing.T, tied *childproc.Group, says string) *exec.Cmd {
+// start starts a program that prints its argument and then sleeps.
+func start(t *testing.T, group *childproc.Group, argument string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sleeper")
 	if err := childproc.WriteProgram(path, []byte("#!/bin/sh\necho \"$@\"\nexec sleep 600\n")); err != nil {
 		t.Fatal(err)
 	}
-	path, err := tied.Wrap(path)
+	path, err := group.Wrap(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := exec.Command(path, says)
+	program := exec.Command(path, argument)
 	output, err := program.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -89,9 +89,9 @@ func start(t *testing.T, tied *childproc.Group, says string) *exec.Cmd {
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
-	got := make([]byte, len(says))
-	if _, err := output.Read(got); err != nil || string(got) != says {
-		t.Fatalf("the program said %q (%v), want %q", got, err, says)
+	got := make([]byte, len(argument))
+	if _, err := output.Read(got); err != nil || string(got) != argument {
+		t.Fatalf("the program printed %q, error %v, want %q", got, err, argument)
 	}
 	return program
 }

@@ -13,34 +13,35 @@ import (
 )
 
 const (
-	// A container that ends is started again after the first pause, which
-	// doubles up to the longest, unless it has run for the time that makes good.
-	// Kubernetes waits from 10 seconds to 5 minutes.
-	firstBackoff = 100 * time.Millisecond
-	maxBackoff   = 5 * time.Second
-	goodRun      = 10 * time.Second
+	// A container that ends restarts after minBackoff. The backoff doubles up to
+	// maxBackoff, and is reset when the container has run for stableRunTime. The
+	// backoff of Kubernetes is from 10 seconds to 5 minutes.
+	minBackoff    = 100 * time.Millisecond
+	maxBackoff    = 5 * time.Second
+	stableRunTime = 10 * time.Second
 )
 
-// container is one of a Pod.
+// container is a container of a Pod.
 type container struct {
 	pod  *pod
 	spec corev1.Container
 
 	mu       sync.Mutex
 	current  corev1.ContainerStatus
-	log      *outputLog // of the process that runs or ran last, nil before the first
-	previous *outputLog
+	log      *outputLog // log of the current or last process; nil before the first
+	previous *outputLog // log of the process before that
 }
 
-// waiting is an error that a container waits for the end of. Its fields are
-// those of the container's state.
-type waiting struct{ reason, message string }
+// waitingError is a problem that makes a container wait. Its fields are the reason
+// and the message of the container's state.
+type waitingError struct{ reason, message string }
 
-func (w *waiting) Error() string { return w.reason + ": " + w.message }
+func (w *waitingError) Error() string { return w.reason + ": " + w.message }
 
-// misconfigured is what a container waits with that refers to what is not there.
-func misconfigured(format string, a ...any) *waiting {
-	return &waiting{reason: "CreateContainerConfigError", message: fmt.Sprintf(format, a...)}
+// configError returns the error of a container whose configuration is invalid or
+// refers to a missing object.
+func configError(format string, a ...any) *waitingError {
+	return &waitingError{reason: "CreateContainerConfigError", message: fmt.Sprintf(format, a...)}
 }
 
 func newContainer(p *pod, spec corev1.Container) *container {
@@ -56,147 +57,150 @@ func (c *container) status() corev1.ContainerStatus {
 	return *c.current.DeepCopy()
 }
 
-// change changes the status and has it written.
-func (c *container) change(apply func(*corev1.ContainerStatus)) {
+// updateStatus changes the status and notifies the Pod, which writes it.
+func (c *container) updateStatus(change func(*corev1.ContainerStatus)) {
 	c.mu.Lock()
-	apply(&c.current)
+	change(&c.current)
 	c.mu.Unlock()
 	c.pod.notify()
 }
 
-// wait has the status say what the container waits for.
-func (c *container) wait(reason, message string) {
-	c.change(func(s *corev1.ContainerStatus) {
+// setWaiting sets the reason and the message of the waiting state.
+func (c *container) setWaiting(reason, message string) {
+	c.updateStatus(func(s *corev1.ContainerStatus) {
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	})
 }
 
-// run starts the container's process again and again until the Pod ends.
+// run runs the container's process, and restarts it as the restart policy
+// requires, until the Pod stops.
 func (c *container) run() {
-	ending, backoff := c.pod.ending, firstBackoff
-	for ending.Err() == nil {
-		l, err := c.prepare(ending)
-		var reason *waiting
-		if errors.As(err, &reason) {
-			c.wait(reason.reason, reason.message)
-			pause(ending, retryInterval)
+	stopping, backoff := c.pod.stopping, minBackoff
+	for stopping.Err() == nil {
+		spec, err := c.prepare(stopping)
+		var waiting *waitingError
+		if errors.As(err, &waiting) {
+			c.setWaiting(waiting.reason, waiting.message)
+			pause(stopping, retryInterval)
 			continue
 		} else if err != nil {
-			c.wait("CreateContainerError", err.Error())
-			pause(ending, retryInterval)
+			c.setWaiting("CreateContainerError", err.Error())
+			pause(stopping, retryInterval)
 			continue
 		}
-		if c.runOnce(l) > goodRun {
-			backoff = firstBackoff
+		if c.runOnce(spec) > stableRunTime {
+			backoff = minBackoff
 		}
-		if !c.restarts() {
+		if !c.shouldRestart() {
 			return
 		}
-		c.wait("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", backoff))
-		pause(ending, backoff)
+		c.setWaiting("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", backoff))
+		pause(stopping, backoff)
 		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// restarts tells whether the container starts again after the end that its
-// status tells of.
-func (c *container) restarts() bool {
+// shouldRestart reports whether the container restarts, depending on the restart
+// policy and on the exit code in the status.
+func (c *container) shouldRestart() bool {
 	ended := c.status().State.Terminated
 	switch c.pod.object.Spec.RestartPolicy {
 	case corev1.RestartPolicyNever:
-		return ended == nil // it could not be started
+		return ended == nil // the process failed to start
 	case corev1.RestartPolicyOnFailure:
 		return ended == nil || ended.ExitCode != 0
 	default:
-		return c.pod.ending.Err() == nil
+		return c.pod.stopping.Err() == nil
 	}
 }
 
-// runOnce runs the process to its end, and returns how long that took.
-func (c *container) runOnce(l *launch) time.Duration {
-	defer c.pod.node.network.close(c.pod.ip, l.ports)
-	begin := now()
+// runOnce runs the process until it ends, and returns how long it ran.
+func (c *container) runOnce(spec *processSpec) time.Duration {
+	defer c.pod.node.network.releasePorts(c.pod.ip, spec.ports)
+	startedAt := now()
 	output := &outputLog{}
-	p, err := startProcess(l, output)
+	p, err := startProcess(spec, output)
 	if err != nil {
-		c.wait("RunContainerError", err.Error())
+		c.setWaiting("RunContainerError", err.Error())
 		return 0
 	}
-	c.began(p, output, begin)
-	alive, died := context.WithCancel(c.pod.killed)
-	var probing sync.WaitGroup
-	probing.Go(func() { c.probe(alive, l.ports) })
-	c.await(p)
-	died()
-	probing.Wait()
-	c.ended(p, begin)
-	return time.Since(begin.Time)
+	c.recordStart(p, output, startedAt)
+	ctx, cancel := context.WithCancel(c.pod.killed)
+	var probes sync.WaitGroup
+	probes.Go(func() { c.probe(ctx, spec.ports) })
+	c.waitOrTerminate(p)
+	cancel()
+	probes.Wait()
+	c.recordExit(p, startedAt)
+	return time.Since(startedAt.Time)
 }
 
-// await waits for the end of the process, and brings it about when the Pod ends.
-func (c *container) await(p *process) {
+// waitOrTerminate waits for the end of the process. When the Pod stops, it
+// terminates the process, and kills it after the grace period.
+func (c *container) waitOrTerminate(p *process) {
 	go p.wait()
 	select {
-	case <-p.ended:
+	case <-p.done:
 		return
-	case <-c.pod.ending.Done():
+	case <-c.pod.stopping.Done():
 		p.terminate()
 	}
 	select {
-	case <-p.ended:
+	case <-p.done:
 	case <-c.pod.killed.Done():
 		p.kill()
-		<-p.ended
+		<-p.done
 	}
 }
 
-func (c *container) began(p *process, output *outputLog, begin metav1.Time) {
+// recordStart writes the start of the process to the status.
+func (c *container) recordStart(p *process, output *outputLog, startedAt metav1.Time) {
 	c.mu.Lock()
 	restarted := c.log != nil
 	c.previous, c.log = c.log, output
 	c.mu.Unlock()
-	c.change(func(s *corev1.ContainerStatus) {
+	c.updateStatus(func(s *corev1.ContainerStatus) {
 		if restarted {
 			s.RestartCount++
 		}
 		s.ImageID, s.ContainerID, s.Started = s.Image, p.id(), new(true)
-		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: begin}}
+		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: startedAt}}
 	})
 }
 
-// ended has the end in the state, and as the last one once the container waits
-// for its restart or runs again.
-func (c *container) ended(p *process, begin metav1.Time) {
+// recordExit writes the end of the process to the status. It also sets the last
+// termination state unless the Pod is stopping.
+func (c *container) recordExit(p *process, startedAt metav1.Time) {
 	code, signal := p.exit()
 	ended := &corev1.ContainerStateTerminated{
 		ExitCode: code, Signal: signal, Reason: "Completed",
-		StartedAt: begin, FinishedAt: now(), ContainerID: p.id(),
+		StartedAt: startedAt, FinishedAt: now(), ContainerID: p.id(),
 	}
 	if code != 0 {
 		ended.Reason = "Error"
 	}
-	c.change(func(s *corev1.ContainerStatus) {
+	c.updateStatus(func(s *corev1.ContainerStatus) {
 		s.Ready, s.Started = false, new(false)
 		s.State = corev1.ContainerState{Terminated: ended}
-		if c.pod.ending.Err() == nil {
+		if c.pod.stopping.Err() == nil {
 			s.LastTerminationState = s.State
 		}
 	})
 }
 
-// launch is all that a process is started with.
-type launch struct {
+// processSpec describes how to start a process.
+type processSpec struct {
 	command     []string
 	environment []string
 	dir         string
-	ports       map[int32]int // real ones by container port
+	ports       map[int32]int // real port of each container port
 }
 
-// prepare finds out what to start, and writes the volumes.
-func (c *container) prepare(ctx context.Context) (*launch, error) {
+// prepare writes the volumes and returns how to start the process.
+func (c *container) prepare(ctx context.Context) (*processSpec, error) {
 	p := c.pod
 	if len(p.object.Spec.InitContainers) > 0 {
-		return nil, misconfigured("the node runs no init containers")
+		return nil, configError("the node does not support init containers")
 	}
 	image, err := p.node.image(c.spec.Image)
 	if err != nil {
@@ -205,7 +209,7 @@ func (c *container) prepare(ctx context.Context) (*launch, error) {
 	if err := c.checkProbe(image); err != nil {
 		return nil, err
 	}
-	mounts, err := c.mount(ctx)
+	mounts, err := c.prepareVolumes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -213,19 +217,19 @@ func (c *container) prepare(ctx context.Context) (*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{command: slices.Clone(image.Command), dir: p.dir(), environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()}}
+	spec := &processSpec{command: slices.Clone(image.Command), dir: p.dir(), environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()}}
 	for _, arg := range c.spec.Args {
-		l.command = append(l.command, mounts.rewrite(env.expand(arg)))
+		spec.command = append(spec.command, mounts.rewrite(env.expand(arg)))
 	}
 	for _, name := range env.names {
-		l.environment = append(l.environment, name+"="+mounts.rewrite(env.values[name]))
+		spec.environment = append(spec.environment, name+"="+mounts.rewrite(env.values[name]))
 	}
-	if l.ports, err = p.node.network.open(p.ip, sortedPorts(image)); err != nil {
+	if spec.ports, err = p.node.network.allocatePorts(p.ip, sortedPorts(image)); err != nil {
 		return nil, err
 	}
 	for port, variable := range image.Ports {
-		l.environment = append(l.environment, fmt.Sprintf("%s=%d", variable, l.ports[port]))
+		spec.environment = append(spec.environment, fmt.Sprintf("%s=%d", variable, spec.ports[port]))
 	}
-	l.environment = append(l.environment, image.Environment...)
-	return l, nil
+	spec.environment = append(spec.environment, image.Environment...)
+	return spec, nil
 }

@@ -8,47 +8,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestConfiguration: a Pod waits for its Secret, and finds then all that its
-// specification refers to, where that says it is.
-func TestConfiguration(t *testing.T) {
+func TestPodWaitsForItsSecretAndGetsItsConfiguration(t *testing.T) {
 	t.Parallel()
-	in := namespace(t)
-	pod := echo(in, "echo", configure)
+	ns := namespace(t)
+	pod := echo(ns, "echo", configure)
 	create(t, pod, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "settings"}, Data: map[string]string{"colour": "blue"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "settings"}, Data: map[string]string{"colour": "blue"},
 	})
 	eventually(t, pod, func(g Gomega) {
 		g.Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
-		waits := pod.Status.ContainerStatuses[0].State.Waiting
-		g.Expect(waits).NotTo(BeNil())
-		g.Expect(waits.Reason).To(Equal("CreateContainerConfigError"))
-		g.Expect(waits.Message).To(Equal(`secret "credentials" not found`))
+		waiting := pod.Status.ContainerStatuses[0].State.Waiting
+		g.Expect(waiting).NotTo(BeNil())
+		g.Expect(waiting.Reason).To(Equal("CreateContainerConfigError"))
+		g.Expect(waiting.Message).To(Equal(`secret "credentials" not found`))
 	})
 	create(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "credentials"}, StringData: map[string]string{"token": "abc"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "credentials"}, StringData: map[string]string{"token": "abc"},
 	})
 	eventuallyReady(t, pod)
 	for path, want := range map[string]string{
-		"/args":              "[first --name echo $(NONE)]",
-		"/env?of=NAME":       "echo." + in,
-		"/env?of=UID":        string(pod.UID),
-		"/env?of=IP":         pod.Status.PodIP,
-		"/env?of=APP":        "echo",
-		"/env?of=TOKEN":      "abc",
-		"/env?of=COLOUR":     "blue",
-		"/env?of=ALL_colour": "blue",
-		"/env?of=OPTIONAL":   "",
-		"/file?of=SECRET":    "abc",
-		"/file?of=SETTINGS":  "blue",
+		"/args":                    "[first --name echo $(NONE)]",
+		"/env?variable=NAME":       "echo." + ns,
+		"/env?variable=UID":        string(pod.UID),
+		"/env?variable=IP":         pod.Status.PodIP,
+		"/env?variable=APP":        "echo",
+		"/env?variable=TOKEN":      "abc",
+		"/env?variable=COLOUR":     "blue",
+		"/env?variable=ALL_colour": "blue",
+		"/env?variable=OPTIONAL":   "",
+		"/file?variable=SECRET":    "abc",
+		"/file?variable=SETTINGS":  "blue",
 	} {
-		if got := ask(t, pod, path); got != want {
+		if got := getFromPod(t, pod, path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
 }
 
-// configure has the container refer to the Secret and the ConfigMap in all
-// ways there are.
+// configure makes the container refer to the Secret and the ConfigMap in every way
+// that the node supports.
 func configure(p *corev1.Pod) {
 	secret, settings := corev1.LocalObjectReference{Name: "credentials"}, corev1.LocalObjectReference{Name: "settings"}
 	field := func(path string) *corev1.EnvVarSource {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// endpoint is an address and port that a Service stands for.
+// endpoint is an address and a port of a Service.
 type endpoint struct {
 	ip   netip.Addr
 	port int32
@@ -35,17 +35,17 @@ func (n *Node) dial(ctx context.Context, network, address string) (net.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	to := endpoint{port: int32(port)}
-	if to.ip, err = netip.ParseAddr(host); err != nil {
-		if to, err = n.resolve(ctx, host, to.port); err != nil {
+	target := endpoint{port: int32(port)}
+	if target.ip, err = netip.ParseAddr(host); err != nil {
+		if target, err = n.resolve(ctx, host, target.port); err != nil {
 			return nil, err
 		}
 	}
-	return n.network.dial(ctx, network, to.ip, to.port)
+	return n.network.dial(ctx, network, target.ip, target.port)
 }
 
-// resolve picks the endpoint whose turn it is of the Service of that DNS name.
-// What it reads is what the API server has now.
+// resolve returns an endpoint of the Service with that DNS name, and selects the
+// endpoints in turn. It reads the Service and its EndpointSlices without a cache.
 func (n *Node) resolve(ctx context.Context, host string, port int32) (endpoint, error) {
 	key, err := serviceKey(host)
 	if err != nil {
@@ -53,17 +53,17 @@ func (n *Node) resolve(ctx context.Context, host string, port int32) (endpoint, 
 	}
 	service := &corev1.Service{}
 	if err := n.kube.Get(ctx, key, service); apierrors.IsNotFound(err) {
-		return endpoint{}, fmt.Errorf("there is no Service %s", key)
+		return endpoint{}, fmt.Errorf("the Service %s was not found", key)
 	} else if err != nil {
-		return endpoint{}, fmt.Errorf("reading Service %s: %w", key, err)
+		return endpoint{}, fmt.Errorf("read Service %s: %w", key, err)
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return endpoint{}, fmt.Errorf("the Service %s is an ExternalName, which has no endpoints", key)
+		return endpoint{}, fmt.Errorf("the Service %s has type ExternalName and no endpoints", key)
 	}
 	var slices discoveryv1.EndpointSliceList
 	err = n.kube.List(ctx, &slices, client.InNamespace(key.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: key.Name})
 	if err != nil {
-		return endpoint{}, fmt.Errorf("reading the EndpointSlices of Service %s: %w", key, err)
+		return endpoint{}, fmt.Errorf("read the EndpointSlices of Service %s: %w", key, err)
 	}
 	ready, err := endpoints(service, slices.Items, port)
 	if err != nil {
@@ -72,21 +72,21 @@ func (n *Node) resolve(ctx context.Context, host string, port int32) (endpoint, 
 	if len(ready) == 0 {
 		return endpoint{}, fmt.Errorf("the Service %s has no ready endpoint for port %d", key, port)
 	}
-	return ready[n.network.turn(host)%len(ready)], nil
+	return ready[n.network.nextIndex(host)%len(ready)], nil
 }
 
-// serviceKey splits "<service>.<namespace>.svc", with or without the domain of
-// the cluster.
+// serviceKey parses "<service>.<namespace>.svc", with or without the domain of the
+// cluster.
 func serviceKey(host string) (client.ObjectKey, error) {
 	name, _ := strings.CutSuffix(strings.TrimSuffix(host, "."), ".cluster.local")
 	parts := strings.Split(name, ".")
 	if len(parts) != 3 || parts[2] != "svc" {
-		return client.ObjectKey{}, fmt.Errorf("%q is neither an address nor <service>.<namespace>.svc.cluster.local", host)
+		return client.ObjectKey{}, fmt.Errorf("%q is neither an IP address nor <service>.<namespace>.svc.cluster.local", host)
 	}
 	return client.ObjectKey{Namespace: parts[1], Name: parts[0]}, nil
 }
 
-// endpoints returns the ready ones behind a port of the service, in order.
+// endpoints returns the ready endpoints of a port of the Service, sorted.
 func endpoints(service *corev1.Service, all []discoveryv1.EndpointSlice, port int32) ([]endpoint, error) {
 	headless := service.Spec.ClusterIP == corev1.ClusterIPNone
 	name, found := portName(service, port)
@@ -95,7 +95,7 @@ func endpoints(service *corev1.Service, all []discoveryv1.EndpointSlice, port in
 	}
 	var ready []endpoint
 	for _, slice := range all {
-		target := port // as with DNS, which knows no ports
+		target := port // DNS returns no ports, so a headless Service does not map them
 		if !headless {
 			if target, found = slicePort(slice.Ports, name); !found {
 				continue
@@ -111,7 +111,8 @@ func endpoints(service *corev1.Service, all []discoveryv1.EndpointSlice, port in
 	return slices.Compact(ready), nil
 }
 
-// portName returns the name, perhaps empty, of the service's TCP port.
+// portName returns the name of the Service's TCP port, which may be empty, and
+// whether the port exists.
 func portName(service *corev1.Service, port int32) (string, bool) {
 	for _, p := range service.Spec.Ports {
 		if p.Port == port && isTCP(p.Protocol) {
@@ -132,8 +133,9 @@ func slicePort(ports []discoveryv1.EndpointPort, name string) (int32, bool) {
 
 func isTCP(protocol corev1.Protocol) bool { return protocol == "" || protocol == corev1.ProtocolTCP }
 
-// readyAddresses leaves out the further addresses of an endpoint, as kube-proxy
-// does, and names. An endpoint that does not say whether it is ready is.
+// readyAddresses returns the first address of each ready endpoint. As kube-proxy
+// does, it ignores further addresses of an endpoint, and treats an endpoint without
+// a ready condition as ready. It ignores addresses that are not IP addresses.
 func readyAddresses(slice discoveryv1.EndpointSlice) []netip.Addr {
 	var ready []netip.Addr
 	for _, e := range slice.Endpoints {

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// service returns one with the Pod's name for its port "http", as port 80.
+// service returns a Service for the Pod, with the Pod's name. Its port 80 selects
+// the Pod's port "http".
 func service(pod *corev1.Pod, change func(*corev1.ServiceSpec)) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
@@ -30,24 +31,24 @@ func service(pod *corev1.Pod, change func(*corev1.ServiceSpec)) *corev1.Service 
 	return s
 }
 
+// eventuallyAnswers waits until a request to the address returns the answer.
 func eventuallyAnswers(t *testing.T, address, want string) {
 	t.Helper()
 	NewWithT(t).Eventually(func() (string, error) {
 		return get(t.Context(), address, "/")
-	}, soon, 20*time.Millisecond).Should(Equal(want))
+	}, timeout, 20*time.Millisecond).Should(Equal(want))
 }
 
+// eventuallyFails waits until a request to the address fails with the error.
 func eventuallyFails(t *testing.T, address, want string) {
 	t.Helper()
 	NewWithT(t).Eventually(func() error {
 		_, err := get(t.Context(), address, "/")
 		return err
-	}, soon, 20*time.Millisecond).Should(MatchError(ContainSubstring(want)))
+	}, timeout, 20*time.Millisecond).Should(MatchError(ContainSubstring(want)))
 }
 
-// TestDeployment: each of its Pods answers in turn, by the name of a Service
-// with an address and of one without.
-func TestDeployment(t *testing.T) {
+func TestServicesSelectThePodsOfADeploymentInTurn(t *testing.T) {
 	t.Parallel()
 	template := echo(namespace(t), "echo", nil)
 	deployment := &appsv1.Deployment{
@@ -64,7 +65,7 @@ func TestDeployment(t *testing.T) {
 	g.Eventually(func() (int32, error) {
 		err := kube.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)
 		return deployment.Status.AvailableReplicas, err
-	}, soon).Should(Equal(int32(2)))
+	}, timeout).Should(Equal(int32(2)))
 	for _, address := range []string{
 		"echo." + template.Namespace + ".svc.cluster.local:80", "echo." + template.Namespace + ".svc:80",
 		"headless." + template.Namespace + ".svc.cluster.local:8080",
@@ -79,13 +80,12 @@ func TestDeployment(t *testing.T) {
 				names[name] = true
 			}
 			return len(names), nil
-		}, soon).Should(Equal(2), "Pods that answer at %s", address)
+		}, timeout).Should(Equal(2), "number of Pods that answer at %s", address)
 	}
 }
 
-// TestManualSlices: a Service without a selector has slices that were made by
-// hand. Only one has a ready endpoint for the port.
-func TestManualSlices(t *testing.T) {
+// Of the three EndpointSlices, only one has a ready endpoint for the port.
+func TestServiceWithoutASelectorUsesItsEndpointSlices(t *testing.T) {
 	t.Parallel()
 	pod := echo(namespace(t), "echo", nil)
 	create(t, pod)
@@ -108,17 +108,17 @@ func TestManualSlices(t *testing.T) {
 	create(t, manual, inside, slice("other", pod.Status.PodIP, 9090), unready)
 	name := "manual." + pod.Namespace + ".svc:80"
 	if answer, err := get(t.Context(), name, "/"); err != nil || answer != "echo" {
-		t.Errorf("a slice with a Pod: got %q, %v", answer, err)
+		t.Errorf("with a ready endpoint: got %q, %v", answer, err)
 	}
 	if err := kube.Delete(t.Context(), inside); err != nil {
 		t.Fatal(err)
 	}
 	if answer, err := get(t.Context(), name, "/"); err == nil {
-		t.Errorf("without its slice it answers %q", answer)
+		t.Errorf("without a ready endpoint: got %q, want an error", answer)
 	}
 }
 
-func TestDialSaysWhatIsMissing(t *testing.T) {
+func TestDialNamesTheMissingObject(t *testing.T) {
 	t.Parallel()
 	pod := echo(namespace(t), "echo", nil)
 	external := service(pod, func(s *corev1.ServiceSpec) {
@@ -130,26 +130,26 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 	create(t, pod, external, empty)
 	eventuallyReady(t, pod)
 	for address, want := range map[string]string{
-		"none." + pod.Namespace + ".svc:80":     "there is no Service " + pod.Namespace + "/none",
+		"none." + pod.Namespace + ".svc:80":     "Service " + pod.Namespace + "/none was not found",
 		"empty." + pod.Namespace + ".svc:81":    "has no TCP port 81",
 		"empty." + pod.Namespace + ".svc:80":    "has no ready endpoint for port 80",
-		"external." + pod.Namespace + ".svc:80": "is an ExternalName",
-		"example.com:80":                        "is neither an address nor",
+		"external." + pod.Namespace + ".svc:80": "has type ExternalName",
+		"example.com:80":                        "is neither an IP address nor",
 		"10.244.255.255:80":                     "no Pod has the address",
 		pod.Status.PodIP + ":81":                "has port 81, only [8080 9090]",
 	} {
-		if _, err := runs.Dial(t.Context(), "tcp", address); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) {
-			t.Errorf("dialing %s: got error %v, want one with %q", address, err, want)
+		if _, err := testNode.Dial(t.Context(), "tcp", address); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) {
+			t.Errorf("dial %s: got error %v, want one that contains %q", address, err, want)
 		}
 	}
-	if _, err := runs.Dial(t.Context(), "udp", pod.Status.PodIP+":8080"); err == nil {
-		t.Error("dialing over UDP: got no error")
+	if _, err := testNode.Dial(t.Context(), "udp", pod.Status.PodIP+":8080"); err == nil {
+		t.Error("dial over UDP: got no error")
 	}
 }
 
-func TestAddressOutsideThePodsNetwork(t *testing.T) {
-	listener, address := callee(t)
-	connection, err := runs.Dial(t.Context(), "tcp", address)
+func TestAddressOutsideThePodNetworkIsDialedDirectly(t *testing.T) {
+	listener, address := listenForProcess(t)
+	connection, err := testNode.Dial(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,27 +1,25 @@
-// Package node runs the Pods of a cluster of package cluster as processes of
-// this machine, for tests. It is the kubelet, the scheduler and the network in
-// one, without containers and without root: it makes a Node, binds every Pod to
-// it, stands in a program for every image that it is told of, writes truthful
-// statuses, serves the logs, and connects its user to Pods and Services.
+// Package node runs the Pods of a test cluster (see package cluster) as processes
+// of this machine. It replaces the kubelet, the scheduler and the network, without
+// containers and without root. It creates a Node, binds every Pod to it, runs a
+// program for each image, writes the status of the Pods, serves their logs, and
+// connects the tests to Pods and Services.
 //
-// Processes share one file system and one network, so some things differ from a
-// container:
+// Processes share one file system and one network. They differ from containers:
 //
-//   - A container's command is not run: the image says what is. Its arguments,
-//     environment and volumes (secret, configMap and emptyDir) are the Pod's. A
-//     path below a mountPath is rewritten where it stands in an argument or in
-//     the value of an environment variable.
-//   - Each process listens on ports of its own, which the image's variables tell
-//     it. Only [Node.Dial] and probes translate a Pod's address; processes
-//     cannot connect to one.
-//   - Volumes of kind projected, as every Pod gets for its ServiceAccount, are
-//     empty directories.
-//   - Of the probes, httpGet readiness alone is executed. Init containers,
-//     hooks and readiness gates do not exist; a Pod that needs another kind of
-//     volume or init containers says so in its status. Node selectors, taints
-//     and resources are ignored.
+//   - The node does not run the command of a container but the program of its
+//     image, with the arguments, the environment and the volumes of the Pod
+//     (secret, configMap and emptyDir). It rewrites a path below a mountPath in an
+//     argument or in the value of an environment variable.
+//   - Each process listens on its own ports, which the image's environment
+//     variables contain. Only [Node.Dial] and probes translate the address of a
+//     Pod. A process cannot connect to the address of a Pod.
+//   - Projected volumes, which every Pod gets for its ServiceAccount, are empty
+//     directories.
+//   - Only readiness probes with httpGet are executed. Hooks and readiness gates
+//     have no effect. The status of a Pod with init containers or with another
+//     kind of volume reports that the node does not support them. Node selectors,
+//     taints and resources are ignored.
 //
-// What the images are, and what runs in the cluster, belongs to its users. There
-// can be one node for unbound Pods in a cluster; another one gets only the Pods
-// that name it.
+// A cluster can have only one node that binds Pods. A second node runs only the
+// Pods that name it in nodeName.
 package node

@@ -11,9 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// variables are environment variables. A later value of a name wins.
+// variables are environment variables. A later value of a name replaces an earlier
+// one.
 type variables struct {
-	names  []string // in the order of their first values
+	names  []string // in the order of their first value
 	values map[string]string
 }
 
@@ -24,11 +25,11 @@ func (v *variables) set(name, value string) {
 	v.values[name] = value
 }
 
-var reference = regexp.MustCompile(`\$\$|\$\([^()]*\)`)
+var variableReference = regexp.MustCompile(`\$\$|\$\([^()]*\)`)
 
-// expand replaces $(NAME) by the value of a name that is known, and $$ by $.
+// expand replaces $(NAME) by the value of the variable, if it is set, and $$ by $.
 func (v *variables) expand(text string) string {
-	return reference.ReplaceAllStringFunc(text, func(found string) string {
+	return variableReference.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
 			return "$"
 		}
@@ -39,13 +40,13 @@ func (v *variables) expand(text string) string {
 	})
 }
 
-// environment returns the container's variables as its specification has them:
-// paths are not rewritten.
+// environment returns the container's environment variables, without rewriting
+// paths.
 func (c *container) environment(ctx context.Context) (*variables, error) {
 	v := &variables{values: map[string]string{}}
 	v.set("HOSTNAME", c.pod.object.Name)
 	for _, from := range c.spec.EnvFrom {
-		data, err := c.allFrom(ctx, from)
+		data, err := c.envFrom(ctx, from)
 		if err != nil {
 			return nil, err
 		}
@@ -68,18 +69,20 @@ func (c *container) environment(ctx context.Context) (*variables, error) {
 	return v, nil
 }
 
-func (c *container) allFrom(ctx context.Context, from corev1.EnvFromSource) (map[string][]byte, error) {
+// envFrom returns the data of the Secret or ConfigMap that from refers to.
+func (c *container) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string][]byte, error) {
 	switch {
 	case from.SecretRef != nil:
 		return c.pod.secret(ctx, from.SecretRef.Name, from.SecretRef.Optional)
 	case from.ConfigMapRef != nil:
 		return c.pod.configMap(ctx, from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
 	default:
-		return nil, misconfigured("envFrom has neither a Secret nor a ConfigMap")
+		return nil, configError("envFrom refers to neither a Secret nor a ConfigMap")
 	}
 }
 
-// valueFrom returns the value, or false if it is optional and not there.
+// valueFrom returns the value of the source, or false if it is optional and does
+// not exist.
 func (c *container) valueFrom(ctx context.Context, from *corev1.EnvVarSource) (string, bool, error) {
 	switch {
 	case from.FieldRef != nil:
@@ -88,26 +91,29 @@ func (c *container) valueFrom(ctx context.Context, from *corev1.EnvVarSource) (s
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
 		data, err := c.pod.secret(ctx, ref.Name, ref.Optional)
-		return pick(data, "Secret "+ref.Name, ref.Key, ref.Optional, err)
+		return lookUpKey(data, "Secret "+ref.Name, ref.Key, ref.Optional, err)
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
 		data, err := c.pod.configMap(ctx, ref.Name, ref.Optional)
-		return pick(data, "ConfigMap "+ref.Name, ref.Key, ref.Optional, err)
+		return lookUpKey(data, "ConfigMap "+ref.Name, ref.Key, ref.Optional, err)
 	default:
-		return "", false, misconfigured("the node knows the sources fieldRef, secretKeyRef and configMapKeyRef of variables alone")
+		return "", false, configError("the node supports only fieldRef, secretKeyRef and configMapKeyRef in valueFrom")
 	}
 }
 
-func pick(data map[string][]byte, object, key string, optional *bool, err error) (string, bool, error) {
+// lookUpKey returns the value of the key, or false if it is optional and does not
+// exist. If err is not nil, lookUpKey returns it.
+func lookUpKey(data map[string][]byte, object, key string, optional *bool, err error) (string, bool, error) {
 	value, ok := data[key]
 	if err == nil && !ok && !ptr.Deref(optional, false) {
-		err = misconfigured("couldn't find key %s in %s", key, object)
+		err = configError("couldn't find key %s in %s", key, object)
 	}
 	return string(value), ok, err
 }
 
-// field returns the Pod's field, as "Information available via fieldRef" of
-// Kubernetes' page on the downward API lists them.
+// field returns a field of the Pod. It supports the fields in the section
+// "Information available via fieldRef" of the Kubernetes documentation of the
+// downward API.
 func (p *pod) field(path string) (string, error) {
 	if name, key, ok := strings.Cut(strings.TrimSuffix(path, "']"), "['"); ok {
 		switch name {
@@ -129,20 +135,21 @@ func (p *pod) field(path string) (string, error) {
 		"status.podIPs":           p.ip.String(),
 	}[path]
 	if !ok {
-		return "", misconfigured("the node knows no field %s", path)
+		return "", configError("the node does not support the field %s", path)
 	}
 	return value, nil
 }
 
-// secret returns what the Secret holds, nil if it is optional and not there.
+// secret returns the data of the Secret, or nil if it is optional and does not
+// exist.
 func (p *pod) secret(ctx context.Context, name string, optional *bool) (map[string][]byte, error) {
 	object := &corev1.Secret{}
 	err := p.read(ctx, name, object, "secret", optional)
 	return object.Data, err
 }
 
-// configMap returns what the ConfigMap holds, nil if it is optional and not
-// there.
+// configMap returns the data of the ConfigMap, or nil if it is optional and does
+// not exist.
 func (p *pod) configMap(ctx context.Context, name string, optional *bool) (map[string][]byte, error) {
 	object := &corev1.ConfigMap{}
 	err := p.read(ctx, name, object, "configmap", optional)
@@ -156,16 +163,18 @@ func (p *pod) configMap(ctx context.Context, name string, optional *bool) (map[s
 	return data, err
 }
 
+// read reads an object of the Pod's namespace. It returns no error if the object
+// is optional and does not exist.
 func (p *pod) read(ctx context.Context, name string, object client.Object, kind string, optional *bool) error {
 	err := p.node.kube.Get(ctx, client.ObjectKey{Namespace: p.object.Namespace, Name: name}, object)
 	switch {
 	case err == nil:
 		return nil
 	case !apierrors.IsNotFound(err):
-		return misconfigured("reading %s %q: %s", kind, name, err)
+		return configError("read %s %q: %s", kind, name, err)
 	case ptr.Deref(optional, false):
 		return nil
 	default:
-		return misconfigured("%s %q not found", kind, name)
+		return configError("%s %q not found", kind, name)
 	}
 }

@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// repository returns an image's name without tag, digest and docker.io.
+// repository returns the name of an image without its tag, its digest and
+// docker.io.
 func repository(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
-		image = image[:i] // a colon before a slash is followed by the registry's port
+		image = image[:i] // a colon before a slash precedes the port of the registry
 	}
 	image = strings.TrimPrefix(image, "docker.io/")
 	return strings.TrimPrefix(image, "library/")
 }
 
-// image returns what stands in for a container's image.
+// image returns the program for the image of a container.
 func (n *Node) image(name string) (Image, error) {
 	image, ok := n.images[repository(name)]
 	if !ok {
-		known := strings.Join(slices.Sorted(maps.Keys(n.images)), ", ")
-		return Image{}, &waiting{"ErrImagePull", "the node has no program for " + repository(name) + ", only for: " + known}
+		supported := strings.Join(slices.Sorted(maps.Keys(n.images)), ", ")
+		return Image{}, &waitingError{"ErrImagePull", "the node has no program for " + repository(name) + ", only for: " + supported}
 	}
 	return image, nil
 }

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// outputLog keeps all that a process has printed, in memory.
+// outputLog stores the output of a process in memory.
 type outputLog struct {
 	mu    sync.Mutex
 	lines []line
-	done  bool // no more will come
+	done  bool // the output has ended
 }
 
-// line is what was printed up to a line break, and when it was read.
+// line is a line of output and the time when it was read.
 type line struct {
-	at   time.Time
-	text string // with the line break, which the last line may lack
+	timestamp time.Time
+	text      string // including the line break, which the last line may lack
 }
 
-// fill reads the output until its end.
-func (l *outputLog) fill(output io.Reader) {
+// readFrom reads the output until its end.
+func (l *outputLog) readFrom(output io.Reader) {
 	reader := bufio.NewReader(output)
 	for {
 		text, err := reader.ReadString('\n')
@@ -37,8 +37,9 @@ func (l *outputLog) fill(output io.Reader) {
 	}
 }
 
-// from returns the lines from that index on, and whether no more will come.
-func (l *outputLog) from(i int) ([]line, bool) {
+// linesFrom returns the lines starting at index i, and whether the output has
+// ended.
+func (l *outputLog) linesFrom(i int) ([]line, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lines[i:len(l.lines):len(l.lines)], l.done

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// followInterval is how often a log that is followed is looked at.
+	// followInterval is how often a followed log is checked for new lines.
 	followInterval = 100 * time.Millisecond
-	// headerTimeout is how long a request may take to arrive.
+	// headerTimeout is the timeout for reading the header of a request.
 	headerTimeout = 10 * time.Second
 )
 
@@ -32,12 +32,12 @@ type logServer struct {
 	port   int32
 }
 
-// serveLogs serves the logs of the node's Pods over HTTPS. The API server does
-// not verify the certificate unless its flags tell it to.
+// serveLogs serves the logs of the node's Pods over HTTPS. By default the API
+// server does not verify the certificate.
 func serveLogs(n *Node) (*logServer, error) {
 	certificate, err := selfSigned()
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	listener, err := tls.Listen("tcp", net.JoinHostPort(hostIP, "0"), &tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
@@ -48,13 +48,13 @@ func serveLogs(n *Node) (*logServer, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.serveLog)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}
-	go func() { _ = server.Serve(listener) }()                                               // it ends with close
+	go func() { _ = server.Serve(listener) }()                                               // returns after close
 	return &logServer{server: server, port: int32(listener.Addr().(*net.TCPAddr).Port)}, nil //nolint:gosec // G115: ports have 16 bits
 }
 
 func (s *logServer) close() error { return s.server.Close() }
 
-// selfSigned makes a certificate that nobody has reason to trust.
+// selfSigned creates a self-signed certificate.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -68,13 +68,13 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// logOptions are the query parameters of the kubelet, which are the fields of
+// logOptions are the query parameters of the kubelet's endpoint: the fields of
 // PodLogOptions.
 type logOptions struct {
 	follow, previous, timestamps bool
 	since                        time.Time
-	tail                         int // lines, negative for all
-	limit                        int // bytes, negative for all
+	tail                         int // number of lines, or negative for all
+	limit                        int // number of bytes, or negative for all
 }
 
 func parseLogOptions(query url.Values, now time.Time) (o logOptions, err error) {
@@ -86,8 +86,8 @@ func parseLogOptions(query url.Values, now time.Time) (o logOptions, err error) 
 		if text == "" {
 			return -1
 		}
-		n, wrong := strconv.Atoi(text)
-		err = errors.Join(err, wrong)
+		n, invalid := strconv.Atoi(text)
+		err = errors.Join(err, invalid)
 		return n
 	}
 	o.tail, o.limit = number("tailLines"), number("limitBytes")
@@ -95,8 +95,8 @@ func parseLogOptions(query url.Values, now time.Time) (o logOptions, err error) 
 		o.since = now.Add(-time.Duration(s) * time.Second)
 	}
 	if text := query.Get("sinceTime"); text != "" {
-		since, wrong := time.Parse(time.RFC3339, text)
-		o.since, err = since, errors.Join(err, wrong)
+		since, invalid := time.Parse(time.RFC3339, text)
+		o.since, err = since, errors.Join(err, invalid)
 	}
 	return o, err
 }
@@ -121,7 +121,8 @@ func (n *Node) serveLog(w http.ResponseWriter, r *http.Request) {
 	o.write(r.Context(), w, log)
 }
 
-// container returns the one of that name, nil if it does not run here.
+// container returns the container of that name, or nil if the node does not run
+// it.
 func (n *Node) container(namespace, pod, name string) *container {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,11 +155,12 @@ func (c *container) logOf(previous bool) (*outputLog, error) {
 	}
 }
 
-// write writes what the options select, and with follow what comes later.
+// write writes the lines that the options select. With follow, it also writes
+// later lines, until the process ends or ctx is canceled.
 func (o logOptions) write(ctx context.Context, w http.ResponseWriter, log *outputLog) {
-	lines, done := log.from(0)
+	lines, done := log.linesFrom(0)
 	next := len(lines)
-	if i := slices.IndexFunc(lines, func(l line) bool { return !l.at.Before(o.since) }); i >= 0 {
+	if i := slices.IndexFunc(lines, func(l line) bool { return !l.timestamp.Before(o.since) }); i >= 0 {
 		lines = lines[i:]
 	} else {
 		lines = nil
@@ -172,14 +174,14 @@ func (o logOptions) write(ctx context.Context, w http.ResponseWriter, log *outpu
 		if o.limit >= 0 && written+len(text) > o.limit {
 			text = text[:o.limit-written]
 		}
-		_, err := w.Write(text) //nolint:gosec // G705: it is plain text
+		_, err := w.Write(text) //nolint:gosec // G705: the log is plain text
 		written += len(text)
 		if err != nil || !o.follow || done || written == o.limit || ctx.Err() != nil {
 			return
 		}
 		_ = http.NewResponseController(w).Flush()
 		pause(ctx, followInterval)
-		lines, done = log.from(next)
+		lines, done = log.linesFrom(next)
 		next += len(lines)
 	}
 }
@@ -188,7 +190,7 @@ func (o logOptions) text(lines []line) []byte {
 	var text bytes.Buffer
 	for _, l := range lines {
 		if o.timestamps {
-			text.WriteString(l.at.UTC().Format(time.RFC3339Nano) + " ")
+			text.WriteString(l.timestamp.UTC().Format(time.RFC3339Nano) + " ")
 		}
 		text.WriteString(l.text)
 	}

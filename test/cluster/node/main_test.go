@@ -21,30 +21,31 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 )
 
-// soon is how long anything may take. A namespace with Pods needs ten seconds,
-// since its controller looks at it every five; all else about one.
-const soon = 30 * time.Second
+// timeout is how long a test waits. The deletion of a namespace with Pods takes ten
+// seconds, because its controller checks the Pods every five seconds. Everything
+// else takes about a second.
+const timeout = 30 * time.Second
 
-// What all tests share.
+// All tests share one cluster with one node.
 var (
-	control   *cluster.Cluster
-	runs      *node.Node
-	kube      client.Client
-	clientset kubernetes.Interface
+	testCluster *cluster.Cluster
+	testNode    *node.Node
+	kube        client.Client
+	clientset   kubernetes.Interface
 )
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case "container":
-		os.Exit(serve())
-	case "doomed":
-		os.Exit(doomed())
+		os.Exit(runContainer())
+	case "node":
+		os.Exit(runNode())
 	default:
-		os.Exit(test(m))
+		os.Exit(runTests(m))
 	}
 }
 
-func test(m *testing.M) int {
+func runTests(m *testing.M) int {
 	if err := start(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, errors.Join(err, stop()))
 		return 1
@@ -58,45 +59,46 @@ func test(m *testing.M) int {
 }
 
 func start(ctx context.Context) (err error) {
-	if control, err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr}); err != nil {
+	if testCluster, err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr}); err != nil {
 		return err
 	}
-	if runs, err = node.Start(ctx, control.Config, node.Options{Images: images()}); err != nil {
+	if testNode, err = node.Start(ctx, testCluster.Config, node.Options{Images: images()}); err != nil {
 		return err
 	}
-	if kube, err = client.New(control.Config, client.Options{}); err != nil {
+	if kube, err = client.New(testCluster.Config, client.Options{}); err != nil {
 		return err
 	}
-	clientset, err = kubernetes.NewForConfig(control.Config)
+	clientset, err = kubernetes.NewForConfig(testCluster.Config)
 	return err
 }
 
 func stop() error {
 	var errs []error
-	if runs != nil {
-		errs = append(errs, runs.Stop())
+	if testNode != nil {
+		errs = append(errs, testNode.Stop())
 	}
-	if control != nil {
-		errs = append(errs, control.Stop())
+	if testCluster != nil {
+		errs = append(errs, testCluster.Stop())
 	}
 	return errors.Join(errs...)
 }
 
-// namespace makes one in which Pods can be made.
+// namespace creates a namespace, waits until Pods can be created in it, and
+// returns its name.
 func namespace(t *testing.T) string {
 	t.Helper()
-	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	create(t, made)
+	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	create(t, created)
 	t.Cleanup(func() {
-		if err := kube.Delete(context.Background(), made); client.IgnoreNotFound(err) != nil {
+		if err := kube.Delete(context.Background(), created); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
 		}
 	})
-	account := client.ObjectKey{Namespace: made.Name, Name: "default"}
+	account := client.ObjectKey{Namespace: created.Name, Name: "default"}
 	NewWithT(t).Eventually(func() error {
 		return kube.Get(t.Context(), account, &corev1.ServiceAccount{})
-	}, soon).Should(Succeed())
-	return made.Name
+	}, timeout).Should(Succeed())
+	return created.Name
 }
 
 func create(t *testing.T, objects ...client.Object) {
@@ -108,7 +110,7 @@ func create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// echo returns a Pod of our program, which the change may change.
+// echo returns a Pod that runs the test program. change may modify it.
 func echo(namespace, name string, change func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}},
@@ -123,13 +125,13 @@ func echo(namespace, name string, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// eventually waits until the Pod is as it should be, and leaves it so in pod.
-func eventually(t *testing.T, pod *corev1.Pod, should func(g Gomega)) {
+// eventually reads the Pod into pod until the assertions succeed.
+func eventually(t *testing.T, pod *corev1.Pod, assert func(g Gomega)) {
 	t.Helper()
 	NewWithT(t).Eventually(func(g Gomega) {
 		g.Expect(kube.Get(t.Context(), client.ObjectKeyFromObject(pod), pod)).To(Succeed())
-		should(g)
-	}, soon, 20*time.Millisecond).Should(Succeed())
+		assert(g)
+	}, timeout, 20*time.Millisecond).Should(Succeed())
 }
 
 func eventuallyReady(t *testing.T, pod *corev1.Pod) {
@@ -146,9 +148,9 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// get asks the address, which only the node knows, with a new connection.
+// get sends a request to an address of the cluster, with a new connection.
 func get(ctx context.Context, address, path string) (string, error) {
-	transport := &http.Transport{DialContext: runs.Dial, DisableKeepAlives: true}
+	transport := &http.Transport{DialContext: testNode.Dial, DisableKeepAlives: true}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
 		return "", err
@@ -162,8 +164,8 @@ func get(ctx context.Context, address, path string) (string, error) {
 	return string(body), err
 }
 
-// ask is get on the first port of a Pod that answers.
-func ask(t *testing.T, pod *corev1.Pod, path string) string {
+// getFromPod sends a request to port 8080 of the Pod. The Pod must answer.
+func getFromPod(t *testing.T, pod *corev1.Pod, path string) string {
 	t.Helper()
 	answer, err := get(t.Context(), net.JoinHostPort(pod.Status.PodIP, "8080"), path)
 	if err != nil {

@@ -12,83 +12,84 @@ import (
 	"sync"
 )
 
-// The ports that processes get. They lie below the range from which kernels
-// take the ports of outgoing connections, which begins at 32768 on Linux.
+// The range of the ports for processes. It is below the range that the kernel uses
+// for outgoing connections, which starts at 32768 on Linux.
 const (
 	firstPort = 20000
 	lastPort  = 32767
-	// spread is how far apart the ports begin of two processes of this program
-	// whose numbers are neighbours: they may run at the same time.
-	spread = 512
+	// portOffset is the distance between the first ports of two test processes with
+	// consecutive process IDs, which may run at the same time.
+	portOffset = 512
 )
 
-// podRange has the addresses of all Pods. Kubernetes refuses loopback addresses
-// in EndpointSlices.
-var podRange = netip.MustParsePrefix("10.244.0.0/16")
+// podCIDR is the range of the addresses of Pods. Kubernetes rejects loopback
+// addresses in EndpointSlices.
+var podCIDR = netip.MustParsePrefix("10.244.0.0/16")
 
-// network is what Pods' addresses stand for.
+// network allocates the addresses and the ports of Pods, and connects to them.
 type network struct {
 	mu       sync.Mutex
-	members  map[netip.Addr]*member
+	pods     map[netip.Addr]*podPorts
 	lastIP   netip.Addr
 	nextPort int
-	turns    map[string]int // how often each Service was dialled
+	counters map[string]int // number of connections to each Service
 }
 
-// member is one Pod of the network.
-type member struct {
+// podPorts contains the ports of a Pod.
+type podPorts struct {
 	pod   string
-	ports map[int32]int // real ports of running processes by container port
+	ports map[int32]int // real port of each container port with a running process
 }
 
 func newNetwork() *network {
 	return &network{
-		members:  map[netip.Addr]*member{},
-		lastIP:   podRange.Addr(),
-		nextPort: firstPort + os.Getpid()*spread%(lastPort-firstPort),
-		turns:    map[string]int{},
+		pods:     map[netip.Addr]*podPorts{},
+		lastIP:   podCIDR.Addr(),
+		nextPort: firstPort + os.Getpid()*portOffset%(lastPort-firstPort),
+		counters: map[string]int{},
 	}
 }
 
-// join gives a Pod an address, which is not given again soon.
-func (n *network) join(pod string) (netip.Addr, error) {
+// allocateIP allocates an address for a Pod. It does not reuse an address soon.
+func (n *network) allocateIP(pod string) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for range 1 << (podRange.Addr().BitLen() - podRange.Bits()) {
-		if n.lastIP = n.lastIP.Next(); !podRange.Contains(n.lastIP) {
-			n.lastIP = podRange.Addr().Next()
+	for range 1 << (podCIDR.Addr().BitLen() - podCIDR.Bits()) {
+		if n.lastIP = n.lastIP.Next(); !podCIDR.Contains(n.lastIP) {
+			n.lastIP = podCIDR.Addr().Next()
 		}
-		if n.members[n.lastIP] == nil {
-			n.members[n.lastIP] = &member{pod: pod, ports: map[int32]int{}}
+		if n.pods[n.lastIP] == nil {
+			n.pods[n.lastIP] = &podPorts{pod: pod, ports: map[int32]int{}}
 			return n.lastIP, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("all addresses of %s are taken", podRange)
+	return netip.Addr{}, fmt.Errorf("all addresses of %s are in use", podCIDR)
 }
 
-func (n *network) leave(ip netip.Addr) {
+func (n *network) releaseIP(ip netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.members, ip)
+	delete(n.pods, ip)
 }
 
-// open gives each container port of a member a real port on which nobody listens.
-func (n *network) open(ip netip.Addr, ports []int32) (map[int32]int, error) {
+// allocatePorts allocates a free real port for each container port of a Pod.
+func (n *network) allocatePorts(ip netip.Addr, ports []int32) (map[int32]int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	opened := map[int32]int{}
+	allocated := map[int32]int{}
 	for _, port := range ports {
 		free, err := n.freePort()
 		if err != nil {
 			return nil, err
 		}
-		opened[port], n.members[ip].ports[port] = free, free
+		allocated[port], n.pods[ip].ports[port] = free, free
 	}
-	return opened, nil
+	return allocated, nil
 }
 
-// freePort counts up, so that a port is not given again soon. The process may
-// find it taken all the same; then it ends, and is started with another one.
+// freePort returns the next free port. It does not reuse a port soon. If another
+// program takes the port before the process listens on it, the process ends and is
+// restarted with another port.
 func (n *network) freePort() (int, error) {
 	var err error
 	for range lastPort - firstPort {
@@ -104,29 +105,29 @@ func (n *network) freePort() (int, error) {
 	return 0, fmt.Errorf("no port from %d to %d is free: %w", firstPort, lastPort, err)
 }
 
-// close forgets the real ports of a process that has ended.
-func (n *network) close(ip netip.Addr, opened map[int32]int) {
+// releasePorts releases the real ports of a process that has ended.
+func (n *network) releasePorts(ip netip.Addr, allocated map[int32]int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for port := range opened {
-		delete(n.members[ip].ports, port)
+	for port := range allocated {
+		delete(n.pods[ip].ports, port)
 	}
 }
 
-// turn counts the calls for a Service from 0.
-func (n *network) turn(service string) int {
+// nextIndex returns the number of earlier calls for the Service.
+func (n *network) nextIndex(service string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	turn := n.turns[service]
-	n.turns[service]++
-	return turn
+	index := n.counters[service]
+	n.counters[service]++
+	return index
 }
 
-// dial connects to the process behind a Pod's address and port, or to an
-// address outside the Pods' network.
+// dial connects to the process of a Pod's address and port, or to an address
+// outside the Pod network.
 func (n *network) dial(ctx context.Context, network string, ip netip.Addr, port int32) (net.Conn, error) {
 	address := net.JoinHostPort(ip.String(), strconv.Itoa(int(port)))
-	if podRange.Contains(ip) {
+	if podCIDR.Contains(ip) {
 		local, err := n.translate(ip, port)
 		if err != nil {
 			return nil, err
@@ -137,26 +138,27 @@ func (n *network) dial(ctx context.Context, network string, ip netip.Addr, port 
 	return dialer.DialContext(ctx, network, address)
 }
 
+// translate returns the real port of a Pod's address and port.
 func (n *network) translate(ip netip.Addr, port int32) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	member := n.members[ip]
-	if member == nil {
+	pod := n.pods[ip]
+	if pod == nil {
 		return 0, fmt.Errorf("no Pod has the address %s", ip)
 	}
-	if local, ok := member.ports[port]; ok {
+	if local, ok := pod.ports[port]; ok {
 		return local, nil
 	}
-	if len(member.ports) == 0 {
-		return 0, errors.New("no process of Pod " + member.pod + " runs that has a port")
+	if len(pod.ports) == 0 {
+		return 0, errors.New("the Pod " + pod.pod + " has no running process with a port")
 	}
-	var known []int32
-	for port := range member.ports {
-		known = append(known, port)
+	var available []int32
+	for port := range pod.ports {
+		available = append(available, port)
 	}
-	slices.Sort(known)
-	return 0, fmt.Errorf("no process of Pod %s has port %d, only %d: an image names its ports", member.pod, port, known)
+	slices.Sort(available)
+	return 0, fmt.Errorf("no process of Pod %s has port %d, only %d; add the port to its Image", pod.pod, port, available)
 }
 
-// localAddress is where processes are reached.
+// localAddress returns the address of a real port on this machine.
 func localAddress(port int) string { return net.JoinHostPort(hostIP, strconv.Itoa(port)) }

@@ -26,80 +26,80 @@ import (
 )
 
 const (
-	// concurrency is how many Pods are bound or begun at the same time.
+	// concurrency is the number of Pods that the node binds or starts concurrently.
 	concurrency = 4
-	// retryInterval is how often is tried again what the API server refused,
-	// and what a container waits for, such as its Secret.
+	// retryInterval is the interval between retries of a request that the API server
+	// rejected, and of the start of a container that waits, for example for a Secret.
 	retryInterval = 500 * time.Millisecond
 )
 
-// Image is a program on this machine that stands in for a container image.
+// Image is a program on this machine that replaces a container image.
 type Image struct {
-	// Command is the program's absolute path and its first arguments. The
-	// container's arguments follow; its command is ignored.
+	// Command is the absolute path of the program and its first arguments. The
+	// container's arguments follow. The container's command is ignored.
 	Command []string
-	// Environment are lines KEY=value, added after the container's own.
+	// Environment contains environment variables, as KEY=value. They follow the
+	// container's environment variables.
 	Environment []string
-	// Ports are the environment variables that tell the program which TCP port
-	// to listen on, by the port that the container is said to listen on.
+	// Ports maps each container port to the environment variable that contains the
+	// real TCP port to listen on.
 	Ports map[int32]string
 }
 
-// Options says what the node is like.
+// Options configures a node.
 type Options struct {
-	// Name is the Node object's, "node" if it is empty.
+	// Name is the name of the Node object. It defaults to "node".
 	Name string
-	// Images are the known ones by repository, without tag and digest, and
-	// without docker.io: for instance "cloudflare/cloudflared" or
-	// "registry.k8s.io/pause".
+	// Images are the supported images by repository, without tag, digest and
+	// docker.io: for example "cloudflare/cloudflared" or "registry.k8s.io/pause".
 	Images map[string]Image
 }
 
 // Node is a running node.
 type Node struct {
-	name    string
-	images  map[string]Image // with commands that are tied
-	kube    client.Client    // reads from the API server
-	tether  *childproc.Group
-	logs    *logServer
-	network *network
+	name     string
+	images   map[string]Image // with the programs wrapped by children
+	kube     client.Client    // has no cache
+	children *childproc.Group
+	logs     *logServer
+	network  *network
 
-	ctx     context.Context // ends with the node
-	cancel  context.CancelFunc
-	watched chan struct{} // nil until Pods are watched, closed when they are not any more
-	failed  error         // why that ended, once watched is closed
+	ctx         context.Context // canceled when the node stops
+	cancel      context.CancelFunc
+	managerDone chan struct{} // nil until the manager starts; closed when it has stopped
+	managerErr  error         // the manager's error; valid after managerDone is closed
 
-	mu      sync.Mutex
-	pods    map[types.UID]*pod
-	running sync.WaitGroup // of pods
+	mu       sync.Mutex
+	pods     map[types.UID]*pod
+	podGroup sync.WaitGroup // the running pods
 }
 
-// Start makes the Node object and returns when its Pods are run, which takes a
-// moment. Cancelling ctx ends Start, not the node that it has returned: the
-// caller stops that, before the cluster. Should the calling process die instead,
-// whatever the reason, the Pods' processes and files go with it.
+// Start creates the Node object and returns when the node runs Pods. Canceling ctx
+// stops Start but not a node that it has returned; the caller stops the node before
+// it stops the cluster. If the calling process ends for any reason, the processes
+// of the Pods are killed and their files are removed.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Node, error) {
 	n := &Node{
 		name: cmp.Or(o.Name, "node"), network: newNetwork(), pods: map[types.UID]*pod{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.start(ctx, config, o.Images); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the node %s: %w", n.name, err), n.Stop())
+		return nil, errors.Join(fmt.Errorf("start node %s: %w", n.name, err), n.Stop())
 	}
 	return n, nil
 }
 
 func (n *Node) start(ctx context.Context, config *rest.Config, images map[string]Image) (err error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // many Pods at once are not to wait for each other
+	config.QPS = -1 // no rate limit, so that many Pods can start concurrently
 	config.WarningHandler = rest.NoWarnings{}
 	if n.kube, err = client.New(config, client.Options{}); err != nil {
 		return err
 	}
-	if n.tether, err = childproc.New("node"); err != nil {
+	if n.children, err = childproc.New("node"); err != nil {
 		return err
 	}
-	if n.images, err = tieImages(n.tether, images); err != nil {
+	if n.images, err = wrapImages(n.children, images); err != nil {
 		return err
 	}
 	if n.logs, err = serveLogs(n); err != nil {
@@ -111,24 +111,26 @@ func (n *Node) start(ctx context.Context, config *rest.Config, images map[string
 	return n.watch(ctx, config)
 }
 
-// tieImages returns the images with programs that die with this process.
-func tieImages(t *childproc.Group, images map[string]Image) (map[string]Image, error) {
-	tied := map[string]Image{}
+// wrapImages adds the programs of the images to the group. It returns the images
+// with the paths of the wrapped programs.
+func wrapImages(group *childproc.Group, images map[string]Image) (map[string]Image, error) {
+	wrapped := map[string]Image{}
 	for name, image := range images {
 		if len(image.Command) == 0 || !filepath.IsAbs(image.Command[0]) {
-			return nil, fmt.Errorf("image %s: its command %q does not begin with an absolute path", name, image.Command)
+			return nil, fmt.Errorf("image %s: the command %q must start with an absolute path", name, image.Command)
 		}
-		path, err := t.Wrap(image.Command[0])
+		path, err := group.Wrap(image.Command[0])
 		if err != nil {
 			return nil, err
 		}
 		image.Command = append([]string{path}, image.Command[1:]...)
-		tied[repository(name)] = image
+		wrapped[repository(name)] = image
 	}
-	return tied, nil
+	return wrapped, nil
 }
 
-// watch begins to handle Pods and returns when it knows them.
+// watch starts the manager that reconciles Pods, and returns when its cache is
+// synced.
 func (n *Node) watch(ctx context.Context, config *rest.Config) error {
 	m, err := manager.New(config, manager.Options{
 		Logger: logr.New(log.NullLogSink{}), Metrics: server.Options{BindAddress: "0"},
@@ -144,60 +146,60 @@ func (n *Node) watch(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	n.watched = make(chan struct{})
+	n.managerDone = make(chan struct{})
 	go func() {
-		defer close(n.watched)
-		n.failed = m.Start(n.ctx)
+		defer close(n.managerDone)
+		n.managerErr = m.Start(n.ctx)
 	}()
 	synced := make(chan bool, 1)
 	go func() { synced <- m.GetCache().WaitForCacheSync(n.ctx) }()
 	select {
 	case <-synced:
 		return nil
-	case <-n.watched:
-		return n.failed
+	case <-n.managerDone:
+		return n.managerErr
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Stop ends all processes at once and waits for them. It leaves the objects in
-// the API server as they are. It returns why the node has stopped before, should
-// it have.
+// Stop kills all processes and waits for them. It does not change objects in the
+// API server. If the node has already failed, Stop returns its error.
 func (n *Node) Stop() error {
 	n.cancel()
 	var errs []error
-	if n.watched != nil {
-		<-n.watched // or more Pods would begin
-		errs = append(errs, n.failed)
+	if n.managerDone != nil {
+		<-n.managerDone // otherwise more Pods could start
+		errs = append(errs, n.managerErr)
 	}
-	n.running.Wait()
-	if n.tether != nil {
-		errs = append(errs, n.tether.Close())
+	n.podGroup.Wait()
+	if n.children != nil {
+		errs = append(errs, n.children.Close())
 	}
 	if n.logs != nil {
 		errs = append(errs, n.logs.close())
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("stopping the node %s: %w", n.name, err)
+		return fmt.Errorf("stop node %s: %w", n.name, err)
 	}
 	return nil
 }
 
-// Dial connects to the process that stands behind address, as a Pod of the
-// cluster would:
+// Dial connects to an address as a Pod of the cluster would:
 //
-//   - "<Pod IP>:<port>" is the Pod's container port.
-//   - "<service>.<namespace>.svc:<port>", also with ".cluster.local", is the
-//     Service's port at one of its ready endpoints, in turn. A headless Service
-//     stands for the addresses of its ready endpoints, whatever its ports.
-//   - Other IP addresses, which an EndpointSlice may hold, are dialled as they are.
+//   - "<Pod IP>:<port>" is a container port of the Pod.
+//   - "<service>.<namespace>.svc:<port>", optionally with ".cluster.local", is a
+//     port of the Service. Dial selects the ready endpoints in turn. For a headless
+//     Service, it ignores the Service's ports and connects to <port> of an endpoint.
+//   - Dial connects directly to other IP addresses, which an EndpointSlice may
+//     contain.
 //
-// The network is "tcp", "tcp4" or "tcp6". An error says what is missing.
+// network is "tcp", "tcp4" or "tcp6". If the connection fails, the error names the
+// missing object, endpoint or port.
 func (n *Node) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	connection, err := n.dial(ctx, network, address)
 	if err != nil {
-		return nil, fmt.Errorf("dialing %s: %w", address, err)
+		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
 	return connection, nil
 }

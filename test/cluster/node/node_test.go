@@ -21,7 +21,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 )
 
-func TestStatusIsThatOfARunningPod(t *testing.T) {
+func TestRunningPodHasACompleteStatus(t *testing.T) {
 	t.Parallel()
 	pod := echo(namespace(t), "echo", nil)
 	create(t, pod)
@@ -56,37 +56,37 @@ func TestNodeIsReady(t *testing.T) {
 		HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))))
 }
 
-func TestUnknownImageIsTold(t *testing.T) {
+func TestUnsupportedImageIsReported(t *testing.T) {
 	t.Parallel()
 	pod := echo(namespace(t), "other", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example.com:5000/other:v2" })
 	create(t, pod)
 	eventually(t, pod, func(g Gomega) {
 		g.Expect(pod.Status.Phase).To(Equal(corev1.PodPending))
 		g.Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
-		waits := pod.Status.ContainerStatuses[0].State.Waiting
-		g.Expect(waits).NotTo(BeNil())
-		g.Expect(waits.Reason).To(Equal("ErrImagePull"))
-		g.Expect(waits.Message).To(And(ContainSubstring("example.com:5000/other,"), ContainSubstring(repository)))
+		waiting := pod.Status.ContainerStatuses[0].State.Waiting
+		g.Expect(waiting).NotTo(BeNil())
+		g.Expect(waiting.Reason).To(Equal("ErrImagePull"))
+		g.Expect(waiting.Message).To(And(ContainSubstring("example.com:5000/other,"), ContainSubstring(repository)))
 	})
 	if ready(pod) {
-		t.Error("it is ready")
+		t.Error("the Pod is ready")
 	}
 }
 
-// TestUnknownPortOfProbeIsTold: it would be unready for ever.
-func TestUnknownPortOfProbeIsTold(t *testing.T) {
+// Without the error, the Pod would never become ready.
+func TestProbeOfAnUnknownPortIsReported(t *testing.T) {
 	t.Parallel()
 	pod := echo(namespace(t), "echo", func(p *corev1.Pod) { probe(p, intstr.FromInt32(7070)) })
 	create(t, pod)
 	eventually(t, pod, func(g Gomega) {
 		g.Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
-		waits := pod.Status.ContainerStatuses[0].State.Waiting
-		g.Expect(waits).NotTo(BeNil())
-		g.Expect(waits.Message).To(And(ContainSubstring("7070"), ContainSubstring("[8080 9090]")))
+		waiting := pod.Status.ContainerStatuses[0].State.Waiting
+		g.Expect(waiting).NotTo(BeNil())
+		g.Expect(waiting.Message).To(And(ContainSubstring("7070"), ContainSubstring("[8080 9090]")))
 	})
 }
 
-// probe adds a readiness probe that is quick to tell.
+// probe adds a readiness probe with a short period.
 func probe(p *corev1.Pod, port intstr.IntOrString) {
 	p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: port}},
@@ -101,14 +101,14 @@ func TestReadinessFollowsTheProbe(t *testing.T) {
 	eventuallyReady(t, pod)
 	eventuallyAnswers(t, "echo."+pod.Namespace+".svc:80", "echo")
 
-	ask(t, pod, "/unready?is=true")
+	getFromPod(t, pod, "/unready?is=true")
 	eventually(t, pod, func(g Gomega) { g.Expect(ready(pod)).To(BeFalse()) })
 	if pod.Status.Phase != corev1.PodRunning {
-		t.Errorf("the Pod is %s, want it to run unready", pod.Status.Phase)
+		t.Errorf("the Pod is %s, want %s", pod.Status.Phase, corev1.PodRunning)
 	}
 	eventuallyFails(t, "echo."+pod.Namespace+".svc:80", "has no ready endpoint for port 80")
 
-	ask(t, pod, "/unready?is=false")
+	getFromPod(t, pod, "/unready?is=false")
 	eventuallyReady(t, pod)
 	eventuallyAnswers(t, "echo."+pod.Namespace+".svc:80", "echo")
 }
@@ -120,7 +120,7 @@ func TestCrashedProcessIsRestarted(t *testing.T) {
 	for restarts := range int32(2) {
 		eventuallyReady(t, pod)
 		if _, err := get(t.Context(), net.JoinHostPort(pod.Status.PodIP, "8080"), "/crash"); err == nil {
-			t.Fatal("it answered, want that it crashes")
+			t.Fatal("the process answered, want that it crashes")
 		}
 		eventually(t, pod, func(g Gomega) {
 			container := pod.Status.ContainerStatuses[0]
@@ -129,12 +129,12 @@ func TestCrashedProcessIsRestarted(t *testing.T) {
 		})
 	}
 	eventuallyReady(t, pod)
-	if answer := ask(t, pod, "/"); answer != "echo" {
-		t.Errorf("after its restart it says %q", answer)
+	if answer := getFromPod(t, pod, "/"); answer != "echo" {
+		t.Errorf("after the restart: got %q, want echo", answer)
 	}
 }
 
-func TestEndedPodThatIsNotRestarted(t *testing.T) {
+func TestPodWithRestartPolicyNeverFails(t *testing.T) {
 	t.Parallel()
 	pod := echo(namespace(t), "echo", func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
 	create(t, pod)
@@ -144,7 +144,7 @@ func TestEndedPodThatIsNotRestarted(t *testing.T) {
 	if err := kube.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	eventuallyGone(t, pod, soon)
+	eventuallyGone(t, pod, timeout)
 }
 
 func eventuallyGone(t *testing.T, object client.Object, limit time.Duration) {
@@ -154,9 +154,9 @@ func eventuallyGone(t *testing.T, object client.Object, limit time.Duration) {
 	}, limit, 20*time.Millisecond).Should(BeTrue(), "%s still exists", object.GetName())
 }
 
-// TestDeletedPodEndsAtOnce: far sooner than after the grace period of 30
-// seconds, for a process that heeds SIGTERM.
-func TestDeletedPodEndsAtOnce(t *testing.T) {
+// The process handles SIGTERM, so the node does not wait for the grace period of
+// 30 seconds.
+func TestDeletedPodIsRemovedWhenItsProcessEnds(t *testing.T) {
 	t.Parallel()
 	pod := echo(namespace(t), "echo", nil)
 	create(t, pod)
@@ -166,40 +166,38 @@ func TestDeletedPodEndsAtOnce(t *testing.T) {
 	}
 	eventuallyGone(t, pod, 10*time.Second)
 	if _, err := get(t.Context(), net.JoinHostPort(pod.Status.PodIP, "8080"), "/"); err == nil || !strings.Contains(err.Error(), "no Pod has the address") {
-		t.Errorf("dialing its address: got error %v", err)
+		t.Errorf("dial the Pod's address: got error %v, want that no Pod has it", err)
 	}
 }
 
-// TestStubbornProcessIsKilled: after the grace period, or when the Pod is gone
-// from the API server without one.
-func TestStubbornProcessIsKilled(t *testing.T) {
+func TestProcessThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	t.Parallel()
-	in := namespace(t)
-	for name, grace := range map[string]int64{"grace": 1, "gone": 0} {
+	ns := namespace(t)
+	for name, grace := range map[string]int64{"after-the-grace-period": 1, "without-a-grace-period": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			calls, address := callee(t)
-			pod := echo(in, name, func(p *corev1.Pod) {
-				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "STUBBORN", Value: "yes"}, {Name: "CALL", Value: address}}
+			listener, address := listenForProcess(t)
+			pod := echo(ns, name, func(p *corev1.Pod) {
+				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IGNORE_SIGTERM", Value: "yes"}, {Name: "CONNECT_TO", Value: address}}
 			})
 			create(t, pod)
-			call := accept(t, calls)
+			connection := accept(t, listener)
 			eventuallyReady(t, pod)
-			begin := time.Now()
+			start := time.Now()
 			if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(grace)); err != nil {
 				t.Fatal(err)
 			}
-			eventuallyHangsUp(t, call)
-			if took := time.Since(begin); took < time.Duration(grace)*time.Second {
-				t.Errorf("it was killed after %s, want %d s of grace", took, grace)
+			eventuallyEnds(t, connection)
+			if took := time.Since(start); took < time.Duration(grace)*time.Second {
+				t.Errorf("the process was killed after %s, want a grace period of %d s", took, grace)
 			}
-			eventuallyGone(t, pod, soon)
+			eventuallyGone(t, pod, timeout)
 		})
 	}
 }
 
-// callee listens for processes that call to show that they live.
-func callee(t *testing.T) (net.Listener, string) {
+// listenForProcess listens for a process that connects to show that it runs.
+func listenForProcess(t *testing.T) (net.Listener, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -211,76 +209,77 @@ func callee(t *testing.T) (net.Listener, string) {
 
 func accept(t *testing.T, listener net.Listener) net.Conn {
 	t.Helper()
-	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(soon)); err != nil {
+	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(timeout)); err != nil {
 		t.Fatal(err)
 	}
-	call, err := listener.Accept()
+	connection, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return call
+	return connection
 }
 
-// eventuallyHangsUp waits for the end of the process that has called.
-func eventuallyHangsUp(t *testing.T, call net.Conn) {
+// eventuallyEnds waits for the end of the process that opened the connection.
+func eventuallyEnds(t *testing.T, connection net.Conn) {
 	t.Helper()
-	if err := call.SetReadDeadline(time.Now().Add(soon)); err != nil {
+	if err := connection.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := call.Read(make([]byte, 1))
+	_, err := connection.Read(make([]byte, 1))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the process still lives")
+		t.Error("the process still runs")
 	}
 }
 
 func TestNamespaceWithPodsCanBeDeleted(t *testing.T) {
 	t.Parallel()
-	in := namespace(t)
-	pod := echo(in, "echo", nil)
+	ns := namespace(t)
+	pod := echo(ns, "echo", nil)
 	create(t, pod)
 	eventuallyReady(t, pod)
-	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in}}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	if err := kube.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	eventuallyGone(t, object, soon)
+	eventuallyGone(t, object, timeout)
 }
 
-// TestProcessesDieWithTheirParent kills a program that runs a node. It must be
-// the only one that runs: its node would take Pods that others make.
-func TestProcessesDieWithTheirParent(t *testing.T) {
+// TestProcessesAreKilledWhenTheirParentDies kills a program that runs a node. It
+// must not run in parallel: the node of the program would bind the Pods of other
+// tests.
+func TestProcessesAreKilledWhenTheirParentDies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := control.Kubeconfig(path); err != nil {
+	if err := testCluster.Kubeconfig(path); err != nil {
 		t.Fatal(err)
 	}
-	in := namespace(t)
+	ns := namespace(t)
 	temporary := t.TempDir()
-	parent := exec.Command(os.Args[0]) //nolint:gosec // G702: the path is our own
-	parent.Env = append(os.Environ(), roleVariable+"=doomed", "TMPDIR="+temporary)
+	parent := exec.Command(os.Args[0]) //nolint:gosec // G702: the test binary
+	parent.Env = append(os.Environ(), roleVariable+"=node", "TMPDIR="+temporary)
 	parent.Stdin, parent.Stderr = bytes.NewReader([]byte(read(path))), os.Stderr
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	calls, address := callee(t)
-	pod := echo(in, "orphan", func(p *corev1.Pod) {
-		p.Spec.NodeName = "doomed"
-		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CALL", Value: address}}
+	listener, address := listenForProcess(t)
+	pod := echo(ns, "orphan", func(p *corev1.Pod) {
+		p.Spec.NodeName = parentNodeName
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CONNECT_TO", Value: address}}
 	})
 	create(t, pod)
-	call := accept(t, calls)
+	connection := accept(t, listener)
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	eventuallyHangsUp(t, call)
-	NewWithT(t).Eventually(func() ([]os.DirEntry, error) { return os.ReadDir(temporary) }, soon).Should(BeEmpty())
+	eventuallyEnds(t, connection)
+	NewWithT(t).Eventually(func() ([]os.DirEntry, error) { return os.ReadDir(temporary) }, timeout).Should(BeEmpty())
 	if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		t.Error(err) // nobody else ends it, nor its namespace then
+		t.Error(err) // without this delete, the Pod and its namespace would remain
 	}
 }
 
-func TestProgramMustBeAPath(t *testing.T) {
-	_, err := node.Start(t.Context(), control.Config, node.Options{
+func TestImageRequiresAnAbsolutePath(t *testing.T) {
+	_, err := node.Start(t.Context(), testCluster.Config, node.Options{
 		Name: "none", Images: map[string]node.Image{"wrong": {Command: []string{"sleep"}}},
 	})
 	if err == nil || !strings.Contains(err.Error(), "image wrong") {

@@ -12,36 +12,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pod is a Pod that runs here. It is ending when its containers are told to
-// stop, and killed when they get no more time.
+// pod is a Pod that the node runs. stopping is canceled when its containers must
+// stop, and killed is canceled when the grace period has ended.
 type pod struct {
 	node       *Node
-	object     *corev1.Pod // its status is the last that was written
+	object     *corev1.Pod // with the status that was written last
 	ip         netip.Addr
 	started    metav1.Time
 	containers []*container
 
-	changed chan struct{} // has an element when the status may have changed
-	ending  context.Context
-	stop    context.CancelFunc
-	killed  context.Context
-	kill    context.CancelFunc
+	changed  chan struct{} // has an element when the status may have changed
+	stopping context.Context
+	stop     context.CancelFunc
+	killed   context.Context
+	kill     context.CancelFunc
 }
 
 func newPod(n *Node, object *corev1.Pod, ip netip.Addr) *pod {
 	p := &pod{node: n, object: object, ip: ip, started: now(), changed: make(chan struct{}, 1)}
 	p.killed, p.kill = context.WithCancel(n.ctx)
-	p.ending, p.stop = context.WithCancel(p.killed)
+	p.stopping, p.stop = context.WithCancel(p.killed)
 	for _, spec := range object.Spec.Containers {
 		p.containers = append(p.containers, newContainer(p, spec))
 	}
 	return p
 }
 
-// now has the precision of the API.
+// now returns the current time with the precision of the API.
 func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
-// notify makes that the status is looked at.
+// notify reports that the status may have changed.
 func (p *pod) notify() {
 	select {
 	case p.changed <- struct{}{}:
@@ -49,14 +49,14 @@ func (p *pod) notify() {
 	}
 }
 
-// end stops the containers, which have the grace period for it. A later call can
-// shorten that.
-func (p *pod) end(grace time.Duration) {
+// terminate stops the containers and kills them after the grace period. A later
+// call can shorten the grace period.
+func (p *pod) terminate(grace time.Duration) {
 	p.stop()
 	time.AfterFunc(grace, p.kill)
 }
 
-// run runs the containers until the Pod is deleted, and removes it then.
+// run runs the containers until the Pod is deleted, and then removes the Pod.
 func (p *pod) run() {
 	defer p.kill()
 	var containers sync.WaitGroup
@@ -69,8 +69,8 @@ func (p *pod) run() {
 		close(ended)
 	}()
 	p.reportUntil(ended)
-	p.node.network.leave(p.ip)
-	_ = os.RemoveAll(p.dir()) // the tether removes what is left
+	p.node.network.releaseIP(p.ip)
+	_ = os.RemoveAll(p.dir()) // the group of child processes removes remaining files
 	for n := p.node; n.ctx.Err() == nil && n.remove(n.ctx, p.object) != nil; {
 		pause(n.ctx, retryInterval)
 	}
@@ -79,24 +79,24 @@ func (p *pod) run() {
 // reportUntil writes the status whenever it changes, until the containers have
 // ended and the Pod is deleted.
 func (p *pod) reportUntil(ended <-chan struct{}) {
-	var ending <-chan struct{} // looked at when nothing else is left to wait for
+	var deleted <-chan struct{} // nil until the containers have ended
 	for running := true; running; {
-		var again <-chan time.Time
+		var retry <-chan time.Time
 		if p.report(p.node.ctx) != nil {
-			again = time.After(retryInterval)
+			retry = time.After(retryInterval)
 		}
 		select {
 		case <-p.changed:
-		case <-again:
+		case <-retry:
 		case <-ended:
-			ended, ending = nil, p.ending.Done()
-		case <-ending:
+			ended, deleted = nil, p.stopping.Done()
+		case <-deleted:
 			running = false
 		}
 	}
 }
 
-// pause waits for the time to pass, or for the end of ctx.
+// pause waits for the duration, or until ctx is canceled.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -106,7 +106,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dir holds the files of the Pod.
+// dir returns the directory for the files of the Pod.
 func (p *pod) dir() string {
-	return filepath.Join(p.node.tether.Files(), string(p.object.UID))
+	return filepath.Join(p.node.children.Files(), string(p.object.UID))
 }

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// acceptInterval is how often is tried whether a process listens already.
-const acceptInterval = 30 * time.Millisecond
+// dialInterval is the interval between attempts to connect to a starting process.
+const dialInterval = 30 * time.Millisecond
 
-// probe keeps the container's readiness until ctx ends. Without an httpGet
-// probe it is ready as soon as its first port accepts a connection. With one,
-// the first try waits for that too: a period lost on a process that is still
-// starting would only make tests slow.
+// probe updates the container's readiness until ctx is canceled. Without an httpGet
+// probe, the container is ready as soon as its first port accepts a connection.
+// With an httpGet probe, the first probe also waits until the port accepts
+// connections: a failed probe of a starting process would only delay the test.
 func (c *container) probe(ctx context.Context, ports map[int32]int) {
 	httpGet := c.httpGet()
 	port, ok := c.firstPort(ports)
@@ -28,7 +28,7 @@ func (c *container) probe(ctx context.Context, ports map[int32]int) {
 		number, _ := c.portNumber(httpGet.Port)
 		port, ok = ports[number], true
 	}
-	if ok && !accepts(ctx, port) {
+	if ok && !waitForPort(ctx, port) {
 		return
 	}
 	if httpGet == nil {
@@ -38,7 +38,7 @@ func (c *container) probe(ctx context.Context, ports map[int32]int) {
 	c.probeHTTP(ctx, httpGet, port)
 }
 
-// httpGet returns the readiness probe, nil if there is none of this kind.
+// httpGet returns the action of the readiness probe, or nil if it has none.
 func (c *container) httpGet() *corev1.HTTPGetAction {
 	if c.spec.ReadinessProbe == nil {
 		return nil
@@ -47,11 +47,11 @@ func (c *container) httpGet() *corev1.HTTPGetAction {
 }
 
 func (c *container) setReady(ready bool) {
-	c.change(func(s *corev1.ContainerStatus) { s.Ready = ready })
+	c.updateStatus(func(s *corev1.ContainerStatus) { s.Ready = ready })
 }
 
-// firstPort is the real port of the first of the container's ports that has
-// one, or else of the lowest number.
+// firstPort returns the real port of the first port in the container's
+// specification that has one, or else of the lowest container port.
 func (c *container) firstPort(ports map[int32]int) (int, bool) {
 	lowest := int32(0)
 	for number := range ports {
@@ -67,7 +67,7 @@ func (c *container) firstPort(ports map[int32]int) (int, bool) {
 	return ports[lowest], len(ports) > 0
 }
 
-// portNumber returns the container port that a probe names, by number or name.
+// portNumber returns the container port that a probe refers to by number or name.
 func (c *container) portNumber(port intstr.IntOrString) (int32, bool) {
 	if port.Type == intstr.Int {
 		return port.IntVal, true
@@ -79,7 +79,8 @@ func (c *container) portNumber(port intstr.IntOrString) (int32, bool) {
 	return c.spec.Ports[i].ContainerPort, true
 }
 
-// checkProbe tells of a probe that could never succeed.
+// checkProbe returns an error if the probe can never succeed, because the image
+// does not have its port.
 func (c *container) checkProbe(image Image) error {
 	httpGet := c.httpGet()
 	if httpGet == nil {
@@ -90,13 +91,14 @@ func (c *container) checkProbe(image Image) error {
 		_, ok = image.Ports[number]
 	}
 	if !ok {
-		return misconfigured("the readiness probe's port %s is none of the image's ports %d", httpGet.Port.String(), sortedPorts(image))
+		return configError("the readiness probe's port %s is not one of the image's ports %d", httpGet.Port.String(), sortedPorts(image))
 	}
 	return nil
 }
 
-// accepts waits until the port accepts connections, or ctx ends.
-func accepts(ctx context.Context, port int) bool {
+// waitForPort waits until the port accepts connections. It returns false if ctx is
+// canceled before that.
+func waitForPort(ctx context.Context, port int) bool {
 	var dialer net.Dialer
 	for ctx.Err() == nil {
 		connection, err := dialer.DialContext(ctx, "tcp", localAddress(port))
@@ -104,28 +106,28 @@ func accepts(ctx context.Context, port int) bool {
 			_ = connection.Close()
 			return true
 		}
-		pause(ctx, acceptInterval)
+		pause(ctx, dialInterval)
 	}
 	return false
 }
 
-// probeHTTP probes at each period. The thresholds count results in a row.
+// probeHTTP runs the probe periodically. The thresholds count consecutive results.
 func (c *container) probeHTTP(ctx context.Context, httpGet *corev1.HTTPGetAction, port int) {
 	probe := c.spec.ReadinessProbe
 	pause(ctx, seconds(probe.InitialDelaySeconds))
-	ready, streak := false, int32(0)
+	ready, changes := false, int32(0) // consecutive results that differ from ready
 	for ; ctx.Err() == nil; pause(ctx, seconds(probe.PeriodSeconds)) {
-		if get(ctx, httpGet, port, seconds(probe.TimeoutSeconds)) == ready {
-			streak = 0
+		if probeSucceeds(ctx, httpGet, port, seconds(probe.TimeoutSeconds)) == ready {
+			changes = 0
 			continue
 		}
-		streak++
+		changes++
 		threshold := probe.SuccessThreshold
 		if ready {
 			threshold = probe.FailureThreshold
 		}
-		if streak >= threshold && ctx.Err() == nil {
-			ready, streak = !ready, 0
+		if changes >= threshold && ctx.Err() == nil {
+			ready, changes = !ready, 0
 			c.setReady(ready)
 		}
 	}
@@ -133,9 +135,10 @@ func (c *container) probeHTTP(ctx context.Context, httpGet *corev1.HTTPGetAction
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
-// get tells whether the answer is a success: 200 to 399, as Kubernetes' page on
-// probes says. A certificate is not looked at, as there.
-func get(ctx context.Context, action *corev1.HTTPGetAction, port int, timeout time.Duration) bool {
+// probeSucceeds sends one probe and reports whether the status is from 200 to 399,
+// as the Kubernetes documentation of probes specifies. As in Kubernetes, it does
+// not verify a certificate.
+func probeSucceeds(ctx context.Context, action *corev1.HTTPGetAction, port int, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	scheme := strings.ToLower(cmp.Or(string(action.Scheme), "http"))
@@ -157,11 +160,12 @@ func get(ctx context.Context, action *corev1.HTTPGetAction, port int, timeout ti
 	return response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusBadRequest
 }
 
-// prober makes a connection for each probe and follows no redirect.
+// prober is the client for probes. It opens a new connection for each probe and
+// does not follow redirects.
 var prober = &http.Client{
 	Transport: &http.Transport{
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // G402: probes do not verify
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // G402: probes do not verify certificates
 	},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }

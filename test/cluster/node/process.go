@@ -9,68 +9,72 @@ import (
 	"time"
 )
 
-// outputTimeout is how long output is waited for when the process has ended.
+// outputTimeout is how long the node waits for the rest of the output after a
+// process has ended.
 const outputTimeout = time.Second
 
-// process is a container that runs. It leads a process group, which ends with
-// it: what it has started, and the shell that ties it to this process.
+// process is the process of a container. It leads a process group with its child
+// processes and the shell that watches this process. The group is killed when the
+// process ends.
 type process struct {
-	command *exec.Cmd
-	output  *os.File
-	read    chan struct{} // closed when the output is read to its end
-	ended   chan struct{} // closed when the process has ended
+	command    *exec.Cmd
+	output     *os.File
+	outputRead chan struct{} // closed when the output was read completely
+	done       chan struct{} // closed when the process has ended
 }
 
-// startProcess starts what was prepared. Its standard output and error go to
-// the log, in the order in which it writes them.
-func startProcess(l *launch, log *outputLog) (*process, error) {
+// startProcess starts a process. Its standard output and its standard error go to
+// the log in the order in which it writes them.
+func startProcess(spec *processSpec, log *outputLog) (*process, error) {
 	output, input, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(l.command[0], l.command[1:]...)
-	command.Dir, command.Env = l.dir, append([]string{"PATH=" + os.Getenv("PATH")}, l.environment...)
+	command := exec.Command(spec.command[0], spec.command[1:]...)
+	command.Dir, command.Env = spec.dir, append([]string{"PATH=" + os.Getenv("PATH")}, spec.environment...)
 	command.Stdout, command.Stderr = input, input
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = command.Start()
-	_ = input.Close() // the process has its own
+	_ = input.Close() // the process has its own copy
 	if err != nil {
 		return nil, errors.Join(err, output.Close())
 	}
-	p := &process{command: command, output: output, read: make(chan struct{}), ended: make(chan struct{})}
+	p := &process{command: command, output: output, outputRead: make(chan struct{}), done: make(chan struct{})}
 	go func() {
-		defer close(p.read)
-		log.fill(output)
+		defer close(p.outputRead)
+		log.readFrom(output)
 	}()
 	return p, nil
 }
 
-// wait returns when the process and its group have ended.
+// wait waits until the process has ended, kills its process group, and waits for
+// the rest of the output.
 func (p *process) wait() {
-	defer close(p.ended)
-	_ = p.command.Wait() // its state says as much
+	defer close(p.done)
+	_ = p.command.Wait() // ProcessState contains the result
 	p.kill()
 	select {
-	case <-p.read:
-	case <-time.After(outputTimeout): // a process that has left the group has the pipe
+	case <-p.outputRead:
+	case <-time.After(outputTimeout): // a child process that left the group has the pipe open
 	}
 	_ = p.output.Close()
 }
 
-// terminate asks the process to end.
+// terminate sends SIGTERM to the process.
 func (p *process) terminate() { _ = p.command.Process.Signal(syscall.SIGTERM) }
 
-// kill ends the process group, if there is one left.
+// kill kills the process group, if it still exists.
 func (p *process) kill() { _ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) }
 
-// id is a container ID that tells the number of the process.
+// id returns a container ID that contains the process ID.
 func (p *process) id() string { return fmt.Sprintf("process://%d", p.command.Process.Pid) }
 
-// exit returns how an ended process has: shells count from 128 for a signal.
+// exit returns the exit code and the signal of an ended process. As in a shell, the
+// exit code for a signal is 128 plus its number.
 func (p *process) exit() (code, signal int32) {
 	status := p.command.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
 		return 128 + int32(status.Signal()), int32(status.Signal()) //nolint:gosec // G115: signals are below 128
 	}
-	return int32(status.ExitStatus()), 0 //nolint:gosec // G115: it has 8 bits
+	return int32(status.ExitStatus()), 0 //nolint:gosec // G115: an exit status has 8 bits
 }

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reconcile does what the Pod of that name asks for, as cache has it: it is
-// bound, begun, ended, or killed when there is none any more.
+// reconcile binds, starts or terminates the Pod of that name, depending on its
+// state in the cache. It kills the Pod's processes if the Pod no longer exists.
 func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.NamespacedName) error {
 	object := &corev1.Pod{}
 	if err := cache.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	n.killOthers(key, object.UID) // a UID is empty if there is no Pod
+	n.killStalePods(key, object.UID) // the UID is empty if the Pod does not exist
 	switch {
 	case object.UID == "":
 		return nil
@@ -34,14 +34,15 @@ func (n *Node) reconcile(ctx context.Context, cache client.Reader, key types.Nam
 	case object.DeletionTimestamp != nil && running == nil:
 		return n.remove(ctx, object)
 	case object.DeletionTimestamp != nil:
-		running.end(time.Duration(ptr.Deref(object.DeletionGracePeriodSeconds, 0)) * time.Second)
+		running.terminate(time.Duration(ptr.Deref(object.DeletionGracePeriodSeconds, 0)) * time.Second)
 	case running == nil && !hasEnded(object):
-		return n.begin(object)
+		return n.startPod(object)
 	}
 	return nil
 }
 
-// bind plays the scheduler. A Pod that has gates waits for them.
+// bind binds the Pod to the node, as the scheduler does. It does not bind a Pod
+// with scheduling gates.
 func (n *Node) bind(ctx context.Context, object *corev1.Pod) error {
 	if object.DeletionTimestamp != nil || len(object.Spec.SchedulingGates) > 0 {
 		return nil
@@ -52,7 +53,7 @@ func (n *Node) bind(ctx context.Context, object *corev1.Pod) error {
 	}
 	err := n.kube.SubResource("binding").Create(ctx, object, binding)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the cache is about to tell of another state
+		return nil // the cache is stale; its next event triggers a reconcile
 	}
 	return err
 }
@@ -61,7 +62,7 @@ func (n *Node) bind(ctx context.Context, object *corev1.Pod) error {
 func (n *Node) remove(ctx context.Context, object *corev1.Pod) error {
 	err := n.kube.Delete(ctx, object, client.GracePeriodSeconds(0), client.Preconditions{UID: &object.UID})
 	if apierrors.IsConflict(err) {
-		return nil // another Pod has its name
+		return nil // a newer Pod has the same name
 	}
 	return client.IgnoreNotFound(err)
 }
@@ -70,38 +71,39 @@ func hasEnded(object *corev1.Pod) bool {
 	return object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed
 }
 
-// pod returns the one that runs with that UID, nil if there is none.
+// pod returns the running Pod with that UID, or nil.
 func (n *Node) pod(uid types.UID) *pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pods[uid]
 }
 
-// killOthers kills the Pods of that name that the API server has no more.
-func (n *Node) killOthers(key types.NamespacedName, alive types.UID) {
+// killStalePods kills the Pods of that name that the API server has deleted:
+// all Pods with a UID other than current.
+func (n *Node) killStalePods(key types.NamespacedName, current types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for uid, p := range n.pods {
-		if uid != alive && client.ObjectKeyFromObject(p.object) == key {
+		if uid != current && client.ObjectKeyFromObject(p.object) == key {
 			p.kill()
 		}
 	}
 }
 
-// begin runs the Pod until it is ended or killed.
-func (n *Node) begin(object *corev1.Pod) error {
+// startPod starts to run the Pod.
+func (n *Node) startPod(object *corev1.Pod) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ctx.Err() != nil {
-		return n.ctx.Err() // nobody would wait for it
+		return n.ctx.Err() // Stop would not wait for the Pod
 	}
-	ip, err := n.network.join(object.Namespace + "/" + object.Name)
+	ip, err := n.network.allocateIP(object.Namespace + "/" + object.Name)
 	if err != nil {
-		return fmt.Errorf("giving Pod %s/%s an address: %w", object.Namespace, object.Name, err)
+		return fmt.Errorf("allocate an address for Pod %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	p := newPod(n, object, ip)
 	n.pods[object.UID] = p
-	n.running.Go(func() {
+	n.podGroup.Go(func() {
 		p.run()
 		n.mu.Lock()
 		defer n.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// report writes the status unless it is as it was written last.
+// report writes the status if it has changed since the last write.
 func (p *pod) report(ctx context.Context) error {
 	after := p.object.DeepCopy()
 	p.setStatus(&after.Status)
@@ -19,10 +19,10 @@ func (p *pod) report(ctx context.Context) error {
 		return nil
 	}
 	before := p.object.DeepCopy()
-	before.UID = "" // so that the patch has it, and fails for another Pod of the name
+	before.UID = "" // the patch then contains the UID, and fails for a newer Pod of that name
 	err := p.node.kube.Status().Patch(ctx, after.DeepCopy(), client.StrategicMergeFrom(before))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone
+		return nil // the Pod was deleted
 	}
 	if err == nil {
 		p.object.Status = after.Status
@@ -30,7 +30,8 @@ func (p *pod) report(ctx context.Context) error {
 	return err
 }
 
-// setStatus leaves what others have written.
+// setStatus sets the fields of the status that the kubelet writes. It keeps other
+// fields and conditions.
 func (p *pod) setStatus(status *corev1.PodStatus) {
 	status.HostIP, status.HostIPs = hostIP, []corev1.HostIP{{IP: hostIP}}
 	status.PodIP, status.PodIPs = p.ip.String(), []corev1.PodIP{{IP: p.ip.String()}}
@@ -61,8 +62,10 @@ func (p *pod) setStatus(status *corev1.PodStatus) {
 	}
 }
 
-// phase follows "Pod phase" of Kubernetes' page on the Pod lifecycle: pending
-// until each container has run, and ended only when all have.
+// phase returns the phase of a Pod, as the section "Pod phase" of the Kubernetes
+// documentation of the Pod lifecycle defines it. The Pod is pending until each
+// container has started, and succeeds or fails only when all containers have
+// ended.
 func phase(containers []corev1.ContainerStatus) corev1.PodPhase {
 	ended, failed := 0, false
 	for _, c := range containers {
@@ -84,7 +87,8 @@ func phase(containers []corev1.ContainerStatus) corev1.PodPhase {
 	}
 }
 
-// setCondition keeps the time of a condition whose status stays.
+// setCondition sets a condition. It keeps the transition time if the status does
+// not change.
 func setCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 	condition.LastTransitionTime = now()
 	i := slices.IndexFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == condition.Type })

@@ -13,14 +13,15 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// mounts are the real paths of a container's volumes, the longest first.
+// mounts are the mounts of a container, with the longest mount path first.
 type mounts []mount
 
+// mount maps a mount path in the container to the real path of the volume.
 type mount struct{ container, real string }
 
-// mount writes the container's volumes. What they hold is not changed later on,
-// until the container starts again.
-func (c *container) mount(ctx context.Context) (mounts, error) {
+// prepareVolumes writes the container's volumes and returns its mounts. The volumes
+// are not updated until the container restarts.
+func (c *container) prepareVolumes(ctx context.Context) (mounts, error) {
 	if err := os.MkdirAll(c.pod.dir(), 0o700); err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func (c *container) mount(ctx context.Context) (mounts, error) {
 	for _, m := range c.spec.VolumeMounts {
 		i := slices.IndexFunc(c.pod.object.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
 		if i < 0 {
-			return nil, misconfigured("there is no volume %s", m.Name)
+			return nil, configError("volume %s not found", m.Name)
 		}
 		dir := filepath.Join(c.pod.dir(), "volumes", m.Name)
 		if err := c.pod.writeVolume(ctx, c.pod.object.Spec.Volumes[i], dir); err != nil {
@@ -63,11 +64,11 @@ func (p *pod) writeVolume(ctx context.Context, v corev1.Volume, dir string) erro
 		}
 		return writeFiles(dir, data, v.ConfigMap.Items, ptr.Deref(v.ConfigMap.Optional, false))
 	default:
-		return misconfigured("volume %s is of a kind that the node does not know", v.Name)
+		return configError("volume %s has a kind that the node does not support", v.Name)
 	}
 }
 
-// writeFiles writes the items, or all data if there are none.
+// writeFiles writes the items to dir, or all data if there are no items.
 func writeFiles(dir string, data map[string][]byte, items []corev1.KeyToPath, optional bool) error {
 	if len(items) == 0 {
 		for key := range data {
@@ -79,7 +80,7 @@ func writeFiles(dir string, data map[string][]byte, items []corev1.KeyToPath, op
 		if !ok && optional {
 			continue
 		} else if !ok {
-			return misconfigured("references non-existent key: %s", item.Key)
+			return configError("references non-existent key: %s", item.Key)
 		}
 		if err := replaceFile(filepath.Join(dir, filepath.FromSlash(item.Path)), content); err != nil {
 			return err
@@ -88,7 +89,8 @@ func writeFiles(dir string, data map[string][]byte, items []corev1.KeyToPath, op
 	return nil
 }
 
-// replaceFile writes the file at once: another container may be reading it.
+// replaceFile replaces the file atomically, because another container may be
+// reading it.
 func replaceFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -104,15 +106,15 @@ func replaceFile(path string, content []byte) error {
 	return os.Rename(file.Name(), path)
 }
 
-// rewrite replaces each path at or below a mount path by the real one. A path
-// begins where what precedes cannot be part of one: the "/etc" of
-// "https://example.com/etc" is none.
+// rewrite replaces the mount path by the real path in each path of the text. A path
+// begins only after a character that cannot be part of a path: the "/etc" in
+// "https://example.com/etc" is not the beginning of a path.
 func (m mounts) rewrite(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
-		if at := m.at(text, i); at != nil {
-			out.WriteString(at.real)
-			i += len(at.container)
+		if found := m.matchAt(text, i); found != nil {
+			out.WriteString(found.real)
+			i += len(found.container)
 			continue
 		}
 		out.WriteByte(text[i])
@@ -121,22 +123,22 @@ func (m mounts) rewrite(text string) string {
 	return out.String()
 }
 
-// at returns the mount whose path stands at that place of the text.
-func (m mounts) at(text string, i int) *mount {
-	if text[i] != '/' || i > 0 && inPath(text[i-1]) {
+// matchAt returns the mount whose mount path begins at index i of the text, or nil.
+func (m mounts) matchAt(text string, i int) *mount {
+	if text[i] != '/' || i > 0 && isPathCharacter(text[i-1]) {
 		return nil
 	}
 	for j := range m {
 		rest, ok := strings.CutPrefix(text[i:], m[j].container)
-		if ok && (rest == "" || rest[0] == '/' || !inPath(rest[0])) {
+		if ok && (rest == "" || rest[0] == '/' || !isPathCharacter(rest[0])) {
 			return &m[j]
 		}
 	}
 	return nil
 }
 
-// inPath tells whether a path may have that character within. All others
-// separate paths: "a=/b", "/a:/b", "/a,/b".
-func inPath(c byte) bool {
+// isPathCharacter reports whether the character can be part of a path. All other
+// characters separate paths: "a=/b", "/a:/b", "/a,/b".
+func isPathCharacter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/._-", c) >= 0
 }

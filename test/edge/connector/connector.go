@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// shortestWait and longestWait are between two attempts to connect; it doubles
-	// from the one to the other.
-	shortestWait = 50 * time.Millisecond
-	longestWait  = time.Second
-	// patience is how long the edge has to take the farewell.
-	patience = 5 * time.Second
-	// longestRefusal is how many bytes of a refusal are read.
-	longestRefusal = 1 << 10
+	// minBackoff and maxBackoff limit the wait between two attempts to connect. The
+	// wait doubles after each failed attempt.
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = time.Second
+	// unregisterTimeout is how long the connector waits for the edge when it
+	// unregisters.
+	unregisterTimeout = 5 * time.Second
+	// maxErrorSize is the maximum length of an error text from the edge, in bytes.
+	maxErrorSize = 1 << 10
 )
 
-// connector is one process of the connector, under an id of its own.
+// connector is one connector with its own ID.
 type connector struct {
 	settings
 	id        string
@@ -34,72 +35,74 @@ type connector struct {
 }
 
 func newConnector(s settings) *connector {
-	// One connection per attempt, and never through a proxy.
+	// Each attempt uses a new connection, and no proxy.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return &connector{settings: s, id: uuid.NewString(), client: client}
 }
 
-// errCutOff is the end of a connection in good order that nobody here wanted.
-var errCutOff = errors.New("the edge ended the connection")
+// errDisconnected reports that the edge closed the connection.
+var errDisconnected = errors.New("the edge closed the connection")
 
-// run connects, again and again, until the context ends.
+// run connects, and reconnects whenever the connection ends, until the context is
+// canceled.
 func (c *connector) run(ctx context.Context) {
-	wait := shortestWait
+	wait := minBackoff
 	for ctx.Err() == nil {
-		connected, err := c.hold(ctx)
+		connected, err := c.connectOnce(ctx)
 		if ctx.Err() != nil {
 			if connected && err != nil {
-				log.Printf("no farewell: %v", err)
+				log.Printf("failed to unregister: %v", err)
 			}
 			break
 		}
 		if connected {
-			wait = shortestWait
+			wait = minBackoff
 		}
-		log.Printf("not connected, next attempt in %s: %v", wait, err)
+		log.Printf("not connected, retrying in %s: %v", wait, err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
-		wait = min(2*wait, longestWait)
+		wait = min(2*wait, maxBackoff)
 	}
-	log.Print("ended")
+	log.Print("stopped")
 }
 
-// hold connects, and stays connected until the connection ends or the context
-// does; then it says goodbye, and has an error when the edge does not answer. It
-// reports whether it was connected at all.
-func (c *connector) hold(ctx context.Context) (connected bool, err error) {
-	body, farewell := io.Pipe()
-	defer func() { _ = farewell.Close() }()
-	connection, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
+// connectOnce connects and stays connected until the edge closes the connection or
+// the context is canceled. When the context is canceled, it unregisters, and
+// returns an error if the edge does not confirm that. connected reports whether
+// the edge accepted the connector.
+func (c *connector) connectOnce(ctx context.Context) (connected bool, err error) {
+	body, writer := io.Pipe() // closing the writer unregisters
+	defer func() { _ = writer.Close() }()
+	connection, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
 	defer context.AfterFunc(ctx, func() {
-		_ = farewell.Close()
-		time.AfterFunc(patience, cut)
+		_ = writer.Close()
+		time.AfterFunc(unregisterTimeout, abort)
 	})()
-	to := c.edge.JoinPath("connect").String()
-	request, err := http.NewRequestWithContext(connection, http.MethodPost, to, body) // #nosec G704 -- whoever starts it says where to
+	url := c.edge.JoinPath("connect").String()
+	request, err := http.NewRequestWithContext(connection, http.MethodPost, url, body) // #nosec G704 -- the environment sets the URL
 	if err != nil {
 		return false, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("Connector-Id", c.id)
-	answer, err := c.client.Do(request) // #nosec G704 -- as above
+	response, err := c.client.Do(request) // #nosec G704 -- as above
 	if err != nil {
 		return false, err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, longestRefusal)) // what there is of it
-		return false, fmt.Errorf("refused with %d: %s", answer.StatusCode, strings.TrimSpace(string(text)))
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorSize)) // a partial text is enough
+		return false, fmt.Errorf("refused with %d: %s", response.StatusCode, strings.TrimSpace(string(text)))
 	}
 	c.connected.Store(true)
 	defer c.connected.Store(false)
-	log.Printf("connected as %s", c.id) // #nosec G706 -- a UUID made here
-	_, err = io.Copy(io.Discard, answer.Body)
+	log.Printf("connected as %s", c.id) // #nosec G706 -- newConnector generated the UUID
+	_, err = io.Copy(io.Discard, response.Body)
 	if err == nil && ctx.Err() == nil {
-		err = errCutOff
+		err = errDisconnected
 	}
 	return true, err
 }

@@ -1,16 +1,19 @@
-// Command connector stands in for cloudflared where the simulator stands in for
-// Cloudflare. It takes the command line that connectors are deployed with and
-// refuses any other, connects to the simulator's edge with the tunnel's token,
-// and says on its metrics address whether it is ready.
+// Command connector replaces cloudflared in tests that replace Cloudflare with the
+// simulator. It accepts only the command line that connectors are deployed with,
+// connects to the simulator's edge with the tunnel's token, and reports on its
+// metrics address whether it is ready.
 //
-// It carries no traffic: the simulator's data path reaches the origins by
-// itself. What is set for traffic, such as the transport and the grace period,
-// is checked and has no effect.
+// It forwards no traffic: the data path of the simulator connects to the origins
+// directly. The settings for traffic, such as the transport and the grace period,
+// are validated but have no effect.
 //
-// Its environment: TUNNEL_TOKEN is the token, as for cloudflared. TUNNEL_EDGE is
-// the http:// URL of the simulator's edge. METRICS_PORT, when set, replaces the
-// port of --metrics, and the host by 127.0.0.1, so that several connectors can
-// run on one machine; 0 is any free port, which the log tells.
+// It reads these environment variables:
+//
+//   - TUNNEL_TOKEN is the tunnel token, as for cloudflared.
+//   - TUNNEL_EDGE is the http:// URL of the simulator's edge.
+//   - METRICS_PORT, if set, replaces the address of --metrics with this port on
+//     127.0.0.1, so that several connectors can run on one machine. 0 selects any
+//     free port, and the log contains its number.
 package main
 
 import (
@@ -34,7 +37,7 @@ func main() {
 	}
 }
 
-// run is one connector until the context ends.
+// run runs one connector until the context is canceled.
 func run(ctx context.Context, arguments []string, getenv func(string) string) error {
 	s, err := parse(arguments, getenv)
 	if err != nil {
@@ -63,11 +66,11 @@ func run(ctx context.Context, arguments []string, getenv func(string) string) er
 	}
 }
 
-// connectionsPerConnector is how many cloudflared has when all is well.
+// connectionsPerConnector is the number of connections of a healthy cloudflared.
 const connectionsPerConnector = 4
 
-// metrics answers as the metrics address of cloudflared does, as far as probes
-// ask it.
+// metrics returns a handler for the metrics address. Of cloudflared's endpoints it
+// serves only /ready, which probes use.
 func (c *connector) metrics() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
@@ -81,7 +84,7 @@ func (c *connector) metrics() http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(body.Status)
-		_ = json.NewEncoder(w).Encode(body) // a probe that left needs no answer
+		_ = json.NewEncoder(w).Encode(body) // fails only if the probe has disconnected
 	})
 	return mux
 }

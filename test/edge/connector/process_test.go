@@ -19,30 +19,31 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// asCommand makes the test's own binary the command.
-const asCommand = "RUN_AS_CONNECTOR"
+// runAsConnector is the environment variable that makes the test binary run the
+// command.
+const runAsConnector = "RUN_AS_CONNECTOR"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asCommand) != "" {
+	if os.Getenv(runAsConnector) != "" {
 		main()
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// cloud is the simulator with one tunnel.
-type cloud struct {
+// cloudflare is the simulator with one tunnel.
+type cloudflare struct {
 	*simulator.Server
 	api, edge *httptest.Server
 	tunnel    string
 }
 
-func newCloud(t *testing.T) *cloud {
+func newCloudflare(t *testing.T) *cloudflare {
 	t.Helper()
 	server := simulator.New(simulator.Options{})
-	c := &cloud{Server: server, api: httptest.NewServer(server.API()), edge: httptest.NewServer(server.Edge())}
+	c := &cloudflare{Server: server, api: httptest.NewServer(server.API()), edge: httptest.NewServer(server.Edge())}
 	t.Cleanup(func() {
-		server.Close() // the other two wait for connections to end
+		server.Close() // the HTTP servers wait until their connections have ended
 		c.edge.Close()
 		c.api.Close()
 	})
@@ -52,9 +53,9 @@ func newCloud(t *testing.T) *cloud {
 	return c
 }
 
-// call calls the API at a path below the tunnels, and returns the status. The
-// result may be nil when it does not matter.
-func (c *cloud) call(t *testing.T, method, path, body string, result any) int {
+// call calls the API at a path below cfd_tunnel, stores the result in result,
+// which may be nil, and returns the status.
+func (c *cloudflare) call(t *testing.T, method, path, body string, result any) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method,
 		c.api.URL+"/client/v4/accounts/account/cfd_tunnel"+path, strings.NewReader(body))
@@ -74,26 +75,27 @@ func (c *cloud) call(t *testing.T, method, path, body string, result any) int {
 	return response.StatusCode
 }
 
-func (c *cloud) token(t *testing.T) string {
+func (c *cloudflare) token(t *testing.T) string {
 	t.Helper()
 	var token string
 	c.call(t, http.MethodGet, "/"+c.tunnel+"/token", "", &token)
 	return token
 }
 
-func (c *cloud) cleanUp(t *testing.T) {
+// disconnectAll deletes the connections of all connectors.
+func (c *cloudflare) disconnectAll(t *testing.T) {
 	t.Helper()
 	c.call(t, http.MethodDelete, "/"+c.tunnel+"/connections", "", nil)
 }
 
 // delete deletes the tunnel and returns the status.
-func (c *cloud) delete(t *testing.T) int {
+func (c *cloudflare) delete(t *testing.T) int {
 	t.Helper()
 	return c.call(t, http.MethodDelete, "/"+c.tunnel, "", nil)
 }
 
 // wantReplicas checks which connectors the API lists.
-func (c *cloud) wantReplicas(t *testing.T, want ...string) {
+func (c *cloudflare) wantReplicas(t *testing.T, want ...string) {
 	t.Helper()
 	var listed []struct{ ID string }
 	c.call(t, http.MethodGet, "/"+c.tunnel+"/connections", "", &listed)
@@ -108,19 +110,20 @@ func (c *cloud) wantReplicas(t *testing.T, want ...string) {
 	}
 }
 
-// process is a connector that was started.
+// process is a running connector.
 type process struct {
 	command *exec.Cmd
-	lines   chan string // of its log; closed when it has ended
-	metrics string
+	lines   chan string // lines of its log; closed when the process has ended
+	metrics string      // URL of the metrics address
 }
 
-// start starts a connector, as it is deployed, and waits for its metrics.
+// start starts a connector with the deployed command line and waits for its
+// metrics address.
 func start(t *testing.T, edge *httptest.Server, token string) *process {
 	t.Helper()
-	command := exec.Command(os.Args[0], strings.Fields(deployed)...) // #nosec G702 -- this very program
+	command := exec.Command(os.Args[0], strings.Fields(deployedArguments)...) // #nosec G702 -- the test binary
 	p := &process{command: command, lines: make(chan string, 1000)}
-	p.command.Env = append(os.Environ(), asCommand+"=1", "TUNNEL_TOKEN="+token, "TUNNEL_EDGE="+edge.URL, "METRICS_PORT=0")
+	p.command.Env = append(os.Environ(), runAsConnector+"=1", "TUNNEL_TOKEN="+token, "TUNNEL_EDGE="+edge.URL, "METRICS_PORT=0")
 	log, err := p.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -132,36 +135,37 @@ func start(t *testing.T, edge *httptest.Server, token string) *process {
 	go func() {
 		for scanner := bufio.NewScanner(log); scanner.Scan(); {
 			if strings.Contains(scanner.Text(), token) {
-				t.Errorf("the log tells the token: %s", scanner.Text())
+				t.Errorf("the log contains the token: %s", scanner.Text())
 			}
 			p.lines <- scanner.Text()
 		}
 		close(p.lines)
 	}()
-	_, p.metrics, _ = strings.Cut(p.says(t, "metrics on "), "metrics on ")
+	_, p.metrics, _ = strings.Cut(p.waitForLog(t, "metrics on "), "metrics on ")
 	return p
 }
 
-// says waits for a line of the log with that text, and returns it.
-func (p *process) says(t *testing.T, text string) string {
+// waitForLog waits for a line of the log that contains the text, and returns it.
+func (p *process) waitForLog(t *testing.T, text string) string {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	timeout := time.After(30 * time.Second)
 	for {
 		select {
 		case line, ok := <-p.lines:
 			if !ok {
-				t.Fatalf("it ended without %q", text)
+				t.Fatalf("the connector ended without logging %q", text)
 			}
 			if strings.Contains(line, text) {
 				return line
 			}
-		case <-late:
-			t.Fatalf("it did not say %q", text)
+		case <-timeout:
+			t.Fatalf("the connector did not log %q", text)
 		}
 	}
 }
 
-// wantReady checks what a probe is told, and returns the connector's id.
+// wantReady checks the response to a readiness probe and returns the connector's
+// ID.
 func (p *process) wantReady(t *testing.T, status, connections int) (id string) {
 	t.Helper()
 	response, err := http.Get(p.metrics + "/ready")
@@ -181,137 +185,137 @@ func (p *process) wantReady(t *testing.T, status, connections int) (id string) {
 		t.Fatal(err)
 	}
 	if response.StatusCode != status || body.Status != status || body.ReadyConnections != connections {
-		t.Errorf("ready: %d %s, want %d and %d connections", response.StatusCode, content, status, connections)
+		t.Errorf("/ready: %d %s, want %d and %d connections", response.StatusCode, content, status, connections)
 	}
 	return body.ConnectorID
 }
 
-// end ends the process as a node does, and checks that it ends well.
-func (p *process) end(t *testing.T) {
+// terminate stops the process with SIGTERM and checks that it stops gracefully.
+func (p *process) terminate(t *testing.T) {
 	t.Helper()
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	last := ""
-	for last = range p.lines { // Wait must come after the last
-		if strings.Contains(last, "no farewell") {
+	for last = range p.lines { // Wait must not be called before the last line is read
+		if strings.Contains(last, "failed to unregister") {
 			t.Error(last)
 		}
 	}
-	if !strings.HasSuffix(last, " ended") {
-		t.Errorf("the last line is %q", last)
+	if !strings.HasSuffix(last, " stopped") {
+		t.Errorf("the last line is %q, want that the connector stopped", last)
 	}
 	if err := p.command.Wait(); err != nil {
-		t.Errorf("the connector ended with %v", err)
+		t.Errorf("the connector exited with %v", err)
 	}
 }
 
-func TestConnectors(t *testing.T) {
+func TestConnectorsRegisterAndUnregister(t *testing.T) {
 	t.Parallel()
-	c := newCloud(t)
+	c := newCloudflare(t)
 	one, other := start(t, c.edge, c.token(t)), start(t, c.edge, c.token(t))
-	one.says(t, "connected as")
-	other.says(t, "connected as")
+	one.waitForLog(t, "connected as")
+	other.waitForLog(t, "connected as")
 	first, second := one.wantReady(t, http.StatusOK, 4), other.wantReady(t, http.StatusOK, 4)
 	c.wantReplicas(t, first, second)
 
-	one.end(t)
+	one.terminate(t)
 	c.wantReplicas(t, second)
-	c.cleanUp(t) // cuts it off, and it comes back
-	other.says(t, "ended the connection")
-	other.says(t, "connected as")
+	c.disconnectAll(t) // the connector reconnects
+	other.waitForLog(t, "closed the connection")
+	other.waitForLog(t, "connected as")
 	if status := c.delete(t); status != http.StatusBadRequest {
-		t.Errorf("the tunnel's deletion with a connector: %d, want 400", status)
+		t.Errorf("delete the tunnel with a connector: %d, want 400", status)
 	}
 	other.wantReady(t, http.StatusOK, 4)
-	other.end(t)
+	other.terminate(t)
 	c.wantReplicas(t)
 	if status := c.delete(t); status != http.StatusOK {
-		t.Errorf("the tunnel's deletion without connectors: %d, want 200", status)
+		t.Errorf("delete the tunnel without connectors: %d, want 200", status)
 	}
 
-	late := start(t, c.edge, c.tokenOf(first))
-	late.says(t, "refused with 404")
-	late.wantReady(t, http.StatusServiceUnavailable, 0)
-	late.end(t)
+	refused := start(t, c.edge, wrongToken(first)) // the ID of a connector is not the ID of a tunnel
+	refused.waitForLog(t, "refused with 404")
+	refused.wantReady(t, http.StatusServiceUnavailable, 0)
+	refused.terminate(t)
 }
 
-// tokenOf is a token of a tunnel that may not exist.
-func (c *cloud) tokenOf(tunnel string) string {
-	return encoded(`{"a":"account","t":"` + tunnel + `","s":"secret"}`)
+// wrongToken returns a token for the tunnel with a wrong secret.
+func wrongToken(tunnel string) string {
+	return encodeToken(`{"a":"account","t":"` + tunnel + `","s":"secret"}`)
 }
 
-func TestWrongSecret(t *testing.T) {
+func TestConnectorWithAWrongSecretRetries(t *testing.T) {
 	t.Parallel()
-	c := newCloud(t)
-	p := start(t, c.edge, c.tokenOf(c.tunnel))
-	p.says(t, "refused with 403")
-	p.says(t, "refused with 403") // it does not give up
+	c := newCloudflare(t)
+	p := start(t, c.edge, wrongToken(c.tunnel))
+	p.waitForLog(t, "refused with 403")
+	p.waitForLog(t, "refused with 403") // the connector retries
 	p.wantReady(t, http.StatusServiceUnavailable, 0)
 	c.wantReplicas(t)
-	p.end(t)
+	p.terminate(t)
 }
 
-func TestRotatedSecret(t *testing.T) {
+func TestConnectorWithARotatedSecretIsRefused(t *testing.T) {
 	t.Parallel()
-	c := newCloud(t)
+	c := newCloudflare(t)
 	p := start(t, c.edge, c.token(t))
-	p.says(t, "connected as")
+	p.waitForLog(t, "connected as")
 	c.RotateToken(c.tunnel)
 	p.wantReady(t, http.StatusOK, 4)
-	c.cleanUp(t)
-	p.says(t, "ended the connection")
-	p.says(t, "refused with 403")
+	c.disconnectAll(t)
+	p.waitForLog(t, "closed the connection")
+	p.waitForLog(t, "refused with 403")
 	p.wantReady(t, http.StatusServiceUnavailable, 0)
 	c.wantReplicas(t)
 
 	renewed := start(t, c.edge, c.token(t))
-	renewed.says(t, "connected as")
+	renewed.waitForLog(t, "connected as")
 	c.wantReplicas(t, renewed.wantReady(t, http.StatusOK, 4))
-	renewed.end(t)
-	p.end(t)
+	renewed.terminate(t)
+	p.terminate(t)
 }
 
-func TestConnectorComesBack(t *testing.T) {
+func TestConnectorReconnectsWithTheSameID(t *testing.T) {
 	t.Parallel()
-	c := newCloud(t)
+	c := newCloudflare(t)
 	p := start(t, c.edge, c.token(t))
-	p.says(t, "connected as")
+	p.waitForLog(t, "connected as")
 	id := p.wantReady(t, http.StatusOK, 4)
 	c.Crash(c.tunnel)
-	p.says(t, "ended the connection")
-	p.says(t, "connected as")
+	p.waitForLog(t, "closed the connection")
+	p.waitForLog(t, "connected as")
 	p.wantReady(t, http.StatusOK, 4)
 	c.wantReplicas(t, id)
 
-	// The edge may see this break later than the connector, which has one replica
-	// all the same.
+	// The edge may detect the broken connection later than the connector. The
+	// connector still has only one replica.
 	c.edge.CloseClientConnections()
-	p.says(t, "not connected")
-	p.says(t, "connected as")
+	p.waitForLog(t, "not connected")
+	p.waitForLog(t, "connected as")
 	c.wantReplicas(t, p.wantReady(t, http.StatusOK, 4))
-	p.end(t)
+	p.terminate(t)
 	c.wantReplicas(t)
 }
 
-func TestClosedEdge(t *testing.T) {
+func TestConnectorIsNotReadyWithoutAnEdge(t *testing.T) {
 	t.Parallel()
-	c := newCloud(t)
+	c := newCloudflare(t)
 	p := start(t, c.edge, c.token(t))
-	p.says(t, "connected as")
+	p.waitForLog(t, "connected as")
 	c.Close()
-	p.says(t, "refused with 503")
+	p.waitForLog(t, "refused with 503")
 	p.wantReady(t, http.StatusServiceUnavailable, 0)
 	c.edge.Close()
-	p.says(t, "connection refused")
+	p.waitForLog(t, "connection refused")
 	p.wantReady(t, http.StatusServiceUnavailable, 0)
-	p.end(t)
+	p.terminate(t)
 }
 
 func TestWrongArgumentEndsTheCommand(t *testing.T) {
 	t.Parallel()
-	command := exec.Command(os.Args[0], "tunnel", "--no-such-flag", "run") // #nosec G702 -- this very program
-	command.Env = append(os.Environ(), asCommand+"=1")
+	command := exec.Command(os.Args[0], "tunnel", "--no-such-flag", "run") // #nosec G702 -- the test binary
+	command.Env = append(os.Environ(), runAsConnector+"=1")
 	out, err := command.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "no-such-flag") {
 		t.Errorf("%v, %q, want a failure that names the flag", err, out)

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// settings are what a connector is started with.
+// settings are the settings that a connector is started with.
 type settings struct {
 	metrics string // the address to listen on
 	edge    *url.URL
 	token   string
 }
 
-// longestGrace is cloudflared's own limit.
-const longestGrace = 3 * time.Minute
+// maxGracePeriod is the maximum grace period of cloudflared.
+const maxGracePeriod = 3 * time.Minute
 
-// parse reads the command line and the environment. No error holds any part of
-// the token.
+// parse reads the command line and the environment. Its errors never contain any
+// part of the token.
 func parse(arguments []string, getenv func(string) string) (settings, error) {
 	metrics, err := parseArguments(arguments)
 	if err != nil {
@@ -39,7 +39,7 @@ func parse(arguments []string, getenv func(string) string) (settings, error) {
 		s.metrics = net.JoinHostPort("127.0.0.1", port)
 	}
 	if !isToken(s.token) {
-		return settings{}, errors.New("TUNNEL_TOKEN is not the token of a tunnel")
+		return settings{}, errors.New("TUNNEL_TOKEN is not a tunnel token")
 	}
 	s.edge, err = url.Parse(getenv("TUNNEL_EDGE"))
 	if err != nil {
@@ -52,22 +52,22 @@ func parse(arguments []string, getenv func(string) string) (settings, error) {
 }
 
 // parseArguments reads `tunnel [flags] run` and returns the metrics address. It
-// refuses every flag that connectors are not deployed with, so that a wrong one
-// is seen.
+// rejects every flag that connectors are not deployed with, so that a test detects
+// an unexpected flag.
 func parseArguments(arguments []string) (metrics string, err error) {
 	if len(arguments) == 0 || arguments[0] != "tunnel" {
 		return "", errors.New("the first argument must be tunnel")
 	}
 	flags := flag.NewFlagSet("tunnel", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // whoever gets the error says it
+	flags.SetOutput(io.Discard) // the caller prints the error
 	flags.Bool("no-autoupdate", false, "")
 	flags.StringVar(&metrics, "metrics", "", "")
 	flags.Func("protocol", "", oneOf("auto", "http2", "quic"))
 	flags.Func("loglevel", "", oneOf("debug", "info", "warn", "error", "fatal"))
 	flags.Func("grace-period", "", func(value string) error {
 		period, err := time.ParseDuration(value)
-		if err == nil && (period < 0 || period > longestGrace) {
-			err = fmt.Errorf("not from 0s to %s", longestGrace)
+		if err == nil && (period < 0 || period > maxGracePeriod) {
+			err = fmt.Errorf("must be from 0s to %s", maxGracePeriod)
 		}
 		return err
 	})
@@ -75,23 +75,23 @@ func parseArguments(arguments []string) (metrics string, err error) {
 		return "", err
 	}
 	if rest := flags.Args(); !slices.Equal(rest, []string{"run"}) {
-		return "", fmt.Errorf("the flags are followed by %q, not by run alone", rest)
+		return "", fmt.Errorf("the flags must be followed by run only, got %q", rest)
 	}
 	return metrics, nil
 }
 
-// oneOf accepts some values of a flag.
+// oneOf returns a flag parser that accepts only the given values.
 func oneOf(values ...string) func(string) error {
 	return func(value string) error {
 		if !slices.Contains(values, value) {
-			return fmt.Errorf("not one of %s", strings.Join(values, ", "))
+			return fmt.Errorf("must be one of %s", strings.Join(values, ", "))
 		}
 		return nil
 	}
 }
 
-// isToken reports whether a text looks like the token of a tunnel; whether it is
-// one, the edge knows.
+// isToken reports whether the text has the format of a tunnel token. Only the edge
+// can check that the token is valid.
 func isToken(text string) bool {
 	content, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

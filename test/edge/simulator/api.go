@@ -16,18 +16,18 @@ const (
 	codeBadRequest       = 1001
 	codeTunnelNotFound   = 1003
 	codeNameExists       = 1013
-	codeConnected        = 1022
-	codeRouted           = 1023
+	codeHasConnections   = 1022
+	codeHasRoutes        = 1023
 	codeBadConfiguration = 1056
 	codeNoRoute          = 7003
 	codeAuthentication   = 10000
 )
 
-// endpoint carries out one call of the API.
-type endpoint func(r *http.Request) answer
+// endpoint executes one API call.
+type endpoint func(r *http.Request) response
 
-// answer is a response of the API in its envelope.
-type answer struct {
+// response is an API response: a status and the envelope around the result.
+type response struct {
 	status   int
 	envelope envelope
 }
@@ -52,14 +52,14 @@ type resultInfo struct {
 	TotalCount int `json:"total_count"`
 }
 
-func success(result any) answer {
-	return answer{http.StatusOK, envelope{
+func success(result any) response {
+	return response{http.StatusOK, envelope{
 		Success: true, Errors: []message{}, Messages: []message{}, Result: result,
 	}}
 }
 
-func failure(status, code int, text string) answer {
-	return answer{status, envelope{
+func failure(status, code int, text string) response {
+	return response{status, envelope{
 		Errors: []message{{code, text}}, Messages: []message{},
 	}}
 }
@@ -90,30 +90,30 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// handler records the request, applies a fault, and answers.
+// handler records the request, applies a fault if one matches, and answers.
 func (s *Server) handler(call endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, basePath)
 		request := s.record(r.Method, path)
 		fault := s.nextFault(r.Method, path)
-		// The body is read before any wait: only then does the context end
-		// when the client gives up.
+		// net/http cancels the context of a client that disconnects only after the
+		// body has been read, so the body is read before any wait.
 		body, err := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if err == nil && fault.Drop == DropThenWrite {
-			go s.arriveLate(r, *request, fault, call)
+			go s.executeLate(r, *request, fault, call)
 			panic(http.ErrAbortHandler)
 		}
-		if err != nil || !fault.admit(r.Context(), *request) {
+		if err != nil || !fault.proceed(r.Context(), *request) {
 			panic(http.ErrAbortHandler)
 		}
-		if fault.answers() {
+		if fault.hasResponse() {
 			s.setStatus(request, fault.status())
 			fault.write(w)
 			return
 		}
 		result := call(r)
-		fault.done(*request)
+		fault.callAfter(*request)
 		if fault.Drop == DropAfterWrite {
 			panic(http.ErrAbortHandler)
 		}
@@ -122,29 +122,30 @@ func (s *Server) handler(call endpoint) http.Handler {
 	})
 }
 
-// arriveLate carries out a request whose connection was dropped, when the fault
-// lets it arrive, unless the server is closed before.
-func (s *Server) arriveLate(r *http.Request, request Request, fault Fault, call endpoint) {
-	if fault.Drop = DropNone; fault.admit(s.life, request) {
+// executeLate executes a request whose connection was already dropped. It waits
+// for the fault first, and does nothing if the server is closed meanwhile.
+func (s *Server) executeLate(r *http.Request, request Request, fault Fault, call endpoint) {
+	if fault.Drop = DropNone; fault.proceed(s.ctx, request) {
 		call(r)
-		fault.done(request)
+		fault.callAfter(request)
 	}
 }
 
-func (a answer) write(w http.ResponseWriter) {
+func (r response) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(a.status)
-	_ = json.NewEncoder(w).Encode(a.envelope) // a client that left needs no answer
+	w.WriteHeader(r.status)
+	_ = json.NewEncoder(w).Encode(r.envelope) // fails only if the client has disconnected
 }
 
-func noRoute(r *http.Request) answer {
+func noRoute(r *http.Request) response {
 	return failure(http.StatusNotFound, codeNoRoute, "Could not route to "+r.URL.Path)
 }
 
-// authorized refuses a bad token, and accounts that the token does not open.
+// authorized rejects an invalid token, and accounts other than the configured
+// account.
 func (s *Server) authorized(call endpoint) endpoint {
-	return func(r *http.Request) answer {
-		if !s.accepts(r) {
+	return func(r *http.Request) response {
+		if !s.acceptsToken(r) {
 			return failure(http.StatusUnauthorized, codeAuthentication, "Authentication error")
 		}
 		if only := s.options.AccountID; only != "" && r.PathValue("account") != only {
@@ -154,15 +155,15 @@ func (s *Server) authorized(call endpoint) endpoint {
 	}
 }
 
-func (s *Server) accepts(r *http.Request) bool {
+func (s *Server) acceptsToken(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return ok && token != "" && (s.token == "" || s.token == token)
 }
 
-func (s *Server) verifyToken(r *http.Request) answer {
-	if !s.accepts(r) {
+func (s *Server) verifyToken(r *http.Request) response {
+	if !s.acceptsToken(r) {
 		return failure(http.StatusUnauthorized, codeInvalidToken, "Invalid API Token")
 	}
 	return success(map[string]string{"id": "f267e341f3dd4697bd3b9f71dd96247f", "status": "active"})

@@ -17,9 +17,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-func TestCreate(t *testing.T) {
-	var hooked []string
-	s, c := newAPI(t, simulator.Options{OnCreate: func(t simulator.Tunnel) { hooked = append(hooked, t.ID) }})
+func TestCreatedTunnelIsReported(t *testing.T) {
+	var announced []string
+	s, c := newAPI(t, simulator.Options{OnCreate: func(t simulator.Tunnel) { announced = append(announced, t.ID) }})
 	created := c.create(t, "one")
 	if created.Name != "one" || created.AccountTag != account || created.ConfigSrc != "cloudflare" ||
 		created.Status != "inactive" || created.CreatedAt.IsZero() || !created.DeletedAt.IsZero() {
@@ -33,12 +33,12 @@ func TestCreate(t *testing.T) {
 	if got, err := c.get(t.Context(), created.ID); err != nil || got.ID != created.ID {
 		t.Errorf("get: %v, %v", got, err)
 	}
-	if diff := cmp.Diff([]string{created.ID}, hooked); diff != "" {
+	if diff := cmp.Diff([]string{created.ID}, announced); diff != "" {
 		t.Errorf("OnCreate (-want +got):\n%s", diff)
 	}
 }
 
-func TestDeletedTunnel(t *testing.T) {
+func TestDeletedTunnelKeepsItsRecordAndFreesItsName(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	ctx := t.Context()
 	id := c.create(t, "one").ID
@@ -73,7 +73,7 @@ func TestUnknownTunnelIsNotFound(t *testing.T) {
 	wantError(t, err, http.StatusNotFound, 1003)
 }
 
-func TestCreateRefuses(t *testing.T) {
+func TestInvalidCreateIsRejected(t *testing.T) {
 	_, c := newAPI(t, simulator.Options{})
 	for _, body := range []string{
 		`{`, `{"name":""}`, `{"name":"a","config_src":"other"}`, `{"name":"a","tunnel_secret":"c2hvcnQ="}`,
@@ -85,7 +85,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestListAppliesFiltersAndPages(t *testing.T) {
 	_, c := newAPI(t, simulator.Options{})
 	for _, name := range []string{"a-1", "a-2", "b-1", "gone"} {
 		c.create(t, name)
@@ -102,10 +102,10 @@ func TestList(t *testing.T) {
 			[]string{"a-1", "a-2", "b-1", "gone", "gone-2"}},
 		"paged": {func(p *zero_trust.TunnelCloudflaredListParams) { p.PerPage = cloudflare.F(2.0) },
 			[]string{"a-1", "a-2", "b-1", "gone", "gone-2"}},
-		"second page on": {func(p *zero_trust.TunnelCloudflaredListParams) {
+		"from the second page": {func(p *zero_trust.TunnelCloudflaredListParams) {
 			p.PerPage, p.Page = cloudflare.F(2.0), cloudflare.F(2.0)
 		}, []string{"b-1", "gone", "gone-2"}},
-		"live": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IsDeleted = cloudflare.F(false) },
+		"not deleted": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IsDeleted = cloudflare.F(false) },
 			[]string{"a-1", "a-2", "b-1", "gone"}},
 		"deleted": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IsDeleted = cloudflare.F(true) },
 			[]string{"gone-2"}},
@@ -115,7 +115,7 @@ func TestList(t *testing.T) {
 			[]string{"gone-2"}},
 		"prefix": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IncludePrefix = cloudflare.F("a-") },
 			[]string{"a-1", "a-2"}},
-		"other prefixes": {func(p *zero_trust.TunnelCloudflaredListParams) { p.ExcludePrefix = cloudflare.F("g") },
+		"excluded prefix": {func(p *zero_trust.TunnelCloudflaredListParams) { p.ExcludePrefix = cloudflare.F("g") },
 			[]string{"a-1", "a-2", "b-1"}},
 		"status": {func(p *zero_trust.TunnelCloudflaredListParams) {
 			p.Status = cloudflare.F(zero_trust.TunnelCloudflaredListParamsStatusHealthy)
@@ -137,7 +137,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestListResultInfo(t *testing.T) {
+func TestListReportsItsPageAndTotals(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	for _, name := range []string{"a", "b", "c"} {
 		c.create(t, name)
@@ -158,7 +158,7 @@ func TestListResultInfo(t *testing.T) {
 	}
 }
 
-func TestNoConfiguration(t *testing.T) {
+func TestNewTunnelHasNoConfiguration(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	got, err := c.configuration(t.Context(), id)
@@ -168,12 +168,12 @@ func TestNoConfiguration(t *testing.T) {
 	if got.Version != 0 || got.JSON.Config.Raw() != "null" {
 		t.Errorf("configuration %s, want version 0 and null", got.JSON.RawJSON())
 	}
-	if document, version := s.StoredConfiguration(id); document != nil || version != 0 {
-		t.Errorf("Document = %s, %d, want none", document, version)
+	if configuration, version := s.StoredConfiguration(id); configuration != nil || version != 0 {
+		t.Errorf("StoredConfiguration = %s, %d, want nil and 0", configuration, version)
 	}
 }
 
-func TestConfiguration(t *testing.T) {
+func TestConfigurationIsStoredWithDefaults(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	put, err := c.configure(t.Context(), id,
@@ -191,8 +191,8 @@ func TestConfiguration(t *testing.T) {
 	if got.Version != 1 || len(got.Config.Ingress) != 2 || got.Config.Ingress[0].Path != "<" {
 		t.Errorf("get: %s", got.JSON.RawJSON())
 	}
-	document, version := s.StoredConfiguration(id)
-	wantJSON(t, document, `{"x":1,"originRequest":{},"warp-routing":{"enabled":false},"ingress":[
+	configuration, version := s.StoredConfiguration(id)
+	wantJSON(t, configuration, `{"x":1,"originRequest":{},"warp-routing":{"enabled":false},"ingress":[
 		{"hostname":"a","path":"<","service":"http://a","originRequest":{"y":2}},
 		{"service":"http_status:404","originRequest":{}}]}`)
 	if version != 1 {
@@ -200,7 +200,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-func TestForeignEdit(t *testing.T) {
+func TestExternalChangeIsNotARequest(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	s.SetConfiguration(id, json.RawMessage(`{"warp-routing":{"enabled":true}}`))
@@ -210,42 +210,42 @@ func TestForeignEdit(t *testing.T) {
 	}
 	wantJSON(t, json.RawMessage(got.JSON.Config.Raw()), `{"warp-routing":{"enabled":true},"originRequest":{}}`)
 	if s.Count("PUT", "") != 0 {
-		t.Error("a foreign edit counts as a request")
+		t.Error("an external change was counted as a request")
 	}
 }
 
-func TestInvalidConfiguration(t *testing.T) {
+func TestInvalidConfigurationIsRejectedOrIgnored(t *testing.T) {
 	const valid, invalid = `{"ingress":[{"service":"http_status:201"}]}`, `{"ingress":[{"service":"http://a/"}]}`
-	t.Run("refused", func(t *testing.T) {
+	t.Run("the API rejects it", func(t *testing.T) {
 		s, c := newAPI(t, simulator.Options{})
 		id := c.create(t, "one").ID
 		if _, err := c.configure(t.Context(), id, valid); err != nil {
 			t.Fatal(err)
 		}
-		for _, document := range []string{invalid, `[]`, `null`} {
-			_, err := c.configure(t.Context(), id, document)
+		for _, configuration := range []string{invalid, `[]`, `null`} {
+			_, err := c.configure(t.Context(), id, configuration)
 			wantError(t, err, http.StatusBadRequest, 1056)
 		}
 		if _, version := s.StoredConfiguration(id); version != 1 {
 			t.Errorf("version %d, want 1", version)
 		}
 	})
-	t.Run("accepted", func(t *testing.T) {
+	t.Run("AcceptInvalid stores it and the connector ignores it", func(t *testing.T) {
 		s, id, address := newTunnel(t, simulator.Options{AcceptInvalid: true})
 		api := httptest.NewServer(s.API())
 		defer api.Close()
 		c := newClient(api.URL)
-		for _, document := range []string{valid, invalid} {
-			if _, err := c.configure(t.Context(), id, document); err != nil {
+		for _, configuration := range []string{valid, invalid} {
+			if _, err := c.configure(t.Context(), id, configuration); err != nil {
 				t.Fatal(err)
 			}
 		}
-		document, version := s.StoredConfiguration(id)
-		if version != 2 || !strings.Contains(string(document), "http://a/") {
-			t.Errorf("stored %s, version %d, want the invalid document and 2", document, version)
+		configuration, version := s.StoredConfiguration(id)
+		if version != 2 || !strings.Contains(string(configuration), "http://a/") {
+			t.Errorf("stored %s, version %d, want the invalid configuration and version 2", configuration, version)
 		}
 		if status, _ := get(t, address, "a", "/"); status != 201 {
-			t.Errorf("the connector answers %d, want 201 of its old document", status)
+			t.Errorf("the connector answered %d, want 201 from its previous configuration", status)
 		}
 		s.Connect(id, 1)
 		if got := c.connectors(t, id); got[0].ConfigVersion != 1 {
@@ -254,7 +254,7 @@ func TestInvalidConfiguration(t *testing.T) {
 	})
 }
 
-func TestLocalTunnelIgnoresTheRemoteDocument(t *testing.T) {
+func TestLocallyManagedTunnelIgnoresTheStoredConfiguration(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	tunnel, err := c.ZeroTrust.Tunnels.Cloudflared.New(t.Context(), zero_trust.TunnelCloudflaredNewParams{
 		AccountID: cloudflare.F(account), Name: cloudflare.F("local"),
@@ -281,7 +281,7 @@ func TestLocalTunnelIgnoresTheRemoteDocument(t *testing.T) {
 	}
 }
 
-func TestTunnelToken(t *testing.T) {
+func TestTunnelTokenContainsTheCredentials(t *testing.T) {
 	_, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	content, err := base64.StdEncoding.DecodeString(c.tunnelToken(t, id))
@@ -300,7 +300,7 @@ func TestTunnelToken(t *testing.T) {
 	}
 }
 
-func TestRotatedToken(t *testing.T) {
+func TestRotatedTokenKeepsConnectorsConnected(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	s.Connect(id, 2)
@@ -309,14 +309,14 @@ func TestRotatedToken(t *testing.T) {
 	s.RotateToken(id)
 	rotated := c.tunnelToken(t, id)
 	if old != again || rotated == old {
-		t.Errorf("tokens %q and %q before, %q after", old, again, rotated)
+		t.Errorf("tokens before the rotation: %q and %q, after: %q", old, again, rotated)
 	}
 	if after := c.connectors(t, id); len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID {
 		t.Errorf("connectors %v, want %v", after, before)
 	}
 }
 
-func TestEdit(t *testing.T) {
+func TestEditChangesNameAndSecret(t *testing.T) {
 	_, c := newAPI(t, simulator.Options{})
 	ctx := t.Context()
 	c.create(t, "two")
@@ -328,22 +328,22 @@ func TestEdit(t *testing.T) {
 	wantError(t, c.tryEdit(ctx, "unknown", `{}`), http.StatusNotFound, 1003)
 	c.edit(t, id, `{"name":"one"}`)
 	if got, err := c.get(ctx, id); err != nil || got.Name != "one" || c.tunnelToken(t, id) != token {
-		t.Errorf("refused edits have changed the tunnel: %+v, %v", got, err)
+		t.Errorf("rejected edits changed the tunnel: %+v, %v", got, err)
 	}
 
 	secret := newSecret()
 	c.edit(t, id, `{"name":"three","tunnel_secret":"`+secret+`"}`)
 	content, err := base64.StdEncoding.DecodeString(c.tunnelToken(t, id))
 	if err != nil || !strings.Contains(string(content), secret) {
-		t.Errorf("the token does not have the new secret, error %v", err)
+		t.Errorf("the token does not contain the new secret, error %v", err)
 	}
 	if got, err := c.get(ctx, id); err != nil || got.Name != "three" {
-		t.Errorf("the tunnel is %+v, %v", got, err)
+		t.Errorf("tunnel %+v, %v, want the name three", got, err)
 	}
 	c.create(t, "one")
 }
 
-func TestRoutesRefuseDeletion(t *testing.T) {
+func TestTunnelWithRoutesCannotBeDeleted(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	s.SetRoutes(id, true)
@@ -355,7 +355,7 @@ func TestRoutesRefuseDeletion(t *testing.T) {
 	}
 }
 
-func TestAuthentication(t *testing.T) {
+func TestWrongTokenOrAccountIsRejected(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{AccountID: account, Token: token})
 	ctx := t.Context()
 	verify := func() error {
@@ -382,7 +382,7 @@ func TestAuthentication(t *testing.T) {
 	_, err = c.get(ctx, "any")
 	wantError(t, err, http.StatusUnauthorized, 10000)
 	if err := c.Get(ctx, "nowhere", nil, nil); err == nil {
-		t.Error("an unknown path was answered")
+		t.Error("an unknown path did not fail")
 	} else {
 		wantError(t, err, http.StatusNotFound, 7003)
 	}

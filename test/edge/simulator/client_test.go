@@ -27,7 +27,7 @@ const (
 
 var discard = log.New(io.Discard, "", 0)
 
-// client is the real client of the API, for one account.
+// client is the official client of the Cloudflare API, for one account.
 type client struct {
 	*cloudflare.Client
 }
@@ -81,13 +81,13 @@ func (c client) configuration(
 		zero_trust.TunnelCloudflaredConfigurationGetParams{AccountID: cloudflare.F(account)})
 }
 
-// configure sends a document as it is.
+// configure sends a configuration unchanged.
 func (c client) configure(
-	ctx context.Context, id, document string,
+	ctx context.Context, id, configuration string,
 ) (*zero_trust.TunnelCloudflaredConfigurationUpdateResponse, error) {
 	return c.ZeroTrust.Tunnels.Cloudflared.Configurations.Update(ctx, id,
 		zero_trust.TunnelCloudflaredConfigurationUpdateParams{AccountID: cloudflare.F(account)},
-		option.WithRequestBody("application/json", []byte(`{"config":`+document+`}`)))
+		option.WithRequestBody("application/json", []byte(`{"config":`+configuration+`}`)))
 }
 
 func (c client) names(t *testing.T, filter func(*zero_trust.TunnelCloudflaredListParams)) []string {
@@ -105,19 +105,19 @@ func (c client) names(t *testing.T, filter func(*zero_trust.TunnelCloudflaredLis
 	return names
 }
 
-// wantError checks the status and the code of an error of the API.
+// wantError checks the status and the code of an API error.
 func wantError(t *testing.T, err error, status int, code int64) {
 	t.Helper()
 	var failed *cloudflare.Error
 	if !errors.As(err, &failed) {
-		t.Fatalf("error %v, want one of the API", err)
+		t.Fatalf("error %v, want an API error", err)
 	}
 	if failed.StatusCode != status || len(failed.Errors) != 1 || failed.Errors[0].Code != code {
 		t.Errorf("status %d, errors %v, want %d and code %d", failed.StatusCode, failed.Errors, status, code)
 	}
 }
 
-// tunnelToken returns what a connector of the tunnel is started with.
+// tunnelToken returns the token that connectors of the tunnel are started with.
 func (c client) tunnelToken(t *testing.T, id string) string {
 	t.Helper()
 	encoded, err := c.ZeroTrust.Tunnels.Cloudflared.Token.Get(t.Context(), id,
@@ -138,8 +138,8 @@ func (c client) connectors(t *testing.T, id string) []zero_trust.Client {
 	return page.Result
 }
 
-// pending returns of every listed connector whether its connections are pending
-// a reconnect, which the client does not model.
+// pending returns is_pending_reconnect for each listed connector. The client does
+// not support this field.
 func (c client) pending(t *testing.T, id string) []bool {
 	t.Helper()
 	all := []bool{}
@@ -156,7 +156,7 @@ func (c client) pending(t *testing.T, id string) []bool {
 	return all
 }
 
-// edit changes a tunnel by a body that is sent as it is.
+// edit changes a tunnel. It sends the body unchanged.
 func (c client) edit(t *testing.T, id, body string) {
 	t.Helper()
 	if err := c.tryEdit(t.Context(), id, body); err != nil {
@@ -171,15 +171,15 @@ func (c client) tryEdit(ctx context.Context, id, body string) error {
 	return err
 }
 
-// newSecret returns a secret that is long enough for a tunnel.
+// newSecret returns a valid tunnel secret.
 func newSecret() string {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)
 	return base64.StdEncoding.EncodeToString(secret)
 }
 
-// cleanUp deletes the connections of all connectors.
-func (c client) cleanUp(t *testing.T, id string) {
+// disconnectAll deletes the connections of all connectors.
+func (c client) disconnectAll(t *testing.T, id string) {
 	t.Helper()
 	c.deleteConnections(t, id, zero_trust.TunnelCloudflaredConnectionDeleteParams{AccountID: cloudflare.F(account)})
 }
@@ -206,6 +206,6 @@ func wantJSON(t *testing.T, got json.RawMessage, want string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(wantValue, gotValue); diff != "" {
-		t.Errorf("document (-want +got):\n%s", diff)
+		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// origins is a resolver: what a service's host and port stand for.
+// origins maps the host and port of a service to the address of its origin.
 type origins map[string]string
 
 func (o origins) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -32,7 +32,7 @@ func (o origins) dial(ctx context.Context, network, address string) (net.Conn, e
 	return (&net.Dialer{}).DialContext(ctx, network, actual)
 }
 
-// echo answers with what an origin sees of a request.
+// echo answers with the protocol, host, path and X-Forwarded-Host of the request.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%s %s %s fwd=%s", r.Proto, r.Host, r.RequestURI, r.Header.Get("X-Forwarded-Host"))
 })
@@ -55,7 +55,7 @@ func newTunnel(t *testing.T, o simulator.Options) (s *simulator.Server, id, addr
 	return s, id, l.Addr().String()
 }
 
-// get requests a target of a host from the data path.
+// get sends a request for host and target to the data path.
 func get(t *testing.T, address, host, target string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+target, nil)
@@ -75,7 +75,7 @@ func get(t *testing.T, address, host, target string) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-func TestDataPath(t *testing.T) {
+func TestDataPathServesTheStoredConfiguration(t *testing.T) {
 	origin := httptest.NewServer(echo)
 	defer origin.Close()
 	resolver := origins{"app.team.svc:8080": origin.Listener.Addr().String()}
@@ -106,7 +106,7 @@ func TestDataPath(t *testing.T) {
 		{"a.test", "/a%20b", 418, ""},
 		{"host.test", "/", 200, "HTTP/1.1 inner / fwd=host.test"},
 		{"down.test", "/", 502, "unable to reach the origin: no origin at nowhere:80\n"},
-		{"ssh.test", "/", 502, "the simulator does not carry service ssh://app.team.svc:8080\n"},
+		{"ssh.test", "/", 502, "the simulator does not support the service ssh://app.team.svc:8080\n"},
 		{"access.test", "/", 403, ""},
 		{"other.test", "/", 404, ""},
 	} {
@@ -120,11 +120,11 @@ func TestDataPath(t *testing.T) {
 	}
 	s.SetConfiguration(id, json.RawMessage(`{"ingress":[{"hostname":"a.test","service":"http://app.team.svc:8080/"}]}`))
 	if status, _ := get(t, address, "a.test", "/"); status != 200 {
-		t.Errorf("after a bad document: status %d, want the old one's 200", status)
+		t.Errorf("after an invalid configuration: status %d, want 200 from the previous one", status)
 	}
 }
 
-func TestUnknownTunnel(t *testing.T) {
+func TestUnknownTunnelAnswers530(t *testing.T) {
 	s := simulator.New(simulator.Options{})
 	w := httptest.NewRecorder()
 	s.Tunnel("unknown").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
@@ -133,7 +133,7 @@ func TestUnknownTunnel(t *testing.T) {
 	}
 }
 
-func TestUpgradePasses(t *testing.T) {
+func TestUpgradeIsForwarded(t *testing.T) {
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -162,7 +162,7 @@ func TestUpgradePasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = response.Body.Close() // a 101 has none: what follows is the upgraded connection
+	_ = response.Body.Close() // a 101 response has no body; the upgraded connection follows
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("status %d, want 101", response.StatusCode)
 	}
@@ -172,7 +172,7 @@ func TestUpgradePasses(t *testing.T) {
 	}
 }
 
-func TestTLSOrigin(t *testing.T) {
+func TestTLSOriginIsVerifiedAsConfigured(t *testing.T) {
 	origin := httptest.NewUnstartedServer(echo) // its certificate is for example.com
 	origin.EnableHTTP2 = true
 	origin.Config.ErrorLog = discard
@@ -186,24 +186,24 @@ func TestTLSOrigin(t *testing.T) {
 	resolver := origins{"app:443": origin.Listener.Addr().String()}
 	s, id, address := newTunnel(t, simulator.Options{Dial: resolver.dial})
 	for name, test := range map[string]struct {
-		global, own string
-		status      int
-		proto       string
+		global, rule string
+		status       int
+		proto        string
 	}{
-		"unknown authority":          {`{}`, `{}`, 502, ""},
-		"not verified":               {`{}`, `{"noTLSVerify":true}`, 200, "HTTP/1.1"},
-		"HTTP/2":                     {`{}`, `{"noTLSVerify":true,"http2Origin":true}`, 200, "HTTP/2.0"},
-		"inherited":                  {`{"noTLSVerify":true,"http2Origin":true}`, `{}`, 200, "HTTP/2.0"},
-		"overridden":                 {`{"noTLSVerify":true}`, `{"noTLSVerify":false}`, 502, ""},
-		"wrong name":                 {`{"caPool":"` + pool + `"}`, `{}`, 502, ""},
-		"server name":                {`{"caPool":"` + pool + `"}`, `{"originServerName":"example.com"}`, 200, "HTTP/1.1"},
-		"SNI from the host":          {`{"caPool":"` + pool + `"}`, `{"matchSNItoHost":true}`, 200, "HTTP/1.1"},
-		"SNI from the host, HTTP/2":  {`{"caPool":"` + pool + `"}`, `{"matchSNItoHost":true,"http2Origin":true}`, 200, "HTTP/1.1"},
-		"timeout that cannot be met": {`{"noTLSVerify":true}`, `{"connectTimeout":-1}`, 502, ""},
+		"unknown authority":         {`{}`, `{}`, 502, ""},
+		"not verified":              {`{}`, `{"noTLSVerify":true}`, 200, "HTTP/1.1"},
+		"HTTP/2":                    {`{}`, `{"noTLSVerify":true,"http2Origin":true}`, 200, "HTTP/2.0"},
+		"inherited by the rule":     {`{"noTLSVerify":true,"http2Origin":true}`, `{}`, 200, "HTTP/2.0"},
+		"overridden by the rule":    {`{"noTLSVerify":true}`, `{"noTLSVerify":false}`, 502, ""},
+		"wrong name":                {`{"caPool":"` + pool + `"}`, `{}`, 502, ""},
+		"server name":               {`{"caPool":"` + pool + `"}`, `{"originServerName":"example.com"}`, 200, "HTTP/1.1"},
+		"SNI from the host":         {`{"caPool":"` + pool + `"}`, `{"matchSNItoHost":true}`, 200, "HTTP/1.1"},
+		"SNI from the host, HTTP/2": {`{"caPool":"` + pool + `"}`, `{"matchSNItoHost":true,"http2Origin":true}`, 200, "HTTP/1.1"},
+		"negative connect timeout":  {`{"noTLSVerify":true}`, `{"connectTimeout":-1}`, 502, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.SetConfiguration(id, json.RawMessage(fmt.Sprintf(
-				`{"originRequest":%s,"ingress":[{"service":"https://app","originRequest":%s}]}`, test.global, test.own)))
+				`{"originRequest":%s,"ingress":[{"service":"https://app","originRequest":%s}]}`, test.global, test.rule)))
 			status, body := get(t, address, "example.com", "/")
 			if status != test.status || !strings.HasPrefix(body, test.proto) {
 				t.Errorf("%d %q, want %d %q", status, body, test.status, test.proto)
@@ -212,7 +212,7 @@ func TestTLSOrigin(t *testing.T) {
 	}
 }
 
-func TestUnreadableCAPoolKeepsTheOldDocument(t *testing.T) {
+func TestUnreadableCAPoolKeepsThePreviousConfiguration(t *testing.T) {
 	s, id, address := newTunnel(t, simulator.Options{})
 	s.SetConfiguration(id, json.RawMessage(`{"ingress":[{"service":"http_status:201"}]}`))
 	s.SetConfiguration(id, json.RawMessage(
@@ -222,7 +222,7 @@ func TestUnreadableCAPoolKeepsTheOldDocument(t *testing.T) {
 	}
 }
 
-func TestPushDropsWarmConnections(t *testing.T) {
+func TestNewConfigurationClosesIdleConnections(t *testing.T) {
 	origin := httptest.NewServer(echo)
 	defer origin.Close()
 	var dialled []string
@@ -232,9 +232,9 @@ func TestPushDropsWarmConnections(t *testing.T) {
 			return (&net.Dialer{}).DialContext(ctx, network, origin.Listener.Addr().String())
 		},
 	})
-	document := json.RawMessage(`{"ingress":[{"service":"http://app"}]}`)
+	configuration := json.RawMessage(`{"ingress":[{"service":"http://app"}]}`)
 	for range 2 {
-		s.SetConfiguration(id, document)
+		s.SetConfiguration(id, configuration)
 		get(t, address, "a", "/")
 		get(t, address, "a", "/")
 	}
@@ -243,10 +243,10 @@ func TestPushDropsWarmConnections(t *testing.T) {
 	}
 }
 
-func TestNamedOrigins(t *testing.T) {
+func TestNamedOriginsAnswerWithTheirName(t *testing.T) {
 	s, id, address := newTunnel(t, simulator.Options{Dial: simulator.NamedOrigins(strings.ToUpper)})
 	s.SetConfiguration(id, json.RawMessage(`{"ingress":[{"hostname":"a","service":"http://one"},{"service":"http://other:81"}]}`))
-	for range 2 { // on the same connections
+	for range 2 { // the second time on the same connections
 		for host, want := range map[string]string{"a": "ONE:80", "b": "OTHER:81"} {
 			if status, body := get(t, address, host, "/"); status != http.StatusOK || body != want {
 				t.Errorf("%s: %d %q, want %q", host, status, body, want)

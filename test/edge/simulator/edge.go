@@ -11,20 +11,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// credentials are what the token of a tunnel holds.
+// credentials are the content of a tunnel token.
 type credentials struct {
 	Account string `json:"a"`
 	Tunnel  string `json:"t"`
 	Secret  string `json:"s"` // in base64
 }
 
-// token is the text that a connector is started with.
+// token encodes the credentials as the token that a connector is started with.
 func (c credentials) token() string {
-	content, _ := json.Marshal(c) // #nosec G117 -- a token is there to hold it; strings marshal
+	content, _ := json.Marshal(c) // #nosec G117 -- the token contains the secret; encoding strings cannot fail
 	return base64.StdEncoding.EncodeToString(content)
 }
 
-// readToken returns the credentials in a token, and whether it is one.
+// readToken decodes a token. ok is false if the text is not a tunnel token.
 func readToken(token string) (c credentials, ok bool) {
 	content, err := base64.StdEncoding.DecodeString(token)
 	if err != nil || json.Unmarshal(content, &c) != nil {
@@ -33,64 +33,72 @@ func readToken(token string) (c credentials, ok bool) {
 	return c, c != credentials{}
 }
 
-// refusal is an answer to a connector that may not connect.
+// refusal is the answer to a connector that the edge refuses.
 type refusal struct {
 	status int
 	text   string
 }
 
-// Edge is what connectors connect to. A connector sends POST /connect with the
-// tunnel's token as a bearer token, and with its own id, a UUID, as
-// Connector-Id. The header of the answer, with status 200, says that it is
-// connected: the tunnel has one more replica, as [Server.Connect] makes them,
-// until the request ends.
+// Edge returns a handler that connectors connect to. A connector sends POST
+// /connect with the tunnel's token as a bearer token, and with its own ID, a UUID,
+// in the header Connector-Id. When the edge answers with status 200, the connector
+// is connected: until the request ends, the tunnel has one more replica, like
+// those of [Server.Connect].
 //
-// The request's body stays open and empty. Its end is the connector's farewell,
-// and the end of the answer says that the replica is gone. The replica of a
-// connection that breaks stays listed with is_pending_reconnect, see
-// [Options.PendingReconnect]. The edge itself ends the answer to cut a connector
-// off, for instance when the API disconnects it.
+// The body of the request stays open and empty. The connector unregisters by
+// closing the body; the edge then removes the replica and closes the response. If
+// the connection breaks instead, the API lists the replica with
+// is_pending_reconnect, see [Options.PendingReconnect]. The edge disconnects a
+// connector by closing the response, for example when the API deletes its
+// connections.
 //
-// Refused are, with a text: what is no token (401), a secret that is not the
-// tunnel's, or not any more (403), a tunnel that does not exist, or no longer
-// (404), an id that is no UUID (400), and everybody once the server is closed
-// (503). A connector that comes back under its id takes the place of what was
-// left of it.
+// The edge refuses these connections with a text:
+//
+//   - 400: the connector ID is not a UUID
+//   - 401: the token is not a tunnel token
+//   - 403: the secret is not the current secret of the tunnel
+//   - 404: the tunnel does not exist or was deleted
+//   - 503: the server is closed
+//
+// A connector that reconnects with its ID replaces its earlier replica.
 func (s *Server) Edge() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /connect", s.hold)
+	mux.HandleFunc("POST /connect", s.handleConnect)
 	return mux
 }
 
-// hold keeps a replica for as long as its connector stays.
-func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
+// handleConnect registers a connector and returns when its connection ends.
+func (s *Server) handleConnect(w http.ResponseWriter, r *http.Request) {
 	connection := http.NewResponseController(w)
-	// Without it, the answer would wait for the end of the request.
+	// Otherwise the response would wait for the end of the request.
 	if err := connection.EnableFullDuplex(); err != nil {
 		http.Error(w, "answer before the request ends: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	cut := func() { _ = connection.SetReadDeadline(time.Unix(1, 0)) } // fails on a connection that is gone
-	leave, refused := s.attach(r.Header, cut)
-	if leave == nil {
+	closeConnection := func() { _ = connection.SetReadDeadline(time.Unix(1, 0)) } // fails if the connection is closed
+	unregister, refused := s.registerConnector(r.Header, closeConnection)
+	if unregister == nil {
 		http.Error(w, refused.text, refused.status)
 		return
 	}
-	w.Header().Set("Connection", "close") // a connection that was cut off carries no other request
+	w.Header().Set("Connection", "close") // a disconnected connector must not reuse the connection
 	err := connection.Flush()
 	if err == nil {
-		_, err = io.Copy(io.Discard, r.Body) // the end of it is the farewell
+		_, err = io.Copy(io.Discard, r.Body) // the connector closes the body to unregister
 	}
-	leave(err == nil)
+	unregister(err == nil)
 }
 
-// attach adds the replica of a connector with such a header, and returns what
-// ends it, with a farewell or without. Nil means that the connector is refused.
-func (s *Server) attach(header http.Header, cut func()) (leave func(farewell bool), refused refusal) {
+// registerConnector adds the replica of a connector that sent the header, and
+// returns the function that removes it. If graceful is false, the API keeps
+// listing the replica as pending. unregister is nil if the connector is refused.
+func (s *Server) registerConnector(
+	header http.Header, closeConnection func(),
+) (unregister func(graceful bool), refused refusal) {
 	token, _ := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, refused := s.admit(token)
+	t, refused := s.authenticate(token)
 	if t == nil {
 		return nil, refused
 	}
@@ -98,24 +106,24 @@ func (s *Server) attach(header http.Header, cut func()) (leave func(farewell boo
 	if err != nil {
 		return nil, refusal{http.StatusBadRequest, "Connector-Id must be a UUID"}
 	}
-	mine := t.attach(id.String(), cut)
-	return func(farewell bool) {
+	added := t.addReplica(id.String(), closeConnection)
+	return func(graceful bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if farewell {
-			t.drop(func(r *replica) bool { return r == mine && !r.lost() })
+		if graceful {
+			t.removeReplicas(func(r *replica) bool { return r == added && !r.lost() })
 		} else {
-			mine.lose() // without effect when it was dropped
+			added.markLost() // has no effect if the replica was already removed
 		}
 	}, refusal{}
 }
 
-// admit returns the tunnel that a connector with the token may connect to, or nil
-// and why it is refused. The server is locked.
-func (s *Server) admit(token string) (*tunnel, refusal) {
+// authenticate returns the tunnel of the token, or nil and the reason why the edge
+// refuses it. The caller holds the lock.
+func (s *Server) authenticate(token string) (*tunnel, refusal) {
 	c, ok := readToken(token)
 	if !ok {
-		return nil, refusal{http.StatusUnauthorized, "not the token of a tunnel"}
+		return nil, refusal{http.StatusUnauthorized, "the token is not a tunnel token"}
 	}
 	t := s.find(c.Tunnel)
 	switch {
@@ -124,7 +132,7 @@ func (s *Server) admit(token string) (*tunnel, refusal) {
 	case t == nil || t.account != c.Account || t.deleted():
 		return nil, refusal{http.StatusNotFound, "tunnel not found"}
 	case t.secret != c.Secret:
-		return nil, refusal{http.StatusForbidden, "not the secret of the tunnel"}
+		return nil, refusal{http.StatusForbidden, "the secret is not the secret of the tunnel"}
 	}
 	return t, refusal{}
 }

@@ -17,30 +17,30 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// newEdge returns a server with one tunnel, a client for its API and what
-// connectors connect to.
+// newEdge returns a server with one tunnel, a client for its API, and the edge
+// that connectors connect to.
 func newEdge(t *testing.T) (s *simulator.Server, c client, edge *httptest.Server, id string) {
 	t.Helper()
 	s, c = newAPI(t, simulator.Options{})
 	edge = httptest.NewServer(s.Edge())
 	t.Cleanup(func() {
-		s.Close() // the other waits for connections to end
+		s.Close() // edge.Close waits until the connections have ended
 		edge.Close()
 	})
 	return s, c, edge, c.create(t, "one").ID
 }
 
-// connection is what a connector has with the edge.
+// connection is the connection of a connector with the edge.
 type connection struct {
-	body   *io.PipeWriter
-	cut    context.CancelFunc
-	answer *http.Response
+	body     *io.PipeWriter
+	abort    context.CancelFunc
+	response *http.Response
 }
 
-// connect connects as a connector with that token and id.
+// connect connects as a connector with that token and ID.
 func connect(t *testing.T, edge *httptest.Server, token, id string) connection {
 	t.Helper()
-	ctx, cut := context.WithCancel(t.Context())
+	ctx, abort := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, edge.URL+"/connect", reader)
 	if err != nil {
@@ -48,41 +48,41 @@ func connect(t *testing.T, edge *httptest.Server, token, id string) connection {
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Connector-Id", id)
-	answer, err := edge.Client().Do(request)
+	response, err := edge.Client().Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cut()
-		_, _ = writer.Close(), answer.Body.Close()
+		abort()
+		_, _ = writer.Close(), response.Body.Close()
 	})
-	return connection{writer, cut, answer}
+	return connection{writer, abort, response}
 }
 
-// mustConnect connects a connector that is not to be refused.
+// mustConnect is like connect, but the edge must accept the connector.
 func mustConnect(t *testing.T, edge *httptest.Server, token, id string) connection {
 	t.Helper()
 	c := connect(t, edge, token, id)
-	if c.answer.StatusCode != http.StatusOK {
-		t.Fatalf("a connector was refused: %s", c.answer.Status)
+	if c.response.StatusCode != http.StatusOK {
+		t.Fatalf("the edge refused a connector: %s", c.response.Status)
 	}
 	return c
 }
 
-// ended waits until the edge ends the connection.
-func (c connection) ended(t *testing.T) {
+// waitForEnd waits until the edge closes the connection.
+func (c connection) waitForEnd(t *testing.T) {
 	t.Helper()
-	if _, err := io.Copy(io.Discard, c.answer.Body); err != nil {
+	if _, err := io.Copy(io.Discard, c.response.Body); err != nil {
 		t.Errorf("the connection broke: %v", err)
 	}
 	_ = c.body.Close()
 }
 
-// leave says goodbye.
-func (c connection) leave(t *testing.T) {
+// unregister disconnects the connector gracefully.
+func (c connection) unregister(t *testing.T) {
 	t.Helper()
 	_ = c.body.Close()
-	c.ended(t)
+	c.waitForEnd(t)
 }
 
 // wantReplicas checks which connectors the API lists.
@@ -106,7 +106,7 @@ func (c client) wantStatus(t *testing.T, tunnel, want string) {
 	}
 }
 
-func TestConnectorsOfATunnel(t *testing.T) {
+func TestTunnelWithAConnectorCannotBeDeleted(t *testing.T) {
 	_, c, edge, id := newEdge(t)
 	token := c.tunnelToken(t, id)
 	first, second := uuid.NewString(), uuid.NewString()
@@ -114,36 +114,36 @@ func TestConnectorsOfATunnel(t *testing.T) {
 	other := mustConnect(t, edge, token, second)
 	c.wantReplicas(t, id, first, second)
 	c.wantStatus(t, id, "healthy")
-	one.leave(t)
+	one.unregister(t)
 	c.wantReplicas(t, id, second)
 	_, err := c.delete(t.Context(), id)
 	wantError(t, err, http.StatusBadRequest, 1022)
-	other.leave(t)
+	other.unregister(t)
 	c.wantReplicas(t, id)
 	c.wantStatus(t, id, "down")
 	if _, err := c.delete(t.Context(), id); err != nil {
 		t.Errorf("delete after the last connector: %v", err)
 	}
-	if refused := connect(t, edge, token, first); refused.answer.StatusCode != http.StatusNotFound {
-		t.Errorf("the deleted tunnel's connector: %s, want 404", refused.answer.Status)
+	if refused := connect(t, edge, token, first); refused.response.StatusCode != http.StatusNotFound {
+		t.Errorf("a connector of the deleted tunnel: %s, want 404", refused.response.Status)
 	}
 }
 
-// A connection that breaks stays listed for a while, and is no farewell.
-func TestConnectorThatIsCutOff(t *testing.T) {
+// When a connection breaks, the connector has not unregistered.
+func TestBrokenConnectionStaysListedUntilTheTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
-		window time.Duration
-		listed int
-	}{"at first": {0, 1}, "later": {time.Nanosecond, 0}} {
+		timeout time.Duration
+		listed  int
+	}{"before the timeout": {0, 1}, "after the timeout": {time.Nanosecond, 0}} {
 		t.Run(name, func(t *testing.T) {
-			s, c := newAPI(t, simulator.Options{PendingReconnect: test.window})
+			s, c := newAPI(t, simulator.Options{PendingReconnect: test.timeout})
 			edge := httptest.NewServer(s.Edge())
 			id := c.create(t, "one").ID
-			mustConnect(t, edge, c.tunnelToken(t, id), uuid.NewString()).cut()
+			mustConnect(t, edge, c.tunnelToken(t, id), uuid.NewString()).abort()
 			edge.Close() // waits until the connection has ended
 			c.wantStatus(t, id, "down")
 			if got := c.pending(t, id); len(got) != test.listed || slices.Contains(got, false) {
-				t.Errorf("pending reconnect: %v, want %d connectors that are", got, test.listed)
+				t.Errorf("is_pending_reconnect: %v, want true for %d connectors", got, test.listed)
 			}
 			_, err := c.delete(t.Context(), id)
 			if test.listed == 0 && err != nil {
@@ -155,7 +155,7 @@ func TestConnectorThatIsCutOff(t *testing.T) {
 	}
 }
 
-func TestRefusedConnectors(t *testing.T) {
+func TestEdgeRefusesInvalidConnectors(t *testing.T) {
 	s, c, edge, id := newEdge(t)
 	valid := c.tunnelToken(t, id)
 	content, err := base64.StdEncoding.DecodeString(valid)
@@ -170,55 +170,53 @@ func TestRefusedConnectors(t *testing.T) {
 		token, connector string
 		status           int
 	}{
-		"no token":       {"", connector, http.StatusUnauthorized},
-		"not base64":     {"?" + valid, connector, http.StatusUnauthorized},
-		"not JSON":       {with("{", "["), connector, http.StatusUnauthorized},
-		"no credentials": {base64.StdEncoding.EncodeToString([]byte("{}")), connector, http.StatusUnauthorized},
-		"no id":          {valid, "", http.StatusBadRequest},
-		"other tunnel":   {with(id, connector), connector, http.StatusNotFound},
-		"other account":  {with(account, "other"), connector, http.StatusNotFound},
-		"secret":         {with(`"s":"`, `"s":"AAAA`), connector, http.StatusForbidden},
-		"without secret": {with(`"s"`, `"none"`), connector, http.StatusForbidden},
-		"accepted":       {valid, connector, http.StatusOK},
+		"no token":        {"", connector, http.StatusUnauthorized},
+		"not base64":      {"?" + valid, connector, http.StatusUnauthorized},
+		"not JSON":        {with("{", "["), connector, http.StatusUnauthorized},
+		"no credentials":  {base64.StdEncoding.EncodeToString([]byte("{}")), connector, http.StatusUnauthorized},
+		"no connector ID": {valid, "", http.StatusBadRequest},
+		"unknown tunnel":  {with(id, connector), connector, http.StatusNotFound},
+		"other account":   {with(account, "other"), connector, http.StatusNotFound},
+		"wrong secret":    {with(`"s":"`, `"s":"AAAA`), connector, http.StatusForbidden},
+		"no secret":       {with(`"s"`, `"none"`), connector, http.StatusForbidden},
+		"valid":           {valid, connector, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused := connect(t, edge, test.token, test.connector)
-			if refused.answer.StatusCode != test.status {
-				t.Fatalf("status %d, want %d", refused.answer.StatusCode, test.status)
+			got := connect(t, edge, test.token, test.connector)
+			if got.response.StatusCode != test.status {
+				t.Fatalf("status %d, want %d", got.response.StatusCode, test.status)
 			}
 			if test.status == http.StatusOK {
-				refused.leave(t)
+				got.unregister(t)
 				return
 			}
-			if text, err := io.ReadAll(refused.answer.Body); err != nil || len(text) == 0 {
-				t.Errorf("text %q, %v", text, err)
+			if text, err := io.ReadAll(got.response.Body); err != nil || len(text) == 0 {
+				t.Errorf("body %q, error %v, want a text", text, err)
 			}
 			c.wantReplicas(t, id)
 		})
 	}
 	s.Close()
-	if after := connect(t, edge, valid, connector); after.answer.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("closed: %s, want 503", after.answer.Status)
+	if after := connect(t, edge, valid, connector); after.response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("after Close: %s, want 503", after.response.Status)
 	}
 }
 
-// Deleting connections cuts connectors off that run; those of one connector
-// leave the others alone.
-func TestConnectorsThatTheAPIDisconnects(t *testing.T) {
+func TestDeletingConnectionsDisconnectsTheConnector(t *testing.T) {
 	_, c, edge, id := newEdge(t)
 	token, first, second := c.tunnelToken(t, id), uuid.NewString(), uuid.NewString()
 	one, other := mustConnect(t, edge, token, first), mustConnect(t, edge, token, second)
 	c.disconnect(t, id, first)
-	one.ended(t)
+	one.waitForEnd(t)
 	c.wantReplicas(t, id, second)
 	one = mustConnect(t, edge, token, first)
-	c.cleanUp(t, id)
-	one.ended(t)
-	other.ended(t)
+	c.disconnectAll(t, id)
+	one.waitForEnd(t)
+	other.waitForEnd(t)
 	c.wantReplicas(t, id)
 }
 
-func TestConnectorsWithARotatedSecret(t *testing.T) {
+func TestRotatedSecretRefusesTheOldToken(t *testing.T) {
 	s, c, edge, id := newEdge(t)
 	for name, rotate := range map[string]func(){
 		"by the API":       func() { c.edit(t, id, `{"tunnel_secret":"`+newSecret()+`"}`) },
@@ -229,56 +227,56 @@ func TestConnectorsWithARotatedSecret(t *testing.T) {
 			one := mustConnect(t, edge, old, first)
 			rotate()
 			c.wantReplicas(t, id, first)
-			if refused := connect(t, edge, old, second); refused.answer.StatusCode != http.StatusForbidden {
-				t.Errorf("a connector with the old token: %s, want 403", refused.answer.Status)
+			if refused := connect(t, edge, old, second); refused.response.StatusCode != http.StatusForbidden {
+				t.Errorf("a connector with the old token: %s, want 403", refused.response.Status)
 			}
 			other := mustConnect(t, edge, c.tunnelToken(t, id), second)
 			c.disconnect(t, id, first)
-			one.ended(t)
-			if refused := connect(t, edge, old, first); refused.answer.StatusCode != http.StatusForbidden {
-				t.Errorf("the connector that was disconnected: %s, want 403", refused.answer.Status)
+			one.waitForEnd(t)
+			if refused := connect(t, edge, old, first); refused.response.StatusCode != http.StatusForbidden {
+				t.Errorf("the disconnected connector: %s, want 403", refused.response.Status)
 			}
 			c.wantReplicas(t, id, second)
-			other.leave(t)
+			other.unregister(t)
 			c.wantReplicas(t, id)
 		})
 	}
 }
 
-func TestConnectorThatComesBack(t *testing.T) {
+func TestReconnectingConnectorReplacesItsEarlierReplica(t *testing.T) {
 	s, c, edge, id := newEdge(t)
 	token, connector := c.tunnelToken(t, id), uuid.NewString()
 	before := mustConnect(t, edge, token, connector)
 	s.Crash(id)
-	before.ended(t)
+	before.waitForEnd(t)
 	c.wantReplicas(t, id, connector)
 
 	again := mustConnect(t, edge, token, connector)
 	c.wantReplicas(t, id, connector)
 	if got := c.pending(t, id); got[0] {
-		t.Error("it is pending although it has reconnected")
+		t.Error("is_pending_reconnect is true after the connector has reconnected")
 	}
 	third := mustConnect(t, edge, token, connector)
-	again.ended(t)
+	again.waitForEnd(t)
 	c.wantReplicas(t, id, connector)
-	third.leave(t)
+	third.unregister(t)
 	c.wantReplicas(t, id)
 }
 
-func TestCrashedConnectorIsCleanedUp(t *testing.T) {
+func TestDeletingConnectionsRemovesACrashedConnector(t *testing.T) {
 	s, c, edge, id := newEdge(t)
 	crashed := mustConnect(t, edge, c.tunnelToken(t, id), uuid.NewString())
 	s.Crash(id)
-	crashed.ended(t)
+	crashed.waitForEnd(t)
 	_, err := c.delete(t.Context(), id)
 	wantError(t, err, http.StatusBadRequest, 1022)
-	c.cleanUp(t, id)
+	c.disconnectAll(t, id)
 	if _, err := c.delete(t.Context(), id); err != nil {
-		t.Errorf("delete after a clean-up: %v", err)
+		t.Errorf("delete after its connections were deleted: %v", err)
 	}
 }
 
-func TestConnectCountsWhatItMade(t *testing.T) {
+func TestConnectCountsOnlySimulatedConnectors(t *testing.T) {
 	s, c, edge, id := newEdge(t)
 	connector := uuid.NewString()
 	mustConnect(t, edge, c.tunnelToken(t, id), connector)
@@ -290,19 +288,19 @@ func TestConnectCountsWhatItMade(t *testing.T) {
 	c.wantReplicas(t, id, connector)
 }
 
-func TestCloseEndsConnectors(t *testing.T) {
+func TestCloseDisconnectsConnectors(t *testing.T) {
 	s, c, edge, id := newEdge(t)
 	token := c.tunnelToken(t, id)
 	one, other := mustConnect(t, edge, token, uuid.NewString()), mustConnect(t, edge, token, uuid.NewString())
 	s.Close()
-	one.ended(t)
-	other.ended(t)
+	one.waitForEnd(t)
+	other.waitForEnd(t)
 	c.wantReplicas(t, id)
 }
 
-func TestEdgeNeedsAConnectionOfItsOwn(t *testing.T) {
+func TestEdgeRequiresFullDuplex(t *testing.T) {
 	s := simulator.New(simulator.Options{})
-	w := httptest.NewRecorder() // cannot answer before the request ends
+	w := httptest.NewRecorder() // does not support full duplex
 	s.Edge().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/connect", nil))
 	if w.Code != http.StatusInternalServerError {
 		t.Errorf("status %d, want 500", w.Code)

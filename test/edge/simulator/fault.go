@@ -11,75 +11,77 @@ import (
 	"time"
 )
 
-// Fault is something that goes wrong with requests to the API. The first fault
-// that matches a request applies to it, in the order of injection.
+// Fault is an injected failure of requests to the API. If several faults match a
+// request, the fault that was injected first applies.
 type Fault struct {
-	// Method of the requests; any when empty.
+	// Method is the method of the requests. An empty method matches any.
 	Method string
-	// Path is a pattern of [path.Match] for what follows /client/v4, for
-	// instance "/accounts/*/cfd_tunnel"; any path when empty.
+	// Path is a [path.Match] pattern for the path after /client/v4, for example
+	// "/accounts/*/cfd_tunnel". An empty pattern matches any path.
 	Path string
-	// Skip is how many such requests pass before it applies to one. A fault that
-	// was injected later may apply to those.
+	// Skip is the number of matching requests that the fault skips first. A fault
+	// that was injected later can apply to these.
 	Skip int
-	// Times is how many requests it applies to; 0 until faults are cleared.
+	// Times is the number of requests that the fault applies to. 0 means all
+	// requests until [Server.ClearFaults].
 	Times int
-	// Latency passes before anything else happens. A client that gives up
-	// meanwhile changes nothing, unless Late is set.
+	// Latency delays the request before anything else happens. If the client
+	// cancels the request meanwhile, the request is not executed unless Late is
+	// set.
 	Latency time.Duration
-	// Late carries the request out though the client gave up during Latency or
-	// Before: a write that arrives after whatever the client did next. A server
-	// that is closed waits for it. See DropThenWrite for a client that does not
-	// have to wait.
+	// Late executes the request even if the client cancels it during Latency or
+	// Before. The write then arrives after the client's next requests. A closing
+	// HTTP server waits for it. With [DropThenWrite] the client does not have to
+	// cancel.
 	Late bool
-	// Before is called after Latency, before the request is carried out, dropped
-	// or answered by the fault. After is called when it was carried out, before
-	// it is dropped or its answer is written; never when it was not. Each may
-	// take its time and call the server's methods, and gets the request as it is
-	// recorded so far.
+	// Before is called after Latency, before the request is executed, dropped or
+	// answered by the fault. After is called only if the request was executed,
+	// before it is dropped or answered. Both may block and may call methods of the
+	// server. They get the request as recorded so far.
 	Before, After func(Request)
-	// Status is answered without carrying the request out; 0 carries it out.
+	// Status makes the fault answer with this status instead of executing the
+	// request. 0 executes the request.
 	Status int
-	// RetryAfter is sent along with Status, in whole seconds, rounded up.
+	// RetryAfter is sent with Status, in whole seconds, rounded up.
 	RetryAfter time.Duration
-	// Body is sent as text/html, with Status or else 200, in place of the
-	// envelope and without carrying the request out.
+	// Body is sent as text/html instead of the envelope, with Status or 200. The
+	// request is not executed.
 	Body string
-	// Drop closes the connection without an answer, whatever Status and Body say.
-	// Note that net/http's client repeats a GET on its own when a reused connection
-	// breaks.
+	// Drop closes the connection without an answer. It takes precedence over Status
+	// and Body. The client of net/http repeats a GET automatically if a reused
+	// connection breaks.
 	Drop Drop
 }
 
-// Drop is when the connection is closed.
+// Drop selects when a fault closes the connection.
 type Drop int
 
-// The moments of a drop.
+// Values of [Drop].
 const (
-	DropNone        Drop = iota // not at all
-	DropBeforeWrite             // before the request was carried out
-	DropAfterWrite              // after it was, before the answer
-	// DropThenWrite closes the connection at once and carries the request out
-	// afterwards, of whatever method: when Latency has passed and Before, which a
-	// test may let wait, has returned. It is how a create, a configuration or a
-	// deletion arrives late. After is called when it was carried out. Closing the
-	// [Server] forgets requests that have not arrived.
+	DropNone        Drop = iota // never
+	DropBeforeWrite             // instead of executing the request
+	DropAfterWrite              // after the request was executed, before the answer
+	// DropThenWrite closes the connection immediately and executes the request
+	// later, after Latency has passed and Before, which may block, has returned. It
+	// simulates a create, update or deletion that arrives late. After is called
+	// when the request was executed. Closing the [Server] discards requests that
+	// have not been executed yet.
 	DropThenWrite
 )
 
 // Request is one request to the API.
 type Request struct {
 	Method string
-	// Path is what follows /client/v4, without the query.
+	// Path is the path after /client/v4, without the query.
 	Path string
-	// Status that was answered; 0 while there is none, and for good when the
-	// connection was dropped.
+	// Status is the status of the answer. It is 0 before the answer, and stays 0 if
+	// the connection was dropped.
 	Status int
-	// Time of arrival.
+	// Time is the time of arrival.
 	Time time.Time
 }
 
-// Inject adds a fault. It panics when the path pattern is malformed.
+// Inject adds a fault. It panics if the path pattern is malformed.
 func (s *Server) Inject(f Fault) {
 	matches("", f.Path, "", "")
 	s.mu.Lock()
@@ -87,7 +89,7 @@ func (s *Server) Inject(f Fault) {
 	s.faults = append(s.faults, &f)
 }
 
-// ClearFaults ends all faults.
+// ClearFaults removes all faults.
 func (s *Server) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +107,8 @@ func (s *Server) Requests() []Request {
 	return requests
 }
 
-// Count returns how many requests had the method and a path that matches the
-// pattern; both as in [Fault].
+// Count returns the number of requests that match the method and the path
+// pattern, both as in [Fault].
 func (s *Server) Count(method, pathPattern string) int {
 	count := 0
 	for _, r := range s.Requests() {
@@ -117,7 +119,7 @@ func (s *Server) Count(method, pathPattern string) int {
 	return count
 }
 
-// ResetRequests forgets the requests so far.
+// ResetRequests clears the list of requests.
 func (s *Server) ResetRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,15 +134,16 @@ func (s *Server) record(method, path string) *Request {
 	return request
 }
 
-// setStatus is called before the answer is written, so that whoever has the
-// answer finds it recorded.
+// setStatus records the status of the answer. It is called before the answer is
+// written, so that a client that has the answer finds the status in
+// [Server.Requests].
 func (s *Server) setStatus(request *Request, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	request.Status = status
 }
 
-// nextFault returns the fault for a request, the zero one when there is none.
+// nextFault returns the fault that applies to a request, or the zero fault.
 func (s *Server) nextFault(method, path string) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +156,7 @@ func (s *Server) nextFault(method, path string) Fault {
 			continue
 		}
 		fault := *f
-		if f.Times--; f.Times == 0 { // one that began at 0 never gets there again
+		if f.Times--; f.Times == 0 { // a fault without a limit starts at 0 and goes negative
 			s.faults = slices.Delete(s.faults, i, i+1)
 		}
 		return fault
@@ -161,9 +164,9 @@ func (s *Server) nextFault(method, path string) Fault {
 	return Fault{}
 }
 
-// admit lets pass what comes before the request, and reports whether it is to
-// be carried out or answered.
-func (f Fault) admit(ctx context.Context, request Request) bool {
+// proceed waits for the latency, calls Before, and reports whether the request is
+// to be executed or answered. If not, its connection is dropped.
+func (f Fault) proceed(ctx context.Context, request Request) bool {
 	f.wait(ctx)
 	if f.Before != nil {
 		f.Before(request)
@@ -171,7 +174,8 @@ func (f Fault) admit(ctx context.Context, request Request) bool {
 	return f.Drop != DropBeforeWrite && (f.Late || ctx.Err() == nil)
 }
 
-// wait lets the latency pass, or as much of it as the client stays.
+// wait returns after the latency. Unless Late is set, it returns early if the
+// client cancels the request.
 func (f Fault) wait(ctx context.Context) {
 	if f.Late {
 		ctx = context.WithoutCancel(ctx)
@@ -184,13 +188,13 @@ func (f Fault) wait(ctx context.Context) {
 	}
 }
 
-func (f Fault) done(request Request) {
+func (f Fault) callAfter(request Request) {
 	if f.After != nil {
 		f.After(request)
 	}
 }
 
-func (f Fault) answers() bool { return f.Status != 0 || f.Body != "" }
+func (f Fault) hasResponse() bool { return f.Status != 0 || f.Body != "" }
 
 func (f Fault) status() int {
 	if f.Status == 0 {
@@ -209,7 +213,7 @@ func (f Fault) write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", "text/html")
 	w.WriteHeader(f.status())
-	_, _ = w.Write([]byte(f.Body)) // a client that left needs no answer
+	_, _ = w.Write([]byte(f.Body)) // fails only if the client has disconnected
 }
 
 func matches(wantMethod, pattern, method, requestPath string) bool {

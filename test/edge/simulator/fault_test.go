@@ -19,7 +19,7 @@ import (
 
 const tunnelsPattern = "/accounts/*/cfd_tunnel"
 
-func TestRequestsAreCounted(t *testing.T) {
+func TestRequestsAreRecordedAndCounted(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	_, _ = c.new(t.Context(), "one")
@@ -31,7 +31,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	var got []seen
 	for _, r := range s.Requests() {
 		if r.Time.IsZero() {
-			t.Error("a request without a time")
+			t.Error("a request has no time")
 		}
 		got = append(got, seen{r.Method, r.Path, r.Status})
 	}
@@ -58,11 +58,11 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	s.ResetRequests()
 	if got := s.Count("", ""); got != 0 {
-		t.Errorf("%d requests after the reset", got)
+		t.Errorf("%d requests after the reset, want none", got)
 	}
 }
 
-func TestDroppedConnections(t *testing.T) {
+func TestDropBeforeOrAfterTheWrite(t *testing.T) {
 	for name, test := range map[string]struct {
 		drop    simulator.Drop
 		applied bool
@@ -74,7 +74,7 @@ func TestDroppedConnections(t *testing.T) {
 			s, c := newAPI(t, simulator.Options{})
 			s.Inject(simulator.Fault{Method: "POST", Path: tunnelsPattern, Times: 1, Drop: test.drop})
 			if _, err := c.new(t.Context(), "one"); err == nil {
-				t.Fatal("a dropped request was answered")
+				t.Fatal("the dropped request was answered")
 			}
 			if _, ok := s.TunnelID("one"); ok != test.applied {
 				t.Errorf("tunnel created: %t, want %t", ok, test.applied)
@@ -89,7 +89,7 @@ func TestDroppedConnections(t *testing.T) {
 	}
 }
 
-func TestStatusFaults(t *testing.T) {
+func TestStatusFaultAnswersWithoutExecuting(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	s.Inject(simulator.Fault{Method: "POST", Times: 2, Status: 429, RetryAfter: 1500 * time.Millisecond})
 	s.Inject(simulator.Fault{Path: tunnelsPattern, Status: 503})
@@ -102,19 +102,19 @@ func TestStatusFaults(t *testing.T) {
 		}
 	}
 	if len(s.Tunnels()) != 0 {
-		t.Error("a refused request was carried out")
+		t.Error("a request that the fault answered was executed")
 	}
 	s.ClearFaults()
 	c.create(t, "one")
 }
 
-func TestBodyFault(t *testing.T) {
+func TestBodyFaultAnswersWithHTML(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	s.Inject(simulator.Fault{Times: 1, Body: "<html>"})
 	var response *http.Response
 	_, err := c.get(t.Context(), "any")
 	if err == nil {
-		t.Error("the client took HTML for an answer")
+		t.Error("the client accepted HTML as a response")
 	}
 	s.Inject(simulator.Fault{Times: 1, Body: "<html>", Status: 502})
 	err = c.Get(t.Context(), "user/tokens/verify", nil, nil, option.WithResponseInto(&response))
@@ -123,7 +123,7 @@ func TestBodyFault(t *testing.T) {
 	}
 }
 
-func TestLatency(t *testing.T) {
+func TestLatencyDelaysTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulator.New(simulator.Options{})
 		s.Inject(simulator.Fault{Latency: time.Minute})
@@ -135,7 +135,7 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-func TestClientThatGivesUpChangesNothing(t *testing.T) {
+func TestCanceledRequestIsNotExecuted(t *testing.T) {
 	s := simulator.New(simulator.Options{})
 	s.Inject(simulator.Fault{Latency: time.Hour})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,13 +143,13 @@ func TestClientThatGivesUpChangesNothing(t *testing.T) {
 	defer func() {
 		aborted, _ := recover().(error)
 		if !errors.Is(aborted, http.ErrAbortHandler) || len(s.Tunnels()) != 0 {
-			t.Errorf("%d tunnels, want an aborted request and none", len(s.Tunnels()))
+			t.Errorf("%d tunnels, want an aborted request and no tunnel", len(s.Tunnels()))
 		}
 	}()
 	s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx))
 }
 
-func TestLateRequestIsCarriedOutWithoutItsClient(t *testing.T) {
+func TestLateFaultExecutesACanceledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulator.New(simulator.Options{})
 		s.Inject(simulator.Fault{Latency: time.Minute, Late: true})
@@ -163,23 +163,23 @@ func TestLateRequestIsCarriedOutWithoutItsClient(t *testing.T) {
 	})
 }
 
-func TestMomentsOfAFault(t *testing.T) {
+func TestBeforeAndAfterAreCalled(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault         simulator.Fault
-		before, after []int // tunnels that there were at each call
+		before, after []int // number of tunnels at each call
 	}{
-		"carried out":      {simulator.Fault{}, []int{0}, []int{1}},
-		"dropped before":   {simulator.Fault{Drop: simulator.DropBeforeWrite}, []int{0}, nil},
-		"dropped after":    {simulator.Fault{Drop: simulator.DropAfterWrite}, []int{0}, []int{1}},
-		"answered instead": {simulator.Fault{Status: 500}, []int{0}, nil},
-		"dropped at once":  {simulator.Fault{Drop: simulator.DropThenWrite}, []int{0}, []int{1}},
+		"executed":                 {simulator.Fault{}, []int{0}, []int{1}},
+		"dropped before the write": {simulator.Fault{Drop: simulator.DropBeforeWrite}, []int{0}, nil},
+		"dropped after the write":  {simulator.Fault{Drop: simulator.DropAfterWrite}, []int{0}, []int{1}},
+		"answered by the fault":    {simulator.Fault{Status: 500}, []int{0}, nil},
+		"dropped and then written": {simulator.Fault{Drop: simulator.DropThenWrite}, []int{0}, []int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulator.New(simulator.Options{})
 			var before, after []int
 			test.fault.Before = func(r simulator.Request) {
 				if r.Method != "POST" || r.Path != "/accounts/"+account+"/cfd_tunnel" || r.Time.IsZero() {
-					t.Errorf("told of %+v", r)
+					t.Errorf("Before got the request %+v", r)
 				}
 				before = append(before, len(s.Tunnels()))
 			}
@@ -187,40 +187,37 @@ func TestMomentsOfAFault(t *testing.T) {
 			test.fault.Times = 1
 			s.Inject(test.fault)
 			synctest.Test(t, func(t *testing.T) {
-				serve(t.Context(), s)
+				postTunnel(t.Context(), s)
 				synctest.Wait()
 			})
 			if diff := cmp.Diff(test.before, before); diff != "" {
-				t.Errorf("before (-want +got):\n%s", diff)
+				t.Errorf("tunnels when Before was called (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.after, after); diff != "" {
-				t.Errorf("after (-want +got):\n%s", diff)
+				t.Errorf("tunnels when After was called (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A client that leaves while Before is called changes nothing either.
-func TestClientThatLeavesDuringBefore(t *testing.T) {
+func TestRequestCanceledDuringBeforeIsNotExecuted(t *testing.T) {
 	for late, want := range map[bool]int{false: 0, true: 1} {
 		s := simulator.New(simulator.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Inject(simulator.Fault{Late: late, Before: func(simulator.Request) { cancel() }})
-		serve(ctx, s)
+		postTunnel(ctx, s)
 		if got := len(s.Tunnels()); got != want {
 			t.Errorf("late %t: %d tunnels, want %d", late, got, want)
 		}
 	}
 }
 
-// Whatever the method, a request whose connection was dropped arrives after what
-// the client did next.
-func TestRequestsThatArriveLate(t *testing.T) {
+func TestDropThenWriteExecutesTheRequestLater(t *testing.T) {
 	const configuration = `{"config":{"ingress":[{"service":"http_status:%s"}]}}`
 	for name, test := range map[string]struct {
 		method, path, body string
-		next               func(*testing.T, *simulator.Server, string)
-		arrived            func(*simulator.Server, string) bool
+		next               func(*testing.T, *simulator.Server, string) // the client's next request
+		executed           func(*simulator.Server, string) bool
 	}{
 		"a create": {http.MethodPost, "", `{"name":"late"}`,
 			func(*testing.T, *simulator.Server, string) {},
@@ -230,8 +227,8 @@ func TestRequestsThatArriveLate(t *testing.T) {
 				call(t, s, http.MethodPut, "/"+id+"/configurations", strings.Replace(configuration, "%s", "202", 1))
 			},
 			func(s *simulator.Server, id string) bool {
-				document, version := s.StoredConfiguration(id)
-				return version == 2 && strings.Contains(string(document), "201")
+				stored, version := s.StoredConfiguration(id)
+				return version == 2 && strings.Contains(string(stored), "201")
 			}},
 		"a deletion": {http.MethodDelete, "/{id}", "",
 			func(*testing.T, *simulator.Server, string) {},
@@ -246,41 +243,41 @@ func TestRequestsThatArriveLate(t *testing.T) {
 					Times: 1, Drop: simulator.DropThenWrite, Latency: time.Minute, Before: func(simulator.Request) { <-release },
 				})
 				start := time.Now()
-				if !dropped(func() { call(t, s, test.method, strings.Replace(test.path, "{id}", id, 1), test.body) }) {
+				if !isDropped(func() { call(t, s, test.method, strings.Replace(test.path, "{id}", id, 1), test.body) }) {
 					t.Error("the request was answered")
 				}
 				if took := time.Since(start); took != 0 {
 					t.Errorf("the connection was dropped after %s", took)
 				}
 				test.next(t, s, id)
-				pass(time.Hour)
-				if test.arrived(s, id) {
-					t.Error("the request arrived before the test let it")
+				advance(time.Hour)
+				if test.executed(s, id) {
+					t.Error("the request was executed before Before returned")
 				}
 				close(release)
 				synctest.Wait()
-				if !test.arrived(s, id) {
-					t.Errorf("the request did not arrive: %+v", s.Tunnels())
+				if !test.executed(s, id) {
+					t.Errorf("the request was not executed: %+v", s.Tunnels())
 				}
 			})
 		})
 	}
 }
 
-func TestClosedServerForgetsLateRequests(t *testing.T) {
+func TestClosedServerDiscardsDelayedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulator.New(simulator.Options{})
 		s.Inject(simulator.Fault{Drop: simulator.DropThenWrite, Latency: time.Minute})
-		serve(t.Context(), s)
+		postTunnel(t.Context(), s)
 		s.Close()
-		pass(time.Hour)
+		advance(time.Hour)
 		if got := s.Tunnels(); len(got) != 0 {
-			t.Errorf("tunnels %+v", got)
+			t.Errorf("tunnels %+v, want none", got)
 		}
 	})
 }
 
-func TestSkippedRequests(t *testing.T) {
+func TestFaultSkipsRequests(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	s.Inject(simulator.Fault{Method: "POST", Skip: 2, Times: 1, Status: 503})
 	s.Inject(simulator.Fault{Skip: 1, Times: 1, Status: 429})
@@ -303,13 +300,13 @@ func TestMalformedPatternPanics(t *testing.T) {
 	simulator.New(simulator.Options{}).Inject(simulator.Fault{Path: "["})
 }
 
-// serve makes a request to create a tunnel, whether it is answered or dropped.
-func serve(ctx context.Context, s *simulator.Server) {
-	dropped(func() { s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx)) })
+// postTunnel sends a request to create a tunnel. The server may drop it.
+func postTunnel(ctx context.Context, s *simulator.Server) {
+	isDropped(func() { s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx)) })
 }
 
-// dropped reports whether the server drops the connection of a request.
-func dropped(request func()) (aborted bool) {
+// isDropped reports whether the server drops the connection of a request.
+func isDropped(request func()) (aborted bool) {
 	defer func() {
 		cause := recover()
 		err, _ := cause.(error)

@@ -15,12 +15,12 @@ const (
 	maxPage        = 1 << 20
 )
 
-// listTunnels answers one page of the tunnels that the query selects, the
-// deleted ones too unless it says otherwise.
-func (s *Server) listTunnels(r *http.Request) answer {
+// listTunnels returns one page of the tunnels that match the query. They include
+// deleted tunnels unless the query excludes them.
+func (s *Server) listTunnels(r *http.Request) response {
 	query := r.URL.Query()
-	page, pageErr := number(query, "page", 1, maxPage)
-	perPage, perPageErr := number(query, "per_page", defaultPerPage, maxPerPage)
+	page, pageErr := parseNumber(query, "page", 1, maxPage)
+	perPage, perPageErr := parseNumber(query, "per_page", defaultPerPage, maxPerPage)
 	if err := cmp.Or(checkFilters(query), pageErr, perPageErr); err != nil {
 		return failure(http.StatusBadRequest, codeBadRequest, err.Error())
 	}
@@ -28,7 +28,7 @@ func (s *Server) listTunnels(r *http.Request) answer {
 	total := 0
 	s.mu.Lock()
 	for _, t := range s.tunnels {
-		if t.account != r.PathValue("account") || !t.selected(query) {
+		if t.account != r.PathValue("account") || !t.matchesFilters(query) {
 			continue
 		}
 		if total/perPage == page-1 {
@@ -52,18 +52,18 @@ var filters = map[string]func(t *tunnel, value string) bool{
 	"exclude_prefix": func(t *tunnel, value string) bool { return !strings.HasPrefix(t.name, value) },
 }
 
-// checkFilters refuses a filter that the simulator does not know: ignoring it
-// would answer with more than was asked for.
+// checkFilters rejects a filter that the simulator does not support: if it
+// ignored the filter, the result would contain too many tunnels.
 func checkFilters(query url.Values) error {
 	for name := range query {
 		if filters[name] == nil && name != "page" && name != "per_page" {
-			return fmt.Errorf("the simulator does not know the filter %q", name)
+			return fmt.Errorf("the simulator does not support the filter %q", name)
 		}
 	}
 	return nil
 }
 
-func (t *tunnel) selected(query url.Values) bool {
+func (t *tunnel) matchesFilters(query url.Values) bool {
 	for name, filter := range filters {
 		if query.Has(name) && !filter(t, query.Get(name)) {
 			return false
@@ -72,9 +72,9 @@ func (t *tunnel) selected(query url.Values) bool {
 	return true
 }
 
-// number returns a whole number from 1 to maximum, or the fallback when the
-// query does not have it.
-func number(query url.Values, name string, fallback, maximum int) (int, error) {
+// parseNumber returns the integer parameter of that name, from 1 to maximum. It
+// returns fallback if the query does not contain the parameter.
+func parseNumber(query url.Values, name string, fallback, maximum int) (int, error) {
 	value := cmp.Or(query.Get(name), strconv.Itoa(fallback))
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > maximum {

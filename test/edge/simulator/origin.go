@@ -16,14 +16,14 @@ import (
 // dialFunc opens a connection to an origin.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// seconds is how the document writes durations: integers, or the document is
-// rejected.
+// seconds is a duration in a configuration. It must be an integer; otherwise the
+// configuration is invalid.
 type seconds int64
 
 func (s seconds) duration() time.Duration { return time.Duration(s) * time.Second }
 
-// originRequest is how the connector talks to an origin. The fields of the
-// document that concern only the dialer or the transfer encoding are not here.
+// originRequest contains the settings of a connection to an origin. It leaves out
+// the fields that concern only the dialer or the transfer encoding.
 type originRequest struct {
 	ConnectTimeout       seconds `json:"connectTimeout"`
 	TLSTimeout           seconds `json:"tlsTimeout"`
@@ -53,42 +53,42 @@ var connectorDefaults = originRequest{
 	KeepAliveConnections: 100,
 }
 
-// override returns the settings of a rule: the document's own, replaced field
-// by field by those of the rule. Access is not inherited: the connector
-// enforces only a rule's own block.
-func (o originRequest) override(own json.RawMessage) (originRequest, error) {
+// override returns the settings of a rule: the global settings, with each field
+// replaced that the rule sets. A rule does not inherit access: the connector
+// enforces access only where a rule sets it.
+func (o originRequest) override(ruleSettings json.RawMessage) (originRequest, error) {
 	o.Access = access{}
-	if own == nil {
+	if ruleSettings == nil {
 		return o, nil
 	}
-	if err := json.Unmarshal(own, &o); err != nil {
+	if err := json.Unmarshal(ruleSettings, &o); err != nil {
 		return originRequest{}, fmt.Errorf("originRequest: %w", err)
 	}
 	if o.Access.Required && o.Access.TeamName == "" && len(o.Access.AUDTag) > 0 {
-		return originRequest{}, errors.New("access has an audTag and no teamName")
+		return originRequest{}, errors.New("access has an audTag but no teamName")
 	}
 	return o, nil
 }
 
-// transport returns a round tripper with connections of its own. It fails when
-// the CA pool cannot be read.
+// transport returns a new transport for an origin. It fails if the CA pool cannot
+// be read.
 func (o originRequest) transport(dial dialFunc) (*http.Transport, error) {
-	roots, err := o.roots()
+	roots, err := o.certificateAuthorities()
 	if err != nil {
 		return nil, err
 	}
 	transport := &http.Transport{
-		DialContext:         o.limit(dial),
+		DialContext:         o.withConnectTimeout(dial),
 		TLSHandshakeTimeout: o.TLSTimeout.duration(),
 		IdleConnTimeout:     o.KeepAliveTimeout.duration(),
 		MaxIdleConns:        o.KeepAliveConnections,
 		MaxIdleConnsPerHost: o.KeepAliveConnections,
 		ForceAttemptHTTP2:   o.HTTP2Origin && !o.MatchSNIToHost,
-		DisableCompression:  true, // bodies pass as they are
+		DisableCompression:  true, // forward bodies unchanged
 		TLSClientConfig: &tls.Config{
 			RootCAs:            roots,
 			ServerName:         o.OriginServerName,
-			InsecureSkipVerify: o.NoTLSVerify, //nolint:gosec // the document asks for it
+			InsecureSkipVerify: o.NoTLSVerify, //nolint:gosec // the configuration sets it
 			MinVersion:         tls.VersionTLS12,
 		},
 	}
@@ -106,11 +106,12 @@ func (o originRequest) transport(dial dialFunc) (*http.Transport, error) {
 	return transport, nil
 }
 
-// hostKey is the context key of the host that a request is sent with.
+// hostKey is the context key of a request's Host header.
 type hostKey struct{}
 
-// limit applies the connect timeout to dial; zero is none, as in [net.Dialer].
-func (o originRequest) limit(dial dialFunc) dialFunc {
+// withConnectTimeout applies the connect timeout to dial. As in [net.Dialer], zero
+// means no timeout.
+func (o originRequest) withConnectTimeout(dial dialFunc) dialFunc {
 	if o.ConnectTimeout == 0 {
 		return dial
 	}
@@ -121,8 +122,9 @@ func (o originRequest) limit(dial dialFunc) dialFunc {
 	}
 }
 
-// roots returns the system's authorities and those of the CA pool.
-func (o originRequest) roots() (*x509.CertPool, error) {
+// certificateAuthorities returns the system's certificate authorities and those of
+// the CA pool. Nil means the system's only.
+func (o originRequest) certificateAuthorities() (*x509.CertPool, error) {
 	if o.CAPool == "" {
 		return nil, nil
 	}
@@ -132,10 +134,10 @@ func (o originRequest) roots() (*x509.CertPool, error) {
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
-		return nil, fmt.Errorf("read the system's authorities: %w", err)
+		return nil, fmt.Errorf("read the system's certificate authorities: %w", err)
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("caPool %s holds no certificate", o.CAPool)
+		return nil, fmt.Errorf("caPool %s contains no certificate", o.CAPool)
 	}
 	return pool, nil
 }

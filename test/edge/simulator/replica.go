@@ -7,93 +7,94 @@ import (
 	"github.com/google/uuid"
 )
 
-// replica is one process of the connector.
+// replica is one running connector of a tunnel.
 type replica struct {
-	id        string
-	secret    string    // that it connected with
-	startedAt time.Time // when it connected last
-	lostAt    time.Time // when it disappeared without a farewell; zero before
-	away      bool      // disconnected by the API, and about to reconnect
-	cut       func()    // ends its connection to the edge; nil when it has none
+	id              string
+	secret          string    // the tunnel's secret when it connected
+	startedAt       time.Time // the time of the last connect
+	lostAt          time.Time // when it disconnected without unregistering, or zero
+	reconnecting    bool      // the API has disconnected it, and it has not reconnected yet
+	closeConnection func()    // closes its connection to the edge; nil if it has none
 }
 
 func (r *replica) lost() bool { return !r.lostAt.IsZero() }
 
-func (r *replica) connected() bool { return !r.lost() && !r.away }
+func (r *replica) connected() bool { return !r.lost() && !r.reconnecting }
 
-// end cuts the replica off, if it has a connection.
-func (r *replica) end() {
-	if r.cut != nil {
-		r.cut()
-		r.cut = nil
+// close closes the replica's connection, if it has one.
+func (r *replica) close() {
+	if r.closeConnection != nil {
+		r.closeConnection()
+		r.closeConnection = nil
 	}
 }
 
-// lose ends a replica without a farewell.
-func (r *replica) lose() {
+// markLost records that the replica disconnected without unregistering.
+func (r *replica) markLost() {
 	if !r.lost() {
 		r.lostAt = time.Now()
 	}
-	r.end()
+	r.close()
 }
 
-// connect makes the running replicas without a connection as many as wanted.
-// Those that are lost stay.
+// connect adds or removes simulated replicas until their number is wanted. It
+// keeps lost replicas and does not count them.
 func (t *tunnel) connect(wanted int) {
 	count := 0
-	t.drop(func(r *replica) bool {
-		if r.lost() || r.cut != nil {
+	t.removeReplicas(func(r *replica) bool {
+		if r.lost() || r.closeConnection != nil {
 			return false
 		}
 		count++
 		return count > wanted
 	})
 	for ; count < wanted; count++ {
-		t.attach(uuid.NewString(), nil)
+		t.addReplica(uuid.NewString(), nil)
 	}
 }
 
-// attach adds a replica, in place of an earlier one of that ID.
-func (t *tunnel) attach(id string, cut func()) *replica {
-	t.drop(func(r *replica) bool { return r.id == id })
-	added := &replica{id: id, secret: t.secret, startedAt: time.Now().UTC(), cut: cut}
+// addReplica adds a replica and removes an earlier replica with the same ID.
+// closeConnection is nil for a simulated replica.
+func (t *tunnel) addReplica(id string, closeConnection func()) *replica {
+	t.removeReplicas(func(r *replica) bool { return r.id == id })
+	added := &replica{id: id, secret: t.secret, startedAt: time.Now().UTC(), closeConnection: closeConnection}
 	t.replicas = append(t.replicas, added)
-	t.ran = true
+	t.everConnected = true
 	return added
 }
 
-// drop ends and forgets the replicas that are chosen.
-func (t *tunnel) drop(chosen func(*replica) bool) {
+// removeReplicas disconnects and removes the selected replicas.
+func (t *tunnel) removeReplicas(selected func(*replica) bool) {
 	t.replicas = slices.DeleteFunc(t.replicas, func(r *replica) bool {
-		if !chosen(r) {
+		if !selected(r) {
 			return false
 		}
-		r.end()
+		r.close()
 		return true
 	})
 }
 
-// listed returns the replicas that the API lists: those that are connected, and
-// for a while those that were lost.
-func (s *Server) listed(t *tunnel) []*replica {
-	t.drop(func(r *replica) bool { return r.lost() && time.Since(r.lostAt) >= s.options.PendingReconnect })
-	return slices.DeleteFunc(slices.Clone(t.replicas), func(r *replica) bool { return r.away })
+// listedReplicas returns the replicas that the API lists: connected replicas, and
+// lost replicas until [Options.PendingReconnect] has passed.
+func (s *Server) listedReplicas(t *tunnel) []*replica {
+	t.removeReplicas(func(r *replica) bool { return r.lost() && time.Since(r.lostAt) >= s.options.PendingReconnect })
+	return slices.DeleteFunc(slices.Clone(t.replicas), func(r *replica) bool { return r.reconnecting })
 }
 
-// disconnect removes the connections of the replica of that ID, or of all when it
-// is empty. A replica that is connected to [Server.Edge] is cut off, and has to
-// come back by itself; any other comes back after a while, if its secret still is
-// the tunnel's.
+// disconnect removes the connections of the replica with that ID, or of all
+// replicas if the ID is empty. A replica that is connected to [Server.Edge] is
+// removed until its process reconnects. A simulated replica reconnects after
+// [Options.ReconnectDelay] if its secret is still the secret of the tunnel.
 func (s *Server) disconnect(t *tunnel, id string) {
-	chosen := func(r *replica) bool { return (id == "" || r.id == id) && !r.away }
-	t.drop(func(r *replica) bool {
-		return chosen(r) && (r.lost() || r.cut != nil || r.secret != t.secret)
+	selected := func(r *replica) bool { return (id == "" || r.id == id) && !r.reconnecting }
+	t.removeReplicas(func(r *replica) bool {
+		return selected(r) && (r.lost() || r.closeConnection != nil || r.secret != t.secret)
 	})
 	for _, r := range t.replicas {
-		if !chosen(r) {
+		if !selected(r) {
 			continue
 		}
-		r.away = true
+		r.reconnecting = true
 		if s.options.ReconnectDelay == 0 {
 			t.reconnect(r)
 			continue
@@ -106,12 +107,13 @@ func (s *Server) disconnect(t *tunnel, id string) {
 	}
 }
 
-// reconnect brings back a replica that is away, unless it was stopped meanwhile.
-// It is refused when the tunnel was deleted or has another secret.
+// reconnect connects a reconnecting replica again, unless it was removed
+// meanwhile. It removes the replica if the tunnel was deleted or its secret has
+// changed.
 func (t *tunnel) reconnect(r *replica) {
 	if t.deleted() || r.secret != t.secret {
-		t.drop(func(other *replica) bool { return other == r })
+		t.removeReplicas(func(other *replica) bool { return other == r })
 		return
 	}
-	r.away, r.startedAt = false, time.Now().UTC()
+	r.reconnecting, r.startedAt = false, time.Now().UTC()
 }

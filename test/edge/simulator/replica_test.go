@@ -22,8 +22,8 @@ func call(t *testing.T, s *simulator.Server, method, path, body string) (int, st
 	return w.Code, w.Body.String()
 }
 
-// pass moves the fake clock on.
-func pass(d time.Duration) { <-time.After(d) }
+// advance moves the fake clock forward.
+func advance(d time.Duration) { <-time.After(d) }
 
 // newTunnelID creates a tunnel without a network.
 func newTunnelID(t *testing.T, s *simulator.Server) string {
@@ -36,7 +36,7 @@ func newTunnelID(t *testing.T, s *simulator.Server) string {
 	return id
 }
 
-func TestConnectors(t *testing.T) {
+func TestSimulatedConnectorsAreListed(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	ctx := t.Context()
 	id := c.create(t, "one").ID
@@ -55,7 +55,7 @@ func TestConnectors(t *testing.T) {
 	s.Crash(id)
 	_, err = c.delete(ctx, id)
 	wantError(t, err, http.StatusBadRequest, 1022)
-	c.cleanUp(t, id)
+	c.disconnectAll(t, id)
 	if got, err := c.get(ctx, id); err != nil || got.Status != "down" {
 		t.Errorf("status %v, %v, want down", got, err)
 	}
@@ -66,9 +66,8 @@ func TestConnectors(t *testing.T) {
 	}
 }
 
-// A connector that runs is back at once when the API disconnects it: it shows in
-// the time since which it is connected.
-func TestConnectorsReconnect(t *testing.T) {
+// Without a delay, only the start time of a connector shows that it reconnected.
+func TestDisconnectedConnectorReconnects(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	s.Connect(id, 2)
@@ -76,26 +75,26 @@ func TestConnectorsReconnect(t *testing.T) {
 	c.disconnect(t, id, before[0].ID)
 	after := c.connectors(t, id)
 	if len(after) != 2 || !after[0].RunAt.After(before[0].RunAt) || !after[1].RunAt.Equal(before[1].RunAt) {
-		t.Errorf("connectors %+v, before %+v, want that the first has reconnected", after, before)
+		t.Errorf("connectors %+v, before %+v, want only the first to have reconnected", after, before)
 	}
 	if opened := after[0].Conns[0].OpenedAt; !opened.Equal(after[0].RunAt) {
-		t.Errorf("its connections were opened at %s", opened)
+		t.Errorf("its connections were opened at %s, want %s", opened, after[0].RunAt)
 	}
-	c.cleanUp(t, id)
+	c.disconnectAll(t, id)
 	if last := c.connectors(t, id); !last[0].RunAt.After(after[0].RunAt) || !last[1].RunAt.After(after[1].RunAt) {
-		t.Errorf("connectors %+v, before %+v, want that both have reconnected", last, after)
+		t.Errorf("connectors %+v, before %+v, want both to have reconnected", last, after)
 	}
 	_, err := c.delete(t.Context(), id)
 	wantError(t, err, http.StatusBadRequest, 1022)
 
 	s.RotateToken(id)
-	c.cleanUp(t, id)
+	c.disconnectAll(t, id)
 	if got := c.connectors(t, id); len(got) != 0 {
-		t.Errorf("connectors %+v are back with the old secret", got)
+		t.Errorf("connectors %+v reconnected with the old secret", got)
 	}
 }
 
-func TestStartAndStopConnectors(t *testing.T) {
+func TestConnectorsStartAndStop(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	old := c.tunnelToken(t, id)
@@ -105,7 +104,7 @@ func TestStartAndStopConnectors(t *testing.T) {
 	}
 	s.RotateToken(id)
 	if _, err := s.StartConnector(old); err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("with the old token: %v", err)
+		t.Errorf("with the old token: %v, want 403", err)
 	}
 	other, err := s.StartConnector(c.tunnelToken(t, id))
 	if err != nil {
@@ -116,21 +115,21 @@ func TestStartAndStopConnectors(t *testing.T) {
 	c.wantReplicas(t, id, other)
 	s.Crash(id, one, other)
 	if got := c.pending(t, id); !slices.Equal(got, []bool{true}) {
-		t.Errorf("pending reconnect: %v", got)
+		t.Errorf("is_pending_reconnect: %v, want true for one connector", got)
 	}
-	s.Disconnect(id) // is too late for a farewell
+	s.Disconnect(id) // a crashed connector can no longer unregister
 	c.wantReplicas(t, id, other)
 }
 
-func TestReconnectDelay(t *testing.T) {
+func TestConnectorReconnectsAfterTheDelay(t *testing.T) {
 	for name, test := range map[string]struct {
-		meanwhile func(*simulator.Server, string)
-		back      int
+		meanwhile   func(*simulator.Server, string)
+		reconnected int
 	}{
-		"nothing happens":        {func(*simulator.Server, string) {}, 2},
-		"the secret is rotated":  {(*simulator.Server).RotateToken, 0},
-		"they are stopped":       {(*simulator.Server).Disconnect, 0},
-		"one of them is stopped": {func(s *simulator.Server, id string) { s.Connect(id, 1) }, 1},
+		"nothing happens meanwhile":   {func(*simulator.Server, string) {}, 2},
+		"the secret is rotated":       {(*simulator.Server).RotateToken, 0},
+		"both connectors are stopped": {(*simulator.Server).Disconnect, 0},
+		"one connector is stopped":    {func(s *simulator.Server, id string) { s.Connect(id, 1) }, 1},
 		"they are disconnected again": {func(s *simulator.Server, id string) {
 			call(t, s, http.MethodDelete, "/"+id+"/connections", "")
 		}, 2},
@@ -143,48 +142,47 @@ func TestReconnectDelay(t *testing.T) {
 				call(t, s, http.MethodDelete, "/"+id+"/connections", "")
 				wantListed(t, s, id, 0)
 				test.meanwhile(s, id)
-				pass(time.Minute - 1)
+				advance(time.Minute - 1)
 				wantListed(t, s, id, 0)
-				pass(2)
-				wantListed(t, s, id, test.back)
+				advance(2)
+				wantListed(t, s, id, test.reconnected)
 			})
 		})
 	}
 }
 
-// A tunnel can be deleted while its connectors are away. They do not come back.
-func TestDeletionDuringReconnectDelay(t *testing.T) {
+func TestConnectorsOfADeletedTunnelDoNotReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulator.New(simulator.Options{ReconnectDelay: time.Minute})
 		id := newTunnelID(t, s)
 		s.Connect(id, 1)
 		call(t, s, http.MethodDelete, "/"+id+"/connections", "")
 		if status, body := call(t, s, http.MethodDelete, "/"+id, ""); status != http.StatusOK {
-			t.Errorf("deletion: %d %s", status, body)
+			t.Errorf("delete: %d %s, want 200", status, body)
 		}
-		pass(time.Hour)
+		advance(time.Hour)
 		if status, body := call(t, s, http.MethodGet, "/"+id, ""); status != http.StatusOK || !strings.Contains(body, `"status":"down"`) {
-			t.Errorf("the deleted tunnel: %d %s", status, body)
+			t.Errorf("the deleted tunnel: %d %s, want 200 and status down", status, body)
 		}
 	})
 }
 
-func TestPendingReconnectEnds(t *testing.T) {
+func TestLostConnectorIsListedUntilTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulator.New(simulator.Options{PendingReconnect: time.Minute})
 		id := newTunnelID(t, s)
 		s.Connect(id, 2)
 		s.Crash(id)
-		pass(time.Minute - 1)
-		s.Crash(id) // they are gone already
+		advance(time.Minute - 1)
+		s.Crash(id) // a second crash does not restart the timeout
 		wantListed(t, s, id, 2)
 		if status, _ := call(t, s, http.MethodDelete, "/"+id, ""); status != http.StatusBadRequest {
-			t.Errorf("deletion with connections that are listed: %d", status)
+			t.Errorf("delete before the timeout: %d, want 400", status)
 		}
-		pass(1)
+		advance(1)
 		wantListed(t, s, id, 0)
 		if status, _ := call(t, s, http.MethodDelete, "/"+id, ""); status != http.StatusOK {
-			t.Errorf("deletion afterwards: %d", status)
+			t.Errorf("delete after the timeout: %d, want 200", status)
 		}
 	})
 }
@@ -193,6 +191,6 @@ func wantListed(t *testing.T, s *simulator.Server, id string, want int) {
 	t.Helper()
 	status, body := call(t, s, http.MethodGet, "/"+id+"/connections", "")
 	if got := strings.Count(body, `"run_at"`); status != http.StatusOK || got != want {
-		t.Errorf("%d connectors are listed, want %d: %d %s", got, want, status, body)
+		t.Errorf("%d connectors listed, want %d: %d %s", got, want, status, body)
 	}
 }

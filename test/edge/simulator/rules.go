@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Rules are the ingress rules of a document that the connector accepts.
+// Rules are the ingress rules of a valid configuration.
 type Rules struct {
 	rules []rule
 }
@@ -24,16 +24,15 @@ type rule struct {
 	origin   originRequest
 }
 
-// service is where a rule sends its requests: a status that the connector
-// answers by itself, an origin, or neither for what the connector accepts and
-// the simulator does not carry.
+// service is the destination of a rule: a status or an origin. Both are unset for
+// a service that the connector accepts and the simulator does not support.
 type service struct {
 	raw    string
 	status int
 	origin *url.URL
 }
 
-type document struct {
+type tunnelConfiguration struct {
 	Ingress []struct {
 		Hostname      string          `json:"hostname"`
 		Path          string          `json:"path"`
@@ -43,13 +42,13 @@ type document struct {
 	OriginRequest originRequest `json:"originRequest"`
 }
 
-// Compile reads a configuration document as the connector does: one bad rule
-// and the whole document is an error, which names the rule. A document without
-// rules is none.
+// Compile parses a configuration as the connector does. If one rule is invalid,
+// the whole configuration is invalid, and the error names the rule. A
+// configuration without rules is valid.
 func Compile(configuration json.RawMessage) (*Rules, error) {
-	parsed := document{OriginRequest: connectorDefaults}
+	parsed := tunnelConfiguration{OriginRequest: connectorDefaults}
 	if err := json.Unmarshal(configuration, &parsed); err != nil {
-		return nil, fmt.Errorf("parse the document: %w", err)
+		return nil, fmt.Errorf("parse the configuration: %w", err)
 	}
 	compiled := &Rules{}
 	for i, r := range parsed.Ingress {
@@ -68,9 +67,9 @@ func Compile(configuration json.RawMessage) (*Rules, error) {
 	return compiled, nil
 }
 
-// Match returns the index and the service of the first rule that matches. The
-// host may have a port, which is ignored; the path is the decoded one, without
-// the query. ok is false when there are no rules.
+// Match returns the index and the service of the first rule that matches. It
+// ignores a port in host. path is the decoded path without the query. ok is false
+// if there are no rules.
 func (r *Rules) Match(host, path string) (index int, service string, ok bool) {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -88,14 +87,14 @@ func (r rule) matches(host, path string) bool {
 }
 
 func (r rule) matchesHost(host string) bool {
-	if r.everyHost() || r.hostname == host {
+	if r.matchesEveryHost() || r.hostname == host {
 		return true
 	}
 	suffix, wildcard := strings.CutPrefix(r.hostname, "*.")
 	return wildcard && strings.HasSuffix(host, "."+suffix)
 }
 
-func (r rule) everyHost() bool { return r.hostname == "" || r.hostname == "*" }
+func (r rule) matchesEveryHost() bool { return r.hostname == "" || r.hostname == "*" }
 
 func compileRule(hostname, path, service string) (rule, error) {
 	if err := checkHostname(hostname); err != nil {
@@ -112,9 +111,9 @@ func compileRule(hostname, path, service string) (rule, error) {
 	return compiled, err
 }
 
-// checkHostname lets more pass than is sensible, because the connector does:
-// "*foo.com", upper case and a trailing dot are accepted and match what is
-// equal to them.
+// checkHostname accepts the same hostnames as the connector. These include
+// "*foo.com", upper case and a trailing dot; such a hostname matches only a host
+// that is equal to it.
 func checkHostname(hostname string) error {
 	if _, _, err := net.SplitHostPort(hostname); err == nil {
 		return fmt.Errorf("hostname %q has a port", hostname)
@@ -126,12 +125,12 @@ func checkHostname(hostname string) error {
 }
 
 func checkCatchAll(r rule, last bool) error {
-	catchAll := r.everyHost() && r.path == nil
+	catchAll := r.matchesEveryHost() && r.path == nil
 	switch {
 	case last && !catchAll:
 		return errors.New("the last rule must match every host and path")
 	case !last && catchAll:
-		return errors.New("a rule that matches everything hides the rules after it")
+		return errors.New("a rule that matches every request must be the last rule")
 	default:
 		return nil
 	}
@@ -145,7 +144,7 @@ func parseService(raw string) (service, error) {
 		}
 		return service{raw: raw, status: status}, nil
 	}
-	if builtIn(raw) {
+	if isBuiltInService(raw) {
 		return service{raw: raw}, nil
 	}
 	return parseOrigin(raw)
@@ -167,14 +166,15 @@ func parseOrigin(raw string) (service, error) {
 	case "wss":
 		origin.Scheme = "https"
 	case "http", "https":
-	default: // the connector takes any other scheme for TCP
+	default: // the connector treats any other scheme as TCP
 		return service{raw: raw}, nil
 	}
 	return service{raw: raw, origin: origin}, nil
 }
 
-// builtIn reports whether the connector knows the service without a URL.
-func builtIn(service string) bool {
+// isBuiltInService reports whether the connector accepts the service although it
+// is not a URL of an origin.
+func isBuiltInService(service string) bool {
 	return strings.HasPrefix(service, "unix:") || strings.HasPrefix(service, "unix+tls:") ||
 		slices.Contains([]string{"hello_world", "hello-world", "helloworld", "bastion", "socks-proxy"}, service)
 }

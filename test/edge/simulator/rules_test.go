@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-func TestMatch(t *testing.T) {
+func TestMatchReturnsTheFirstMatchingRule(t *testing.T) {
 	rules, err := simulator.Compile(json.RawMessage(`{"ingress":[
 		{"hostname":"exact.example.com","path":"^/api(/|$)","service":"http://api:80"},
 		{"hostname":"exact.example.com","service":"http://exact:80"},
@@ -58,60 +58,60 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestNoRulesMatchNothing(t *testing.T) {
-	for _, document := range []string{`{}`, `{"ingress":null}`, `{"ingress":[]}`} {
-		rules, err := simulator.Compile(json.RawMessage(document))
+func TestConfigurationWithoutRulesMatchesNothing(t *testing.T) {
+	for _, configuration := range []string{`{}`, `{"ingress":null}`, `{"ingress":[]}`} {
+		rules, err := simulator.Compile(json.RawMessage(configuration))
 		if err != nil {
-			t.Fatalf("%s: %v", document, err)
+			t.Fatalf("%s: %v", configuration, err)
 		}
 		if _, _, ok := rules.Match("a", "/"); ok {
-			t.Errorf("%s matches", document)
+			t.Errorf("%s matches a request", configuration)
 		}
 	}
 }
 
-// ingress makes a document of one rule and a catch-all.
+// ingress returns a configuration with the rule and a catch-all rule.
 func ingress(rule string) string {
 	return `{"ingress":[` + rule + `,{"service":"http_status:404"}]}`
 }
 
-func TestCompileRejects(t *testing.T) {
-	for name, test := range map[string]struct{ document, want string }{
-		"not JSON":                   {`{`, "parse the document"},
-		"not an object":              {`[]`, "parse the document"},
+func TestCompileRejectsInvalidConfigurations(t *testing.T) {
+	for name, test := range map[string]struct{ configuration, want string }{
+		"not JSON":                   {`{`, "parse the configuration"},
+		"not an object":              {`[]`, "parse the configuration"},
 		"wildcard inside":            {ingress(`{"hostname":"a.*.com","service":"http://a"}`), "wildcard"},
 		"wildcard at the end":        {ingress(`{"hostname":"a.*","service":"http://a"}`), "wildcard"},
 		"two wildcards":              {ingress(`{"hostname":"*.*.com","service":"http://a"}`), "wildcard"},
 		"hostname with a port":       {ingress(`{"hostname":"a.com:80","service":"http://a"}`), "has a port"},
 		"last rule with a hostname":  {`{"ingress":[{"hostname":"a.com","service":"http://a"}]}`, "the last rule"},
 		"last rule with a path":      {`{"ingress":[{"path":"/a","service":"http://a"}]}`, "the last rule"},
-		"early catch-all, empty":     {ingress(`{"service":"http://a"}`), "hides the rules"},
-		"early catch-all, asterisk":  {ingress(`{"hostname":"*","service":"http://a"}`), "hides the rules"},
-		"bad expression":             {ingress(`{"path":"(","service":"http://a"}`), "path"},
+		"early catch-all, empty":     {ingress(`{"service":"http://a"}`), "must be the last rule"},
+		"early catch-all, asterisk":  {ingress(`{"hostname":"*","service":"http://a"}`), "must be the last rule"},
+		"invalid expression":         {ingress(`{"path":"(","service":"http://a"}`), "path"},
 		"expression that is not RE2": {ingress(`{"path":"(?!a)","service":"http://a"}`), "path"},
 		"service with a path":        {ingress(`{"hostname":"a","service":"http://a/b"}`), "must not have a path"},
 		"service with a slash":       {ingress(`{"hostname":"a","service":"http://a:80/"}`), "must not have a path"},
 		"service without a scheme":   {ingress(`{"hostname":"a","service":"a:80"}`), "scheme and a host"},
 		"service without a host":     {ingress(`{"hostname":"a","service":"http://:80"}`), "scheme and a host"},
 		"no service":                 {ingress(`{"hostname":"a"}`), "scheme and a host"},
-		"service that is no URL":     {ingress(`{"hostname":"a","service":"http://%"}`), "service"},
+		"service that is not a URL":  {ingress(`{"hostname":"a","service":"http://%"}`), "service"},
 		"status too low":             {ingress(`{"hostname":"a","service":"http_status:99"}`), "between 100 and 999"},
 		"status too high":            {ingress(`{"hostname":"a","service":"http_status:1000"}`), "between 100 and 999"},
-		"status not a number":        {ingress(`{"hostname":"a","service":"http_status:ok"}`), "between 100 and 999"},
-		"duration text": {
+		"status is not a number":     {ingress(`{"hostname":"a","service":"http_status:ok"}`), "between 100 and 999"},
+		"duration as text": {
 			ingress(`{"hostname":"a","service":"http://a","originRequest":{"connectTimeout":"30s"}}`), "originRequest"},
-		"duration fraction": {
+		"fractional duration": {
 			ingress(`{"hostname":"a","service":"http://a","originRequest":{"tcpKeepAlive":1.5}}`), "originRequest"},
-		"global duration fraction": {
-			`{"originRequest":{"tlsTimeout":1.5},"ingress":[{"service":"http_status:404"}]}`, "parse the document"},
+		"global fractional duration": {
+			`{"originRequest":{"tlsTimeout":1.5},"ingress":[{"service":"http_status:404"}]}`, "parse the configuration"},
 		"audience without a team": {
 			ingress(`{"hostname":"a","service":"http://a","originRequest":{"access":{"required":true,"audTag":["x"]}}}`),
 			"teamName"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := simulator.Compile(json.RawMessage(test.document))
+			_, err := simulator.Compile(json.RawMessage(test.configuration))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one about %q", err, test.want)
+				t.Errorf("error %v, want an error that contains %q", err, test.want)
 			}
 		})
 	}
@@ -121,12 +121,12 @@ func TestCompileNamesTheRule(t *testing.T) {
 	_, err := simulator.Compile(json.RawMessage(
 		`{"ingress":[{"hostname":"a","service":"http://a"},{"hostname":"b","service":"b"},{"service":"http_status:404"}]}`))
 	if err == nil || !strings.HasPrefix(err.Error(), "ingress[1]: ") {
-		t.Errorf("error %v does not name ingress[1]", err)
+		t.Errorf("error %v, want one that names ingress[1]", err)
 	}
 }
 
-func TestCompileAcceptsSilently(t *testing.T) {
-	for name, document := range map[string]string{
+func TestCompileAcceptsWhatTheConnectorAccepts(t *testing.T) {
+	for name, configuration := range map[string]string{
 		"wildcard without a dot": ingress(`{"hostname":"*foo.com","service":"http://a"}`),
 		"upper case":             ingress(`{"hostname":"A.com","service":"http://a"}`),
 		"trailing dot":           ingress(`{"hostname":"a.com.","service":"http://a"}`),
@@ -147,7 +147,7 @@ func TestCompileAcceptsSilently(t *testing.T) {
 		"global audience without a team": `{"originRequest":{"access":{"required":true,"audTag":["x"]}},
 			"ingress":[{"service":"http_status:404"}]}`,
 	} {
-		if _, err := simulator.Compile(json.RawMessage(document)); err != nil {
+		if _, err := simulator.Compile(json.RawMessage(configuration)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -155,14 +155,14 @@ func TestCompileAcceptsSilently(t *testing.T) {
 
 func FuzzCompile(f *testing.F) {
 	f.Add(ingress(`{"hostname":"*.a","path":"/x","service":"http://a"}`), "b.a:80", "/x")
-	f.Fuzz(func(t *testing.T, document, host, path string) {
-		rules, err := simulator.Compile(json.RawMessage(document))
+	f.Fuzz(func(t *testing.T, configuration, host, path string) {
+		rules, err := simulator.Compile(json.RawMessage(configuration))
 		if err != nil {
 			return
 		}
 		_, _, catchAll := rules.Match("", "")
 		if _, _, ok := rules.Match(host, path); ok != catchAll {
-			t.Errorf("Match(%q, %q) is %t although the last rule catches all", host, path, ok)
+			t.Errorf("Match(%q, %q) = %t, want %t: the last rule matches every request", host, path, ok, catchAll)
 		}
 	})
 }

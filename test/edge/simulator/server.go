@@ -1,11 +1,9 @@
-// Package simulator stands in for Cloudflare: the part of the v4 API that
-// concerns tunnels, the edge that connectors connect to, and the data path of
-// every tunnel, which serves requests by the stored document as the real
-// connector would.
+// Package simulator simulates Cloudflare: the tunnel endpoints of the v4 API, the
+// edge that connectors connect to, and the data path of every tunnel. The data
+// path serves requests by the stored configuration, as cloudflared does.
 //
-// It is a witness for the rest of the repository and therefore shares no code
-// with it: no rule, no type and no validation of its own product may be
-// imported here. What a tunnel should serve is decided elsewhere.
+// The tests compare the product with this package, so it shares no code with the
+// product: it must not import its rules, types or validation.
 package simulator
 
 import (
@@ -22,57 +20,61 @@ import (
 	"github.com/google/uuid"
 )
 
-// statusNoTunnel is Cloudflare's own status for a name without a tunnel.
+// statusNoTunnel is the status with which Cloudflare answers for a hostname
+// whose tunnel does not exist.
 const statusNoTunnel = 530
 
-// Options configure a [Server]. The zero value accepts any account and token.
+// Options configures a [Server]. The zero value accepts any account and token.
 type Options struct {
-	// Dial reaches the origins; network is "tcp" and address the "host:port" of
-	// the rule's service. Nil is a plain [net.Dialer].
+	// Dial connects to an origin. network is "tcp", and address is the "host:port"
+	// of the rule's service. Nil selects a plain [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// AccountID is the only account that exists; any account when empty.
+	// AccountID is the only account that exists. If it is empty, every account
+	// exists.
 	AccountID string
-	// Token is the API token that is accepted; any bearer token when empty.
+	// Token is the API token that the API accepts. If it is empty, the API accepts
+	// any bearer token.
 	Token string
-	// AcceptInvalid makes the API store documents that the connector rejects.
-	// The connector then keeps the document that it had.
+	// AcceptInvalid makes the API store configurations that the connector rejects.
+	// The connector then keeps its previous configuration.
 	AcceptInvalid bool
 	// OnCreate is called with every new tunnel, before the API answers.
 	OnCreate func(Tunnel)
-	// ReconnectDelay is how long a connector of [Server.Connect] or
-	// [Server.StartConnector] is away after the API has disconnected it. It is not
-	// listed meanwhile. With 0 it is back at once; only the time since which it is
-	// connected shows that it was away.
+	// ReconnectDelay is the time that a connector of [Server.Connect] or
+	// [Server.StartConnector] takes to reconnect after the API has disconnected it.
+	// During that time the API does not list it. With 0 it reconnects immediately,
+	// and only its start time changes.
 	ReconnectDelay time.Duration
-	// PendingReconnect is how long the API lists a connector that disappeared
-	// without a farewell, with is_pending_reconnect. 0 is three minutes.
+	// PendingReconnect is how long the API lists a connector that disconnected
+	// without unregistering, with is_pending_reconnect. 0 selects three minutes.
 	PendingReconnect time.Duration
 }
 
-// defaultPendingReconnect is "several minutes" in the documentation of the API.
+// defaultPendingReconnect is three minutes: the documentation of the API says
+// "several minutes".
 const defaultPendingReconnect = 3 * time.Minute
 
-// Server is one Cloudflare: accounts, tunnels and their connectors. Its methods
-// may be called from several goroutines. Those that take the id of a tunnel
-// panic when there never was one, since that is a mistake in the test.
+// Server simulates accounts, tunnels and their connectors. Its methods are safe
+// for concurrent use. A method that takes a tunnel ID panics if that tunnel never
+// existed, because the test is wrong.
 type Server struct {
 	options Options
 	api     http.Handler
 	serving sync.WaitGroup
-	life    context.Context // until the server is closed
-	end     context.CancelFunc
+	ctx     context.Context // canceled when the server is closed
+	cancel  context.CancelFunc
 
 	mu        sync.Mutex
 	token     string
-	tunnels   []*tunnel // in creation order, the deleted ones too
+	tunnels   []*tunnel // in creation order, including deleted tunnels
 	faults    []*Fault
 	requests  []*Request
 	listeners []*http.Server
 	closed    bool
 }
 
-// New returns a server without tunnels. Close it when it served listeners or
-// connectors.
+// New returns a server without tunnels. The caller closes it if it serves
+// listeners or connectors.
 func New(o Options) *Server {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
@@ -81,16 +83,16 @@ func New(o Options) *Server {
 		o.PendingReconnect = defaultPendingReconnect
 	}
 	s := &Server{options: o, token: o.Token}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.api = s.routes()
 	return s
 }
 
-// API serves the v4 API below /client/v4/.
+// API returns a handler that serves the v4 API below /client/v4/.
 func (s *Server) API() http.Handler { return s.api }
 
-// Tunnel serves the data path of one tunnel. A tunnel that does not exist, or
-// no longer, answers 530.
+// Tunnel returns a handler that serves the data path of one tunnel. It answers
+// 530 if the tunnel does not exist or was deleted.
 func (s *Server) Tunnel(id string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -100,14 +102,14 @@ func (s *Server) Tunnel(id string) http.Handler {
 			http.Error(w, "error code: 1033", statusNoTunnel)
 			return
 		}
-		running := t.running
+		path := t.dataPath
 		s.mu.Unlock()
-		running.ServeHTTP(w, r)
+		path.ServeHTTP(w, r)
 	})
 }
 
 // Listen serves the data path of one tunnel on l, over HTTP/1.1 and HTTP/2
-// without TLS, until the server is closed. It returns at once.
+// without TLS, until the server is closed. It does not block.
 func (s *Server) Listen(id string, l net.Listener) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -119,26 +121,26 @@ func (s *Server) Listen(id string, l net.Listener) {
 	s.serving.Go(func() { _ = server.Serve(l) }) // ends when the server is closed
 }
 
-// Close ends what Listen started, the connections to the origins and those of
-// connectors, none of which can come back, and forgets requests that would have
-// arrived late.
+// Close stops the listeners of [Server.Listen], closes idle connections to the
+// origins, and disconnects all connectors, which cannot reconnect. It discards
+// the requests that a fault still delays (see [DropThenWrite]).
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	s.end()
+	s.cancel()
 	for _, server := range s.listeners {
 		_ = server.Close()
 	}
 	for _, t := range s.tunnels {
-		t.running.retire()
-		t.drop(func(r *replica) bool { return r.cut != nil })
+		t.dataPath.closeIdleConnections()
+		t.removeReplicas(func(r *replica) bool { return r.closeConnection != nil })
 	}
 	s.mu.Unlock()
 	s.serving.Wait()
 }
 
-// TunnelID returns the id of the live tunnel of that name, and whether there
-// is one.
+// TunnelID returns the ID of the tunnel with that name, and whether it exists.
+// It ignores deleted tunnels.
 func (s *Server) TunnelID(name string) (string, bool) {
 	for _, t := range s.Tunnels() {
 		if t.Name == name && !t.Deleted {
@@ -148,8 +150,8 @@ func (s *Server) TunnelID(name string) (string, bool) {
 	return "", false
 }
 
-// Tunnels returns all tunnels in the order of their creation, also the deleted
-// ones.
+// Tunnels returns all tunnels in the order of their creation, including deleted
+// tunnels.
 func (s *Server) Tunnels() []Tunnel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,106 +162,111 @@ func (s *Server) Tunnels() []Tunnel {
 	return tunnels
 }
 
-// StoredConfiguration returns the stored document, with the fields that the API added,
-// and its version. A tunnel that was never configured has nil and 0.
-func (s *Server) StoredConfiguration(id string) (document json.RawMessage, version int64) {
+// StoredConfiguration returns the stored configuration, with the fields that the
+// API added, and its version. It returns nil and 0 for a tunnel that was never
+// configured.
+func (s *Server) StoredConfiguration(id string) (configuration json.RawMessage, version int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.mustFind(id)
-	return bytes.Clone(t.document), t.version
+	return bytes.Clone(t.configuration), t.version
 }
 
-// SetConfiguration stores a document as somebody else would: past the request log
-// and past validation. It raises the version by one. The document must be a
-// JSON object.
-func (s *Server) SetConfiguration(id string, document json.RawMessage) {
+// SetConfiguration makes an external change: it stores a configuration without
+// recording a request and without validation. It raises the version by one. The
+// configuration must be a JSON object.
+func (s *Server) SetConfiguration(id string, configuration json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stored, err := complete(document)
+	stored, err := addDefaults(configuration)
 	if err != nil {
-		panic(fmt.Sprintf("simulator: document of tunnel %q: %v", id, err))
+		panic(fmt.Sprintf("simulator: configuration of tunnel %q: %v", id, err))
 	}
 	s.mustFind(id).configure(stored, s.options.Dial)
 }
 
-// SetToken replaces the API token that is accepted; any when empty.
+// SetToken replaces the API token that the API accepts. An empty token makes the
+// API accept any.
 func (s *Server) SetToken(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = token
 }
 
-// RotateToken replaces the tunnel's secret, as its owner does in the dashboard:
-// the token that the API answers is another one from then on. Connectors that
-// run stay connected until the API disconnects them. The edge refuses the old
-// secret when they come back.
+// RotateToken replaces the tunnel's secret, as an administrator does in the
+// dashboard. From then on the API returns a different token. Running connectors
+// stay connected until the API disconnects them. The edge refuses the old secret
+// when they reconnect.
 func (s *Server) RotateToken(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).secret = newSecret()
 }
 
-// SetRoutes adds private network routes to a tunnel, or removes them. With
-// routes, it cannot be deleted.
+// SetRoutes adds private network routes to a tunnel, or removes them. The API
+// does not delete a tunnel that has routes.
 func (s *Server) SetRoutes(id string, routes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mustFind(id).routed = routes
+	s.mustFind(id).hasRoutes = routes
 }
 
-// SetLocal makes a tunnel locally managed, so that its connectors have no remote
-// document, or migrates it: they take the document that is stored next.
+// SetLocal makes a tunnel locally managed, or remotely managed if local is false.
+// The connectors of a locally managed tunnel ignore the stored configuration.
+// After a change to remotely managed they use the next configuration that is
+// stored.
 func (s *Server) SetLocal(id string, local bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).setLocal(local)
 }
 
-// Connect sets the number of running connectors of a tunnel, beside those that
-// are connected to [Server.Edge]. While the API lists any of either, the tunnel
-// cannot be deleted. A running connector that the API disconnects comes back by
-// itself, see [Options.ReconnectDelay]. The data path does not need connectors.
+// Connect sets the number of simulated connectors of a tunnel. It does not count
+// connectors that are connected to [Server.Edge]. While the API lists a connector
+// of either kind, the tunnel cannot be deleted. A simulated connector that the API
+// disconnects reconnects automatically, see [Options.ReconnectDelay]. The data
+// path does not need connectors.
 func (s *Server) Connect(id string, replicas int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustFind(id).connect(replicas)
 }
 
-// StartConnector adds one running connector, as [Server.Connect] makes them, to
-// the tunnel of the token. It returns the connector's ID, or an error when
+// StartConnector adds one simulated connector, like those of [Server.Connect], to
+// the tunnel of the token. It returns the connector's ID, or an error if
 // [Server.Edge] would refuse the token.
 func (s *Server) StartConnector(token string) (connector string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, refused := s.admit(token)
+	t, refused := s.authenticate(token)
 	if t == nil {
 		return "", fmt.Errorf("refused with %d: %s", refused.status, refused.text)
 	}
-	return t.attach(uuid.NewString(), nil).id, nil
+	return t.addReplica(uuid.NewString(), nil).id, nil
 }
 
-// StopConnector stops a connector in good order.
+// StopConnector stops a connector gracefully.
 func (s *Server) StopConnector(id, connector string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mustFind(id).drop(func(r *replica) bool { return r.id == connector })
+	s.mustFind(id).removeReplicas(func(r *replica) bool { return r.id == connector })
 }
 
-// Disconnect stops, in good order, all connectors that Connect or StartConnector
-// made.
+// Disconnect gracefully stops all connectors that [Server.Connect] or
+// [Server.StartConnector] added.
 func (s *Server) Disconnect(id string) { s.Connect(id, 0) }
 
-// Crash ends connectors of a tunnel without a farewell, all of them when none is
-// named. The API goes on to list them, with is_pending_reconnect, for the time of
-// [Options.PendingReconnect] or until their connections are deleted; so long they
-// stand in the way of the tunnel's deletion. A process that was connected to
-// [Server.Edge] is cut off, and can come back.
+// Crash stops connectors of a tunnel without unregistering them. If no connector
+// is given, it stops all of them. The API keeps listing them with
+// is_pending_reconnect until [Options.PendingReconnect] has passed or their
+// connections are deleted. Until then, the tunnel cannot be deleted. A process
+// that was connected to [Server.Edge] is disconnected and can reconnect.
 func (s *Server) Crash(id string, connectors ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, replica := range s.mustFind(id).replicas {
 		if len(connectors) == 0 || slices.Contains(connectors, replica.id) {
-			replica.lose()
+			replica.markLost()
 		}
 	}
 }
@@ -276,7 +283,7 @@ func (s *Server) find(id string) *tunnel {
 func (s *Server) mustFind(id string) *tunnel {
 	t := s.find(id)
 	if t == nil {
-		panic(fmt.Sprintf("simulator: there is no tunnel %q", id))
+		panic(fmt.Sprintf("simulator: tunnel %q not found", id))
 	}
 	return t
 }

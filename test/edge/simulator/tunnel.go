@@ -11,52 +11,52 @@ import (
 	"github.com/google/uuid"
 )
 
-// Tunnel is what the API knows of a tunnel.
+// Tunnel describes a tunnel of the API.
 type Tunnel struct {
 	ID        string
 	Name      string
 	Deleted   bool
 	CreatedAt time.Time
-	// ConfigSrc is "cloudflare" when the connector takes the remote document,
-	// and "local" when it ignores it.
+	// ConfigSrc is "cloudflare" if the connector uses the stored configuration, and
+	// "local" if it ignores it.
 	ConfigSrc string
-	// Version counts the documents that were stored.
+	// Version counts the configurations that were stored.
 	Version int64
 }
 
-// remotely is the config_src under which connectors take the remote document.
-const remotely = "cloudflare"
-
-// locally is the other one.
-const locally = "local"
+// Values of config_src.
+const (
+	configSrcCloudflare = "cloudflare" // connectors use the stored configuration
+	configSrcLocal      = "local"      // connectors use a local configuration file
+)
 
 type tunnel struct {
 	id, account, name, configSrc, secret string
 	createdAt, deletedAt                 time.Time
 
-	document     json.RawMessage
-	version      int64
-	configuredAt time.Time
+	configuration json.RawMessage
+	version       int64
+	configuredAt  time.Time
 
-	running        *connector
-	runningVersion int64
-	replicas       []*replica
-	ran            bool // had a replica once
-	routed         bool // has private network routes
+	dataPath      *dataPath
+	activeVersion int64
+	replicas      []*replica
+	everConnected bool // a replica has connected at least once
+	hasRoutes     bool // has private network routes
 }
 
 func newTunnel(account, name, configSrc, secret string) *tunnel {
 	now := time.Now().UTC()
 	return &tunnel{
 		id: uuid.NewString(), account: account, name: name, configSrc: configSrc, secret: secret,
-		createdAt: now, configuredAt: now, running: idle,
+		createdAt: now, configuredAt: now, dataPath: emptyDataPath,
 	}
 }
 
-// secretLength is how many bytes a tunnel's secret has at least.
+// secretLength is the minimum length of a tunnel's secret, in bytes.
 const secretLength = 32
 
-// newSecret returns a secret that nobody had before, in base64.
+// newSecret returns a random secret in base64.
 func newSecret() string {
 	secret := make([]byte, secretLength)
 	_, _ = rand.Read(secret) // never fails
@@ -72,65 +72,64 @@ func (t *tunnel) summary() Tunnel {
 	}
 }
 
-// configure stores a document. The connector takes it too, when it can;
-// otherwise it goes on with the one that it has.
-func (t *tunnel) configure(document json.RawMessage, dial dialFunc) {
-	t.document = document
+// configure stores a configuration. The data path uses it if it is valid;
+// otherwise the data path keeps its previous configuration.
+func (t *tunnel) configure(configuration json.RawMessage, dial dialFunc) {
+	t.configuration = configuration
 	t.version++
 	t.configuredAt = time.Now().UTC()
-	if t.configSrc != remotely {
+	if t.configSrc != configSrcCloudflare {
 		return
 	}
-	rules, err := Compile(document)
+	rules, err := Compile(configuration)
 	if err != nil {
 		return
 	}
-	next, err := newConnector(rules, dial)
+	next, err := newDataPath(rules, dial)
 	if err != nil {
 		return
 	}
-	t.running.retire()
-	t.running, t.runningVersion = next, t.version
+	t.dataPath.closeIdleConnections()
+	t.dataPath, t.activeVersion = next, t.version
 }
 
-// setLocal makes the connector take its configuration from elsewhere, or no
-// more.
+// setLocal makes the tunnel locally managed, or remotely managed.
 func (t *tunnel) setLocal(local bool) {
-	t.configSrc = remotely
+	t.configSrc = configSrcCloudflare
 	if local {
-		t.configSrc = locally
-		t.running.retire()
-		t.running, t.runningVersion = idle, 0
+		t.configSrc = configSrcLocal
+		t.dataPath.closeIdleConnections()
+		t.dataPath, t.activeVersion = emptyDataPath, 0
 	}
 }
 
-// token is what a connector is started with.
+// token returns the token that a connector is started with.
 func (t *tunnel) token() string {
 	return credentials{Account: t.account, Tunnel: t.id, Secret: t.secret}.token()
 }
 
-// complete checks that the document is an object and adds the fields that the
-// API fills in and clients need not know.
-func complete(document json.RawMessage) (json.RawMessage, error) {
+// addDefaults checks that the configuration is an object and adds the fields that
+// the API adds.
+func addDefaults(configuration json.RawMessage) (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(document, &fields); err != nil {
-		return nil, fmt.Errorf("parse the document: %w", err)
+	if err := json.Unmarshal(configuration, &fields); err != nil {
+		return nil, fmt.Errorf("parse the configuration: %w", err)
 	}
 	if fields == nil {
-		return nil, errors.New("the document must be an object")
+		return nil, errors.New("the configuration must be an object")
 	}
 	addField(fields, "originRequest", `{}`)
 	addField(fields, "warp-routing", `{"enabled":false}`)
 	var rules []map[string]json.RawMessage
 	if err := json.Unmarshal(fields["ingress"], &rules); err != nil {
-		return json.Marshal(fields) // no rules, or none that can be completed
+		return json.Marshal(fields) // no rules, or invalid rules
 	}
 	for _, rule := range rules {
 		addField(rule, "originRequest", `{}`)
 	}
 	ingress, err := json.Marshal(rules)
 	if err != nil {
-		return nil, fmt.Errorf("write the rules: %w", err)
+		return nil, fmt.Errorf("encode the rules: %w", err)
 	}
 	fields["ingress"] = ingress
 	return json.Marshal(fields)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// tunnelView is a tunnel in the API's answers.
+// tunnelView is a tunnel in an API response.
 type tunnelView struct {
 	ID           string     `json:"id"`
 	AccountTag   string     `json:"account_tag"`
@@ -30,11 +30,11 @@ func (t *tunnel) view() tunnelView {
 		AccountTag:   t.account,
 		Name:         t.name,
 		ConfigSrc:    t.configSrc,
-		RemoteConfig: t.configSrc == remotely,
+		RemoteConfig: t.configSrc == configSrcCloudflare,
 		Status:       t.status(),
 		TunType:      "cfd_tunnel",
 		CreatedAt:    t.createdAt,
-		Connections:  []connView{}, // the API lists them at an endpoint of their own
+		Connections:  []connView{}, // the API lists connections at a separate endpoint
 	}
 	if t.deleted() {
 		deletedAt := t.deletedAt
@@ -47,15 +47,15 @@ func (t *tunnel) status() string {
 	switch {
 	case slices.ContainsFunc(t.replicas, (*replica).connected):
 		return "healthy"
-	case t.ran:
+	case t.everConnected:
 		return "down"
 	default:
 		return "inactive"
 	}
 }
 
-// configurationView is a configuration in the API's answers; Config is null
-// when there is none.
+// configurationView is a configuration in an API response. Config is null if the
+// tunnel was never configured.
 type configurationView struct {
 	AccountID string          `json:"account_id"`
 	TunnelID  string          `json:"tunnel_id"`
@@ -70,13 +70,13 @@ func (t *tunnel) configurationView() configurationView {
 		AccountID: t.account,
 		TunnelID:  t.id,
 		Version:   t.version,
-		Config:    t.document,
+		Config:    t.configuration,
 		Source:    t.configSrc,
 		CreatedAt: t.configuredAt,
 	}
 }
 
-// replicaView is a connector in the API's answers.
+// replicaView is a connector in an API response.
 type replicaView struct {
 	ID            string     `json:"id"`
 	Arch          string     `json:"arch"`
@@ -101,11 +101,12 @@ type connView struct {
 }
 
 const (
-	connectorVersion    = "2026.8.2"
-	connectionsPerStart = 4 // each connector opens so many
+	connectorVersion        = "2026.8.2"
+	connectionsPerConnector = 4
 )
 
-// view lists a replica that runs the document of that version.
+// view returns the replica for an API response. configVersion is the version of
+// the configuration that it runs.
 func (r *replica) view(configVersion int64) replicaView {
 	view := replicaView{
 		ID:            r.id,
@@ -115,7 +116,7 @@ func (r *replica) view(configVersion int64) replicaView {
 		RunAt:         r.startedAt,
 		Version:       connectorVersion,
 	}
-	for i := range connectionsPerStart {
+	for i := range connectionsPerConnector {
 		id := uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s/%d", r.id, i)).String()
 		view.Conns = append(view.Conns, connView{
 			ID: id, UUID: id, ClientID: r.id, ClientVersion: connectorVersion,

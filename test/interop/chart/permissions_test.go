@@ -148,8 +148,8 @@ func checkSecrets(t *testing.T, requests []cluster.Request, referred ...string) 
 		switch r.Verb {
 		case "list":
 			listed = true
-			if r.Answer != "PartialObjectMetadataList" {
-				t.Errorf("Secrets are listed with their contents (%s): %s", r.Answer, r)
+			if r.ResponseKind != "PartialObjectMetadataList" {
+				t.Errorf("Secrets are listed with their contents (%s): %s", r.ResponseKind, r)
 			}
 		case "get":
 			if read[r.Namespace+"/"+r.Name] = true; !slices.Contains(referred, r.Namespace+"/"+r.Name) {

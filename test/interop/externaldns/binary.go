@@ -18,11 +18,11 @@ const (
 // does is written to progress.
 func Binary(ctx context.Context, progress io.Writer) (string, error) {
 	set := toolbuild.Set{
-		Name:     programName,
-		Module:   "test/interop/externaldns/binary",
-		Takes:    "about four minutes",
-		Programs: []toolbuild.Program{{Name: programName, ImportPath: modulePath}},
-		Requires: []string{modulePath},
+		Name:            programName,
+		Module:          "test/interop/externaldns/binary",
+		BuildTime:       "about four minutes",
+		Programs:        []toolbuild.Program{{Name: programName, ImportPath: modulePath}},
+		RequiredModules: []string{modulePath},
 		Plan: func(versions map[string]string) toolbuild.Plan {
 			version := versions[modulePath]
 			return toolbuild.Plan{

@@ -7,50 +7,50 @@ import (
 	"net/http/httputil"
 )
 
-// connector is the data path under one document.
-type connector struct {
+// dataPath serves the requests of a tunnel by one configuration.
+type dataPath struct {
 	rules      *Rules
 	handlers   []http.Handler // one per rule
 	transports []*http.Transport
 }
 
-// idle is a connector that has no rules yet.
-var idle = &connector{rules: &Rules{}}
+// emptyDataPath is the data path of a tunnel without a configuration.
+var emptyDataPath = &dataPath{rules: &Rules{}}
 
-// newConnector prepares the origins of the rules. It fails when a rule names a
-// CA pool that cannot be read.
-func newConnector(rules *Rules, dial dialFunc) (*connector, error) {
-	c := &connector{rules: rules}
+// newDataPath returns a data path with a handler for each rule. It fails if the
+// CA pool of a rule cannot be read.
+func newDataPath(rules *Rules, dial dialFunc) (*dataPath, error) {
+	d := &dataPath{rules: rules}
 	for i, r := range rules.rules {
-		handler, err := c.handler(r, dial)
+		handler, err := d.handler(r, dial)
 		if err != nil {
 			return nil, fmt.Errorf("ingress[%d]: %w", i, err)
 		}
-		c.handlers = append(c.handlers, handler)
+		d.handlers = append(d.handlers, handler)
 	}
-	return c, nil
+	return d, nil
 }
 
-func (c *connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	index, _, ok := c.rules.Match(r.Host, r.URL.Path)
+func (d *dataPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	index, _, ok := d.rules.Match(r.Host, r.URL.Path)
 	if !ok {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	c.handlers[index].ServeHTTP(w, r)
+	d.handlers[index].ServeHTTP(w, r)
 }
 
-// retire closes the warm connections, which the real connector loses with
-// every push. Requests in flight end undisturbed.
-func (c *connector) retire() {
-	for _, transport := range c.transports {
+// closeIdleConnections closes the idle connections to the origins. cloudflared
+// also loses them when its configuration changes. Requests in flight continue.
+func (d *dataPath) closeIdleConnections() {
+	for _, transport := range d.transports {
 		transport.CloseIdleConnections()
 	}
 }
 
-func (c *connector) handler(r rule, dial dialFunc) (http.Handler, error) {
+func (d *dataPath) handler(r rule, dial dialFunc) (http.Handler, error) {
 	switch {
-	case r.origin.Access.Required: // nothing here issues Access tokens
+	case r.origin.Access.Required: // the simulator issues no Access tokens
 		return statusHandler(http.StatusForbidden), nil
 	case r.service.status != 0:
 		return statusHandler(r.service.status), nil
@@ -61,18 +61,19 @@ func (c *connector) handler(r rule, dial dialFunc) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.transports = append(c.transports, transport)
+	d.transports = append(d.transports, transport)
 	return &httputil.ReverseProxy{
 		Rewrite:       r.rewrite,
 		Transport:     transport,
-		FlushInterval: -1, // streams pass as they come
+		FlushInterval: -1, // forward streams without buffering
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "unable to reach the origin: "+err.Error(), http.StatusBadGateway)
 		},
 	}, nil
 }
 
-// rewrite points the request at the origin. Path and query stay to the byte.
+// rewrite sends the request to the origin. It changes neither the path nor the
+// query.
 func (r rule) rewrite(proxied *httputil.ProxyRequest) {
 	proxied.Out.URL.Scheme = r.service.origin.Scheme
 	proxied.Out.URL.Host = r.service.origin.Host
@@ -95,6 +96,6 @@ func statusHandler(status int) http.Handler {
 
 func unsupportedHandler(service string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the simulator does not carry service "+service, http.StatusBadGateway)
+		http.Error(w, "the simulator does not support the service "+service, http.StatusBadGateway)
 	})
 }

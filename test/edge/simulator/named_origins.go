@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// NamedOrigins returns an [Options.Dial] that finds an HTTP server in memory at every
-// address. It answers every request with the name that it has by its address,
-// "host:port".
+// NamedOrigins returns a function for [Options.Dial]. It connects every address to
+// an HTTP server in memory, which answers every request with name(address).
+// address is the "host:port" of the origin.
 func NamedOrigins(name func(address string) string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, _, address string) (net.Conn, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		near, far := net.Pipe()
+		client, origin := net.Pipe()
 		server := http.Server{
 			Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name(address)) }),
 			ReadHeaderTimeout: time.Minute,
 		}
-		_ = server.Serve(&oneConnection{far}) // it returns when that is accepted
-		return near, nil
+		_ = server.Serve(&oneConnection{origin}) // returns after it has accepted the connection
+		return client, nil
 	}
 }
 
-// oneConnection is a listener that accepts one connection, and then is closed.
-// Who has accepted it goes on to serve it.
+// oneConnection is a listener that accepts one connection and then reports that
+// it is closed. [http.Server] keeps serving the accepted connection.
 type oneConnection struct{ connection net.Conn }
 
 func (l *oneConnection) Accept() (net.Conn, error) {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// onTunnel makes an endpoint of a call that works on a live tunnel.
-func (s *Server) onTunnel(call func(*http.Request, *tunnel) answer) endpoint {
-	return s.onAnyTunnel(func(r *http.Request, t *tunnel) answer {
+// onTunnel returns an endpoint that finds the tunnel of the request and calls
+// call. A deleted tunnel is not found.
+func (s *Server) onTunnel(call func(*http.Request, *tunnel) response) endpoint {
+	return s.onAnyTunnel(func(r *http.Request, t *tunnel) response {
 		if t.deleted() {
 			return tunnelNotFound()
 		}
@@ -18,10 +19,10 @@ func (s *Server) onTunnel(call func(*http.Request, *tunnel) answer) endpoint {
 	})
 }
 
-// onAnyTunnel is onTunnel for a tunnel that may be deleted. The server is
+// onAnyTunnel is like onTunnel, but also finds deleted tunnels. The server is
 // locked during the call.
-func (s *Server) onAnyTunnel(call func(*http.Request, *tunnel) answer) endpoint {
-	return func(r *http.Request) answer {
+func (s *Server) onAnyTunnel(call func(*http.Request, *tunnel) response) endpoint {
+	return func(r *http.Request) response {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		t := s.find(r.PathValue("tunnel"))
@@ -32,11 +33,11 @@ func (s *Server) onAnyTunnel(call func(*http.Request, *tunnel) answer) endpoint 
 	}
 }
 
-func tunnelNotFound() answer {
+func tunnelNotFound() response {
 	return failure(http.StatusNotFound, codeTunnelNotFound, "Tunnel not found")
 }
 
-func (s *Server) createTunnel(r *http.Request) answer {
+func (s *Server) createTunnel(r *http.Request) response {
 	var body struct {
 		Name         string `json:"name"`
 		ConfigSrc    string `json:"config_src"`
@@ -46,7 +47,7 @@ func (s *Server) createTunnel(r *http.Request) answer {
 		return failure(http.StatusBadRequest, codeBadRequest, "Could not parse the body: "+err.Error())
 	}
 	if body.ConfigSrc == "" {
-		body.ConfigSrc = locally
+		body.ConfigSrc = configSrcLocal
 	}
 	secret := newSecret()
 	if body.TunnelSecret != nil {
@@ -54,11 +55,11 @@ func (s *Server) createTunnel(r *http.Request) answer {
 	}
 	switch {
 	case body.Name == "":
-		return failure(http.StatusBadRequest, codeBadRequest, "A tunnel needs a name")
-	case body.ConfigSrc != locally && body.ConfigSrc != remotely:
+		return failure(http.StatusBadRequest, codeBadRequest, "The tunnel has no name")
+	case body.ConfigSrc != configSrcLocal && body.ConfigSrc != configSrcCloudflare:
 		return failure(http.StatusBadRequest, codeBadRequest, "config_src must be local or cloudflare")
 	case body.TunnelSecret != nil && len(body.TunnelSecret) < secretLength:
-		return shortSecret()
+		return secretTooShort()
 	}
 	created := newTunnel(r.PathValue("account"), body.Name, body.ConfigSrc, secret)
 	summary := created.summary()
@@ -69,35 +70,36 @@ func (s *Server) createTunnel(r *http.Request) answer {
 	return result
 }
 
-// addTunnel adds the tunnel unless a live one has its name.
-func (s *Server) addTunnel(created *tunnel) (result answer, added bool) {
+// addTunnel adds the tunnel unless its name is in use.
+func (s *Server) addTunnel(created *tunnel) (result response, added bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isTaken(created.account, created.name) {
+	if s.nameInUse(created.account, created.name) {
 		return nameExists(), false
 	}
 	s.tunnels = append(s.tunnels, created)
 	return success(created.view()), true
 }
 
-// isTaken reports whether a live tunnel of the account has the name.
-func (s *Server) isTaken(account, name string) bool {
+// nameInUse reports whether a tunnel of the account has the name. It ignores
+// deleted tunnels.
+func (s *Server) nameInUse(account, name string) bool {
 	return slices.ContainsFunc(s.tunnels, func(t *tunnel) bool {
 		return t.account == account && t.name == name && !t.deleted()
 	})
 }
 
-func nameExists() answer {
+func nameExists() response {
 	return failure(http.StatusConflict, codeNameExists, "You already have a tunnel with this name")
 }
 
-func shortSecret() answer {
+func secretTooShort() response {
 	return failure(http.StatusBadRequest, codeBadRequest, "tunnel_secret must have at least 32 bytes")
 }
 
-// editTunnel changes the name or the secret of a tunnel, or both. With another
-// secret, connectors stay connected, and the edge refuses the old one.
-func (s *Server) editTunnel(r *http.Request, t *tunnel) answer {
+// editTunnel changes the name or the secret of a tunnel, or both. When the secret
+// changes, connectors stay connected, and the edge refuses the old secret.
+func (s *Server) editTunnel(r *http.Request, t *tunnel) response {
 	var body struct {
 		Name         string `json:"name"`
 		TunnelSecret []byte `json:"tunnel_secret"`
@@ -107,10 +109,10 @@ func (s *Server) editTunnel(r *http.Request, t *tunnel) answer {
 	}
 	rename := body.Name != "" && body.Name != t.name
 	switch {
-	case rename && s.isTaken(t.account, body.Name):
+	case rename && s.nameInUse(t.account, body.Name):
 		return nameExists()
 	case body.TunnelSecret != nil && len(body.TunnelSecret) < secretLength:
-		return shortSecret()
+		return secretTooShort()
 	}
 	if rename {
 		t.name = body.Name
@@ -121,53 +123,53 @@ func (s *Server) editTunnel(r *http.Request, t *tunnel) answer {
 	return success(t.view())
 }
 
-func (s *Server) getTunnel(_ *http.Request, t *tunnel) answer { return success(t.view()) }
+func (s *Server) getTunnel(_ *http.Request, t *tunnel) response { return success(t.view()) }
 
-func (s *Server) deleteTunnel(_ *http.Request, t *tunnel) answer {
-	if len(s.listed(t)) > 0 {
-		return failure(http.StatusBadRequest, codeConnected, "Cannot delete a tunnel that has active connections")
+func (s *Server) deleteTunnel(_ *http.Request, t *tunnel) response {
+	if len(s.listedReplicas(t)) > 0 {
+		return failure(http.StatusBadRequest, codeHasConnections, "Cannot delete a tunnel that has active connections")
 	}
-	if t.routed {
-		return failure(http.StatusBadRequest, codeRouted, "Cannot delete a tunnel that has private network routes")
+	if t.hasRoutes {
+		return failure(http.StatusBadRequest, codeHasRoutes, "Cannot delete a tunnel that has private network routes")
 	}
-	t.running.retire()
+	t.dataPath.closeIdleConnections()
 	t.deletedAt = time.Now().UTC()
 	return success(t.view())
 }
 
-func (s *Server) getConfiguration(_ *http.Request, t *tunnel) answer {
+func (s *Server) getConfiguration(_ *http.Request, t *tunnel) response {
 	return success(t.configurationView())
 }
 
-func (s *Server) putConfiguration(r *http.Request, t *tunnel) answer {
+func (s *Server) putConfiguration(r *http.Request, t *tunnel) response {
 	var body struct {
 		Config json.RawMessage `json:"config"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return failure(http.StatusBadRequest, codeBadRequest, "Could not parse the body: "+err.Error())
 	}
-	document, err := complete(body.Config)
+	configuration, err := addDefaults(body.Config)
 	if err == nil && !s.options.AcceptInvalid {
-		_, err = Compile(document)
+		_, err = Compile(configuration)
 	}
 	if err != nil {
 		return failure(http.StatusBadRequest, codeBadConfiguration, "Bad Configuration: "+err.Error())
 	}
-	t.configure(document, s.options.Dial)
+	t.configure(configuration, s.options.Dial)
 	return success(t.configurationView())
 }
 
-func (s *Server) getToken(_ *http.Request, t *tunnel) answer { return success(t.token()) }
+func (s *Server) getToken(_ *http.Request, t *tunnel) response { return success(t.token()) }
 
-func (s *Server) listConnections(_ *http.Request, t *tunnel) answer {
+func (s *Server) listConnections(_ *http.Request, t *tunnel) response {
 	views := []replicaView{}
-	for _, r := range s.listed(t) {
-		views = append(views, r.view(t.runningVersion))
+	for _, r := range s.listedReplicas(t) {
+		views = append(views, r.view(t.activeVersion))
 	}
 	return success(views)
 }
 
-func (s *Server) deleteConnections(r *http.Request, t *tunnel) answer {
+func (s *Server) deleteConnections(r *http.Request, t *tunnel) response {
 	s.disconnect(t, r.URL.Query().Get("client_id"))
 	return success(nil)
 }

@@ -21,21 +21,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The controller's ServiceAccount, as config/rbac has it. Its Lease is in the
-// same namespace.
+// The namespace and the name of the controller's ServiceAccount in config/rbac.
+// The controller's Lease is in the same namespace.
 const (
 	ControllerNamespace = "tunnel-gateway"
 	controllerName      = "tunnel-gateway"
 )
 
-// identitySeconds is how long the token of an identity is valid: longer than
-// any test runs.
+// identitySeconds is the validity of a ServiceAccount token, in seconds. It is
+// longer than any test takes.
 const identitySeconds int64 = 6 * 60 * 60
 
-// Identity writes a kubeconfig to path with which one is the ServiceAccount,
-// and nobody else: by a token of its own, as a pod of it has. It returns the
-// name by which the API server knows it. admin has to be allowed to ask for
-// the token.
+// Identity writes a kubeconfig for the ServiceAccount to path. It contains a token,
+// like that of a pod, and no other credentials. It returns the user name of the
+// ServiceAccount. admin must be allowed to request the token.
 func Identity(ctx context.Context, admin *rest.Config, namespace, name, path string) (user string, err error) {
 	kube, err := kubernetes.NewForConfig(admin)
 	if err != nil {
@@ -45,30 +44,30 @@ func Identity(ctx context.Context, admin *rest.Config, namespace, name, path str
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	token, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s: %w", namespace, name, err)
+		return "", fmt.Errorf("request a token for ServiceAccount %s/%s: %w", namespace, name, err)
 	}
-	const only = "identity"
+	const entry = "identity"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[only] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
-	config.AuthInfos[only] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	config.Contexts[only] = &clientcmdapi.Context{Cluster: only, AuthInfo: only, Namespace: namespace}
-	config.CurrentContext = only
+	config.Clusters[entry] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
+	config.AuthInfos[entry] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Contexts[entry] = &clientcmdapi.Context{Cluster: entry, AuthInfo: entry, Namespace: namespace}
+	config.CurrentContext = entry
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		return "", fmt.Errorf("writing the kubeconfig of ServiceAccount %s/%s: %w", namespace, name, err)
+		return "", fmt.Errorf("write the kubeconfig of ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	return fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name), nil
 }
 
 // ControllerIdentity applies the manifests in dir, which is config/rbac, and
-// writes a kubeconfig to path that has exactly the permissions that they grant
-// to the controller. It returns the name by which the API server knows it.
+// writes a kubeconfig to path. The kubeconfig has exactly the permissions that the
+// manifests grant to the controller. It returns the controller's user name.
 func ControllerIdentity(ctx context.Context, admin *rest.Config, dir, path string) (user string, err error) {
 	kube, err := client.New(admin, client.Options{})
 	if err != nil {
 		return "", err
 	}
 	if err := kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ControllerNamespace}}); err != nil {
-		return "", fmt.Errorf("making the controller's namespace: %w", err)
+		return "", fmt.Errorf("create the controller's namespace: %w", err)
 	}
 	if err := createAll(ctx, kube, dir, func(*unstructured.Unstructured) bool { return true }); err != nil {
 		return "", err
@@ -77,8 +76,8 @@ func ControllerIdentity(ctx context.Context, admin *rest.Config, dir, path strin
 }
 
 // ControllerRoles applies the Roles and RoleBindings of the manifests in dir,
-// which is config/rbac, in another namespace. So the identity of
-// [ControllerIdentity] has the same permissions there as in its own.
+// which is config/rbac, in another namespace. The identity of
+// [ControllerIdentity] then has the same permissions there as in its namespace.
 func ControllerRoles(ctx context.Context, kube client.Client, dir, namespace string) error {
 	return createAll(ctx, kube, dir, func(object *unstructured.Unstructured) bool {
 		object.SetNamespace(namespace)
@@ -86,25 +85,25 @@ func ControllerRoles(ctx context.Context, kube client.Client, dir, namespace str
 	})
 }
 
-// createAll creates the objects of the manifests in dir that choose returns true
-// for. choose may change the object.
-func createAll(ctx context.Context, kube client.Client, dir string, choose func(*unstructured.Unstructured) bool) error {
+// createAll creates the objects of the manifests in dir for which selects returns
+// true. selects may change the object.
+func createAll(ctx context.Context, kube client.Client, dir string, selects func(*unstructured.Unstructured) bool) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
 		return err
 	}
 	if len(files) == 0 {
-		return fmt.Errorf("there are no manifests in %s", dir)
+		return fmt.Errorf("no manifests found in %s", dir)
 	}
 	for _, file := range files {
-		if err := createFile(ctx, kube, file, choose); err != nil {
-			return fmt.Errorf("applying %s: %w", file, err)
+		if err := createFile(ctx, kube, file, selects); err != nil {
+			return fmt.Errorf("apply %s: %w", file, err)
 		}
 	}
 	return nil
 }
 
-func createFile(ctx context.Context, kube client.Client, file string, choose func(*unstructured.Unstructured) bool) error {
+func createFile(ctx context.Context, kube client.Client, file string, selects func(*unstructured.Unstructured) bool) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -118,7 +117,7 @@ func createFile(ctx context.Context, kube client.Client, file string, choose fun
 			return nil
 		case err != nil:
 			return err
-		case len(object.Object) == 0, object.GetKind() == "Kustomization", !choose(object):
+		case len(object.Object) == 0, object.GetKind() == "Kustomization", !selects(object):
 			continue
 		}
 		if err := kube.Create(ctx, object); err != nil {

@@ -2,7 +2,7 @@ package node
 
 import "testing"
 
-func TestRewrite(t *testing.T) {
+func TestMountPathsAreRewritten(t *testing.T) {
 	m := mounts{{"/etc/tls/ca", "/tmp/2"}, {"/etc/tls", "/tmp/1"}}
 	for text, want := range map[string]string{
 		"/etc/tls":                       "/tmp/1",
@@ -15,12 +15,12 @@ func TestRewrite(t *testing.T) {
 		"":                               "",
 	} {
 		if got := m.rewrite(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
+			t.Errorf("rewrite(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
 
-func TestRepository(t *testing.T) {
+func TestRepositoryOfAnImage(t *testing.T) {
 	for image, want := range map[string]string{
 		"busybox":                                 "busybox",
 		"docker.io/library/busybox:1.37":          "busybox",
@@ -29,7 +29,7 @@ func TestRepository(t *testing.T) {
 		"registry:5000/group/name:v1@sha256:0000": "registry:5000/group/name",
 	} {
 		if got := repository(image); got != want {
-			t.Errorf("%s is of %q, want %q", image, got, want)
+			t.Errorf("repository(%q) = %q, want %q", image, got, want)
 		}
 	}
 }

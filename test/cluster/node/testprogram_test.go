@@ -1,0 +1,110 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
+)
+
+// roleVariable is the environment variable that selects what the test binary runs:
+// "container" or "node", or the tests if it is not set.
+const roleVariable = "NODE_TEST_ROLE"
+
+// parentNodeName is the name of the node that the test binary runs in its role
+// "node".
+const parentNodeName = "parent"
+
+// repository is the image that the test binary replaces.
+const repository = "example.com/echo"
+
+// images returns the images of the nodes in these tests.
+func images() map[string]node.Image {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return map[string]node.Image{repository: {
+		Command:     []string{self, "first"},
+		Environment: []string{roleVariable + "=container"},
+		Ports:       map[int32]string{8080: "HTTP_PORT", 9090: "READY_PORT"},
+	}}
+}
+
+// runContainer is the program that runs in the Pods. Its first port serves "/" with
+// the host name, and a path for each action that the tests need. Its second port
+// reports whether the program is ready.
+func runContainer() int {
+	if os.Getenv("IGNORE_SIGTERM") != "" {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	if address := os.Getenv("CONNECT_TO"); address != "" {
+		// The connection stays open until the process ends, so the test detects the end.
+		connection, err := net.Dial("tcp", address) //nolint:gosec // G704: the test sets the address
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = connection.Close() }()
+	}
+	var unready atomic.Bool
+	mux := http.NewServeMux()
+	handle := func(path string, answer func(*http.Request) string) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, answer(r)) })
+	}
+	handle("/", func(*http.Request) string { return os.Getenv("HOSTNAME") })
+	handle("/env", func(r *http.Request) string { return os.Getenv(r.FormValue("variable")) })
+	handle("/args", func(*http.Request) string { return fmt.Sprint(os.Args[1:]) })
+	handle("/file", func(r *http.Request) string { return read(os.Getenv(r.FormValue("variable"))) })
+	handle("/unready", func(r *http.Request) string { unready.Store(r.FormValue("is") == "true"); return "" })
+	handle("/print", func(r *http.Request) string { fmt.Println(r.FormValue("text")); return "" })
+	handle("/crash", func(*http.Request) string { os.Exit(3); return "" })
+	ready := func(w http.ResponseWriter, _ *http.Request) {
+		if unready.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}
+	fmt.Println("started")
+	go listen("READY_PORT", http.HandlerFunc(ready))
+	listen("HTTP_PORT", mux)
+	return 1
+}
+
+func listen(variable string, handler http.Handler) {
+	server := &http.Server{Addr: ":" + os.Getenv(variable), Handler: handler, ReadHeaderTimeout: timeout}
+	fmt.Fprintln(os.Stderr, server.ListenAndServe())
+	os.Exit(1)
+}
+
+func read(path string) string {
+	content, err := os.ReadFile(path) //nolint:gosec // G703: the test sets the path
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
+
+// runNode runs a second node until the process is killed. It reads the kubeconfig
+// from its standard input.
+func runNode() int {
+	kubeconfig, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		panic(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		panic(err)
+	}
+	if _, err = node.Start(context.Background(), config, node.Options{Name: parentNodeName, Images: images()}); err != nil {
+		panic(err)
+	}
+	select {}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
+)
+
+// apply creates the objects of a directory in the order of its files.
+func apply(ctx context.Context, c client.Client, dir string) error {
+	set, err := manifest.Read([]string{dir}, manifest.Options{Namespace: "default"})
+	if err != nil {
+		return err
+	}
+	for _, object := range set.Objects {
+		if err := c.Create(ctx, object); err != nil {
+			return fmt.Errorf("create %s: %w", client.ObjectKeyFromObject(object), err)
+		}
+	}
+	return nil
+}
+
+// waitUntilProgrammed waits until every Gateway is programmed and every
+// ListenerSet and route has its status. The controller writes that status after it
+// has pushed the configuration.
+func waitUntilProgrammed(ctx context.Context, c client.Client) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		objects, err := list(ctx, c)
+		if err != nil {
+			return false, err
+		}
+		waiting := slices.ContainsFunc(objects.gateways, func(g gatewayv1.Gateway) bool {
+			return !meta.IsStatusConditionTrue(g.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
+		}) || slices.ContainsFunc(objects.sets, func(s gatewayv1.ListenerSet) bool {
+			accepted := meta.FindStatusCondition(s.Status.Conditions, string(gatewayv1.ListenerSetConditionAccepted))
+			return accepted == nil || accepted.Status == metav1.ConditionUnknown
+		}) || slices.ContainsFunc(objects.routes, func(r gatewayv1.HTTPRoute) bool {
+			return len(r.Status.Parents) < len(r.Spec.ParentRefs) || slices.ContainsFunc(r.Status.Parents, unresolved)
+		})
+		return len(objects.gateways) > 0 && !waiting, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until the samples are programmed: %w", err)
+	}
+	return nil
+}
+
+// unresolved reports whether the controller has not found all Services of a route.
+func unresolved(parent gatewayv1.RouteParentStatus) bool {
+	return !meta.IsStatusConditionTrue(parent.Conditions, string(gatewayv1.RouteConditionResolvedRefs))
+}
+
+// objects are the objects of the Gateway API in the cluster.
+type objects struct {
+	gateways []gatewayv1.Gateway
+	sets     []gatewayv1.ListenerSet
+	routes   []gatewayv1.HTTPRoute
+}
+
+func list(ctx context.Context, c client.Client) (objects, error) {
+	var gateways gatewayv1.GatewayList
+	var sets gatewayv1.ListenerSetList
+	var routes gatewayv1.HTTPRouteList
+	err := errors.Join(c.List(ctx, &gateways), c.List(ctx, &sets), c.List(ctx, &routes))
+	return objects{gateways.Items, sets.Items, routes.Items}, err
+}
