@@ -129,7 +129,7 @@ func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Fact
 
 // withdraw removes the status entries of the Gateway.
 func (l *loop) withdraw(ctx context.Context) error {
-	report := gateway.Withdraw(l.key, l.snapshot)
+	report := gateway.ResetReport(l.key, l.snapshot)
 	if l.state.State == tunnel.GatewayNotManaged && reported(l.gateway) {
 		report.ListenerSets = nil
 	}

@@ -196,7 +196,7 @@ func (r *reconciler) write(ctx context.Context, key state.Key, statuses func(con
 func (r *reconciler) leave(ctx context.Context, key state.Key, loaded *state.Loaded, run *run) (time.Duration, error) {
 	if key.Kind != gateway.KindGateway {
 		run.gone = true
-		return 0, r.withdraw(ctx, key, gateway.Withdraw(key, loaded.Snapshot))
+		return 0, r.withdraw(ctx, key, gateway.ResetReport(key, loaded.Snapshot))
 	}
 	r.overlaps.gone(key.NamespacedName)
 	t := target{
@@ -237,7 +237,7 @@ func (r *reconciler) unknownRetry(key state.Key, loaded *state.Loaded) time.Dura
 // Tunnel. Another controller may have written the statuses of the ListenerSets of
 // a Gateway that is not managed.
 func (r *reconciler) withdrawal(key state.Key, loaded *state.Loaded) gateway.Report {
-	report := gateway.Withdraw(key, loaded.Snapshot)
+	report := gateway.ResetReport(key, loaded.Snapshot)
 	if !loaded.Managed {
 		report.ListenerSets = nil
 	}

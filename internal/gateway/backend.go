@@ -25,23 +25,23 @@ type origin struct {
 	scheme, url string
 }
 
-// origin returns the Service port that ref names, as seen by the route, or why
+// resolve returns the Service port that ref names, as seen by the route, or why
 // it does not resolve.
-func (r backendResolver) origin(ref gatewayv1.BackendObjectReference, route *Route) (origin, *Problem) {
+func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Route) (origin, *Problem) {
 	if group, kind := ptr.Deref(ref.Group, ""), ptr.Deref(ref.Kind, "Service"); group != "" || kind != "Service" {
 		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "%q is of kind %s, group %q; only Services of the core group are supported", ref.Name, kind, group)
 	}
 	name := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
-	if !r.grants.permit(referrer{route.Kind, route.Namespace}, target{"Service", name.Namespace, name.Name}) {
+	if !r.grants.permits(referrer{route.Kind, route.Namespace}, target{"Service", name.Namespace, name.Name}) {
 		// Also when the Service does not exist: whoever may not refer to it must
 		// not learn that.
 		return origin{}, routeProblem(gatewayv1.RouteReasonRefNotPermitted,
 			"Service %s is in another namespace, and no ReferenceGrant there permits it from %ss of namespace %q", name, route.Kind, route.Namespace)
 	}
-	return r.resolve(name, ptr.Deref(ref.Port, 0))
+	return r.resolveService(name, ptr.Deref(ref.Port, 0))
 }
 
-func (r backendResolver) resolve(name types.NamespacedName, number gatewayv1.PortNumber) (origin, *Problem) {
+func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (origin, *Problem) {
 	service := r.services[name]
 	if service == nil {
 		return origin{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s does not exist", name)

@@ -108,7 +108,7 @@ func Build(s *Snapshot, o Options) *Result {
 
 	// Which listeners are there, and in which order do they take precedence?
 	r.listeners, r.Sets = mergeListeners(s)
-	r.Listeners = inPrecedence(r.listeners, r.Sets)
+	r.Listeners = orderByPrecedence(r.listeners, r.Sets)
 
 	// Which of them hold their hostname, and which lose it to whom?
 	resolveConflicts(r.listeners, r.Sets)
@@ -148,7 +148,7 @@ func (r *Result) applySettings(s *Snapshot, o Options) (ruleSettings, *Problem) 
 		return ruleSettings{}, problem
 	}
 	rules := newRuleSettings(merged, r.Listeners)
-	if problem := rules.refuseContradictions(r.Listeners); problem != nil {
+	if problem := rules.rejectContradictions(r.Listeners); problem != nil {
 		return ruleSettings{}, problem
 	}
 	r.Settings = merged

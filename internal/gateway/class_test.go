@@ -99,9 +99,9 @@ func TestBuildClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
 			class.Generation = 4
-			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration, BundleVersions: test.versions}, decisions)
+			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration, BundleVersions: test.versions}, options)
 			want := map[string]string{"Accepted": test.accepted, "SupportedVersion": test.supported}
-			if diff := cmp.Diff(want, inShort(status.Conditions)); diff != "" {
+			if diff := cmp.Diff(want, statusAndReason(status.Conditions)); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}
 			text := messagesOf(status.Conditions)
@@ -122,7 +122,7 @@ func TestBuildClass(t *testing.T) {
 // "status.supportedFeatures sorted: the core features, and the extended ones
 // whose every test passes."
 func TestBuildClassFeatures(t *testing.T) {
-	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}}, decisions)
+	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}}, options)
 	want := []gatewayv1.SupportedFeature{
 		{Name: "Gateway"}, {Name: "GatewayAddressEmpty"}, {Name: "GatewayHTTPListenerIsolation"},
 		{Name: "GatewayPort8080"}, {Name: "HTTPRoute"}, {Name: "HTTPRouteBackendProtocolWebSocket"}, {Name: "HTTPRouteDestinationPortMatching"},
@@ -133,8 +133,8 @@ func TestBuildClassFeatures(t *testing.T) {
 	}
 }
 
-// inShort returns status and reason of each condition.
-func inShort(conditions []metav1.Condition) map[string]string {
+// statusAndReason returns status and reason of each condition.
+func statusAndReason(conditions []metav1.Condition) map[string]string {
 	short := map[string]string{}
 	for _, c := range conditions {
 		short[c.Type] = string(c.Status) + " " + c.Reason

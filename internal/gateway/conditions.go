@@ -59,19 +59,19 @@ func (c *conditions) set(kind string, status bool, reason, message string) {
 		value = metav1.ConditionTrue
 	}
 	c.list = append(c.list, metav1.Condition{
-		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: shorten(message),
+		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: truncateMessage(message),
 	})
 }
 
-// longestMessage is well below what the API takes: a route can have more
+// maxMessageLength is well below what the API takes: a route can have more
 // mistakes than anybody reads.
-const longestMessage = 4096
+const maxMessageLength = 4096
 
-func shorten(message string) string {
-	if len(message) <= longestMessage {
+func truncateMessage(message string) string {
+	if len(message) <= maxMessageLength {
 		return message
 	}
-	return strings.ToValidUTF8(message[:longestMessage], "") + "…"
+	return strings.ToValidUTF8(message[:maxMessageLength], "") + "…"
 }
 
 // check adds a condition that is true with the given reason and message unless
@@ -119,10 +119,10 @@ func (p Push) forTenants() Push {
 	return p
 }
 
-// programmed adds the condition Programmed for something that is valid.
+// setProgrammed adds the condition Programmed for something that is valid.
 // current are its conditions as they stand: while an attempt is outstanding,
 // the outcome of the one before still counts.
-func (c *conditions) programmed(push Push, current []metav1.Condition) {
+func (c *conditions) setProgrammed(push Push, current []metav1.Condition) {
 	switch {
 	case push.State == PushSucceeded:
 		c.set(typeProgrammed, true, reasonProgrammed, strings.TrimSpace(messageProgrammed+" "+push.Message))
@@ -130,13 +130,13 @@ func (c *conditions) programmed(push Push, current []metav1.Condition) {
 		c.set(typeProgrammed, false, cmp.Or(push.Reason, reasonPending), push.Message)
 	case c.keepProgrammed(current):
 	default:
-		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageBeingWritten))
+		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageConfigurationPending))
 	}
 }
 
 const (
-	messageProgrammed   = "The tunnel's configuration is in effect."
-	messageBeingWritten = "The tunnel's configuration is being written."
+	messageProgrammed           = "The tunnel's configuration is in effect."
+	messageConfigurationPending = "The tunnel's configuration is being written."
 )
 
 // keepProgrammed adds the condition as it stands, when it is the outcome of an
@@ -164,7 +164,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	} else {
 		c.set(typeConflicted, false, reasonNoConflicts, "No other listener is in the way.")
 	}
-	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, "Every reference resolves."+l.certificateRemarks)
+	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, "Every reference resolves."+l.certificateWarnings)
 	switch {
 	case l.Conflicted() || l.Rejected != nil && l.Rejected.Reason == string(gatewayv1.ListenerReasonPortUnavailable):
 		c.set(typeProgrammed, false, l.Rejected.Reason, l.Rejected.Message)
@@ -176,7 +176,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 		c.set(typeProgrammed, false, reasonPending, messageParentNotAccepted)
 	default:
 		push.Reason = ""
-		c.programmed(push, current)
+		c.setProgrammed(push, current)
 	}
 	return c.list
 }

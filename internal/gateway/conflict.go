@@ -14,28 +14,28 @@ import (
 //
 // Sets that are not allowed take part in nothing.
 func resolveConflicts(own []*Listener, sets []*Set) {
-	held := newPlaces()
-	held.settle(own)
+	held := newClaimIndex()
+	held.addOwner(own)
 	for _, set := range sets {
 		if set.NotAllowed == nil {
-			held.settle(set.Listeners)
+			held.addOwner(set.Listeners)
 		}
 	}
 }
 
-// places is what listeners hold so far, for looking up who is in the way.
-type places struct {
+// claimIndex is what listeners hold so far, for looking up who is in the way.
+type claimIndex struct {
 	byPort     map[gatewayv1.PortNumber][]*Listener // one for each protocol in use
 	byHostname map[string][]*Listener               // one for each port in use; all of one owner
 }
 
-func newPlaces() *places {
-	return &places{byPort: map[gatewayv1.PortNumber][]*Listener{}, byHostname: map[string][]*Listener{}}
+func newClaimIndex() *claimIndex {
+	return &claimIndex{byPort: map[gatewayv1.PortNumber][]*Listener{}, byHostname: map[string][]*Listener{}}
 }
 
-// settle decides about the listeners of one owner and adds those that hold
+// addOwner decides about the listeners of one owner and adds those that hold
 // their place.
-func (p *places) settle(listeners []*Listener) {
+func (p *claimIndex) addOwner(listeners []*Listener) {
 	rejectAcrossOwners(listeners, p)
 	rejectWithinOwner(listeners)
 	for _, l := range listeners {
@@ -48,7 +48,7 @@ func (p *places) settle(listeners []*Listener) {
 	}
 }
 
-func (p *places) add(l *Listener) {
+func (p *claimIndex) add(l *Listener) {
 	sameProtocol := func(other *Listener) bool { return other.Spec.Protocol == l.Spec.Protocol }
 	if !slices.ContainsFunc(p.byPort[l.Spec.Port], sameProtocol) {
 		p.byPort[l.Spec.Port] = append(p.byPort[l.Spec.Port], l)
@@ -60,21 +60,21 @@ func (p *places) add(l *Listener) {
 // is in the way of. In the order of [mergeListeners], the earlier owner wins,
 // so that a new ListenerSet never takes over what is served (GEP-1713). What is
 // rejected here holds nothing and cannot make a third listener lose.
-func rejectAcrossOwners(listeners []*Listener, held *places) {
+func rejectAcrossOwners(listeners []*Listener, held *claimIndex) {
 	for _, l := range listeners {
-		l.Rejected = lostToEarlierOwner(l, held)
+		l.Rejected = conflictWithEarlierOwner(l, held)
 		l.claims = l.Rejected == nil
 	}
 }
 
-// lostToEarlierOwner looks at the protocol before the hostname, and at the
+// conflictWithEarlierOwner looks at the protocol before the hostname, and at the
 // listener's own port before the others.
-func lostToEarlierOwner(l *Listener, held *places) *Problem {
+func conflictWithEarlierOwner(l *Listener, held *claimIndex) *Problem {
 	for _, other := range held.byPort[l.Spec.Port] {
 		if other.Spec.Protocol != l.Spec.Protocol {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
 				"Port %d is used with protocol %s by %s, which takes precedence; one port has one protocol.",
-				l.Spec.Port, other.Spec.Protocol, describeOwner(other))}
+				l.Spec.Port, other.Spec.Protocol, describeClaimant(other))}
 		}
 	}
 	if !supportedProtocol(l.Spec.Protocol) {
@@ -86,13 +86,13 @@ func lostToEarlierOwner(l *Listener, held *places) *Problem {
 		if other.Spec.Port == l.Spec.Port {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
 				"%s on port %d is claimed by %s, which takes precedence.",
-				describeHostname(l.Hostname()), l.Spec.Port, describeOwner(other))}
+				describeHostname(l.Hostname()), l.Spec.Port, describeClaimant(other))}
 		}
 	}
 	if len(holders) > 0 {
 		return &Problem{Reason: string(gatewayv1.ListenerReasonPortUnavailable), Message: fmt.Sprintf(
 			"%s is claimed on port %d by %s, which takes precedence; a tunnel serves a hostname on every port at once, so one hostname has one owner.",
-			describeHostname(l.Hostname()), holders[0].Spec.Port, describeOwner(holders[0]))}
+			describeHostname(l.Hostname()), holders[0].Spec.Port, describeClaimant(holders[0]))}
 	}
 	return nil
 }
@@ -113,14 +113,14 @@ func rejectWithinOwner(listeners []*Listener) {
 // hostname of any.
 func conflictWithSibling(l *Listener, siblings []*Listener) *Problem {
 	for _, sibling := range siblings {
-		if l.competes(sibling) && sibling.Spec.Protocol != l.Spec.Protocol {
+		if l.sharesPort(sibling) && sibling.Spec.Protocol != l.Spec.Protocol {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
 				"Port %d is used with protocol %s by listener %q of the same object, and with %s by this one; one port has one protocol.",
 				l.Spec.Port, sibling.Spec.Protocol, sibling.Spec.Name, l.Spec.Protocol)}
 		}
 	}
 	for _, sibling := range siblings {
-		if l.competes(sibling) && sibling.Hostname() == l.Hostname() {
+		if l.sharesPort(sibling) && sibling.Hostname() == l.Hostname() {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
 				"%s on port %d is claimed by listener %q of the same object too; neither is served until one of them goes.",
 				describeHostname(l.Hostname()), l.Spec.Port, sibling.Spec.Name)}
@@ -129,8 +129,8 @@ func conflictWithSibling(l *Listener, siblings []*Listener) *Problem {
 	return nil
 }
 
-// competes reports whether the sibling holds a place on the same port.
-func (l *Listener) competes(sibling *Listener) bool {
+// sharesPort reports whether the sibling holds a place on the same port.
+func (l *Listener) sharesPort(sibling *Listener) bool {
 	return sibling != l && sibling.claims && sibling.Spec.Port == l.Spec.Port
 }
 
@@ -139,10 +139,10 @@ func supportedProtocol(p gatewayv1.ProtocolType) bool {
 	return p == gatewayv1.HTTPProtocolType || p == gatewayv1.HTTPSProtocolType
 }
 
-// describeOwner names the Gateway, which everybody attached to it knows, but
+// describeClaimant names the Gateway, which everybody attached to it knows, but
 // never another tenant: "Implementations SHOULD be cautious about what
 // information from the parent or siblings are reported" (ListenerSetSpec).
-func describeOwner(l *Listener) string {
+func describeClaimant(l *Listener) string {
 	if l.Owner.Kind == KindGateway {
 		return fmt.Sprintf("listener %q of Gateway %s", l.Spec.Name, l.Owner.NamespacedName)
 	}
@@ -158,7 +158,7 @@ func describeHostname(hostname string) string {
 
 // otherPorts lists the other ports on which the listener's owner uses the
 // hostname, for its message: they share their routes' traffic.
-func (p *places) otherPorts(l *Listener) string {
+func (p *claimIndex) otherPorts(l *Listener) string {
 	holders := p.byHostname[l.Hostname()]
 	if !l.claims || len(holders) < 2 {
 		return ""

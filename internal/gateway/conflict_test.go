@@ -11,8 +11,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// spec reads "name hostname:port protocol"; the hostname "*" is none.
-func spec(t *testing.T, text string) gatewayv1.Listener {
+// parseListener reads "name hostname:port protocol"; the hostname "*" is none.
+func parseListener(t *testing.T, text string) gatewayv1.Listener {
 	t.Helper()
 	var l gatewayv1.Listener
 	place := ""
@@ -37,14 +37,14 @@ func snapshotOf(t *testing.T, owners ...[]string) *Snapshot {
 	s.Gateway.Namespace, s.Gateway.Name = "infra", "shared"
 	s.Gateway.Spec.AllowedListeners = &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: new(gatewayv1.NamespacesFromAll)}}
 	for _, text := range owners[0] {
-		s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, spec(t, text))
+		s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, parseListener(t, text))
 	}
 	for i, entries := range owners[1:] {
 		set := &gatewayv1.ListenerSet{}
 		set.Namespace, set.Name = fmt.Sprintf("tenant-%d", i), "set"
 		set.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
 		for _, text := range entries {
-			set.Spec.Listeners = append(set.Spec.Listeners, gatewayv1.ListenerEntry(spec(t, text)))
+			set.Spec.Listeners = append(set.Spec.Listeners, gatewayv1.ListenerEntry(parseListener(t, text)))
 		}
 		s.ListenerSets = append(s.ListenerSets, set)
 	}
@@ -65,7 +65,7 @@ func problems(r *Result) map[string]string {
 // The API server lets no object of ours in whose listeners repeat port,
 // protocol and hostname, but "within one owner, nobody wins" must not depend
 // on that.
-func TestConflictWithinOneOwner(t *testing.T) {
+func TestConflictsWithinOneOwner(t *testing.T) {
 	const (
 		byA = `HostnameConflict: Hostname "x.example.com" on port 80 is claimed by listener "a" of the same object too; neither is served until one of them goes.`
 		byB = `HostnameConflict: Hostname "x.example.com" on port 80 is claimed by listener "b" of the same object too; neither is served until one of them goes.`
@@ -134,7 +134,7 @@ func TestConflictWithinOneOwner(t *testing.T) {
 
 // "More than 64 in all is normal": the limit of one object is none of the
 // Gateway with its sets.
-func TestConflictsAmongManyListeners(t *testing.T) {
+func TestConflictsAcrossManyListeners(t *testing.T) {
 	const sets, each = 8, 64
 	owners := make([][]string, 1+sets)
 	for owner := range owners {

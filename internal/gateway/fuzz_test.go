@@ -33,22 +33,22 @@ func FuzzIntersect(f *testing.F) {
 		if ok && got != a && got != b {
 			t.Errorf("%q is neither %q nor %q", got, a, b)
 		}
-		for _, host := range append(hostsUnder(a), hostsUnder(b)...) {
-			want := standsFor(a, host) && standsFor(b, host)
-			if in := ok && standsFor(got, host); in != want {
+		for _, host := range append(hostsAround(a), hostsAround(b)...) {
+			want := matchesByLabel(a, host) && matchesByLabel(b, host)
+			if in := ok && matchesByLabel(got, host); in != want {
 				t.Errorf("%q and %q meet in %q, %t: %q in it: %t, in both: %t", a, b, got, ok, host, in, want)
 			}
 		}
 	})
 }
 
-func hostsUnder(hostname string) []string {
+func hostsAround(hostname string) []string {
 	name := strings.TrimPrefix(hostname, "*.")
 	return []string{name, "x." + name, "x.y." + name, "x" + name}
 }
 
-// standsFor compares label by label, from the right.
-func standsFor(hostname, host string) bool {
+// matchesByLabel compares label by label, from the right.
+func matchesByLabel(hostname, host string) bool {
 	if hostname == "" || hostname == host {
 		return true
 	}
@@ -87,7 +87,7 @@ func FuzzNewPathMatch(f *testing.F) {
 		if literal && !isValidPath(value) {
 			return
 		}
-		wanted, takes := readPathMatch(pathType, value, path)
+		wanted, takes := referencePathMatch(pathType, value, path)
 		if (err == nil) != wanted {
 			t.Fatalf("%s %q: %v, want an error: %t", kind, value, err, !wanted)
 		}
@@ -105,9 +105,9 @@ func FuzzNewPathMatch(f *testing.F) {
 	})
 }
 
-// readPathMatch is a second reading of the path types: whether a tunnel can
+// referencePathMatch is a second reading of the path types: whether a tunnel can
 // express the match, and whether it takes the path.
-func readPathMatch(kind gatewayv1.PathMatchType, value, path string) (expressible, takes bool) {
+func referencePathMatch(kind gatewayv1.PathMatchType, value, path string) (expressible, takes bool) {
 	if kind == gatewayv1.PathMatchRegularExpression {
 		compiled, err := regexp.Compile(value)
 		if err != nil {

@@ -32,7 +32,7 @@ import (
 // commit it.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-var decisions = gateway.Options{
+var options = gateway.Options{
 	ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 }
 
@@ -51,7 +51,7 @@ func TestGolden(t *testing.T) {
 	for _, input := range inputs {
 		t.Run(strings.TrimSuffix(filepath.Base(input), ".in.yaml"), func(t *testing.T) {
 			wantHeader(t, input)
-			got := goldens(t, input)
+			got := goldenFiles(t, input)
 			for _, kind := range []string{".config.golden.yaml", ".status.golden.yaml", ".error.golden.txt"} {
 				compareGolden(t, strings.TrimSuffix(input, ".in.yaml")+kind, got[kind])
 			}
@@ -59,10 +59,10 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// goldens are what the case gives, by the end of the golden file's name.
-func goldens(t *testing.T, input string) map[string][]byte {
+// goldenFiles are what the case gives, by the end of the golden file's name.
+func goldenFiles(t *testing.T, input string) map[string][]byte {
 	t.Helper()
-	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, decisions.ControllerName, config.DefaultClassName)
+	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
 	if err != nil {
 		return map[string][]byte{".error.golden.txt": []byte(strings.ReplaceAll(err.Error(), "testdata/", "") + "\n")}
 	}
@@ -73,7 +73,7 @@ func goldens(t *testing.T, input string) map[string][]byte {
 		fmt.Fprintln(&statuses, "# no Gateway of ours")
 	}
 	for _, d := range made {
-		writeDocument(&documents, d)
+		writeConfiguration(&documents, d)
 		writeStatuses(&statuses, d.report)
 		if c := d.result.Configuration(); c != nil {
 			if err := provider.Validate(*c); err != nil {
@@ -106,7 +106,7 @@ type decision struct {
 func decide(t *testing.T, files *state.Source) []decision {
 	t.Helper()
 	loader := state.Loader{
-		Reader: files, ControllerName: decisions.ControllerName, ControllerNamespace: decisions.ControllerNamespace, Certificates: state.DirectCertificates{Reader: files},
+		Reader: files, ControllerName: options.ControllerName, ControllerNamespace: options.ControllerNamespace, Certificates: state.DirectCertificates{Reader: files},
 	}
 	var made []decision
 	hostnames := gateway.NewHostnames()
@@ -124,7 +124,7 @@ func decide(t *testing.T, files *state.Source) []decision {
 			continue
 		}
 		loaded.Snapshot.Now = goldenTime
-		result := gateway.Build(loaded.Snapshot, decisions)
+		result := gateway.Build(loaded.Snapshot, options)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
 		made = append(made, decision{key: key, result: result, tunnel: loaded.Snapshot.Tunnel})
 	}
@@ -174,8 +174,8 @@ func updateGolden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// writeDocument prints a rule a line, so that a diff of goldens reads well.
-func writeDocument(w *bytes.Buffer, d decision) {
+// writeConfiguration prints a rule a line, so that a diff of goldens reads well.
+func writeConfiguration(w *bytes.Buffer, d decision) {
 	fmt.Fprintf(w, "# %s\n", d.key)
 	c := d.result.Configuration()
 	if c == nil {

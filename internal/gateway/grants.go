@@ -30,29 +30,29 @@ type target struct {
 	kind, namespace, name string
 }
 
-// permit reports whether the reference is allowed: within a namespace always,
+// permits reports whether the reference is allowed: within a namespace always,
 // and across namespaces by a grant in the target's. "A ReferenceGrant is
 // required for a cross-namespace reference [...] all cross-namespace
 // references must be explicitly permitted."
-func (g grants) permit(from referrer, to target) bool {
+func (g grants) permits(from referrer, to target) bool {
 	if from.namespace == to.namespace {
 		return true
 	}
 	return slices.ContainsFunc(g[to.namespace], func(grant *gatewayv1beta1.ReferenceGrant) bool {
-		return grantsFrom(grant, from) && grantsTo(grant, to)
+		return matchesFrom(grant, from) && matchesTo(grant, to)
 	})
 }
 
-func grantsFrom(grant *gatewayv1beta1.ReferenceGrant, from referrer) bool {
+func matchesFrom(grant *gatewayv1beta1.ReferenceGrant, from referrer) bool {
 	return slices.ContainsFunc(grant.Spec.From, func(f gatewayv1.ReferenceGrantFrom) bool {
 		return f.Group == gatewayv1.GroupName && string(f.Kind) == from.kind && string(f.Namespace) == from.namespace
 	})
 }
 
-// grantsTo: "Name is the name of the referent. When unspecified, this policy
+// matchesTo: "Name is the name of the referent. When unspecified, this policy
 // refers to all resources of the specified Group and Kind in the local
 // namespace." (ReferenceGrantTo.Name)
-func grantsTo(grant *gatewayv1beta1.ReferenceGrant, to target) bool {
+func matchesTo(grant *gatewayv1beta1.ReferenceGrant, to target) bool {
 	return slices.ContainsFunc(grant.Spec.To, func(t gatewayv1.ReferenceGrantTo) bool {
 		name := string(ptr.Deref(t.Name, ""))
 		return t.Group == "" && string(t.Kind) == to.kind && (name == "" || name == to.name)

@@ -92,7 +92,7 @@ func methodExpression(service, method string) string {
 			parts[i] = "[^/]+"
 			continue
 		}
-		enclosed, ok := enclose(part)
+		enclosed, ok := wrapInGroup(part)
 		if !ok {
 			return part
 		}

@@ -51,7 +51,7 @@ func compareSpecificity(a, b string) int {
 // more labels before those with fewer, then none.
 type groupOrder struct{ rank, labels int }
 
-func orderOf(hostname string) groupOrder {
+func groupOrderOf(hostname string) groupOrder {
 	order := groupOrder{rank: hostnameRank(hostname)}
 	if order.rank == rankWildcard {
 		order.labels = strings.Count(hostname, ".")
@@ -80,9 +80,9 @@ func hostnameRank(hostname string) int {
 	}
 }
 
-// wider returns the wildcards that cover the hostname besides itself, the
+// widerHostnames returns the wildcards that cover the hostname besides itself, the
 // narrowest first, and at last the empty hostname.
-func wider(hostname string) iter.Seq[string] {
+func widerHostnames(hostname string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if hostname == "" {
 			return

@@ -22,8 +22,8 @@ type Rule struct {
 	OriginRequest *provider.OriginRequest
 	// Route is nil for a rule of no route: the end of a group, or of all.
 	Route *Route
-	// Number is that of the route's rule, and Match that of its match.
-	Number, Match int
+	// RuleIndex is that of the route's rule, and Match that of its match.
+	RuleIndex, MatchIndex int
 }
 
 // IngressRule returns the rule as the document has it.
@@ -35,14 +35,14 @@ func (r *Rule) IngressRule() provider.IngressRule {
 	return rule
 }
 
-// answer is what a rule of a route answers with.
-type answer struct {
+// ruleAction is what a rule of a route answers with.
+type ruleAction struct {
 	service     string
 	unsupported []string // what it asks to be done and a tunnel cannot do
-	broken      *Problem // with the first backend that would get traffic
+	unresolved  *Problem // with the first backend that would get traffic
 }
 
-// answer returns what the route's rule of that number answers, and which of its
+// action returns what the route's rule of that number answers, and which of its
 // backendRefs do not resolve. "If *all* entries in BackendRefs are invalid, and
 // there are also no filters specified in this route rule, *all* traffic which
 // matches this rule MUST receive a 500 status code."
@@ -50,24 +50,24 @@ type answer struct {
 //
 // A backend of weight 0 gets no traffic, so whether it resolves matters only
 // for the route's condition.
-func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
+func (r backendResolver) action(route *Route, number int) (ruleAction, []*Problem) {
 	rule := &route.Rules[number]
-	a := answer{service: serviceError, unsupported: unsupportedActions(rule)}
+	a := ruleAction{service: serviceError, unsupported: unsupportedActions(rule)}
 	var problems []*Problem
 	var serving origin
 	served := 0
 	for i, backend := range rule.BackendRefs {
-		found, problem := r.origin(backend.BackendObjectReference, route)
+		found, problem := r.resolve(backend.BackendObjectReference, route)
 		if problem != nil {
 			problems = append(problems, &Problem{Reason: problem.Reason, Message: fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)})
 		}
 		if weight(backend) != 0 {
 			serving = found
 			served++
-			a.broken = cmp.Or(a.broken, problem)
+			a.unresolved = cmp.Or(a.unresolved, problem)
 		}
 	}
-	if a.broken != nil || served == 0 {
+	if a.unresolved != nil || served == 0 {
 		return a, problems
 	}
 	if route.Kind == KindGRPCRoute && serving.scheme != "https" {
@@ -95,16 +95,16 @@ type group struct {
 // nothing to protect.
 func ingressRules(listeners []*Listener, settings ruleSettings) []Rule {
 	groups := hostnameGroups(listeners)
-	out := newDocument(len(groups))
+	out := newRuleBuilder(len(groups))
 	var candidates []candidate // one buffer for all groups
 	for _, g := range sortedGroups(groups) {
 		candidates = g.appendCandidates(candidates[:0])
-		own := settings.of(g.hostname)
+		own := settings.forHostname(g.hostname)
 		for i := range candidates {
 			out.add(candidates[i].rule(own))
 		}
 		// What the group does not serve must not fall through to a wider one.
-		if widerIn(groups, g.hostname) {
+		if hasWiderHostname(groups, g.hostname) {
 			out.add(Rule{Hostname: g.hostname, Service: serviceNotFound})
 		}
 	}
@@ -123,7 +123,7 @@ func hostnameGroups(listeners []*Listener) map[string]*group {
 		}
 		g := groups[l.Hostname()]
 		if g == nil {
-			g = &group{hostname: l.Hostname(), order: orderOf(l.Hostname())}
+			g = &group{hostname: l.Hostname(), order: groupOrderOf(l.Hostname())}
 			groups[g.hostname] = g
 		}
 		switch {
@@ -146,10 +146,10 @@ func sortedGroups(groups map[string]*group) []*group {
 	})
 }
 
-// widerIn reports whether the map has a hostname that covers this one besides
+// hasWiderHostname reports whether the map has a hostname that covers this one besides
 // itself.
-func widerIn[V any](hostnames map[string]V, hostname string) bool {
-	for wide := range wider(hostname) {
+func hasWiderHostname[V any](hostnames map[string]V, hostname string) bool {
+	for wide := range widerHostnames(hostname) {
 		if _, ok := hostnames[wide]; ok {
 			return true
 		}
@@ -169,7 +169,7 @@ type candidate struct {
 // is never reached and left out by the document.
 func (g *group) appendCandidates(buffer []candidate) []candidate {
 	for _, route := range g.routes {
-		for hostname := range route.hostnamesOn(g.hostname) {
+		for hostname := range route.hostnamesOnListener(g.hostname) {
 			for i := range route.matches {
 				buffer = append(buffer, candidate{route, &route.matches[i], hostname})
 			}
@@ -180,11 +180,11 @@ func (g *group) appendCandidates(buffer []candidate) []candidate {
 }
 
 func (c *candidate) rule(settings groupSettings) Rule {
-	a := &c.route.answers[c.match.rule]
+	a := &c.route.actions[c.match.rule]
 	return Rule{
 		Hostname: c.hostname.served, Path: c.match.path.expression,
 		Service: a.service, OriginRequest: settings.originRequest(c.route, a),
-		Route: c.route, Number: c.match.rule, Match: c.match.match,
+		Route: c.route, RuleIndex: c.match.rule, MatchIndex: c.match.match,
 	}
 }
 
@@ -204,45 +204,45 @@ func compareCandidates(a, b candidate) int {
 	)
 }
 
-// document collects rules from the top and leaves out those that no request
+// ruleBuilder collects rules from the top and leaves out those that no request
 // can reach.
-type document struct {
+type ruleBuilder struct {
 	rules []Rule
-	// paths are the rules with a path; whole are the hostnames that a rule
+	// answeredPaths are the rules with a path; whole are the hostnames that a rule
 	// without one answers altogether.
-	paths map[hostnamePath]struct{}
-	whole map[string]struct{}
+	answeredPaths     map[hostnamePath]struct{}
+	answeredHostnames map[string]struct{}
 }
 
 type hostnamePath struct{ hostname, path string }
 
-func newDocument(capacity int) *document {
-	return &document{
-		rules: make([]Rule, 0, capacity),
-		paths: map[hostnamePath]struct{}{},
-		whole: make(map[string]struct{}, capacity),
+func newRuleBuilder(capacity int) *ruleBuilder {
+	return &ruleBuilder{
+		rules:             make([]Rule, 0, capacity),
+		answeredPaths:     map[hostnamePath]struct{}{},
+		answeredHostnames: make(map[string]struct{}, capacity),
 	}
 }
 
-func (d *document) add(rule Rule) {
-	if d.answered(rule.Hostname) {
+func (d *ruleBuilder) add(rule Rule) {
+	if d.isAnswered(rule.Hostname) {
 		return
 	}
 	key := hostnamePath{rule.Hostname, rule.Path}
-	if _, ok := d.paths[key]; ok {
+	if _, ok := d.answeredPaths[key]; ok {
 		return
 	}
 	if rule.Path == "" {
-		d.whole[rule.Hostname] = struct{}{}
+		d.answeredHostnames[rule.Hostname] = struct{}{}
 	} else {
-		d.paths[key] = struct{}{}
+		d.answeredPaths[key] = struct{}{}
 	}
 	d.rules = append(d.rules, rule)
 }
 
-// answered reports whether an earlier rule without a path takes every request
+// isAnswered reports whether an earlier rule without a path takes every request
 // for the hostname.
-func (d *document) answered(hostname string) bool {
-	_, ok := d.whole[hostname]
-	return ok || widerIn(d.whole, hostname)
+func (d *ruleBuilder) isAnswered(hostname string) bool {
+	_, ok := d.answeredHostnames[hostname]
+	return ok || hasWiderHostname(d.answeredHostnames, hostname)
 }

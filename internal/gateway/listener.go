@@ -43,12 +43,12 @@ type Listener struct {
 
 	claims      bool   // keeps its port and hostname from later owners
 	sharedPorts string // the owner's other ports with this hostname
-	// certificateRemarks says which of its certificates have expired or were not
+	// certificateWarnings says which of its certificates have expired or were not
 	// checked.
-	certificateRemarks string
-	allowed            namespaceRule
-	routes             []*Route // that it admits
-	lastAttached       *Route   // for counting a route once
+	certificateWarnings string
+	routeNamespaces     namespaceRule
+	routes              []*Route // that it admits
+	lastAttached        *Route   // for counting a route once
 }
 
 // Hostname returns the listener's hostname, or "" when it takes every host.
@@ -96,12 +96,12 @@ func mergeListeners(s *Snapshot) ([]*Listener, []*Set) {
 	admission := newListenerAdmission(s)
 	sets := make([]*Set, len(s.ListenerSets))
 	for i, object := range s.ListenerSets {
-		owner := setOwner(object)
+		owner := listenerSetOwner(object)
 		sets[i] = &Set{
 			Owner: owner, object: object, age: ageOf(object.CreationTimestamp),
 			Listeners: newListeners(&block, owner, object.Spec.Listeners, s.Namespaces),
 		}
-		sets[i].refuse(admission.problem(object.Namespace))
+		sets[i].reject(admission.problem(object.Namespace))
 	}
 	slices.SortFunc(sets, func(a, b *Set) int {
 		if order := cmp.Compare(a.age, b.age); order != 0 {
@@ -131,8 +131,8 @@ func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](block *[]Liste
 	return listeners
 }
 
-// refuse marks the set and its entries as not admitted, if there is a problem.
-func (s *Set) refuse(problem *Problem) {
+// reject marks the set and its entries as not admitted, if there is a problem.
+func (s *Set) reject(problem *Problem) {
 	s.NotAllowed = problem
 	if problem == nil {
 		return
@@ -154,7 +154,7 @@ func (l *Listener) init(owner Owner, spec gatewayv1.Listener, namespaces map[str
 		selector = spec.AllowedRoutes.Namespaces.Selector
 	}
 	l.SupportedKinds = supportedKinds(l)
-	l.allowed = newNamespaceRule(from, selector, owner.Namespace, namespaces)
+	l.routeNamespaces = newNamespaceRule(from, selector, owner.Namespace, namespaces)
 }
 
 // compareNames orders by the joined string "{namespace}/{name}".
@@ -185,8 +185,8 @@ func ageOf(created metav1.Time) age {
 	return age(created.Unix())
 }
 
-// inPrecedence lists all listeners, those of sets that are not allowed last.
-func inPrecedence(own []*Listener, sets []*Set) []*Listener {
+// orderByPrecedence lists all listeners, those of sets that are not allowed last.
+func orderByPrecedence(own []*Listener, sets []*Set) []*Listener {
 	all := slices.Clone(own)
 	for _, allowed := range []bool{true, false} {
 		for _, set := range sets {
@@ -229,6 +229,6 @@ func (a listenerAdmission) problem(namespace string) *Problem {
 	return &Problem{
 		Reason: string(gatewayv1.ListenerSetReasonNotAllowed),
 		Message: fmt.Sprintf("Gateway %s does not allow ListenerSets from namespace %q: spec.allowedListeners.namespaces %s.",
-			a.gateway, namespace, a.rule.explain(namespace)),
+			a.gateway, namespace, a.rule.describeRejection(namespace)),
 	}
 }

@@ -12,15 +12,15 @@ import (
 // namespaceRule is allowedListeners.namespaces of a Gateway, or
 // allowedRoutes.namespaces of a listener.
 type namespaceRule struct {
-	from       gatewayv1.FromNamespaces
-	own        string          // what "Same" means
-	selector   labels.Selector // nil when there is none
-	invalid    error           // the selector does not parse
-	namespaces map[string]*corev1.Namespace
+	from           gatewayv1.FromNamespaces
+	ownerNamespace string          // what "Same" means
+	selector       labels.Selector // nil when there is none
+	invalid        error           // the selector does not parse
+	namespaces     map[string]*corev1.Namespace
 }
 
 func newNamespaceRule(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, own string, namespaces map[string]*corev1.Namespace) namespaceRule {
-	rule := namespaceRule{from: from, own: own, namespaces: namespaces}
+	rule := namespaceRule{from: from, ownerNamespace: own, namespaces: namespaces}
 	if from == gatewayv1.NamespacesFromSelector && selector != nil {
 		rule.selector, rule.invalid = metav1.LabelSelectorAsSelector(selector)
 	}
@@ -33,7 +33,7 @@ func (r namespaceRule) admits(namespace string) bool {
 	case gatewayv1.NamespacesFromAll:
 		return true
 	case gatewayv1.NamespacesFromSame:
-		return namespace == r.own
+		return namespace == r.ownerNamespace
 	case gatewayv1.NamespacesFromSelector:
 		object := r.namespaces[namespace]
 		return r.selector != nil && r.invalid == nil && object != nil && r.selector.Matches(labels.Set(object.Labels))
@@ -42,12 +42,12 @@ func (r namespaceRule) admits(namespace string) bool {
 	}
 }
 
-// explain says why the namespace is not admitted; it completes a sentence
+// describeRejection says why the namespace is not admitted; it completes a sentence
 // whose subject is the field.
-func (r namespaceRule) explain(namespace string) string {
+func (r namespaceRule) describeRejection(namespace string) string {
 	switch r.from {
 	case gatewayv1.NamespacesFromSame:
-		return fmt.Sprintf("admits namespace %q only (from: Same)", r.own)
+		return fmt.Sprintf("admits namespace %q only (from: Same)", r.ownerNamespace)
 	case gatewayv1.NamespacesFromSelector:
 		if r.selector == nil && r.invalid == nil {
 			return "has from: Selector but no selector, so it admits no namespace"

@@ -33,11 +33,11 @@ type oracle struct {
 // claim is a listener and what became of it.
 type claim struct {
 	gatewayv1.Listener
-	owner   gateway.Owner
-	allowed bool
-	reason  string // of Accepted=False; empty when accepted
-	refs    string // the reason of ResolvedRefs=False; empty when resolved
-	holds   bool   // its port and hostname, against later owners
+	owner      gateway.Owner
+	allowed    bool
+	reason     string // of Accepted=False; empty when accepted
+	refsReason string // the reason of ResolvedRefs=False; empty when resolved
+	claims     bool   // its port and hostname, against later owners
 }
 
 const (
@@ -49,7 +49,7 @@ func newOracle(s *gateway.Snapshot) *oracle {
 	o := &oracle{snapshot: s, compiled: map[string]*regexp.Regexp{}}
 	owners := [][]*claim{o.claimsOf(gateway.KindGateway, s.Gateway, s.Gateway.Spec.Listeners, true)}
 	var outside []*claim
-	for _, set := range inOracleOrder(s.ListenerSets) {
+	for _, set := range setsByPrecedence(s.ListenerSets) {
 		var listeners []gatewayv1.Listener
 		for _, entry := range set.Spec.Listeners {
 			listeners = append(listeners, gatewayv1.Listener(entry))
@@ -61,14 +61,14 @@ func newOracle(s *gateway.Snapshot) *oracle {
 			outside = append(outside, claims...)
 		}
 	}
-	judge(owners)
+	resolveClaims(owners)
 	o.claims = append(slices.Concat(owners...), outside...)
 	return o
 }
 
-// inOracleOrder carries out "oldest first (none: youngest), same second: by
+// setsByPrecedence carries out "oldest first (none: youngest), same second: by
 // the joined string namespace/name".
-func inOracleOrder(sets []*gatewayv1.ListenerSet) []*gatewayv1.ListenerSet {
+func setsByPrecedence(sets []*gatewayv1.ListenerSet) []*gatewayv1.ListenerSet {
 	return slices.SortedFunc(slices.Values(sets), func(a, b *gatewayv1.ListenerSet) int {
 		if order := byAge(a.CreationTimestamp, b.CreationTimestamp); order != 0 {
 			return order
@@ -98,7 +98,7 @@ func (o *oracle) claimsOf(kind string, owner metav1.Object, listeners []gatewayv
 		if !allowed {
 			c.reason = "Invalid"
 		}
-		c.refs = o.unresolved(c)
+		c.refsReason = o.unresolved(c)
 		claims = append(claims, c)
 	}
 	return claims
@@ -126,20 +126,20 @@ func (o *oracle) admitsNamespace(from gatewayv1.FromNamespaces, selector *metav1
 	}
 }
 
-// judge carries out section 3: each owner in turn, first against the earlier
+// resolveClaims carries out section 3: each owner in turn, first against the earlier
 // ones, then within itself.
-func judge(owners [][]*claim) {
+func resolveClaims(owners [][]*claim) {
 	var held []*claim
 	for _, own := range owners {
 		var left []*claim
 		for _, c := range own {
-			if c.reason = lostTo(c, held); c.reason == "" {
+			if c.reason = conflictReason(c, held); c.reason == "" {
 				left = append(left, c)
 			}
 		}
 		for _, c := range left {
-			c.holds = true
-			c.reason = lostTo(c, slices.DeleteFunc(slices.Clone(left), func(other *claim) bool {
+			c.claims = true
+			c.reason = conflictReason(c, slices.DeleteFunc(slices.Clone(left), func(other *claim) bool {
 				return c == other || c.Port != other.Port // siblings share hostnames over ports
 			}))
 		}
@@ -147,9 +147,9 @@ func judge(owners [][]*claim) {
 	}
 }
 
-// lostTo looks at protocols before hostnames, and at what is a conflict before
+// conflictReason looks at protocols before hostnames, and at what is a conflict before
 // what the tunnel alone cannot keep apart.
-func lostTo(c *claim, held []*claim) string {
+func conflictReason(c *claim, held []*claim) string {
 	holder := func(inTheWay func(h *claim) bool) bool { return slices.ContainsFunc(held, inTheWay) }
 	switch {
 	case holder(func(h *claim) bool { return h.Port == c.Port && h.Protocol != c.Protocol }):
@@ -214,7 +214,7 @@ func (o *oracle) unresolved(c *claim) string {
 	}
 }
 
-func (c *claim) resolved() bool { return c.refs == "" }
+func (c *claim) resolved() bool { return c.refsReason == "" }
 
 func (c *claim) secret(ref gatewayv1.SecretObjectReference) types.NamespacedName {
 	name := types.NamespacedName{Namespace: c.owner.Namespace, Name: string(ref.Name)}
@@ -279,7 +279,7 @@ func (o *oracle) answer(host, path string) string {
 	}
 	var best *candidate
 	for _, route := range o.snapshot.HTTPRoutes {
-		if !o.inGroup(route, group) {
+		if !o.isInGroup(route, group) {
 			continue
 		}
 		for _, c := range o.candidates(route, host, path) {
@@ -298,7 +298,7 @@ func (o *oracle) answer(host, path string) string {
 // belongs to, whether that listener serves anything or not.
 func (o *oracle) groupOf(host string) (hostname string, found bool) {
 	for _, c := range o.claims {
-		if c.holds && hostMatches(c.hostname(), host) && (!found || specificity(c.hostname()) > specificity(hostname)) {
+		if c.claims && hostMatches(c.hostname(), host) && (!found || specificity(c.hostname()) > specificity(hostname)) {
 			hostname, found = c.hostname(), true
 		}
 	}
@@ -329,9 +329,9 @@ func hostnamesMeet(a, b string) bool {
 	return hostMatches(a, b) || hostMatches(b, a)
 }
 
-// inGroup reports whether a listener of the hostname that serves admits the
+// isInGroup reports whether a listener of the hostname that serves admits the
 // route.
-func (o *oracle) inGroup(route *gatewayv1.HTTPRoute, hostname string) bool {
+func (o *oracle) isInGroup(route *gatewayv1.HTTPRoute, hostname string) bool {
 	return slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
 		return slices.ContainsFunc(o.selected(ref, route.Namespace), func(c *claim) bool {
 			return c.serves() && c.hostname() == hostname && o.admits(c, route)
@@ -373,7 +373,7 @@ func (o *oracle) candidates(route *gatewayv1.HTTPRoute, host, path string) []*ca
 	var found []*candidate
 	for i, rule := range route.Spec.Rules {
 		for j, match := range matchesOf(rule) {
-			if kind, length, ok := o.pathMatches(match, path); ok && expressible(match) {
+			if kind, length, ok := o.pathMatches(match, path); ok && isMatchSupported(match) {
 				found = append(found, &candidate{route, hostname, kind, length, i, j})
 			}
 		}
@@ -441,8 +441,8 @@ func (o *oracle) matchesWhole(expression, path string) bool {
 	return where != nil && where[0] == 0 && where[1] == len(path)
 }
 
-// expressible: a path alone, that compiles or is text.
-func expressible(match gatewayv1.HTTPRouteMatch) bool {
+// isMatchSupported: a path alone, that compiles or is text.
+func isMatchSupported(match gatewayv1.HTTPRouteMatch) bool {
 	pathType, value := pathOf(match)
 	if len(match.Headers) > 0 || len(match.QueryParams) > 0 || match.Method != nil {
 		return false
@@ -459,7 +459,7 @@ func expressible(match gatewayv1.HTTPRouteMatch) bool {
 // written, there is no backend, or the backend does not resolve.
 func (o *oracle) action(rule gatewayv1.HTTPRouteRule, namespace string) string {
 	weighted := weightedBackends(rule)
-	if !doable(rule) || len(weighted) != 1 {
+	if !isActionSupported(rule) || len(weighted) != 1 {
 		return answerError
 	}
 	service, ok := o.backend(weighted[0], namespace)
@@ -475,8 +475,8 @@ func weightedBackends(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPBackendRef {
 	})
 }
 
-// doable: nothing but sending the request to one backend.
-func doable(rule gatewayv1.HTTPRouteRule) bool {
+// isActionSupported: nothing but sending the request to one backend.
+func isActionSupported(rule gatewayv1.HTTPRouteRule) bool {
 	weighted := weightedBackends(rule)
 	return len(rule.Filters) == 0 && rule.Timeouts == nil && rule.Retry == nil && rule.SessionPersistence == nil && len(weighted) <= 1 &&
 		!slices.ContainsFunc(weighted, func(ref gatewayv1.HTTPBackendRef) bool { return len(ref.Filters) > 0 })
@@ -559,8 +559,8 @@ func (o *oracle) admits(c *claim, route *gatewayv1.HTTPRoute) bool {
 	})
 }
 
-// verdict is the reason of a parentRef's Accepted condition.
-func (o *oracle) verdict(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) string {
+// routeReason is the reason of a parentRef's Accepted condition.
+func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) string {
 	selected := o.selected(ref, route.Namespace)
 	allowing := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.allowsRoutes(c, route) })
 	admitting := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.admits(c, route) })
@@ -571,23 +571,23 @@ func (o *oracle) verdict(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRou
 		return "NotAllowedByListeners"
 	case len(admitting) == 0:
 		return "NoMatchingListenerHostname"
-	case !slices.ContainsFunc(route.Spec.Rules, asWritten):
+	case !slices.ContainsFunc(route.Spec.Rules, isRuleSupported):
 		return "UnsupportedValue"
 	default:
 		return "Accepted"
 	}
 }
 
-// asWritten reports whether a tunnel serves all of the rule.
-func asWritten(rule gatewayv1.HTTPRouteRule) bool {
-	return doable(rule) && !slices.ContainsFunc(matchesOf(rule), func(match gatewayv1.HTTPRouteMatch) bool { return !expressible(match) })
+// isRuleSupported reports whether a tunnel serves all of the rule.
+func isRuleSupported(rule gatewayv1.HTTPRouteRule) bool {
+	return isActionSupported(rule) && !slices.ContainsFunc(matchesOf(rule), func(match gatewayv1.HTTPRouteMatch) bool { return !isMatchSupported(match) })
 }
 
-// attached counts the routes that a listener's status shows.
-func (o *oracle) attached(c *claim) (n int32) {
+// attachedRoutes counts the routes that a listener's status shows.
+func (o *oracle) attachedRoutes(c *claim) (n int32) {
 	for _, route := range o.snapshot.HTTPRoutes {
 		if slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
-			return slices.Contains(o.selected(ref, route.Namespace), c) && o.admits(c, route) && o.verdict(ref, route) == "Accepted"
+			return slices.Contains(o.selected(ref, route.Namespace), c) && o.admits(c, route) && o.routeReason(ref, route) == "Accepted"
 		}) {
 			n++
 		}

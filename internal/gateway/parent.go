@@ -65,19 +65,19 @@ func attachRoutes(routes []*Route, p parents) {
 				attached = append(attached, attach(route, ref, owner, parent))
 			}
 		}
-		route.Parents = cut(attached, first)
+		route.Parents = appendedSince(attached, first)
 		for _, parent := range route.Parents {
 			for _, l := range parent.Listeners {
-				l.take(route, parent.Rejected == nil)
+				l.addRoute(route, parent.Rejected == nil)
 			}
 		}
 	}
 }
 
-// take notes a route once, however many parentRefs lead here. A route that is
+// addRoute notes a route once, however many parentRefs lead here. A route that is
 // not accepted although the listener admits it does not count, but still puts
 // in the 500 answers of what it asks for and cannot get.
-func (l *Listener) take(route *Route, accepted bool) {
+func (l *Listener) addRoute(route *Route, accepted bool) {
 	if l.lastAttached == route {
 		return
 	}
@@ -102,13 +102,13 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 	}
 	furthest := stepNone
 	for _, l := range p.listeners {
-		step := route.stepAt(l, ref)
+		step := route.attachmentStep(l, ref)
 		if step == stepAdmitted {
 			parent.Listeners = append(parent.Listeners, l)
 		}
 		furthest = max(furthest, step)
 	}
-	parent.Rejected = route.rejectedAt(furthest, &parent, p.listeners)
+	parent.Rejected = route.problemAtStep(furthest, &parent, p.listeners)
 	return parent
 }
 
@@ -116,56 +116,56 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 type step int
 
 const (
-	stepNone      step = iota // the parentRef does not select it
-	stepSelected              // its allowedRoutes do not admit the route
-	stepPermitted             // their hostnames do not intersect
-	stepContested             // it has a route of another kind there
+	stepNone         step = iota // the parentRef does not select it
+	stepSelected                 // its allowedRoutes do not admit the route
+	stepAllowed                  // their hostnames do not intersect
+	stepKindConflict             // it has a route of another kind there
 	stepAdmitted
 )
 
-func (r *Route) stepAt(l *Listener, ref gatewayv1.ParentReference) step {
+func (r *Route) attachmentStep(l *Listener, ref gatewayv1.ParentReference) step {
 	switch {
 	case !selects(ref, l):
 		return stepNone
-	case !l.allowed.admits(r.Namespace) || !admitsKind(l, r.Kind):
+	case !l.routeNamespaces.admits(r.Namespace) || !admitsKind(l, r.Kind):
 		return stepSelected
-	case !r.meets(l.Hostname()):
-		return stepPermitted
-	case l.servesOtherKind(r):
-		return stepContested
+	case !r.intersects(l.Hostname()):
+		return stepAllowed
+	case l.hasConflictingKind(r):
+		return stepKindConflict
 	default:
 		return stepAdmitted
 	}
 }
 
-// rejectedAt says why the route is not accepted, given the furthest step.
-func (r *Route) rejectedAt(furthest step, parent *Parent, listeners []*Listener) *Problem {
+// problemAtStep says why the route is not accepted, given the furthest step.
+func (r *Route) problemAtStep(furthest step, parent *Parent, listeners []*Listener) *Problem {
 	if furthest == stepAdmitted {
-		return r.unsupported()
+		return r.unsupportedProblem()
 	}
 	// The listeners at which the route got that far.
-	at := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.stepAt(l, parent.Ref) != furthest })
+	at := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, parent.Ref) != furthest })
 	switch furthest {
-	case stepContested:
-		return otherKind(r, at[0])
-	case stepPermitted:
+	case stepKindConflict:
+		return routeKindConflict(r, at[0])
+	case stepAllowed:
 		return noMatchingHostname(r, at)
 	case stepSelected:
-		return notAllowed(r, at)
+		return notAllowedByListeners(r, at)
 	default:
 		return noMatchingParent(r, parent.Ref, parent.Owner, listeners)
 	}
 }
 
-// servesOtherKind reports whether the listener has a route of another kind on a
+// hasConflictingKind reports whether the listener has a route of another kind on a
 // hostname of this one already: "If a Route (A) of type HTTPRoute or GRPCRoute
 // is attached to a Listener and that listener already has another Route (B) of
 // the other type attached and the intersection of the hostnames of A and B is
 // non-empty, then the implementation MUST accept exactly one of these two
 // routes", the older one. (GRPCRouteSpec.Hostnames)
-func (l *Listener) servesOtherKind(route *Route) bool {
+func (l *Listener) hasConflictingKind(route *Route) bool {
 	return slices.ContainsFunc(l.routes, func(other *Route) bool {
-		return other.Kind != route.Kind && !other.servesNothing() && shareHostname(route.hostnamesOn(l.Hostname()), other.hostnamesOn(l.Hostname()))
+		return other.Kind != route.Kind && !other.isFullyDropped() && shareHostname(route.hostnamesOnListener(l.Hostname()), other.hostnamesOnListener(l.Hostname()))
 	})
 }
 
@@ -188,9 +188,9 @@ func selects(ref gatewayv1.ParentReference, l *Listener) bool {
 		(ref.Port == nil || *ref.Port == l.Spec.Port)
 }
 
-// unsupported rejects a route of which nothing is served as it was written.
-func (r *Route) unsupported() *Problem {
-	if !r.servesNothing() {
+// unsupportedProblem rejects a route of which nothing is served as it was written.
+func (r *Route) unsupportedProblem() *Problem {
+	if !r.isFullyDropped() {
 		return nil
 	}
 	return routeProblem(gatewayv1.RouteReasonUnsupportedValue,
@@ -210,7 +210,7 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 	if len(wanted) == 0 {
 		return routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners.", owner)
 	}
-	admitting := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return !l.allowed.admits(route.Namespace) })
+	admitting := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return !l.routeNamespaces.admits(route.Namespace) })
 	if len(admitting) == 0 {
 		return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
 			"%s has no listener with %s, and none that admits namespace %q.", owner, strings.Join(wanted, " and "), route.Namespace)
@@ -219,11 +219,11 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 		"%s has no listener with %s; it has %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
 }
 
-func notAllowed(route *Route, selected []*Listener) *Problem {
+func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
 	reasons := make([]string, len(selected))
 	for i, l := range selected {
 		if admitsKind(l, route.Kind) {
-			reasons[i] = fmt.Sprintf("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.allowed.explain(route.Namespace))
+			reasons[i] = fmt.Sprintf("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.routeNamespaces.describeRejection(route.Namespace))
 		} else {
 			reasons[i] = fmt.Sprintf("listener %q does not take routes of kind %s", l.Spec.Name, route.Kind)
 		}
@@ -240,7 +240,7 @@ func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
 // ReasonRouteKindConflict is ours: the API names no reason for it.
 const ReasonRouteKindConflict = "RouteKindConflict"
 
-func otherKind(route *Route, l *Listener) *Problem {
+func routeKindConflict(route *Route, l *Listener) *Problem {
 	return routeProblem(ReasonRouteKindConflict,
 		"Listener %q has a route of another kind than %s on an intersecting hostname, which goes first (the older one, then by name); one hostname of a listener has routes of one kind.",
 		l.Spec.Name, route.Kind)

@@ -37,7 +37,7 @@ func newPathMatch(match *gatewayv1.HTTPPathMatch) (pathMatch, error) {
 	case gatewayv1.PathMatchPathPrefix:
 		return newPrefixMatch(value)
 	case gatewayv1.PathMatchRegularExpression:
-		return newExpressionMatch(value)
+		return newRegularExpressionMatch(value)
 	default:
 		return pathMatch{}, fmt.Errorf("path match of type %s", kind)
 	}
@@ -58,19 +58,19 @@ func newPrefixMatch(value string) (pathMatch, error) {
 	}, nil
 }
 
-// newExpressionMatch makes the expression match the whole path.
-func newExpressionMatch(value string) (pathMatch, error) {
-	enclosed, ok := enclose(value)
+// newRegularExpressionMatch makes the expression match the whole path.
+func newRegularExpressionMatch(value string) (pathMatch, error) {
+	enclosed, ok := wrapInGroup(value)
 	if !ok {
 		return pathMatch{}, fmt.Errorf("RegularExpression %q, which is not RE2", value)
 	}
 	return pathMatch{kind: gatewayv1.PathMatchRegularExpression, expression: "^" + enclosed + "$"}, nil
 }
 
-// enclose makes a group of an expression, and returns false when it is not RE2.
+// wrapInGroup makes a group of an expression, and returns false when it is not RE2.
 // It must compile by itself as well as inside the group, or a parenthesis could
 // reach out; and a quotation (\Q), which may be left open, must end in there.
-func enclose(expression string) (string, bool) {
+func wrapInGroup(expression string) (string, bool) {
 	if _, err := regexp.Compile(expression); err != nil {
 		return "", false
 	}

@@ -120,9 +120,9 @@ func deepCopy(s *gateway.Snapshot) *gateway.Snapshot {
 	return &c
 }
 
-// TestDocumentIsValid: the connector takes every document, and finds in it
+// TestConfigurationIsValid: the connector takes every document, and finds in it
 // none of what it takes without a word but serves otherwise than meant.
-func TestDocumentIsValid(t *testing.T) {
+func TestConfigurationIsValid(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		configuration := gateway.Build(s, randomOptions).Configuration()
 		if configuration == nil {
@@ -141,7 +141,7 @@ func TestDocumentIsValid(t *testing.T) {
 				t.Errorf("rule %d: hostname %q", i, rule.Hostname)
 			}
 			for _, earlier := range rules[:i] {
-				if hides(earlier, rule) {
+				if shadows(earlier, rule) {
 					t.Errorf("rule %d can never be reached: %+v covers %+v", i, earlier, rule)
 				}
 			}
@@ -150,9 +150,9 @@ func TestDocumentIsValid(t *testing.T) {
 	})
 }
 
-// hides: "same hostname and path as an earlier one; or anything that an
+// shadows: "same hostname and path as an earlier one; or anything that an
 // earlier rule without path covers by its hostname".
-func hides(earlier, later provider.IngressRule) bool {
+func shadows(earlier, later provider.IngressRule) bool {
 	return earlier.Hostname == later.Hostname && earlier.Path == later.Path ||
 		earlier.Path == "" && hostMatches(earlier.Hostname, later.Hostname)
 }
@@ -176,24 +176,24 @@ func wantTerminators(t *testing.T, o *oracle, rules []provider.IngressRule) {
 	t.Helper()
 	groups := map[string]bool{}
 	for _, c := range o.claims {
-		if c.holds {
+		if c.claims {
 			groups[c.hostname()] = true
 		}
 	}
 	for _, rule := range rules[:len(rules)-1] {
-		if rule.Service == answerNotFound && (!groups[rule.Hostname] || rule.Path != "" || !isWidened(groups, rule.Hostname)) {
+		if rule.Service == answerNotFound && (!groups[rule.Hostname] || rule.Path != "" || !hasWiderGroup(groups, rule.Hostname)) {
 			t.Errorf("no wider group could catch %+v", rule)
 		}
 	}
 	for hostname := range groups {
 		ends := slices.ContainsFunc(rules, func(r provider.IngressRule) bool { return r.Path == "" && r.Hostname == hostname })
-		if !ends && isWidened(groups, hostname) {
+		if !ends && hasWiderGroup(groups, hostname) {
 			t.Errorf("the group of %q does not end", hostname)
 		}
 	}
 }
 
-func isWidened(groups map[string]bool, hostname string) bool {
+func hasWiderGroup(groups map[string]bool, hostname string) bool {
 	for wider := range groups {
 		if wider != hostname && hostMatches(wider, hostname) {
 			return true
@@ -202,9 +202,9 @@ func isWidened(groups map[string]bool, hostname string) bool {
 	return false
 }
 
-// TestOneOwner: exactly one owner serves a hostname, so also a hostname on a
+// TestHostnameIsServedByOneOwner: exactly one owner serves a hostname, so also a hostname on a
 // port.
-func TestOneOwner(t *testing.T) {
+func TestHostnameIsServedByOneOwner(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		owners := map[string]gateway.Owner{}
 		for _, l := range gateway.Build(s, randomOptions).Listeners {
@@ -305,10 +305,10 @@ func TestListenerStatus(t *testing.T) {
 			name := fmt.Sprintf("%s %s %s", c.owner.Kind, c.owner.NamespacedName, c.Name)
 			status := statuses[name]
 			wantConditions(t, name, status.Conditions, generationOf(s, c.owner), o.listenerConditions(c))
-			if want := o.attached(c); status.AttachedRoutes != want {
+			if want := o.attachedRoutes(c); status.AttachedRoutes != want {
 				t.Errorf("%s: %d attached routes, want %d", name, status.AttachedRoutes, want)
 			}
-			wantDiscretion(t, s, c, status.Conditions)
+			wantNoOtherTenant(t, s, c, status.Conditions)
 		}
 	})
 }
@@ -329,7 +329,7 @@ func (o *oracle) listenerConditions(c *claim) map[string]string {
 		"Accepted": "True Accepted", "Conflicted": "False NoConflicts", "ResolvedRefs": "True ResolvedRefs", "Programmed": "True Programmed",
 	}
 	if !c.resolved() {
-		want["ResolvedRefs"], want["Programmed"] = "False "+c.refs, "False Invalid"
+		want["ResolvedRefs"], want["Programmed"] = "False "+c.refsReason, "False Invalid"
 	}
 	if !o.accepted() {
 		want["Programmed"] = "False"
@@ -367,9 +367,9 @@ func wantConditions(t *testing.T, name string, conditions []metav1.Condition, ge
 	}
 }
 
-// wantDiscretion: messages "name another tenant's namespace or object never".
+// wantNoOtherTenant: messages "name another tenant's namespace or object never".
 // What the listener itself refers to is no secret.
-func wantDiscretion(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
+func wantNoOtherTenant(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
 	t.Helper()
 	if !c.conflicted() && c.reason != "PortUnavailable" {
 		return
@@ -453,7 +453,7 @@ func TestRouteStatus(t *testing.T) {
 		for _, route := range s.HTTPRoutes {
 			var ours []gatewayv1.ParentReference
 			for _, ref := range route.Spec.ParentRefs {
-				if o.isOurs(ref) {
+				if o.isManaged(ref) {
 					ours = append(ours, ref)
 				}
 			}
@@ -470,12 +470,12 @@ func TestRouteStatus(t *testing.T) {
 	})
 }
 
-func (o *oracle) isOurs(ref gatewayv1.ParentReference) bool {
+func (o *oracle) isManaged(ref gatewayv1.ParentReference) bool {
 	return *ref.Group == gatewayv1.GroupName && (*ref.Kind == gateway.KindListenerSet || string(ref.Name) == o.snapshot.Gateway.Name)
 }
 
 func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) map[string]string {
-	want := map[string]string{"Accepted": "False " + o.verdict(ref, route), "ResolvedRefs": "True ResolvedRefs"}
+	want := map[string]string{"Accepted": "False " + o.routeReason(ref, route), "ResolvedRefs": "True ResolvedRefs"}
 	for _, rule := range route.Spec.Rules {
 		for _, ref := range rule.BackendRefs {
 			if _, ok := o.backend(ref, route.Namespace); !ok {
@@ -485,7 +485,7 @@ func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *gatewayv
 	}
 	if want["Accepted"] == "False Accepted" {
 		want["Accepted"] = "True Accepted"
-		if slices.ContainsFunc(route.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool { return !asWritten(rule) }) {
+		if slices.ContainsFunc(route.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool { return !isRuleSupported(rule) }) {
 			want["PartiallyInvalid"] = "True UnsupportedValue"
 		}
 	}

@@ -47,9 +47,9 @@ var (
 	dayOne = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// dice makes random objects, the same for the same seed. Its objects pass the
+// randomizer makes random objects, the same for the same seed. Its objects pass the
 // CRDs' own rules, and hold what the API server would have defaulted.
-type dice struct {
+type randomizer struct {
 	*rand.Rand
 	hostnames []string
 	snapshot  *gateway.Snapshot
@@ -57,7 +57,7 @@ type dice struct {
 
 // randomSnapshot returns a cluster with up to 30 listeners and 60 routes.
 func randomSnapshot(seed uint64) *gateway.Snapshot {
-	d := &dice{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // it has to be reproducible
+	d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // it has to be reproducible
 	scale := pick(d, 2, 5, 12, 30)
 	d.hostnames = slices.Clone(randomHostnames)
 	d.Shuffle(len(d.hostnames), func(i, j int) { d.hostnames[i], d.hostnames[j] = d.hostnames[j], d.hostnames[i] })
@@ -94,11 +94,11 @@ func randomSnapshot(seed uint64) *gateway.Snapshot {
 	return d.snapshot
 }
 
-func pick[T any](d *dice, from ...T) T { return from[d.IntN(len(from))] }
+func pick[T any](d *randomizer, from ...T) T { return from[d.IntN(len(from))] }
 
-func (d *dice) chance(percent int) bool { return d.IntN(100) < percent }
+func (d *randomizer) chance(percent int) bool { return d.IntN(100) < percent }
 
-func (d *dice) setKeys() []types.NamespacedName {
+func (d *randomizer) setKeys() []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, namespace := range randomNamespaces {
 		for _, name := range randomSetNames {
@@ -109,7 +109,7 @@ func (d *dice) setKeys() []types.NamespacedName {
 	return keys
 }
 
-func (d *dice) meta(namespace, name string) metav1.ObjectMeta {
+func (d *randomizer) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace:         namespace,
 		Name:              name,
@@ -118,7 +118,7 @@ func (d *dice) meta(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-func (d *dice) gateway(listeners int) *gatewayv1.Gateway {
+func (d *randomizer) gateway(listeners int) *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{ObjectMeta: d.meta("infra", "shared"), Spec: gatewayv1.GatewaySpec{GatewayClassName: "cloudflare-tunnel"}}
 	g.Spec.Listeners = d.listeners(listeners)
 	if d.chance(95) {
@@ -132,7 +132,7 @@ func (d *dice) gateway(listeners int) *gatewayv1.Gateway {
 	return g
 }
 
-func (d *dice) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelector {
+func (d *randomizer) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelector {
 	if from != gatewayv1.NamespacesFromSelector {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (d *dice) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelector {
 	)
 }
 
-func (d *dice) listenerSet(key types.NamespacedName, entries int) *gatewayv1.ListenerSet {
+func (d *randomizer) listenerSet(key types.NamespacedName, entries int) *gatewayv1.ListenerSet {
 	set := &gatewayv1.ListenerSet{ObjectMeta: d.meta(key.Namespace, key.Name)}
 	if !set.CreationTimestamp.IsZero() && d.chance(20) { // a file may say more than the API server does
 		set.CreationTimestamp = metav1.NewTime(set.CreationTimestamp.Add(500 * time.Millisecond))
@@ -162,7 +162,7 @@ func (d *dice) listenerSet(key types.NamespacedName, entries int) *gatewayv1.Lis
 	return set
 }
 
-func (d *dice) listeners(n int) []gatewayv1.Listener {
+func (d *randomizer) listeners(n int) []gatewayv1.Listener {
 	var listeners []gatewayv1.Listener
 	for i := range n {
 		listener := d.listener(fmt.Sprintf("l%d", i))
@@ -178,7 +178,7 @@ func repeats(a, b gatewayv1.Listener) bool {
 	return a.Port == b.Port && a.Protocol == b.Protocol && hostnameOf(a) == hostnameOf(b)
 }
 
-func (d *dice) listener(name string) gatewayv1.Listener {
+func (d *randomizer) listener(name string) gatewayv1.Listener {
 	http, https := gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType
 	l := gatewayv1.Listener{
 		Name:          gatewayv1.SectionName(name),
@@ -207,7 +207,7 @@ func (d *dice) listener(name string) gatewayv1.Listener {
 	return l
 }
 
-func (d *dice) certificateRef() gatewayv1.SecretObjectReference {
+func (d *randomizer) certificateRef() gatewayv1.SecretObjectReference {
 	ref := gatewayv1.SecretObjectReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Secret"))}
 	ref.Name = pick[gatewayv1.ObjectName](d, "certificate", "certificate", "certificate", "certificate", "expired", "broken", "missing", "unchecked")
 	if d.chance(40) {
@@ -220,7 +220,7 @@ func (d *dice) certificateRef() gatewayv1.SecretObjectReference {
 }
 
 // grant permits much, and now and then nothing that anybody needs.
-func (d *dice) grant(i int) *gatewayv1beta1.ReferenceGrant {
+func (d *randomizer) grant(i int) *gatewayv1beta1.ReferenceGrant {
 	grant := &gatewayv1beta1.ReferenceGrant{ObjectMeta: d.meta(pick(d, randomNamespaces...), fmt.Sprintf("grant-%d", i))}
 	for d.chance(60) || len(grant.Spec.From) == 0 {
 		grant.Spec.From = append(grant.Spec.From, gatewayv1.ReferenceGrantFrom{
@@ -242,7 +242,7 @@ func (d *dice) grant(i int) *gatewayv1beta1.ReferenceGrant {
 	return grant
 }
 
-func (d *dice) allowedRoutes() *gatewayv1.AllowedRoutes {
+func (d *randomizer) allowedRoutes() *gatewayv1.AllowedRoutes {
 	all := gatewayv1.NamespacesFromAll
 	from := pick(d, all, all, all, gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromSelector)
 	allowed := &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &from, Selector: d.selector(from)}}
@@ -257,7 +257,7 @@ func (d *dice) allowedRoutes() *gatewayv1.AllowedRoutes {
 	return allowed
 }
 
-func (d *dice) service(key types.NamespacedName, change func(*corev1.Service)) {
+func (d *randomizer) service(key types.NamespacedName, change func(*corev1.Service)) {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec: corev1.ServiceSpec{
@@ -269,7 +269,7 @@ func (d *dice) service(key types.NamespacedName, change func(*corev1.Service)) {
 	d.snapshot.Services[key] = service
 }
 
-func (d *dice) route(i int) *gatewayv1.HTTPRoute {
+func (d *randomizer) route(i int) *gatewayv1.HTTPRoute {
 	r := &gatewayv1.HTTPRoute{ObjectMeta: d.meta(pick(d, randomNamespaces...), fmt.Sprintf("route-%d", i))}
 	r.Spec.ParentRefs = []gatewayv1.ParentReference{d.parentRef()}
 	for d.chance(35) {
@@ -293,7 +293,7 @@ func (d *dice) route(i int) *gatewayv1.HTTPRoute {
 }
 
 // parentRef leads to the Gateway or to one of its sets.
-func (d *dice) parentRef() gatewayv1.ParentReference {
+func (d *randomizer) parentRef() gatewayv1.ParentReference {
 	ref := gatewayv1.ParentReference{
 		Group:     new(gatewayv1.Group(gatewayv1.GroupName)),
 		Kind:      new(gatewayv1.Kind(gateway.KindGateway)),
@@ -314,7 +314,7 @@ func (d *dice) parentRef() gatewayv1.ParentReference {
 }
 
 // rule answers with a service of its own, so that no rule passes for another.
-func (d *dice) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule {
+func (d *randomizer) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule {
 	var rule gatewayv1.HTTPRouteRule
 	for d.chance(60) || len(rule.Matches) == 0 && d.chance(95) {
 		rule.Matches = append(rule.Matches, d.match())
@@ -342,7 +342,7 @@ func (d *dice) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule {
 	return rule
 }
 
-func (d *dice) match() gatewayv1.HTTPRouteMatch {
+func (d *randomizer) match() gatewayv1.HTTPRouteMatch {
 	kind, value := gatewayv1.PathMatchPathPrefix, pick(d, "/", pick(d, randomPaths...), pick(d, randomPaths...))
 	switch d.IntN(6) {
 	case 0, 1:
@@ -364,7 +364,7 @@ func (d *dice) match() gatewayv1.HTTPRouteMatch {
 
 // backend refers to the service; healthy is the chance, in percent, that
 // nothing is special about it.
-func (d *dice) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
+func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
 	var ref gatewayv1.HTTPBackendRef
 	ref.Group, ref.Kind = new(gatewayv1.Group("")), new(gatewayv1.Kind("Service"))
 	ref.Name, ref.Port, ref.Weight = gatewayv1.ObjectName(key.Name), new(gatewayv1.PortNumber(8080)), new(int32(1))
@@ -393,12 +393,12 @@ func (d *dice) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBack
 	if d.chance(20) {
 		*ref.Weight = 0
 	}
-	d.service(key, d.oddity)
+	d.service(key, d.specialService)
 	return ref
 }
 
-// oddity makes something special of a Service.
-func (d *dice) oddity(service *corev1.Service) {
+// specialService makes something special of a Service.
+func (d *randomizer) specialService(service *corev1.Service) {
 	web := &service.Spec.Ports[1]
 	switch d.IntN(8) {
 	case 0:

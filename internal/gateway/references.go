@@ -38,7 +38,7 @@ func (r references) resolve(l *Listener) {
 			return
 		}
 	}
-	l.certificateRemarks = r.remarks(l)
+	l.certificateWarnings = r.certificateWarnings(l)
 }
 
 // httpKinds are the route kinds that HTTP and HTTPS carry. Every listener
@@ -48,9 +48,9 @@ var httpKinds = []gatewayv1.RouteGroupKind{
 	{Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: KindGRPCRoute},
 }
 
-// carriedKinds are the route kinds that a listener of the protocol can carry
+// protocolKinds are the route kinds that a listener of the protocol can carry
 // and that we support.
-func carriedKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
+func protocolKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
 	if !supportedProtocol(p) {
 		return nil
 	}
@@ -61,8 +61,8 @@ func carriedKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
 // specified in Spec that are not supported, they MUST NOT appear in this
 // list". (ListenerStatus.SupportedKinds)
 func supportedKinds(l *Listener) []gatewayv1.RouteGroupKind {
-	carried := carriedKinds(l.Spec.Protocol)
-	wanted := wantedKinds(l)
+	carried := protocolKinds(l.Spec.Protocol)
+	wanted := allowedKinds(l)
 	if len(wanted) == 0 {
 		return carried
 	}
@@ -75,8 +75,8 @@ func supportedKinds(l *Listener) []gatewayv1.RouteGroupKind {
 // implementation MUST set the "ResolvedRefs" condition to "False" with the
 // "InvalidRouteKinds" reason." (ListenerStatus.SupportedKinds)
 func (references) routeKinds(l *Listener) *Problem {
-	carried := carriedKinds(l.Spec.Protocol)
-	for _, wanted := range wantedKinds(l) {
+	carried := protocolKinds(l.Spec.Protocol)
+	for _, wanted := range allowedKinds(l) {
 		if !slices.ContainsFunc(carried, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(wanted, kind) }) {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidRouteKinds), Message: fmt.Sprintf(
 				"allowedRoutes.kinds names %s of group %q, which a listener of protocol %s cannot carry here.",
@@ -86,7 +86,7 @@ func (references) routeKinds(l *Listener) *Problem {
 	return nil
 }
 
-func wantedKinds(l *Listener) []gatewayv1.RouteGroupKind {
+func allowedKinds(l *Listener) []gatewayv1.RouteGroupKind {
 	if l.Spec.AllowedRoutes == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (references) certificateKind(l *Listener) *Problem {
 func (r references) certificateGrant(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
-		if !r.grants.permit(l.referrer(), secretTarget(name)) {
+		if !r.grants.permits(l.referrer(), secretTarget(name)) {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonRefNotPermitted), Message: fmt.Sprintf(
 				"certificateRef %s is in another namespace, and no ReferenceGrant there permits it from %ss of namespace %q.",
 				name, l.Owner.Kind, l.Owner.Namespace)}
@@ -146,9 +146,9 @@ func (r references) certificateMaterial(l *Listener) *Problem {
 	return nil
 }
 
-// remarks says which certificates have expired, and which ones were not checked.
+// certificateWarnings says which certificates have expired, and which ones were not checked.
 // They resolve all the same: visitors get the certificate of Cloudflare's edge.
-func (r references) remarks(l *Listener) string {
+func (r references) certificateWarnings(l *Listener) string {
 	text := ""
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)

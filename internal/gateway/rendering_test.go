@@ -11,7 +11,7 @@ import (
 
 // "originRequest: every field": a field that is set is in the document, under
 // the same name, and no other is.
-func TestRenderEveryField(t *testing.T) {
+func TestRenderOriginRequestRendersEveryField(t *testing.T) {
 	fields := reflect.TypeFor[v1alpha1.OriginRequest]()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")

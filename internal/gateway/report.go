@@ -25,15 +25,15 @@ type Report struct {
 	Owners map[Owner]bool
 }
 
-// Withdraw takes back what was said about the ListenerSets and routes of a
+// ResetReport takes back what was said about the ListenerSets and routes of a
 // Gateway that is not ours any more. self is the Gateway, or a ListenerSet that
 // does not exist.
-func Withdraw(self Owner, s *Snapshot) Report {
+func ResetReport(self Owner, s *Snapshot) Report {
 	report := Report{Owners: map[Owner]bool{self: true}}
 	for _, set := range s.ListenerSets {
-		owner := setOwner(set)
+		owner := listenerSetOwner(set)
 		report.Owners[owner] = true
-		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, unclaimed(set.Generation)})
+		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, defaultListenerSetStatus(set.Generation)})
 	}
 	for _, route := range normaliseRoutes(s) {
 		report.Routes = append(report.Routes, RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName})
@@ -41,9 +41,9 @@ func Withdraw(self Owner, s *Snapshot) Report {
 	return report
 }
 
-// unclaimed is the status of a ListenerSet that no controller has spoken about:
+// defaultListenerSetStatus is the status of a ListenerSet that no controller has spoken about:
 // the CRD's default.
-func unclaimed(generation int64) gatewayv1.ListenerSetStatus {
+func defaultListenerSetStatus(generation int64) gatewayv1.ListenerSetStatus {
 	var status gatewayv1.ListenerSetStatus
 	for _, kind := range []string{typeAccepted, typeProgrammed} {
 		status.Conditions = append(status.Conditions, metav1.Condition{
@@ -128,13 +128,13 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 		c.set(typeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
 		c.set(typeProgrammed, false, reasonInvalid, "The Gateway is not accepted; nothing is changed at its tunnel until it is.")
 	case invalid != "":
-		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners serve: "+invalid+"."+r.remarks())
-		c.programmed(o.Push, r.gateway.Status.Conditions)
+		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners serve: "+invalid+"."+r.acceptedWarnings())
+		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	default:
-		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.remarks())
-		c.programmed(o.Push, r.gateway.Status.Conditions)
+		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.acceptedWarnings())
+		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	}
-	c.hostnameShared(o.Shared, r.gateway.Status.Conditions)
+	c.setHostnameShared(o.Shared, r.gateway.Status.Conditions)
 	if ready := o.Connectors; ready != nil {
 		c.set(TypeConnectorsReady, ready.Status == metav1.ConditionTrue, ready.Reason, ready.Message)
 	}
@@ -152,8 +152,8 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	return status
 }
 
-// remarks names the fields of an accepted Gateway that have no effect.
-func (r *Result) remarks() string {
+// acceptedWarnings names the fields of an accepted Gateway that have no effect.
+func (r *Result) acceptedWarnings() string {
 	var remarks string
 	if r.gateway.Spec.TLS != nil {
 		remarks += " Its spec.tls has no effect: Cloudflare's edge terminates TLS with its own settings."
@@ -212,7 +212,7 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	c.check(typeAccepted, problem, reasonAccepted, message)
 	switch {
 	case problem == nil:
-		c.programmed(push, set.object.Status.Conditions)
+		c.setProgrammed(push, set.object.Status.Conditions)
 	case problem.Reason == reasonParentNotAccepted:
 		c.set(typeProgrammed, false, reasonParentNotProgrammed, problem.Message)
 	default:

@@ -93,7 +93,7 @@ func wantProgrammed(t *testing.T, r gateway.Report, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}
 	for place, conditions := range conditionsByPlace(r) {
-		if short, ok := inShort(conditions)["Programmed"]; ok {
+		if short, ok := statusAndReason(conditions)["Programmed"]; ok {
 			got[place] = short
 		}
 	}
@@ -102,9 +102,9 @@ func wantProgrammed(t *testing.T, r gateway.Report, want map[string]string) {
 	}
 }
 
-// everywhere is the same for each place whose own state is good; the entry that
+// programmedEverywhere is the same for each place whose own state is good; the entry that
 // lost to the Gateway's listener keeps its own reason.
-func everywhere(short string) map[string]string {
+func programmedEverywhere(short string) map[string]string {
 	return map[string]string{
 		"Gateway": short, "listener own": short, "ListenerSet": short, "entry good": short, "entry taken": "False HostnameConflict",
 	}
@@ -113,31 +113,31 @@ func everywhere(short string) map[string]string {
 // "True once a document for this generation is at Cloudflare; [...] later
 // route changes under way do not unset it. [...] False/Pending when the first
 // push of a generation is outstanding or a push failed."
-func TestReportProgrammedAsThePushStands(t *testing.T) {
+func TestReportProgrammedFollowsThePush(t *testing.T) {
 	failed := gateway.Push{State: gateway.PushFailed, Message: "The API is down. It is tried again in 2s."}
 	otherTunnel := gateway.Push{State: gateway.PushFailed, Reason: "SettingsNotApplied", Message: "The setting account asks for another tunnel."}
-	onGatewayOnly := everywhere("False Pending")
+	onGatewayOnly := programmedEverywhere("False Pending")
 	onGatewayOnly["Gateway"] = "False SettingsNotApplied"
 	for name, test := range map[string]struct {
 		snapshot *gateway.Snapshot
 		push     gateway.Push
 		want     map[string]string
 	}{
-		"succeeded":                                  {reportSnapshot(), gateway.Push{State: gateway.PushSucceeded}, everywhere("True Programmed")},
-		"outstanding, nothing said yet":              {reportSnapshot(), gateway.Push{}, everywhere("False Pending")},
-		"outstanding, programmed in this generation": {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), gateway.Push{}, everywhere("True Programmed")},
-		"outstanding, programmed in an older one":    {withCurrent(reportSnapshot(), metav1.ConditionTrue, -1), gateway.Push{}, everywhere("False Pending")},
-		"outstanding, not programmed":                {withCurrent(reportSnapshot(), metav1.ConditionFalse, 0), gateway.Push{}, everywhere("False Pending")},
-		"failed, nothing said yet":                   {reportSnapshot(), failed, everywhere("False Pending")},
-		"failed, programmed in this generation":      {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), failed, everywhere("False Pending")},
+		"succeeded":                                  {reportSnapshot(), gateway.Push{State: gateway.PushSucceeded}, programmedEverywhere("True Programmed")},
+		"outstanding, nothing said yet":              {reportSnapshot(), gateway.Push{}, programmedEverywhere("False Pending")},
+		"outstanding, programmed in this generation": {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), gateway.Push{}, programmedEverywhere("True Programmed")},
+		"outstanding, programmed in an older one":    {withCurrent(reportSnapshot(), metav1.ConditionTrue, -1), gateway.Push{}, programmedEverywhere("False Pending")},
+		"outstanding, not programmed":                {withCurrent(reportSnapshot(), metav1.ConditionFalse, 0), gateway.Push{}, programmedEverywhere("False Pending")},
+		"failed, nothing said yet":                   {reportSnapshot(), failed, programmedEverywhere("False Pending")},
+		"failed, programmed in this generation":      {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), failed, programmedEverywhere("False Pending")},
 		"failed with a reason of its own":            {reportSnapshot(), otherTunnel, onGatewayOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := gateway.Build(test.snapshot, decisions).Report(gateway.Outcome{Push: test.push})
+			r := gateway.Build(test.snapshot, options).Report(gateway.Outcome{Push: test.push})
 			wantProgrammed(t, r, test.want)
 			for place, conditions := range conditionsByPlace(r) {
 				message := messageOf(conditions, "Programmed")
-				if inShort(conditions)["Programmed"] != "False Pending" || test.push.Message == "" {
+				if statusAndReason(conditions)["Programmed"] != "False Pending" || test.push.Message == "" {
 					continue
 				}
 				// Tenants can do nothing about it, and are sent to the Gateway.
@@ -151,25 +151,25 @@ func TestReportProgrammedAsThePushStands(t *testing.T) {
 }
 
 // While an attempt is under way each object is judged by its own status.
-func TestReportOutstandingIsPerObject(t *testing.T) {
+func TestReportWhilePushIsOutstanding(t *testing.T) {
 	s := reportSnapshot()
 	s.Gateway.Status.Conditions = programmed(metav1.ConditionTrue, gatewayGeneration)
 	s.ListenerSets[0].Status.Listeners = []gatewayv1.ListenerEntryStatus{{Name: "good", Conditions: programmed(metav1.ConditionTrue, setGeneration)}}
-	want := everywhere("False Pending")
+	want := programmedEverywhere("False Pending")
 	want["Gateway"], want["entry good"] = "True Programmed", "True Programmed"
-	wantProgrammed(t, gateway.Build(s, decisions).Report(gateway.Outcome{}), want)
+	wantProgrammed(t, gateway.Build(s, options).Report(gateway.Outcome{}), want)
 }
 
 // Whatever the push: nothing is sent for a Gateway that is not accepted.
-func TestReportOfAGatewayThatIsNotAccepted(t *testing.T) {
-	want := maps.Clone(everywhere("False Pending"))
+func TestReportOfRejectedGateway(t *testing.T) {
+	want := maps.Clone(programmedEverywhere("False Pending"))
 	want["Gateway"], want["ListenerSet"] = "False Invalid", "False ParentNotProgrammed"
 	for _, state := range []gateway.PushState{gateway.PushOutstanding, gateway.PushFailed, gateway.PushSucceeded} {
 		s := withCurrent(reportSnapshot(), metav1.ConditionTrue, 0)
 		s.Gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}
-		r := gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: state}, Tunnel: "tunnel"})
+		r := gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: state}, Tunnel: "tunnel"})
 		wantProgrammed(t, r, want)
-		if got := inShort(conditionsByPlace(r)["ListenerSet"])["Accepted"]; got != "False ParentNotAccepted" {
+		if got := statusAndReason(conditionsByPlace(r)["ListenerSet"])["Accepted"]; got != "False ParentNotAccepted" {
 			t.Errorf("the set's Accepted is %s", got)
 		}
 		if len(r.Gateway.Addresses) != 1 {
@@ -179,8 +179,8 @@ func TestReportOfAGatewayThatIsNotAccepted(t *testing.T) {
 }
 
 // "Every condition with the generation that was read", that of its own object.
-func TestReportGenerations(t *testing.T) {
-	r := gateway.Build(reportSnapshot(), decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
+func TestReportObservedGenerations(t *testing.T) {
+	r := gateway.Build(reportSnapshot(), options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
 	want := map[string]int64{
 		"Gateway": gatewayGeneration, "listener own": gatewayGeneration,
 		"ListenerSet": setGeneration, "entry good": setGeneration, "entry taken": setGeneration,
@@ -200,7 +200,7 @@ func TestReportGenerations(t *testing.T) {
 }
 
 func TestReportAddress(t *testing.T) {
-	result := gateway.Build(reportSnapshot(), decisions)
+	result := gateway.Build(reportSnapshot(), options)
 	if got := result.Report(gateway.Outcome{}).Gateway.Addresses; len(got) != 0 {
 		t.Errorf("without a tunnel the addresses are %v", got)
 	}
@@ -211,14 +211,14 @@ func TestReportAddress(t *testing.T) {
 }
 
 func TestReportOwners(t *testing.T) {
-	r := gateway.Build(reportSnapshot(), decisions).Report(gateway.Outcome{})
+	r := gateway.Build(reportSnapshot(), options).Report(gateway.Outcome{})
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportGateway: true, reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
 	}
 }
 
 // A good condition says what is not good beside it.
-func TestReportMessagesOfGoodConditions(t *testing.T) {
+func TestReportAcceptedMessages(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*gateway.Snapshot)
 		place  string
@@ -255,7 +255,7 @@ func TestReportMessagesOfGoodConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := reportSnapshot()
 			test.change(s)
-			places := conditionsByPlace(gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
+			places := conditionsByPlace(gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
 			if diff := cmp.Diff(test.want, messageOf(places[test.place], "Accepted")); diff != "" {
 				t.Errorf("the message differs (-want +got):\n%s", diff)
 			}
@@ -276,7 +276,7 @@ func TestReportCertificates(t *testing.T) {
 		{Namespace: "infra", Name: "unread"}:  {Unchecked: true},
 		{Namespace: "infra", Name: "expired"}: {NotAfter: s.Now.AddDate(-1, 0, 0)},
 	}
-	places := conditionsByPlace(gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
+	places := conditionsByPlace(gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
 	want := `Every reference resolves. The certificate in Secret infra/unread was not checked, because Secrets in namespace "infra" are not read.` +
 		" The certificate in Secret infra/expired expired at 2025-01-01T00:00:00Z."
 	if diff := cmp.Diff(want, messageOf(places["listener own"], "ResolvedRefs")); diff != "" {
@@ -286,8 +286,8 @@ func TestReportCertificates(t *testing.T) {
 
 // What was said about sets and routes is taken back: sets as the CRD makes
 // them, routes without entries.
-func TestWithdraw(t *testing.T) {
-	r := gateway.Withdraw(reportGateway, withCurrent(reportSnapshot(), metav1.ConditionTrue, 0))
+func TestResetReport(t *testing.T) {
+	r := gateway.ResetReport(reportGateway, withCurrent(reportSnapshot(), metav1.ConditionTrue, 0))
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportGateway: true, reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
 	}
@@ -312,8 +312,8 @@ func TestWithdraw(t *testing.T) {
 }
 
 // A ListenerSet that does not exist has nothing but routes.
-func TestWithdrawAListenerSet(t *testing.T) {
-	r := gateway.Withdraw(reportSet, &gateway.Snapshot{HTTPRoutes: reportSnapshot().HTTPRoutes})
+func TestResetReportOfMissingListenerSet(t *testing.T) {
+	r := gateway.ResetReport(reportSet, &gateway.Snapshot{HTTPRoutes: reportSnapshot().HTTPRoutes})
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
 	}

@@ -46,11 +46,11 @@ func ParseRequest(text string) (Request, error) {
 
 func (r Request) String() string { return r.Host + r.Path }
 
-// on reports whether the request is for the hostname.
-func (r Request) on(hostname string) bool { return covers(hostname, r.Host) }
+// matchesHostname reports whether the request is for the hostname.
+func (r Request) matchesHostname(hostname string) bool { return covers(hostname, r.Host) }
 
-// at reports whether the expression of a rule matches the request's path.
-func (r Request) at(expression string) bool {
+// matchesPath reports whether the expression of a rule matches the request's path.
+func (r Request) matchesPath(expression string) bool {
 	if expression == "" {
 		return true
 	}

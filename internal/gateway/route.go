@@ -26,15 +26,15 @@ type Route struct {
 	// and says of each what is wrong; nil when all resolve.
 	Unresolved *Problem
 	// Dropped names what an ingress rule cannot express, by rule number.
-	Dropped []Dropped
+	Dropped []DroppedRule
 
 	grpc       *gatewayv1.GRPCRoute // what it was written as; nil for an HTTPRoute
 	generation int64
 	age        age
 	parentRefs []gatewayv1.ParentReference
-	rank       int         // place among the routes, oldest first
-	answers    []answer    // one for each rule
-	matches    []ruleMatch // what the tunnel can tell apart, in order
+	rank       int          // place among the routes, oldest first
+	actions    []ruleAction // one for each rule
+	matches    []ruleMatch  // what the tunnel can tell apart, in order
 }
 
 // normaliseRoutes returns the snapshot's routes, oldest first, then by
@@ -112,24 +112,24 @@ type ruleMatch struct {
 // tunnel can tell apart. What it finds lies together, because there can be
 // thousands of routes.
 func resolveRoutes(routes []*Route, backends backendResolver) {
-	answers := make([]answer, 0, len(routes))
+	answers := make([]ruleAction, 0, len(routes))
 	matches := make([]ruleMatch, 0, len(routes))
 	for _, r := range routes {
 		firstAnswer, firstMatch := len(answers), len(matches)
 		for i := range r.Rules {
-			a, problems := backends.answer(r, i)
-			r.noteUnresolved(problems)
+			a, problems := backends.action(r, i)
+			r.addUnresolved(problems)
 			answers = append(answers, a)
 			matches = r.appendMatches(matches, i, a.unsupported)
 		}
-		r.answers, r.matches = cut(answers, firstAnswer), cut(matches, firstMatch)
+		r.actions, r.matches = appendedSince(answers, firstAnswer), appendedSince(matches, firstMatch)
 	}
 }
 
-// cut returns what was appended since, with no room to grow into what follows.
-func cut[T any](buffer []T, since int) []T { return buffer[since:len(buffer):len(buffer)] }
+// appendedSince returns what was appended since, with no room to grow into what follows.
+func appendedSince[T any](buffer []T, since int) []T { return buffer[since:len(buffer):len(buffer)] }
 
-func (r *Route) noteUnresolved(problems []*Problem) {
+func (r *Route) addUnresolved(problems []*Problem) {
 	for _, problem := range problems {
 		if r.Unresolved == nil {
 			r.Unresolved = new(*problem) // the rule's own stays as it is
@@ -142,9 +142,9 @@ func (r *Route) noteUnresolved(problems []*Problem) {
 // appendMatches appends the matches of a rule that the tunnel can tell apart,
 // and notes the fields that it cannot express.
 func (r *Route) appendMatches(matches []ruleMatch, rule int, unsupported []string) []ruleMatch {
-	dropped := Dropped{Rule: rule, Fields: unsupported}
+	dropped := DroppedRule{Rule: rule, Fields: unsupported}
 	for j, match := range matchesOf(&r.Rules[rule]) {
-		path, fields := expressMatch(match)
+		path, fields := translateMatch(match)
 		dropped.add(fields)
 		if len(fields) == 0 {
 			matches = append(matches, ruleMatch{rule: rule, match: j, path: path, method: r.methodLength(rule, j)})
@@ -156,8 +156,8 @@ func (r *Route) appendMatches(matches []ruleMatch, rule int, unsupported []strin
 	return matches
 }
 
-// servesNothing reports whether no rule at all is served as it was written.
-func (r *Route) servesNothing() bool {
+// isFullyDropped reports whether no rule at all is served as it was written.
+func (r *Route) isFullyDropped() bool {
 	return len(r.Dropped) > 0 && len(r.Dropped) == len(r.Rules)
 }
 
@@ -166,16 +166,16 @@ func (r *Route) servesNothing() bool {
 // (HTTPRouteRule.Matches)
 func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
 	if len(rule.Matches) == 0 {
-		return everyRequest
+		return defaultMatches
 	}
 	return rule.Matches
 }
 
-var everyRequest = []gatewayv1.HTTPRouteMatch{{}}
+var defaultMatches = []gatewayv1.HTTPRouteMatch{{}}
 
-// hostnamesOn yields the hostnames that the route serves on a listener, each
+// hostnamesOnListener yields the hostnames that the route serves on a listener, each
 // with the one that the route wrote; none when they do not intersect.
-func (r *Route) hostnamesOn(listener string) iter.Seq[servedHostname] {
+func (r *Route) hostnamesOnListener(listener string) iter.Seq[servedHostname] {
 	return func(yield func(servedHostname) bool) {
 		if len(r.Hostnames) == 0 {
 			yield(servedHostname{served: listener})
@@ -190,9 +190,9 @@ func (r *Route) hostnamesOn(listener string) iter.Seq[servedHostname] {
 	}
 }
 
-// meets reports whether the route has a hostname on the listener.
-func (r *Route) meets(listener string) bool {
-	for range r.hostnamesOn(listener) {
+// intersects reports whether the route has a hostname on the listener.
+func (r *Route) intersects(listener string) bool {
+	for range r.hostnamesOnListener(listener) {
 		return true
 	}
 	return false

@@ -54,8 +54,8 @@ func newRuleSettings(s *settings.Settings, listeners []*Listener) ruleSettings {
 		}
 	}
 	for _, h := range r.hostnames {
-		slices.SortStableFunc(h.listeners, compareSecure)
-		h.demand()
+		slices.SortStableFunc(h.listeners, compareListenerPrecedence)
+		h.mergeAccess()
 	}
 	return r
 }
@@ -69,7 +69,7 @@ func (r ruleSettings) add(l configuredListener) {
 	h.listeners = append(h.listeners, l)
 }
 
-func compareSecure(a, b configuredListener) int {
+func compareListenerPrecedence(a, b configuredListener) int {
 	insecure := func(l configuredListener) int {
 		if l.Spec.Protocol == gatewayv1.HTTPSProtocolType {
 			return 0
@@ -79,11 +79,11 @@ func compareSecure(a, b configuredListener) int {
 	return cmp.Or(cmp.Compare(insecure(a), insecure(b)), cmp.Compare(a.Spec.Port, b.Spec.Port))
 }
 
-// demand finds the strictest access: a tunnel serves a hostname on every port
+// mergeAccess finds the strictest access: a tunnel serves a hostname on every port
 // at once, so what one port demands, all do. The connector takes a token of one
 // team for any of the tags, so a token that does for all ports has a tag that
 // each of them names.
-func (h *hostnameSettings) demand() {
+func (h *hostnameSettings) mergeAccess() {
 	var from configuredListener
 	for _, l := range h.listeners {
 		own := l.settings.Access
@@ -106,11 +106,11 @@ func (h *hostnameSettings) demand() {
 	}
 }
 
-// refuseContradictions returns the problem of the Gateway when a hostname of
+// rejectContradictions returns the problem of the Gateway when a hostname of
 // its own contradicts itself, or nil. A tenant cannot break the platform team's
 // Gateway: the listeners of a ListenerSet are not accepted then, and the
 // hostname serves nothing.
-func (r ruleSettings) refuseContradictions(listeners []*Listener) *Problem {
+func (r ruleSettings) rejectContradictions(listeners []*Listener) *Problem {
 	for _, l := range listeners {
 		h := r.hostnames[l.Hostname()]
 		if h == nil || h.contradiction == "" || !l.claims {
@@ -132,7 +132,7 @@ type groupSettings struct {
 	access    *provider.Access
 }
 
-func (r ruleSettings) of(hostname string) groupSettings {
+func (r ruleSettings) forHostname(hostname string) groupSettings {
 	g := groupSettings{tunnel: r.tunnel}
 	if h := r.hostnames[hostname]; h != nil {
 		g.overrides, g.access = h.overrides(), renderAccess(h.access)
@@ -143,14 +143,14 @@ func (r ruleSettings) of(hostname string) groupSettings {
 // originRequest returns what a rule of the route says itself, or nil when the
 // tunnel's own settings do. One that answers by itself has no origin, but is
 // protected all the same.
-func (g groupSettings) originRequest(route *Route, a *answer) *provider.OriginRequest {
+func (g groupSettings) originRequest(route *Route, a *ruleAction) *provider.OriginRequest {
 	own, reaches := g.overrides[route], a.service != serviceError
 	if g.access == nil && (!reaches || own == nil && route.Kind != KindGRPCRoute) {
 		return nil // most rules
 	}
 	var rendered provider.OriginRequest
 	if reaches {
-		rendered = renderOriginRequest(g.override(own, route.Kind))
+		rendered = renderOriginRequest(g.withRequiredFields(own, route.Kind))
 	}
 	rendered.Access = g.access
 	if rendered == (provider.OriginRequest{}) {
@@ -171,24 +171,24 @@ func (h *hostnameSettings) overrides() map[*Route]*v1alpha1.OriginRequest {
 	return overrides
 }
 
-// override returns what a rule says itself: gRPC is HTTP/2, whatever else is
+// withRequiredFields returns what a rule says itself: gRPC is HTTP/2, whatever else is
 // set. Where the tunnel has on what excludes a field of the rule, the rule
 // switches that off, because its field alone would have no effect.
-func (g groupSettings) override(own *v1alpha1.OriginRequest, kind string) v1alpha1.OriginRequest {
+func (g groupSettings) withRequiredFields(own *v1alpha1.OriginRequest, kind string) v1alpha1.OriginRequest {
 	if kind == KindGRPCRoute {
 		own = settings.MergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, own)
 	}
 	rule, tunnel := ptr.Deref(own, v1alpha1.OriginRequest{}), ptr.Deref(g.tunnel, v1alpha1.OriginRequest{})
-	if on(rule.HTTP2Origin) && on(tunnel.MatchSNIToHost) {
+	if isTrue(rule.HTTP2Origin) && isTrue(tunnel.MatchSNIToHost) {
 		rule.MatchSNIToHost = ptr.To(false)
 	}
-	if on(rule.MatchSNIToHost) && on(tunnel.HTTP2Origin) {
+	if isTrue(rule.MatchSNIToHost) && isTrue(tunnel.HTTP2Origin) {
 		rule.HTTP2Origin = ptr.To(false)
 	}
 	return rule
 }
 
-func on(field *bool) bool { return ptr.Deref(field, false) }
+func isTrue(field *bool) bool { return ptr.Deref(field, false) }
 
 func renderOriginRequest(o v1alpha1.OriginRequest) provider.OriginRequest {
 	rendered := provider.OriginRequest{

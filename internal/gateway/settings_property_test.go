@@ -17,13 +17,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// forEachConfigured tries a property on random clusters with random settings at
+// forEachConfiguredCluster tries a property on random clusters with random settings at
 // both levels.
-func forEachConfigured(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
+func forEachConfiguredCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
 	t.Helper()
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
-		d := &dice{Rand: rand.New(rand.NewPCG(seed, 3)), snapshot: s} //nolint:gosec // it has to be reproducible
-		refer(s)
+		d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 3)), snapshot: s} //nolint:gosec // it has to be reproducible
+		setParametersRefs(s)
 		s.ClassConfiguration = configuration("platform", "defaults", d.settings())
 		s.GatewayConfiguration = configuration("infra", "own", d.settings())
 		if d.chance(50) {
@@ -33,7 +33,7 @@ func forEachConfigured(t *testing.T, property func(t *testing.T, s *gateway.Snap
 	})
 }
 
-func (d *dice) settings() v1alpha1.TunnelConfigurationSpec {
+func (d *randomizer) settings() v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	if d.chance(50) {
 		spec.OriginRequest = d.originRequest()
@@ -56,7 +56,7 @@ func (d *dice) settings() v1alpha1.TunnelConfigurationSpec {
 	return spec
 }
 
-func (d *dice) originRequest() *v1alpha1.OriginRequest {
+func (d *randomizer) originRequest() *v1alpha1.OriginRequest {
 	o := &v1alpha1.OriginRequest{}
 	if d.chance(70) {
 		o.ConnectTimeout = new(v1alpha1.Duration(fmt.Sprintf("%ds", 1+d.IntN(99))))
@@ -70,7 +70,7 @@ func (d *dice) originRequest() *v1alpha1.OriginRequest {
 }
 
 // access has one team most often, and few tags, so that some contradict.
-func (d *dice) access() *v1alpha1.Access {
+func (d *randomizer) access() *v1alpha1.Access {
 	tags := []v1alpha1.AUDTag{"a", "b", "c"}
 	d.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
 	return &v1alpha1.Access{
@@ -78,9 +78,9 @@ func (d *dice) access() *v1alpha1.Access {
 	}
 }
 
-// TestSettingsKeepTheProperties: what holds without settings holds with them.
-func TestSettingsKeepTheProperties(t *testing.T) {
-	forEachConfigured(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+// TestSettingsPreserveTheProperties: what holds without settings holds with them.
+func TestSettingsPreserveTheProperties(t *testing.T) {
+	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		before, want := deepCopy(s), transcript(t, s)
 		if !reflect.DeepEqual(before, s) {
 			t.Fatalf("Build changed its input (-before +after):\n%s", gocmp.Diff(before, s))
@@ -103,9 +103,9 @@ func TestSettingsKeepTheProperties(t *testing.T) {
 	})
 }
 
-// chain are the entries for a listener, the one that counts first: all of the
+// listenerEntries are the entries for a listener, the one that counts first: all of the
 // preferred level before any of the other, and the hostname's before the port's.
-func (o *oracle) chain(c *claim) []v1alpha1.ListenerConfiguration {
+func (o *oracle) listenerEntries(c *claim) []v1alpha1.ListenerConfiguration {
 	levels := []*v1alpha1.TunnelConfiguration{o.snapshot.ClassConfiguration, o.snapshot.GatewayConfiguration}
 	if levels[0].Spec.MergingMode != nil {
 		slices.Reverse(levels)
@@ -123,18 +123,18 @@ func (o *oracle) chain(c *claim) []v1alpha1.ListenerConfiguration {
 	return chain
 }
 
-// demand returns what tokens do for the hostname: none have to when demanded is
+// requiredAccess returns what tokens do for the hostname: none have to when demanded is
 // false, and no token can when there are no tags.
-func (o *oracle) demand(hostname string) (team string, tags []string, demanded bool) {
+func (o *oracle) requiredAccess(hostname string) (team string, tags []string, demanded bool) {
 	for _, c := range o.claims {
-		if !c.holds || c.hostname() != hostname {
+		if !c.claims || c.hostname() != hostname {
 			continue
 		}
-		i := slices.IndexFunc(o.chain(c), func(entry v1alpha1.ListenerConfiguration) bool { return entry.Access != nil })
-		if i < 0 || !o.chain(c)[i].Access.Required {
+		i := slices.IndexFunc(o.listenerEntries(c), func(entry v1alpha1.ListenerConfiguration) bool { return entry.Access != nil })
+		if i < 0 || !o.listenerEntries(c)[i].Access.Required {
 			continue
 		}
-		access := o.chain(c)[i].Access
+		access := o.listenerEntries(c)[i].Access
 		var own []string
 		for _, tag := range access.AUDTags {
 			if !demanded || slices.Contains(tags, string(tag)) && team == *access.TeamName {
@@ -147,12 +147,12 @@ func (o *oracle) demand(hostname string) (team string, tags []string, demanded b
 	return team, tags, demanded
 }
 
-// TestAccessIsNeverWeaker: a request for a hostname reaches a backend with no
+// TestEveryRequestRequiresAccessOfAllListeners: a request for a hostname reaches a backend with no
 // less than what each of the hostname's listeners demands, and nothing is
 // demanded that none of them does.
-func TestAccessIsNeverWeaker(t *testing.T) {
+func TestEveryRequestRequiresAccessOfAllListeners(t *testing.T) {
 	demanded, contradicted := 0, 0
-	forEachConfigured(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o := newOracle(s)
 		configuration := gateway.Build(s, randomOptions).Configuration()
 		if configuration == nil {
@@ -178,7 +178,7 @@ func TestAccessIsNeverWeaker(t *testing.T) {
 // wantAccess returns 1 when the hostname demands access, to be counted.
 func (o *oracle) wantAccess(t *testing.T, hostname string, rule provider.IngressRule) int {
 	t.Helper()
-	team, tags, demanded := o.demand(hostname)
+	team, tags, demanded := o.requiredAccess(hostname)
 	got := rule.OriginRequest.Access
 	if !demanded {
 		if got != nil {
@@ -198,18 +198,18 @@ func (o *oracle) wantAccess(t *testing.T, hostname string, rule provider.Ingress
 // contradictions counts the listeners with a hostname that no token can do for.
 func (o *oracle) contradictions() (n int) {
 	for _, c := range o.claims {
-		if _, tags, demanded := o.demand(c.hostname()); c.holds && demanded && len(tags) == 0 {
+		if _, tags, demanded := o.requiredAccess(c.hostname()); c.claims && demanded && len(tags) == 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// TestOverridesAreOfTheListenersOfARoute: HTTPS before HTTP, then the lower
+// TestRouteTakesOverridesOfItsListeners: HTTPS before HTTP, then the lower
 // port, among the listeners that a route is attached to.
-func TestOverridesAreOfTheListenersOfARoute(t *testing.T) {
+func TestRouteTakesOverridesOfItsListeners(t *testing.T) {
 	tried := 0
-	forEachConfigured(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
 		for _, rule := range gateway.Build(s, randomOptions).Rules {
 			if rule.Route == nil || rule.Service == answerError {
@@ -239,11 +239,11 @@ func (o *oracle) connectTimeout(t *testing.T, rule gateway.Rule) *int64 {
 		return r.Name == rule.Route.Name && r.Namespace == rule.Route.Namespace
 	})
 	route := o.snapshot.HTTPRoutes[i]
-	group, _ := o.groupOf(hostUnder(rule.Hostname))
+	group, _ := o.groupOf(hostOf(rule.Hostname))
 	var attached []*claim
 	for _, ref := range route.Spec.ParentRefs {
 		for _, c := range o.selected(ref, route.Namespace) {
-			if c.holds && c.hostname() == group && o.admits(c, route) {
+			if c.claims && c.hostname() == group && o.admits(c, route) {
 				attached = append(attached, c)
 			}
 		}
@@ -253,7 +253,7 @@ func (o *oracle) connectTimeout(t *testing.T, rule gateway.Rule) *int64 {
 		return cmp.Or(cmp.Compare(b.Protocol, a.Protocol), cmp.Compare(a.Port, b.Port))
 	})
 	for _, c := range attached {
-		for _, entry := range o.chain(c) {
+		for _, entry := range o.listenerEntries(c) {
 			if entry.OriginRequest != nil && entry.OriginRequest.ConnectTimeout != nil {
 				seconds, err := entry.OriginRequest.ConnectTimeout.Seconds()
 				if err != nil {
@@ -266,8 +266,8 @@ func (o *oracle) connectTimeout(t *testing.T, rule gateway.Rule) *int64 {
 	return nil
 }
 
-// hostUnder returns a host that only the hostname, and what is wider, stands for.
-func hostUnder(hostname string) string {
+// hostOf returns a host that only the hostname, and what is wider, stands for.
+func hostOf(hostname string) string {
 	if hostname == "" {
 		return "host.invalid"
 	}

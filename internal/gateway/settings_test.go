@@ -16,8 +16,8 @@ func configuration(namespace, name string, spec v1alpha1.TunnelConfigurationSpec
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 }
 
-// refer makes the class and the Gateway refer to platform/defaults and own.
-func refer(s *gateway.Snapshot) {
+// setParametersRefs makes the class and the Gateway refer to platform/defaults and own.
+func setParametersRefs(s *gateway.Snapshot) {
 	s.Class = &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{
 		ParametersRef: &gatewayv1.ParametersReference{
 			Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "defaults", Namespace: new(gatewayv1.Namespace("platform")),
@@ -30,7 +30,7 @@ func refer(s *gateway.Snapshot) {
 
 // A Gateway with valid settings has them and a configuration. With settings that
 // are not valid it is not accepted and has neither, so its tunnel stays as it is.
-func TestSettingsOfAResult(t *testing.T) {
+func TestResultSettings(t *testing.T) {
 	for name, test := range map[string]struct {
 		own     v1alpha1.TunnelConfigurationSpec
 		invalid string // part of the message
@@ -40,10 +40,10 @@ func TestSettingsOfAResult(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := reportSnapshot()
-			refer(s)
+			setParametersRefs(s)
 			s.ClassConfiguration = configuration("platform", "defaults", v1alpha1.TunnelConfigurationSpec{})
 			s.GatewayConfiguration = configuration("infra", "own", test.own)
-			result := gateway.Build(s, decisions)
+			result := gateway.Build(s, options)
 			if test.invalid == "" {
 				if result.Rejected != nil || result.Settings == nil || result.Configuration() == nil {
 					t.Errorf("the Gateway is refused: %+v", result.Rejected)

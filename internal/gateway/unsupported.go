@@ -9,15 +9,15 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Dropped is what a tunnel's ingress rule cannot express of a route's rule.
-type Dropped struct {
+// DroppedRule is what a tunnel's ingress rule cannot express of a route's rule.
+type DroppedRule struct {
 	// Rule is the rule's number, from 0.
 	Rule int
 	// Fields are the names of what is not supported, without repetition.
 	Fields []string
 }
 
-func (d *Dropped) add(fields []string) {
+func (d *DroppedRule) add(fields []string) {
 	for _, field := range fields {
 		if !slices.Contains(d.Fields, field) {
 			d.Fields = append(d.Fields, field)
@@ -27,7 +27,7 @@ func (d *Dropped) add(fields []string) {
 
 // describeDropped begins as the API demands: "the message for this condition
 // MUST start with the prefix "Dropped Rule"". (RouteConditionPartiallyInvalid)
-func describeDropped(dropped []Dropped) string {
+func describeDropped(dropped []DroppedRule) string {
 	parts := make([]string, len(dropped))
 	for i, d := range dropped {
 		word := "rule"
@@ -39,9 +39,9 @@ func describeDropped(dropped []Dropped) string {
 	return strings.Join(parts, "; ")
 }
 
-// expressMatch returns the part of a match that a tunnel can tell apart, its
+// translateMatch returns the part of a match that a tunnel can tell apart, its
 // path, or the fields that it cannot: such a match is left out.
-func expressMatch(match gatewayv1.HTTPRouteMatch) (pathMatch, []string) {
+func translateMatch(match gatewayv1.HTTPRouteMatch) (pathMatch, []string) {
 	var fields []string
 	path, err := newPathMatch(match.Path)
 	if err != nil {
@@ -63,7 +63,7 @@ func expressMatch(match gatewayv1.HTTPRouteMatch) (pathMatch, []string) {
 // do: such a rule answers 500, so that its requests never fall to a wider rule
 // that lacks, say, the filter.
 func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
-	var dropped Dropped
+	var dropped DroppedRule
 	for _, filter := range rule.Filters {
 		dropped.add([]string{fmt.Sprintf("filter %s", filter.Type)})
 	}

@@ -218,7 +218,7 @@ func keysOf(objects []client.Object, controller gatewayv1.GatewayController) []s
 // controller does. The status of the ListenerSets of a Gateway that is not managed
 // stays: it does not say which controller wrote it.
 func withdrawn(key state.Key, loaded *state.Loaded) gateway.Report {
-	report := gateway.Withdraw(key, loaded.Snapshot)
+	report := gateway.ResetReport(key, loaded.Snapshot)
 	if !loaded.Managed {
 		report.ListenerSets = nil
 	}

@@ -68,7 +68,7 @@ func (g *Gateway) writeRules(out *tabwriter.Writer) {
 	for i, rule := range g.result.Rules {
 		from := "nothing else matches"
 		if rule.Route != nil {
-			from = fmt.Sprintf("%s %s rule %d", rule.Route.Kind, rule.Route.NamespacedName, rule.Number)
+			from = fmt.Sprintf("%s %s rule %d", rule.Route.Kind, rule.Route.NamespacedName, rule.RuleIndex)
 		} else if rule.Hostname != "" {
 			from = "end of the hostname"
 		}

@@ -175,7 +175,7 @@ func messageOf(l *gateway.Listener) string {
 }
 
 func newRule(rule *gateway.Rule, place int) Rule {
-	r := Rule{Hostname: rule.Hostname, Path: rule.Path, Service: rule.Service, RouteRule: rule.Number, Match: rule.Match, Number: number(place)}
+	r := Rule{Hostname: rule.Hostname, Path: rule.Path, Service: rule.Service, RouteRule: rule.RuleIndex, Match: rule.MatchIndex, Number: number(place)}
 	if rule.Route != nil {
 		r.Route = new(ownerOf(rule.Route))
 	}

@@ -10,7 +10,7 @@ import (
 // listenerKey is the key of a ListenerConfiguration.
 type listenerKey struct{ protocolPort, hostname string }
 
-func keyOfListeners(c *v1alpha1.ListenerConfiguration) listenerKey {
+func listenerKeyOf(c *v1alpha1.ListenerConfiguration) listenerKey {
 	return listenerKey{c.ProtocolPort, c.Hostname}
 }
 
@@ -22,7 +22,7 @@ func (s *Settings) Listeners() Listeners {
 	entries := make(Listeners, len(s.Spec.ListenerConfigurations))
 	for i := range s.Spec.ListenerConfigurations {
 		entry := &s.Spec.ListenerConfigurations[i]
-		entries[keyOfListeners(entry)] = entry
+		entries[listenerKeyOf(entry)] = entry
 	}
 	return entries
 }
@@ -34,7 +34,7 @@ func (l Listeners) For(protocolPort, hostname string) *v1alpha1.ListenerConfigur
 	if hostname == "" {
 		return general
 	}
-	return mergeBlocks(l[listenerKey{protocolPort, hostname}], general, overlay)
+	return mergeBlocks(l[listenerKey{protocolPort, hostname}], general, mergeListenerConfiguration)
 }
 
 // mergeListenerConfigurations merges the entries by key. Within a level, an
@@ -44,7 +44,7 @@ func (l Listeners) For(protocolPort, hostname string) *v1alpha1.ListenerConfigur
 // demands by naming the hostname.
 func mergeListenerConfigurations(first, second []v1alpha1.ListenerConfiguration) []v1alpha1.ListenerConfiguration {
 	if len(first) == 0 || len(second) == 0 {
-		return firstList(first, second)
+		return firstNonEmpty(first, second)
 	}
 	bound := slices.Clone(second)
 	for i := range bound {
@@ -52,14 +52,14 @@ func mergeListenerConfigurations(first, second []v1alpha1.ListenerConfiguration)
 			return c.ProtocolPort == bound[i].ProtocolPort && c.Hostname == ""
 		})
 		if general >= 0 {
-			bound[i] = overlay(&first[general], &bound[i])
+			bound[i] = mergeListenerConfiguration(&first[general], &bound[i])
 		}
 	}
-	return mergeLists(first, bound, keyOfListeners, overlay)
+	return mergeLists(first, bound, listenerKeyOf, mergeListenerConfiguration)
 }
 
-// overlay merges two entries; the key is that of second.
-func overlay(first, second *v1alpha1.ListenerConfiguration) v1alpha1.ListenerConfiguration {
+// mergeListenerConfiguration merges two entries; the key is that of second.
+func mergeListenerConfiguration(first, second *v1alpha1.ListenerConfiguration) v1alpha1.ListenerConfiguration {
 	return v1alpha1.ListenerConfiguration{
 		ProtocolPort:  second.ProtocolPort,
 		Hostname:      second.Hostname,
@@ -72,6 +72,6 @@ func mergeAccess(first, second *v1alpha1.Access) v1alpha1.Access {
 	return v1alpha1.Access{
 		Required: first.Required, // it is always set
 		TeamName: cmp.Or(first.TeamName, second.TeamName),
-		AUDTags:  firstList(first.AUDTags, second.AUDTags),
+		AUDTags:  firstNonEmpty(first.AUDTags, second.AUDTags),
 	}
 }

@@ -36,7 +36,7 @@ func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunnel
 	return v1alpha1.TunnelConfigurationSpec{
 		MergingMode:            cmp.Or(first.MergingMode, second.MergingMode),
 		Account:                cmp.Or(first.Account, second.Account),
-		AllowedGatewayFields:   firstSet(first.AllowedGatewayFields, second.AllowedGatewayFields),
+		AllowedGatewayFields:   firstNonNil(first.AllowedGatewayFields, second.AllowedGatewayFields),
 		Limits:                 cmp.Or(first.Limits, second.Limits),
 		Tunnel:                 mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
 		Connector:              mergeBlocks(first.Connector, second.Connector, mergeConnectors),
@@ -74,16 +74,16 @@ func mergeConnectors(first, second *v1alpha1.Connector) v1alpha1.Connector {
 		LogLevel:       cmp.Or(first.LogLevel, second.LogLevel),
 		Resources:      mergeBlocks(first.Resources, second.Resources, mergeResources),
 		NodeSelector:   mergeMaps(first.NodeSelector, second.NodeSelector),
-		Tolerations:    firstList(first.Tolerations, second.Tolerations),
+		Tolerations:    firstNonEmpty(first.Tolerations, second.Tolerations),
 		Affinity:       mergeBlocks(first.Affinity, second.Affinity, mergeAffinities),
 		PodAnnotations: mergeMaps(first.PodAnnotations, second.PodAnnotations),
 		PodLabels:      mergeMaps(first.PodLabels, second.PodLabels),
 		TokenRotation:  cmp.Or(first.TokenRotation, second.TokenRotation),
 		GracePeriod:    cmp.Or(first.GracePeriod, second.GracePeriod),
 
-		AllowedMetadataPrefixes: firstList(first.AllowedMetadataPrefixes, second.AllowedMetadataPrefixes),
+		AllowedMetadataPrefixes: firstNonEmpty(first.AllowedMetadataPrefixes, second.AllowedMetadataPrefixes),
 		TopologySpreadConstraints: mergeLists(
-			first.TopologySpreadConstraints, second.TopologySpreadConstraints, keyOfConstraint, firstConstraint),
+			first.TopologySpreadConstraints, second.TopologySpreadConstraints, constraintKeyOf, firstConstraint),
 		PodDisruptionBudget: cmp.Or(first.PodDisruptionBudget, second.PodDisruptionBudget),
 	}
 	if first.Replicas != nil {
@@ -107,7 +107,7 @@ func mergeResources(first, second *corev1.ResourceRequirements) corev1.ResourceR
 	return corev1.ResourceRequirements{
 		Limits:   mergeMaps(first.Limits, second.Limits),
 		Requests: mergeMaps(first.Requests, second.Requests),
-		Claims:   firstList(first.Claims, second.Claims),
+		Claims:   firstNonEmpty(first.Claims, second.Claims),
 	}
 }
 
@@ -118,19 +118,19 @@ func mergeAffinities(first, second *corev1.Affinity) corev1.Affinity {
 		NodeAffinity: mergeBlocks(first.NodeAffinity, second.NodeAffinity, func(first, second *corev1.NodeAffinity) corev1.NodeAffinity {
 			return corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution:  cmp.Or(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
-				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstNonEmpty(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
 			}
 		}),
 		PodAffinity: mergeBlocks(first.PodAffinity, second.PodAffinity, func(first, second *corev1.PodAffinity) corev1.PodAffinity {
 			return corev1.PodAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution:  firstList(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
-				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+				RequiredDuringSchedulingIgnoredDuringExecution:  firstNonEmpty(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstNonEmpty(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
 			}
 		}),
 		PodAntiAffinity: mergeBlocks(first.PodAntiAffinity, second.PodAntiAffinity, func(first, second *corev1.PodAntiAffinity) corev1.PodAntiAffinity {
 			return corev1.PodAntiAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution:  firstList(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
-				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+				RequiredDuringSchedulingIgnoredDuringExecution:  firstNonEmpty(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstNonEmpty(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
 			}
 		}),
 	}
@@ -161,23 +161,23 @@ func mergeOriginRequests(first, second *v1alpha1.OriginRequest) v1alpha1.OriginR
 		CAPool:                 cmp.Or(first.CAPool, second.CAPool),
 		ProxyType:              cmp.Or(first.ProxyType, second.ProxyType),
 	}
-	if on(first.MatchSNIToHost) && on(merged.HTTP2Origin) {
+	if isTrue(first.MatchSNIToHost) && isTrue(merged.HTTP2Origin) {
 		merged.HTTP2Origin = first.HTTP2Origin
 	}
-	if on(first.HTTP2Origin) && on(merged.MatchSNIToHost) {
+	if isTrue(first.HTTP2Origin) && isTrue(merged.MatchSNIToHost) {
 		merged.MatchSNIToHost = first.MatchSNIToHost
 	}
 	return merged
 }
 
-func on(field *bool) bool { return ptr.Deref(field, false) }
+func isTrue(field *bool) bool { return ptr.Deref(field, false) }
 
 type constraintKey struct {
 	topologyKey       string
 	whenUnsatisfiable corev1.UnsatisfiableConstraintAction
 }
 
-func keyOfConstraint(c *corev1.TopologySpreadConstraint) constraintKey {
+func constraintKeyOf(c *corev1.TopologySpreadConstraint) constraintKey {
 	return constraintKey{c.TopologyKey, c.WhenUnsatisfiable}
 }
 
@@ -197,7 +197,7 @@ func mergeBlocks[T any](first, second *T, merge func(first, second *T) T) *T {
 // mergeLists merges the entries of a key, first's entries coming first.
 func mergeLists[T any, K comparable](first, second []T, key func(*T) K, merge func(first, second *T) T) []T {
 	if len(first) == 0 || len(second) == 0 {
-		return firstList(first, second)
+		return firstNonEmpty(first, second)
 	}
 	merged, place := slices.Clone(first), map[K]int{}
 	for i := range first {
@@ -226,18 +226,18 @@ func mergeMaps[M ~map[K]V, K comparable, V any](first, second M) M {
 	return merged
 }
 
-// firstSet takes a list as a whole, also an empty one, which is not the same as
+// firstNonNil takes a list as a whole, also an empty one, which is not the same as
 // none.
-func firstSet[T any](first, second []T) []T {
+func firstNonNil[T any](first, second []T) []T {
 	if first == nil {
 		return second
 	}
 	return first
 }
 
-// firstList takes a list as a whole. An empty one counts as unset, because the
+// firstNonEmpty takes a list as a whole. An empty one counts as unset, because the
 // API's clients leave it out.
-func firstList[T any](first, second []T) []T {
+func firstNonEmpty[T any](first, second []T) []T {
 	if len(first) == 0 {
 		return second
 	}

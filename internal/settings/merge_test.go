@@ -13,15 +13,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// leaf is a field of the spec that is merged as a whole. The list of them is
+// fieldPath is a field of the spec that is merged as a whole. The list of them is
 // made from the types, so that a new field cannot be forgotten.
-type leaf struct {
+type fieldPath struct {
 	path  string
 	steps []int // field numbers; those of a list lead into its one entry
 }
 
-// wholes are the structs that are leaves although they have fields.
-var wholes = map[reflect.Type]bool{
+// atomicTypes are the structs that are leaves although they have fields.
+var atomicTypes = map[reflect.Type]bool{
 	reflect.TypeFor[v1alpha1.Account]():                true,
 	reflect.TypeFor[v1alpha1.Limits]():                 true,
 	reflect.TypeFor[v1alpha1.PodDisruptionBudget]():    true,
@@ -29,29 +29,29 @@ var wholes = map[reflect.Type]bool{
 	reflect.TypeFor[corev1.TopologySpreadConstraint](): true,
 }
 
-func leaves(t reflect.Type, path string, steps []int) []leaf {
+func fieldPaths(t reflect.Type, path string, steps []int) []fieldPath {
 	for t.Kind() == reflect.Pointer || t == reflect.TypeFor[[]v1alpha1.ListenerConfiguration]() {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || wholes[t] {
-		return []leaf{{strings.TrimPrefix(path, "."), steps}}
+	if t.Kind() != reflect.Struct || atomicTypes[t] {
+		return []fieldPath{{strings.TrimPrefix(path, "."), steps}}
 	}
-	var all []leaf
+	var all []fieldPath
 	for i := range t.NumField() {
 		field := t.Field(i)
 		if field.Name == "ProtocolPort" || field.Name == "Hostname" {
 			continue // the key of an entry
 		}
-		all = append(all, leaves(field.Type, path+"."+field.Name, append(append([]int{}, steps...), i))...)
+		all = append(all, fieldPaths(field.Type, path+"."+field.Name, append(append([]int{}, steps...), i))...)
 	}
 	return all
 }
 
-// specLeaves are all but mergingMode, which decides.
-func specLeaves(t *testing.T) []leaf {
+// specFieldPaths are all but mergingMode, which decides.
+func specFieldPaths(t *testing.T) []fieldPath {
 	t.Helper()
-	var all []leaf
-	for _, l := range leaves(reflect.TypeFor[v1alpha1.TunnelConfigurationSpec](), "", nil) {
+	var all []fieldPath
+	for _, l := range fieldPaths(reflect.TypeFor[v1alpha1.TunnelConfigurationSpec](), "", nil) {
 		if l.path != "MergingMode" {
 			all = append(all, l)
 		}
@@ -64,7 +64,7 @@ func specLeaves(t *testing.T) []leaf {
 
 // spec returns one in which nothing is set but the leaf; with variant 0 the
 // blocks around it only.
-func (l leaf) spec(variant int) v1alpha1.TunnelConfigurationSpec {
+func (l fieldPath) spec(variant int) v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	value := reflect.ValueOf(&spec).Elem()
 	for _, step := range l.steps {
@@ -139,7 +139,7 @@ var modes = map[string]*v1alpha1.MergingMode{
 // "Merged when both exist, governed by spec.mergingMode of the class's object
 // [...], field by field".
 func TestMergeEveryField(t *testing.T) {
-	for _, l := range specLeaves(t) {
+	for _, l := range specFieldPaths(t) {
 		for name, mode := range modes {
 			t.Run(l.path+"/"+name, func(t *testing.T) {
 				class, own, none := l.spec(1), l.spec(2), l.spec(0)
@@ -174,8 +174,8 @@ func TestMergeEveryField(t *testing.T) {
 	}
 }
 
-// everything sets every field of a spec.
-func everything(variant int) v1alpha1.TunnelConfigurationSpec {
+// fullSpec sets every field of a spec.
+func fullSpec(variant int) v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	set(reflect.ValueOf(&spec).Elem(), variant)
 	spec.MergingMode = nil
@@ -183,10 +183,10 @@ func everything(variant int) v1alpha1.TunnelConfigurationSpec {
 }
 
 // A level that sets nothing changes nothing.
-func TestMergeWithNothing(t *testing.T) {
+func TestMergeWithEmptyLevel(t *testing.T) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
-			full, class, empty := everything(1), everything(1), v1alpha1.TunnelConfigurationSpec{MergingMode: mode}
+			full, class, empty := fullSpec(1), fullSpec(1), v1alpha1.TunnelConfigurationSpec{MergingMode: mode}
 			class.MergingMode = mode
 			for what, got := range map[string]v1alpha1.TunnelConfigurationSpec{
 				"the class's alone":   mergeLevels(&class, &v1alpha1.TunnelConfigurationSpec{}),
@@ -204,7 +204,7 @@ func TestMergeWithNothing(t *testing.T) {
 func TestMergeDoesNotChangeItsInput(t *testing.T) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
-			class, own := everything(1), everything(2)
+			class, own := fullSpec(1), fullSpec(2)
 			class.MergingMode = mode
 			class.Connector.NodeSelector["class"], own.Connector.NodeSelector["own"] = "1", "2"
 			own.ListenerConfigurations = append(own.ListenerConfigurations, v1alpha1.ListenerConfiguration{ProtocolPort: "HTTP:80"})
@@ -218,7 +218,7 @@ func TestMergeDoesNotChangeItsInput(t *testing.T) {
 }
 
 // What cannot be told from one field: keys, and fields that exclude each other.
-func TestMerge(t *testing.T) {
+func TestMergeKeysAndExclusiveFields(t *testing.T) {
 	entry := func(protocolPort, hostname string, access *v1alpha1.Access) v1alpha1.ListenerConfiguration {
 		return v1alpha1.ListenerConfiguration{ProtocolPort: protocolPort, Hostname: hostname, Access: access}
 	}

@@ -21,15 +21,15 @@ type Metadata struct {
 // controller. A class cannot permit them.
 var reservedPrefixes = []string{"tunnelgateway.dev", "kubernetes.io", "k8s.io", "gateway.networking.k8s.io"}
 
-// metadataOf returns the labels and annotations whose prefix the class allows.
-func metadataOf(infrastructure *gatewayv1.GatewayInfrastructure, allowed []string) Metadata {
+// allowedMetadata returns the labels and annotations whose prefix the class allows.
+func allowedMetadata(infrastructure *gatewayv1.GatewayInfrastructure, allowed []string) Metadata {
 	if infrastructure == nil {
 		return Metadata{}
 	}
 	var m Metadata
 	dropped := map[string]bool{}
 	admit := func(into *map[string]string, key, value string) {
-		if !admitsKey(allowed, key) {
+		if !allowsKey(allowed, key) {
 			dropped[key] = true
 			return
 		}
@@ -48,9 +48,9 @@ func metadataOf(infrastructure *gatewayv1.GatewayInfrastructure, allowed []strin
 	return m
 }
 
-// admitsKey reports whether the prefix of the key is one of the allowed ones. A
+// allowsKey reports whether the prefix of the key is one of the allowed ones. A
 // key without a prefix never is.
-func admitsKey(allowed []string, key string) bool {
+func allowsKey(allowed []string, key string) bool {
 	prefix, _, ok := strings.Cut(key, "/")
 	return ok && slices.Contains(allowed, prefix) && !slices.ContainsFunc(reservedPrefixes, func(reserved string) bool {
 		return prefix == reserved || strings.HasSuffix(prefix, "."+reserved)

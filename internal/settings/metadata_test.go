@@ -36,7 +36,7 @@ func TestMetadata(t *testing.T) {
 		"x.gateway.networking.k8s.io/level": {[]string{"x.gateway.networking.k8s.io"}, false},
 	} {
 		t.Run(key, func(t *testing.T) {
-			got := metadataOf(&gatewayv1.GatewayInfrastructure{
+			got := allowedMetadata(&gatewayv1.GatewayInfrastructure{
 				Labels:      map[gatewayv1.LabelKey]gatewayv1.LabelValue{gatewayv1.LabelKey(key): "l"},
 				Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{gatewayv1.AnnotationKey(key): "a"},
 			}, test.allowed)
@@ -53,7 +53,7 @@ func TestMetadata(t *testing.T) {
 
 // The keys that are dropped are sorted, each once. What reaches the connectors
 // is decided by the class alone.
-func TestMetadataOfSettings(t *testing.T) {
+func TestDroppedMetadataIsSorted(t *testing.T) {
 	g := &gatewayv1.Gateway{Spec: gatewayv1.GatewaySpec{Infrastructure: &gatewayv1.GatewayInfrastructure{
 		Labels:      map[gatewayv1.LabelKey]gatewayv1.LabelValue{"z": "1", "a": "2", "example.com/kept": "3"},
 		Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"a": "4", "m": "5"},

@@ -25,21 +25,21 @@ var gatewayFields = []gatewayField{
 	{"listenerConfigurations", func(s *spec) bool { return len(s.ListenerConfigurations) > 0 }},
 	{"tunnel.deletionPolicy", func(s *spec) bool { return s.Tunnel != nil && s.Tunnel.DeletionPolicy != nil }},
 	{"tunnel.existing", func(s *spec) bool { return s.Tunnel != nil && s.Tunnel.Existing != nil }},
-	{"connector.enabled", ofConnector(func(c *v1alpha1.Connector) bool { return c.Enabled != nil })},
-	{"connector.replicas", ofConnector(func(c *v1alpha1.Connector) bool { return c.Replicas != nil })},
-	{"connector.autoscaling", ofConnector(func(c *v1alpha1.Connector) bool { return c.Autoscaling != nil })},
-	{"connector.protocol", ofConnector(func(c *v1alpha1.Connector) bool { return c.Protocol != nil })},
-	{"connector.logLevel", ofConnector(func(c *v1alpha1.Connector) bool { return c.LogLevel != nil })},
-	{"connector.resources", ofConnector(func(c *v1alpha1.Connector) bool { return c.Resources != nil })},
-	{"connector.nodeSelector", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.NodeSelector) > 0 })},
-	{"connector.tolerations", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.Tolerations) > 0 })},
-	{"connector.affinity", ofConnector(func(c *v1alpha1.Connector) bool { return c.Affinity != nil })},
-	{"connector.topologySpreadConstraints", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.TopologySpreadConstraints) > 0 })},
-	{"connector.podAnnotations", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.PodAnnotations) > 0 })},
-	{"connector.podLabels", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.PodLabels) > 0 })},
-	{"connector.gracePeriod", ofConnector(func(c *v1alpha1.Connector) bool { return c.GracePeriod != nil })},
-	{"connector.podDisruptionBudget", ofConnector(func(c *v1alpha1.Connector) bool { return c.PodDisruptionBudget != nil })},
-	{"connector.tokenRotation", ofConnector(func(c *v1alpha1.Connector) bool { return c.TokenRotation != nil })},
+	{"connector.enabled", onConnector(func(c *v1alpha1.Connector) bool { return c.Enabled != nil })},
+	{"connector.replicas", onConnector(func(c *v1alpha1.Connector) bool { return c.Replicas != nil })},
+	{"connector.autoscaling", onConnector(func(c *v1alpha1.Connector) bool { return c.Autoscaling != nil })},
+	{"connector.protocol", onConnector(func(c *v1alpha1.Connector) bool { return c.Protocol != nil })},
+	{"connector.logLevel", onConnector(func(c *v1alpha1.Connector) bool { return c.LogLevel != nil })},
+	{"connector.resources", onConnector(func(c *v1alpha1.Connector) bool { return c.Resources != nil })},
+	{"connector.nodeSelector", onConnector(func(c *v1alpha1.Connector) bool { return len(c.NodeSelector) > 0 })},
+	{"connector.tolerations", onConnector(func(c *v1alpha1.Connector) bool { return len(c.Tolerations) > 0 })},
+	{"connector.affinity", onConnector(func(c *v1alpha1.Connector) bool { return c.Affinity != nil })},
+	{"connector.topologySpreadConstraints", onConnector(func(c *v1alpha1.Connector) bool { return len(c.TopologySpreadConstraints) > 0 })},
+	{"connector.podAnnotations", onConnector(func(c *v1alpha1.Connector) bool { return len(c.PodAnnotations) > 0 })},
+	{"connector.podLabels", onConnector(func(c *v1alpha1.Connector) bool { return len(c.PodLabels) > 0 })},
+	{"connector.gracePeriod", onConnector(func(c *v1alpha1.Connector) bool { return c.GracePeriod != nil })},
+	{"connector.podDisruptionBudget", onConnector(func(c *v1alpha1.Connector) bool { return c.PodDisruptionBudget != nil })},
+	{"connector.tokenRotation", onConnector(func(c *v1alpha1.Connector) bool { return c.TokenRotation != nil })},
 }
 
 // defaultGatewayFields are the fields that a class permits when it does not set
@@ -52,8 +52,8 @@ var defaultGatewayFields = []v1alpha1.GatewayField{
 type classField struct {
 	name  string
 	isSet func(*spec) bool
-	// why completes the sentence "..., because".
-	why string
+	// reason completes the sentence "..., because".
+	reason string
 }
 
 // classFields are all fields that no class can permit to its Gateways.
@@ -68,14 +68,14 @@ var classFields = []classField{
 		},
 		"it permits replacing a configuration that the controller did not write",
 	},
-	{"connector.image", ofConnector(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
+	{"connector.image", onConnector(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
 	{
-		"connector.allowedMetadataPrefixes", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
+		"connector.allowedMetadataPrefixes", onConnector(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
 		"the pods run in the controller's namespace",
 	},
 }
 
-func ofConnector(isSet func(*v1alpha1.Connector) bool) func(*spec) bool {
+func onConnector(isSet func(*v1alpha1.Connector) bool) func(*spec) bool {
 	return func(s *spec) bool { return s.Connector != nil && isSet(s.Connector) }
 }
 
@@ -88,8 +88,8 @@ type class struct {
 	spec          spec
 }
 
-// in names the place where the platform team changes a setting of the class.
-func (c *class) in() string {
+// settingsLocation names the place where the platform team changes a setting of the class.
+func (c *class) settingsLocation() string {
 	if c.configuration == "" {
 		return fmt.Sprintf("a %s that GatewayClass %s refers to", KindTunnelConfiguration, c.name)
 	}
@@ -108,7 +108,7 @@ func (c *class) metadataPrefixes() []string {
 // violation returns what a Gateway's own settings have that the class does not
 // permit, or "".
 func (c *class) violation(own *spec) string {
-	for _, check := range []func(*spec) string{classOnly, c.checkPermitted, checkExisting, c.checkReplicas} {
+	for _, check := range []func(*spec) string{checkClassOnly, c.checkPermitted, checkExisting, c.checkReplicas} {
 		if violation := check(own); violation != "" {
 			return violation
 		}
@@ -116,11 +116,11 @@ func (c *class) violation(own *spec) string {
 	return ""
 }
 
-// classOnly refuses the fields that no class can permit.
-func classOnly(own *spec) string {
+// checkClassOnly refuses the fields that no class can permit.
+func checkClassOnly(own *spec) string {
 	for _, field := range classFields {
 		if field.isSet(own) {
-			return fmt.Sprintf("spec.%s can be set only for a GatewayClass, because %s. Remove it.", field.name, field.why)
+			return fmt.Sprintf("spec.%s can be set only for a GatewayClass, because %s. Remove it.", field.name, field.reason)
 		}
 	}
 	return ""
@@ -142,7 +142,7 @@ func (c *class) checkPermitted(own *spec) string {
 		return ""
 	}
 	return fmt.Sprintf("GatewayClass %s does not permit spec.%s. Remove what is not permitted, or ask the platform team to list %s in spec.allowedGatewayFields of %s.",
-		c.name, strings.Join(refused, ", spec."), strings.Join(refused, ", "), c.in())
+		c.name, strings.Join(refused, ", spec."), strings.Join(refused, ", "), c.settingsLocation())
 }
 
 // checkExisting wants the tunnel to be named: takeover alone is for a class.
@@ -220,7 +220,7 @@ func (c *class) checkNumber(field string, number int32) string {
 		return ""
 	}
 	return fmt.Sprintf("spec.connector.%s %d, and GatewayClass %s permits %d to %d. Choose a number within these bounds, or ask the platform team to change spec.limits.connectorReplicas of %s.",
-		field, number, c.name, least, most, c.in())
+		field, number, c.name, least, most, c.settingsLocation())
 }
 
 // checkDeletion refuses to delete an adopted tunnel when only the Gateway asks
@@ -230,5 +230,5 @@ func (c *class) checkDeletion(merged *Settings) string {
 	if merged.ExistingTunnel() == "" || merged.DeletionPolicy() != v1alpha1.DeletionPolicyDelete || byClass {
 		return ""
 	}
-	return fmt.Sprintf("spec.tunnel.deletionPolicy is Delete, which counts for an existing tunnel only when the GatewayClass sets it. Remove it, or ask the platform team to set it in %s.", c.in())
+	return fmt.Sprintf("spec.tunnel.deletionPolicy is Delete, which counts for an existing tunnel only when the GatewayClass sets it. Remove it, or ask the platform team to set it in %s.", c.settingsLocation())
 }

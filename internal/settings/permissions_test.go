@@ -39,9 +39,9 @@ func resolve(class *spec, own spec) (*Settings, *Problem) {
 	return Resolve(in)
 }
 
-// every is one valid value for each field that belongs to a Gateway or to a
+// fieldValues is one valid value for each field that belongs to a Gateway or to a
 // class, by the field's name.
-var every = map[string]spec{
+var fieldValues = map[string]spec{
 	"originRequest":                       {OriginRequest: &v1alpha1.OriginRequest{}},
 	"listenerConfigurations":              {ListenerConfigurations: []v1alpha1.ListenerConfiguration{{ProtocolPort: "HTTP:80"}}},
 	"tunnel.deletionPolicy":               {Tunnel: &v1alpha1.TunnelSettings{DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
@@ -89,9 +89,9 @@ func fill(field string) func(*v1alpha1.Connector) {
 	}
 }
 
-// TestEveryFieldIsPermittedOrNot: a field of the API that is in neither list
+// TestEveryFieldBelongsToGatewayOrClass: a field of the API that is in neither list
 // could be set by every Gateway.
-func TestEveryFieldIsPermittedOrNot(t *testing.T) {
+func TestEveryFieldBelongsToGatewayOrClass(t *testing.T) {
 	want := []string{"tunnel.existing.takeover"}
 	top := reflect.TypeFor[spec]()
 	for i := range top.NumField() {
@@ -118,7 +118,7 @@ func TestEveryFieldIsPermittedOrNot(t *testing.T) {
 		t.Errorf("fields (-of the API +known):\n%s", diff)
 	}
 	for _, name := range got {
-		if _, ok := every[name]; !ok {
+		if _, ok := fieldValues[name]; !ok {
 			t.Errorf("the tests have no value for %s", name)
 		}
 	}
@@ -137,7 +137,7 @@ func TestPermittedFields(t *testing.T) {
 	}
 	for _, field := range gatewayFields {
 		t.Run(string(field.name), func(t *testing.T) {
-			own, only := every[string(field.name)], []v1alpha1.GatewayField{field.name}
+			own, only := fieldValues[string(field.name)], []v1alpha1.GatewayField{field.name}
 			others := slices.DeleteFunc(slices.Clone(all), func(name v1alpha1.GatewayField) bool { return name == field.name })
 			byDefault := slices.Contains(defaultGatewayFields, field.name)
 			for name, test := range map[string]struct {
@@ -169,7 +169,7 @@ func TestPermittedFields(t *testing.T) {
 }
 
 // All fields that are not permitted are named at once.
-func TestSeveralFieldsThatAreNotPermitted(t *testing.T) {
+func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
 	own := connector(func(c *v1alpha1.Connector) {
 		c.LogLevel, c.Protocol, c.Replicas = new(v1alpha1.LogLevelWarn), new(v1alpha1.ProtocolQUIC), new(int32(2))
 	})
@@ -178,16 +178,16 @@ func TestSeveralFieldsThatAreNotPermitted(t *testing.T) {
 }
 
 // No class can permit a field that is the platform team's.
-func TestFieldsOfTheClass(t *testing.T) {
+func TestGatewayCannotSetClassFields(t *testing.T) {
 	var all []v1alpha1.GatewayField
-	for name := range every {
+	for name := range fieldValues {
 		all = append(all, v1alpha1.GatewayField(name))
 	}
 	for _, field := range classFields {
 		t.Run(field.name, func(t *testing.T) {
-			_, problem := resolve(&spec{AllowedGatewayFields: all}, every[field.name])
+			_, problem := resolve(&spec{AllowedGatewayFields: all}, fieldValues[field.name])
 			wantProblem(t, "a Gateway's", problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: spec.`+field.name+" can be set only for a GatewayClass, because ", "Remove it.")
-			class := every[field.name]
+			class := fieldValues[field.name]
 			if _, problem := resolve(&class, spec{}); problem != nil {
 				t.Errorf("the class's own is refused: %+v", problem)
 			}
@@ -337,7 +337,7 @@ func TestAccountNamespace(t *testing.T) {
 		Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Namespace: new(gatewayv1.Namespace("platform")), Name: "defaults",
 	}
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{ParametersRef: parameters}}
-	with := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "defaults"}, Spec: every["account"]}
+	with := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "defaults"}, Spec: fieldValues["account"]}
 	without := &v1alpha1.TunnelConfiguration{ObjectMeta: with.ObjectMeta}
 	const elsewhere = "TunnelConfiguration platform/defaults of spec.parametersRef is not valid: spec.account counts only in the controller's namespace, gateways."
 	for name, test := range map[string]struct {

@@ -13,8 +13,8 @@ import (
 // KindTunnelConfiguration is the only kind of parameters that is supported.
 const KindTunnelConfiguration = "TunnelConfiguration"
 
-// ownField is the field of a Gateway that names its own parameters.
-const ownField = "spec.infrastructure.parametersRef"
+// gatewayParametersField is the field of a Gateway that names its own parameters.
+const gatewayParametersField = "spec.infrastructure.parametersRef"
 
 // ClassParameters returns the TunnelConfiguration that the class's
 // parametersRef names, and false when it names none.
@@ -29,14 +29,14 @@ func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool)
 // GatewayParameters returns the TunnelConfiguration that the Gateway's own
 // parametersRef names, and false when it names none.
 func GatewayParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
-	ref := ownParametersRef(g)
+	ref := gatewayParametersRef(g)
 	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: g.Namespace, Name: ref.Name}, true
 }
 
-func ownParametersRef(g *gatewayv1.Gateway) *gatewayv1.LocalParametersReference {
+func gatewayParametersRef(g *gatewayv1.Gateway) *gatewayv1.LocalParametersReference {
 	if g.Spec.Infrastructure == nil {
 		return nil
 	}
@@ -84,22 +84,22 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 // gatewayProblem returns the same for the Gateway's own reference, and what its
 // class does not permit.
 func gatewayProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration, c *class) *Problem {
-	ref := ownParametersRef(g)
+	ref := gatewayParametersRef(g)
 	switch _, ok := GatewayParameters(g); {
 	case !ok:
-		return unsupportedParameters(ownField, ref.Group, ref.Kind, ref.Name)
+		return unsupportedParameters(gatewayParametersField, ref.Group, ref.Kind, ref.Name)
 	case configuration == nil:
-		return invalid("%s names %s %q, which does not exist in the Gateway's namespace.", ownField, KindTunnelConfiguration, ref.Name)
+		return invalid("%s names %s %q, which does not exist in the Gateway's namespace.", gatewayParametersField, KindTunnelConfiguration, ref.Name)
 	}
 	if violation := cmp.Or(c.violation(&configuration.Spec), specViolation(&configuration.Spec)); violation != "" {
-		return invalidOwn(configuration, violation)
+		return invalidGatewayConfiguration(configuration, violation)
 	}
 	return nil
 }
 
-// invalidOwn returns the problem of a Gateway's own TunnelConfiguration.
-func invalidOwn(configuration *v1alpha1.TunnelConfiguration, violation string) *Problem {
-	return invalid("%s %q of %s is not valid: %s", KindTunnelConfiguration, configuration.Name, ownField, violation)
+// invalidGatewayConfiguration returns the problem of a Gateway's own TunnelConfiguration.
+func invalidGatewayConfiguration(configuration *v1alpha1.TunnelConfiguration, violation string) *Problem {
+	return invalid("%s %q of %s is not valid: %s", KindTunnelConfiguration, configuration.Name, gatewayParametersField, violation)
 }
 
 func unsupportedParameters(field string, group gatewayv1.Group, kind gatewayv1.Kind, name string) *Problem {

@@ -60,18 +60,18 @@ func Resolve(in Input) (*Settings, *Problem) {
 		return nil, problem
 	}
 	var own spec
-	if ownParametersRef(in.Gateway) != nil {
+	if gatewayParametersRef(in.Gateway) != nil {
 		if problem := gatewayProblem(in.Gateway, in.GatewayConfiguration, c); problem != nil {
 			return nil, problem
 		}
 		own = in.GatewayConfiguration.Spec
 	}
-	merged := &Settings{Spec: mergeLevels(&c.spec, &own), Metadata: metadataOf(in.Gateway.Spec.Infrastructure, c.metadataPrefixes())}
+	merged := &Settings{Spec: mergeLevels(&c.spec, &own), Metadata: allowedMetadata(in.Gateway.Spec.Infrastructure, c.metadataPrefixes())}
 	if violation := specViolation(&merged.Spec); violation != "" {
 		return nil, invalid("The settings of GatewayClass %s and of the Gateway are not valid together: %s", c.name, violation)
 	}
 	if violation := c.checkDeletion(merged); violation != "" {
-		return nil, invalidOwn(in.GatewayConfiguration, violation)
+		return nil, invalidGatewayConfiguration(in.GatewayConfiguration, violation)
 	}
 	if merged.Spec.Account != nil {
 		merged.AccountNamespace = in.ClassConfiguration.Namespace
@@ -108,7 +108,7 @@ func (s *Settings) ExistingTunnel() provider.TunnelID {
 // Takeover reports whether the controller may replace a configuration of the
 // existing tunnel that it did not write. It accepts nil settings.
 func (s *Settings) Takeover() bool {
-	return s.ExistingTunnel() != "" && on(s.Spec.Tunnel.Existing.Takeover)
+	return s.ExistingTunnel() != "" && isTrue(s.Spec.Tunnel.Existing.Takeover)
 }
 
 // DeletionPolicy returns what happens to the tunnel when the Gateway is deleted:

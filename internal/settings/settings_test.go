@@ -47,7 +47,7 @@ var gatewayFields = []v1alpha1.GatewayField{
 	"connector.podAnnotations", "connector.podLabels", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation",
 }
 
-func TestSettings(t *testing.T) {
+func TestResolve(t *testing.T) {
 	account := &v1alpha1.Account{APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: "token"}}
 	class := configuration("platform", "defaults", specOf{Account: account, Connector: &v1alpha1.Connector{Image: new("i")}})
 	own := configuration("infra", "own", specOf{Connector: &v1alpha1.Connector{Replicas: new(int32(3))}})
@@ -72,7 +72,7 @@ func TestSettings(t *testing.T) {
 }
 
 // A value that is not valid is refused at both levels.
-func TestInvalidSettings(t *testing.T) {
+func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
 	connector := func(c v1alpha1.Connector) specOf { return specOf{Connector: &c} }
 	origin := func(o v1alpha1.OriginRequest) specOf { return specOf{OriginRequest: &o} }
 	entry := func(l v1alpha1.ListenerConfiguration) specOf {
@@ -145,7 +145,7 @@ func wantInvalid(t *testing.T, in settings.Input, beginning, field string) {
 }
 
 // Values that are valid in each object can be invalid together.
-func TestInvalidTogether(t *testing.T) {
+func TestValuesThatAreInvalidTogether(t *testing.T) {
 	amount := func(n int64) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(n, resource.BinarySI)}
 	}
@@ -179,7 +179,7 @@ func TestInvalidTogether(t *testing.T) {
 }
 
 // An object has no effect without a reference to it.
-func TestSettingsNeedAReference(t *testing.T) {
+func TestConfigurationWithoutReferenceHasNoEffect(t *testing.T) {
 	object := configuration("platform", "defaults", specOf{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}})
 	got, problem := settings.Resolve(settings.Input{
 		Class: &gatewayv1.GatewayClass{}, ClassConfiguration: object, Gateway: &gatewayv1.Gateway{}, GatewayConfiguration: object,

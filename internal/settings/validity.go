@@ -21,9 +21,9 @@ type specCheck func(*v1alpha1.TunnelConfigurationSpec) string
 // express. The first violation becomes the condition's message.
 var specChecks = []specCheck{
 	checkLimits,
-	checkScaling,
+	checkAutoscalingFields,
 	checkResources,
-	checkDisruption,
+	checkPodDisruptionBudget,
 	checkGracePeriod,
 	func(spec *v1alpha1.TunnelConfigurationSpec) string {
 		return checkOriginRequest("spec.originRequest", spec.OriginRequest)
@@ -47,7 +47,7 @@ func checkLimits(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-func checkScaling(spec *v1alpha1.TunnelConfigurationSpec) string {
+func checkAutoscalingFields(spec *v1alpha1.TunnelConfigurationSpec) string {
 	c := spec.Connector
 	if c == nil || c.Autoscaling == nil {
 		return ""
@@ -81,7 +81,7 @@ func checkResources(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-func checkDisruption(spec *v1alpha1.TunnelConfigurationSpec) string {
+func checkPodDisruptionBudget(spec *v1alpha1.TunnelConfigurationSpec) string {
 	if spec.Connector == nil || spec.Connector.PodDisruptionBudget == nil {
 		return ""
 	}
@@ -91,14 +91,14 @@ func checkDisruption(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-// longestGrace is cloudflared's own limit, in seconds.
-const longestGrace = 180
+// maxGracePeriodSeconds is cloudflared's own limit, in seconds.
+const maxGracePeriodSeconds = 180
 
 func checkGracePeriod(spec *v1alpha1.TunnelConfigurationSpec) string {
 	if spec.Connector == nil || spec.Connector.GracePeriod == nil {
 		return ""
 	}
-	if seconds, err := spec.Connector.GracePeriod.Seconds(); err != nil || seconds > longestGrace {
+	if seconds, err := spec.Connector.GracePeriod.Seconds(); err != nil || seconds > maxGracePeriodSeconds {
 		return "spec.connector.gracePeriod is no positive time in whole seconds of at most 3m."
 	}
 	return ""
@@ -123,7 +123,7 @@ func checkOriginRequest(path string, o *v1alpha1.OriginRequest) string {
 			return fmt.Sprintf("%s.%s is no positive time in whole seconds.", path, duration.field)
 		}
 	}
-	if on(o.MatchSNIToHost) && on(o.HTTP2Origin) {
+	if isTrue(o.MatchSNIToHost) && isTrue(o.HTTP2Origin) {
 		return path + " has both matchSNItoHost and http2Origin on, but cloudflared talks no HTTP/2 to a backend when it matches the SNI; set one of them to false."
 	}
 	return ""
@@ -135,7 +135,7 @@ func checkListenerConfigurations(spec *v1alpha1.TunnelConfigurationSpec) string 
 		path := fmt.Sprintf("spec.listenerConfigurations[%s]", entry.ProtocolPort)
 		if violation := cmp.Or(
 			checkOriginRequest(path+".originRequest", entry.OriginRequest),
-			checkEmptied(path+".originRequest", entry.OriginRequest, spec.OriginRequest),
+			checkEmptyOverrides(path+".originRequest", entry.OriginRequest, spec.OriginRequest),
 			checkAccess(path+".access", entry.Access),
 		); violation != "" {
 			return violation
@@ -144,9 +144,9 @@ func checkListenerConfigurations(spec *v1alpha1.TunnelConfigurationSpec) string 
 	return ""
 }
 
-// checkEmptied: an empty string is left out of the document, which leaves the
+// checkEmptyOverrides: an empty string is left out of the document, which leaves the
 // tunnel's value in force; so the document cannot say what such an entry means.
-func checkEmptied(path string, entry, tunnel *v1alpha1.OriginRequest) string {
+func checkEmptyOverrides(path string, entry, tunnel *v1alpha1.OriginRequest) string {
 	if entry == nil || tunnel == nil {
 		return ""
 	}

@@ -19,10 +19,10 @@ type Change struct {
 	Message string
 }
 
-// watched are the types of conditions whose steps are told. Programmed is not
+// eventConditions are the types of conditions whose steps are told. Programmed is not
 // among them: it follows from these, or from the push, which is told where it
 // happens.
-var watched = []string{
+var eventConditions = []string{
 	string(gatewayv1.ListenerConditionConflicted),
 	string(gatewayv1.GatewayConditionAccepted),
 	string(gatewayv1.ListenerConditionResolvedRefs),
@@ -34,8 +34,8 @@ var watched = []string{
 // begins with the subject, the part of the object that it is about.
 func changes(before, after []metav1.Condition, subject string) []Change {
 	var found []Change
-	for _, kind := range watched {
-		change, ok := step(meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind))
+	for _, kind := range eventConditions {
+		change, ok := conditionChange(meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind))
 		if !ok || change.Reason == string(gatewayv1.GatewayReasonListenersNotValid) {
 			continue // the listeners tell it themselves
 		}
@@ -48,9 +48,9 @@ func changes(before, after []metav1.Condition, subject string) []Change {
 	return found
 }
 
-// step returns what to tell of one condition, and false when nothing.
-func step(was, is *metav1.Condition) (Change, bool) {
-	wasBad, bad := isBad(was), isBad(is)
+// conditionChange returns what to tell of one condition, and false when nothing.
+func conditionChange(was, is *metav1.Condition) (Change, bool) {
+	wasBad, bad := isUnhealthy(was), isUnhealthy(is)
 	switch {
 	case bad && (!wasBad || was.Reason != is.Reason):
 		return Change{Warning: true, Reason: is.Reason, Message: is.Message}, true
@@ -63,8 +63,8 @@ func step(was, is *metav1.Condition) (Change, bool) {
 	}
 }
 
-// isBad reports whether a condition is said and is not in its good state.
-func isBad(c *metav1.Condition) bool {
+// isUnhealthy reports whether a condition is said and is not in its good state.
+func isUnhealthy(c *metav1.Condition) bool {
 	return c != nil && c.Status != gateway.ExpectedStatus(c.Type) && c.Status != metav1.ConditionUnknown
 }
 
@@ -95,7 +95,7 @@ func parentChanges(before, after []gatewayv1.RouteParentStatus, controller gatew
 		}
 		var was []metav1.Condition
 		for _, old := range before {
-			if old.ControllerName == controller && sameRef(old.ParentRef, entry.ParentRef, namespace) {
+			if old.ControllerName == controller && equalRefs(old.ParentRef, entry.ParentRef, namespace) {
 				was = old.Conditions
 			}
 		}

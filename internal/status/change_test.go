@@ -11,8 +11,8 @@ import (
 )
 
 // Each step is told once, on the object that it is about.
-func TestWriterTellsEachStepOnce(t *testing.T) {
-	w := newWorld(t)
+func TestWriterReportsEachChangeOnce(t *testing.T) {
+	w := newFakeCluster(t)
 	var told []string
 	w.writer.Notify = func(object client.Object, change status.Change) {
 		kind := "better"
@@ -29,13 +29,13 @@ func TestWriterTellsEachStepOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bad := said("Accepted", metav1.ConditionFalse, 2)
+	bad := condition("Accepted", metav1.ConditionFalse, 2)
 	bad.Reason = "UnsupportedAddress"
-	write(said("Accepted", isTrue, 2))
+	write(condition("Accepted", isTrue, 2))
 	write(bad)
 	write(bad)
-	write(said("Accepted", isTrue, 2))
-	want := []string{gatewayName.Name + " worse: UnsupportedAddress", gatewayName.Name + " better: " + said("Accepted", isTrue, 2).Reason}
+	write(condition("Accepted", isTrue, 2))
+	want := []string{gatewayName.Name + " worse: UnsupportedAddress", gatewayName.Name + " better: " + condition("Accepted", isTrue, 2).Reason}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told steps differ (-want +got):\n%s", diff)
 	}

@@ -40,9 +40,9 @@ func withoutCondition(current, wanted []metav1.Condition, kind string) []metav1.
 	return slices.DeleteFunc(slices.Clone(current), func(c metav1.Condition) bool { return c.Type == kind })
 }
 
-// isNewer reports whether a condition that is wanted is there for a newer
+// hasNewerGeneration reports whether a condition that is wanted is there for a newer
 // generation: then what is wanted is an answer that comes late.
-func isNewer(current, wanted []metav1.Condition) bool {
+func hasNewerGeneration(current, wanted []metav1.Condition) bool {
 	return slices.ContainsFunc(wanted, func(w metav1.Condition) bool {
 		existing := meta.FindStatusCondition(current, w.Type)
 		return existing != nil && existing.ObservedGeneration > w.ObservedGeneration
@@ -52,7 +52,7 @@ func isNewer(current, wanted []metav1.Condition) bool {
 // MergeGateway returns the status of a Gateway with the wanted one in place,
 // and whether that changes anything.
 func MergeGateway(current, wanted gatewayv1.GatewayStatus, now metav1.Time) (gatewayv1.GatewayStatus, bool) {
-	if isNewer(current.Conditions, wanted.Conditions) {
+	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
 		return current, false
 	}
 	merged := wanted
@@ -79,7 +79,7 @@ func listenerConditions(listeners []gatewayv1.ListenerStatus, name gatewayv1.Sec
 // MergeListenerSet returns the status of a ListenerSet with the wanted one in
 // place, and whether that changes anything.
 func MergeListenerSet(current, wanted gatewayv1.ListenerSetStatus, now metav1.Time) (gatewayv1.ListenerSetStatus, bool) {
-	if isNewer(current.Conditions, wanted.Conditions) {
+	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
 		return current, false
 	}
 	merged := wanted
@@ -123,7 +123,7 @@ func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentRe
 	for _, entry := range current {
 		mine := entry.ControllerName == controller
 		owner, _ := gateway.OwnerOf(entry.ParentRef, wanted.Namespace)
-		i := indexOf(wanted.Parents, entry.ParentRef, wanted.Namespace)
+		i := indexOfParent(wanted.Parents, entry.ParentRef, wanted.Namespace)
 		switch {
 		case !mine:
 			merged = append(merged, entry)
@@ -137,7 +137,7 @@ func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentRe
 	}
 	for _, entry := range wanted.Parents {
 		known := slices.ContainsFunc(merged, func(m gatewayv1.RouteParentStatus) bool {
-			return m.ControllerName == controller && sameRef(m.ParentRef, entry.ParentRef, wanted.Namespace)
+			return m.ControllerName == controller && equalRefs(m.ParentRef, entry.ParentRef, wanted.Namespace)
 		})
 		if !known && refersTo(spec, entry.ParentRef, wanted.Namespace) {
 			merged = append(merged, mergeEntry(gatewayv1.RouteParentStatus{}, entry, now))
@@ -147,7 +147,7 @@ func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentRe
 }
 
 func mergeEntry(current, wanted gatewayv1.RouteParentStatus, now metav1.Time) gatewayv1.RouteParentStatus {
-	if isNewer(current.Conditions, wanted.Conditions) {
+	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
 		return current
 	}
 	kept := withoutCondition(current.Conditions, wanted.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
@@ -156,16 +156,16 @@ func mergeEntry(current, wanted gatewayv1.RouteParentStatus, now metav1.Time) ga
 }
 
 func refersTo(spec []gatewayv1.ParentReference, ref gatewayv1.ParentReference, namespace string) bool {
-	return slices.ContainsFunc(spec, func(s gatewayv1.ParentReference) bool { return sameRef(s, ref, namespace) })
+	return slices.ContainsFunc(spec, func(s gatewayv1.ParentReference) bool { return equalRefs(s, ref, namespace) })
 }
 
-func indexOf(entries []gatewayv1.RouteParentStatus, ref gatewayv1.ParentReference, namespace string) int {
-	return slices.IndexFunc(entries, func(e gatewayv1.RouteParentStatus) bool { return sameRef(e.ParentRef, ref, namespace) })
+func indexOfParent(entries []gatewayv1.RouteParentStatus, ref gatewayv1.ParentReference, namespace string) int {
+	return slices.IndexFunc(entries, func(e gatewayv1.RouteParentStatus) bool { return equalRefs(e.ParentRef, ref, namespace) })
 }
 
-// sameRef compares what two parentRefs of an object in the namespace mean,
+// equalRefs compares what two parentRefs of an object in the namespace mean,
 // defaults filled in.
-func sameRef(a, b gatewayv1.ParentReference, namespace string) bool {
+func equalRefs(a, b gatewayv1.ParentReference, namespace string) bool {
 	here := gatewayv1.Namespace(namespace)
 	return a.Name == b.Name &&
 		ptr.Deref(a.Group, gatewayv1.GroupName) == ptr.Deref(b.Group, gatewayv1.GroupName) &&

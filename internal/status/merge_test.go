@@ -20,8 +20,8 @@ var (
 	now    = metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
 )
 
-// said is a condition as a report has it.
-func said(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
+// condition is a condition as a report has it.
+func condition(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, Reason: "Reason", Message: "message"}
 }
 
@@ -50,37 +50,37 @@ var conditionCases = map[string]struct {
 	changed               bool
 }{
 	"a new condition begins now": {
-		wanted:  []metav1.Condition{said("Accepted", isTrue, 1)},
-		want:    []metav1.Condition{at(now, said("Accepted", isTrue, 1))},
+		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		want:    []metav1.Condition{at(now, condition("Accepted", isTrue, 1))},
 		changed: true,
 	},
 	"what is said already is no change": {
-		current: []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{said("Accepted", isTrue, 1)},
-		want:    []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
+		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
+		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		want:    []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
 	},
 	"another status value is a transition": {
-		current: []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{said("Accepted", isFalse, 1)},
-		want:    []metav1.Condition{at(now, said("Accepted", isFalse, 1))},
+		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
+		wanted:  []metav1.Condition{condition("Accepted", isFalse, 1)},
+		want:    []metav1.Condition{at(now, condition("Accepted", isFalse, 1))},
 		changed: true,
 	},
 	"another generation and message are no transition": {
-		current: []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{withMessage("other", said("Accepted", isTrue, 2))},
-		want:    []metav1.Condition{at(before, withMessage("other", said("Accepted", isTrue, 2)))},
+		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
+		wanted:  []metav1.Condition{withMessage("other", condition("Accepted", isTrue, 2))},
+		want:    []metav1.Condition{at(before, withMessage("other", condition("Accepted", isTrue, 2)))},
 		changed: true,
 	},
 	"another's type stays": {
-		current: []metav1.Condition{at(before, said("example.com/Audited", isFalse, 1))},
-		wanted:  []metav1.Condition{said("Accepted", isTrue, 1)},
-		want:    []metav1.Condition{at(before, said("example.com/Audited", isFalse, 1)), at(now, said("Accepted", isTrue, 1))},
+		current: []metav1.Condition{at(before, condition("example.com/Audited", isFalse, 1))},
+		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		want:    []metav1.Condition{at(before, condition("example.com/Audited", isFalse, 1)), at(now, condition("Accepted", isTrue, 1))},
 		changed: true,
 	},
 	"a newer generation is not overwritten": {
-		current: []metav1.Condition{at(before, said("Accepted", isTrue, 3))},
-		wanted:  []metav1.Condition{said("Accepted", isFalse, 2)},
-		want:    []metav1.Condition{at(before, said("Accepted", isTrue, 3))},
+		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 3))},
+		wanted:  []metav1.Condition{condition("Accepted", isFalse, 2)},
+		want:    []metav1.Condition{at(before, condition("Accepted", isTrue, 3))},
 	},
 }
 
@@ -94,8 +94,8 @@ func entry(controller gatewayv1.GatewayController, to gatewayv1.ParentReference,
 	return gatewayv1.RouteParentStatus{ParentRef: to, ControllerName: controller, Conditions: conditions}
 }
 
-// TestConditions holds every place that has conditions against the same law.
-func TestConditions(t *testing.T) {
+// TestMergeConditions holds every place that has conditions against the same law.
+func TestMergeConditions(t *testing.T) {
 	type merge func(current, wanted []metav1.Condition) (merged []metav1.Condition, changed bool)
 	for place, merge := range map[string]merge{
 		"Gateway": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
@@ -158,8 +158,8 @@ func mergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentRe
 	return status.MergeRoute(current, spec, report, map[gateway.Owner]bool{self: true}, controllerName, now)
 }
 
-func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
-	accepted := at(before, said("Accepted", isTrue, 1))
+func TestMergeRouteEntries(t *testing.T) {
+	accepted := at(before, condition("Accepted", isTrue, 1))
 	section := ref("g")
 	section.SectionName = new(gatewayv1.SectionName("a"))
 	port := ref("g")
@@ -180,10 +180,10 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 		"another controller's entry for the same parentRef stays, ours comes beside it": {
 			current: entries{entry("example.com/other", ref("g"), accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want: entries{
 				entry("example.com/other", ref("g"), accepted),
-				entry(controllerName, ref("g"), at(now, said("Accepted", isTrue, 1))),
+				entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1))),
 			},
 			changed: true,
 		},
@@ -194,10 +194,10 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 		"our entry for another Gateway of ours stays": {
 			current: entries{entry(controllerName, ref("second"), accepted)},
 			spec:    refs{ref("g"), ref("second")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want: entries{
 				entry(controllerName, ref("second"), accepted),
-				entry(controllerName, ref("g"), at(now, said("Accepted", isTrue, 1))),
+				entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1))),
 			},
 			changed: true,
 		},
@@ -209,8 +209,8 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 		"our entry goes with the section that the parentRef named": {
 			current: entries{entry(controllerName, section, accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
-			want:    entries{entry(controllerName, ref("g"), at(now, said("Accepted", isTrue, 1)))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			want:    entries{entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1)))},
 			changed: true,
 		},
 		"our entry goes when the parent that the report speaks for does not say it any more": {
@@ -222,9 +222,9 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 		"a Gateway and a ListenerSet that share a name have entries of their own": {
 			current: entries{entry(controllerName, set, accepted)},
 			spec:    refs{set, ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isFalse, 1))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isFalse, 1))},
 			want: entries{
-				entry(controllerName, set, accepted), entry(controllerName, ref("g"), at(now, said("Accepted", isFalse, 1))),
+				entry(controllerName, set, accepted), entry(controllerName, ref("g"), at(now, condition("Accepted", isFalse, 1))),
 			},
 			changed: true,
 		},
@@ -236,7 +236,7 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 		"defaults written out mean the same, and the entry takes the spec's form": {
 			current: entries{entry(controllerName, full, accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want:    entries{entry(controllerName, ref("g"), accepted)},
 			changed: true,
 		},
@@ -244,23 +244,23 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 			current: entries{entry(controllerName, section, accepted)},
 			spec:    refs{section, port},
 			wanted: entries{
-				entry(controllerName, port, said("Accepted", isFalse, 1)), entry(controllerName, section, said("Accepted", isTrue, 1)),
+				entry(controllerName, port, condition("Accepted", isFalse, 1)), entry(controllerName, section, condition("Accepted", isTrue, 1)),
 			},
 			want: entries{
-				entry(controllerName, section, accepted), entry(controllerName, port, at(now, said("Accepted", isFalse, 1))),
+				entry(controllerName, section, accepted), entry(controllerName, port, at(now, condition("Accepted", isFalse, 1))),
 			},
 			changed: true,
 		},
 		"what is wanted for a parentRef that the spec has lost meanwhile is not written": {
-			wanted: entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
+			wanted: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want:   entries{},
 		},
 		"PartiallyInvalid goes when it is not said any more, others' conditions stay": {
 			current: entries{entry(controllerName, ref("g"), accepted,
-				at(before, said("PartiallyInvalid", isTrue, 1)), at(before, said("example.com/Audited", isTrue, 1)))},
+				at(before, condition("PartiallyInvalid", isTrue, 1)), at(before, condition("example.com/Audited", isTrue, 1)))},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
-			want:    entries{entry(controllerName, ref("g"), accepted, at(before, said("example.com/Audited", isTrue, 1)))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			want:    entries{entry(controllerName, ref("g"), accepted, at(before, condition("example.com/Audited", isTrue, 1)))},
 			changed: true,
 		},
 	} {
@@ -277,7 +277,7 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 }
 
 // Two Gateways of ours speak about one route in turn.
-func TestMergeRouteTwoGatewaysDoNotEraseEachOther(t *testing.T) {
+func TestMergeRouteKeepsEntriesOfOtherGateways(t *testing.T) {
 	spec := []gatewayv1.ParentReference{ref("g"), ref("second")}
 	var current []gatewayv1.RouteParentStatus
 	for range 2 {
@@ -285,13 +285,13 @@ func TestMergeRouteTwoGatewaysDoNotEraseEachOther(t *testing.T) {
 			self := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
 			current, _ = status.MergeRoute(current, spec, gateway.RouteStatus{
 				NamespacedName: types.NamespacedName{Namespace: "team", Name: "route"},
-				Parents:        []gatewayv1.RouteParentStatus{entry(controllerName, ref(name), said("Accepted", isTrue, 1))},
+				Parents:        []gatewayv1.RouteParentStatus{entry(controllerName, ref(name), condition("Accepted", isTrue, 1))},
 			}, map[gateway.Owner]bool{self: true}, controllerName, now)
 		}
 	}
 	want := []gatewayv1.RouteParentStatus{
-		entry(controllerName, ref("g"), at(now, said("Accepted", isTrue, 1))),
-		entry(controllerName, ref("second"), at(now, said("Accepted", isTrue, 1))),
+		entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1))),
+		entry(controllerName, ref("second"), at(now, condition("Accepted", isTrue, 1))),
 	}
 	if diff := cmp.Diff(want, current); diff != "" {
 		t.Errorf("entries differ (-want +got):\n%s", diff)
@@ -299,7 +299,7 @@ func TestMergeRouteTwoGatewaysDoNotEraseEachOther(t *testing.T) {
 }
 
 // The rest of a status has no memory: it is what the report says.
-func TestMergeTakesTheRestFromTheReport(t *testing.T) {
+func TestMergeReplacesOtherStatusFields(t *testing.T) {
 	current := gatewayv1.GatewayStatus{
 		Addresses:            []gatewayv1.GatewayStatusAddress{{Value: "old"}},
 		AttachedListenerSets: new(int32(1)),
@@ -321,19 +321,19 @@ func TestMergeTakesTheRestFromTheReport(t *testing.T) {
 
 // A report about an older generation may come late: "a higher
 // observedGeneration is never overwritten with a lower", nor taken away.
-func TestMergeOlderReportTakesNothingAway(t *testing.T) {
-	newer := at(before, said("Accepted", isTrue, 3))
+func TestMergeIgnoresOlderReport(t *testing.T) {
+	newer := at(before, condition("Accepted", isTrue, 3))
 	t.Run("listener", func(t *testing.T) {
 		current := gatewayListener([]metav1.Condition{newer})
 		current.Conditions = []metav1.Condition{newer}
-		got, _ := status.MergeGateway(current, gatewayv1.GatewayStatus{Conditions: []metav1.Condition{said("Accepted", isTrue, 2)}}, now)
+		got, _ := status.MergeGateway(current, gatewayv1.GatewayStatus{Conditions: []metav1.Condition{condition("Accepted", isTrue, 2)}}, now)
 		if diff := cmp.Diff(current, got); diff != "" {
 			t.Errorf("the status differs (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("PartiallyInvalid", func(t *testing.T) {
-		current := []gatewayv1.RouteParentStatus{entry(controllerName, ref("g"), newer, at(before, said("PartiallyInvalid", isTrue, 3)))}
-		got, _ := mergeRoute(current, []gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), said("Accepted", isTrue, 2)))
+		current := []gatewayv1.RouteParentStatus{entry(controllerName, ref("g"), newer, at(before, condition("PartiallyInvalid", isTrue, 3)))}
+		got, _ := mergeRoute(current, []gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), condition("Accepted", isTrue, 2)))
 		if diff := cmp.Diff(current, got); diff != "" {
 			t.Errorf("entries differ (-want +got):\n%s", diff)
 		}
@@ -343,12 +343,12 @@ func TestMergeOlderReportTakesNothingAway(t *testing.T) {
 // The current status is the cache's own copy.
 func TestMergeDoesNotChangeItsInput(t *testing.T) {
 	current := gatewayv1.GatewayStatus{
-		Conditions: []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
-		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{at(before, said("Accepted", isTrue, 1))}}},
+		Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
+		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))}}},
 	}
 	wanted := gatewayv1.GatewayStatus{
-		Conditions: []metav1.Condition{said("Accepted", isFalse, 2)},
-		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{said("Accepted", isFalse, 2)}}},
+		Conditions: []metav1.Condition{condition("Accepted", isFalse, 2)},
+		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{condition("Accepted", isFalse, 2)}}},
 	}
 	currentCopy, wantedCopy := current.DeepCopy(), wanted.DeepCopy()
 	status.MergeGateway(current, wanted, now)
@@ -357,9 +357,9 @@ func TestMergeDoesNotChangeItsInput(t *testing.T) {
 	}
 
 	parents := []gatewayv1.RouteParentStatus{entry(controllerName, ref("g"),
-		at(before, said("PartiallyInvalid", isTrue, 1)), at(before, said("Accepted", isTrue, 1)))}
+		at(before, condition("PartiallyInvalid", isTrue, 1)), at(before, condition("Accepted", isTrue, 1)))}
 	parentsCopy := (&gatewayv1.RouteStatus{Parents: parents}).DeepCopy().Parents
-	mergeRoute(parents, []gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), said("Accepted", isFalse, 2)))
+	mergeRoute(parents, []gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), condition("Accepted", isFalse, 2)))
 	if diff := cmp.Diff(parentsCopy, parents); diff != "" {
 		t.Errorf("the entries were changed (-before +after):\n%s", diff)
 	}

@@ -37,7 +37,7 @@ type Writer struct {
 func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report gateway.Report) error {
 	errs := []error{w.WriteAttached(ctx, report)}
 	errs = append(errs, update(ctx, w, name, func(g *gatewayv1.Gateway) (bool, []Change) {
-		if isAhead(g, report.Gateway.Conditions) {
+		if isForNewerGeneration(g, report.Gateway.Conditions) {
 			return false, nil
 		}
 		before := g.Status
@@ -54,7 +54,7 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 	var errs []error
 	for _, set := range report.ListenerSets {
 		errs = append(errs, update(ctx, w, set.NamespacedName, func(s *gatewayv1.ListenerSet) (bool, []Change) {
-			if isAhead(s, set.Status.Conditions) {
+			if isForNewerGeneration(s, set.Status.Conditions) {
 				return false, nil
 			}
 			before := s.Status
@@ -72,7 +72,7 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owners map[gateway.Owner]bool) error {
 	set := func(object metav1.Object) (bool, []Change) {
 		for _, entry := range route.Parents {
-			if isAhead(object, entry.Conditions) {
+			if isForNewerGeneration(object, entry.Conditions) {
 				return false, nil
 			}
 		}
@@ -88,9 +88,9 @@ func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owne
 	return update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) (bool, []Change) { return set(r) })
 }
 
-// isAhead reports whether the conditions are about a generation that the object
+// isForNewerGeneration reports whether the conditions are about a generation that the object
 // never had: it was deleted and made again since, and has an answer coming.
-func isAhead(object metav1.Object, conditions []metav1.Condition) bool {
+func isForNewerGeneration(object metav1.Object, conditions []metav1.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.ObservedGeneration > object.GetGeneration() })
 }
 

@@ -37,26 +37,26 @@ func named[T client.Object](object T, name types.NamespacedName) T {
 	return object
 }
 
-// world is an API server with a Gateway, a set and a route, and a record of
+// fakeCluster is an API server with a Gateway, a set and a route, and a record of
 // the calls that a Writer makes to it.
-type world struct {
+type fakeCluster struct {
 	server client.WithWatch
 	writer *status.Writer
 	// cached, when set, is the Gateway that the cache has.
 	cached *gatewayv1.Gateway
-	// refuse, when set, is asked before a status is written.
-	refuse func(client.Object) error
+	// updateError, when set, is asked before a status is written.
+	updateError func(client.Object) error
 
-	written   []string
+	writes    []string
 	liveReads []string
 }
 
-func newWorld(t *testing.T) *world {
+func newFakeCluster(t *testing.T) *fakeCluster {
 	t.Helper()
 	route := named(&gatewayv1.HTTPRoute{}, routeName)
 	route.Spec.ParentRefs = []gatewayv1.ParentReference{ref("g")}
 	kinds := []client.Object{&gatewayv1.GatewayClass{}, &gatewayv1.Gateway{}, &gatewayv1.ListenerSet{}, &gatewayv1.HTTPRoute{}}
-	w := &world{server: fake.NewClientBuilder().
+	w := &fakeCluster{server: fake.NewClientBuilder().
 		WithScheme(manifest.Scheme()).
 		WithStatusSubresource(kinds...).
 		WithObjects(named(&gatewayv1.Gateway{}, gatewayName), named(&gatewayv1.ListenerSet{}, setName), route).
@@ -71,7 +71,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) readCache(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+func (w *fakeCluster) readCache(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if g, ok := into.(*gatewayv1.Gateway); ok && w.cached != nil {
 		w.cached.DeepCopyInto(g)
 		return nil
@@ -79,15 +79,15 @@ func (w *world) readCache(ctx context.Context, c client.WithWatch, key client.Ob
 	return c.Get(ctx, key, into, opts...)
 }
 
-func (w *world) readLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+func (w *fakeCluster) readLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	w.liveReads = append(w.liveReads, kindOf(into))
 	return c.Get(ctx, key, into, opts...)
 }
 
-func (w *world) update(ctx context.Context, c client.Client, resource string, object client.Object, opts ...client.SubResourceUpdateOption) error {
-	w.written = append(w.written, kindOf(object))
-	if w.refuse != nil {
-		if err := w.refuse(object); err != nil {
+func (w *fakeCluster) update(ctx context.Context, c client.Client, resource string, object client.Object, opts ...client.SubResourceUpdateOption) error {
+	w.writes = append(w.writes, kindOf(object))
+	if w.updateError != nil {
+		if err := w.updateError(object); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func kindOf(object client.Object) string {
 
 // report says the same of every object, for the generation that the world has.
 func report() gateway.Report {
-	conditions := []metav1.Condition{said("Accepted", isTrue, 2)}
+	conditions := []metav1.Condition{condition("Accepted", isTrue, 2)}
 	return gateway.Report{
 		Gateway:      gatewayv1.GatewayStatus{Conditions: conditions},
 		ListenerSets: []gateway.ListenerSetStatus{{NamespacedName: setName, Status: gatewayv1.ListenerSetStatus{Conditions: conditions}}},
@@ -139,13 +139,13 @@ func conflict(object client.Object) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: kindOf(object)}, object.GetName(), errors.New("changed"))
 }
 
-func TestWriteSaysItOfEveryObjectTheGatewayLast(t *testing.T) {
-	w := newWorld(t)
+func TestWriteUpdatesTheGatewayLast(t *testing.T) {
+	w := newFakeCluster(t)
 	if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute", "Gateway")
-	want := []metav1.Condition{at(now, said("Accepted", isTrue, 2))}
+	wantCalls(t, "written", w.writes, "ListenerSet", "HTTPRoute", "Gateway")
+	want := []metav1.Condition{at(now, condition("Accepted", isTrue, 2))}
 	for kind, got := range map[string][]metav1.Condition{
 		"Gateway":     get(t, w.server, gatewayName, &gatewayv1.Gateway{}).Status.Conditions,
 		"ListenerSet": get(t, w.server, setName, &gatewayv1.ListenerSet{}).Status.Conditions,
@@ -157,33 +157,33 @@ func TestWriteSaysItOfEveryObjectTheGatewayLast(t *testing.T) {
 	}
 }
 
-func TestWriteAttachedLeavesTheGatewayAlone(t *testing.T) {
-	w := newWorld(t)
+func TestWriteAttachedDoesNotUpdateTheGateway(t *testing.T) {
+	w := newFakeCluster(t)
 	if err := w.writer.WriteAttached(t.Context(), report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute")
+	wantCalls(t, "written", w.writes, "ListenerSet", "HTTPRoute")
 }
 
-func TestWriteDoesNotRepeatWhatIsThere(t *testing.T) {
-	w := newWorld(t)
+func TestWriteSkipsUnchangedStatuses(t *testing.T) {
+	w := newFakeCluster(t)
 	for range 2 {
-		w.written = nil
+		w.writes = nil
 		if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
 			t.Fatal(err)
 		}
 		w.writer.Now = func() time.Time { return now.Add(time.Hour) }
 	}
-	wantCalls(t, "written the second time", w.written)
+	wantCalls(t, "written the second time", w.writes)
 	wantCalls(t, "read from the API server", w.liveReads)
 }
 
 // The cache lags behind: somebody has added a condition, which must survive.
-func TestWriteReadsFromTheServerAfterAConflict(t *testing.T) {
-	w := newWorld(t)
+func TestWriteReadsFromTheAPIServerAfterAConflict(t *testing.T) {
+	w := newFakeCluster(t)
 	stale := get(t, w.server, gatewayName, &gatewayv1.Gateway{})
 	w.cached = stale.DeepCopy()
-	others := at(before, said("example.com/Audited", isTrue, 2))
+	others := at(before, condition("example.com/Audited", isTrue, 2))
 	stale.Status.Conditions = []metav1.Condition{others}
 	if err := w.server.Status().Update(t.Context(), stale); err != nil {
 		t.Fatal(err)
@@ -191,17 +191,17 @@ func TestWriteReadsFromTheServerAfterAConflict(t *testing.T) {
 	if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute", "Gateway", "Gateway")
+	wantCalls(t, "written", w.writes, "ListenerSet", "HTTPRoute", "Gateway", "Gateway")
 	wantCalls(t, "read from the API server", w.liveReads, "Gateway")
 	got := get(t, w.server, gatewayName, &gatewayv1.Gateway{}).Status.Conditions
-	if diff := cmp.Diff([]metav1.Condition{others, at(now, said("Accepted", isTrue, 2))}, got); diff != "" {
+	if diff := cmp.Diff([]metav1.Condition{others, at(now, condition("Accepted", isTrue, 2))}, got); diff != "" {
 		t.Errorf("conditions differ (-want +got):\n%s", diff)
 	}
 }
 
-func TestWriteGivesUpOnAnObjectThatKeepsChanging(t *testing.T) {
-	w := newWorld(t)
-	w.refuse = conflict
+func TestWriteFailsAfterRepeatedConflicts(t *testing.T) {
+	w := newFakeCluster(t)
+	w.updateError = conflict
 	err := w.writer.WriteAttached(t.Context(), report())
 	if !apierrors.IsConflict(err) {
 		t.Fatalf("Write gave %v, want a conflict", err)
@@ -213,9 +213,9 @@ func TestWriteGivesUpOnAnObjectThatKeepsChanging(t *testing.T) {
 	}
 }
 
-func TestWriteTakesAnObjectThatIsGoneAsDone(t *testing.T) {
+func TestWriteIgnoresDeletedObjects(t *testing.T) {
 	t.Run("before it is read", func(t *testing.T) {
-		w := newWorld(t)
+		w := newFakeCluster(t)
 		for _, object := range []client.Object{
 			named(&gatewayv1.Gateway{}, gatewayName), named(&gatewayv1.ListenerSet{}, setName), named(&gatewayv1.HTTPRoute{}, routeName),
 		} {
@@ -226,24 +226,24 @@ func TestWriteTakesAnObjectThatIsGoneAsDone(t *testing.T) {
 		if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
 			t.Errorf("Write gave %v", err)
 		}
-		wantCalls(t, "written", w.written)
+		wantCalls(t, "written", w.writes)
 	})
 	t.Run("before it is written", func(t *testing.T) {
-		w := newWorld(t)
-		w.refuse = func(o client.Object) error {
+		w := newFakeCluster(t)
+		w.updateError = func(o client.Object) error {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(o)}, o.GetName())
 		}
 		if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
 			t.Errorf("Write gave %v", err)
 		}
-		wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute", "Gateway")
+		wantCalls(t, "written", w.writes, "ListenerSet", "HTTPRoute", "Gateway")
 	})
 }
 
-func TestWriteGoesOnAfterAnError(t *testing.T) {
+func TestWriteContinuesAfterAnError(t *testing.T) {
 	errForbidden := errors.New("forbidden")
-	w := newWorld(t)
-	w.refuse = func(o client.Object) error {
+	w := newFakeCluster(t)
+	w.updateError = func(o client.Object) error {
 		if kindOf(o) == gateway.KindListenerSet {
 			return errForbidden
 		}
@@ -253,14 +253,14 @@ func TestWriteGoesOnAfterAnError(t *testing.T) {
 	if !errors.Is(err, errForbidden) || !strings.Contains(err.Error(), setName.String()) {
 		t.Errorf("Write gave %v, want %v of %s", err, errForbidden, setName)
 	}
-	wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute", "Gateway")
+	wantCalls(t, "written", w.writes, "ListenerSet", "HTTPRoute", "Gateway")
 }
 
 // A route that was deleted and made again between reading and writing: what
 // was decided about the old one says nothing about the new one, and a
 // generation that the new one never had would keep every later answer out.
-func TestWriteDoesNotAnswerForAGenerationThatTheObjectNeverHad(t *testing.T) {
-	w := newWorld(t)
+func TestWriteSkipsRecreatedObjects(t *testing.T) {
+	w := newFakeCluster(t)
 	again := get(t, w.server, routeName, &gatewayv1.HTTPRoute{})
 	if err := w.server.Delete(t.Context(), again); err != nil {
 		t.Fatal(err)
@@ -284,13 +284,13 @@ func TestWriteDoesNotAnswerForAGenerationThatTheObjectNeverHad(t *testing.T) {
 }
 
 func TestWriteClass(t *testing.T) {
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	class := named(&gatewayv1.GatewayClass{}, types.NamespacedName{Name: "tunnel"})
 	if err := w.server.Create(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
 	wanted := gatewayv1.GatewayClassStatus{
-		Conditions:        []metav1.Condition{said("Accepted", isTrue, 2)},
+		Conditions:        []metav1.Condition{condition("Accepted", isTrue, 2)},
 		SupportedFeatures: []gatewayv1.SupportedFeature{{Name: "Gateway"}},
 	}
 	for range 2 {
@@ -298,7 +298,7 @@ func TestWriteClass(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantCalls(t, "written", w.written, "GatewayClass")
+	wantCalls(t, "written", w.writes, "GatewayClass")
 	got := get(t, w.server, types.NamespacedName{Name: "tunnel"}, &gatewayv1.GatewayClass{}).Status
 	if !meta.IsStatusConditionTrue(got.Conditions, "Accepted") || len(got.SupportedFeatures) != 1 {
 		t.Errorf("status = %+v", got)

@@ -9,10 +9,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// TestTrails: the trail of a random request ends at the connector's choice,
+// TestTrace: the trail of a random request ends at the connector's choice,
 // starts at the listener that the specification gives the request to, and has
 // everything that the document could have answered with instead.
-func TestTrails(t *testing.T) {
+func TestTrace(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o, result := newOracle(s), gateway.Build(s, randomOptions)
 		configuration := result.Configuration()
@@ -21,7 +21,7 @@ func TestTrails(t *testing.T) {
 		for range 100 {
 			request := gateway.Request{Host: hosts[dice.IntN(len(hosts))], Path: paths[dice.IntN(len(paths))]}
 			trail := result.Trace(request)
-			wantHolders(t, o, trail)
+			wantClaimants(t, o, trail)
 			if configuration == nil {
 				if trail.Answer != -1 || len(trail.Shadowed) > 0 {
 					t.Errorf("%s: rule %d answers, of a Gateway that is not accepted", request, trail.Answer)
@@ -32,13 +32,13 @@ func TestTrails(t *testing.T) {
 			if trail.Answer != index {
 				t.Fatalf("%s: rule %d answers, want %d", request, trail.Answer, index)
 			}
-			wantBeaten(t, result, trail)
-			wantElsewhere(t, result, trail)
+			wantShadowed(t, result, trail)
+			wantOtherRoutes(t, result, trail)
 		}
 	})
 }
 
-func wantHolders(t *testing.T, o *oracle, trail *gateway.Trace) {
+func wantClaimants(t *testing.T, o *oracle, trail *gateway.Trace) {
 	t.Helper()
 	hostname, found := o.groupOf(trail.Request.Host)
 	if found != (len(trail.Claimants) > 0) {
@@ -51,9 +51,9 @@ func wantHolders(t *testing.T, o *oracle, trail *gateway.Trace) {
 	}
 }
 
-// wantElsewhere: of a request that no route answers, each route at its listeners
+// wantOtherRoutes: of a request that no route answers, each route at its listeners
 // is named, with what it asks for and the request is not.
-func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
+func wantOtherRoutes(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
 	t.Helper()
 	if result.Rules[trail.Answer].Route != nil {
 		if len(trail.Others) > 0 {
@@ -71,11 +71,11 @@ func wantElsewhere(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
 			t.Errorf("%s: %s attached: %t, absent: %t, elsewhere: %t", trail.Request, route.NamespacedName, attached, absent, elsewhere)
 		}
 	}
-	wantMissed(t, trail)
+	wantOtherRequests(t, trail)
 }
 
-// wantMissed: of what is named, the request has the hostname or the path not.
-func wantMissed(t *testing.T, trail *gateway.Trace) {
+// wantOtherRequests: of what is named, the request has the hostname or the path not.
+func wantOtherRequests(t *testing.T, trail *gateway.Trace) {
 	t.Helper()
 	for _, e := range trail.Others {
 		if (len(e.Hostnames) > 0) == (len(e.Paths) > 0) {
@@ -90,8 +90,8 @@ func wantMissed(t *testing.T, trail *gateway.Trace) {
 	}
 }
 
-// wantBeaten: what is beaten comes after the answer.
-func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
+// wantShadowed: what is beaten comes after the answer.
+func wantShadowed(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
 	t.Helper()
 	beaten := map[int]bool{}
 	for _, b := range trail.Shadowed {
@@ -103,12 +103,12 @@ func wantBeaten(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
 		}
 		beaten[b.Index] = true
 	}
-	wantNamed(t, result, trail, beaten)
+	wantAllShadowed(t, result, trail, beaten)
 	wantAnswer(t, result, trail)
 }
 
-// wantNamed: every other rule of a route that the request meets is named.
-func wantNamed(t *testing.T, result *gateway.Result, trail *gateway.Trace, beaten map[int]bool) {
+// wantAllShadowed: every other rule of a route that the request meets is named.
+func wantAllShadowed(t *testing.T, result *gateway.Result, trail *gateway.Trace, beaten map[int]bool) {
 	t.Helper()
 	for place := trail.Answer + 1; place < len(result.Rules); place++ {
 		rule := result.Rules[place]

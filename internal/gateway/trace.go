@@ -78,31 +78,31 @@ type UnservedRoute struct {
 func (r *Result) Trace(request Request) *Trace {
 	t := &Trace{Request: request, Answer: -1}
 	for _, l := range r.Listeners {
-		if request.on(l.Hostname()) {
+		if request.matchesHostname(l.Hostname()) {
 			t.Listeners = append(t.Listeners, l)
 		}
 	}
 	slices.SortStableFunc(t.Listeners, func(a, b *Listener) int {
-		return orderOf(a.Hostname()).compare(orderOf(b.Hostname()))
+		return groupOrderOf(a.Hostname()).compare(groupOrderOf(b.Hostname()))
 	})
-	t.Claimants = holders(t.Listeners)
-	met := t.entrants()
+	t.Claimants = claimants(t.Listeners)
+	met := t.matchingCandidates()
 	if r.Rejected == nil {
-		t.Answer = slices.IndexFunc(r.Rules, func(rule Rule) bool { return request.on(rule.Hostname) && request.at(rule.Path) })
-		t.compete(r, met)
+		t.Answer = slices.IndexFunc(r.Rules, func(rule Rule) bool { return request.matchesHostname(rule.Hostname) && request.matchesPath(rule.Path) })
+		t.findShadowed(r, met)
 	}
 	for _, route := range r.Routes {
-		takesPart := slices.ContainsFunc(met, func(e entrant) bool { return e.route == route && e.group == t.Claimants[0].Hostname() })
-		t.Unserved = append(t.Unserved, route.absences(t, takesPart)...)
+		takesPart := slices.ContainsFunc(met, func(e groupCandidate) bool { return e.route == route && e.group == t.Claimants[0].Hostname() })
+		t.Unserved = append(t.Unserved, route.unservedAt(t, takesPart)...)
 	}
 	if t.Answer >= 0 && r.Rules[t.Answer].Route == nil {
-		t.findElsewhere(r)
+		t.findOtherRoutes(r)
 	}
 	return t
 }
 
-// holders returns those of the first hostname that is held at all.
-func holders(covering []*Listener) []*Listener {
+// claimants returns those of the first hostname that is held at all.
+func claimants(covering []*Listener) []*Listener {
 	first := slices.IndexFunc(covering, func(l *Listener) bool { return l.claims })
 	if first < 0 {
 		return nil
@@ -112,13 +112,13 @@ func holders(covering []*Listener) []*Listener {
 	})
 }
 
-// entrants returns the candidates for the request among all that the table
+// matchingCandidates returns the candidates for the request among all that the table
 // serves, in the order of the document.
-func (t *Trace) entrants() []entrant {
-	var met []entrant
+func (t *Trace) matchingCandidates() []groupCandidate {
+	var met []groupCandidate
 	for _, g := range sortedGroups(hostnameGroups(t.Listeners)) {
 		for _, c := range g.appendCandidates(nil) {
-			if next := (entrant{g.hostname, c}); next.meets(t.Request) && !slices.ContainsFunc(met, next.same) {
+			if next := (groupCandidate{g.hostname, c}); next.matches(t.Request) && !slices.ContainsFunc(met, next.isSameRule) {
 				met = append(met, next)
 			}
 		}
@@ -126,82 +126,82 @@ func (t *Trace) entrants() []entrant {
 	return met
 }
 
-// compete says of each candidate what came of it.
-func (t *Trace) compete(r *Result, met []entrant) {
+// findShadowed says of each candidate what came of it.
+func (t *Trace) findShadowed(r *Result, met []groupCandidate) {
 	answer := &r.Rules[t.Answer]
-	t.Failure = answer.broken()
+	t.Failure = answer.failure()
 	for _, e := range met {
-		if e.is(answer) {
+		if e.rendersAs(answer) {
 			t.Via = slices.DeleteFunc(slices.Clone(t.Claimants), func(l *Listener) bool { return !l.Serves() || !slices.Contains(l.routes, answer.Route) })
 			continue
 		}
 		b := ShadowedMatch{
-			Rule: e.rule(groupSettings{}), Index: slices.IndexFunc(r.Rules, func(rule Rule) bool { return e.is(&rule) }),
-			CoveredBy: -1, Reason: e.because(t, met[0], answer.Route == nil),
+			Rule: e.rule(groupSettings{}), Index: slices.IndexFunc(r.Rules, func(rule Rule) bool { return e.rendersAs(&rule) }),
+			CoveredBy: -1, Reason: e.shadowReason(t, met[0], answer.Route == nil),
 		}
 		if b.Index < 0 {
-			b.CoveredBy = slices.IndexFunc(r.Rules, e.hiddenBy)
+			b.CoveredBy = slices.IndexFunc(r.Rules, e.isShadowedBy)
 		}
 		t.Shadowed = append(t.Shadowed, b)
 	}
 }
 
-// broken says why a rule of a route answers with an error, or nothing.
-func (r *Rule) broken() *Problem {
+// failure says why a rule of a route answers with an error, or nothing.
+func (r *Rule) failure() *Problem {
 	switch {
 	case r.Route == nil || r.Service != serviceError:
 		return nil
-	case len(r.Route.answers[r.Number].unsupported) > 0:
+	case len(r.Route.actions[r.RuleIndex].unsupported) > 0:
 		return &Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: fmt.Sprintf(
-			"Rule %d asks for what a tunnel cannot do: %s.", r.Number, strings.Join(r.Route.answers[r.Number].unsupported, ", "))}
-	case r.Route.answers[r.Number].broken != nil:
-		p := r.Route.answers[r.Number].broken
-		return &Problem{Reason: p.Reason, Message: fmt.Sprintf("Rule %d: %s.", r.Number, p.Message)}
+			"Rule %d asks for what a tunnel cannot do: %s.", r.RuleIndex, strings.Join(r.Route.actions[r.RuleIndex].unsupported, ", "))}
+	case r.Route.actions[r.RuleIndex].unresolved != nil:
+		p := r.Route.actions[r.RuleIndex].unresolved
+		return &Problem{Reason: p.Reason, Message: fmt.Sprintf("Rule %d: %s.", r.RuleIndex, p.Message)}
 	default:
-		return &Problem{Reason: string(gatewayv1.RouteReasonBackendNotFound), Message: fmt.Sprintf("Rule %d has no backend of a weight above 0.", r.Number)}
+		return &Problem{Reason: string(gatewayv1.RouteReasonBackendNotFound), Message: fmt.Sprintf("Rule %d has no backend of a weight above 0.", r.RuleIndex)}
 	}
 }
 
-// entrant is a candidate with the hostname of its group.
-type entrant struct {
+// groupCandidate is a candidate with the hostname of its group.
+type groupCandidate struct {
 	group string
 	candidate
 }
 
-func (e entrant) meets(request Request) bool {
-	return request.on(e.hostname.served) && request.at(e.match.path.expression)
+func (e groupCandidate) matches(request Request) bool {
+	return request.matchesHostname(e.hostname.served) && request.matchesPath(e.match.path.expression)
 }
 
-// same reports whether both are one rule: a route can meet the request by
+// isSameRule reports whether both are one rule: a route can meet the request by
 // several listeners and by several of its hostnames.
-func (e entrant) same(other entrant) bool {
+func (e groupCandidate) isSameRule(other groupCandidate) bool {
 	return e.match == other.match && e.hostname.served == other.hostname.served
 }
 
-func (e entrant) is(rule *Rule) bool {
-	return e.route == rule.Route && e.match.rule == rule.Number && e.match.match == rule.Match && e.hostname.served == rule.Hostname
+func (e groupCandidate) rendersAs(rule *Rule) bool {
+	return e.route == rule.Route && e.match.rule == rule.RuleIndex && e.match.match == rule.MatchIndex && e.hostname.served == rule.Hostname
 }
 
-// hiddenBy reports whether the rule takes every request that this one could,
+// isShadowedBy reports whether the rule takes every request that this one could,
 // which is why the document leaves it out.
-func (e entrant) hiddenBy(rule Rule) bool {
+func (e groupCandidate) isShadowedBy(rule Rule) bool {
 	return rule.Path == "" && covers(rule.Hostname, e.hostname.served) ||
 		rule.Hostname == e.hostname.served && rule.Path == e.match.path.expression
 }
 
-// because says why the entrant comes after the winner; ended is whether the
+// shadowReason says why the entrant comes after the winner; ended is whether the
 // request's own hostname has none.
-func (e entrant) because(t *Trace, winner entrant, ended bool) string {
+func (e groupCandidate) shadowReason(t *Trace, winner groupCandidate, ended bool) string {
 	if ended {
 		return fmt.Sprintf("the request belongs to the listener of %s and never falls through to %s",
-			nameHostname(t.Claimants[0].Hostname()), nameHostname(e.group))
+			quoteHostname(t.Claimants[0].Hostname()), quoteHostname(e.group))
 	}
 	a, b := winner, e
 	switch {
 	case a.group != b.group:
-		return fmt.Sprintf("its listener's hostname, %s, is wider than %s", nameHostname(b.group), nameHostname(a.group))
+		return fmt.Sprintf("its listener's hostname, %s, is wider than %s", quoteHostname(b.group), quoteHostname(a.group))
 	case a.hostname.written != b.hostname.written:
-		return fmt.Sprintf("the route's hostname, %s, is wider than %s", nameHostname(b.hostname.written), nameHostname(a.hostname.written))
+		return fmt.Sprintf("the route's hostname, %s, is wider than %s", quoteHostname(b.hostname.written), quoteHostname(a.hostname.written))
 	case a.match.method != b.match.method:
 		return "its method match says less"
 	case pathRank(a.match.path.kind) != pathRank(b.match.path.kind):
@@ -219,28 +219,28 @@ func (e entrant) because(t *Trace, winner entrant, ended bool) string {
 	}
 }
 
-func nameHostname(hostname string) string {
+func quoteHostname(hostname string) string {
 	if hostname == "" {
 		return "every hostname"
 	}
 	return fmt.Sprintf("%q", hostname)
 }
 
-// findElsewhere says of a request that no route answers what its listeners have
+// findOtherRoutes says of a request that no route answers what its listeners have
 // routes for.
-func (t *Trace) findElsewhere(r *Result) {
+func (t *Trace) findOtherRoutes(r *Result) {
 	for _, route := range r.Routes {
 		attached := slices.ContainsFunc(t.Claimants, func(l *Listener) bool { return slices.Contains(l.routes, route) })
 		if attached && !slices.ContainsFunc(t.Unserved, func(a UnservedRoute) bool { return a.Route == route }) {
-			t.Others = append(t.Others, route.elsewhere(t.Request))
+			t.Others = append(t.Others, route.otherRoute(t.Request))
 		}
 	}
 }
 
-// elsewhere returns what the route asks for.
-func (r *Route) elsewhere(request Request) OtherRoute {
+// otherRoute returns what the route asks for.
+func (r *Route) otherRoute(request Request) OtherRoute {
 	e := OtherRoute{Route: r}
-	if !r.names(request) {
+	if !r.coversHost(request) {
 		for _, hostname := range r.Hostnames {
 			e.Hostnames = append(e.Hostnames, string(hostname))
 		}
@@ -256,15 +256,15 @@ func (r *Route) elsewhere(request Request) OtherRoute {
 	return e
 }
 
-// names reports whether the route's hostnames cover the request's.
-func (r *Route) names(request Request) bool {
-	return len(r.Hostnames) == 0 || slices.ContainsFunc(r.Hostnames, func(h gatewayv1.Hostname) bool { return request.on(string(h)) })
+// coversHost reports whether the route's hostnames cover the request's.
+func (r *Route) coversHost(request Request) bool {
+	return len(r.Hostnames) == 0 || slices.ContainsFunc(r.Hostnames, func(h gatewayv1.Hostname) bool { return request.matchesHostname(string(h)) })
 }
 
-// absences returns where and why the route has no part in the request although
+// unservedAt returns where and why the route has no part in the request although
 // it means it. Of one that takes part only those matches are told that do not.
-func (r *Route) absences(t *Trace, takesPart bool) []UnservedRoute {
-	if !r.names(t.Request) || !r.means(t.Request) {
+func (r *Route) unservedAt(t *Trace, takesPart bool) []UnservedRoute {
+	if !r.coversHost(t.Request) || !r.mayMatch(t.Request) {
 		return nil
 	}
 	var all []UnservedRoute
@@ -272,10 +272,10 @@ func (r *Route) absences(t *Trace, takesPart bool) []UnservedRoute {
 		parent := &r.Parents[i]
 		var problems []Problem
 		if !takesPart {
-			problems = r.problemsAt(parent, t)
+			problems = r.parentProblems(parent, t)
 		}
 		if slices.ContainsFunc(parent.Listeners, func(l *Listener) bool { return slices.Contains(t.Claimants, l) }) {
-			problems = append(problems, r.leftOut(t.Request)...)
+			problems = append(problems, r.omittedMatchProblems(t.Request)...)
 		}
 		for _, problem := range problems {
 			if next := (UnservedRoute{Route: r, Parent: parent.Owner, Problem: problem}); !slices.Contains(all, next) {
@@ -286,11 +286,11 @@ func (r *Route) absences(t *Trace, takesPart bool) []UnservedRoute {
 	return all
 }
 
-// problemsAt returns why the route has no part in the request by one parent: it
+// parentProblems returns why the route has no part in the request by one parent: it
 // is not accepted there, it has another hostname there, or its listeners are not
 // in effect. A listener with a wider hostname than that which is held has no part
 // either, whatever attaches to it.
-func (r *Route) problemsAt(parent *Parent, t *Trace) []Problem {
+func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 	if p := parent.Rejected; p != nil && p.Reason != string(gatewayv1.RouteReasonUnsupportedValue) {
 		return []Problem{*p}
 	}
@@ -301,12 +301,12 @@ func (r *Route) problemsAt(parent *Parent, t *Trace) []Problem {
 			continue
 		}
 		covered = true
-		if len(t.Claimants) > 0 && orderOf(t.Claimants[0].Hostname()).compare(orderOf(l.Hostname())) < 0 {
+		if len(t.Claimants) > 0 && groupOrderOf(t.Claimants[0].Hostname()).compare(groupOrderOf(l.Hostname())) < 0 {
 			continue
 		}
 		switch p := cmp.Or(l.Rejected, l.Unresolved); {
 		case !slices.Contains(parent.Listeners, l):
-			problems = append(problems, *r.rejectedAt(r.stepAt(l, parent.Ref), parent, []*Listener{l}))
+			problems = append(problems, *r.problemAtStep(r.attachmentStep(l, parent.Ref), parent, []*Listener{l}))
 		case p != nil:
 			problems = append(problems, Problem{Reason: p.Reason, Message: fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
 		}
@@ -317,21 +317,21 @@ func (r *Route) problemsAt(parent *Parent, t *Trace) []Problem {
 	return problems
 }
 
-// means reports whether one of the route's matches means the request's path, or
+// mayMatch reports whether one of the route's matches means the request's path, or
 // may mean it, because a tunnel cannot express it.
-func (r *Route) means(request Request) bool {
-	return slices.ContainsFunc(r.matches, func(m ruleMatch) bool { return request.at(m.path.expression) }) || len(r.leftOut(request)) > 0
+func (r *Route) mayMatch(request Request) bool {
+	return slices.ContainsFunc(r.matches, func(m ruleMatch) bool { return request.matchesPath(m.path.expression) }) || len(r.omittedMatchProblems(request)) > 0
 }
 
-// leftOut returns the matches that mean the request's path, or may mean it, and
+// omittedMatchProblems returns the matches that mean the request's path, or may mean it, and
 // are not in the document: they ask for more than the path, or for a path that a
 // tunnel cannot express.
-func (r *Route) leftOut(request Request) []Problem {
+func (r *Route) omittedMatchProblems(request Request) []Problem {
 	var problems []Problem
 	for i := range r.Rules {
 		for j, match := range matchesOf(&r.Rules[i]) {
 			path, err := newPathMatch(match.Path)
-			if _, fields := expressMatch(match); len(fields) > 0 && (err != nil || request.at(path.expression)) {
+			if _, fields := translateMatch(match); len(fields) > 0 && (err != nil || request.matchesPath(path.expression)) {
 				problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: fmt.Sprintf(
 					"Rule %d leaves match %d out, which a tunnel cannot tell apart: %s.", i, j, strings.Join(fields, ", "))})
 			}

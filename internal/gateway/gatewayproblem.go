@@ -14,7 +14,7 @@ func gatewayOwner(g *gatewayv1.Gateway) Owner {
 	return Owner{KindGateway, types.NamespacedName{Namespace: g.Namespace, Name: g.Name}}
 }
 
-func setOwner(set *gatewayv1.ListenerSet) Owner {
+func listenerSetOwner(set *gatewayv1.ListenerSet) Owner {
 	return Owner{KindListenerSet, types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Each step sets what one Gateway serves, and tells whose answer changes by
 // it, and what is shared afterwards.
-func TestHostnames(t *testing.T) {
+func TestSharedHostnames(t *testing.T) {
 	names := map[string]types.NamespacedName{
 		"a": {Namespace: "ns", Name: "a"}, "b": {Namespace: "ns", Name: "b"}, "c": {Namespace: "ns", Name: "c"},
 	}

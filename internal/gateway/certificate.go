@@ -119,7 +119,7 @@ func GatewayCertificates(g *gatewayv1.Gateway) []types.NamespacedName {
 func ListenerSetCertificates(set *gatewayv1.ListenerSet) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, entry := range set.Spec.Listeners {
-		names = append(names, certificateNames(&Listener{Owner: setOwner(set), Spec: gatewayv1.Listener(entry)})...)
+		names = append(names, certificateNames(&Listener{Owner: listenerSetOwner(set), Spec: gatewayv1.Listener(entry)})...)
 	}
 	return names
 }
@@ -142,7 +142,7 @@ func SecretsToRead(s *Snapshot) []types.NamespacedName {
 	var names []types.NamespacedName
 	read := func(from referrer, referred []types.NamespacedName) {
 		for _, name := range referred {
-			if permitted.permit(from, secretTarget(name)) {
+			if permitted.permits(from, secretTarget(name)) {
 				names = append(names, name)
 			}
 		}

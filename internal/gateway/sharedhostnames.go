@@ -18,13 +18,13 @@ const TypeHostnameShared = "tunnelgateway.dev/HostnameShared"
 // Hostnames are the hostnames that every Gateway serves. It is the one thing
 // that is decided about several Gateways together.
 type Hostnames struct {
-	served  map[types.NamespacedName][]string
-	servers map[string]map[types.NamespacedName]bool
+	served   map[types.NamespacedName][]string
+	gateways map[string]map[types.NamespacedName]bool
 }
 
 // NewHostnames returns an index without Gateways.
 func NewHostnames() *Hostnames {
-	return &Hostnames{served: map[types.NamespacedName][]string{}, servers: map[string]map[types.NamespacedName]bool{}}
+	return &Hostnames{served: map[types.NamespacedName][]string{}, gateways: map[string]map[types.NamespacedName]bool{}}
 }
 
 // Set says what the Gateway serves now, sorted, or nothing when it is gone. It
@@ -36,26 +36,26 @@ func (h *Hostnames) Set(gateway types.NamespacedName, hostnames []string) []type
 		if _, still := slices.BinarySearch(hostnames, hostname); still {
 			continue
 		}
-		delete(h.servers[hostname], gateway)
-		maps.Copy(affected, h.servers[hostname])
-		if len(h.servers[hostname]) == 0 {
-			delete(h.servers, hostname)
+		delete(h.gateways[hostname], gateway)
+		maps.Copy(affected, h.gateways[hostname])
+		if len(h.gateways[hostname]) == 0 {
+			delete(h.gateways, hostname)
 		}
 	}
 	for _, hostname := range hostnames {
-		if h.servers[hostname] == nil {
-			h.servers[hostname] = map[types.NamespacedName]bool{}
+		if h.gateways[hostname] == nil {
+			h.gateways[hostname] = map[types.NamespacedName]bool{}
 		}
-		if !h.servers[hostname][gateway] {
-			maps.Copy(affected, h.servers[hostname])
-			h.servers[hostname][gateway] = true
+		if !h.gateways[hostname][gateway] {
+			maps.Copy(affected, h.gateways[hostname])
+			h.gateways[hostname][gateway] = true
 		}
 	}
 	h.served[gateway] = hostnames
 	if len(hostnames) == 0 {
 		delete(h.served, gateway)
 	}
-	return slices.SortedFunc(maps.Keys(affected), byName)
+	return slices.SortedFunc(maps.Keys(affected), compareByName)
 }
 
 // Shared returns the hostnames of the Gateway that others serve too, and by
@@ -63,15 +63,15 @@ func (h *Hostnames) Set(gateway types.NamespacedName, hostnames []string) []type
 func (h *Hostnames) Shared(gateway types.NamespacedName) Shared {
 	s := Shared{Known: true}
 	for _, hostname := range h.served[gateway] {
-		if len(h.servers[hostname]) < 2 {
+		if len(h.gateways[hostname]) < 2 {
 			continue
 		}
-		others := maps.Clone(h.servers[hostname])
+		others := maps.Clone(h.gateways[hostname])
 		delete(others, gateway)
 		if s.By == nil {
 			s.By = map[string][]types.NamespacedName{}
 		}
-		s.By[hostname] = slices.SortedFunc(maps.Keys(others), byName)
+		s.By[hostname] = slices.SortedFunc(maps.Keys(others), compareByName)
 	}
 	return s
 }
@@ -79,15 +79,15 @@ func (h *Hostnames) Shared(gateway types.NamespacedName) Shared {
 // Sharing returns the Gateways that share a hostname with another one, sorted.
 func (h *Hostnames) Sharing() []types.NamespacedName {
 	sharing := map[types.NamespacedName]bool{}
-	for _, servers := range h.servers {
+	for _, servers := range h.gateways {
 		if len(servers) > 1 {
 			maps.Copy(sharing, servers)
 		}
 	}
-	return slices.SortedFunc(maps.Keys(sharing), byName)
+	return slices.SortedFunc(maps.Keys(sharing), compareByName)
 }
 
-func byName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+func compareByName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
 // Shared are the hostnames of one Gateway that other Gateways serve too.
 type Shared struct {
@@ -115,8 +115,8 @@ func (r *Result) ServesGRPC() bool {
 	return slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Route != nil && rule.Route.Kind == KindGRPCRoute })
 }
 
-// hostnameShared adds the condition while there is something to say.
-func (c *conditions) hostnameShared(s Shared, current []metav1.Condition) {
+// setHostnameShared adds the condition while there is something to say.
+func (c *conditions) setHostnameShared(s Shared, current []metav1.Condition) {
 	if !s.Known {
 		for _, condition := range current {
 			if condition.Type == TypeHostnameShared {
