@@ -13,27 +13,28 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// TLS material is checked, so that a mistake shows before a move to another
-// data plane, and never used: Cloudflare's edge terminates TLS with
-// certificates of its own.
-
-// Certificate is the verdict on a Secret that a listener refers to. It holds no
-// byte of the Secret.
+// Certificate is the result of checking a Secret that a listener refers to. It
+// contains no data of the Secret.
+//
+// The controller checks certificates to report mistakes, but never uses them:
+// Cloudflare's edge terminates TLS with its own certificates.
 type Certificate struct {
-	// Unchecked is whether the Secret was not read, because the settings or the
-	// permissions do not allow it. Nothing else is known then.
+	// Unchecked reports whether the controller did not read the Secret, because
+	// its configuration or its permissions do not allow it. The other fields are
+	// then empty.
 	Unchecked bool
-	// Problem says which check failed; empty when the material is valid.
+	// Problem describes the check that failed, as the predicate of a sentence whose
+	// subject is the Secret. It is empty when the certificate is valid.
 	Problem string
-	// NotAfter is when the certificate expires.
+	// NotAfter is the time when the certificate expires.
 	NotAfter time.Time
 }
 
-// certificateCheck looks at one aspect of a Secret and says what is wrong with
-// it, never what it contains, or returns "".
+// certificateCheck checks one aspect of a Secret. It returns the problem, without
+// any data of the Secret, or "".
 type certificateCheck func(*corev1.Secret) string
 
-// certificateChecks run in this order; the first that fails is the verdict.
+// certificateChecks run in this order. The result is the first problem.
 var certificateChecks = []certificateCheck{
 	wrongSecretType,
 	missingData,
@@ -41,7 +42,7 @@ var certificateChecks = []certificateCheck{
 	mismatchedPair,
 }
 
-// InspectCertificate checks the material of a Secret.
+// InspectCertificate checks the certificate and the private key in a Secret.
 func InspectCertificate(secret *corev1.Secret) Certificate {
 	for _, check := range certificateChecks {
 		if problem := check(secret); problem != "" {
@@ -51,14 +52,14 @@ func InspectCertificate(secret *corev1.Secret) Certificate {
 	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return Certificate{Problem: "its certificate cannot be parsed"}
+		return Certificate{Problem: "has a certificate that cannot be parsed"}
 	}
 	return Certificate{NotAfter: leaf.NotAfter}
 }
 
 func wrongSecretType(secret *corev1.Secret) string {
 	if secret.Type != corev1.SecretTypeTLS {
-		return fmt.Sprintf("it is of type %q, not %q", secret.Type, corev1.SecretTypeTLS)
+		return fmt.Sprintf("has type %q instead of %q", secret.Type, corev1.SecretTypeTLS)
 	}
 	return ""
 }
@@ -66,7 +67,7 @@ func wrongSecretType(secret *corev1.Secret) string {
 func missingData(secret *corev1.Secret) string {
 	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
 		if len(secret.Data[key]) == 0 {
-			return fmt.Sprintf("it has no data under %q", key)
+			return fmt.Sprintf("has no data in key %q", key)
 		}
 	}
 	return ""
@@ -74,25 +75,25 @@ func missingData(secret *corev1.Secret) string {
 
 func notPEM(secret *corev1.Secret) string {
 	if block, _ := pem.Decode(secret.Data[corev1.TLSCertKey]); block == nil || block.Type != "CERTIFICATE" {
-		return fmt.Sprintf("its %q does not begin with a certificate in PEM", corev1.TLSCertKey)
+		return fmt.Sprintf("has no PEM-encoded certificate at the start of key %q", corev1.TLSCertKey)
 	}
 	if block, _ := pem.Decode(secret.Data[corev1.TLSPrivateKeyKey]); block == nil {
-		return fmt.Sprintf("its %q is not PEM", corev1.TLSPrivateKeyKey)
+		return fmt.Sprintf("has no PEM-encoded data in key %q", corev1.TLSPrivateKeyKey)
 	}
 	return ""
 }
 
 func mismatchedPair(secret *corev1.Secret) string {
 	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
-		// The error could quote the material.
-		return "its certificate and its private key do not parse or do not match"
+		// The error is omitted, because it could quote data of the Secret.
+		return "has a certificate and a private key that cannot be parsed or do not match"
 	}
 	return ""
 }
 
-// secretRef returns the Secret that a certificateRef names, and false when it
-// names something else. The namespace defaults to that of the listener's
-// owner.
+// secretRef returns the Secret that a certificateRef names. It returns false when
+// the certificateRef names another kind. The namespace defaults to the namespace
+// of the listener's owner.
 func secretRef(l *Listener, ref gatewayv1.SecretObjectReference) (types.NamespacedName, bool) {
 	namespace := ptr.Deref(ref.Namespace, gatewayv1.Namespace(l.Owner.Namespace))
 	return types.NamespacedName{Namespace: string(namespace), Name: string(ref.Name)},
@@ -106,7 +107,8 @@ func certificateRefs(l *Listener) []gatewayv1.SecretObjectReference {
 	return l.Spec.TLS.CertificateRefs
 }
 
-// GatewayCertificates names the Secrets that the Gateway's listeners refer to.
+// GatewayCertificates returns the Secrets that the listeners of the Gateway refer
+// to.
 func GatewayCertificates(g *gatewayv1.Gateway) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, l := range g.Spec.Listeners {
@@ -115,7 +117,8 @@ func GatewayCertificates(g *gatewayv1.Gateway) []types.NamespacedName {
 	return names
 }
 
-// ListenerSetCertificates names the Secrets that the set's listeners refer to.
+// ListenerSetCertificates returns the Secrets that the listeners of the
+// ListenerSet refer to.
 func ListenerSetCertificates(set *gatewayv1.ListenerSet) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, entry := range set.Spec.Listeners {
@@ -134,9 +137,9 @@ func certificateNames(l *Listener) []types.NamespacedName {
 	return names
 }
 
-// SecretsToRead names the Secrets that the snapshot's listeners refer to and
-// may refer to. Others must not be read: whether they exist is not for their
-// owner to know.
+// SecretsToRead returns the Secrets that the listeners of the snapshot refer to
+// and are permitted to refer to. The controller must not read other Secrets, so
+// that a status never reveals whether they exist.
 func SecretsToRead(s *Snapshot) []types.NamespacedName {
 	permitted := newGrants(s.Grants)
 	var names []types.NamespacedName

@@ -18,9 +18,9 @@ func listenerSetOwner(set *gatewayv1.ListenerSet) Owner {
 	return Owner{KindListenerSet, types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
 }
 
-// gatewayProblem returns why the Gateway is not accepted, or nil. Of the
-// listeners only its own count: a tenant cannot break the platform team's
-// Gateway. invalid is why the settings are not valid, or nil.
+// gatewayProblem returns why the Gateway is not accepted, or nil. It checks the
+// Gateway's own listeners only, so that a tenant cannot break the platform
+// team's Gateway. invalid is why the settings are not valid, or nil.
 func (r *Result) gatewayProblem(s *Snapshot, invalid *Problem) *Problem {
 	if invalid != nil {
 		return invalid
@@ -34,42 +34,42 @@ func (r *Result) gatewayProblem(s *Snapshot, invalid *Problem) *Problem {
 	return nil
 }
 
-// ReasonLimitExceeded is the reason of Accepted for a Gateway whose namespace
-// has as many tunnels as its class permits.
+// ReasonLimitExceeded is the reason of Accepted=False when the namespace of the
+// Gateway already has as many tunnels as the class permits.
 const ReasonLimitExceeded = "LimitExceeded"
 
-// limitProblem returns why the Gateway cannot have a tunnel beside those that
-// its namespace has, or nil. The oldest Gateways have precedence, after the
-// Tunnels that no Gateway uses any more.
+// limitProblem returns a problem when the namespace of the Gateway already has
+// as many tunnels as the class permits, or nil. Tunnels that no Gateway uses
+// count first, then the Gateways from the oldest to the youngest.
 func (r *Result) limitProblem(s *Snapshot) *Problem {
 	limit, used := r.Settings.TunnelsPerNamespace(), s.OlderGateways+s.OrphanedTunnels
 	if used < limit {
 		return nil
 	}
 	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
-		"Namespace %s uses %d tunnels (older Gateways: %d, Tunnels without a Gateway: %d), and limits.tunnelsPerNamespace is %d. "+
+		"Namespace %s has no tunnel left: limits.tunnelsPerNamespace is %d, and %d tunnels are in use (older Gateways: %d, Tunnels without a Gateway: %d). "+
 			"Delete a Gateway in the namespace, or ask the platform team to delete Tunnels or to raise the limit.",
-		s.Gateway.Namespace, used, s.OlderGateways, s.OrphanedTunnels, limit)}
+		s.Gateway.Namespace, limit, used, s.OlderGateways, s.OrphanedTunnels)}
 }
 
 // Older reports whether Gateway a takes precedence over Gateway b because of its
-// age. Of two that were created in the same second it is the one whose name sorts
-// first.
+// age. Gateways that were created in the same second are ordered by namespace
+// and name.
 func Older(a, b *gatewayv1.Gateway) bool {
 	return cmp.Or(cmp.Compare(ageOf(a.CreationTimestamp), ageOf(b.CreationTimestamp)),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// addressProblem returns which address of spec.addresses cannot be given, or
-// nil. The only address of a Gateway is the hostname of its tunnel. An entry
-// without a value accepts any address.
+// addressProblem returns the first entry of spec.addresses that the Gateway
+// cannot have, or nil. The only address of a Gateway is the hostname of its
+// tunnel. An entry without a value accepts any address.
 func addressProblem(s *Snapshot) *Problem {
 	for i, address := range s.Gateway.Spec.Addresses {
-		own := s.Tunnel != "" && address.Value == s.Tunnel.Hostname() &&
+		isTunnel := s.Tunnel != "" && address.Value == s.Tunnel.Hostname() &&
 			ptr.Deref(address.Type, gatewayv1.IPAddressType) == gatewayv1.HostnameAddressType
-		if address.Value != "" && !own {
+		if address.Value != "" && !isTunnel {
 			return &Problem{Reason: string(gatewayv1.GatewayReasonUnsupportedAddress), Message: fmt.Sprintf(
-				"spec.addresses[%d] asks for %q; the address of a tunnel is given by Cloudflare, so remove the value.", i, address.Value)}
+				"spec.addresses[%d] requests %q, but Cloudflare assigns the address of a tunnel. Remove the value.", i, address.Value)}
 		}
 	}
 	return nil

@@ -15,18 +15,21 @@ const (
 	serviceError    = "http_status:500"
 )
 
-// Rule is an ingress rule and where it comes from.
+// Rule is an ingress rule and the match of a route that it serves.
 type Rule struct {
 	Hostname, Path, Service string
-	// OriginRequest is nil when the tunnel's own settings do.
+	// OriginRequest are the settings of this rule. It is nil when the settings of
+	// the tunnel apply unchanged.
 	OriginRequest *provider.OriginRequest
-	// Route is nil for a rule of no route: the end of a group, or of all.
+	// Route is the route of the rule. It is nil for the 404 rules at the end of a
+	// group and at the end of the configuration.
 	Route *Route
-	// RuleIndex is that of the route's rule, and Match that of its match.
+	// RuleIndex is the index of the rule in the route, and MatchIndex the index of
+	// the match in that rule.
 	RuleIndex, MatchIndex int
 }
 
-// IngressRule returns the rule as the document has it.
+// IngressRule returns the rule in the form of the tunnel configuration.
 func (r *Rule) IngressRule() provider.IngressRule {
 	rule := provider.IngressRule{Hostname: r.Hostname, Path: r.Path, Service: r.Service}
 	if r.OriginRequest != nil {
@@ -35,86 +38,88 @@ func (r *Rule) IngressRule() provider.IngressRule {
 	return rule
 }
 
-// ruleAction is what a rule of a route answers with.
+// ruleAction is the answer of a rule of a route.
 type ruleAction struct {
 	service     string
-	unsupported []string // what it asks to be done and a tunnel cannot do
-	unresolved  *Problem // with the first backend that would get traffic
+	unsupported []string // the actions that an ingress rule cannot express
+	unresolved  *Problem // of the first backend with a non-zero weight that does not resolve
 }
 
-// action returns what the route's rule of that number answers, and which of its
-// backendRefs do not resolve. "If *all* entries in BackendRefs are invalid, and
-// there are also no filters specified in this route rule, *all* traffic which
-// matches this rule MUST receive a 500 status code."
+// action returns the action of a rule of the route, and the problems of the
+// backendRefs that do not resolve: "If *all* entries in BackendRefs are invalid,
+// and there are also no filters specified in this route rule, *all* traffic
+// which matches this rule MUST receive a 500 status code."
 // (HTTPRouteRule.BackendRefs)
 //
-// A backend of weight 0 gets no traffic, so whether it resolves matters only
-// for the route's condition.
-func (r backendResolver) action(route *Route, number int) (ruleAction, []*Problem) {
-	rule := &route.Rules[number]
+// A backend of weight 0 receives no requests, so it affects only the ResolvedRefs
+// condition of the route.
+func (r backendResolver) action(route *Route, index int) (ruleAction, []*Problem) {
+	rule := &route.Rules[index]
 	a := ruleAction{service: serviceError, unsupported: unsupportedActions(rule)}
 	var problems []*Problem
-	var serving origin
-	served := 0
+	var target origin
+	weighted := 0
 	for i, backend := range rule.BackendRefs {
 		found, problem := r.resolve(backend.BackendObjectReference, route)
 		if problem != nil {
-			problems = append(problems, &Problem{Reason: problem.Reason, Message: fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)})
+			problems = append(problems, &Problem{Reason: problem.Reason, Message: fmt.Sprintf("Rule %d, backendRef %d: %s.", index, i, problem.Message)})
 		}
 		if weight(backend) != 0 {
-			serving = found
-			served++
+			target = found
+			weighted++
 			a.unresolved = cmp.Or(a.unresolved, problem)
 		}
 	}
-	if a.unresolved != nil || served == 0 {
+	if a.unresolved != nil || weighted == 0 {
 		return a, problems
 	}
-	if route.Kind == KindGRPCRoute && serving.scheme != "https" {
+	if route.Kind == KindGRPCRoute && target.scheme != "https" {
 		a.unsupported = append(a.unsupported, "gRPC to a backend without TLS")
 	}
 	if len(a.unsupported) == 0 {
-		a.service = serving.url
+		a.service = target.url
 	}
 	return a, problems
 }
 
-// group is what one hostname of the table serves.
+// group contains the routes of all listeners with one hostname.
 type group struct {
 	hostname string
 	order    groupOrder
 	routes   []*Route
 }
 
-// ingressRules renders the table. A request belongs to the most specific
-// listener hostname that matches it, and never to a less specific one, which
-// is the order of the groups and the rule that ends a group.
+// ingressRules renders the ingress rules of the listeners. A request belongs to
+// the most specific listener hostname that matches it and never falls through to
+// a less specific listener: the groups are in this order, and a 404 rule ends a
+// group.
 //
-// The connector enforces access in a rule's own block only, so every rule of a
-// route has what its listener's hostname demands. A rule of no route has
-// nothing to protect.
+// The connector enforces access only for rules that contain it, so every rule of
+// a route contains the access that its listener's hostname requires. The 404
+// rules have no origin to protect.
 func ingressRules(listeners []*Listener, settings ruleSettings) []Rule {
 	groups := hostnameGroups(listeners)
-	out := newRuleBuilder(len(groups))
+	builder := newRuleBuilder(len(groups))
 	var candidates []candidate // one buffer for all groups
 	for _, g := range sortedGroups(groups) {
 		candidates = g.appendCandidates(candidates[:0])
-		own := settings.forHostname(g.hostname)
+		forGroup := settings.forHostname(g.hostname)
 		for i := range candidates {
-			out.add(candidates[i].rule(own))
+			builder.add(candidates[i].rule(forGroup))
 		}
-		// What the group does not serve must not fall through to a wider one.
+		// Other requests for the hostname must not fall through to a wider group.
 		if hasWiderHostname(groups, g.hostname) {
-			out.add(Rule{Hostname: g.hostname, Service: serviceNotFound})
+			builder.add(Rule{Hostname: g.hostname, Service: serviceNotFound})
 		}
 	}
-	out.add(Rule{Service: serviceNotFound})
-	return out.rules
+	builder.add(Rule{Service: serviceNotFound})
+	return builder.rules
 }
 
-// hostnameGroups gathers the listeners of one hostname, which all have the
-// same owner: a tunnel cannot tell ports apart. A listener that holds its place
-// without serving makes a group that stays empty.
+// hostnameGroups groups the listeners by hostname. The listeners of a group have
+// the same owner and can have different ports, which a tunnel does not
+// distinguish. A listener that claims its hostname but is not served still
+// creates a group.
 func hostnameGroups(listeners []*Listener) map[string]*group {
 	groups := make(map[string]*group, len(listeners))
 	for _, l := range listeners {
@@ -129,7 +134,7 @@ func hostnameGroups(listeners []*Listener) map[string]*group {
 		switch {
 		case !l.Serves():
 		case g.routes == nil:
-			g.routes = l.routes // most hostnames have one listener
+			g.routes = l.routes // avoids a copy: most hostnames have one listener
 		default:
 			g.routes = slices.Concat(g.routes, l.routes)
 		}
@@ -146,8 +151,8 @@ func sortedGroups(groups map[string]*group) []*group {
 	})
 }
 
-// hasWiderHostname reports whether the map has a hostname that covers this one besides
-// itself.
+// hasWiderHostname reports whether the map contains another hostname that covers
+// this hostname.
 func hasWiderHostname[V any](hostnames map[string]V, hostname string) bool {
 	for wide := range widerHostnames(hostname) {
 		if _, ok := hostnames[wide]; ok {
@@ -157,16 +162,17 @@ func hasWiderHostname[V any](hostnames map[string]V, hostname string) bool {
 	return false
 }
 
-// candidate is a rule of a group, with what decides its place.
+// candidate is a possible ingress rule of a group, with the data that decides its
+// position.
 type candidate struct {
 	route    *Route
 	match    *ruleMatch
 	hostname servedHostname
 }
 
-// appendCandidates appends the group's rules in order. A route that several
-// listeners of the group took gives each rule several times; what comes second
-// is never reached and left out by the document.
+// appendCandidates appends the candidates of the group in order. A route that is
+// attached to several listeners of the group appears once for each of them. The
+// [ruleBuilder] omits the duplicates.
 func (g *group) appendCandidates(buffer []candidate) []candidate {
 	for _, route := range g.routes {
 		for hostname := range route.hostnamesOnListener(g.hostname) {
@@ -188,11 +194,11 @@ func (c *candidate) rule(settings groupSettings) Rule {
 	}
 }
 
-// compareCandidates: the hostname as the route wrote it, not the intersection
-// (GatewayRouteHostnameIntersectionPrecedence); then, as HTTPRouteRule.Matches
-// demands, Exact paths before prefixes and longer prefixes before shorter ones,
-// older routes before younger ones, names by the alphabet, and within a route
-// the first in the list.
+// compareCandidates orders candidates by the hostname in the route, not by the
+// intersection (GatewayRouteHostnameIntersectionPrecedence). Then, as
+// HTTPRouteRule.Matches requires, it orders Exact paths before prefixes, longer
+// prefixes before shorter prefixes, older routes before younger routes, names
+// alphabetically, and the rules and matches of one route by position.
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(
 		compareSpecificity(a.hostname.written, b.hostname.written),
@@ -204,12 +210,12 @@ func compareCandidates(a, b candidate) int {
 	)
 }
 
-// ruleBuilder collects rules from the top and leaves out those that no request
+// ruleBuilder collects ingress rules in order and omits the rules that no request
 // can reach.
 type ruleBuilder struct {
 	rules []Rule
-	// answeredPaths are the rules with a path; whole are the hostnames that a rule
-	// without one answers altogether.
+	// answeredPaths has the hostname and path of each rule with a path.
+	// answeredHostnames has the hostname of each rule without a path.
 	answeredPaths     map[hostnamePath]struct{}
 	answeredHostnames map[string]struct{}
 }
@@ -224,25 +230,25 @@ func newRuleBuilder(capacity int) *ruleBuilder {
 	}
 }
 
-func (d *ruleBuilder) add(rule Rule) {
-	if d.isAnswered(rule.Hostname) {
+func (b *ruleBuilder) add(rule Rule) {
+	if b.isAnswered(rule.Hostname) {
 		return
 	}
 	key := hostnamePath{rule.Hostname, rule.Path}
-	if _, ok := d.answeredPaths[key]; ok {
+	if _, ok := b.answeredPaths[key]; ok {
 		return
 	}
 	if rule.Path == "" {
-		d.answeredHostnames[rule.Hostname] = struct{}{}
+		b.answeredHostnames[rule.Hostname] = struct{}{}
 	} else {
-		d.answeredPaths[key] = struct{}{}
+		b.answeredPaths[key] = struct{}{}
 	}
-	d.rules = append(d.rules, rule)
+	b.rules = append(b.rules, rule)
 }
 
-// isAnswered reports whether an earlier rule without a path takes every request
+// isAnswered reports whether an earlier rule without a path matches every request
 // for the hostname.
-func (d *ruleBuilder) isAnswered(hostname string) bool {
-	_, ok := d.answeredHostnames[hostname]
-	return ok || hasWiderHostname(d.answeredHostnames, hostname)
+func (b *ruleBuilder) isAnswered(hostname string) bool {
+	_, ok := b.answeredHostnames[hostname]
+	return ok || hasWiderHostname(b.answeredHostnames, hostname)
 }

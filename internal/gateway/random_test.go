@@ -16,12 +16,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The vocabulary of random clusters is small and overlaps on purpose. The
-// names of namespaces and sets are no part of any hostname, so that a message
-// that leaks them is recognised; "tenant/" and "tenant-b/" sort differently
-// joined and apart.
+// The values in random clusters are few and overlap, so that conflicts are frequent.
+// No hostname contains the name of a namespace or a set, so that the tests detect a
+// message that reveals such a name. The namespaces "tenant" and "tenant-b" sort
+// differently when joined with a name.
 var (
-	randomNamespaces = []string{"infra", "tenant", "tenant-b", "stranger"}
+	randomNamespaces = []string{"infra", "tenant", "tenant-b", "outsider"}
 	randomSetNames   = []string{"shared", "alpha", "bravo", "charlie", "delta", "echo"}
 	randomHostnames  = []string{
 		"", "example.com", "*.example.com", "a.example.com", "b.example.com", "*.a.example.com",
@@ -41,14 +41,14 @@ var (
 	randomCertificates = map[string]gateway.Certificate{
 		"certificate": {NotAfter: dayOne.AddDate(100, 0, 0)},
 		"expired":     {NotAfter: dayOne},
-		"broken":      {Problem: "it is broken"},
+		"broken":      {Problem: "is broken"},
 		"unchecked":   {Unchecked: true},
 	}
 	dayOne = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// randomizer makes random objects, the same for the same seed. Its objects pass the
-// CRDs' own rules, and hold what the API server would have defaulted.
+// randomizer creates random objects, which depend only on the seed. The objects are
+// valid for the CRDs, and have the defaults that the API server sets.
 type randomizer struct {
 	*rand.Rand
 	hostnames []string
@@ -57,7 +57,7 @@ type randomizer struct {
 
 // randomSnapshot returns a cluster with up to 30 listeners and 60 routes.
 func randomSnapshot(seed uint64) *gateway.Snapshot {
-	d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // it has to be reproducible
+	d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // the test must be reproducible
 	scale := pick(d, 2, 5, 12, 30)
 	d.hostnames = slices.Clone(randomHostnames)
 	d.Shuffle(len(d.hostnames), func(i, j int) { d.hostnames[i], d.hostnames[j] = d.hostnames[j], d.hostnames[i] })
@@ -66,7 +66,7 @@ func randomSnapshot(seed uint64) *gateway.Snapshot {
 		Now:        dayOne.AddDate(1, 0, 0),
 		Namespaces: map[string]*corev1.Namespace{},
 		Services:   map[types.NamespacedName]*corev1.Service{},
-		// Unpermitted ones too, which Build must not look at.
+		// Including certificates that Build must not use without a grant.
 		Certificates: map[types.NamespacedName]gateway.Certificate{},
 		Tunnel:       "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
 	}
@@ -141,7 +141,7 @@ func (d *randomizer) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelect
 		&metav1.LabelSelector{MatchLabels: map[string]string{"odd": "true"}},
 		&metav1.LabelSelector{MatchLabels: map[string]string{"odd": "false"}},
 		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"stranger"}},
+			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"outsider"}},
 		}},
 		&metav1.LabelSelector{MatchLabels: map[string]string{"absent": "true"}},
 	)
@@ -149,7 +149,7 @@ func (d *randomizer) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelect
 
 func (d *randomizer) listenerSet(key types.NamespacedName, entries int) *gatewayv1.ListenerSet {
 	set := &gatewayv1.ListenerSet{ObjectMeta: d.meta(key.Namespace, key.Name)}
-	if !set.CreationTimestamp.IsZero() && d.chance(20) { // a file may say more than the API server does
+	if !set.CreationTimestamp.IsZero() && d.chance(20) { // a file can have times with fractions of a second
 		set.CreationTimestamp = metav1.NewTime(set.CreationTimestamp.Add(500 * time.Millisecond))
 	}
 	set.Spec.ParentRef.Name = gatewayv1.ObjectName(d.snapshot.Gateway.Name)
@@ -173,7 +173,7 @@ func (d *randomizer) listeners(n int) []gatewayv1.Listener {
 	return listeners
 }
 
-// repeats is what the CRD refuses within one object.
+// repeats reports whether the CRD rejects both listeners in one object.
 func repeats(a, b gatewayv1.Listener) bool {
 	return a.Port == b.Port && a.Protocol == b.Protocol && hostnameOf(a) == hostnameOf(b)
 }
@@ -219,7 +219,8 @@ func (d *randomizer) certificateRef() gatewayv1.SecretObjectReference {
 	return ref
 }
 
-// grant permits much, and now and then nothing that anybody needs.
+// grant returns a random ReferenceGrant. Most grants permit a reference in the
+// cluster.
 func (d *randomizer) grant(i int) *gatewayv1beta1.ReferenceGrant {
 	grant := &gatewayv1beta1.ReferenceGrant{ObjectMeta: d.meta(pick(d, randomNamespaces...), fmt.Sprintf("grant-%d", i))}
 	for d.chance(60) || len(grant.Spec.From) == 0 {
@@ -249,10 +250,10 @@ func (d *randomizer) allowedRoutes() *gatewayv1.AllowedRoutes {
 	group := gatewayv1.Group(gatewayv1.GroupName)
 	httpRoute := gatewayv1.RouteGroupKind{Group: &group, Kind: "HTTPRoute"}
 	tcpRoute := gatewayv1.RouteGroupKind{Group: &group, Kind: "TCPRoute"}
-	foreign := gatewayv1.RouteGroupKind{Group: new(gatewayv1.Group("example.com")), Kind: "HTTPRoute"}
+	otherGroup := gatewayv1.RouteGroupKind{Group: new(gatewayv1.Group("example.com")), Kind: "HTTPRoute"}
 	if d.chance(12) {
 		allowed.Kinds = pick(d, []gatewayv1.RouteGroupKind{httpRoute}, []gatewayv1.RouteGroupKind{tcpRoute},
-			[]gatewayv1.RouteGroupKind{tcpRoute, httpRoute}, []gatewayv1.RouteGroupKind{foreign})
+			[]gatewayv1.RouteGroupKind{tcpRoute, httpRoute}, []gatewayv1.RouteGroupKind{otherGroup})
 	}
 	return allowed
 }
@@ -275,7 +276,7 @@ func (d *randomizer) route(i int) *gatewayv1.HTTPRoute {
 	for d.chance(35) {
 		r.Spec.ParentRefs = append(r.Spec.ParentRefs, d.parentRef())
 	}
-	if d.chance(15) { // somebody else's
+	if d.chance(15) { // a parent that the controller does not manage
 		r.Spec.ParentRefs = append(r.Spec.ParentRefs, pick(d,
 			gatewayv1.ParentReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")), Name: "shared"},
 			gatewayv1.ParentReference{Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")), Name: "absent"},
@@ -292,7 +293,7 @@ func (d *randomizer) route(i int) *gatewayv1.HTTPRoute {
 	return r
 }
 
-// parentRef leads to the Gateway or to one of its sets.
+// parentRef returns a parentRef to the Gateway or to one of its ListenerSets.
 func (d *randomizer) parentRef() gatewayv1.ParentReference {
 	ref := gatewayv1.ParentReference{
 		Group:     new(gatewayv1.Group(gatewayv1.GroupName)),
@@ -313,7 +314,8 @@ func (d *randomizer) parentRef() gatewayv1.ParentReference {
 	return ref
 }
 
-// rule answers with a service of its own, so that no rule passes for another.
+// rule returns a random rule with its own Service, so that the answer identifies the
+// rule.
 func (d *randomizer) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule {
 	var rule gatewayv1.HTTPRouteRule
 	for d.chance(60) || len(rule.Matches) == 0 && d.chance(95) {
@@ -362,8 +364,8 @@ func (d *randomizer) match() gatewayv1.HTTPRouteMatch {
 	return match
 }
 
-// backend refers to the service; healthy is the chance, in percent, that
-// nothing is special about it.
+// backend returns a reference to the Service. healthy is the percentage of
+// references to a regular Service.
 func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
 	var ref gatewayv1.HTTPBackendRef
 	ref.Group, ref.Kind = new(gatewayv1.Group("")), new(gatewayv1.Kind("Service"))
@@ -397,7 +399,7 @@ func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HT
 	return ref
 }
 
-// specialService makes something special of a Service.
+// specialService changes the type or a port of a Service.
 func (d *randomizer) specialService(service *corev1.Service) {
 	web := &service.Spec.Ports[1]
 	switch d.IntN(8) {

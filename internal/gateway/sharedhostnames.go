@@ -10,30 +10,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TypeHostnameShared is the type of a Gateway's condition that is there, and
-// true, while another Gateway serves one of its hostnames: DNS can lead to one
-// of the two tunnels only.
+// TypeHostnameShared is the type of the Gateway condition that is present and True
+// while another Gateway serves one of the same hostnames. A DNS record can point
+// to only one of the tunnels.
 const TypeHostnameShared = "tunnelgateway.dev/HostnameShared"
 
-// Hostnames are the hostnames that every Gateway serves. It is the one thing
-// that is decided about several Gateways together.
+// Hostnames is an index of the hostnames that each Gateway serves. All other
+// decisions are made for each Gateway separately.
 type Hostnames struct {
 	served   map[types.NamespacedName][]string
 	gateways map[string]map[types.NamespacedName]bool
 }
 
-// NewHostnames returns an index without Gateways.
+// NewHostnames returns an empty index.
 func NewHostnames() *Hostnames {
 	return &Hostnames{served: map[types.NamespacedName][]string{}, gateways: map[string]map[types.NamespacedName]bool{}}
 }
 
-// Set says what the Gateway serves now, sorted, or nothing when it is gone. It
-// returns the other Gateways whose [Hostnames.Shared] is another one now, sorted.
+// Set replaces the hostnames that the Gateway serves. hostnames must be sorted,
+// and empty for a deleted Gateway. Set returns, sorted, the other Gateways for
+// which the result of [Hostnames.Shared] has changed.
 func (h *Hostnames) Set(gateway types.NamespacedName, hostnames []string) []types.NamespacedName {
-	before := h.served[gateway]
+	previous := h.served[gateway]
 	affected := map[types.NamespacedName]bool{}
-	for _, hostname := range before {
-		if _, still := slices.BinarySearch(hostnames, hostname); still {
+	for _, hostname := range previous {
+		if _, found := slices.BinarySearch(hostnames, hostname); found {
 			continue
 		}
 		delete(h.gateways[hostname], gateway)
@@ -58,8 +59,8 @@ func (h *Hostnames) Set(gateway types.NamespacedName, hostnames []string) []type
 	return slices.SortedFunc(maps.Keys(affected), compareByName)
 }
 
-// Shared returns the hostnames of the Gateway that others serve too, and by
-// whom each is served.
+// Shared returns the hostnames of the Gateway that other Gateways also serve, and
+// these Gateways.
 func (h *Hostnames) Shared(gateway types.NamespacedName) Shared {
 	s := Shared{Known: true}
 	for _, hostname := range h.served[gateway] {
@@ -76,7 +77,8 @@ func (h *Hostnames) Shared(gateway types.NamespacedName) Shared {
 	return s
 }
 
-// Sharing returns the Gateways that share a hostname with another one, sorted.
+// Sharing returns, sorted, the Gateways that share a hostname with another
+// Gateway.
 func (h *Hostnames) Sharing() []types.NamespacedName {
 	sharing := map[types.NamespacedName]bool{}
 	for _, servers := range h.gateways {
@@ -89,17 +91,17 @@ func (h *Hostnames) Sharing() []types.NamespacedName {
 
 func compareByName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// Shared are the hostnames of one Gateway that other Gateways serve too.
+// Shared are the hostnames of one Gateway that other Gateways also serve.
 type Shared struct {
-	// Known is false while not every Gateway was looked at: then what was said
-	// before stays.
+	// Known is false until the controller has decided about every Gateway. The
+	// condition in the status then remains unchanged.
 	Known bool
-	// By has the other Gateways by the hostname.
+	// By has the other Gateways by hostname.
 	By map[string][]types.NamespacedName
 }
 
-// Hostnames returns what the routes of the Gateway serve, sorted. Every
-// hostname is left out that DNS cannot have a record for.
+// Hostnames returns, sorted, the hostnames that the routes of the Gateway serve.
+// It omits the empty hostname, which has no DNS record.
 func (r *Result) Hostnames() []string {
 	seen := map[string]bool{}
 	for i := range r.Rules {
@@ -110,12 +112,13 @@ func (r *Result) Hostnames() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// ServesGRPC reports whether a GRPCRoute has a rule in the document.
+// ServesGRPC reports whether an ingress rule belongs to a GRPCRoute.
 func (r *Result) ServesGRPC() bool {
 	return slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Route != nil && rule.Route.Kind == KindGRPCRoute })
 }
 
-// setHostnameShared adds the condition while there is something to say.
+// setHostnameShared adds the condition HostnameShared if the Gateway shares
+// hostnames.
 func (c *conditions) setHostnameShared(s Shared, current []metav1.Condition) {
 	if !s.Known {
 		for _, condition := range current {
@@ -138,5 +141,6 @@ func (c *conditions) setHostnameShared(s Shared, current []metav1.Condition) {
 		parts = append(parts, fmt.Sprintf("%s (Gateway %s)", hostname, strings.Join(names, ", ")))
 	}
 	c.set(TypeHostnameShared, true, "HostnameShared",
-		"Other Gateways serve the same hostnames by tunnels of their own, and DNS leads to one of them only: "+strings.Join(parts, "; ")+".")
+		"Other Gateways serve the same hostnames with separate tunnels, but a DNS record can point to only one tunnel: "+strings.Join(parts, "; ")+
+			". Remove each hostname from all Gateways but one.")
 }

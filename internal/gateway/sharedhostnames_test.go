@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Each step sets what one Gateway serves, and tells whose answer changes by
-// it, and what is shared afterwards.
+// Each step sets the hostnames of one Gateway. It states the other Gateways that
+// the change affects, and the shared hostnames after the change.
 func TestSharedHostnames(t *testing.T) {
 	names := map[string]types.NamespacedName{
 		"a": {Namespace: "ns", Name: "a"}, "b": {Namespace: "ns", Name: "b"}, "c": {Namespace: "ns", Name: "c"},
@@ -21,7 +21,7 @@ func TestSharedHostnames(t *testing.T) {
 		gateway  string
 		serves   []string
 		affected []string
-		shared   map[string][]string // of the Gateway itself
+		shared   map[string][]string // hostnames that the Gateway shares
 	}{
 		{"a", []string{"one", "two"}, nil, nil},
 		{"b", []string{"three"}, nil, nil},
@@ -41,7 +41,7 @@ func TestSharedHostnames(t *testing.T) {
 		}
 		got := h.Shared(names[step.gateway])
 		if !got.Known {
-			t.Errorf("step %d: what is shared is not known", i)
+			t.Errorf("step %d: the shared hostnames are not known", i)
 		}
 		var shared map[string][]string
 		for hostname, others := range got.By {

@@ -4,77 +4,74 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Trace is the way of a request through the hostname table to the rule that
-// answers it, with all that might have answered it instead.
+// Trace shows how a request finds its ingress rule, and why other rules and
+// routes do not answer it.
 type Trace struct {
 	Request Request
-	// Listeners are those whose hostname covers the request's host, whatever
-	// their state: the most specific hostname first, then in order of
+	// Listeners are the listeners whose hostname matches the host of the request,
+	// whatever their state: the most specific hostname first, then in order of
 	// precedence.
 	Listeners []*Listener
-	// Claimants are those among them that the request belongs to: the ones that
-	// hold the most specific hostname, on whatever port.
+	// Claimants are the listeners to which the request belongs: of the Listeners
+	// that claim their hostname, the ones with the most specific hostname, on any
+	// port.
 	Claimants []*Listener
-	// Answer is the place in [Result.Rules] of the rule that answers, or -1
-	// when the Gateway is not accepted and so has no rules.
+	// Answer is the index in [Result.Rules] of the rule that answers the request.
+	// It is -1 when the Gateway is not accepted and has no rules.
 	Answer int
-	// Failure says why that rule answers with an error in the place of a backend;
-	// nil when it does not.
+	// Failure is why the rule answers 500, or nil when the rule has a backend.
 	Failure *Problem
-	// Via are the holders by which the route of that rule attached, but for
-	// those that are not in effect.
+	// Via are the Claimants through which the route of the rule is attached and
+	// that are served.
 	Via []*Listener
-	// Shadowed are the matches of attached routes that the request meets too, the
-	// next one first.
+	// Shadowed are the other matches of attached routes that match the request, in
+	// order of precedence.
 	Shadowed []ShadowedMatch
-	// Unserved are routes that mean the request, and that are not in effect for
-	// it, oldest first.
+	// Unserved are routes that match the request but do not serve it, oldest
+	// first.
 	Unserved []UnservedRoute
-	// Others are routes that attached at the holders and answer other requests
-	// than this one, oldest first; of a request that a route answers there are
-	// none.
+	// Others are routes that are attached to the Claimants but do not match the
+	// request, oldest first. There are none when a route answers the request.
 	Others []OtherRoute
 }
 
-// OtherRoute is a route that the request misses.
+// OtherRoute is a route that does not match the request.
 type OtherRoute struct {
 	Route *Route
-	// Hostnames are those that the route names, when none is the request's.
+	// Hostnames are the hostnames of the route, when none of them matches.
 	Hostnames []string
-	// Paths are the expressions that its matches ask for, when its hostname is.
+	// Paths are the path expressions of the route, when a hostname matches.
 	Paths []string
 }
 
-// ShadowedMatch is a match that the request meets and that does not answer it.
+// ShadowedMatch is a match of a route that matches the request but does not
+// answer it.
 type ShadowedMatch struct {
-	// Rule is what it would be in the document.
+	// Rule is the ingress rule of the match.
 	Rule Rule
-	// Index is that in [Result.Rules], or -1 when it is not there, because
-	// another rule hides it.
+	// Index is the index of the rule in [Result.Rules]. It is -1 when the rule is
+	// omitted because another rule shadows it.
 	Index int
-	// CoveredBy is the place of a rule that takes all that this one could take,
-	// or -1.
+	// CoveredBy is the index of the rule that shadows an omitted rule, or -1.
 	CoveredBy int
-	// Reason says what decided, as half a sentence about the one that is
-	// beaten.
+	// Reason is why the match does not answer, as a clause about the match.
 	Reason string
 }
 
-// UnservedRoute is a route that does not take part, and why.
+// UnservedRoute is a route that does not serve the request, with the reason.
 type UnservedRoute struct {
 	Route *Route
-	// Parent is the Gateway or ListenerSet where it does not.
+	// Parent is the Gateway or the ListenerSet to which the problem applies.
 	Parent Owner
 	Problem
 }
 
-// Trace follows a request. It says of the document what [Result.Rules] says: the
-// first rule that matches answers.
+// Trace explains which ingress rule answers the request: the first rule in
+// [Result.Rules] that matches it.
 func (r *Result) Trace(request Request) *Trace {
 	t := &Trace{Request: request, Answer: -1}
 	for _, l := range r.Listeners {
@@ -86,14 +83,14 @@ func (r *Result) Trace(request Request) *Trace {
 		return groupOrderOf(a.Hostname()).compare(groupOrderOf(b.Hostname()))
 	})
 	t.Claimants = claimants(t.Listeners)
-	met := t.matchingCandidates()
+	candidates := t.matchingCandidates()
 	if r.Rejected == nil {
 		t.Answer = slices.IndexFunc(r.Rules, func(rule Rule) bool { return request.matchesHostname(rule.Hostname) && request.matchesPath(rule.Path) })
-		t.findShadowed(r, met)
+		t.findShadowed(r, candidates)
 	}
 	for _, route := range r.Routes {
-		takesPart := slices.ContainsFunc(met, func(e groupCandidate) bool { return e.route == route && e.group == t.Claimants[0].Hostname() })
-		t.Unserved = append(t.Unserved, route.unservedAt(t, takesPart)...)
+		served := slices.ContainsFunc(candidates, func(c groupCandidate) bool { return c.route == route && c.group == t.Claimants[0].Hostname() })
+		t.Unserved = append(t.Unserved, route.unservedAt(t, served)...)
 	}
 	if t.Answer >= 0 && r.Rules[t.Answer].Route == nil {
 		t.findOtherRoutes(r)
@@ -101,64 +98,67 @@ func (r *Result) Trace(request Request) *Trace {
 	return t
 }
 
-// claimants returns those of the first hostname that is held at all.
-func claimants(covering []*Listener) []*Listener {
-	first := slices.IndexFunc(covering, func(l *Listener) bool { return l.claims })
+// claimants returns the listeners that claim the first hostname with a claim.
+// The listeners are in the order of [Trace.Listeners].
+func claimants(listeners []*Listener) []*Listener {
+	first := slices.IndexFunc(listeners, func(l *Listener) bool { return l.claims })
 	if first < 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(covering), func(l *Listener) bool {
-		return !l.claims || l.Hostname() != covering[first].Hostname()
+	return slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool {
+		return !l.claims || l.Hostname() != listeners[first].Hostname()
 	})
 }
 
-// matchingCandidates returns the candidates for the request among all that the table
-// serves, in the order of the document.
+// matchingCandidates returns the candidates that match the request, in the order
+// of the ingress rules.
 func (t *Trace) matchingCandidates() []groupCandidate {
-	var met []groupCandidate
+	var matching []groupCandidate
 	for _, g := range sortedGroups(hostnameGroups(t.Listeners)) {
 		for _, c := range g.appendCandidates(nil) {
-			if next := (groupCandidate{g.hostname, c}); next.matches(t.Request) && !slices.ContainsFunc(met, next.isSameRule) {
-				met = append(met, next)
+			if next := (groupCandidate{g.hostname, c}); next.matches(t.Request) && !slices.ContainsFunc(matching, next.isSameRule) {
+				matching = append(matching, next)
 			}
 		}
 	}
-	return met
+	return matching
 }
 
-// findShadowed says of each candidate what came of it.
-func (t *Trace) findShadowed(r *Result, met []groupCandidate) {
+// findShadowed sets t.Failure and t.Via for the candidate that answers, and adds
+// the other candidates to t.Shadowed.
+func (t *Trace) findShadowed(r *Result, candidates []groupCandidate) {
 	answer := &r.Rules[t.Answer]
 	t.Failure = answer.failure()
-	for _, e := range met {
-		if e.rendersAs(answer) {
+	for _, c := range candidates {
+		if c.rendersAs(answer) {
 			t.Via = slices.DeleteFunc(slices.Clone(t.Claimants), func(l *Listener) bool { return !l.Serves() || !slices.Contains(l.routes, answer.Route) })
 			continue
 		}
-		b := ShadowedMatch{
-			Rule: e.rule(groupSettings{}), Index: slices.IndexFunc(r.Rules, func(rule Rule) bool { return e.rendersAs(&rule) }),
-			CoveredBy: -1, Reason: e.shadowReason(t, met[0], answer.Route == nil),
+		shadowed := ShadowedMatch{
+			Rule: c.rule(groupSettings{}), Index: slices.IndexFunc(r.Rules, func(rule Rule) bool { return c.rendersAs(&rule) }),
+			CoveredBy: -1, Reason: c.shadowReason(t, candidates[0], answer.Route == nil),
 		}
-		if b.Index < 0 {
-			b.CoveredBy = slices.IndexFunc(r.Rules, e.isShadowedBy)
+		if shadowed.Index < 0 {
+			shadowed.CoveredBy = slices.IndexFunc(r.Rules, c.isShadowedBy)
 		}
-		t.Shadowed = append(t.Shadowed, b)
+		t.Shadowed = append(t.Shadowed, shadowed)
 	}
 }
 
-// failure says why a rule of a route answers with an error, or nothing.
+// failure returns why the rule of a route answers 500, or nil.
 func (r *Rule) failure() *Problem {
-	switch {
-	case r.Route == nil || r.Service != serviceError:
+	if r.Route == nil || r.Service != serviceError {
 		return nil
-	case len(r.Route.actions[r.RuleIndex].unsupported) > 0:
-		return &Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: fmt.Sprintf(
-			"Rule %d asks for what a tunnel cannot do: %s.", r.RuleIndex, strings.Join(r.Route.actions[r.RuleIndex].unsupported, ", "))}
-	case r.Route.actions[r.RuleIndex].unresolved != nil:
-		p := r.Route.actions[r.RuleIndex].unresolved
-		return &Problem{Reason: p.Reason, Message: fmt.Sprintf("Rule %d: %s.", r.RuleIndex, p.Message)}
+	}
+	switch action := r.Route.actions[r.RuleIndex]; {
+	case len(action.unsupported) > 0:
+		dropped := DroppedRule{Rule: r.RuleIndex, Actions: action.unsupported}
+		return &Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: dropped.describe("Rule") + "."}
+	case action.unresolved != nil:
+		p := action.unresolved
+		return &Problem{Reason: p.Reason, Message: fmt.Sprintf("Rule %d answers 500: %s.", r.RuleIndex, p.Message)}
 	default:
-		return &Problem{Reason: string(gatewayv1.RouteReasonBackendNotFound), Message: fmt.Sprintf("Rule %d has no backend of a weight above 0.", r.RuleIndex)}
+		return &Problem{Reason: string(gatewayv1.RouteReasonBackendNotFound), Message: fmt.Sprintf("Rule %d answers 500: it has no backend with non-zero weight.", r.RuleIndex)}
 	}
 }
 
@@ -168,51 +168,51 @@ type groupCandidate struct {
 	candidate
 }
 
-func (e groupCandidate) matches(request Request) bool {
-	return request.matchesHostname(e.hostname.served) && request.matchesPath(e.match.path.expression)
+func (c groupCandidate) matches(request Request) bool {
+	return request.matchesHostname(c.hostname.served) && request.matchesPath(c.match.path.expression)
 }
 
-// isSameRule reports whether both are one rule: a route can meet the request by
-// several listeners and by several of its hostnames.
-func (e groupCandidate) isSameRule(other groupCandidate) bool {
-	return e.match == other.match && e.hostname.served == other.hostname.served
+// isSameRule reports whether both candidates are the same ingress rule. A route
+// can have a candidate for each of its hostnames and for each of its listeners.
+func (c groupCandidate) isSameRule(other groupCandidate) bool {
+	return c.match == other.match && c.hostname.served == other.hostname.served
 }
 
-func (e groupCandidate) rendersAs(rule *Rule) bool {
-	return e.route == rule.Route && e.match.rule == rule.RuleIndex && e.match.match == rule.MatchIndex && e.hostname.served == rule.Hostname
+// rendersAs reports whether the ingress rule is the rule of the candidate.
+func (c groupCandidate) rendersAs(rule *Rule) bool {
+	return c.route == rule.Route && c.match.rule == rule.RuleIndex && c.match.match == rule.MatchIndex && c.hostname.served == rule.Hostname
 }
 
-// isShadowedBy reports whether the rule takes every request that this one could,
-// which is why the document leaves it out.
-func (e groupCandidate) isShadowedBy(rule Rule) bool {
-	return rule.Path == "" && covers(rule.Hostname, e.hostname.served) ||
-		rule.Hostname == e.hostname.served && rule.Path == e.match.path.expression
+// isShadowedBy reports whether the ingress rule matches every request that the
+// candidate matches. Such a candidate is omitted from the ingress rules.
+func (c groupCandidate) isShadowedBy(rule Rule) bool {
+	return rule.Path == "" && covers(rule.Hostname, c.hostname.served) ||
+		rule.Hostname == c.hostname.served && rule.Path == c.match.path.expression
 }
 
-// shadowReason says why the entrant comes after the winner; ended is whether the
-// request's own hostname has none.
-func (e groupCandidate) shadowReason(t *Trace, winner groupCandidate, ended bool) string {
-	if ended {
+// shadowReason returns why the candidate has lower precedence than the winner.
+// isolated is whether no route of the request's own hostname answers.
+func (c groupCandidate) shadowReason(t *Trace, winner groupCandidate, isolated bool) string {
+	if isolated {
 		return fmt.Sprintf("the request belongs to the listener of %s and never falls through to %s",
-			quoteHostname(t.Claimants[0].Hostname()), quoteHostname(e.group))
+			quoteHostname(t.Claimants[0].Hostname()), quoteHostname(c.group))
 	}
-	a, b := winner, e
 	switch {
-	case a.group != b.group:
-		return fmt.Sprintf("its listener's hostname, %s, is wider than %s", quoteHostname(b.group), quoteHostname(a.group))
-	case a.hostname.written != b.hostname.written:
-		return fmt.Sprintf("the route's hostname, %s, is wider than %s", quoteHostname(b.hostname.written), quoteHostname(a.hostname.written))
-	case a.match.method != b.match.method:
-		return "its method match says less"
-	case pathRank(a.match.path.kind) != pathRank(b.match.path.kind):
-		return fmt.Sprintf("a path match of type %s goes after one of type %s", b.match.path.kind, a.match.path.kind)
-	case a.match.path.length != b.match.path.length:
+	case winner.group != c.group:
+		return fmt.Sprintf("its listener's hostname, %s, is wider than %s", quoteHostname(c.group), quoteHostname(winner.group))
+	case winner.hostname.written != c.hostname.written:
+		return fmt.Sprintf("its route's hostname, %s, is wider than %s", quoteHostname(c.hostname.written), quoteHostname(winner.hostname.written))
+	case winner.match.method != c.match.method:
+		return "its method match is less specific"
+	case pathRank(winner.match.path.kind) != pathRank(c.match.path.kind):
+		return fmt.Sprintf("path type %s has lower precedence than path type %s", c.match.path.kind, winner.match.path.kind)
+	case winner.match.path.length != c.match.path.length:
 		return "its path prefix is shorter"
-	case a.route.age != b.route.age:
+	case winner.route.age != c.route.age:
 		return "its route is younger"
-	case a.route != b.route:
-		return "its route is as old, and later by the alphabet"
-	case a.match.rule != b.match.rule:
+	case winner.route != c.route:
+		return "its route has the same age and comes later in alphabetical order"
+	case winner.match.rule != c.match.rule:
 		return "it is a later rule of the same route"
 	default:
 		return "it is a later match of the same rule"
@@ -221,49 +221,52 @@ func (e groupCandidate) shadowReason(t *Trace, winner groupCandidate, ended bool
 
 func quoteHostname(hostname string) string {
 	if hostname == "" {
-		return "every hostname"
+		return "the empty hostname (all hosts)"
 	}
 	return fmt.Sprintf("%q", hostname)
 }
 
-// findOtherRoutes says of a request that no route answers what its listeners have
-// routes for.
+// findOtherRoutes adds the routes that are attached to the Claimants but do not
+// match the request.
 func (t *Trace) findOtherRoutes(r *Result) {
 	for _, route := range r.Routes {
 		attached := slices.ContainsFunc(t.Claimants, func(l *Listener) bool { return slices.Contains(l.routes, route) })
-		if attached && !slices.ContainsFunc(t.Unserved, func(a UnservedRoute) bool { return a.Route == route }) {
+		if attached && !slices.ContainsFunc(t.Unserved, func(u UnservedRoute) bool { return u.Route == route }) {
 			t.Others = append(t.Others, route.otherRoute(t.Request))
 		}
 	}
 }
 
-// otherRoute returns what the route asks for.
+// otherRoute returns the hostnames or the paths of the route that do not match
+// the request.
 func (r *Route) otherRoute(request Request) OtherRoute {
-	e := OtherRoute{Route: r}
+	other := OtherRoute{Route: r}
 	if !r.coversHost(request) {
 		for _, hostname := range r.Hostnames {
-			e.Hostnames = append(e.Hostnames, string(hostname))
+			other.Hostnames = append(other.Hostnames, string(hostname))
 		}
-		return e
+		return other
 	}
 	for i := range r.Rules {
 		for _, match := range matchesOf(&r.Rules[i]) {
-			if path, err := newPathMatch(match.Path); err == nil && !slices.Contains(e.Paths, path.expression) {
-				e.Paths = append(e.Paths, path.expression)
+			if path, err := newPathMatch(match.Path); err == nil && !slices.Contains(other.Paths, path.expression) {
+				other.Paths = append(other.Paths, path.expression)
 			}
 		}
 	}
-	return e
+	return other
 }
 
-// coversHost reports whether the route's hostnames cover the request's.
+// coversHost reports whether the hostnames of the route match the host of the
+// request.
 func (r *Route) coversHost(request Request) bool {
 	return len(r.Hostnames) == 0 || slices.ContainsFunc(r.Hostnames, func(h gatewayv1.Hostname) bool { return request.matchesHostname(string(h)) })
 }
 
-// unservedAt returns where and why the route has no part in the request although
-// it means it. Of one that takes part only those matches are told that do not.
-func (r *Route) unservedAt(t *Trace, takesPart bool) []UnservedRoute {
+// unservedAt returns, for each parent, why the route does not serve the request
+// although it matches. For a route that serves the request, it returns only the
+// omitted matches.
+func (r *Route) unservedAt(t *Trace, served bool) []UnservedRoute {
 	if !r.coversHost(t.Request) || !r.mayMatch(t.Request) {
 		return nil
 	}
@@ -271,7 +274,7 @@ func (r *Route) unservedAt(t *Trace, takesPart bool) []UnservedRoute {
 	for i := range r.Parents {
 		parent := &r.Parents[i]
 		var problems []Problem
-		if !takesPart {
+		if !served {
 			problems = r.parentProblems(parent, t)
 		}
 		if slices.ContainsFunc(parent.Listeners, func(l *Listener) bool { return slices.Contains(t.Claimants, l) }) {
@@ -286,21 +289,22 @@ func (r *Route) unservedAt(t *Trace, takesPart bool) []UnservedRoute {
 	return all
 }
 
-// parentProblems returns why the route has no part in the request by one parent: it
-// is not accepted there, it has another hostname there, or its listeners are not
-// in effect. A listener with a wider hostname than that which is held has no part
-// either, whatever attaches to it.
+// parentProblems returns why the route does not serve the request through one
+// parent: the parent does not accept the route, the route has another hostname
+// there, or the listeners are not served. It ignores listeners whose hostname is
+// less specific than that of the Claimants, because the request does not belong
+// to them.
 func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 	if p := parent.Rejected; p != nil && p.Reason != string(gatewayv1.RouteReasonUnsupportedValue) {
 		return []Problem{*p}
 	}
 	var problems []Problem
-	covered := false
+	selected := false
 	for _, l := range t.Listeners {
 		if l.Owner != parent.Owner || !selects(parent.Ref, l) {
 			continue
 		}
-		covered = true
+		selected = true
 		if len(t.Claimants) > 0 && groupOrderOf(t.Claimants[0].Hostname()).compare(groupOrderOf(l.Hostname())) < 0 {
 			continue
 		}
@@ -311,29 +315,31 @@ func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 			problems = append(problems, Problem{Reason: p.Reason, Message: fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
 		}
 	}
-	if !covered && len(r.Hostnames) > 0 {
-		return []Problem{{Reason: string(gatewayv1.RouteReasonNoMatchingListenerHostname), Message: "It attached by another hostname; no listener there takes this one."}}
+	if !selected && len(r.Hostnames) > 0 {
+		return []Problem{{
+			Reason:  string(gatewayv1.RouteReasonNoMatchingListenerHostname),
+			Message: "The route is attached with another hostname; no listener of this parent matches the requested hostname.",
+		}}
 	}
 	return problems
 }
 
-// mayMatch reports whether one of the route's matches means the request's path, or
-// may mean it, because a tunnel cannot express it.
+// mayMatch reports whether a match of the route matches the path of the request,
+// or could match it but is omitted.
 func (r *Route) mayMatch(request Request) bool {
 	return slices.ContainsFunc(r.matches, func(m ruleMatch) bool { return request.matchesPath(m.path.expression) }) || len(r.omittedMatchProblems(request)) > 0
 }
 
-// omittedMatchProblems returns the matches that mean the request's path, or may mean it, and
-// are not in the document: they ask for more than the path, or for a path that a
-// tunnel cannot express.
+// omittedMatchProblems returns a problem for each omitted match that matches the
+// path of the request, or whose path an ingress rule cannot express.
 func (r *Route) omittedMatchProblems(request Request) []Problem {
 	var problems []Problem
 	for i := range r.Rules {
 		for j, match := range matchesOf(&r.Rules[i]) {
 			path, err := newPathMatch(match.Path)
 			if _, fields := translateMatch(match); len(fields) > 0 && (err != nil || request.matchesPath(path.expression)) {
-				problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: fmt.Sprintf(
-					"Rule %d leaves match %d out, which a tunnel cannot tell apart: %s.", i, j, strings.Join(fields, ", "))})
+				dropped := DroppedRule{Rule: i, Matches: []OmittedMatch{{Match: j, Fields: fields}}}
+				problems = append(problems, Problem{Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: dropped.describe("Rule") + "."})
 			}
 		}
 	}

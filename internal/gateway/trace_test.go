@@ -9,134 +9,138 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// TestTrace: the trail of a random request ends at the connector's choice,
-// starts at the listener that the specification gives the request to, and has
-// everything that the document could have answered with instead.
+// The trace of a random request has the rule that the connector chooses, the
+// listener to which the request belongs by the specification, and every other match
+// that matches the request.
 func TestTrace(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o, result := newOracle(s), gateway.Build(s, randomOptions)
 		configuration := result.Configuration()
-		dice := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // it has to be reproducible
+		dice := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // the test must be reproducible
 		hosts, paths := hostsAround(s), pathsAround(s)
 		for range 100 {
 			request := gateway.Request{Host: hosts[dice.IntN(len(hosts))], Path: paths[dice.IntN(len(paths))]}
-			trail := result.Trace(request)
-			wantClaimants(t, o, trail)
+			trace := result.Trace(request)
+			wantClaimants(t, o, trace)
 			if configuration == nil {
-				if trail.Answer != -1 || len(trail.Shadowed) > 0 {
-					t.Errorf("%s: rule %d answers, of a Gateway that is not accepted", request, trail.Answer)
+				if trace.Answer != -1 || len(trace.Shadowed) > 0 {
+					t.Errorf("%s: rule %d answers, but the Gateway is not accepted", request, trace.Answer)
 				}
 				continue
 			}
 			index, _, _ := compile(t, configuration).Match(request.Host, request.Path)
-			if trail.Answer != index {
-				t.Fatalf("%s: rule %d answers, want %d", request, trail.Answer, index)
+			if trace.Answer != index {
+				t.Fatalf("%s: rule %d answers, want rule %d", request, trace.Answer, index)
 			}
-			wantShadowed(t, result, trail)
-			wantOtherRoutes(t, result, trail)
+			wantShadowed(t, result, trace)
+			wantOtherRoutes(t, result, trace)
 		}
 	})
 }
 
-func wantClaimants(t *testing.T, o *oracle, trail *gateway.Trace) {
+func wantClaimants(t *testing.T, o *oracle, trace *gateway.Trace) {
 	t.Helper()
-	hostname, found := o.groupOf(trail.Request.Host)
-	if found != (len(trail.Claimants) > 0) {
-		t.Fatalf("%s belongs to %d listeners, and to one by the specification: %t", trail.Request, len(trail.Claimants), found)
+	hostname, found := o.groupOf(trace.Request.Host)
+	if found != (len(trace.Claimants) > 0) {
+		t.Fatalf("%s: got %d claimants, but the specification has a claimant: %t", trace.Request, len(trace.Claimants), found)
 	}
-	for _, l := range trail.Claimants {
-		if l.Hostname() != hostname || !slices.Contains(trail.Listeners, l) {
-			t.Errorf("%s belongs to the listener of %q, want %q", trail.Request, l.Hostname(), hostname)
+	for _, l := range trace.Claimants {
+		if l.Hostname() != hostname || !slices.Contains(trace.Listeners, l) {
+			t.Errorf("%s: got claimant with hostname %q, want %q", trace.Request, l.Hostname(), hostname)
 		}
 	}
 }
 
-// wantOtherRoutes: of a request that no route answers, each route at its listeners
-// is named, with what it asks for and the request is not.
-func wantOtherRoutes(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
+// wantOtherRoutes checks Others. When no route answers the request, Others has every
+// route that is attached to the claimants and does not match.
+func wantOtherRoutes(t *testing.T, result *gateway.Result, trace *gateway.Trace) {
 	t.Helper()
-	if result.Rules[trail.Answer].Route != nil {
-		if len(trail.Others) > 0 {
-			t.Errorf("%s: a route answers, and %d others are named", trail.Request, len(trail.Others))
+	if result.Rules[trace.Answer].Route != nil {
+		if len(trace.Others) > 0 {
+			t.Errorf("%s: a route answers, but Others has %d routes", trace.Request, len(trace.Others))
 		}
 		return
 	}
 	for _, route := range result.Routes {
 		attached := slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool {
-			return slices.ContainsFunc(p.Listeners, func(l *gateway.Listener) bool { return slices.Contains(trail.Claimants, l) })
+			return slices.ContainsFunc(p.Listeners, func(l *gateway.Listener) bool { return slices.Contains(trace.Claimants, l) })
 		})
-		absent := slices.ContainsFunc(trail.Unserved, func(a gateway.UnservedRoute) bool { return a.Route == route })
-		elsewhere := slices.ContainsFunc(trail.Others, func(e gateway.OtherRoute) bool { return e.Route == route })
-		if attached && !absent && !elsewhere || elsewhere && (absent || !attached) {
-			t.Errorf("%s: %s attached: %t, absent: %t, elsewhere: %t", trail.Request, route.NamespacedName, attached, absent, elsewhere)
+		unserved := slices.ContainsFunc(trace.Unserved, func(u gateway.UnservedRoute) bool { return u.Route == route })
+		other := slices.ContainsFunc(trace.Others, func(o gateway.OtherRoute) bool { return o.Route == route })
+		if attached && !unserved && !other || other && (unserved || !attached) {
+			t.Errorf("%s: route %s: attached: %t, in Unserved: %t, in Others: %t", trace.Request, route.NamespacedName, attached, unserved, other)
 		}
 	}
-	wantOtherRequests(t, trail)
+	wantOtherRequests(t, trace)
 }
 
-// wantOtherRequests: of what is named, the request has the hostname or the path not.
-func wantOtherRequests(t *testing.T, trail *gateway.Trace) {
+// wantOtherRequests checks that each route in Others has either hostnames or paths,
+// and that no path matches the request.
+func wantOtherRequests(t *testing.T, trace *gateway.Trace) {
 	t.Helper()
-	for _, e := range trail.Others {
-		if (len(e.Hostnames) > 0) == (len(e.Paths) > 0) {
-			t.Errorf("%s: %s asks for hostnames %q and paths %q", trail.Request, e.Route.NamespacedName, e.Hostnames, e.Paths)
+	for _, other := range trace.Others {
+		if (len(other.Hostnames) > 0) == (len(other.Paths) > 0) {
+			t.Errorf("%s: route %s has hostnames %q and paths %q, want exactly one of them", trace.Request, other.Route.NamespacedName, other.Hostnames, other.Paths)
 		}
-		for _, path := range e.Paths {
+		for _, path := range other.Paths {
 			only := gateway.Result{Rules: []gateway.Rule{{Path: path}, {}}}
-			if only.Trace(trail.Request).Answer == 0 {
-				t.Errorf("%s: %s asks for %q, which it is", trail.Request, e.Route.NamespacedName, path)
+			if only.Trace(trace.Request).Answer == 0 {
+				t.Errorf("%s: route %s is in Others, but its path %q matches", trace.Request, other.Route.NamespacedName, path)
 			}
 		}
 	}
 }
 
-// wantShadowed: what is beaten comes after the answer.
-func wantShadowed(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
+// wantShadowed checks that each shadowed match comes after the answer and has a
+// reason.
+func wantShadowed(t *testing.T, result *gateway.Result, trace *gateway.Trace) {
 	t.Helper()
-	beaten := map[int]bool{}
-	for _, b := range trail.Shadowed {
-		if b.Reason == "" || b.Index >= 0 && (b.Index <= trail.Answer || beaten[b.Index]) {
-			t.Errorf("%s: rule %d is beaten by rule %d, because %q", trail.Request, b.Index, trail.Answer, b.Reason)
+	shadowed := map[int]bool{}
+	for _, s := range trace.Shadowed {
+		if s.Reason == "" || s.Index >= 0 && (s.Index <= trace.Answer || shadowed[s.Index]) {
+			t.Errorf("%s: rule %d is shadowed by rule %d for the reason %q", trace.Request, s.Index, trace.Answer, s.Reason)
 		}
-		if (b.Index < 0) != (b.CoveredBy >= 0) {
-			t.Errorf("%s: rule %d is hidden by rule %d", trail.Request, b.Index, b.CoveredBy)
+		if (s.Index < 0) != (s.CoveredBy >= 0) {
+			t.Errorf("%s: rule %d is covered by rule %d, want a covering rule exactly when the rule is omitted", trace.Request, s.Index, s.CoveredBy)
 		}
-		beaten[b.Index] = true
+		shadowed[s.Index] = true
 	}
-	wantAllShadowed(t, result, trail, beaten)
-	wantAnswer(t, result, trail)
+	wantAllShadowed(t, result, trace, shadowed)
+	wantAnswer(t, result, trace)
 }
 
-// wantAllShadowed: every other rule of a route that the request meets is named.
-func wantAllShadowed(t *testing.T, result *gateway.Result, trail *gateway.Trace, beaten map[int]bool) {
+// wantAllShadowed checks that Shadowed has every other rule of a route that matches
+// the request.
+func wantAllShadowed(t *testing.T, result *gateway.Result, trace *gateway.Trace, shadowed map[int]bool) {
 	t.Helper()
-	for place := trail.Answer + 1; place < len(result.Rules); place++ {
-		rule := result.Rules[place]
+	for index := trace.Answer + 1; index < len(result.Rules); index++ {
+		rule := result.Rules[index]
 		only := gateway.Result{Rules: []gateway.Rule{rule, {}}}
-		if meets := only.Trace(trail.Request).Answer == 0; meets && rule.Route != nil && !beaten[place] {
-			t.Errorf("%s: rule %d, %s %s, could answer too and is not named", trail.Request, place, rule.Hostname, rule.Path)
+		if matches := only.Trace(trace.Request).Answer == 0; matches && rule.Route != nil && !shadowed[index] {
+			t.Errorf("%s: rule %d (%s %s) matches, but is not in Shadowed", trace.Request, index, rule.Hostname, rule.Path)
 		}
 	}
 }
 
-// wantAnswer: what is said of the answer is so, and its route is not absent.
-func wantAnswer(t *testing.T, result *gateway.Result, trail *gateway.Trace) {
+// wantAnswer checks Failure and Via, and that the route that answers is not in
+// Unserved except for omitted matches.
+func wantAnswer(t *testing.T, result *gateway.Result, trace *gateway.Trace) {
 	t.Helper()
-	if fails := result.Rules[trail.Answer].Service == answerError; fails != (trail.Failure != nil) {
-		t.Errorf("%s: the answer fails: %t, and why: %v", trail.Request, fails, trail.Failure)
+	if fails := result.Rules[trace.Answer].Service == answerError; fails != (trace.Failure != nil) {
+		t.Errorf("%s: answers 500: %t, but Failure is %v", trace.Request, fails, trace.Failure)
 	}
-	for _, l := range trail.Via {
-		if !l.Serves() || !slices.Contains(trail.Claimants, l) {
-			t.Errorf("%s: the answer came through listener %s, which has no part in it", trail.Request, l.Spec.Name)
+	for _, l := range trace.Via {
+		if !l.Serves() || !slices.Contains(trace.Claimants, l) {
+			t.Errorf("%s: Via has listener %s, which is not served or not a claimant", trace.Request, l.Spec.Name)
 		}
 	}
-	for _, a := range trail.Unserved {
-		if a.Route == result.Rules[trail.Answer].Route && !strings.Contains(a.Message, " leaves match ") {
-			t.Errorf("%s: the route that answers is absent: %s", trail.Request, a.Message)
+	for _, unserved := range trace.Unserved {
+		if unserved.Route == result.Rules[trace.Answer].Route && !strings.Contains(unserved.Message, " is omitted, ") {
+			t.Errorf("%s: the route that answers is in Unserved: %s", trace.Request, unserved.Message)
 		}
 	}
-	if ofRoute := result.Rules[trail.Answer].Route != nil; ofRoute != (len(trail.Via) > 0) {
-		t.Errorf("%s: the route of rule %d attached by %d listeners", trail.Request, trail.Answer, len(trail.Via))
+	if hasRoute := result.Rules[trace.Answer].Route != nil; hasRoute != (len(trace.Via) > 0) {
+		t.Errorf("%s: rule %d has a route: %t, but Via has %d listeners", trace.Request, trace.Answer, hasRoute, len(trace.Via))
 	}
 }
 
@@ -151,12 +155,12 @@ func TestParseRequest(t *testing.T) {
 		"shop.example.com/to?url=https://a.test": {Host: "shop.example.com", Path: "/to"},
 	} {
 		if got, err := gateway.ParseRequest(text); err != nil || got != want {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+			t.Errorf("ParseRequest(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "/cart", "ftp://shop.example.com", "wss://shop.example.com", "https://me:secret@shop.example.com", "me:secret@shop", "*.example.com", "shop_1.example.com", "https://", "shop.example.com/%zz"} {
 		if got, err := gateway.ParseRequest(text); err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q is taken for %v, %v", text, got, err)
+			t.Errorf("ParseRequest(%q) = %v, %v, want an error without the password", text, got, err)
 		}
 	}
 }

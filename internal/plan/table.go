@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -116,7 +115,7 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 		}
 	}
 	for _, dropped := range route.Dropped {
-		printf(out, "%s: Dropped Rule %d: %s\n", name, dropped.Rule, strings.Join(dropped.Fields, ", "))
+		printf(out, "%s: %s.\n", name, dropped)
 	}
 	if route.Unresolved != nil {
 		printf(out, "%s: %s: %s\n", name, route.Unresolved.Reason, route.Unresolved.Message)

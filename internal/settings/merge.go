@@ -11,17 +11,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Merging goes field by field, down to the leaves: first's value stands where
-// both set one. Maps are merged by key, and lists by theirs; a list without a
-// key is a leaf, as is what makes sense only as a whole: a
-// podDisruptionBudget, a topologySpreadConstraint and the audTags of access,
-// where one more would admit more.
+// mergeLevels merges the settings of the class with the settings of the Gateway.
 //
-// Of two fields that exclude each other, the one that first sets takes second's
-// away. Nothing is copied that does not have to be, and the input is not
-// changed.
-
-// mergeLevels merges the settings of the class with those of the Gateway.
+// The functions in this file merge field by field: the value of first takes
+// precedence over the value of second. Maps and lists with keys are merged by key.
+// Lists without keys are not merged, and neither are podDisruptionBudget,
+// topologySpreadConstraint and audTags, which are valid only as a whole. When first
+// sets one of two exclusive fields, the result does not have the other field of
+// second. The result shares memory with the input, which does not change.
 func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	mode := ptr.Deref(class.MergingMode, v1alpha1.MergingModePreferGatewayClass)
 	if mode == v1alpha1.MergingModePreferGateway {
@@ -30,8 +27,8 @@ func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunn
 	return mergeSpecs(class, gateway)
 }
 
-// mergeSpecs merges field by field. Of mergingMode, account,
-// allowedGatewayFields and limits only the class has a value.
+// mergeSpecs merges two specs. Only the class can set mergingMode, account,
+// allowedGatewayFields and limits.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
 		MergingMode:            cmp.Or(first.MergingMode, second.MergingMode),
@@ -52,7 +49,8 @@ func mergeTunnels(first, second *v1alpha1.TunnelSettings) v1alpha1.TunnelSetting
 	}
 }
 
-// mergeExisting: takeover beside an id is about that tunnel alone.
+// mergeExisting merges two blocks. A takeover next to an id applies only to that
+// tunnel.
 func mergeExisting(first, second *v1alpha1.ExistingTunnel) v1alpha1.ExistingTunnel {
 	merged := v1alpha1.ExistingTunnel{
 		ID:       cmp.Or(first.ID, second.ID),
@@ -111,8 +109,8 @@ func mergeResources(first, second *corev1.ResourceRequirements) corev1.ResourceR
 	}
 }
 
-// mergeAffinities: of each kind of affinity, the terms of what is required, and
-// those of what is preferred, belong together.
+// mergeAffinities merges two blocks. It does not merge the lists of required or
+// preferred terms.
 func mergeAffinities(first, second *corev1.Affinity) corev1.Affinity {
 	return corev1.Affinity{
 		NodeAffinity: mergeBlocks(first.NodeAffinity, second.NodeAffinity, func(first, second *corev1.NodeAffinity) corev1.NodeAffinity {
@@ -136,14 +134,14 @@ func mergeAffinities(first, second *corev1.Affinity) corev1.Affinity {
 	}
 }
 
-// MergeOriginRequests merges two blocks, either of which can be nil: first's
-// value of a field takes precedence.
+// MergeOriginRequests merges two blocks. Each can be nil. The fields of first take
+// precedence.
 func MergeOriginRequests(first, second *v1alpha1.OriginRequest) *v1alpha1.OriginRequest {
 	return mergeBlocks(first, second, mergeOriginRequests)
 }
 
-// mergeOriginRequests: the connector does not use HTTP/2 for a backend when it
-// matches the SNI.
+// mergeOriginRequests merges two blocks. matchSNItoHost and http2Origin are
+// exclusive, because the connector does not use HTTP/2 when it matches the SNI.
 func mergeOriginRequests(first, second *v1alpha1.OriginRequest) v1alpha1.OriginRequest {
 	merged := v1alpha1.OriginRequest{
 		ConnectTimeout:         cmp.Or(first.ConnectTimeout, second.ConnectTimeout),
@@ -185,7 +183,7 @@ func firstConstraint(first, _ *corev1.TopologySpreadConstraint) corev1.TopologyS
 	return *first
 }
 
-// mergeBlocks merges two blocks, either of which can be missing.
+// mergeBlocks merges two blocks. Each can be nil.
 func mergeBlocks[T any](first, second *T, merge func(first, second *T) T) *T {
 	if first == nil || second == nil {
 		return cmp.Or(first, second)
@@ -194,18 +192,19 @@ func mergeBlocks[T any](first, second *T, merge func(first, second *T) T) *T {
 	return &merged
 }
 
-// mergeLists merges the entries of a key, first's entries coming first.
+// mergeLists merges the entries with the same key. The entries of first come
+// first.
 func mergeLists[T any, K comparable](first, second []T, key func(*T) K, merge func(first, second *T) T) []T {
 	if len(first) == 0 || len(second) == 0 {
 		return firstNonEmpty(first, second)
 	}
-	merged, place := slices.Clone(first), map[K]int{}
+	merged, index := slices.Clone(first), map[K]int{}
 	for i := range first {
-		place[key(&first[i])] = i
+		index[key(&first[i])] = i
 	}
 	for i := range second {
-		if at, both := place[key(&second[i])]; both {
-			merged[at] = merge(&first[at], &second[i])
+		if j, found := index[key(&second[i])]; found {
+			merged[j] = merge(&first[j], &second[i])
 		} else {
 			merged = append(merged, second[i])
 		}
@@ -213,7 +212,7 @@ func mergeLists[T any, K comparable](first, second []T, key func(*T) K, merge fu
 	return merged
 }
 
-// mergeMaps takes first's value of a key that both have.
+// mergeMaps merges two maps. The values of first take precedence.
 func mergeMaps[M ~map[K]V, K comparable, V any](first, second M) M {
 	switch {
 	case len(first) == 0:
@@ -226,8 +225,8 @@ func mergeMaps[M ~map[K]V, K comparable, V any](first, second M) M {
 	return merged
 }
 
-// firstNonNil takes a list as a whole, also an empty one, which is not the same as
-// none.
+// firstNonNil returns first, or second when first is nil. An empty list is not
+// nil.
 func firstNonNil[T any](first, second []T) []T {
 	if first == nil {
 		return second
@@ -235,8 +234,8 @@ func firstNonNil[T any](first, second []T) []T {
 	return first
 }
 
-// firstNonEmpty takes a list as a whole. An empty one counts as unset, because the
-// API's clients leave it out.
+// firstNonEmpty returns first, or second when first is empty. An empty list counts
+// as unset, because clients of the API omit it.
 func firstNonEmpty[T any](first, second []T) []T {
 	if len(first) == 0 {
 		return second
