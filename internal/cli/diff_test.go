@@ -218,7 +218,7 @@ func TestDiffExitStatus(t *testing.T) {
 	}
 	const why = "tunnel-gateway: Gateway platform/same: The setting account asks for another tunnel than Tunnel platform.same records. " +
 		"Restore the setting, or ask an administrator to delete the Tunnel object to switch.\n"
-	const listener = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.\n"
+	const listener = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP is not supported. Use HTTP or HTTPS.\n"
 	for name, test := range map[string]struct {
 		manifests string
 		flags     []string

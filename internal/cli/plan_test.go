@@ -277,7 +277,7 @@ func TestPlanErrors(t *testing.T) {
 		"an argument":                 {arguments: []string{samples}, want: []string{samples, "plan takes no arguments", "named with -f"}},
 		"no file name":                {arguments: []string{"-f", ""}, want: []string{"--filename is empty"}},
 		"no request":                  {arguments: []string{"-f", samples, "--why", ""}, want: []string{"--why is empty"}},
-		"a request without a host":    {arguments: []string{"-f", samples, "--why", "/cart"}, want: []string{`--why "/cart" has no hostname; write HOST/PATH`}},
+		"a request without a host":    {arguments: []string{"-f", samples, "--why", "/cart"}, want: []string{`--why: "/cart" has no hostname; use HOST, HOST/PATH or a URL`}},
 		"a request and --diff":        {arguments: []string{"-f", samples, "--why", "a.example.com", "--diff"}, want: []string{"--why and --diff cannot be given together"}},
 		"a namespace, as of kubectl":  {arguments: []string{"-n", "team"}, want: []string{"'n' in -n", "all namespaces are read, see --gateway"}},
 		"all namespaces":              {arguments: []string{"-A"}, want: []string{"all namespaces are read, see --gateway"}},

@@ -143,7 +143,7 @@ func (r references) certificateMaterial(l *Listener) *Problem {
 		}
 		if problem != "" {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidCertificateRef), Message: fmt.Sprintf(
-				"Secret %s of certificateRefs %s.", name, problem)}
+				"Secret %s in certificateRefs %s.", name, problem)}
 		}
 	}
 	return nil

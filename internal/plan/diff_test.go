@@ -58,7 +58,7 @@ func TestCompare(t *testing.T) {
 		"adopted, and a younger Tunnel object that asks for it": {settled("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id) + strings.Replace(rival(c.id), "2025", "2026", 1), change},
 		"settings with another tunnel":                          {settled("new.example.com", existing(otherTunnel)) + c.record(), note("The setting tunnel.existing"+keeps) + change},
 		"settings that adopt no longer":                         {compared("old.example.com", "") + adopting(c.written(c.hash), c.id), note("The setting tunnel.existing"+keeps) + same},
-		"a Gateway that is not accepted":                        {refused, "Gateway infra/refused: The Gateway is not accepted, so nothing is pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value.\n"},
+		"a Gateway that is not accepted":                        {refused, "Gateway infra/refused: The Gateway is not accepted, so nothing is pushed: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value.\n"},
 		"a Gateway that is being deleted":                       {strings.Replace(compared("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1) + c.record(), "Gateway infra/g is being deleted, so nothing is pushed.\n"},
 		"no Gateway":                                            {teams, "No Gateway uses this controller.\n"},
 	} {
@@ -249,7 +249,7 @@ func TestJSONOfDifferences(t *testing.T) {
 		"a new tunnel": {compared("new.example.com", "") + kubeSystem, map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition,
 			"notes": []any{"The tunnel does not exist yet. The controller creates it with the name " + tunnel.DefaultClusterID("cluster", string(options.ControllerName)) + ".infra.g."}}},
 		"nothing to push": {refused, map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "",
-			"notes": []any{"The Gateway is not accepted, so nothing is pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value."}}},
+			"notes": []any{"The Gateway is not accepted, so nothing is pushed: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value."}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)

@@ -23,7 +23,7 @@ var _ = Describe("the limit of tunnels of a namespace", func() {
 		Eventually(programmed(oldest)).Should(Equal("True Programmed"))
 		w.create(younger)
 		Eventually(accepted(younger)).Should(Equal("False LimitExceeded"))
-		Expect(acceptedMessage(younger)).To(ContainSubstring("uses 2 tunnels (older Gateways: 1, Tunnels without a Gateway: 1), and limits.tunnelsPerNamespace is 2"))
+		Expect(acceptedMessage(younger)).To(ContainSubstring("limits.tunnelsPerNamespace is 2, and 2 tunnels are in use (older Gateways: 1, Tunnels without a Gateway: 1)"))
 		w.settle(ctx)
 		Expect(w.tunnel("younger")).To(BeEmpty())
 

@@ -135,7 +135,7 @@ var _ = Describe("the guide to multi-tenancy", Ordered, ContinueOnFailure, func(
 		}
 		Eventually(entryOf(taken, gatewayv1.ListenerEntryConditionConflicted)).Should(HaveField("Reason", "HostnameConflict"))
 		Expect(entryOf(taken, gatewayv1.ListenerEntryConditionConflicted)().Message).To(
-			Equal(`Hostname "orders.example.com" on port 80 is claimed by another ListenerSet, which takes precedence.`))
+			Equal(`Hostname "orders.example.com" on port 80 is already claimed by another ListenerSet, which takes precedence. Use another hostname.`))
 		Expect(setSays(taken, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("False ListenersNotValid"))
 		Eventually(entryOf(port, gatewayv1.ListenerEntryConditionAccepted)).Should(HaveField("Reason", "PortUnavailable"))
 		Expect(entryOf(port, gatewayv1.ListenerEntryConditionAccepted)().Message).To(ContainSubstring("by another ListenerSet"))

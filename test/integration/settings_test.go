@@ -148,7 +148,7 @@ var _ = Describe("settings", func() {
 			change(w.settings("elsewhere", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
 				c.Spec = allowing(v1alpha1.TunnelConfigurationSpec{})
 			})
-		}, "spec.account counts only in the controller's namespace"),
+		}, "spec.account has an effect only in the controller's namespace"),
 	)
 
 	It("that are missing at first hold a Gateway up, until they are there", func(ctx SpecContext) {
