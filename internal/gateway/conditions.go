@@ -202,9 +202,9 @@ func describeInvalid(listeners []*Listener) string {
 	for _, l := range listeners {
 		switch {
 		case l.Rejected != nil:
-			parts = append(parts, fmt.Sprintf("listener %q: %s", l.Spec.Name, l.Rejected.Reason))
+			parts = append(parts, fmt.Sprintf("listener %q (%s)", l.Spec.Name, l.Rejected.Reason))
 		case l.Unresolved != nil:
-			parts = append(parts, fmt.Sprintf("listener %q: %s", l.Spec.Name, l.Unresolved.Reason))
+			parts = append(parts, fmt.Sprintf("listener %q (%s)", l.Spec.Name, l.Unresolved.Reason))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -29,7 +29,7 @@ func (r *Result) gatewayProblem(s *Snapshot, invalid *Problem) *Problem {
 		return problem
 	}
 	if len(r.listeners) > 0 && !slices.ContainsFunc(r.listeners, func(l *Listener) bool { return l.Rejected == nil }) {
-		return &Problem{Reason: reasonNotValid, Message: "No listener of the Gateway is accepted: " + describeInvalid(r.listeners) + "."}
+		return &Problem{Reason: reasonNotValid, Message: "None of the Gateway's listeners is accepted; see their conditions: " + describeInvalid(r.listeners) + "."}
 	}
 	return nil
 }

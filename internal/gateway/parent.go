@@ -149,7 +149,7 @@ func (r *Route) problemAtStep(furthest step, parent *Parent, listeners []*Listen
 	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, parent.Ref) != furthest })
 	switch furthest {
 	case stepKindConflict:
-		return routeKindConflict(r, reached[0])
+		return routeKindConflict(reached[0])
 	case stepAllowed:
 		return noMatchingHostname(r, reached)
 	case stepSelected:
@@ -220,7 +220,7 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 			"%s has no listener with %s, and none that admits namespace %q.", owner, strings.Join(wanted, " and "), route.Namespace)
 	}
 	return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
-		"%s has no listener with %s; it has %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
+		"%s has no listener with %s; its listeners are %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
 }
 
 func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
@@ -245,10 +245,10 @@ func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
 // conflicts with a route of another kind. The API defines no reason for this.
 const ReasonRouteKindConflict = "RouteKindConflict"
 
-func routeKindConflict(route *Route, l *Listener) *Problem {
+func routeKindConflict(l *Listener) *Problem {
 	return routeProblem(ReasonRouteKindConflict,
-		"Listener %q already has a route of a kind other than %s with an intersecting hostname, and that route takes precedence (older, or first by name). Use different hostnames for HTTPRoutes and GRPCRoutes.",
-		l.Spec.Name, route.Kind)
+		"Listener %q already has a route of another kind with an intersecting hostname, which takes precedence because it is older or first by name. Use different hostnames for HTTPRoutes and GRPCRoutes.",
+		l.Spec.Name)
 }
 
 // describeListeners lists at most five listeners, because a Gateway can have

@@ -130,7 +130,7 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 		c.set(typeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
 		c.set(typeProgrammed, false, reasonInvalid, messageGatewayNotAccepted)
 	case invalid != "":
-		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners are served: "+invalid+"."+r.acceptedWarnings())
+		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners are served; see their conditions: "+invalid+"."+r.acceptedWarnings())
 		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	default:
 		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.acceptedWarnings())
@@ -161,8 +161,8 @@ func (r *Result) acceptedWarnings() string {
 		warnings += " Field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."
 	}
 	if dropped := r.Settings.Metadata.Dropped; len(dropped) > 0 {
-		warnings += fmt.Sprintf(" Labels and annotations of spec.infrastructure that the connectors do not get: %s; "+
-			"the GatewayClass lists the allowed prefixes in connector.allowedMetadataPrefixes.", strings.Join(dropped, ", "))
+		warnings += fmt.Sprintf(" The connectors do not get these labels and annotations of spec.infrastructure, "+
+			"whose prefixes connector.allowedMetadataPrefixes of the GatewayClass does not list: %s.", strings.Join(dropped, ", "))
 	}
 	return warnings
 }
@@ -198,7 +198,7 @@ func (r *Result) setProblem(set *Set) *Problem {
 		return &Problem{Reason: reasonParentNotAccepted, Message: fmt.Sprintf(
 			"Gateway %s/%s is not accepted (%s): %s", r.gateway.Namespace, r.gateway.Name, r.Rejected.Reason, r.Rejected.Message)}
 	case !slices.ContainsFunc(set.Listeners, (*Listener).Serves):
-		return &Problem{Reason: reasonNotValid, Message: "No listener of the ListenerSet is served: " + describeInvalid(set.Listeners) + "."}
+		return &Problem{Reason: reasonNotValid, Message: "None of the ListenerSet's listeners is served; see their conditions: " + describeInvalid(set.Listeners) + "."}
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	problem := r.setProblem(set)
 	message := "The ListenerSet is accepted."
 	if invalid := describeInvalid(set.Listeners); invalid != "" {
-		message = "The ListenerSet is accepted, but not all of its listeners are served: " + invalid + "."
+		message = "The ListenerSet is accepted, but not all of its listeners are served; see their conditions: " + invalid + "."
 	}
 	c.check(typeAccepted, problem, reasonAccepted, message)
 	switch {

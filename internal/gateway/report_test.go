@@ -230,12 +230,12 @@ func TestReportAcceptedMessages(t *testing.T) {
 		"the Gateway": {func(*gateway.Snapshot) {}, "Gateway", "The Gateway is accepted."},
 		"the Gateway, with a listener that is not served": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, gatewayv1.Listener{Name: "raw", Port: 5432, Protocol: gatewayv1.TCPProtocolType})
-		}, "Gateway", `The Gateway is accepted, but not all of its listeners are served: listener "raw": UnsupportedProtocol.`},
+		}, "Gateway", `The Gateway is accepted, but not all of its listeners are served; see their conditions: listener "raw" (UnsupportedProtocol).`},
 		"the Gateway, with spec.tls": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.TLS = &gatewayv1.GatewayTLSConfig{}
 		}, "Gateway", "The Gateway is accepted. Field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."},
 		"the ListenerSet, with a conflicting listener": {func(*gateway.Snapshot) {}, "ListenerSet",
-			`The ListenerSet is accepted, but not all of its listeners are served: listener "taken": HostnameConflict.`},
+			`The ListenerSet is accepted, but not all of its listeners are served; see their conditions: listener "taken" (HostnameConflict).`},
 		"the ListenerSet, with valid listeners only": {func(s *gateway.Snapshot) {
 			s.ListenerSets[0].Spec.Listeners = s.ListenerSets[0].Spec.Listeners[:1]
 		}, "ListenerSet", "The ListenerSet is accepted."},
