@@ -27,7 +27,7 @@ func newNamespaceRule(from gatewayv1.FromNamespaces, selector *metav1.LabelSelec
 	return rule
 }
 
-// admits reports whether objects of the namespace may attach.
+// admits reports whether objects of the namespace can attach.
 func (r namespaceRule) admits(namespace string) bool {
 	switch r.from {
 	case gatewayv1.NamespacesFromAll:

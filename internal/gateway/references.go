@@ -98,7 +98,7 @@ func sameKind(a, b gatewayv1.RouteGroupKind) bool {
 	return a.Kind == b.Kind && ptr.Deref(a.Group, gatewayv1.GroupName) == ptr.Deref(b.Group, gatewayv1.GroupName)
 }
 
-// admitsKind reports whether routes of the kind may attach to the listener.
+// admitsKind reports whether routes of the kind can attach to the listener.
 func admitsKind(l *Listener, kind string) bool {
 	return slices.ContainsFunc(l.SupportedKinds, func(k gatewayv1.RouteGroupKind) bool { return string(k.Kind) == kind })
 }

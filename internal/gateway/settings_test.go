@@ -33,7 +33,7 @@ func setParametersRefs(s *gateway.Snapshot) {
 // its tunnel keeps its last configuration.
 func TestResultSettings(t *testing.T) {
 	for name, test := range map[string]struct {
-		own     v1alpha1.TunnelConfigurationSpec
+		gateway v1alpha1.TunnelConfigurationSpec
 		message string // a part of the message; empty when the settings are valid
 	}{
 		"valid":   {v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}}, ""},
@@ -43,7 +43,7 @@ func TestResultSettings(t *testing.T) {
 			s := reportSnapshot()
 			setParametersRefs(s)
 			s.ClassConfiguration = configuration("platform", "defaults", v1alpha1.TunnelConfigurationSpec{})
-			s.GatewayConfiguration = configuration("infra", "own", test.own)
+			s.GatewayConfiguration = configuration("infra", "own", test.gateway)
 			result := gateway.Build(s, options)
 			if test.message == "" {
 				if result.Rejected != nil || result.Settings == nil || result.Configuration() == nil {
