@@ -107,27 +107,27 @@ func certificateRefs(l *Listener) []gatewayv1.SecretObjectReference {
 	return l.Spec.TLS.CertificateRefs
 }
 
-// GatewayCertificates returns the Secrets that the listeners of the Gateway refer
+// SecretsOfGateway returns the Secrets that the listeners of the Gateway refer
 // to.
-func GatewayCertificates(g *gatewayv1.Gateway) []types.NamespacedName {
+func SecretsOfGateway(g *gatewayv1.Gateway) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, l := range g.Spec.Listeners {
-		names = append(names, certificateNames(&Listener{Owner: gatewayOwner(g), Spec: l})...)
+		names = append(names, secretsOfListener(&Listener{Owner: gatewayOwner(g), Spec: l})...)
 	}
 	return names
 }
 
-// ListenerSetCertificates returns the Secrets that the listeners of the
+// SecretsOfListenerSet returns the Secrets that the listeners of the
 // ListenerSet refer to.
-func ListenerSetCertificates(set *gatewayv1.ListenerSet) []types.NamespacedName {
+func SecretsOfListenerSet(set *gatewayv1.ListenerSet) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, entry := range set.Spec.Listeners {
-		names = append(names, certificateNames(&Listener{Owner: listenerSetOwner(set), Spec: gatewayv1.Listener(entry)})...)
+		names = append(names, secretsOfListener(&Listener{Owner: listenerSetOwner(set), Spec: gatewayv1.Listener(entry)})...)
 	}
 	return names
 }
 
-func certificateNames(l *Listener) []types.NamespacedName {
+func secretsOfListener(l *Listener) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, ref := range certificateRefs(l) {
 		if name, ok := secretRef(l, ref); ok {
@@ -150,9 +150,9 @@ func SecretsToRead(s *Snapshot) []types.NamespacedName {
 			}
 		}
 	}
-	read(referrer{KindGateway, s.Gateway.Namespace}, GatewayCertificates(s.Gateway))
+	read(referrer{KindGateway, s.Gateway.Namespace}, SecretsOfGateway(s.Gateway))
 	for _, set := range s.ListenerSets {
-		read(referrer{KindListenerSet, set.Namespace}, ListenerSetCertificates(set))
+		read(referrer{KindListenerSet, set.Namespace}, SecretsOfListenerSet(set))
 	}
 	return names
 }

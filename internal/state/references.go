@@ -90,9 +90,9 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 			}
 		}
 	}
-	note(s.Gateway.Namespace, gateway.GatewayCertificates(s.Gateway))
+	note(s.Gateway.Namespace, gateway.SecretsOfGateway(s.Gateway))
 	for _, set := range s.ListenerSets {
-		note(set.Namespace, gateway.ListenerSetCertificates(set))
+		note(set.Namespace, gateway.SecretsOfListenerSet(set))
 	}
 	for _, route := range routes(s) {
 		note(route.GetNamespace(), backendServices(route))
