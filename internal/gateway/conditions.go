@@ -64,7 +64,7 @@ func (c *conditions) set(kind string, status bool, reason, message string) {
 }
 
 // maxMessageLength is the maximum length of a message in bytes. It is well below
-// the limit of the API, because nobody reads longer messages.
+// the limit of the API, because longer messages are not readable.
 const maxMessageLength = 4096
 
 func truncateMessage(message string) string {

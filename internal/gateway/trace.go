@@ -12,8 +12,8 @@ import (
 // routes do not answer it.
 type Trace struct {
 	Request Request
-	// Listeners are the listeners whose hostname matches the host of the request,
-	// whatever their state: the most specific hostname first, then in order of
+	// Listeners are all listeners whose hostname matches the host of the request,
+	// served or not: the most specific hostname first, then in order of
 	// precedence.
 	Listeners []*Listener
 	// Claimants are the listeners to which the request belongs: of the Listeners
