@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-func TestBuildClass(t *testing.T) {
+func TestClassConditions(t *testing.T) {
 	unsupported := &gatewayv1.ParametersReference{Group: "example.com", Kind: "Parameters", Name: "p"}
 	supported := &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "p", Namespace: new(gatewayv1.Namespace("platform")),
@@ -123,7 +123,7 @@ func TestBuildClass(t *testing.T) {
 
 // status.supportedFeatures is sorted and has the core features, and the extended
 // features whose conformance tests all pass.
-func TestBuildClassFeatures(t *testing.T) {
+func TestClassListsSupportedFeatures(t *testing.T) {
 	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}}, options)
 	want := []gatewayv1.SupportedFeature{
 		{Name: "Gateway"}, {Name: "GatewayAddressEmpty"}, {Name: "GatewayHTTPListenerIsolation"},

@@ -103,8 +103,9 @@ const (
 type Push struct {
 	// State is the state of the attempt.
 	State PushState
-	// Message explains the state to the user. It is never empty for a failed
-	// attempt: it then states the cause and when the controller retries.
+	// Message explains the state to the user. For a failed attempt, it is never
+	// empty: it states the cause, and when the controller retries or what the user
+	// must do.
 	Message string
 	// Reason is the reason of the Gateway's Programmed condition after a failed
 	// attempt. Empty means Pending. Listeners always have the reason Pending.
@@ -141,8 +142,8 @@ const (
 	messageConfigurationPending = "The controller is updating the tunnel's configuration."
 )
 
-// keepProgrammed adds the current condition and returns true, if that condition
-// is the result of an attempt for this generation.
+// keepProgrammed adds the current condition if it is the result of an attempt for
+// this generation. It reports whether it has added the condition.
 func (c *conditions) keepProgrammed(current []metav1.Condition) bool {
 	existing := meta.FindStatusCondition(current, typeProgrammed)
 	if existing == nil || existing.ObservedGeneration != c.generation || existing.Message == messageGatewayNotAccepted {

@@ -66,7 +66,7 @@ func problems(r *Result) map[string]string {
 
 // The API server rejects objects in which two listeners have the same port,
 // protocol and hostname. The decision must not depend on that validation.
-func TestConflictsWithinOneOwner(t *testing.T) {
+func TestConflictingListenersOfOneOwnerAllLose(t *testing.T) {
 	const (
 		conflictWithA = `HostnameConflict: Hostname "x.example.com" on port 80 is also claimed by listener "a" of the same object, so neither listener is served. Remove one of them.`
 		conflictWithB = `HostnameConflict: Hostname "x.example.com" on port 80 is also claimed by listener "b" of the same object, so neither listener is served. Remove one of them.`
@@ -135,7 +135,7 @@ func TestConflictsWithinOneOwner(t *testing.T) {
 
 // An object can have at most 64 listeners, but a Gateway with its ListenerSets can
 // have more.
-func TestConflictsAcrossManyListeners(t *testing.T) {
+func TestConflictsAreFoundAmongManyListeners(t *testing.T) {
 	const sets, each = 8, 64
 	owners := make([][]string, 1+sets)
 	for owner := range owners {

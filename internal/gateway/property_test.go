@@ -25,7 +25,7 @@ import (
 )
 
 // clusters is the number of random clusters for each property. A failure states the
-// seed: -run 'TestRouting/seed=7$' repeats that cluster.
+// seed: -run 'TestRequestsGetTheSpecifiedAnswer/seed=7$' repeats that cluster.
 var clusters = flag.Uint64("clusters", 200, "random clusters for each property")
 
 var randomOptions = gateway.Options{ControllerName: "tunnelgateway.dev/controller", ClusterDomain: "cluster.local"}
@@ -219,7 +219,7 @@ func TestHostnameIsServedByOneOwner(t *testing.T) {
 }
 
 // The connector answers random requests as the specification requires.
-func TestRouting(t *testing.T) {
+func TestRequestsGetTheSpecifiedAnswer(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o := newOracle(s)
 		configuration := gateway.Build(s, randomOptions).Configuration()
@@ -283,7 +283,7 @@ func pathsAround(s *gateway.Snapshot) []string {
 
 // Every listener has each condition once, with the reason of the specification and
 // the generation of its object, and the correct number of attached routes.
-func TestListenerStatus(t *testing.T) {
+func TestListenersHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
 		r := report(gateway.Build(s, randomOptions), s)
@@ -389,7 +389,7 @@ func wantNoOtherTenant(t *testing.T, s *gateway.Snapshot, c *claim, conditions [
 }
 
 // The Gateway and its ListenerSets have the conditions of the specification.
-func TestOwnerStatus(t *testing.T) {
+func TestGatewayAndListenerSetsHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
 		r := report(gateway.Build(s, randomOptions), s)
@@ -442,7 +442,7 @@ func (o *oracle) setConditions(owner gateway.Owner) map[string]string {
 
 // Each parentRef to a managed parent has its own entry with the fields of the spec,
 // and always has the conditions Accepted and ResolvedRefs.
-func TestRouteStatus(t *testing.T) {
+func TestRoutesHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
 		statuses := map[types.NamespacedName]gateway.RouteStatus{}

@@ -115,7 +115,7 @@ func programmedEverywhere(programmed string) map[string]string {
 // later route changes in progress do not unset it. Programmed is False with reason
 // Pending while the first push of a generation is outstanding, and after a failed
 // push.
-func TestReportProgrammedFollowsThePush(t *testing.T) {
+func TestProgrammedFollowsThePush(t *testing.T) {
 	failed := gateway.Push{State: gateway.PushFailed, Message: "The API is unavailable; retrying in 2s."}
 	otherTunnel := gateway.Push{State: gateway.PushFailed, Reason: "SettingsNotApplied", Message: "The setting account requires another tunnel."}
 	onGatewayOnly := programmedEverywhere("False Pending")
@@ -154,7 +154,7 @@ func TestReportProgrammedFollowsThePush(t *testing.T) {
 
 // While a push is outstanding, each object and listener keeps its own current
 // condition.
-func TestReportWhilePushIsOutstanding(t *testing.T) {
+func TestOutstandingPushKeepsCurrentConditions(t *testing.T) {
 	s := reportSnapshot()
 	s.Gateway.Status.Conditions = programmed(metav1.ConditionTrue, gatewayGeneration)
 	s.ListenerSets[0].Status.Listeners = []gatewayv1.ListenerEntryStatus{{Name: "good", Conditions: programmed(metav1.ConditionTrue, setGeneration)}}
@@ -164,7 +164,7 @@ func TestReportWhilePushIsOutstanding(t *testing.T) {
 }
 
 // The state of the push does not affect a Gateway that is not accepted.
-func TestReportOfRejectedGateway(t *testing.T) {
+func TestPushDoesNotAffectRejectedGateway(t *testing.T) {
 	want := maps.Clone(programmedEverywhere("False Pending"))
 	want["Gateway"], want["ListenerSet"] = "False Invalid", "False ParentNotProgrammed"
 	for _, state := range []gateway.PushState{gateway.PushOutstanding, gateway.PushFailed, gateway.PushSucceeded} {
@@ -182,7 +182,7 @@ func TestReportOfRejectedGateway(t *testing.T) {
 }
 
 // Every condition has the generation of its own object, and no transition time.
-func TestReportObservedGenerations(t *testing.T) {
+func TestConditionsHaveTheGenerationOfTheirObject(t *testing.T) {
 	r := gateway.Build(reportSnapshot(), options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
 	want := map[string]int64{
 		"Gateway": gatewayGeneration, "listener own": gatewayGeneration,
@@ -202,7 +202,7 @@ func TestReportObservedGenerations(t *testing.T) {
 	}
 }
 
-func TestReportAddress(t *testing.T) {
+func TestReportHasTheAddressOfTheTunnel(t *testing.T) {
 	result := gateway.Build(reportSnapshot(), options)
 	if got := result.Report(gateway.Outcome{}).Gateway.Addresses; len(got) != 0 {
 		t.Errorf("got addresses %v without a tunnel, want none", got)
@@ -213,7 +213,7 @@ func TestReportAddress(t *testing.T) {
 	}
 }
 
-func TestReportOwners(t *testing.T) {
+func TestReportCoversTheGatewayAndItsListenerSets(t *testing.T) {
 	r := gateway.Build(reportSnapshot(), options).Report(gateway.Outcome{})
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportGateway: true, reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
@@ -221,7 +221,7 @@ func TestReportOwners(t *testing.T) {
 }
 
 // The message of an Accepted condition lists other problems of the object.
-func TestReportAcceptedMessages(t *testing.T) {
+func TestAcceptedMessageListsOtherProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*gateway.Snapshot)
 		place  string
@@ -268,7 +268,7 @@ func TestReportAcceptedMessages(t *testing.T) {
 
 // The ResolvedRefs message of a listener lists the certificates that were not
 // checked or have expired.
-func TestReportCertificates(t *testing.T) {
+func TestResolvedRefsMessageListsCertificateWarnings(t *testing.T) {
 	s := reportSnapshot()
 	l := &s.Gateway.Spec.Listeners[0]
 	l.Protocol, l.Port = gatewayv1.HTTPSProtocolType, 443
@@ -289,7 +289,7 @@ func TestReportCertificates(t *testing.T) {
 
 // ResetReport returns the CRD's default status for ListenerSets, and routes without
 // entries.
-func TestResetReport(t *testing.T) {
+func TestResetReportRemovesStatuses(t *testing.T) {
 	r := gateway.ResetReport(reportGateway, withCurrent(reportSnapshot(), metav1.ConditionTrue, 0))
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportGateway: true, reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
@@ -315,7 +315,7 @@ func TestResetReport(t *testing.T) {
 }
 
 // The report of a ListenerSet that does not exist has only routes.
-func TestResetReportOfMissingListenerSet(t *testing.T) {
+func TestResetReportOfMissingListenerSetHasOnlyRoutes(t *testing.T) {
 	r := gateway.ResetReport(reportSet, &gateway.Snapshot{HTTPRoutes: reportSnapshot().HTTPRoutes})
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)

@@ -31,7 +31,7 @@ func setParametersRefs(s *gateway.Snapshot) {
 
 // A Gateway with invalid settings is not accepted and has no configuration, so that
 // its tunnel keeps its last configuration.
-func TestResultSettings(t *testing.T) {
+func TestInvalidSettingsRejectTheGateway(t *testing.T) {
 	for name, test := range map[string]struct {
 		gateway v1alpha1.TunnelConfigurationSpec
 		message string // a part of the message; empty when the settings are valid

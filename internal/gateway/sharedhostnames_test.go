@@ -12,7 +12,7 @@ import (
 
 // Each step sets the hostnames of one Gateway. It states the other Gateways that
 // the change affects, and the shared hostnames after the change.
-func TestSharedHostnames(t *testing.T) {
+func TestSetReturnsGatewaysWithChangedSharedHostnames(t *testing.T) {
 	names := map[string]types.NamespacedName{
 		"a": {Namespace: "ns", Name: "a"}, "b": {Namespace: "ns", Name: "b"}, "c": {Namespace: "ns", Name: "c"},
 	}

@@ -12,7 +12,7 @@ import (
 // The trace of a random request has the rule that the connector chooses, the
 // listener to which the request belongs by the specification, and every other match
 // that matches the request.
-func TestTrace(t *testing.T) {
+func TestTraceExplainsTheAnswer(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o, result := newOracle(s), gateway.Build(s, randomOptions)
 		configuration := result.Configuration()

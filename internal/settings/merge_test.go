@@ -139,7 +139,7 @@ var modes = map[string]*v1alpha1.MergingMode{
 
 // The settings are merged field by field, and spec.mergingMode of the class decides
 // which level takes precedence.
-func TestMergeEveryField(t *testing.T) {
+func TestEveryFieldIsMergedByMode(t *testing.T) {
 	for _, l := range specFieldPaths(t) {
 		for name, mode := range modes {
 			t.Run(l.path+"/"+name, func(t *testing.T) {

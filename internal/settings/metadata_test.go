@@ -11,7 +11,7 @@ import (
 
 // A label or an annotation is set on the connectors only when the class allows exactly
 // the prefix of its key.
-func TestMetadata(t *testing.T) {
+func TestClassAllowsMetadataByPrefix(t *testing.T) {
 	for key, test := range map[string]struct {
 		prefixes []string
 		allowed  bool

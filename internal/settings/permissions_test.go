@@ -130,7 +130,7 @@ func jsonName(field reflect.StructField) string {
 }
 
 // A Gateway can set only the fields that its class permits.
-func TestPermittedFields(t *testing.T) {
+func TestGatewayCanSetOnlyPermittedFields(t *testing.T) {
 	var all []v1alpha1.GatewayField
 	for _, field := range gatewayFields {
 		all = append(all, field.name)
@@ -208,7 +208,7 @@ func wantProblem(t *testing.T, name string, problem *Problem, parts ...string) {
 	}
 }
 
-func TestReplicaBounds(t *testing.T) {
+func TestReplicasStayWithinTheBoundsOfTheClass(t *testing.T) {
 	replicas := func(n int32) spec { return connector(func(c *v1alpha1.Connector) { c.Replicas = &n }) }
 	autoscaling := func(minimum, maximum *int32) spec {
 		return connector(func(c *v1alpha1.Connector) {
@@ -258,7 +258,7 @@ func TestReplicaBounds(t *testing.T) {
 
 // The settings of both levels decide which existing tunnel the controller adopts, and
 // what happens to it.
-func TestExistingTunnel(t *testing.T) {
+func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 	const other = "7d2a4c10-93be-4f51-8a06-52c7e1b9d3f4"
 	tunnel := func(id string, takeover *bool, policy v1alpha1.DeletionPolicy) spec {
 		s := spec{Tunnel: &v1alpha1.TunnelSettings{}}
@@ -333,7 +333,7 @@ func TestExistingTunnel(t *testing.T) {
 }
 
 // An account is valid only in the namespace of the controller.
-func TestAccountNamespace(t *testing.T) {
+func TestAccountIsValidOnlyInTheControllersNamespace(t *testing.T) {
 	parameters := &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Namespace: new(gatewayv1.Namespace("platform")), Name: "defaults",
 	}
@@ -370,7 +370,7 @@ func TestAccountNamespace(t *testing.T) {
 	}
 }
 
-func TestTunnelsPerNamespace(t *testing.T) {
+func TestTunnelsPerNamespaceDefaultsToTen(t *testing.T) {
 	for want, class := range map[int]spec{
 		10: {}, 0: {Limits: &v1alpha1.Limits{TunnelsPerNamespace: new(int32(0))}}, 3: {Limits: &v1alpha1.Limits{TunnelsPerNamespace: new(int32(3))}},
 	} {

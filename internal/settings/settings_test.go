@@ -47,7 +47,7 @@ var gatewayFields = []v1alpha1.GatewayField{
 	"connector.podAnnotations", "connector.podLabels", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation",
 }
 
-func TestResolve(t *testing.T) {
+func TestResolveMergesBothLevels(t *testing.T) {
 	account := &v1alpha1.Account{APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: "token"}}
 	class := configuration("platform", "defaults", specOf{Account: account, Connector: &v1alpha1.Connector{Image: new("i")}})
 	gateway := configuration("infra", "own", specOf{Connector: &v1alpha1.Connector{Replicas: new(int32(3))}})

@@ -94,7 +94,7 @@ func entry(controller gatewayv1.GatewayController, to gatewayv1.ParentReference,
 }
 
 // The same cases apply to the conditions of every kind of object.
-func TestMergeConditions(t *testing.T) {
+func TestMergeKeepsAndUpdatesConditions(t *testing.T) {
 	type merge func(current, wanted []metav1.Condition) (merged []metav1.Condition, changed bool)
 	for place, merge := range map[string]merge{
 		"Gateway": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
@@ -156,7 +156,7 @@ func mergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentRe
 	return status.MergeRoute(current, spec, report, map[gateway.Owner]bool{owner: true}, controllerName, now)
 }
 
-func TestMergeRouteEntries(t *testing.T) {
+func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 	accepted := at(before, condition("Accepted", isTrue, 1))
 	section := ref("g")
 	section.SectionName = new(gatewayv1.SectionName("a"))

@@ -284,7 +284,7 @@ func TestWriteSkipsRecreatedObjects(t *testing.T) {
 	}
 }
 
-func TestWriteClass(t *testing.T) {
+func TestWriteClassUpdatesTheStatusOnce(t *testing.T) {
 	cluster := newFakeCluster(t)
 	class := named(&gatewayv1.GatewayClass{}, types.NamespacedName{Name: "tunnel"})
 	if err := cluster.server.Create(t.Context(), class); err != nil {
