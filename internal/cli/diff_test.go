@@ -223,7 +223,7 @@ func TestDiffExitStatusDependsOnDifferencesAndErrors(t *testing.T) {
 	}
 	const compareError = "tunnel-gateway: Gateway platform/same: The setting account selects another tunnel than Tunnel platform.same records. " +
 		"Restore the setting, or ask an administrator to delete the Tunnel object to switch.\n"
-	const listenerProblem = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.\n"
+	const listenerProblem = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP is not supported. Use HTTP or HTTPS.\n"
 	for name, test := range map[string]struct {
 		manifests string
 		flags     []string

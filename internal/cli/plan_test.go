@@ -277,7 +277,7 @@ func TestPlanErrorsNameTheirPlace(t *testing.T) {
 		"argument":                      {arguments: []string{samples}, want: []string{samples, "plan accepts no arguments", "specify manifests with -f"}},
 		"empty file name":               {arguments: []string{"-f", ""}, want: []string{"--filename must not be empty"}},
 		"empty request":                 {arguments: []string{"-f", samples, "--why", ""}, want: []string{"--why must not be empty"}},
-		"request without a host":        {arguments: []string{"-f", samples, "--why", "/cart"}, want: []string{`--why "/cart" has no hostname; write HOST/PATH`}},
+		"request without a host":        {arguments: []string{"-f", samples, "--why", "/cart"}, want: []string{`--why: "/cart" has no hostname; use HOST, HOST/PATH or a URL`}},
 		"--why and --diff":              {arguments: []string{"-f", samples, "--why", "a.example.com", "--diff"}, want: []string{"--why must not be set together with --diff"}},
 		"-n of kubectl":                 {arguments: []string{"-n", "team"}, want: []string{"'n' in -n", "plan always reads all namespaces, and --gateway selects one Gateway"}},
 		"-A of kubectl":                 {arguments: []string{"-A"}, want: []string{"plan always reads all namespaces"}},

@@ -27,7 +27,7 @@ func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 	}
 	request, err := gateway.ParseRequest(o.why)
 	if err != nil {
-		return nil, fmt.Errorf("--why %w", err)
+		return nil, fmt.Errorf("--why: %w", err)
 	}
 	table := func(w io.Writer, p *plan.Plan) error { return p.Explain(request).WriteTable(w) }
 	return formatPrinter(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })

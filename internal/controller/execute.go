@@ -129,7 +129,7 @@ func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Fact
 
 // withdraw removes the Gateway's status entries from routes and ListenerSets.
 func (l *loop) withdraw(ctx context.Context) error {
-	report := gateway.Withdraw(l.key, l.snapshot)
+	report := gateway.ResetReport(l.key, l.snapshot)
 	if l.state.State == tunnel.GatewayNotManaged && statusIsCurrent(l.gateway) {
 		// Another controller wrote this status and may have written the statuses of
 		// the ListenerSets, which do not name their controller.

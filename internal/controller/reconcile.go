@@ -200,7 +200,7 @@ func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, write fun
 func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
 	if key.Kind != gateway.KindGateway {
 		summary.unmanaged = true
-		return 0, r.withdraw(ctx, key, gateway.Withdraw(key, loaded.Snapshot))
+		return 0, r.withdraw(ctx, key, gateway.ResetReport(key, loaded.Snapshot))
 	}
 	r.hostnames.remove(key.NamespacedName)
 	t := target{
@@ -242,7 +242,7 @@ func (r *reconciler) unknownRetry(key state.Key, loaded *state.Loaded) time.Dura
 // leaves out the ListenerSets of a Gateway that is not managed, because another
 // controller may have written their statuses.
 func (r *reconciler) withdrawal(key state.Key, loaded *state.Loaded) gateway.Report {
-	report := gateway.Withdraw(key, loaded.Snapshot)
+	report := gateway.ResetReport(key, loaded.Snapshot)
 	if !loaded.Managed {
 		report.ListenerSets = nil
 	}

@@ -12,7 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// backendResolver finds the origins that backendRefs lead to.
+// backendResolver finds the origins of backendRefs.
 type backendResolver struct {
 	grants        grants
 	services      map[types.NamespacedName]*corev1.Service
@@ -20,34 +20,34 @@ type backendResolver struct {
 	clusterDomain string
 }
 
-// origin is where an ingress rule sends requests.
+// origin is the URL to which an ingress rule sends requests.
 type origin struct {
 	scheme, url string
 }
 
-// origin returns the Service port that ref names, as seen by the route, or why
-// it does not resolve.
-func (r backendResolver) origin(ref gatewayv1.BackendObjectReference, route *Route) (origin, *Problem) {
+// resolve returns the origin of the Service port that ref names in the route, or
+// why the reference does not resolve.
+func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Route) (origin, *Problem) {
 	if group, kind := ptr.Deref(ref.Group, ""), ptr.Deref(ref.Kind, "Service"); group != "" || kind != "Service" {
-		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "%q is of kind %s, group %q; only Services of the core group are supported", ref.Name, kind, group)
+		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "backend %q has kind %s in group %q; only Services of the core group are supported", ref.Name, kind, group)
 	}
 	name := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
-	if !r.grants.permit(referrer{route.Kind, route.Namespace}, target{"Service", name.Namespace, name.Name}) {
-		// Also when the Service does not exist: whoever may not refer to it must
-		// not learn that.
+	if !r.grants.permits(referrer{route.Kind, route.Namespace}, target{"Service", name.Namespace, name.Name}) {
+		// The grant is checked before the Service is read. The message must not
+		// reveal whether the Service exists.
 		return origin{}, routeProblem(gatewayv1.RouteReasonRefNotPermitted,
-			"Service %s is in another namespace, and no ReferenceGrant there permits it from %ss of namespace %q", name, route.Kind, route.Namespace)
+			"Service %s is in another namespace, and no ReferenceGrant there permits references from %ss in namespace %q", name, route.Kind, route.Namespace)
 	}
-	return r.resolve(name, ptr.Deref(ref.Port, 0))
+	return r.resolveService(name, ptr.Deref(ref.Port, 0))
 }
 
-func (r backendResolver) resolve(name types.NamespacedName, number gatewayv1.PortNumber) (origin, *Problem) {
+func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (origin, *Problem) {
 	service := r.services[name]
 	if service == nil {
 		return origin{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s does not exist", name)
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "Service %s is of type ExternalName, which could point anywhere", name)
+		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "Service %s has type ExternalName, which is not supported because it can point to any host", name)
 	}
 	port := servicePort(service, number)
 	if port == nil {
@@ -65,7 +65,7 @@ func (r backendResolver) resolve(name types.NamespacedName, number gatewayv1.Por
 	return origin{scheme, url}, nil
 }
 
-// servicePort returns the TCP port with the number, or nil.
+// servicePort returns the Service's TCP port with the number, or nil.
 func servicePort(service *corev1.Service, number gatewayv1.PortNumber) *corev1.ServicePort {
 	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool {
 		return p.Port == number && (p.Protocol == corev1.ProtocolTCP || p.Protocol == "")
@@ -76,7 +76,7 @@ func servicePort(service *corev1.Service, number gatewayv1.PortNumber) *corev1.S
 	return &service.Spec.Ports[i]
 }
 
-// originScheme maps the port's appProtocol (KEP-3726) to the URL's scheme.
+// originScheme maps the appProtocol (KEP-3726) of the port to the URL scheme.
 func originScheme(name types.NamespacedName, port *corev1.ServicePort) (string, *Problem) {
 	switch protocol := ptr.Deref(port.AppProtocol, ""); protocol {
 	case "", "http", "kubernetes.io/ws":
@@ -85,19 +85,19 @@ func originScheme(name types.NamespacedName, port *corev1.ServicePort) (string, 
 		return "https", nil
 	default:
 		return "", routeProblem(gatewayv1.RouteReasonUnsupportedProtocol,
-			"port %d of Service %s has appProtocol %q, which a tunnel cannot reach", port.Port, name, protocol)
+			"port %d of Service %s has appProtocol %q, which a tunnel does not support", port.Port, name, protocol)
 	}
 }
 
-// NamesTargetPort reports whether the Service is headless and the target port
-// of one of its ports has a name, which only its EndpointSlices translate.
+// NamesTargetPort reports whether the Service is headless and refers to a target
+// port by name. Only the EndpointSlices contain the number of such a port.
 func NamesTargetPort(service *corev1.Service) bool {
 	return service.Spec.ClusterIP == corev1.ClusterIPNone && slices.ContainsFunc(service.Spec.Ports,
 		func(p corev1.ServicePort) bool { return p.TargetPort.StrVal != "" })
 }
 
-// originPort returns the port to dial: a headless Service's name leads to the
-// pods themselves, so it is the target port there.
+// originPort returns the port to dial. The name of a headless Service resolves to
+// the pods, so the port of such a Service is the target port.
 func (r backendResolver) originPort(name types.NamespacedName, service *corev1.Service, port *corev1.ServicePort) (int32, *Problem) {
 	switch {
 	case service.Spec.ClusterIP != corev1.ClusterIPNone:
@@ -111,8 +111,9 @@ func (r backendResolver) originPort(name types.NamespacedName, service *corev1.S
 	}
 }
 
-// namedPort reads the number from the EndpointSlices, the lowest one when pods
-// differ: a rule has one port.
+// namedPort returns the number of a named target port from the EndpointSlices.
+// When pods have different numbers, it returns the lowest, because an ingress
+// rule has one port.
 func (r backendResolver) namedPort(name types.NamespacedName, port *corev1.ServicePort) (int32, *Problem) {
 	var lowest int32
 	for _, slice := range r.slices[name] {
@@ -124,7 +125,7 @@ func (r backendResolver) namedPort(name types.NamespacedName, port *corev1.Servi
 	}
 	if lowest == 0 {
 		return 0, routeProblem(gatewayv1.RouteReasonBackendNotFound,
-			"headless Service %s names its target port %q, and no EndpointSlice says its number", name, port.TargetPort.StrVal)
+			"headless Service %s has the named target port %q, and no EndpointSlice contains its number", name, port.TargetPort.StrVal)
 	}
 	return lowest, nil
 }

@@ -1,10 +1,11 @@
-// Package gateway decides. It takes a [Snapshot], everything in the cluster
-// that can affect one Gateway, and returns a [Result]: the effective hostname
-// table, the ingress rules for the tunnel and the status of every object.
+// Package gateway decides what a tunnel serves. [Build] takes a [Snapshot] of
+// everything in the cluster that can affect one Gateway, and returns a [Result]:
+// the effective listeners, the ingress rules of the tunnel and the status of
+// every object.
 //
-// It is pure: no client, no context, no clock, no logger and no I/O belong in
-// here. The same Snapshot, its slices in any order, gives the same Result to
-// the byte, and the Snapshot is never changed.
+// The package is pure: it uses no client, no context, no clock, no logger and no
+// I/O. Build never changes the Snapshot, and the order of the Snapshot's slices
+// does not affect the Result.
 package gateway
 
 import (
@@ -21,124 +22,131 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Snapshot is everything that can affect one Gateway. Build only reads it.
+// Snapshot is everything that can affect one Gateway. Build does not change it.
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Gateway is the one to decide about.
+	// Gateway is the Gateway that Build decides about.
 	Gateway *gatewayv1.Gateway
-	// Class is the Gateway's class; nil counts as one without parameters.
+	// Class is the class of the Gateway. Nil means a class without parameters.
 	Class *gatewayv1.GatewayClass
-	// ClassConfiguration is the object that [settings.ClassParameters] names; nil
-	// when there is no such reference, and when the object does not exist.
+	// ClassConfiguration is the object that [settings.ClassParameters] returns. It
+	// is nil when the class has no parametersRef or the object does not exist.
 	ClassConfiguration *v1alpha1.TunnelConfiguration
-	// GatewayConfiguration is likewise that of [settings.GatewayParameters].
+	// GatewayConfiguration is the object that [settings.GatewayParameters] returns.
+	// It is nil when the Gateway has no parametersRef or the object does not exist.
 	GatewayConfiguration *v1alpha1.TunnelConfiguration
-	// ListenerSets are those whose parentRef points to the Gateway, whether the
-	// Gateway allows them or not.
+	// ListenerSets are the ListenerSets whose parentRef names the Gateway, whether
+	// or not the Gateway allows them.
 	ListenerSets []*gatewayv1.ListenerSet
-	// HTTPRoutes are those with a parentRef to the Gateway or to one of the
-	// ListenerSets.
+	// HTTPRoutes are the HTTPRoutes with a parentRef to the Gateway or to one of
+	// the ListenerSets.
 	HTTPRoutes []*gatewayv1.HTTPRoute
-	// GRPCRoutes are likewise.
+	// GRPCRoutes are the GRPCRoutes with a parentRef to the Gateway or to one of
+	// the ListenerSets.
 	GRPCRoutes []*gatewayv1.GRPCRoute
-	// Grants are those of the namespaces that any of the above refers to.
+	// Grants are the ReferenceGrants in every namespace that a listener or a route
+	// refers to.
 	Grants []*gatewayv1beta1.ReferenceGrant
-	// Certificates are what was found of the Secrets that [SecretsToRead]
-	// names; one that does not exist is not among them.
+	// Certificates are the results of the checks of the Secrets that
+	// [SecretsToRead] returns. A Secret that does not exist has no entry.
 	Certificates map[types.NamespacedName]Certificate
-	// Namespaces are those of the ListenerSets and the routes, by name.
+	// Namespaces are the namespaces of the ListenerSets and the routes, by name.
 	Namespaces map[string]*corev1.Namespace
-	// Services are those that the routes' backends name.
+	// Services are the Services that the backendRefs of the routes name.
 	Services map[types.NamespacedName]*corev1.Service
-	// EndpointSlices are those of headless Services that name a target port.
+	// EndpointSlices are the EndpointSlices of headless Services with a named
+	// target port, by the name of the Service.
 	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
-	// Tunnel is the Gateway's tunnel, or empty when it has none yet.
+	// Tunnel is the tunnel of the Gateway. It is empty until the controller has
+	// created one.
 	Tunnel provider.TunnelID
-	// OlderGateways is the number of Gateways in the same namespace that this
-	// controller manages and that are older.
+	// OlderGateways is the number of older Gateways in the same namespace that
+	// this controller manages.
 	OlderGateways int
-	// OrphanedTunnels is the number of Tunnels of Gateways in the same namespace
-	// that do not exist, or that this controller does not manage.
+	// OrphanedTunnels is the number of Tunnels in the same namespace whose Gateway
+	// does not exist or is not managed by this controller.
 	OrphanedTunnels int
 }
 
-// Options are the settings of the controller that its decisions depend on.
+// Options are the options of the controller that affect its decisions.
 type Options struct {
-	// ControllerName is the name of the controller, in GatewayClasses and in its
-	// entries of a route's status.
+	// ControllerName is the name of the controller in GatewayClasses and in the
+	// status of routes.
 	ControllerName gatewayv1.GatewayController
 	// ControllerNamespace is the namespace of the controller.
 	ControllerNamespace string
-	// ClusterDomain is the DNS domain of the cluster, without dots at its ends.
+	// ClusterDomain is the DNS domain of the cluster, without a leading or
+	// trailing dot.
 	ClusterDomain string
 }
 
-// Result is what Build decided.
+// Result is what Build decided about one Gateway.
 type Result struct {
-	// Listeners is the effective hostname table: the listeners of all owners in
-	// order of precedence, and after them those of sets that are not allowed.
+	// Listeners are the effective listeners of all owners in order of precedence.
+	// The listeners of ListenerSets that are not allowed follow at the end.
 	Listeners []*Listener
 	// Sets are the ListenerSets in order of precedence, allowed or not.
 	Sets []*Set
 	// Routes are the routes, oldest first.
 	Routes []*Route
-	// Rejected says why the Gateway is not accepted; nil when it is.
+	// Rejected is why the Gateway is not accepted, or nil when it is accepted.
 	Rejected *Problem
-	// Settings are those of the class and of the Gateway, merged; nil when they
-	// are not valid. Then the Gateway is rejected, and its data plane stays as it
-	// is.
+	// Settings are the merged settings of the class and of the Gateway. They are
+	// nil when they are not valid: the Gateway is then rejected, and the
+	// configuration of its tunnel stays unchanged.
 	Settings *settings.Settings
-	// Rules are the tunnel's ingress rules from the top, each with its origin;
-	// none when the Gateway is not accepted.
+	// Rules are the ingress rules of the tunnel in order, each with the route that
+	// it comes from. There are none when the Gateway is not accepted.
 	Rules []Rule
 
 	gateway    *gatewayv1.Gateway
-	listeners  []*Listener // the Gateway's own
+	listeners  []*Listener // of the Gateway itself
 	controller gatewayv1.GatewayController
 }
 
-// Problem is the reason for a condition that is not in its good state.
+// Problem is the reason and the message of a condition that reports a problem.
 type Problem = settings.Problem
 
-// Build decides about one Gateway. It reads as a table of contents: each step
-// works on what the steps before it found out.
+// Build decides about one Gateway. Each step uses the results of the steps
+// before it.
 func Build(s *Snapshot, o Options) *Result {
 	r := &Result{gateway: s.Gateway, controller: o.ControllerName}
 
-	// Which listeners are there, and in which order do they take precedence?
+	// Merge the listeners in order of precedence.
 	r.listeners, r.Sets = mergeListeners(s)
-	r.Listeners = inPrecedence(r.listeners, r.Sets)
+	r.Listeners = orderByPrecedence(r.listeners, r.Sets)
 
-	// Which of them hold their hostname, and which lose it to whom?
+	// Decide which listeners claim their hostname.
 	resolveConflicts(r.listeners, r.Sets)
 
-	// What do they reference, and does it exist?
+	// Resolve the references of the listeners.
 	permitted := newGrants(s.Grants)
 	refs := references{now: s.Now, grants: permitted, certificates: s.Certificates}
 	for _, l := range r.Listeners {
 		refs.resolve(l)
 	}
 
-	// What is set for the tunnel, its connectors and the rules?
+	// Merge the settings of the class and of the Gateway.
 	rules, invalid := r.applySettings(s, o)
 	r.Rejected = r.gatewayProblem(s, invalid)
 
-	// Which routes attach to which of them, and to which backends do they lead?
+	// Resolve the backends of the routes, and attach the routes to the listeners.
 	r.Routes = normaliseRoutes(s)
 	backends := backendResolver{grants: permitted, services: s.Services, slices: s.EndpointSlices, clusterDomain: o.ClusterDomain}
 	resolveRoutes(r.Routes, backends)
 	attachRoutes(r.Routes, newParents(s, r.listeners, r.Sets))
 
-	// What does the tunnel have to do?
+	// Render the ingress rules.
 	if r.Rejected == nil {
 		r.Rules = ingressRules(r.Listeners, rules)
 	}
 	return r
 }
 
-// applySettings returns the settings of the rules, or why the settings are not
-// valid. It refuses the listeners for which they contradict themselves.
+// applySettings sets the settings of the Result and returns the settings of the
+// ingress rules, or why the settings are not valid. It rejects the listeners of
+// ListenerSets with contradictory settings.
 func (r *Result) applySettings(s *Snapshot, o Options) (ruleSettings, *Problem) {
 	merged, problem := settings.Resolve(settings.Input{
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
@@ -148,23 +156,22 @@ func (r *Result) applySettings(s *Snapshot, o Options) (ruleSettings, *Problem) 
 		return ruleSettings{}, problem
 	}
 	rules := newRuleSettings(merged, r.Listeners)
-	if problem := rules.refuseContradictions(r.Listeners); problem != nil {
+	if problem := rules.rejectContradictions(r.Listeners); problem != nil {
 		return ruleSettings{}, problem
 	}
 	r.Settings = merged
 	return rules, nil
 }
 
-// Configuration returns the document for the tunnel, or nil when the Gateway
-// is not accepted: then nothing is pushed, and the last document stays in
-// force.
+// Configuration returns the configuration of the tunnel. It returns nil when the
+// Gateway is not accepted: the tunnel then keeps its last configuration.
 func (r *Result) Configuration() *provider.Configuration {
 	if r.Rejected != nil {
 		return nil
 	}
 	c := &provider.Configuration{Ingress: make([]provider.IngressRule, len(r.Rules))}
-	if top := r.Settings.Spec.OriginRequest; top != nil {
-		c.OriginRequest = renderOriginRequest(*top)
+	if request := r.Settings.Spec.OriginRequest; request != nil {
+		c.OriginRequest = renderOriginRequest(*request)
 	}
 	for i := range r.Rules {
 		c.Ingress[i] = r.Rules[i].IngressRule()

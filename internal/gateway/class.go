@@ -18,23 +18,25 @@ import (
 // ClassSnapshot is everything that can affect a GatewayClass that this
 // controller manages.
 type ClassSnapshot struct {
+	// Class is the GatewayClass that BuildClass decides about.
 	Class *gatewayv1.GatewayClass
-	// Configuration is the object that [settings.ClassParameters] names; nil when
-	// there is no such reference, and when the object does not exist.
+	// Configuration is the object that [settings.ClassParameters] returns. It is
+	// nil when the class has no parametersRef or the object does not exist.
 	Configuration *v1alpha1.TunnelConfiguration
-	// BundleVersions are the installed versions of the Gateway API by the name
-	// of the CRD, from its annotation; empty when it has none.
+	// BundleVersions are the installed versions of the Gateway API CRDs, by the
+	// name of the CRD. The version of a CRD without the annotation is empty.
 	BundleVersions map[string]string
 }
 
-// supportedBundle are the versions of the Gateway API that have all that is
-// read here: ListenerSet is in v1 since v1.5, and v1.6 is what is built with.
+// supportedBundle matches the supported versions of the Gateway API. ListenerSet
+// is in API version v1 since v1.5, and the controller is built with v1.6.
 var supportedBundle = regexp.MustCompile(`^v1\.[56]\.\d+`)
 
-const supportedBundleMessage = "v1.5 and v1.6"
+const supportedBundleVersions = "v1.5 or v1.6"
 
-// supportedFeatures are the core features of what is supported, and the extended
-// ones whose every conformance test passes. The conformance run compares the two.
+// supportedFeatures are the core features of the supported kinds, and the
+// extended features whose conformance tests all pass. The conformance run
+// compares this list with its results.
 var supportedFeatures = []features.FeatureName{
 	features.SupportGateway,
 	features.SupportHTTPRoute,
@@ -49,7 +51,7 @@ var supportedFeatures = []features.FeatureName{
 	features.SupportListenerSet,
 }
 
-// BuildClass decides about a GatewayClass.
+// BuildClass returns the status of a GatewayClass, without transition times.
 func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	c := conditions{generation: s.Class.Generation}
 	c.check(string(gatewayv1.GatewayClassConditionStatusAccepted), settings.ClassProblem(s.Class, s.Configuration, o.ControllerNamespace),
@@ -64,20 +66,21 @@ func BuildClass(s *ClassSnapshot, o Options) gatewayv1.GatewayClassStatus {
 	return status
 }
 
-// bundleProblem: "If implementations detect any Gateway API CRDs that either do
-// not have this annotation set, or have it set to a version that is not
-// recognized [...], this condition MUST be set to false."
-// (GatewayClassConditionStatusSupportedVersion)
+// bundleProblem returns the CRDs with an unsupported version, or nil: "If
+// implementations detect any Gateway API CRDs that either do not have this
+// annotation set, or have it set to a version that is not recognized [...], this
+// condition MUST be set to false." (GatewayClassConditionStatusSupportedVersion)
 func bundleProblem(versions map[string]string) *Problem {
-	var wrong []string
+	var unsupported []string
 	for _, crd := range slices.Sorted(maps.Keys(versions)) {
 		if version := versions[crd]; !supportedBundle.MatchString(version) {
-			wrong = append(wrong, fmt.Sprintf("%s is of version %q", crd, version))
+			unsupported = append(unsupported, fmt.Sprintf("%s has version %q", crd, version))
 		}
 	}
-	if len(wrong) == 0 {
+	if len(unsupported) == 0 {
 		return nil
 	}
 	return &Problem{Reason: string(gatewayv1.GatewayClassReasonUnsupportedVersion), Message: fmt.Sprintf(
-		"Supported are %s of the Gateway API, but %s; others may work, or lose fields.", supportedBundleMessage, strings.Join(wrong, ", "))}
+		"The installed version of the Gateway API is not supported: %s. Install %s; with other versions, the controller can ignore fields.",
+		strings.Join(unsupported, ", "), supportedBundleVersions)}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
-func TestBuildClass(t *testing.T) {
-	parameters := &gatewayv1.ParametersReference{Group: "example.com", Kind: "Parameters", Name: "p"}
-	ours := &gatewayv1.ParametersReference{
+func TestClassConditions(t *testing.T) {
+	unsupported := &gatewayv1.ParametersReference{Group: "example.com", Kind: "Parameters", Name: "p"}
+	supported := &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "p", Namespace: new(gatewayv1.Namespace("platform")),
 	}
 	for name, test := range map[string]struct {
@@ -27,7 +27,7 @@ func TestBuildClass(t *testing.T) {
 		accepted, supported string
 		messages            []string
 	}{
-		"the version that is built with": {
+		"the version that the controller is built with": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": consts.BundleVersion},
 			accepted: "True Accepted", supported: "True SupportedVersion",
 		},
@@ -35,79 +35,81 @@ func TestBuildClass(t *testing.T) {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.5.0"},
 			accepted: "True Accepted", supported: "True SupportedVersion",
 		},
-		"parameters": {
-			parameters: parameters,
+		"parametersRef to an unsupported kind": {
+			parameters: unsupported,
 			versions:   map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
 			accepted:   "False InvalidParameters", supported: "True SupportedVersion",
 			messages: []string{`Parameters "p"`, `"example.com"`},
 		},
-		"parameters of ours": {
-			parameters: ours, configuration: &v1alpha1.TunnelConfiguration{},
+		"parametersRef to a TunnelConfiguration": {
+			parameters: supported, configuration: &v1alpha1.TunnelConfiguration{},
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
 			accepted: "True Accepted", supported: "True SupportedVersion",
 		},
-		"parameters of ours that do not exist": {
-			parameters: ours,
+		"parametersRef to a TunnelConfiguration that does not exist": {
+			parameters: supported,
 			versions:   map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
 			accepted:   "False InvalidParameters", supported: "True SupportedVersion",
 			messages: []string{"spec.parametersRef names TunnelConfiguration platform/p, which does not exist."},
 		},
-		"parameters of ours that are not valid": {
-			parameters:    ours,
+		"parametersRef to a TunnelConfiguration that is not valid": {
+			parameters:    supported,
 			configuration: &v1alpha1.TunnelConfiguration{Spec: v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("4m"))}}},
 			versions:      map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
 			accepted:      "False InvalidParameters", supported: "True SupportedVersion",
-			messages: []string{"TunnelConfiguration platform/p of spec.parametersRef is not valid: spec.connector.gracePeriod is no positive time"},
+			messages: []string{"TunnelConfiguration platform/p of spec.parametersRef is not valid: spec.connector.gracePeriod must be a positive duration"},
 		},
 		"an account outside the controller's namespace": {
-			parameters: ours,
+			parameters: supported,
 			configuration: &v1alpha1.TunnelConfiguration{Spec: v1alpha1.TunnelConfigurationSpec{
 				Account: &v1alpha1.Account{AccountID: new("0123456789abcdef0123456789abcdef")},
 			}},
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
 			accepted: "False InvalidParameters", supported: "True SupportedVersion",
-			messages: []string{"TunnelConfiguration platform/p of spec.parametersRef is not valid: spec.account counts only in the controller's namespace, tunnel-gateway."},
+			messages: []string{"TunnelConfiguration platform/p of spec.parametersRef is not valid: spec.account has an effect only in the controller's namespace, tunnel-gateway."},
 		},
-		"older": {
+		"an older version": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.4.1"},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
-			messages: []string{`gateways.gateway.networking.k8s.io is of version "v1.4.1"`},
+			messages: []string{
+				`The installed version of the Gateway API is not supported: gateways.gateway.networking.k8s.io has version "v1.4.1". Install v1.5 or v1.6; `,
+			},
 		},
-		"newer": {
+		"a newer version": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.7.0"},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
 		},
-		"one that begins like a supported one": {
+		"a version with a supported version as its prefix": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": "v1.60.0"},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
 		},
-		"no annotation": {
+		"a CRD without the annotation": {
 			versions: map[string]string{"gateways.gateway.networking.k8s.io": ""},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
-			messages: []string{`is of version ""`},
+			messages: []string{`has version ""`},
 		},
-		"one of several, all wrong ones named in order": {
+		"several unsupported versions in alphabetical order": {
 			versions: map[string]string{
 				"listenersets.gateway.networking.k8s.io": "v1.6.3",
 				"httproutes.gateway.networking.k8s.io":   "v1.0.0",
 				"gateways.gateway.networking.k8s.io":     "v1.1.0",
 			},
 			accepted: "True Accepted", supported: "False UnsupportedVersion",
-			messages: []string{`gateways.gateway.networking.k8s.io is of version "v1.1.0", httproutes.gateway.networking.k8s.io is of version "v1.0.0";`},
+			messages: []string{`gateways.gateway.networking.k8s.io has version "v1.1.0", httproutes.gateway.networking.k8s.io has version "v1.0.0".`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ParametersRef: test.parameters}}
 			class.Generation = 4
-			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration, BundleVersions: test.versions}, decisions)
+			status := gateway.BuildClass(&gateway.ClassSnapshot{Class: class, Configuration: test.configuration, BundleVersions: test.versions}, options)
 			want := map[string]string{"Accepted": test.accepted, "SupportedVersion": test.supported}
-			if diff := cmp.Diff(want, inShort(status.Conditions)); diff != "" {
+			if diff := cmp.Diff(want, statusAndReason(status.Conditions)); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}
 			text := messagesOf(status.Conditions)
 			for _, message := range test.messages {
 				if !strings.Contains(text, message) {
-					t.Errorf("the messages do not say %q: %s", message, text)
+					t.Errorf("the messages do not contain %q: %s", message, text)
 				}
 			}
 			for _, c := range status.Conditions {
@@ -119,10 +121,10 @@ func TestBuildClass(t *testing.T) {
 	}
 }
 
-// "status.supportedFeatures sorted: the core features, and the extended ones
-// whose every test passes."
-func TestBuildClassFeatures(t *testing.T) {
-	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}}, decisions)
+// status.supportedFeatures is sorted and has the core features, and the extended
+// features whose conformance tests all pass.
+func TestClassListsSupportedFeatures(t *testing.T) {
+	status := gateway.BuildClass(&gateway.ClassSnapshot{Class: &gatewayv1.GatewayClass{}}, options)
 	want := []gatewayv1.SupportedFeature{
 		{Name: "Gateway"}, {Name: "GatewayAddressEmpty"}, {Name: "GatewayHTTPListenerIsolation"},
 		{Name: "GatewayPort8080"}, {Name: "HTTPRoute"}, {Name: "HTTPRouteBackendProtocolWebSocket"}, {Name: "HTTPRouteDestinationPortMatching"},
@@ -133,13 +135,13 @@ func TestBuildClassFeatures(t *testing.T) {
 	}
 }
 
-// inShort returns status and reason of each condition.
-func inShort(conditions []metav1.Condition) map[string]string {
-	short := map[string]string{}
+// statusAndReason returns "<status> <reason>" of each condition by type.
+func statusAndReason(conditions []metav1.Condition) map[string]string {
+	byType := map[string]string{}
 	for _, c := range conditions {
-		short[c.Type] = string(c.Status) + " " + c.Reason
+		byType[c.Type] = string(c.Status) + " " + c.Reason
 	}
-	return short
+	return byType
 }
 
 func messagesOf(conditions []metav1.Condition) string {

@@ -12,8 +12,8 @@ import (
 
 //go:generate go run ../../test/docgen conditions
 
-// Condition types and reasons are the same words for Gateways, ListenerSets
-// and their listeners; the API's constants differ in type only.
+// Gateways, ListenerSets and listeners share these condition types and reasons.
+// The constants of the API differ only in their Go types.
 const (
 	typeAccepted     = string(gatewayv1.GatewayConditionAccepted)
 	typeProgrammed   = string(gatewayv1.GatewayConditionProgrammed)
@@ -30,13 +30,13 @@ const (
 
 	reasonNotAllowed        = string(gatewayv1.ListenerSetReasonNotAllowed)
 	reasonParentNotAccepted = string(gatewayv1.ListenerSetReasonParentNotAccepted)
-	// reasonParentNotProgrammed has no constant in the API; its documentation of
-	// ListenerSetConditionProgrammed names it.
+	// reasonParentNotProgrammed is documented at ListenerSetConditionProgrammed.
+	// The API has no constant for it.
 	reasonParentNotProgrammed = "ParentNotProgrammed"
 )
 
-// ExpectedStatus returns the status that a condition of the type has when all is
-// well: some of them say that something is wrong.
+// ExpectedStatus returns the status that a condition of the type has when there
+// is no problem. It is False for the types that report a problem when True.
 func ExpectedStatus(kind string) metav1.ConditionStatus {
 	switch kind {
 	case typeConflicted, string(gatewayv1.RouteConditionPartiallyInvalid), TypeHostnameShared:
@@ -46,36 +46,36 @@ func ExpectedStatus(kind string) metav1.ConditionStatus {
 	}
 }
 
-// conditions are those of one object, or of one of its listeners.
+// conditions collects the conditions of one object, or of one of its listeners.
 type conditions struct {
 	generation int64
 	list       []metav1.Condition
 }
 
-// set adds a condition. Its transition time is left to whoever writes it.
+// set adds a condition without a transition time. Package status sets the time.
 func (c *conditions) set(kind string, status bool, reason, message string) {
 	value := metav1.ConditionFalse
 	if status {
 		value = metav1.ConditionTrue
 	}
 	c.list = append(c.list, metav1.Condition{
-		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: shorten(message),
+		Type: kind, Status: value, ObservedGeneration: c.generation, Reason: reason, Message: truncateMessage(message),
 	})
 }
 
-// longestMessage is well below what the API takes: a route can have more
-// mistakes than anybody reads.
-const longestMessage = 4096
+// maxMessageLength is the maximum length of a message in bytes. It is well below
+// the limit of the API, because longer messages are not readable.
+const maxMessageLength = 4096
 
-func shorten(message string) string {
-	if len(message) <= longestMessage {
+func truncateMessage(message string) string {
+	if len(message) <= maxMessageLength {
 		return message
 	}
-	return strings.ToValidUTF8(message[:longestMessage], "") + "…"
+	return strings.ToValidUTF8(message[:maxMessageLength], "") + "…"
 }
 
-// check adds a condition that is true with the given reason and message unless
-// there is a problem.
+// check adds a condition that is False with the problem, or True with the reason
+// and the message when there is no problem.
 func (c *conditions) check(kind string, problem *Problem, reason, message string) {
 	if problem != nil {
 		c.set(kind, false, problem.Reason, problem.Message)
@@ -84,45 +84,48 @@ func (c *conditions) check(kind string, problem *Problem, reason, message string
 	c.set(kind, true, reason, message)
 }
 
-// PushState is how far an attempt to put the document into effect has come.
+// PushState is the state of the last attempt to write the configuration of the
+// tunnel.
 type PushState int
 
 // The states of an attempt.
 const (
-	// PushOutstanding: it has not ended.
+	// PushOutstanding means that the attempt has not ended.
 	PushOutstanding PushState = iota
-	// PushFailed: it ended with an error; the last document stays in force.
+	// PushFailed means that the attempt failed. The tunnel keeps its last
+	// configuration.
 	PushFailed
-	// PushSucceeded: the document is in effect, just now or since earlier.
+	// PushSucceeded means that the tunnel has the configuration.
 	PushSucceeded
 )
 
-// Push is the attempt to put the document into effect, as statuses tell it.
+// Push is the last attempt to write the configuration of the tunnel.
 type Push struct {
+	// State is the state of the attempt.
 	State PushState
-	// Message says what happened, and when it is tried again or what to do: of
-	// an attempt that failed always, of another one where there is something to
-	// say.
+	// Message explains the state to the user. For a failed attempt, it is never
+	// empty: it states the cause, and when the controller retries or what the user
+	// must do.
 	Message string
-	// Reason is that of the Gateway's condition Programmed when the attempt failed;
-	// Pending when empty. Listeners always have Pending.
+	// Reason is the reason of the Gateway's Programmed condition after a failed
+	// attempt. Empty means Pending. Listeners always have the reason Pending.
 	Reason string
 }
 
-// forTenants is the attempt as those may read of it who only attach to the
-// Gateway: they can do nothing about it.
+// forTenants returns the attempt without the details that only the owner of the
+// Gateway needs. Owners of ListenerSets cannot fix a failed attempt.
 func (p Push) forTenants() Push {
 	p.Message, p.Reason = "", ""
 	if p.State == PushFailed {
-		p.Message = "The tunnel is not up to date; the status of the Gateway says why. It keeps its last configuration."
+		p.Message = "The controller cannot update the tunnel, which keeps its last configuration. See the status of the Gateway."
 	}
 	return p
 }
 
-// programmed adds the condition Programmed for something that is valid.
-// current are its conditions as they stand: while an attempt is outstanding,
-// the outcome of the one before still counts.
-func (c *conditions) programmed(push Push, current []metav1.Condition) {
+// setProgrammed adds the condition Programmed of a valid object or listener.
+// current are the conditions in the status of the object: while an attempt is
+// outstanding, the result of the previous attempt remains.
+func (c *conditions) setProgrammed(push Push, current []metav1.Condition) {
 	switch {
 	case push.State == PushSucceeded:
 		c.set(typeProgrammed, true, reasonProgrammed, strings.TrimSpace(messageProgrammed+" "+push.Message))
@@ -130,20 +133,20 @@ func (c *conditions) programmed(push Push, current []metav1.Condition) {
 		c.set(typeProgrammed, false, cmp.Or(push.Reason, reasonPending), push.Message)
 	case c.keepProgrammed(current):
 	default:
-		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageBeingWritten))
+		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageConfigurationPending))
 	}
 }
 
 const (
-	messageProgrammed   = "The tunnel's configuration is in effect."
-	messageBeingWritten = "The tunnel's configuration is being written."
+	messageProgrammed           = "The tunnel's configuration is in effect."
+	messageConfigurationPending = "The controller is updating the tunnel's configuration."
 )
 
-// keepProgrammed adds the condition as it stands, when it is the outcome of an
-// attempt for this generation.
+// keepProgrammed adds the current condition if it is the result of an attempt for
+// this generation. It reports whether it has added the condition.
 func (c *conditions) keepProgrammed(current []metav1.Condition) bool {
 	existing := meta.FindStatusCondition(current, typeProgrammed)
-	if existing == nil || existing.ObservedGeneration != c.generation || existing.Message == messageParentNotAccepted {
+	if existing == nil || existing.ObservedGeneration != c.generation || existing.Message == messageGatewayNotAccepted {
 		return false
 	}
 	programmed := existing.Status == metav1.ConditionTrue && existing.Reason == reasonProgrammed
@@ -154,52 +157,55 @@ func (c *conditions) keepProgrammed(current []metav1.Condition) bool {
 	return programmed || pending
 }
 
-// listenerConditions are those of a row of the hostname table. parent is why
-// the Gateway is not accepted, or nil.
+// listenerConditions returns the conditions of a listener. parent is why the
+// Gateway is not accepted, or nil.
 func listenerConditions(l *Listener, generation int64, parent *Problem, push Push, current []metav1.Condition) []metav1.Condition {
 	c := conditions{generation: generation, list: make([]metav1.Condition, 0, 4)}
 	c.check(typeAccepted, l.Rejected, reasonAccepted, l.acceptedMessage())
 	if l.Conflicted() {
 		c.set(typeConflicted, true, l.Rejected.Reason, l.Rejected.Message)
 	} else {
-		c.set(typeConflicted, false, reasonNoConflicts, "No other listener is in the way.")
+		c.set(typeConflicted, false, reasonNoConflicts, "The listener has no conflicts.")
 	}
-	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, "Every reference resolves."+l.certificateRemarks)
+	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, messageResolvedRefs+l.certificateWarnings)
 	switch {
 	case l.Conflicted() || l.Rejected != nil && l.Rejected.Reason == string(gatewayv1.ListenerReasonPortUnavailable):
 		c.set(typeProgrammed, false, l.Rejected.Reason, l.Rejected.Message)
 	case l.Rejected != nil:
-		c.set(typeProgrammed, false, reasonInvalid, "The listener is not accepted.")
+		c.set(typeProgrammed, false, reasonInvalid, "The listener is not accepted. See its Accepted condition.")
 	case l.Unresolved != nil:
-		c.set(typeProgrammed, false, reasonInvalid, "What the listener refers to does not resolve.")
+		c.set(typeProgrammed, false, reasonInvalid, "A reference of the listener is not resolved. See its ResolvedRefs condition.")
 	case parent != nil:
-		c.set(typeProgrammed, false, reasonPending, messageParentNotAccepted)
+		c.set(typeProgrammed, false, reasonPending, messageGatewayNotAccepted)
 	default:
 		push.Reason = ""
-		c.programmed(push, current)
+		c.setProgrammed(push, current)
 	}
 	return c.list
 }
 
-const messageParentNotAccepted = "The Gateway is not accepted; nothing is changed at the tunnel until it is."
+const (
+	messageResolvedRefs       = "All references are resolved."
+	messageGatewayNotAccepted = "The Gateway is not accepted, so the controller does not change the tunnel."
+)
 
 func (l *Listener) acceptedMessage() string {
 	if l.sharedPorts == "" {
 		return "The listener is accepted."
 	}
-	return fmt.Sprintf("The listener is accepted. Its hostname is used on port %s too: a tunnel serves a hostname on every port at once, so they share their routes.", l.sharedPorts)
+	return fmt.Sprintf("The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (%s), because a tunnel serves a hostname on all ports.", l.sharedPorts)
 }
 
-// describeInvalid names the listeners that do not serve, with the reason, for
-// the message of their owner; "" when all of them serve.
+// describeInvalid lists the listeners that are not served, with the reasons, for
+// a message of their owner. It returns "" when all listeners are served.
 func describeInvalid(listeners []*Listener) string {
 	var parts []string
 	for _, l := range listeners {
 		switch {
 		case l.Rejected != nil:
-			parts = append(parts, fmt.Sprintf("listener %q: %s", l.Spec.Name, l.Rejected.Reason))
+			parts = append(parts, fmt.Sprintf("listener %q (%s)", l.Spec.Name, l.Rejected.Reason))
 		case l.Unresolved != nil:
-			parts = append(parts, fmt.Sprintf("listener %q: %s", l.Spec.Name, l.Unresolved.Reason))
+			parts = append(parts, fmt.Sprintf("listener %q (%s)", l.Spec.Name, l.Unresolved.Reason))
 		}
 	}
 	return strings.Join(parts, ", ")

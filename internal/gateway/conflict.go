@@ -8,99 +8,102 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// resolveConflicts decides which listeners hold their place. Owners are taken
-// in order of precedence, and each in two steps: what an earlier owner holds
-// is lost; among the rest of the owner's own, nobody wins.
+// resolveConflicts decides which listeners claim their port and hostname. It
+// processes the owners in order of precedence, each in two steps: a listener
+// loses against the claims of earlier owners; listeners of one owner that
+// conflict with each other all lose.
 //
-// Sets that are not allowed take part in nothing.
-func resolveConflicts(own []*Listener, sets []*Set) {
-	held := newPlaces()
-	held.settle(own)
+// The listeners of sets that are not allowed claim nothing.
+func resolveConflicts(gatewayListeners []*Listener, sets []*Set) {
+	claims := newClaimIndex()
+	claims.addOwner(gatewayListeners)
 	for _, set := range sets {
 		if set.NotAllowed == nil {
-			held.settle(set.Listeners)
+			claims.addOwner(set.Listeners)
 		}
 	}
 }
 
-// places is what listeners hold so far, for looking up who is in the way.
-type places struct {
-	byPort     map[gatewayv1.PortNumber][]*Listener // one for each protocol in use
-	byHostname map[string][]*Listener               // one for each port in use; all of one owner
+// claimIndex finds the listeners that claim a port or a hostname.
+type claimIndex struct {
+	byPort     map[gatewayv1.PortNumber][]*Listener // one listener for each protocol of the port
+	byHostname map[string][]*Listener               // one listener for each port; all have the same owner
 }
 
-func newPlaces() *places {
-	return &places{byPort: map[gatewayv1.PortNumber][]*Listener{}, byHostname: map[string][]*Listener{}}
+func newClaimIndex() *claimIndex {
+	return &claimIndex{byPort: map[gatewayv1.PortNumber][]*Listener{}, byHostname: map[string][]*Listener{}}
 }
 
-// settle decides about the listeners of one owner and adds those that hold
-// their place.
-func (p *places) settle(listeners []*Listener) {
-	rejectAcrossOwners(listeners, p)
+// addOwner decides about the listeners of one owner and adds the listeners that
+// claim their port and hostname.
+func (c *claimIndex) addOwner(listeners []*Listener) {
+	rejectAcrossOwners(listeners, c)
 	rejectWithinOwner(listeners)
 	for _, l := range listeners {
 		if l.claims {
-			p.add(l)
+			c.add(l)
 		}
 	}
 	for _, l := range listeners {
-		l.sharedPorts = p.otherPorts(l)
+		l.sharedPorts = c.otherPorts(l)
 	}
 }
 
-func (p *places) add(l *Listener) {
+func (c *claimIndex) add(l *Listener) {
 	sameProtocol := func(other *Listener) bool { return other.Spec.Protocol == l.Spec.Protocol }
-	if !slices.ContainsFunc(p.byPort[l.Spec.Port], sameProtocol) {
-		p.byPort[l.Spec.Port] = append(p.byPort[l.Spec.Port], l)
+	if !slices.ContainsFunc(c.byPort[l.Spec.Port], sameProtocol) {
+		c.byPort[l.Spec.Port] = append(c.byPort[l.Spec.Port], l)
 	}
-	p.byHostname[l.Hostname()] = append(p.byHostname[l.Hostname()], l)
+	c.byHostname[l.Hostname()] = append(c.byHostname[l.Hostname()], l)
 }
 
-// rejectAcrossOwners rejects the listeners of one owner that an earlier owner
-// is in the way of. In the order of [mergeListeners], the earlier owner wins,
-// so that a new ListenerSet never takes over what is served (GEP-1713). What is
-// rejected here holds nothing and cannot make a third listener lose.
-func rejectAcrossOwners(listeners []*Listener, held *places) {
+// rejectAcrossOwners rejects the listeners of one owner that conflict with a
+// claim of an earlier owner. The earlier owner in the order of [mergeListeners]
+// wins, so that a new ListenerSet never takes over a hostname that is already
+// served (GEP-1713). A rejected listener claims nothing, so it cannot conflict
+// with a third listener.
+func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
 	for _, l := range listeners {
-		l.Rejected = lostToEarlierOwner(l, held)
+		l.Rejected = conflictWithEarlierOwner(l, claims)
 		l.claims = l.Rejected == nil
 	}
 }
 
-// lostToEarlierOwner looks at the protocol before the hostname, and at the
-// listener's own port before the others.
-func lostToEarlierOwner(l *Listener, held *places) *Problem {
-	for _, other := range held.byPort[l.Spec.Port] {
+// conflictWithEarlierOwner returns why the listener loses against the claims of
+// earlier owners, or nil. It compares the protocol before the hostname, and the
+// listener's own port before the other ports.
+func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
+	for _, other := range claims.byPort[l.Spec.Port] {
 		if other.Spec.Protocol != l.Spec.Protocol {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
-				"Port %d is used with protocol %s by %s, which takes precedence; one port has one protocol.",
-				l.Spec.Port, other.Spec.Protocol, describeOwner(other))}
+				"Port %d already has protocol %s, claimed by %s, which takes precedence. Use that protocol, or another port.",
+				l.Spec.Port, other.Spec.Protocol, describeClaimant(other))}
 		}
 	}
 	if !supportedProtocol(l.Spec.Protocol) {
 		return &Problem{Reason: string(gatewayv1.ListenerReasonUnsupportedProtocol), Message: fmt.Sprintf(
-			"Protocol %s cannot be served through a tunnel's ingress rules; use HTTP or HTTPS.", l.Spec.Protocol)}
+			"Protocol %s is not supported. Use HTTP or HTTPS.", l.Spec.Protocol)}
 	}
-	holders := held.byHostname[l.Hostname()]
-	for _, other := range holders {
+	claimants := claims.byHostname[l.Hostname()]
+	for _, other := range claimants {
 		if other.Spec.Port == l.Spec.Port {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
-				"%s on port %d is claimed by %s, which takes precedence.",
-				describeHostname(l.Hostname()), l.Spec.Port, describeOwner(other))}
+				"%s on port %d is already claimed by %s, which takes precedence. Use another hostname.",
+				describeHostname(l.Hostname()), l.Spec.Port, describeClaimant(other))}
 		}
 	}
-	if len(holders) > 0 {
+	if len(claimants) > 0 {
 		return &Problem{Reason: string(gatewayv1.ListenerReasonPortUnavailable), Message: fmt.Sprintf(
-			"%s is claimed on port %d by %s, which takes precedence; a tunnel serves a hostname on every port at once, so one hostname has one owner.",
-			describeHostname(l.Hostname()), holders[0].Spec.Port, describeOwner(holders[0]))}
+			"%s is already claimed on port %d by %s, which takes precedence. A tunnel serves a hostname on all ports, so one Gateway or ListenerSet must declare all listeners of the hostname.",
+			describeHostname(l.Hostname()), claimants[0].Spec.Port, describeClaimant(claimants[0]))}
 	}
 	return nil
 }
 
-// rejectWithinOwner rejects the listeners of one owner that are not distinct
-// from each other: "MUST NOT pick one conflicting Listener as the winner"
-// (GatewaySpec.Listeners). They hold their port and hostname against later
-// owners all the same: a mistake must not hand a hostname to a tenant.
+// rejectWithinOwner rejects the listeners of one owner that conflict with each
+// other: "MUST NOT pick one conflicting Listener as the winner"
+// (GatewaySpec.Listeners). These listeners still claim their port and hostname
+// against later owners: a mistake must not give a hostname to a tenant.
 func rejectWithinOwner(listeners []*Listener) {
 	for _, l := range listeners {
 		if l.claims {
@@ -109,28 +112,28 @@ func rejectWithinOwner(listeners []*Listener) {
 	}
 }
 
-// conflictWithSibling looks at the protocol of every sibling before the
-// hostname of any.
+// conflictWithSibling returns why the listener conflicts with another listener
+// of the same owner, or nil. It compares all protocols before any hostname.
 func conflictWithSibling(l *Listener, siblings []*Listener) *Problem {
 	for _, sibling := range siblings {
-		if l.competes(sibling) && sibling.Spec.Protocol != l.Spec.Protocol {
+		if l.sharesPort(sibling) && sibling.Spec.Protocol != l.Spec.Protocol {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
-				"Port %d is used with protocol %s by listener %q of the same object, and with %s by this one; one port has one protocol.",
-				l.Spec.Port, sibling.Spec.Protocol, sibling.Spec.Name, l.Spec.Protocol)}
+				"Port %d has protocol %s here, and protocol %s in listener %q of the same object, so neither listener is served. Use one protocol for the port.",
+				l.Spec.Port, l.Spec.Protocol, sibling.Spec.Protocol, sibling.Spec.Name)}
 		}
 	}
 	for _, sibling := range siblings {
-		if l.competes(sibling) && sibling.Hostname() == l.Hostname() {
+		if l.sharesPort(sibling) && sibling.Hostname() == l.Hostname() {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
-				"%s on port %d is claimed by listener %q of the same object too; neither is served until one of them goes.",
+				"%s on port %d is also claimed by listener %q of the same object, so neither listener is served. Remove one of them.",
 				describeHostname(l.Hostname()), l.Spec.Port, sibling.Spec.Name)}
 		}
 	}
 	return nil
 }
 
-// competes reports whether the sibling holds a place on the same port.
-func (l *Listener) competes(sibling *Listener) bool {
+// sharesPort reports whether the sibling has a claim on the same port.
+func (l *Listener) sharesPort(sibling *Listener) bool {
 	return sibling != l && sibling.claims && sibling.Spec.Port == l.Spec.Port
 }
 
@@ -139,10 +142,11 @@ func supportedProtocol(p gatewayv1.ProtocolType) bool {
 	return p == gatewayv1.HTTPProtocolType || p == gatewayv1.HTTPSProtocolType
 }
 
-// describeOwner names the Gateway, which everybody attached to it knows, but
-// never another tenant: "Implementations SHOULD be cautious about what
-// information from the parent or siblings are reported" (ListenerSetSpec).
-func describeOwner(l *Listener) string {
+// describeClaimant describes the owner of a claim for the message of another
+// owner. It names the Gateway, but never another tenant: "Implementations SHOULD
+// be cautious about what information from the parent or siblings are reported"
+// (ListenerSetSpec).
+func describeClaimant(l *Listener) string {
 	if l.Owner.Kind == KindGateway {
 		return fmt.Sprintf("listener %q of Gateway %s", l.Spec.Name, l.Owner.NamespacedName)
 	}
@@ -151,20 +155,20 @@ func describeOwner(l *Listener) string {
 
 func describeHostname(hostname string) string {
 	if hostname == "" {
-		return "Every hostname"
+		return "The empty hostname (all hosts)"
 	}
 	return fmt.Sprintf("Hostname %q", hostname)
 }
 
-// otherPorts lists the other ports on which the listener's owner uses the
-// hostname, for its message: they share their routes' traffic.
-func (p *places) otherPorts(l *Listener) string {
-	holders := p.byHostname[l.Hostname()]
-	if !l.claims || len(holders) < 2 {
+// otherPorts lists the other ports on which the owner of the listener uses the
+// hostname. The listeners on these ports share their routes.
+func (c *claimIndex) otherPorts(l *Listener) string {
+	claimants := c.byHostname[l.Hostname()]
+	if !l.claims || len(claimants) < 2 {
 		return ""
 	}
 	var ports []string
-	for _, other := range holders {
+	for _, other := range claimants {
 		if other.Rejected == nil && other.Spec.Port != l.Spec.Port {
 			ports = append(ports, fmt.Sprint(other.Spec.Port))
 		}

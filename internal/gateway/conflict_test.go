@@ -11,15 +11,16 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// spec reads "name hostname:port protocol"; the hostname "*" is none.
-func spec(t *testing.T, text string) gatewayv1.Listener {
+// parseListener parses "name hostname:port protocol". The hostname "*" means no
+// hostname.
+func parseListener(t *testing.T, text string) gatewayv1.Listener {
 	t.Helper()
 	var l gatewayv1.Listener
-	place := ""
-	if _, err := fmt.Sscan(text, &l.Name, &place, &l.Protocol); err != nil {
+	address := ""
+	if _, err := fmt.Sscan(text, &l.Name, &address, &l.Protocol); err != nil {
 		t.Fatal(err)
 	}
-	hostname, port, _ := strings.Cut(place, ":")
+	hostname, port, _ := strings.Cut(address, ":")
 	if _, err := fmt.Sscan(port, &l.Port); err != nil {
 		t.Fatal(err)
 	}
@@ -29,29 +30,30 @@ func spec(t *testing.T, text string) gatewayv1.Listener {
 	return l
 }
 
-// snapshotOf returns a Gateway with the first owner's listeners and ListenerSets
-// with the others', each in its own namespace, in order of age.
+// snapshotOf returns a Gateway with the listeners of the first owner, and a
+// ListenerSet in a separate namespace for each other owner, from the oldest to the
+// youngest.
 func snapshotOf(t *testing.T, owners ...[]string) *Snapshot {
 	t.Helper()
 	s := &Snapshot{Gateway: &gatewayv1.Gateway{}, Namespaces: map[string]*corev1.Namespace{}}
 	s.Gateway.Namespace, s.Gateway.Name = "infra", "shared"
 	s.Gateway.Spec.AllowedListeners = &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: new(gatewayv1.NamespacesFromAll)}}
 	for _, text := range owners[0] {
-		s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, spec(t, text))
+		s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, parseListener(t, text))
 	}
 	for i, entries := range owners[1:] {
 		set := &gatewayv1.ListenerSet{}
 		set.Namespace, set.Name = fmt.Sprintf("tenant-%d", i), "set"
 		set.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
 		for _, text := range entries {
-			set.Spec.Listeners = append(set.Spec.Listeners, gatewayv1.ListenerEntry(spec(t, text)))
+			set.Spec.Listeners = append(set.Spec.Listeners, gatewayv1.ListenerEntry(parseListener(t, text)))
 		}
 		s.ListenerSets = append(s.ListenerSets, set)
 	}
 	return s
 }
 
-// problems returns reason and message of each listener that is rejected.
+// problems returns the reason and the message of each rejected listener.
 func problems(r *Result) map[string]string {
 	found := map[string]string{}
 	for _, l := range r.Listeners {
@@ -62,65 +64,64 @@ func problems(r *Result) map[string]string {
 	return found
 }
 
-// The API server lets no object of ours in whose listeners repeat port,
-// protocol and hostname, but "within one owner, nobody wins" must not depend
-// on that.
-func TestConflictWithinOneOwner(t *testing.T) {
+// The API server rejects objects in which two listeners have the same port,
+// protocol and hostname. The decision must not depend on that validation.
+func TestConflictingListenersOfOneOwnerAllLose(t *testing.T) {
 	const (
-		byA = `HostnameConflict: Hostname "x.example.com" on port 80 is claimed by listener "a" of the same object too; neither is served until one of them goes.`
-		byB = `HostnameConflict: Hostname "x.example.com" on port 80 is claimed by listener "b" of the same object too; neither is served until one of them goes.`
+		conflictWithA = `HostnameConflict: Hostname "x.example.com" on port 80 is also claimed by listener "a" of the same object, so neither listener is served. Remove one of them.`
+		conflictWithB = `HostnameConflict: Hostname "x.example.com" on port 80 is also claimed by listener "b" of the same object, so neither listener is served. Remove one of them.`
 	)
 	for name, test := range map[string]struct {
 		owners [][]string
 		want   map[string]string
 	}{
-		"two of the Gateway, a third is distinct": {
+		"two listeners of the Gateway conflict, and a third is distinct": {
 			[][]string{{"a x.example.com:80 HTTP", "b x.example.com:80 HTTP", "c y.example.com:80 HTTP"}},
-			map[string]string{"a": byB, "b": byA},
+			map[string]string{"a": conflictWithB, "b": conflictWithA},
 		},
-		"two of a set": {
+		"two listeners of a ListenerSet conflict": {
 			[][]string{nil, {"a x.example.com:80 HTTP", "b x.example.com:80 HTTP"}},
-			map[string]string{"a": byB, "b": byA},
+			map[string]string{"a": conflictWithB, "b": conflictWithA},
 		},
-		"three": {
+		"three listeners conflict": {
 			[][]string{{"a x.example.com:80 HTTP", "b x.example.com:80 HTTP", "c x.example.com:80 HTTP"}},
-			map[string]string{"a": byB, "b": byA, "c": byA},
+			map[string]string{"a": conflictWithB, "b": conflictWithA, "c": conflictWithA},
 		},
-		"without hostnames": {
+		"listeners without hostnames conflict": {
 			[][]string{{"a *:80 HTTP", "b *:80 HTTP"}},
 			map[string]string{
-				"a": `HostnameConflict: Every hostname on port 80 is claimed by listener "b" of the same object too; neither is served until one of them goes.`,
-				"b": `HostnameConflict: Every hostname on port 80 is claimed by listener "a" of the same object too; neither is served until one of them goes.`,
+				"a": `HostnameConflict: The empty hostname (all hosts) on port 80 is also claimed by listener "b" of the same object, so neither listener is served. Remove one of them.`,
+				"b": `HostnameConflict: The empty hostname (all hosts) on port 80 is also claimed by listener "a" of the same object, so neither listener is served. Remove one of them.`,
 			},
 		},
-		"the protocol of any sibling before the hostname of the next": {
+		"protocol conflicts take precedence over hostname conflicts": {
 			[][]string{{"a x.example.com:80 HTTP", "b x.example.com:80 HTTP", "c y.example.com:80 HTTPS"}},
 			map[string]string{
-				"a": `ProtocolConflict: Port 80 is used with protocol HTTPS by listener "c" of the same object, and with HTTP by this one; one port has one protocol.`,
-				"b": `ProtocolConflict: Port 80 is used with protocol HTTPS by listener "c" of the same object, and with HTTP by this one; one port has one protocol.`,
-				"c": `ProtocolConflict: Port 80 is used with protocol HTTP by listener "a" of the same object, and with HTTPS by this one; one port has one protocol.`,
+				"a": `ProtocolConflict: Port 80 has protocol HTTP here, and protocol HTTPS in listener "c" of the same object, so neither listener is served. Use one protocol for the port.`,
+				"b": `ProtocolConflict: Port 80 has protocol HTTP here, and protocol HTTPS in listener "c" of the same object, so neither listener is served. Use one protocol for the port.`,
+				"c": `ProtocolConflict: Port 80 has protocol HTTPS here, and protocol HTTP in listener "a" of the same object, so neither listener is served. Use one protocol for the port.`,
 			},
 		},
-		"the losers hold their hostname against later owners": {
+		"conflicting listeners of the Gateway claim their hostname against later owners": {
 			[][]string{{"a x.example.com:80 HTTP", "b x.example.com:80 HTTP"}, {"late x.example.com:80 HTTP", "other y.example.com:80 HTTP"}},
 			map[string]string{
-				"a": byB, "b": byA,
-				"late": `HostnameConflict: Hostname "x.example.com" on port 80 is claimed by listener "a" of Gateway infra/shared, which takes precedence.`,
+				"a": conflictWithB, "b": conflictWithA,
+				"late": `HostnameConflict: Hostname "x.example.com" on port 80 is already claimed by listener "a" of Gateway infra/shared, which takes precedence. Use another hostname.`,
 			},
 		},
-		"a set's losers hold it too, and are not named to others": {
+		"conflicting listeners of a ListenerSet claim their hostname, and no message names the set": {
 			[][]string{nil, {"a x.example.com:80 HTTP", "b x.example.com:80 HTTP"}, {"late x.example.com:80 HTTP"}},
 			map[string]string{
-				"a": byB, "b": byA,
-				"late": `HostnameConflict: Hostname "x.example.com" on port 80 is claimed by another ListenerSet, which takes precedence.`,
+				"a": conflictWithB, "b": conflictWithA,
+				"late": `HostnameConflict: Hostname "x.example.com" on port 80 is already claimed by another ListenerSet, which takes precedence. Use another hostname.`,
 			},
 		},
-		"who lost to an earlier owner makes no sibling lose": {
+		"a listener that loses to an earlier owner does not conflict with its siblings": {
 			[][]string{{"own x.example.com:80 HTTP"}, {"a x.example.com:80 HTTP", "b x.example.com:8080 HTTP", "c y.example.com:80 HTTP"}},
 			map[string]string{
-				"a": `HostnameConflict: Hostname "x.example.com" on port 80 is claimed by listener "own" of Gateway infra/shared, which takes precedence.`,
-				"b": `PortUnavailable: Hostname "x.example.com" is claimed on port 80 by listener "own" of Gateway infra/shared, which takes precedence; ` +
-					`a tunnel serves a hostname on every port at once, so one hostname has one owner.`,
+				"a": `HostnameConflict: Hostname "x.example.com" on port 80 is already claimed by listener "own" of Gateway infra/shared, which takes precedence. Use another hostname.`,
+				"b": `PortUnavailable: Hostname "x.example.com" is already claimed on port 80 by listener "own" of Gateway infra/shared, which takes precedence. ` +
+					`A tunnel serves a hostname on all ports, so one Gateway or ListenerSet must declare all listeners of the hostname.`,
 			},
 		},
 	} {
@@ -132,9 +133,9 @@ func TestConflictWithinOneOwner(t *testing.T) {
 	}
 }
 
-// "More than 64 in all is normal": the limit of one object is none of the
-// Gateway with its sets.
-func TestConflictsAmongManyListeners(t *testing.T) {
+// An object can have at most 64 listeners, but a Gateway with its ListenerSets can
+// have more.
+func TestConflictsAreFoundAmongManyListeners(t *testing.T) {
 	const sets, each = 8, 64
 	owners := make([][]string, 1+sets)
 	for owner := range owners {
@@ -142,23 +143,23 @@ func TestConflictsAmongManyListeners(t *testing.T) {
 			owners[owner] = append(owners[owner], fmt.Sprintf("l%d-%d o%d-%d.example.com:80 HTTP", owner, i, owner, i))
 		}
 	}
-	// The last set claims a hostname of the one before the last, and the second
-	// one of the Gateway.
+	// The last set has a hostname of the set before it, and the second set has a
+	// hostname of the Gateway.
 	owners[sets][each-1] = fmt.Sprintf("late o%d-%d.example.com:80 HTTP", sets-1, each-1)
 	owners[2][0] = "second o0-63.example.com:80 HTTP"
 	r := Build(snapshotOf(t, owners...), Options{})
 	if got := len(r.Listeners); got != (1+sets)*each {
-		t.Errorf("%d listeners, want %d", got, (1+sets)*each)
+		t.Errorf("got %d listeners, want %d", got, (1+sets)*each)
 	}
 	got := problems(r)
 	want := map[string]string{
-		"late":   fmt.Sprintf(`HostnameConflict: Hostname "o%d-%d.example.com" on port 80 is claimed by another ListenerSet, which takes precedence.`, sets-1, each-1),
-		"second": `HostnameConflict: Hostname "o0-63.example.com" on port 80 is claimed by listener "l0-63" of Gateway infra/shared, which takes precedence.`,
+		"late":   fmt.Sprintf(`HostnameConflict: Hostname "o%d-%d.example.com" on port 80 is already claimed by another ListenerSet, which takes precedence. Use another hostname.`, sets-1, each-1),
+		"second": `HostnameConflict: Hostname "o0-63.example.com" on port 80 is already claimed by listener "l0-63" of Gateway infra/shared, which takes precedence. Use another hostname.`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems differ (-want +got):\n%s", diff)
 	}
 	if got := r.AttachedListenerSets(); got != sets {
-		t.Errorf("%d sets attached, want %d", got, sets)
+		t.Errorf("got %d attached ListenerSets, want %d", got, sets)
 	}
 }

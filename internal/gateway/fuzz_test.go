@@ -12,7 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// validHostname is the CRD's rule for hostnames, and none.
+// validHostname is the pattern of the CRD for hostnames, or an empty hostname.
 var validHostname = regexp.MustCompile(`^((\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`)
 
 func FuzzIntersect(f *testing.F) {
@@ -27,28 +27,29 @@ func FuzzIntersect(f *testing.F) {
 		if !validHostname.MatchString(a) || !validHostname.MatchString(b) {
 			return
 		}
-		if reverse, meets := intersect(b, a); reverse != got || meets != ok {
-			t.Errorf("%q and %q: %q, %t; the other way round: %q, %t", a, b, got, ok, reverse, meets)
+		if reverse, reverseOK := intersect(b, a); reverse != got || reverseOK != ok {
+			t.Errorf("intersect(%q, %q) = %q, %t, but with swapped arguments %q, %t", a, b, got, ok, reverse, reverseOK)
 		}
 		if ok && got != a && got != b {
-			t.Errorf("%q is neither %q nor %q", got, a, b)
+			t.Errorf("intersect(%q, %q) = %q, want one of the arguments", a, b, got)
 		}
-		for _, host := range append(hostsUnder(a), hostsUnder(b)...) {
-			want := standsFor(a, host) && standsFor(b, host)
-			if in := ok && standsFor(got, host); in != want {
-				t.Errorf("%q and %q meet in %q, %t: %q in it: %t, in both: %t", a, b, got, ok, host, in, want)
+		for _, host := range append(hostsAround(a), hostsAround(b)...) {
+			want := matchesByLabel(a, host) && matchesByLabel(b, host)
+			if matches := ok && matchesByLabel(got, host); matches != want {
+				t.Errorf("intersect(%q, %q) = %q, %t: it matches host %q: %t, but both arguments match it: %t", a, b, got, ok, host, matches, want)
 			}
 		}
 	})
 }
 
-func hostsUnder(hostname string) []string {
+func hostsAround(hostname string) []string {
 	name := strings.TrimPrefix(hostname, "*.")
 	return []string{name, "x." + name, "x.y." + name, "x" + name}
 }
 
-// standsFor compares label by label, from the right.
-func standsFor(hostname, host string) bool {
+// matchesByLabel reports whether the hostname matches the host. It compares label
+// by label, from the right.
+func matchesByLabel(hostname, host string) bool {
 	if hostname == "" || hostname == host {
 		return true
 	}
@@ -60,7 +61,7 @@ func standsFor(hostname, host string) bool {
 	return strings.Join(names[len(names)-len(rest):], ".") == strings.Join(rest, ".")
 }
 
-// validPath is the CRD's rule for literal paths.
+// validPath is the pattern of the CRD for literal paths.
 var validPath = regexp.MustCompile(`^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$`)
 
 func isValidPath(value string) bool {
@@ -87,35 +88,36 @@ func FuzzNewPathMatch(f *testing.F) {
 		if literal && !isValidPath(value) {
 			return
 		}
-		wanted, takes := readPathMatch(pathType, value, path)
-		if (err == nil) != wanted {
-			t.Fatalf("%s %q: %v, want an error: %t", kind, value, err, !wanted)
+		supported, matches := referencePathMatch(pathType, value, path)
+		if (err == nil) != supported {
+			t.Fatalf("newPathMatch(%s %q) returns the error %v, want an error: %t", kind, value, err, !supported)
 		}
 		if err != nil {
 			return
 		}
 		compiled, err := regexp.Compile(match.expression)
 		if err != nil {
-			t.Fatalf("%s %q: %v", kind, value, err)
+			t.Fatalf("newPathMatch(%s %q) returns an invalid expression: %v", kind, value, err)
 		}
-		// An invalid byte passes for U+FFFD in RE2, so it proves nothing.
-		if got := compiled.MatchString(path); got != takes && utf8.ValidString(path) {
-			t.Errorf("%s %q takes %q: %t, want %t", kind, value, path, got, takes)
+		// RE2 replaces invalid bytes with U+FFFD, so paths with such bytes are ignored.
+		if got := compiled.MatchString(path); got != matches && utf8.ValidString(path) {
+			t.Errorf("newPathMatch(%s %q) matches %q: %t, want %t", kind, value, path, got, matches)
 		}
 	})
 }
 
-// readPathMatch is a second reading of the path types: whether a tunnel can
-// express the match, and whether it takes the path.
-func readPathMatch(kind gatewayv1.PathMatchType, value, path string) (expressible, takes bool) {
+// referencePathMatch is a second implementation of the path types. It returns
+// whether an ingress rule can express the match, and whether the match matches the
+// path.
+func referencePathMatch(kind gatewayv1.PathMatchType, value, path string) (supported, matches bool) {
 	if kind == gatewayv1.PathMatchRegularExpression {
 		compiled, err := regexp.Compile(value)
 		if err != nil {
 			return false, false
 		}
 		compiled.Longest()
-		where := compiled.FindStringIndex(path)
-		return true, where != nil && where[0] == 0 && where[1] == len(path)
+		location := compiled.FindStringIndex(path)
+		return true, location != nil && location[0] == 0 && location[1] == len(path)
 	}
 	literal, err := url.PathUnescape(value)
 	if err != nil || !utf8.ValidString(literal) {
@@ -132,7 +134,7 @@ func readPathMatch(kind gatewayv1.PathMatchType, value, path string) (expressibl
 	}
 }
 
-// A pair that is public test data: the key protects nothing.
+// A key pair for tests. The key is public and protects nothing.
 const (
 	fuzzCertificate = `-----BEGIN CERTIFICATE-----
 MIIBJTCBzaADAgECAgEBMAoGCCqGSM49BAMCMBwxGjAYBgNVBAMTEXZhbGlkLmV4
@@ -170,15 +172,15 @@ func FuzzInspectCertificate(f *testing.F) {
 		pair, err := tls.X509KeyPair(certificate, key)
 		if found.Problem != "" {
 			if !found.NotAfter.IsZero() {
-				t.Errorf("%s, and it expires at %s", found.Problem, found.NotAfter)
+				t.Errorf("got problem %q and expiration time %s, want no time", found.Problem, found.NotAfter)
 			}
 			return
 		}
 		if err != nil {
-			t.Fatalf("nothing is found wrong, but %v", err)
+			t.Fatalf("found no problem, but crypto/tls rejects the pair: %v", err)
 		}
 		if !found.NotAfter.Equal(pair.Leaf.NotAfter) {
-			t.Errorf("expires at %s, want %s", found.NotAfter, pair.Leaf.NotAfter)
+			t.Errorf("got expiration time %s, want %s", found.NotAfter, pair.Leaf.NotAfter)
 		}
 	})
 }

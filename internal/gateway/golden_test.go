@@ -28,21 +28,22 @@ import (
 
 //go:generate go run ../../test/docgen rules
 
-// update rewrites the golden files: make golden. Read the diff before you
-// commit it.
+// update makes the tests write the golden files; make golden sets it. Read the diff
+// before you commit it.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-var decisions = gateway.Options{
+var options = gateway.Options{
 	ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 }
 
-// goldenTime is the time of every decision in a golden case.
+// goldenTime is the time of the decisions in all golden cases.
 var goldenTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// TestGolden runs every testdata/NAME.in.yaml, whose first line names the rule
-// that it pins down, and compares the documents and the statuses with
-// NAME.config.golden.yaml and NAME.status.golden.yaml; or, when the manifest is
-// refused, the error with NAME.error.golden.txt. A new case is a new file.
+// TestGolden decides about every testdata/NAME.in.yaml. It compares the tunnel
+// configurations with NAME.config.golden.yaml and the statuses with
+// NAME.status.golden.yaml. For an invalid manifest, it compares the error with
+// NAME.error.golden.txt. The first line of each case states the rule that it tests.
+// To add a case, add a file.
 func TestGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(inputs) == 0 {
@@ -51,7 +52,7 @@ func TestGolden(t *testing.T) {
 	for _, input := range inputs {
 		t.Run(strings.TrimSuffix(filepath.Base(input), ".in.yaml"), func(t *testing.T) {
 			wantHeader(t, input)
-			got := goldens(t, input)
+			got := goldenFiles(t, input)
 			for _, kind := range []string{".config.golden.yaml", ".status.golden.yaml", ".error.golden.txt"} {
 				compareGolden(t, strings.TrimSuffix(input, ".in.yaml")+kind, got[kind])
 			}
@@ -59,29 +60,29 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// goldens are what the case gives, by the end of the golden file's name.
-func goldens(t *testing.T, input string) map[string][]byte {
+// goldenFiles returns the contents of the golden files of a case by file suffix.
+func goldenFiles(t *testing.T, input string) map[string][]byte {
 	t.Helper()
-	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, decisions.ControllerName, config.DefaultClassName)
+	files, err := state.FromFiles([]string{input}, manifest.Options{Namespace: "default"}, options.ControllerName, config.DefaultClassName)
 	if err != nil {
 		return map[string][]byte{".error.golden.txt": []byte(strings.ReplaceAll(err.Error(), "testdata/", "") + "\n")}
 	}
-	var documents, statuses bytes.Buffer
-	made := decide(t, files)
-	if len(made) == 0 {
-		fmt.Fprintln(&documents, "# no Gateway of ours")
-		fmt.Fprintln(&statuses, "# no Gateway of ours")
+	var configurations, statuses bytes.Buffer
+	decisions := decide(t, files)
+	if len(decisions) == 0 {
+		fmt.Fprintln(&configurations, "# no managed Gateway")
+		fmt.Fprintln(&statuses, "# no managed Gateway")
 	}
-	for _, d := range made {
-		writeDocument(&documents, d)
+	for _, d := range decisions {
+		writeConfiguration(&configurations, d)
 		writeStatuses(&statuses, d.report)
 		if c := d.result.Configuration(); c != nil {
 			if err := provider.Validate(*c); err != nil {
-				t.Errorf("the connector rejects the document: %v", err)
+				t.Errorf("the connector rejects the configuration: %v", err)
 			}
 		}
 	}
-	return map[string][]byte{".config.golden.yaml": documents.Bytes(), ".status.golden.yaml": statuses.Bytes()}
+	return map[string][]byte{".config.golden.yaml": configurations.Bytes(), ".status.golden.yaml": statuses.Bytes()}
 }
 
 func wantHeader(t *testing.T, input string) {
@@ -102,13 +103,13 @@ type decision struct {
 	report gateway.Report
 }
 
-// decide builds every managed Gateway among the files, in their order.
+// decide decides about every managed Gateway in the files, in order.
 func decide(t *testing.T, files *state.Source) []decision {
 	t.Helper()
 	loader := state.Loader{
-		Reader: files, ControllerName: decisions.ControllerName, ControllerNamespace: decisions.ControllerNamespace, Certificates: state.DirectCertificates{Reader: files},
+		Reader: files, ControllerName: options.ControllerName, ControllerNamespace: options.ControllerNamespace, Certificates: state.DirectCertificates{Reader: files},
 	}
-	var made []decision
+	var decisions []decision
 	hostnames := gateway.NewHostnames()
 	for _, object := range files.Objects {
 		g, ok := object.(*gatewayv1.Gateway)
@@ -124,21 +125,21 @@ func decide(t *testing.T, files *state.Source) []decision {
 			continue
 		}
 		loaded.Snapshot.Now = goldenTime
-		result := gateway.Build(loaded.Snapshot, decisions)
+		result := gateway.Build(loaded.Snapshot, options)
 		hostnames.Set(key.NamespacedName, result.Hostnames())
-		made = append(made, decision{key: key, result: result, tunnel: loaded.Snapshot.Tunnel})
+		decisions = append(decisions, decision{key: key, result: result, tunnel: loaded.Snapshot.Tunnel})
 	}
-	for i := range made {
-		d := &made[i]
+	for i := range decisions {
+		d := &decisions[i]
 		d.report = d.result.Report(gateway.Outcome{
 			Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: d.tunnel, Shared: hostnames.Shared(d.key.NamespacedName),
 		})
 	}
-	return made
+	return decisions
 }
 
-// compareGolden compares the file with what the case gives, and wants none when
-// that is nil.
+// compareGolden compares the file with the result of the case. When got is nil, the
+// file must not exist.
 func compareGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -150,13 +151,13 @@ func compareGolden(t *testing.T, path string, got []byte) {
 		return
 	}
 	if err != nil {
-		t.Fatalf("%v; make golden writes it", err)
+		t.Fatalf("%v; run make golden to write it", err)
 	}
 	if got == nil {
-		t.Fatalf("%s is there, but the case gives none; make golden removes it", path)
+		t.Fatalf("%s exists, but the case has no such result; run make golden to remove it", path)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-want +got); make golden rewrites it:\n%s", path, diff)
+		t.Errorf("%s differs (-want +got); run make golden to update it:\n%s", path, diff)
 	}
 }
 
@@ -174,12 +175,13 @@ func updateGolden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// writeDocument prints a rule a line, so that a diff of goldens reads well.
-func writeDocument(w *bytes.Buffer, d decision) {
+// writeConfiguration writes one line for each ingress rule, so that diffs of golden
+// files are readable.
+func writeConfiguration(w *bytes.Buffer, d decision) {
 	fmt.Fprintf(w, "# %s\n", d.key)
 	c := d.result.Configuration()
 	if c == nil {
-		fmt.Fprintln(w, "null # not accepted, so nothing is pushed")
+		fmt.Fprintln(w, "null # not accepted: the tunnel keeps its configuration")
 		return
 	}
 	fmt.Fprintln(w, "ingress:")
@@ -195,17 +197,18 @@ func writeDocument(w *bytes.Buffer, d decision) {
 		fields = append(fields, originFields(rule.OriginRequest)...)
 		fmt.Fprintf(w, "- {%s}\n", strings.Join(fields, ", "))
 	}
-	if top := originFields(c.OriginRequest); len(top) > 0 {
-		fmt.Fprintf(w, "originRequest: {%s}\n", strings.Join(top, ", "))
+	if fields := originFields(c.OriginRequest); len(fields) > 0 {
+		fmt.Fprintf(w, "originRequest: {%s}\n", strings.Join(fields, ", "))
 	}
 }
 
-// originFields are the fields that are set, as the document has them.
+// originFields returns the fields that are set, in the form of the tunnel
+// configuration.
 func originFields(o provider.OriginRequest) []string {
-	document, err := json.Marshal(o)
+	encoded, err := json.Marshal(o)
 	values := map[string]json.RawMessage{}
 	if err == nil {
-		err = json.Unmarshal(document, &values)
+		err = json.Unmarshal(encoded, &values)
 	}
 	if err != nil {
 		return []string{err.Error()}
@@ -254,18 +257,18 @@ func writeListeners(w *bytes.Buffer, listeners []gatewayv1.ListenerStatus) {
 	}
 }
 
-// writeConditions leaves out the message of a condition in its good state,
-// unless it has a remark about references or about fields of the Gateway.
+// writeConditions writes the conditions. It omits the message of a condition without
+// a problem, unless the message has a warning.
 func writeConditions(w *bytes.Buffer, indent string, conditions []metav1.Condition) {
 	for _, c := range conditions {
-		good := metav1.ConditionTrue
+		expected := metav1.ConditionTrue
 		if c.Type == string(gatewayv1.ListenerConditionConflicted) {
-			good = metav1.ConditionFalse
+			expected = metav1.ConditionFalse
 		}
-		remark := c.Type == string(gatewayv1.ListenerConditionResolvedRefs) && c.Message != "Every reference resolves." ||
+		warning := c.Type == string(gatewayv1.ListenerConditionResolvedRefs) && c.Message != "All references are resolved." ||
 			strings.HasPrefix(c.Message, "The Gateway is accepted. ")
 		text := fmt.Sprintf("%s %s", c.Status, c.Reason)
-		if remark || c.Status != good || c.Reason != c.Type && c.Reason != string(gatewayv1.ListenerReasonNoConflicts) {
+		if warning || c.Status != expected || c.Reason != c.Type && c.Reason != string(gatewayv1.ListenerReasonNoConflicts) {
 			text += ": " + c.Message
 		}
 		fmt.Fprintf(w, "%s%s: %q\n", indent, c.Type, text)

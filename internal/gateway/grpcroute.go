@@ -8,9 +8,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// A GRPCRoute is written as an HTTPRoute: a gRPC call is a POST to
-// /<service>/<method>, and all else means the same.
-
+// newGRPCRoute converts a GRPCRoute to the form of an HTTPRoute. A gRPC call is a
+// POST request to /<service>/<method>, so a method match becomes a path match.
 func newGRPCRoute(object *gatewayv1.GRPCRoute) Route {
 	rules := make([]gatewayv1.HTTPRouteRule, len(object.Spec.Rules))
 	for i, rule := range object.Spec.Rules {
@@ -60,9 +59,9 @@ func httpMatch(match gatewayv1.GRPCRouteMatch) gatewayv1.HTTPRouteMatch {
 	return out
 }
 
-// methodPath returns the path match for a method match: "Value of the service
-// to match against. If left empty or omitted, will match any service." and
-// likewise for the method. (GRPCMethodMatch)
+// methodPath returns the path match that is equivalent to a method match: "Value
+// of the service to match against. If left empty or omitted, will match any
+// service." The same applies to the method. (GRPCMethodMatch)
 func methodPath(m *gatewayv1.GRPCMethodMatch) *gatewayv1.HTTPPathMatch {
 	if m == nil {
 		return nil
@@ -83,8 +82,9 @@ func methodPath(m *gatewayv1.GRPCMethodMatch) *gatewayv1.HTTPPathMatch {
 	return &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchRegularExpression), Value: &value}
 }
 
-// methodExpression joins two expressions, or returns the one that is not RE2,
-// so that it is named as such.
+// methodExpression joins the expressions of the service and the method. When one
+// of them is not valid RE2, it returns that expression alone, so that the
+// condition reports it.
 func methodExpression(service, method string) string {
 	parts := [2]string{service, method}
 	for i, part := range parts {
@@ -92,7 +92,7 @@ func methodExpression(service, method string) string {
 			parts[i] = "[^/]+"
 			continue
 		}
-		enclosed, ok := enclose(part)
+		enclosed, ok := wrapInGroup(part)
 		if !ok {
 			return part
 		}
@@ -101,13 +101,15 @@ func methodExpression(service, method string) string {
 	return "/" + parts[0] + "/" + parts[1]
 }
 
-// methodLength is what decides between exact method matches: "Precedence MUST
-// be given to the rule with the largest number of: [...] Characters in a
-// matching service. Characters in a matching method." (GRPCRouteRule.Matches)
-// The characters of an expression say nothing about what it matches.
+// methodLength is the length of an exact method match, which decides its
+// precedence: "Precedence MUST be given to the rule with the largest number of:
+// [...] Characters in a matching service. Characters in a matching method."
+// (GRPCRouteRule.Matches) A regular expression counts as length 0, because its
+// length does not indicate how specific it is.
 type methodLength struct{ service, method int }
 
-// methodLength returns that of a match of a rule, and nothing for an HTTPRoute.
+// methodLength returns the length of a match of a rule. It is zero for an
+// HTTPRoute.
 func (r *Route) methodLength(rule, match int) methodLength {
 	if r.grpc == nil || match >= len(r.grpc.Spec.Rules[rule].Matches) {
 		return methodLength{}
@@ -119,7 +121,8 @@ func (r *Route) methodLength(rule, match int) methodLength {
 	return methodLength{len(ptr.Deref(m.Service, "")), len(ptr.Deref(m.Method, ""))}
 }
 
-// compareMethods orders longer services before shorter ones, then methods.
+// compareMethods orders longer services before shorter services, then longer
+// methods before shorter methods.
 func compareMethods(a, b methodLength) int {
 	return cmp.Or(cmp.Compare(b.service, a.service), cmp.Compare(b.method, a.method))
 }

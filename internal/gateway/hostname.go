@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// A hostname is an exact name, a wildcard ("*.example.com", which stands for
-// every name below example.com, however many labels, but not for example.com
-// itself), or empty for every host.
+// A hostname is an exact name, a wildcard, or empty. The wildcard
+// "*.example.com" matches every name below example.com, with any number of
+// labels, but not example.com itself. The empty hostname matches every host.
 
-// intersect returns the hostname that both a listener and a route mean, the
-// more specific of the two, and false when there is none.
+// intersect returns the intersection of the hostname of a listener and the
+// hostname of a route, which is the more specific of the two. It returns false
+// when they do not intersect.
 //
 // "A Listener with `test.example.com` as the hostname matches HTTPRoutes that
 // have either not specified any hostnames, or have specified at least one of
@@ -27,8 +28,7 @@ func intersect(a, b string) (string, bool) {
 	}
 }
 
-// covers reports whether every host that narrow matches is matched by wide
-// too.
+// covers reports whether wide matches every host that narrow matches.
 func covers(wide, narrow string) bool {
 	if wide == "" || wide == narrow {
 		return true
@@ -37,8 +37,9 @@ func covers(wide, narrow string) bool {
 	return wildcard && strings.HasSuffix(strings.TrimPrefix(narrow, "*"), suffix)
 }
 
-// compareSpecificity orders hostnames as a route wrote them: the longest exact
-// name first, then the longest wildcard, then none; equals by the alphabet.
+// compareSpecificity orders the hostnames of routes: exact names first, then
+// wildcards, each from the longest to the shortest, then the empty hostname.
+// Hostnames of the same length are in alphabetical order.
 func compareSpecificity(a, b string) int {
 	return cmp.Or(
 		cmp.Compare(hostnameRank(a), hostnameRank(b)),
@@ -47,11 +48,11 @@ func compareSpecificity(a, b string) int {
 	)
 }
 
-// groupOrder orders the hostnames of listeners: exact names, then wildcards with
-// more labels before those with fewer, then none.
+// groupOrder orders the hostnames of listeners: exact names first, then wildcards
+// from the most labels to the fewest, then the empty hostname.
 type groupOrder struct{ rank, labels int }
 
-func orderOf(hostname string) groupOrder {
+func groupOrderOf(hostname string) groupOrder {
 	order := groupOrder{rank: hostnameRank(hostname)}
 	if order.rank == rankWildcard {
 		order.labels = strings.Count(hostname, ".")
@@ -80,9 +81,9 @@ func hostnameRank(hostname string) int {
 	}
 }
 
-// wider returns the wildcards that cover the hostname besides itself, the
-// narrowest first, and at last the empty hostname.
-func wider(hostname string) iter.Seq[string] {
+// widerHostnames returns the other hostnames that cover the hostname: the
+// wildcards from the narrowest to the widest, then the empty hostname.
+func widerHostnames(hostname string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if hostname == "" {
 			return

@@ -15,18 +15,21 @@ const (
 	serviceError    = "http_status:500"
 )
 
-// Rule is an ingress rule and where it comes from.
+// Rule is an ingress rule and the match of a route that it serves.
 type Rule struct {
 	Hostname, Path, Service string
-	// OriginRequest is nil when the tunnel's own settings do.
+	// OriginRequest are the settings of this rule. It is nil when the settings of
+	// the tunnel apply unchanged.
 	OriginRequest *provider.OriginRequest
-	// Route is nil for a rule of no route: the end of a group, or of all.
+	// Route is the route of the rule. It is nil for the 404 rules at the end of a
+	// group and at the end of the configuration.
 	Route *Route
-	// Number is that of the route's rule, and Match that of its match.
-	Number, Match int
+	// RuleIndex is the index of the rule in the route, and MatchIndex the index of
+	// the match in that rule.
+	RuleIndex, MatchIndex int
 }
 
-// IngressRule returns the rule as the document has it.
+// IngressRule returns the rule in the form of the tunnel configuration.
 func (r *Rule) IngressRule() provider.IngressRule {
 	rule := provider.IngressRule{Hostname: r.Hostname, Path: r.Path, Service: r.Service}
 	if r.OriginRequest != nil {
@@ -35,86 +38,88 @@ func (r *Rule) IngressRule() provider.IngressRule {
 	return rule
 }
 
-// answer is what a rule of a route answers with.
-type answer struct {
+// ruleAction is the answer of a rule of a route.
+type ruleAction struct {
 	service     string
-	unsupported []string // what it asks to be done and a tunnel cannot do
-	broken      *Problem // with the first backend that would get traffic
+	unsupported []string // the actions that an ingress rule cannot express
+	unresolved  *Problem // of the first backend with a non-zero weight that does not resolve
 }
 
-// answer returns what the route's rule of that number answers, and which of its
-// backendRefs do not resolve. "If *all* entries in BackendRefs are invalid, and
-// there are also no filters specified in this route rule, *all* traffic which
-// matches this rule MUST receive a 500 status code."
+// action returns the action of a rule of the route, and the problems of the
+// backendRefs that do not resolve: "If *all* entries in BackendRefs are invalid,
+// and there are also no filters specified in this route rule, *all* traffic
+// which matches this rule MUST receive a 500 status code."
 // (HTTPRouteRule.BackendRefs)
 //
-// A backend of weight 0 gets no traffic, so whether it resolves matters only
-// for the route's condition.
-func (r backendResolver) answer(route *Route, number int) (answer, []*Problem) {
-	rule := &route.Rules[number]
-	a := answer{service: serviceError, unsupported: unsupportedActions(rule)}
+// A backend of weight 0 receives no requests, so it affects only the ResolvedRefs
+// condition of the route.
+func (r backendResolver) action(route *Route, index int) (ruleAction, []*Problem) {
+	rule := &route.Rules[index]
+	a := ruleAction{service: serviceError, unsupported: unsupportedActions(rule)}
 	var problems []*Problem
-	var serving origin
-	served := 0
+	var target origin
+	weighted := 0
 	for i, backend := range rule.BackendRefs {
-		found, problem := r.origin(backend.BackendObjectReference, route)
+		found, problem := r.resolve(backend.BackendObjectReference, route)
 		if problem != nil {
-			problems = append(problems, &Problem{Reason: problem.Reason, Message: fmt.Sprintf("Rule %d, backendRef %d: %s.", number, i, problem.Message)})
+			problems = append(problems, &Problem{Reason: problem.Reason, Message: fmt.Sprintf("Rule %d, backendRef %d: %s.", index, i, problem.Message)})
 		}
 		if weight(backend) != 0 {
-			serving = found
-			served++
-			a.broken = cmp.Or(a.broken, problem)
+			target = found
+			weighted++
+			a.unresolved = cmp.Or(a.unresolved, problem)
 		}
 	}
-	if a.broken != nil || served == 0 {
+	if a.unresolved != nil || weighted == 0 {
 		return a, problems
 	}
-	if route.Kind == KindGRPCRoute && serving.scheme != "https" {
+	if route.Kind == KindGRPCRoute && target.scheme != "https" {
 		a.unsupported = append(a.unsupported, "gRPC to a backend without TLS")
 	}
 	if len(a.unsupported) == 0 {
-		a.service = serving.url
+		a.service = target.url
 	}
 	return a, problems
 }
 
-// group is what one hostname of the table serves.
+// group contains the routes of all listeners with one hostname.
 type group struct {
 	hostname string
 	order    groupOrder
 	routes   []*Route
 }
 
-// ingressRules renders the table. A request belongs to the most specific
-// listener hostname that matches it, and never to a less specific one, which
-// is the order of the groups and the rule that ends a group.
+// ingressRules renders the ingress rules of the listeners. A request belongs to
+// the most specific listener hostname that matches it and never falls through to
+// a less specific listener: the groups are in this order, and a 404 rule ends a
+// group.
 //
-// The connector enforces access in a rule's own block only, so every rule of a
-// route has what its listener's hostname demands. A rule of no route has
-// nothing to protect.
+// The connector enforces access only for rules that contain it, so every rule of
+// a route contains the access that its listener's hostname requires. The 404
+// rules have no origin to protect.
 func ingressRules(listeners []*Listener, settings ruleSettings) []Rule {
 	groups := hostnameGroups(listeners)
-	out := newDocument(len(groups))
+	builder := newRuleBuilder(len(groups))
 	var candidates []candidate // one buffer for all groups
 	for _, g := range sortedGroups(groups) {
 		candidates = g.appendCandidates(candidates[:0])
-		own := settings.of(g.hostname)
+		forGroup := settings.forHostname(g.hostname)
 		for i := range candidates {
-			out.add(candidates[i].rule(own))
+			builder.add(candidates[i].rule(forGroup))
 		}
-		// What the group does not serve must not fall through to a wider one.
-		if widerIn(groups, g.hostname) {
-			out.add(Rule{Hostname: g.hostname, Service: serviceNotFound})
+		// Other requests for the hostname must not fall through to a wider group.
+		if hasWiderHostname(groups, g.hostname) {
+			builder.add(Rule{Hostname: g.hostname, Service: serviceNotFound})
 		}
 	}
-	out.add(Rule{Service: serviceNotFound})
-	return out.rules
+	builder.add(Rule{Service: serviceNotFound})
+	return builder.rules
 }
 
-// hostnameGroups gathers the listeners of one hostname, which all have the
-// same owner: a tunnel cannot tell ports apart. A listener that holds its place
-// without serving makes a group that stays empty.
+// hostnameGroups groups the listeners by hostname. The listeners of a group have
+// the same owner and can have different ports, which a tunnel does not
+// distinguish. A listener that claims its hostname but is not served still
+// creates a group.
 func hostnameGroups(listeners []*Listener) map[string]*group {
 	groups := make(map[string]*group, len(listeners))
 	for _, l := range listeners {
@@ -123,13 +128,13 @@ func hostnameGroups(listeners []*Listener) map[string]*group {
 		}
 		g := groups[l.Hostname()]
 		if g == nil {
-			g = &group{hostname: l.Hostname(), order: orderOf(l.Hostname())}
+			g = &group{hostname: l.Hostname(), order: groupOrderOf(l.Hostname())}
 			groups[g.hostname] = g
 		}
 		switch {
 		case !l.Serves():
 		case g.routes == nil:
-			g.routes = l.routes // most hostnames have one listener
+			g.routes = l.routes // avoids a copy: most hostnames have one listener
 		default:
 			g.routes = slices.Concat(g.routes, l.routes)
 		}
@@ -146,10 +151,10 @@ func sortedGroups(groups map[string]*group) []*group {
 	})
 }
 
-// widerIn reports whether the map has a hostname that covers this one besides
-// itself.
-func widerIn[V any](hostnames map[string]V, hostname string) bool {
-	for wide := range wider(hostname) {
+// hasWiderHostname reports whether the map contains another hostname that covers
+// this hostname.
+func hasWiderHostname[V any](hostnames map[string]V, hostname string) bool {
+	for wide := range widerHostnames(hostname) {
 		if _, ok := hostnames[wide]; ok {
 			return true
 		}
@@ -157,19 +162,20 @@ func widerIn[V any](hostnames map[string]V, hostname string) bool {
 	return false
 }
 
-// candidate is a rule of a group, with what decides its place.
+// candidate is a possible ingress rule of a group, with the data that decides its
+// position.
 type candidate struct {
 	route    *Route
 	match    *ruleMatch
 	hostname servedHostname
 }
 
-// appendCandidates appends the group's rules in order. A route that several
-// listeners of the group took gives each rule several times; what comes second
-// is never reached and left out by the document.
+// appendCandidates appends the candidates of the group in order. A route that is
+// attached to several listeners of the group appears once for each of them. The
+// [ruleBuilder] omits the duplicates.
 func (g *group) appendCandidates(buffer []candidate) []candidate {
 	for _, route := range g.routes {
-		for hostname := range route.hostnamesOn(g.hostname) {
+		for hostname := range route.hostnamesOnListener(g.hostname) {
 			for i := range route.matches {
 				buffer = append(buffer, candidate{route, &route.matches[i], hostname})
 			}
@@ -180,19 +186,19 @@ func (g *group) appendCandidates(buffer []candidate) []candidate {
 }
 
 func (c *candidate) rule(settings groupSettings) Rule {
-	a := &c.route.answers[c.match.rule]
+	a := &c.route.actions[c.match.rule]
 	return Rule{
 		Hostname: c.hostname.served, Path: c.match.path.expression,
 		Service: a.service, OriginRequest: settings.originRequest(c.route, a),
-		Route: c.route, Number: c.match.rule, Match: c.match.match,
+		Route: c.route, RuleIndex: c.match.rule, MatchIndex: c.match.match,
 	}
 }
 
-// compareCandidates: the hostname as the route wrote it, not the intersection
-// (GatewayRouteHostnameIntersectionPrecedence); then, as HTTPRouteRule.Matches
-// demands, Exact paths before prefixes and longer prefixes before shorter ones,
-// older routes before younger ones, names by the alphabet, and within a route
-// the first in the list.
+// compareCandidates orders candidates by the hostname in the route, not by the
+// intersection (GatewayRouteHostnameIntersectionPrecedence). Then, as
+// HTTPRouteRule.Matches requires, it orders Exact paths before prefixes, longer
+// prefixes before shorter prefixes, older routes before younger routes, names
+// alphabetically, and the rules and matches of one route by position.
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(
 		compareSpecificity(a.hostname.written, b.hostname.written),
@@ -204,45 +210,45 @@ func compareCandidates(a, b candidate) int {
 	)
 }
 
-// document collects rules from the top and leaves out those that no request
+// ruleBuilder collects ingress rules in order and omits the rules that no request
 // can reach.
-type document struct {
+type ruleBuilder struct {
 	rules []Rule
-	// paths are the rules with a path; whole are the hostnames that a rule
-	// without one answers altogether.
-	paths map[hostnamePath]struct{}
-	whole map[string]struct{}
+	// answeredPaths has the hostname and path of each rule with a path.
+	// answeredHostnames has the hostname of each rule without a path.
+	answeredPaths     map[hostnamePath]struct{}
+	answeredHostnames map[string]struct{}
 }
 
 type hostnamePath struct{ hostname, path string }
 
-func newDocument(capacity int) *document {
-	return &document{
-		rules: make([]Rule, 0, capacity),
-		paths: map[hostnamePath]struct{}{},
-		whole: make(map[string]struct{}, capacity),
+func newRuleBuilder(capacity int) *ruleBuilder {
+	return &ruleBuilder{
+		rules:             make([]Rule, 0, capacity),
+		answeredPaths:     map[hostnamePath]struct{}{},
+		answeredHostnames: make(map[string]struct{}, capacity),
 	}
 }
 
-func (d *document) add(rule Rule) {
-	if d.answered(rule.Hostname) {
+func (b *ruleBuilder) add(rule Rule) {
+	if b.isAnswered(rule.Hostname) {
 		return
 	}
 	key := hostnamePath{rule.Hostname, rule.Path}
-	if _, ok := d.paths[key]; ok {
+	if _, ok := b.answeredPaths[key]; ok {
 		return
 	}
 	if rule.Path == "" {
-		d.whole[rule.Hostname] = struct{}{}
+		b.answeredHostnames[rule.Hostname] = struct{}{}
 	} else {
-		d.paths[key] = struct{}{}
+		b.answeredPaths[key] = struct{}{}
 	}
-	d.rules = append(d.rules, rule)
+	b.rules = append(b.rules, rule)
 }
 
-// answered reports whether an earlier rule without a path takes every request
+// isAnswered reports whether an earlier rule without a path matches every request
 // for the hostname.
-func (d *document) answered(hostname string) bool {
-	_, ok := d.whole[hostname]
-	return ok || widerIn(d.whole, hostname)
+func (b *ruleBuilder) isAnswered(hostname string) bool {
+	_, ok := b.answeredHostnames[hostname]
+	return ok || hasWiderHostname(b.answeredHostnames, hostname)
 }

@@ -19,8 +19,8 @@ const (
 	KindListenerSet = "ListenerSet"
 )
 
-// Owner is the object that declares a listener. A Gateway and a ListenerSet
-// may share a name, so the kind is part of it.
+// Owner identifies the object that declares a listener. It includes the kind,
+// because a Gateway and a ListenerSet can have the same name.
 type Owner struct {
 	Kind string
 	types.NamespacedName
@@ -28,30 +28,35 @@ type Owner struct {
 
 func (o Owner) String() string { return o.Kind + " " + o.NamespacedName.String() }
 
-// Listener is a row of the effective hostname table.
+// Listener is a listener of the Gateway or of one of its ListenerSets.
 type Listener struct {
+	// Owner is the Gateway or the ListenerSet that declares the listener.
 	Owner Owner
-	Spec  gatewayv1.Listener
-	// Rejected says why the listener is not accepted; nil when it is.
+	// Spec is the listener as its owner declares it.
+	Spec gatewayv1.Listener
+	// Rejected is why the listener is not accepted, or nil when it is accepted.
 	Rejected *Problem
-	// Unresolved says why its references do not resolve; nil when they do.
+	// Unresolved is why a reference of the listener is not resolved, or nil when
+	// all are resolved.
 	Unresolved *Problem
-	// SupportedKinds are the route kinds that it takes.
+	// SupportedKinds are the kinds of routes that can attach to the listener.
 	SupportedKinds []gatewayv1.RouteGroupKind
-	// AttachedRoutes counts the routes attached to it, whatever its own state.
+	// AttachedRoutes is the number of attached routes. It does not depend on the
+	// state of the listener.
 	AttachedRoutes int32
 
-	claims      bool   // keeps its port and hostname from later owners
-	sharedPorts string // the owner's other ports with this hostname
-	// certificateRemarks says which of its certificates have expired or were not
+	claims      bool   // whether it claims its port and hostname against later owners
+	sharedPorts string // the other ports on which the owner uses the hostname
+	// certificateWarnings lists the certificates that have expired or were not
 	// checked.
-	certificateRemarks string
-	allowed            namespaceRule
-	routes             []*Route // that it admits
-	lastAttached       *Route   // for counting a route once
+	certificateWarnings string
+	routeNamespaces     namespaceRule
+	routes              []*Route // that the listener admits
+	lastAttached        *Route   // prevents counting a route twice
 }
 
-// Hostname returns the listener's hostname, or "" when it takes every host.
+// Hostname returns the hostname of the listener. It is empty when the listener
+// matches every host.
 func (l *Listener) Hostname() string {
 	if l.Spec.Hostname == nil {
 		return ""
@@ -59,29 +64,30 @@ func (l *Listener) Hostname() string {
 	return string(*l.Spec.Hostname)
 }
 
-// Conflicted reports whether the listener lost its place to another one.
+// Conflicted reports whether the listener conflicts with another listener.
 func (l *Listener) Conflicted() bool {
 	return l.Rejected != nil && (l.Rejected.Reason == string(gatewayv1.ListenerReasonHostnameConflict) ||
 		l.Rejected.Reason == string(gatewayv1.ListenerReasonProtocolConflict))
 }
 
-// Serves reports whether the listener takes traffic as far as we decide:
-// accepted, and its references resolve.
+// Serves reports whether the listener is accepted and all of its references are
+// resolved. Only such a listener contributes ingress rules.
 func (l *Listener) Serves() bool { return l.Rejected == nil && l.Unresolved == nil }
 
-// Set is a ListenerSet that points to the Gateway.
+// Set is a ListenerSet whose parentRef names the Gateway.
 type Set struct {
+	// Owner identifies the ListenerSet.
 	Owner Owner
-	// NotAllowed says why the Gateway does not admit the set; nil when it does.
+	// NotAllowed is why the Gateway does not allow the set, or nil when it does.
 	NotAllowed *Problem
-	// Listeners are the set's entries, in the order of its spec.
+	// Listeners are the entries of the set, in the order of its spec.
 	Listeners []*Listener
 
 	object *gatewayv1.ListenerSet
 	age    age
 }
 
-// mergeListeners returns the Gateway's own listeners and the sets in order of
+// mergeListeners returns the listeners of the Gateway, and the sets in order of
 // precedence:
 //
 //	"1. "parent" Gateway
@@ -90,18 +96,18 @@ type Set struct {
 //
 // (ListenerSetSpec.Listeners)
 func mergeListeners(s *Snapshot) ([]*Listener, []*Set) {
-	// One block for all, because there can be thousands.
-	block := make([]Listener, countListeners(s))
-	own := newListeners(&block, gatewayOwner(s.Gateway), s.Gateway.Spec.Listeners, s.Namespaces)
+	// One allocation for all listeners, because there can be thousands.
+	buffer := make([]Listener, countListeners(s))
+	listeners := newListeners(&buffer, gatewayOwner(s.Gateway), s.Gateway.Spec.Listeners, s.Namespaces)
 	admission := newListenerAdmission(s)
 	sets := make([]*Set, len(s.ListenerSets))
 	for i, object := range s.ListenerSets {
-		owner := setOwner(object)
+		owner := listenerSetOwner(object)
 		sets[i] = &Set{
 			Owner: owner, object: object, age: ageOf(object.CreationTimestamp),
-			Listeners: newListeners(&block, owner, object.Spec.Listeners, s.Namespaces),
+			Listeners: newListeners(&buffer, owner, object.Spec.Listeners, s.Namespaces),
 		}
-		sets[i].refuse(admission.problem(object.Namespace))
+		sets[i].reject(admission.problem(object.Namespace))
 	}
 	slices.SortFunc(sets, func(a, b *Set) int {
 		if order := cmp.Compare(a.age, b.age); order != 0 {
@@ -109,7 +115,7 @@ func mergeListeners(s *Snapshot) ([]*Listener, []*Set) {
 		}
 		return compareNames(a.Owner.NamespacedName, b.Owner.NamespacedName)
 	})
-	return own, sets
+	return listeners, sets
 }
 
 func countListeners(s *Snapshot) int {
@@ -120,32 +126,33 @@ func countListeners(s *Snapshot) int {
 	return n
 }
 
-// newListeners takes the listeners of one owner from the block. A Listener of
-// a Gateway and an entry of a ListenerSet have the same fields.
-func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](block *[]Listener, owner Owner, specs []L, namespaces map[string]*corev1.Namespace) []*Listener {
+// newListeners returns the listeners of one owner, allocated from the buffer. A
+// listener of a Gateway and an entry of a ListenerSet have the same fields.
+func newListeners[L gatewayv1.Listener | gatewayv1.ListenerEntry](buffer *[]Listener, owner Owner, specs []L, namespaces map[string]*corev1.Namespace) []*Listener {
 	listeners := make([]*Listener, len(specs))
 	for i := range specs {
-		listeners[i], *block = &(*block)[0], (*block)[1:]
+		listeners[i], *buffer = &(*buffer)[0], (*buffer)[1:]
 		listeners[i].init(owner, gatewayv1.Listener(specs[i]), namespaces)
 	}
 	return listeners
 }
 
-// refuse marks the set and its entries as not admitted, if there is a problem.
-func (s *Set) refuse(problem *Problem) {
+// reject marks the set as not allowed and its listeners as not accepted, unless
+// the problem is nil.
+func (s *Set) reject(problem *Problem) {
 	s.NotAllowed = problem
 	if problem == nil {
 		return
 	}
 	for _, l := range s.Listeners {
-		l.Rejected = &Problem{Reason: string(gatewayv1.ListenerEntryReasonInvalid), Message: "The ListenerSet is not allowed, so its listeners take part in nothing."}
+		l.Rejected = &Problem{Reason: string(gatewayv1.ListenerEntryReasonInvalid), Message: "The ListenerSet is not allowed. See its Accepted condition."}
 	}
 }
 
 func (l *Listener) init(owner Owner, spec gatewayv1.Listener, namespaces map[string]*corev1.Namespace) {
 	l.Owner, l.Spec = owner, spec
-	// CRD default: allowedRoutes.namespaces.from is Same, and for an entry of a
-	// ListenerSet that is the set's namespace.
+	// The CRD defaults allowedRoutes.namespaces.from to Same. For an entry of a
+	// ListenerSet, Same means the namespace of the set.
 	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
 	if spec.AllowedRoutes != nil && spec.AllowedRoutes.Namespaces != nil {
 		if f := spec.AllowedRoutes.Namespaces.From; f != nil {
@@ -154,7 +161,7 @@ func (l *Listener) init(owner Owner, spec gatewayv1.Listener, namespaces map[str
 		selector = spec.AllowedRoutes.Namespaces.Selector
 	}
 	l.SupportedKinds = supportedKinds(l)
-	l.allowed = newNamespaceRule(from, selector, owner.Namespace, namespaces)
+	l.routeNamespaces = newNamespaceRule(from, selector, owner.Namespace, namespaces)
 }
 
 // compareNames orders by the joined string "{namespace}/{name}".
@@ -166,15 +173,15 @@ func compareNames(a, b types.NamespacedName) int {
 	if order := strings.Compare(a.Namespace[:n], b.Namespace[:n]); order != 0 {
 		return order
 	}
-	// The slash after the shorter one meets a byte of the longer one.
+	// Compare the slash after the shorter namespace with the longer namespace.
 	if len(a.Namespace) == n {
 		return cmp.Compare('/', b.Namespace[n])
 	}
 	return cmp.Compare(a.Namespace[n], '/')
 }
 
-// age orders objects, the older first. The API stores seconds, so a decision
-// must not depend on more. An object without a timestamp, as in a file, is the
+// age is the creation time of an object in seconds, the precision that the API
+// server stores. An object without a timestamp, as in a file, counts as the
 // youngest.
 type age int64
 
@@ -185,9 +192,10 @@ func ageOf(created metav1.Time) age {
 	return age(created.Unix())
 }
 
-// inPrecedence lists all listeners, those of sets that are not allowed last.
-func inPrecedence(own []*Listener, sets []*Set) []*Listener {
-	all := slices.Clone(own)
+// orderByPrecedence returns all listeners in order of precedence. The listeners
+// of sets that are not allowed follow at the end.
+func orderByPrecedence(gatewayListeners []*Listener, sets []*Set) []*Listener {
+	all := slices.Clone(gatewayListeners)
 	for _, allowed := range []bool{true, false} {
 		for _, set := range sets {
 			if (set.NotAllowed == nil) == allowed {
@@ -198,7 +206,7 @@ func inPrecedence(own []*Listener, sets []*Set) []*Listener {
 	return all
 }
 
-// newListenerAdmission returns which namespaces may add ListenerSets: "The
+// newListenerAdmission returns the rule for the namespaces of ListenerSets: "The
 // default value is to allow no ListenerSets." (GatewaySpec.AllowedListeners)
 func newListenerAdmission(s *Snapshot) listenerAdmission {
 	from, selector := gatewayv1.NamespacesFromNone, (*metav1.LabelSelector)(nil)
@@ -214,14 +222,15 @@ func newListenerAdmission(s *Snapshot) listenerAdmission {
 	}
 }
 
-// listenerAdmission decides which ListenerSets a Gateway admits.
+// listenerAdmission decides which ListenerSets a Gateway allows.
 type listenerAdmission struct {
 	gateway types.NamespacedName
 	rule    namespaceRule
 }
 
-// problem says why sets of the namespace are not admitted, in enough detail
-// to find the mistake; nil when they are.
+// problem returns why the Gateway does not allow ListenerSets from the
+// namespace, in enough detail to find the mistake. It returns nil when the
+// Gateway allows them.
 func (a listenerAdmission) problem(namespace string) *Problem {
 	if a.rule.admits(namespace) {
 		return nil
@@ -229,6 +238,6 @@ func (a listenerAdmission) problem(namespace string) *Problem {
 	return &Problem{
 		Reason: string(gatewayv1.ListenerSetReasonNotAllowed),
 		Message: fmt.Sprintf("Gateway %s does not allow ListenerSets from namespace %q: spec.allowedListeners.namespaces %s.",
-			a.gateway, namespace, a.rule.explain(namespace)),
+			a.gateway, namespace, a.rule.describeRejection(namespace)),
 	}
 }

@@ -12,45 +12,45 @@ import (
 // namespaceRule is allowedListeners.namespaces of a Gateway, or
 // allowedRoutes.namespaces of a listener.
 type namespaceRule struct {
-	from       gatewayv1.FromNamespaces
-	own        string          // what "Same" means
-	selector   labels.Selector // nil when there is none
-	invalid    error           // the selector does not parse
-	namespaces map[string]*corev1.Namespace
+	from           gatewayv1.FromNamespaces
+	ownerNamespace string          // the namespace that "Same" refers to
+	selector       labels.Selector // nil without a selector
+	invalid        error           // why the selector is not valid, or nil
+	namespaces     map[string]*corev1.Namespace
 }
 
-func newNamespaceRule(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, own string, namespaces map[string]*corev1.Namespace) namespaceRule {
-	rule := namespaceRule{from: from, own: own, namespaces: namespaces}
+func newNamespaceRule(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, ownerNamespace string, namespaces map[string]*corev1.Namespace) namespaceRule {
+	rule := namespaceRule{from: from, ownerNamespace: ownerNamespace, namespaces: namespaces}
 	if from == gatewayv1.NamespacesFromSelector && selector != nil {
 		rule.selector, rule.invalid = metav1.LabelSelectorAsSelector(selector)
 	}
 	return rule
 }
 
-// admits reports whether objects of the namespace may attach.
+// admits reports whether objects of the namespace can attach.
 func (r namespaceRule) admits(namespace string) bool {
 	switch r.from {
 	case gatewayv1.NamespacesFromAll:
 		return true
 	case gatewayv1.NamespacesFromSame:
-		return namespace == r.own
+		return namespace == r.ownerNamespace
 	case gatewayv1.NamespacesFromSelector:
 		object := r.namespaces[namespace]
 		return r.selector != nil && r.invalid == nil && object != nil && r.selector.Matches(labels.Set(object.Labels))
-	default: // None, and whatever a later version of the API adds
+	default: // None, and values that a later version of the API adds
 		return false
 	}
 }
 
-// explain says why the namespace is not admitted; it completes a sentence
-// whose subject is the field.
-func (r namespaceRule) explain(namespace string) string {
+// describeRejection returns why the rule does not admit the namespace, as a
+// predicate of a sentence whose subject is the name of the field.
+func (r namespaceRule) describeRejection(namespace string) string {
 	switch r.from {
 	case gatewayv1.NamespacesFromSame:
-		return fmt.Sprintf("admits namespace %q only (from: Same)", r.own)
+		return fmt.Sprintf("admits only namespace %q (from: Same)", r.ownerNamespace)
 	case gatewayv1.NamespacesFromSelector:
 		if r.selector == nil && r.invalid == nil {
-			return "has from: Selector but no selector, so it admits no namespace"
+			return "admits no namespace, because it has from: Selector without a selector"
 		}
 		if r.invalid != nil {
 			return fmt.Sprintf("has a selector that is not valid: %v", r.invalid)
@@ -64,6 +64,6 @@ func (r namespaceRule) explain(namespace string) string {
 		}
 		return fmt.Sprintf("has the selector %q, and the namespace has the labels %q", r.selector, labels.Set(object.Labels))
 	default:
-		return "admits none (from: None, also when it is not set)"
+		return "admits no namespace (from: None, the default)"
 	}
 }

@@ -20,24 +20,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// oracle is a second reading of the specification, written without a look at
-// the first, lest both have the same faults: slow, naive and request by
-// request, where Build renders rules. It shares nothing with the package but
-// the types of its input.
+// oracle is an independent implementation of the specification, so that both
+// implementations are unlikely to have the same bugs. It is slow and simple: it
+// decides about each request, whereas Build renders rules. It shares only the types
+// of the input with the package.
 type oracle struct {
 	snapshot *gateway.Snapshot
-	claims   []*claim // in precedence order, those of sets that are not allowed last
+	claims   []*claim // in order of precedence; sets that are not allowed come last
 	compiled map[string]*regexp.Regexp
 }
 
-// claim is a listener and what became of it.
+// claim is a listener and the decision about it.
 type claim struct {
 	gatewayv1.Listener
-	owner   gateway.Owner
-	allowed bool
-	reason  string // of Accepted=False; empty when accepted
-	refs    string // the reason of ResolvedRefs=False; empty when resolved
-	holds   bool   // its port and hostname, against later owners
+	owner      gateway.Owner
+	allowed    bool
+	reason     string // of Accepted=False; empty when the listener is accepted
+	refsReason string // of ResolvedRefs=False; empty when all references are resolved
+	claims     bool   // whether it claims its port and hostname against later owners
 }
 
 const (
@@ -48,8 +48,8 @@ const (
 func newOracle(s *gateway.Snapshot) *oracle {
 	o := &oracle{snapshot: s, compiled: map[string]*regexp.Regexp{}}
 	owners := [][]*claim{o.claimsOf(gateway.KindGateway, s.Gateway, s.Gateway.Spec.Listeners, true)}
-	var outside []*claim
-	for _, set := range inOracleOrder(s.ListenerSets) {
+	var notAllowed []*claim
+	for _, set := range setsByPrecedence(s.ListenerSets) {
 		var listeners []gatewayv1.Listener
 		for _, entry := range set.Spec.Listeners {
 			listeners = append(listeners, gatewayv1.Listener(entry))
@@ -58,17 +58,17 @@ func newOracle(s *gateway.Snapshot) *oracle {
 		if o.allows(set) {
 			owners = append(owners, claims)
 		} else {
-			outside = append(outside, claims...)
+			notAllowed = append(notAllowed, claims...)
 		}
 	}
-	judge(owners)
-	o.claims = append(slices.Concat(owners...), outside...)
+	resolveClaims(owners)
+	o.claims = append(slices.Concat(owners...), notAllowed...)
 	return o
 }
 
-// inOracleOrder carries out "oldest first (none: youngest), same second: by
-// the joined string namespace/name".
-func inOracleOrder(sets []*gatewayv1.ListenerSet) []*gatewayv1.ListenerSet {
+// setsByPrecedence sorts the ListenerSets from the oldest to the youngest, then by
+// "namespace/name". A set without a creation time is the youngest.
+func setsByPrecedence(sets []*gatewayv1.ListenerSet) []*gatewayv1.ListenerSet {
 	return slices.SortedFunc(slices.Values(sets), func(a, b *gatewayv1.ListenerSet) int {
 		if order := byAge(a.CreationTimestamp, b.CreationTimestamp); order != 0 {
 			return order
@@ -98,7 +98,7 @@ func (o *oracle) claimsOf(kind string, owner metav1.Object, listeners []gatewayv
 		if !allowed {
 			c.reason = "Invalid"
 		}
-		c.refs = o.unresolved(c)
+		c.refsReason = o.unresolved(c)
 		claims = append(claims, c)
 	}
 	return claims
@@ -112,12 +112,12 @@ func (o *oracle) allows(set *gatewayv1.ListenerSet) bool {
 	return o.admitsNamespace(*allowed.Namespaces.From, allowed.Namespaces.Selector, o.snapshot.Gateway.Namespace, set.Namespace)
 }
 
-func (o *oracle) admitsNamespace(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, home, namespace string) bool {
+func (o *oracle) admitsNamespace(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, ownerNamespace, namespace string) bool {
 	switch from {
 	case gatewayv1.NamespacesFromAll:
 		return true
 	case gatewayv1.NamespacesFromSame:
-		return home == namespace
+		return ownerNamespace == namespace
 	case gatewayv1.NamespacesFromSelector:
 		s, err := metav1.LabelSelectorAsSelector(selector)
 		return err == nil && s.Matches(labels.Set(o.snapshot.Namespaces[namespace].Labels))
@@ -126,39 +126,39 @@ func (o *oracle) admitsNamespace(from gatewayv1.FromNamespaces, selector *metav1
 	}
 }
 
-// judge carries out section 3: each owner in turn, first against the earlier
-// ones, then within itself.
-func judge(owners [][]*claim) {
-	var held []*claim
-	for _, own := range owners {
-		var left []*claim
-		for _, c := range own {
-			if c.reason = lostTo(c, held); c.reason == "" {
-				left = append(left, c)
+// resolveClaims resolves the conflicts of each owner in order of precedence: first
+// with earlier owners, then between the listeners of the owner.
+func resolveClaims(owners [][]*claim) {
+	var earlier []*claim
+	for _, listeners := range owners {
+		var remaining []*claim
+		for _, c := range listeners {
+			if c.reason = conflictReason(c, earlier); c.reason == "" {
+				remaining = append(remaining, c)
 			}
 		}
-		for _, c := range left {
-			c.holds = true
-			c.reason = lostTo(c, slices.DeleteFunc(slices.Clone(left), func(other *claim) bool {
-				return c == other || c.Port != other.Port // siblings share hostnames over ports
+		for _, c := range remaining {
+			c.claims = true
+			c.reason = conflictReason(c, slices.DeleteFunc(slices.Clone(remaining), func(other *claim) bool {
+				return c == other || c.Port != other.Port // one owner can use a hostname on several ports
 			}))
 		}
-		held = append(held, left...)
+		earlier = append(earlier, remaining...)
 	}
 }
 
-// lostTo looks at protocols before hostnames, and at what is a conflict before
-// what the tunnel alone cannot keep apart.
-func lostTo(c *claim, held []*claim) string {
-	holder := func(inTheWay func(h *claim) bool) bool { return slices.ContainsFunc(held, inTheWay) }
+// conflictReason compares protocols before hostnames, and the listener's own port
+// before other ports.
+func conflictReason(c *claim, earlier []*claim) string {
+	conflict := func(conflicts func(other *claim) bool) bool { return slices.ContainsFunc(earlier, conflicts) }
 	switch {
-	case holder(func(h *claim) bool { return h.Port == c.Port && h.Protocol != c.Protocol }):
+	case conflict(func(other *claim) bool { return other.Port == c.Port && other.Protocol != c.Protocol }):
 		return "ProtocolConflict"
 	case !c.supported():
 		return "UnsupportedProtocol"
-	case holder(func(h *claim) bool { return h.Port == c.Port && c.hostname() == h.hostname() }):
+	case conflict(func(other *claim) bool { return other.Port == c.Port && c.hostname() == other.hostname() }):
 		return "HostnameConflict"
-	case holder(func(h *claim) bool { return h.Port != c.Port && c.hostname() == h.hostname() }):
+	case conflict(func(other *claim) bool { return other.Port != c.Port && c.hostname() == other.hostname() }):
 		return "PortUnavailable"
 	default:
 		return ""
@@ -182,10 +182,10 @@ func (c *claim) conflicted() bool {
 	return c.reason == "HostnameConflict" || c.reason == "ProtocolConflict"
 }
 
-// unresolved goes through the rows of section 4, each for all that the listener
-// refers to.
+// unresolved returns the reason of ResolvedRefs=False, or "". It performs each check
+// for all references before the next check.
 func (o *oracle) unresolved(c *claim) string {
-	notCarried := func(kind gatewayv1.RouteGroupKind) bool { return !c.supported() || !isHTTPRoute(kind) }
+	notSupported := func(kind gatewayv1.RouteGroupKind) bool { return !c.supported() || !isHTTPRoute(kind) }
 	var refs []gatewayv1.SecretObjectReference
 	if c.TLS != nil {
 		refs = c.TLS.CertificateRefs
@@ -201,7 +201,7 @@ func (o *oracle) unresolved(c *claim) string {
 		return !exists || certificate.Problem != ""
 	}
 	switch {
-	case slices.ContainsFunc(c.kinds(), notCarried):
+	case slices.ContainsFunc(c.kinds(), notSupported):
 		return "InvalidRouteKinds"
 	case slices.ContainsFunc(refs, notSecret):
 		return "InvalidCertificateRef"
@@ -214,7 +214,7 @@ func (o *oracle) unresolved(c *claim) string {
 	}
 }
 
-func (c *claim) resolved() bool { return c.refs == "" }
+func (c *claim) resolved() bool { return c.refsReason == "" }
 
 func (c *claim) secret(ref gatewayv1.SecretObjectReference) types.NamespacedName {
 	name := types.NamespacedName{Namespace: c.owner.Namespace, Name: string(ref.Name)}
@@ -224,8 +224,8 @@ func (c *claim) secret(ref gatewayv1.SecretObjectReference) types.NamespacedName
 	return name
 }
 
-// granted: what is in another namespace needs a grant there whose every field
-// agrees; its name may be left out.
+// granted reports whether a reference is permitted. A reference to another namespace
+// requires a grant in which every field matches. The name in the grant is optional.
 func (o *oracle) granted(kind, namespace, toKind string, to types.NamespacedName) bool {
 	return namespace == to.Namespace || slices.ContainsFunc(o.snapshot.Grants, func(grant *gatewayv1beta1.ReferenceGrant) bool {
 		from := func(f gatewayv1.ReferenceGrantFrom) bool {
@@ -249,20 +249,20 @@ func isHTTPRoute(kind gatewayv1.RouteGroupKind) bool {
 	return (kind.Group == nil || *kind.Group == gatewayv1.GroupName) && kind.Kind == "HTTPRoute"
 }
 
-// serves: "only listeners that are accepted and resolved put routes into their
-// group".
+// serves reports whether the listener is accepted and all references are resolved.
+// Only such listeners contribute routes to their group.
 func (c *claim) serves() bool { return c.reason == "" && c.resolved() }
 
-// accepted is the Gateway's own: its addresses can be given, and one of its
-// listeners is accepted or none is declared.
+// accepted reports whether the Gateway is accepted: it requests no address, and one
+// of its own listeners is accepted, or it has no listeners.
 func (o *oracle) accepted() bool {
 	for _, address := range o.snapshot.Gateway.Spec.Addresses {
 		if address.Value != "" {
 			return false
 		}
 	}
-	own := o.claimsAt(gateway.KindGateway, o.snapshot.Gateway.Namespace, o.snapshot.Gateway.Name)
-	return len(own) == 0 || slices.ContainsFunc(own, func(c *claim) bool { return c.reason == "" })
+	claims := o.claimsAt(gateway.KindGateway, o.snapshot.Gateway.Namespace, o.snapshot.Gateway.Name)
+	return len(claims) == 0 || slices.ContainsFunc(claims, func(c *claim) bool { return c.reason == "" })
 }
 
 func (o *oracle) claimsAt(kind, namespace, name string) []*claim {
@@ -270,8 +270,8 @@ func (o *oracle) claimsAt(kind, namespace, name string) []*claim {
 	return slices.DeleteFunc(slices.Clone(o.claims), func(c *claim) bool { return c.owner != owner })
 }
 
-// answer is the service that a request gets, by section 7. The host is in
-// lower case, the path decoded.
+// answer returns the service that answers a request. The host must be in lower case,
+// and the path decoded.
 func (o *oracle) answer(host, path string) string {
 	group, found := o.groupOf(host)
 	if !found {
@@ -279,7 +279,7 @@ func (o *oracle) answer(host, path string) string {
 	}
 	var best *candidate
 	for _, route := range o.snapshot.HTTPRoutes {
-		if !o.inGroup(route, group) {
+		if !o.isInGroup(route, group) {
 			continue
 		}
 		for _, c := range o.candidates(route, host, path) {
@@ -294,19 +294,20 @@ func (o *oracle) answer(host, path string) string {
 	return o.action(best.route.Spec.Rules[best.rule], best.route.Namespace)
 }
 
-// groupOf returns the most specific hostname of a listener that the host
-// belongs to, whether that listener serves anything or not.
+// groupOf returns the most specific claimed hostname that matches the host, whether
+// or not its listeners are served.
 func (o *oracle) groupOf(host string) (hostname string, found bool) {
 	for _, c := range o.claims {
-		if c.holds && hostMatches(c.hostname(), host) && (!found || specificity(c.hostname()) > specificity(hostname)) {
+		if c.claims && hostMatches(c.hostname(), host) && (!found || specificity(c.hostname()) > specificity(hostname)) {
 			hostname, found = c.hostname(), true
 		}
 	}
 	return hostname, found
 }
 
-// specificity orders the hostnames that match one and the same host: an exact
-// one first, then wildcards, the longer before the shorter, then none.
+// specificity orders the hostnames that match the same host: exact hostnames are the
+// most specific, then longer wildcards, then shorter wildcards, then the empty
+// hostname.
 func specificity(hostname string) int {
 	if hostname != "" && !strings.HasPrefix(hostname, "*.") {
 		return 1000 + len(hostname)
@@ -318,20 +319,19 @@ func hostMatches(pattern, host string) bool {
 	return pattern == "" || pattern == host || covers(pattern, host)
 }
 
-// covers reports whether a wildcard matches the name, or all that a longer
+// covers reports whether a wildcard matches the name, or every host that a narrower
 // wildcard matches.
 func covers(wildcard, name string) bool {
 	suffix, ok := strings.CutPrefix(wildcard, "*")
 	return ok && strings.HasSuffix(name, suffix) && len(name) > len(suffix)
 }
 
-func hostnamesMeet(a, b string) bool {
+func hostnamesIntersect(a, b string) bool {
 	return hostMatches(a, b) || hostMatches(b, a)
 }
 
-// inGroup reports whether a listener of the hostname that serves admits the
-// route.
-func (o *oracle) inGroup(route *gatewayv1.HTTPRoute, hostname string) bool {
+// isInGroup reports whether a served listener with the hostname admits the route.
+func (o *oracle) isInGroup(route *gatewayv1.HTTPRoute, hostname string) bool {
 	return slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
 		return slices.ContainsFunc(o.selected(ref, route.Namespace), func(c *claim) bool {
 			return c.serves() && c.hostname() == hostname && o.admits(c, route)
@@ -339,12 +339,12 @@ func (o *oracle) inGroup(route *gatewayv1.HTTPRoute, hostname string) bool {
 	})
 }
 
-// candidate is a match of a route's rule that takes the request.
+// candidate is a match of a route's rule that matches the request.
 type candidate struct {
 	route       *gatewayv1.HTTPRoute
-	hostname    int // the specificity of the hostname as the route wrote it
+	hostname    int // the specificity of the hostname in the route
 	kind        int // of the path: Exact before RegularExpression before PathPrefix
-	length      int // of a prefix
+	length      int // of a path prefix
 	rule, match int
 }
 
@@ -373,7 +373,7 @@ func (o *oracle) candidates(route *gatewayv1.HTTPRoute, host, path string) []*ca
 	var found []*candidate
 	for i, rule := range route.Spec.Rules {
 		for j, match := range matchesOf(rule) {
-			if kind, length, ok := o.pathMatches(match, path); ok && expressible(match) {
+			if kind, length, ok := o.pathMatches(match, path); ok && isMatchSupported(match) {
 				found = append(found, &candidate{route, hostname, kind, length, i, j})
 			}
 		}
@@ -410,8 +410,8 @@ func pathOf(match gatewayv1.HTTPRouteMatch) (gatewayv1.PathMatchType, string) {
 	return kind, value
 }
 
-// pathMatches compares with the decoded path. A prefix is a whole number of
-// path elements, and its trailing slash does not count.
+// pathMatches compares a match with the decoded path. A prefix consists of whole
+// path elements, and its trailing slash is ignored.
 func (o *oracle) pathMatches(match gatewayv1.HTTPRouteMatch, path string) (kind, length int, ok bool) {
 	pathType, value := pathOf(match)
 	if pathType == gatewayv1.PathMatchRegularExpression {
@@ -425,8 +425,8 @@ func (o *oracle) pathMatches(match gatewayv1.HTTPRouteMatch, path string) (kind,
 	return 2, len(prefix), path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// matchesWhole looks for the longest match, lest an early alternative hide a
-// later one that reaches the end.
+// matchesWhole reports whether the expression matches the whole path. It uses the
+// longest match, because the first alternative that matches can be too short.
 func (o *oracle) matchesWhole(expression, path string) bool {
 	compiled, known := o.compiled[expression]
 	if !known {
@@ -437,12 +437,13 @@ func (o *oracle) matchesWhole(expression, path string) bool {
 		return false
 	}
 	compiled.Longest()
-	where := compiled.FindStringIndex(path)
-	return where != nil && where[0] == 0 && where[1] == len(path)
+	location := compiled.FindStringIndex(path)
+	return location != nil && location[0] == 0 && location[1] == len(path)
 }
 
-// expressible: a path alone, that compiles or is text.
-func expressible(match gatewayv1.HTTPRouteMatch) bool {
+// isMatchSupported reports whether an ingress rule can express the match: it has
+// only a path, which is a valid expression or valid UTF-8.
+func isMatchSupported(match gatewayv1.HTTPRouteMatch) bool {
 	pathType, value := pathOf(match)
 	if len(match.Headers) > 0 || len(match.QueryParams) > 0 || match.Method != nil {
 		return false
@@ -455,11 +456,11 @@ func expressible(match gatewayv1.HTTPRouteMatch) bool {
 	return err == nil && utf8.ValidString(literal)
 }
 
-// action is what a rule does: a service, or 500 when it cannot be done as
-// written, there is no backend, or the backend does not resolve.
+// action returns the service that answers for a rule. The rule answers 500 when its
+// action is not supported, or when it has no backend that resolves.
 func (o *oracle) action(rule gatewayv1.HTTPRouteRule, namespace string) string {
 	weighted := weightedBackends(rule)
-	if !doable(rule) || len(weighted) != 1 {
+	if !isActionSupported(rule) || len(weighted) != 1 {
 		return answerError
 	}
 	service, ok := o.backend(weighted[0], namespace)
@@ -475,8 +476,8 @@ func weightedBackends(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPBackendRef {
 	})
 }
 
-// doable: nothing but sending the request to one backend.
-func doable(rule gatewayv1.HTTPRouteRule) bool {
+// isActionSupported reports whether the rule only sends requests to one backend.
+func isActionSupported(rule gatewayv1.HTTPRouteRule) bool {
 	weighted := weightedBackends(rule)
 	return len(rule.Filters) == 0 && rule.Timeouts == nil && rule.Retry == nil && rule.SessionPersistence == nil && len(weighted) <= 1 &&
 		!slices.ContainsFunc(weighted, func(ref gatewayv1.HTTPBackendRef) bool { return len(ref.Filters) > 0 })
@@ -514,13 +515,13 @@ func urlOf(service *corev1.Service, port corev1.ServicePort) (string, bool) {
 	}
 	scheme, reachable := schemes[protocol]
 	if service.Spec.ClusterIP == corev1.ClusterIPNone {
-		reachable = reachable && port.TargetPort.Type == intstr.Int // a named one needs EndpointSlices
+		reachable = reachable && port.TargetPort.Type == intstr.Int // a named port requires EndpointSlices
 		number = port.TargetPort.IntVal
 	}
 	return fmt.Sprintf("%s://%s.%s.svc.%s:%d", scheme, service.Name, service.Namespace, randomOptions.ClusterDomain, number), reachable
 }
 
-// selected are the listeners that a parentRef selects; a set that is not
+// selected returns the listeners that a parentRef selects. A ListenerSet that is not
 // allowed has none.
 func (o *oracle) selected(ref gatewayv1.ParentReference, namespace string) []*claim {
 	if ref.Group != nil && *ref.Group != gatewayv1.GroupName {
@@ -538,7 +539,7 @@ func (o *oracle) selected(ref gatewayv1.ParentReference, namespace string) []*cl
 	})
 }
 
-// allowsRoutes is the step of allowedRoutes alone.
+// allowsRoutes reports whether the allowedRoutes of the listener admit the route.
 func (o *oracle) allowsRoutes(c *claim, route *gatewayv1.HTTPRoute) bool {
 	if !c.supported() || len(c.kinds()) > 0 && !slices.ContainsFunc(c.kinds(), isHTTPRoute) {
 		return false
@@ -555,12 +556,12 @@ func (o *oracle) allowsRoutes(c *claim, route *gatewayv1.HTTPRoute) bool {
 
 func (o *oracle) admits(c *claim, route *gatewayv1.HTTPRoute) bool {
 	return o.allowsRoutes(c, route) && slices.ContainsFunc(writtenHostnames(route), func(written string) bool {
-		return hostnamesMeet(c.hostname(), written)
+		return hostnamesIntersect(c.hostname(), written)
 	})
 }
 
-// verdict is the reason of a parentRef's Accepted condition.
-func (o *oracle) verdict(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) string {
+// routeReason returns the reason of the Accepted condition for a parentRef.
+func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) string {
 	selected := o.selected(ref, route.Namespace)
 	allowing := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.allowsRoutes(c, route) })
 	admitting := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.admits(c, route) })
@@ -571,23 +572,23 @@ func (o *oracle) verdict(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRou
 		return "NotAllowedByListeners"
 	case len(admitting) == 0:
 		return "NoMatchingListenerHostname"
-	case !slices.ContainsFunc(route.Spec.Rules, asWritten):
+	case !slices.ContainsFunc(route.Spec.Rules, isRuleSupported):
 		return "UnsupportedValue"
 	default:
 		return "Accepted"
 	}
 }
 
-// asWritten reports whether a tunnel serves all of the rule.
-func asWritten(rule gatewayv1.HTTPRouteRule) bool {
-	return doable(rule) && !slices.ContainsFunc(matchesOf(rule), func(match gatewayv1.HTTPRouteMatch) bool { return !expressible(match) })
+// isRuleSupported reports whether a tunnel serves the rule as written.
+func isRuleSupported(rule gatewayv1.HTTPRouteRule) bool {
+	return isActionSupported(rule) && !slices.ContainsFunc(matchesOf(rule), func(match gatewayv1.HTTPRouteMatch) bool { return !isMatchSupported(match) })
 }
 
-// attached counts the routes that a listener's status shows.
-func (o *oracle) attached(c *claim) (n int32) {
+// attachedRoutes returns the number of routes attached to a listener.
+func (o *oracle) attachedRoutes(c *claim) (n int32) {
 	for _, route := range o.snapshot.HTTPRoutes {
 		if slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
-			return slices.Contains(o.selected(ref, route.Namespace), c) && o.admits(c, route) && o.verdict(ref, route) == "Accepted"
+			return slices.Contains(o.selected(ref, route.Namespace), c) && o.admits(c, route) && o.routeReason(ref, route) == "Accepted"
 		}) {
 			n++
 		}

@@ -11,20 +11,20 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Parent is how a route fares at one of its parentRefs.
+// Parent is the result of attaching a route through one of its parentRefs.
 type Parent struct {
-	// Ref is the parentRef as the route's spec has it.
+	// Ref is the parentRef as in the spec of the route.
 	Ref gatewayv1.ParentReference
-	// Owner is the Gateway or ListenerSet that it leads to.
+	// Owner is the Gateway or the ListenerSet that the parentRef names.
 	Owner Owner
-	// Listeners are those of the owner that admit the route.
+	// Listeners are the listeners of the owner that admit the route.
 	Listeners []*Listener
-	// Rejected says why the route is not accepted there; nil when it is.
+	// Rejected is why the route is not accepted, or nil when it is accepted.
 	Rejected *Problem
 }
 
-// OwnerOf returns the object that a parentRef of an object in the namespace
-// leads to, and false when it is of no kind that owns listeners.
+// OwnerOf returns the object that a parentRef of a route in the namespace names.
+// It returns false when objects of that kind have no listeners.
 func OwnerOf(ref gatewayv1.ParentReference, namespace string) (Owner, bool) {
 	kind := string(ptr.Deref(ref.Kind, KindGateway))
 	owner := Owner{kind, types.NamespacedName{
@@ -35,49 +35,49 @@ func OwnerOf(ref gatewayv1.ParentReference, namespace string) (Owner, bool) {
 		(kind == KindGateway || kind == KindListenerSet)
 }
 
-// parents are the objects that routes can attach to here.
+// parents are the Gateway and its ListenerSets, with the listeners to which
+// routes can attach.
 type parents map[Owner]parentListeners
 
 type parentListeners struct {
 	listeners  []*Listener
-	notAllowed *Problem // of a ListenerSet
+	notAllowed *Problem // why a ListenerSet is not allowed, or nil
 }
 
-func newParents(s *Snapshot, own []*Listener, sets []*Set) parents {
+func newParents(s *Snapshot, gatewayListeners []*Listener, sets []*Set) parents {
 	p := make(parents, 1+len(sets))
-	self := gatewayOwner(s.Gateway)
-	p[self] = parentListeners{listeners: own}
+	p[gatewayOwner(s.Gateway)] = parentListeners{listeners: gatewayListeners}
 	for _, set := range sets {
 		p[set.Owner] = parentListeners{listeners: set.Listeners, notAllowed: set.NotAllowed}
 	}
 	return p
 }
 
-// attachRoutes decides about every parentRef that leads here, the older routes
-// first, and gives each listener the routes that it admits.
+// attachRoutes attaches the routes, the oldest first, to the listeners that admit
+// them. It ignores parentRefs to other objects.
 func attachRoutes(routes []*Route, p parents) {
 	attached := make([]Parent, 0, len(routes))
 	for _, route := range routes {
 		first := len(attached)
 		for _, ref := range route.parentRefs {
 			owner, ok := OwnerOf(ref, route.Namespace)
-			if parent, here := p[owner]; ok && here {
+			if parent, found := p[owner]; ok && found {
 				attached = append(attached, attach(route, ref, owner, parent))
 			}
 		}
-		route.Parents = cut(attached, first)
+		route.Parents = appendedSince(attached, first)
 		for _, parent := range route.Parents {
 			for _, l := range parent.Listeners {
-				l.take(route, parent.Rejected == nil)
+				l.addRoute(route, parent.Rejected == nil)
 			}
 		}
 	}
 }
 
-// take notes a route once, however many parentRefs lead here. A route that is
-// not accepted although the listener admits it does not count, but still puts
-// in the 500 answers of what it asks for and cannot get.
-func (l *Listener) take(route *Route, accepted bool) {
+// addRoute adds a route to the listener, once for all of its parentRefs. A route
+// that the listener admits but that is not accepted does not count as attached,
+// but its rules still answer 500.
+func (l *Listener) addRoute(route *Route, accepted bool) {
 	if l.lastAttached == route {
 		return
 	}
@@ -88,84 +88,86 @@ func (l *Listener) take(route *Route, accepted bool) {
 	l.routes = append(l.routes, route)
 }
 
-// attach tries the owner's listeners one by one. A route that none of them
-// admits gets the reason of the furthest step that one of them reached.
+// attach tries to attach the route to each listener of the owner. When no
+// listener admits the route, the reason is that of the furthest step that the
+// route reached at any listener.
 func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentListeners) Parent {
 	parent := Parent{Ref: ref, Owner: owner}
 	if p.notAllowed != nil {
-		why := p.notAllowed.Message
+		cause := p.notAllowed.Message
 		if route.Namespace != owner.Namespace {
-			why = "its Gateway does not allow it." // the labels of its namespace are not this one's business
+			// The labels of the set's namespace are not visible to other tenants.
+			cause = "its Gateway does not allow it."
 		}
-		parent.Rejected = routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners in effect: %s", owner, why)
+		parent.Rejected = routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s is not allowed: %s", owner, cause)
 		return parent
 	}
 	furthest := stepNone
 	for _, l := range p.listeners {
-		step := route.stepAt(l, ref)
+		step := route.attachmentStep(l, ref)
 		if step == stepAdmitted {
 			parent.Listeners = append(parent.Listeners, l)
 		}
 		furthest = max(furthest, step)
 	}
-	parent.Rejected = route.rejectedAt(furthest, &parent, p.listeners)
+	parent.Rejected = route.problemAtStep(furthest, &parent, p.listeners)
 	return parent
 }
 
-// step is how far a route gets at a listener.
+// step is the last step that a route reaches when it attaches to a listener.
 type step int
 
 const (
-	stepNone      step = iota // the parentRef does not select it
-	stepSelected              // its allowedRoutes do not admit the route
-	stepPermitted             // their hostnames do not intersect
-	stepContested             // it has a route of another kind there
-	stepAdmitted
+	stepNone         step = iota // the parentRef does not select the listener
+	stepSelected                 // selected, but allowedRoutes does not admit the route
+	stepAllowed                  // allowed, but the hostnames do not intersect
+	stepKindConflict             // intersecting, but with a route of another kind
+	stepAdmitted                 // the listener admits the route
 )
 
-func (r *Route) stepAt(l *Listener, ref gatewayv1.ParentReference) step {
+func (r *Route) attachmentStep(l *Listener, ref gatewayv1.ParentReference) step {
 	switch {
 	case !selects(ref, l):
 		return stepNone
-	case !l.allowed.admits(r.Namespace) || !admitsKind(l, r.Kind):
+	case !l.routeNamespaces.admits(r.Namespace) || !admitsKind(l, r.Kind):
 		return stepSelected
-	case !r.meets(l.Hostname()):
-		return stepPermitted
-	case l.servesOtherKind(r):
-		return stepContested
+	case !r.intersects(l.Hostname()):
+		return stepAllowed
+	case l.hasConflictingKind(r):
+		return stepKindConflict
 	default:
 		return stepAdmitted
 	}
 }
 
-// rejectedAt says why the route is not accepted, given the furthest step.
-func (r *Route) rejectedAt(furthest step, parent *Parent, listeners []*Listener) *Problem {
+// problemAtStep returns why the route is not accepted, given the furthest step
+// that it reached. It returns nil for an accepted route.
+func (r *Route) problemAtStep(furthest step, parent *Parent, listeners []*Listener) *Problem {
 	if furthest == stepAdmitted {
-		return r.unsupported()
+		return r.unsupportedProblem()
 	}
-	// The listeners at which the route got that far.
-	at := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.stepAt(l, parent.Ref) != furthest })
+	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, parent.Ref) != furthest })
 	switch furthest {
-	case stepContested:
-		return otherKind(r, at[0])
-	case stepPermitted:
-		return noMatchingHostname(r, at)
+	case stepKindConflict:
+		return routeKindConflict(reached[0])
+	case stepAllowed:
+		return noMatchingHostname(r, reached)
 	case stepSelected:
-		return notAllowed(r, at)
+		return notAllowedByListeners(r, reached)
 	default:
 		return noMatchingParent(r, parent.Ref, parent.Owner, listeners)
 	}
 }
 
-// servesOtherKind reports whether the listener has a route of another kind on a
-// hostname of this one already: "If a Route (A) of type HTTPRoute or GRPCRoute
+// hasConflictingKind reports whether a route of another kind is already attached
+// to the listener with an intersecting hostname: "If a Route (A) of type HTTPRoute or GRPCRoute
 // is attached to a Listener and that listener already has another Route (B) of
 // the other type attached and the intersection of the hostnames of A and B is
 // non-empty, then the implementation MUST accept exactly one of these two
-// routes", the older one. (GRPCRouteSpec.Hostnames)
-func (l *Listener) servesOtherKind(route *Route) bool {
+// routes". The older route wins. (GRPCRouteSpec.Hostnames)
+func (l *Listener) hasConflictingKind(route *Route) bool {
 	return slices.ContainsFunc(l.routes, func(other *Route) bool {
-		return other.Kind != route.Kind && !other.servesNothing() && shareHostname(route.hostnamesOn(l.Hostname()), other.hostnamesOn(l.Hostname()))
+		return other.Kind != route.Kind && !other.isFullyDropped() && shareHostname(route.hostnamesOnListener(l.Hostname()), other.hostnamesOnListener(l.Hostname()))
 	})
 }
 
@@ -180,25 +182,27 @@ func shareHostname(a, b iter.Seq[servedHostname]) bool {
 	return false
 }
 
-// selects: "When both Port and SectionName are specified, the name and port of
-// the selected listener must match both specified values."
-// (ParentReference.Port)
+// selects reports whether the parentRef selects the listener: "When both Port and
+// SectionName are specified, the name and port of the selected listener must
+// match both specified values." (ParentReference.Port)
 func selects(ref gatewayv1.ParentReference, l *Listener) bool {
 	return (ref.SectionName == nil || *ref.SectionName == l.Spec.Name) &&
 		(ref.Port == nil || *ref.Port == l.Spec.Port)
 }
 
-// unsupported rejects a route of which nothing is served as it was written.
-func (r *Route) unsupported() *Problem {
-	if !r.servesNothing() {
+// unsupportedProblem returns a problem when no rule of the route is served as
+// written, or nil.
+func (r *Route) unsupportedProblem() *Problem {
+	if !r.isFullyDropped() {
 		return nil
 	}
 	return routeProblem(gatewayv1.RouteReasonUnsupportedValue,
-		"A tunnel cannot express any rule of this route as written. %s.", describeDropped(r.Dropped))
+		"A tunnel supports no rule of this route as written. %s", describeDropped(r.Dropped))
 }
 
-// noMatchingParent lists only listeners that admit the route's namespace: what
-// others have is nobody's business.
+// noMatchingParent returns the problem of a parentRef that selects no listener.
+// The message lists only listeners that admit the route's namespace: it must not
+// reveal the other listeners.
 func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, listeners []*Listener) *Problem {
 	var wanted []string
 	if ref.SectionName != nil {
@@ -210,22 +214,22 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 	if len(wanted) == 0 {
 		return routeProblem(gatewayv1.RouteReasonNoMatchingParent, "%s has no listeners.", owner)
 	}
-	admitting := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return !l.allowed.admits(route.Namespace) })
+	admitting := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return !l.routeNamespaces.admits(route.Namespace) })
 	if len(admitting) == 0 {
 		return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
 			"%s has no listener with %s, and none that admits namespace %q.", owner, strings.Join(wanted, " and "), route.Namespace)
 	}
 	return routeProblem(gatewayv1.RouteReasonNoMatchingParent,
-		"%s has no listener with %s; it has %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
+		"%s has no listener with %s; its listeners are %s.", owner, strings.Join(wanted, " and "), describeListeners(admitting))
 }
 
-func notAllowed(route *Route, selected []*Listener) *Problem {
+func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
 	reasons := make([]string, len(selected))
 	for i, l := range selected {
 		if admitsKind(l, route.Kind) {
-			reasons[i] = fmt.Sprintf("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.allowed.explain(route.Namespace))
+			reasons[i] = fmt.Sprintf("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.routeNamespaces.describeRejection(route.Namespace))
 		} else {
-			reasons[i] = fmt.Sprintf("listener %q does not take routes of kind %s", l.Spec.Name, route.Kind)
+			reasons[i] = fmt.Sprintf("listener %q does not allow routes of kind %s", l.Spec.Name, route.Kind)
 		}
 	}
 	return routeProblem(gatewayv1.RouteReasonNotAllowedByListeners,
@@ -234,30 +238,32 @@ func notAllowed(route *Route, selected []*Listener) *Problem {
 
 func noMatchingHostname(route *Route, permitted []*Listener) *Problem {
 	return routeProblem(gatewayv1.RouteReasonNoMatchingListenerHostname,
-		"None of the hostnames %s intersects with a listener: %s.", route.describeHostnames(), describeListeners(permitted))
+		"No hostname of this route (%s) intersects with a listener: %s.", route.describeHostnames(), describeListeners(permitted))
 }
 
-// ReasonRouteKindConflict is ours: the API names no reason for it.
+// ReasonRouteKindConflict is the reason of Accepted=False for a route that
+// conflicts with a route of another kind. The API defines no reason for this.
 const ReasonRouteKindConflict = "RouteKindConflict"
 
-func otherKind(route *Route, l *Listener) *Problem {
+func routeKindConflict(l *Listener) *Problem {
 	return routeProblem(ReasonRouteKindConflict,
-		"Listener %q has a route of another kind than %s on an intersecting hostname, which goes first (the older one, then by name); one hostname of a listener has routes of one kind.",
-		l.Spec.Name, route.Kind)
+		"Listener %q already has a route of another kind with an intersecting hostname, which takes precedence because it is older or first by name. Use different hostnames for HTTPRoutes and GRPCRoutes.",
+		l.Spec.Name)
 }
 
-// describeListeners names at most a few: a Gateway can have many.
+// describeListeners lists at most five listeners, because a Gateway can have
+// many.
 func describeListeners(listeners []*Listener) string {
-	const most = 5
+	const limit = 5
 	var parts []string
 	for i, l := range listeners {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("and %d more", len(listeners)-most))
+		if i == limit {
+			parts = append(parts, fmt.Sprintf("and %d more", len(listeners)-limit))
 			break
 		}
 		hostname := l.Hostname()
 		if hostname == "" {
-			hostname = "every hostname"
+			hostname = "all hosts"
 		}
 		parts = append(parts, fmt.Sprintf("%q (%s, port %d)", l.Spec.Name, hostname, l.Spec.Port))
 	}

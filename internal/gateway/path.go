@@ -12,20 +12,21 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// pathMatch is a path match of the API and the expression by which a tunnel
-// carries it out.
+// pathMatch is a path match and the equivalent expression of an ingress rule.
 type pathMatch struct {
 	kind gatewayv1.PathMatchType
-	// length is that of a prefix, for the order of rules.
+	// length is the length of a prefix, which decides its precedence.
 	length int
-	// expression is RE2, matched anywhere in the decoded path, so it carries
-	// its own anchors; empty for every path.
+	// expression is an RE2 expression for the decoded path. The connector does not
+	// anchor it, so the expression contains its own anchors. It is empty when every
+	// path matches.
 	expression string
 }
 
-// newPathMatch translates a match, or says what the tunnel cannot express.
+// newPathMatch translates a path match, or returns an error that names the value
+// that an ingress rule cannot express.
 func newPathMatch(match *gatewayv1.HTTPPathMatch) (pathMatch, error) {
-	// CRD default: PathPrefix "/".
+	// The CRD defaults the path match to PathPrefix "/".
 	kind, value := gatewayv1.PathMatchPathPrefix, "/"
 	if match != nil {
 		kind, value = ptr.Deref(match.Type, kind), ptr.Deref(match.Value, value)
@@ -37,15 +38,15 @@ func newPathMatch(match *gatewayv1.HTTPPathMatch) (pathMatch, error) {
 	case gatewayv1.PathMatchPathPrefix:
 		return newPrefixMatch(value)
 	case gatewayv1.PathMatchRegularExpression:
-		return newExpressionMatch(value)
+		return newRegularExpressionMatch(value)
 	default:
-		return pathMatch{}, fmt.Errorf("path match of type %s", kind)
+		return pathMatch{}, fmt.Errorf("path type %s", kind)
 	}
 }
 
-// newPrefixMatch: "Matching is case-sensitive and done on a path element by
-// element basis. [...] When specified, a trailing `/` is ignored."
-// (PathMatchPathPrefix)
+// newPrefixMatch translates a prefix: "Matching is case-sensitive and done on a
+// path element by element basis. [...] When specified, a trailing `/` is
+// ignored." (PathMatchPathPrefix)
 func newPrefixMatch(value string) (pathMatch, error) {
 	prefix, err := decodePath(strings.TrimRight(value, "/"))
 	if err != nil || prefix == "" {
@@ -58,19 +59,21 @@ func newPrefixMatch(value string) (pathMatch, error) {
 	}, nil
 }
 
-// newExpressionMatch makes the expression match the whole path.
-func newExpressionMatch(value string) (pathMatch, error) {
-	enclosed, ok := enclose(value)
+// newRegularExpressionMatch anchors the expression, so that it matches the whole
+// path.
+func newRegularExpressionMatch(value string) (pathMatch, error) {
+	enclosed, ok := wrapInGroup(value)
 	if !ok {
-		return pathMatch{}, fmt.Errorf("RegularExpression %q, which is not RE2", value)
+		return pathMatch{}, fmt.Errorf("invalid RE2 expression %q", value)
 	}
 	return pathMatch{kind: gatewayv1.PathMatchRegularExpression, expression: "^" + enclosed + "$"}, nil
 }
 
-// enclose makes a group of an expression, and returns false when it is not RE2.
-// It must compile by itself as well as inside the group, or a parenthesis could
-// reach out; and a quotation (\Q), which may be left open, must end in there.
-func enclose(expression string) (string, bool) {
+// wrapInGroup puts an expression into a non-capturing group. It returns false when
+// the expression is not valid RE2. The expression must compile alone and in the
+// group, or a parenthesis could close the group early. A quotation (\Q) without an
+// end must end before the closing parenthesis.
+func wrapInGroup(expression string) (string, bool) {
 	if _, err := regexp.Compile(expression); err != nil {
 		return "", false
 	}
@@ -83,18 +86,18 @@ func enclose(expression string) (string, bool) {
 	return "", false
 }
 
-// decodePath decodes a literal path: the connector matches the decoded path,
-// while the API takes an encoded one ("%20" for a space).
+// decodePath decodes a literal path. A path match in the API is percent-encoded,
+// but the connector matches the decoded path.
 func decodePath(path string) (string, error) {
 	decoded, err := url.PathUnescape(path)
 	if err != nil || !utf8.ValidString(decoded) {
-		return "", fmt.Errorf("path %q, which is not encoded UTF-8", path)
+		return "", fmt.Errorf("path %q with invalid encoding", path)
 	}
 	return decoded, nil
 }
 
 // comparePaths orders Exact before RegularExpression before PathPrefix, and
-// longer prefixes before shorter ones.
+// longer prefixes before shorter prefixes.
 func comparePaths(a, b pathMatch) int {
 	return cmp.Or(cmp.Compare(pathRank(a.kind), pathRank(b.kind)), cmp.Compare(b.length, a.length))
 }

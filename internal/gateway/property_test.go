@@ -24,8 +24,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// clusters is how many random clusters each property is tried on. A failure
-// names the seed: -run 'TestRouting/seed=7$' tries that one alone.
+// clusters is the number of random clusters for each property. A failure states the
+// seed: -run 'TestRequestsGetTheSpecifiedAnswer/seed=7$' repeats that cluster.
 var clusters = flag.Uint64("clusters", 200, "random clusters for each property")
 
 var randomOptions = gateway.Options{ControllerName: "tunnelgateway.dev/controller", ClusterDomain: "cluster.local"}
@@ -41,50 +41,49 @@ func report(r *gateway.Result, s *gateway.Snapshot) gateway.Report {
 	return r.Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: s.Tunnel})
 }
 
-// TestOrderDoesNotMatter: the same Snapshot, its slices in any order, gives
-// the same Result to the byte.
-func TestOrderDoesNotMatter(t *testing.T) {
+// The order of the slices in a Snapshot does not affect the Result.
+func TestInputOrderDoesNotAffectTheResult(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
-		want := transcript(t, s)
-		dice := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it has to be reproducible
+		want := encodeResult(t, s)
+		dice := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the test must be reproducible
 		for range 2 {
 			dice.Shuffle(len(s.ListenerSets), reflect.Swapper(s.ListenerSets))
 			dice.Shuffle(len(s.HTTPRoutes), reflect.Swapper(s.HTTPRoutes))
 			dice.Shuffle(len(s.Grants), reflect.Swapper(s.Grants))
-			if got := transcript(t, s); !bytes.Equal(got, want) {
-				t.Fatalf("the order of the input matters (-want +got):\n%s", cmp.Diff(lines(want), lines(got)))
+			if got := encodeResult(t, s); !bytes.Equal(got, want) {
+				t.Fatalf("the result depends on the order of the input (-want +got):\n%s", cmp.Diff(indent(want), indent(got)))
 			}
 		}
 	})
 }
 
-// transcript is all that Build says.
-func transcript(t *testing.T, s *gateway.Snapshot) []byte {
+// encodeResult returns everything that Build decides, as JSON.
+func encodeResult(t *testing.T, s *gateway.Snapshot) []byte {
 	t.Helper()
 	result := gateway.Build(s, randomOptions)
-	said := report(result, s)
+	status := report(result, s)
 	var owners []string
-	for owner := range said.Owners {
+	for owner := range status.Owners {
 		owners = append(owners, owner.String())
 	}
 	slices.Sort(owners)
-	all, err := json.Marshal([]any{
-		result.Configuration(), result.Listeners, said.Gateway, said.ListenerSets, said.Routes, owners,
+	encoded, err := json.Marshal([]any{
+		result.Configuration(), result.Listeners, status.Gateway, status.ListenerSets, status.Routes, owners,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return encoded
 }
 
-func lines(document []byte) string {
+func indent(encoded []byte) string {
 	var indented bytes.Buffer
-	_ = json.Indent(&indented, document, "", " ") // it was marshalled just now
+	_ = json.Indent(&indented, encoded, "", " ") // encoded is valid JSON
 	return indented.String()
 }
 
-// TestInputIsNotChanged compares the Snapshot before and after.
-func TestInputIsNotChanged(t *testing.T) {
+// Build and Report do not change the Snapshot.
+func TestBuildDoesNotChangeItsInput(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		before := deepCopy(s)
 		report(gateway.Build(s, randomOptions), s)
@@ -120,9 +119,9 @@ func deepCopy(s *gateway.Snapshot) *gateway.Snapshot {
 	return &c
 }
 
-// TestDocumentIsValid: the connector takes every document, and finds in it
-// none of what it takes without a word but serves otherwise than meant.
-func TestDocumentIsValid(t *testing.T) {
+// The connector accepts every configuration. The configuration also has no rules
+// that the connector accepts but serves in an unexpected way.
+func TestConfigurationIsValid(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		configuration := gateway.Build(s, randomOptions).Configuration()
 		if configuration == nil {
@@ -134,15 +133,15 @@ func TestDocumentIsValid(t *testing.T) {
 		compile(t, configuration)
 		rules := configuration.Ingress
 		if last := rules[len(rules)-1]; last.Hostname != "" || last.Path != "" {
-			t.Errorf("the last rule is no catch-all: %+v", last)
+			t.Errorf("the last rule is not a catch-all rule: %+v", last)
 		}
 		for i, rule := range rules {
 			if strings.ToLower(rule.Hostname) != rule.Hostname || strings.ContainsAny(rule.Hostname, ": ") {
-				t.Errorf("rule %d: hostname %q", i, rule.Hostname)
+				t.Errorf("rule %d has the invalid hostname %q", i, rule.Hostname)
 			}
 			for _, earlier := range rules[:i] {
-				if hides(earlier, rule) {
-					t.Errorf("rule %d can never be reached: %+v covers %+v", i, earlier, rule)
+				if shadows(earlier, rule) {
+					t.Errorf("rule %d receives no requests: %+v shadows %+v", i, earlier, rule)
 				}
 			}
 		}
@@ -150,50 +149,51 @@ func TestDocumentIsValid(t *testing.T) {
 	})
 }
 
-// hides: "same hostname and path as an earlier one; or anything that an
-// earlier rule without path covers by its hostname".
-func hides(earlier, later provider.IngressRule) bool {
+// shadows reports whether the earlier rule matches every request of the later rule:
+// both have the same hostname and path, or the earlier rule has no path and its
+// hostname covers the later hostname.
+func shadows(earlier, later provider.IngressRule) bool {
 	return earlier.Hostname == later.Hostname && earlier.Path == later.Path ||
 		earlier.Path == "" && hostMatches(earlier.Hostname, later.Hostname)
 }
 
 func compile(t *testing.T, configuration *provider.Configuration) *simulator.Rules {
 	t.Helper()
-	document, err := json.Marshal(configuration)
+	encoded, err := json.Marshal(configuration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := simulator.Compile(document)
+	rules, err := simulator.Compile(encoded)
 	if err != nil {
-		t.Fatalf("the simulator rejects the document: %v\n%s", err, document)
+		t.Fatalf("the simulator rejects the configuration: %v\n%s", err, encoded)
 	}
 	return rules
 }
 
-// wantTerminators: "A group ends in http_status:404 for its hostname exactly
-// when a wider group exists that could catch it."
+// wantTerminators checks that a group ends with http_status:404 for its hostname
+// exactly when a wider group exists.
 func wantTerminators(t *testing.T, o *oracle, rules []provider.IngressRule) {
 	t.Helper()
 	groups := map[string]bool{}
 	for _, c := range o.claims {
-		if c.holds {
+		if c.claims {
 			groups[c.hostname()] = true
 		}
 	}
 	for _, rule := range rules[:len(rules)-1] {
-		if rule.Service == answerNotFound && (!groups[rule.Hostname] || rule.Path != "" || !isWidened(groups, rule.Hostname)) {
-			t.Errorf("no wider group could catch %+v", rule)
+		if rule.Service == answerNotFound && (!groups[rule.Hostname] || rule.Path != "" || !hasWiderGroup(groups, rule.Hostname)) {
+			t.Errorf("rule %+v is not needed, because no wider group exists", rule)
 		}
 	}
 	for hostname := range groups {
 		ends := slices.ContainsFunc(rules, func(r provider.IngressRule) bool { return r.Path == "" && r.Hostname == hostname })
-		if !ends && isWidened(groups, hostname) {
-			t.Errorf("the group of %q does not end", hostname)
+		if !ends && hasWiderGroup(groups, hostname) {
+			t.Errorf("the group of %q does not end with a 404 rule", hostname)
 		}
 	}
 }
 
-func isWidened(groups map[string]bool, hostname string) bool {
+func hasWiderGroup(groups map[string]bool, hostname string) bool {
 	for wider := range groups {
 		if wider != hostname && hostMatches(wider, hostname) {
 			return true
@@ -202,9 +202,8 @@ func isWidened(groups map[string]bool, hostname string) bool {
 	return false
 }
 
-// TestOneOwner: exactly one owner serves a hostname, so also a hostname on a
-// port.
-func TestOneOwner(t *testing.T) {
+// Only one owner serves a hostname, on all ports.
+func TestHostnameIsServedByOneOwner(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		owners := map[string]gateway.Owner{}
 		for _, l := range gateway.Build(s, randomOptions).Listeners {
@@ -219,33 +218,32 @@ func TestOneOwner(t *testing.T) {
 	})
 }
 
-// TestRouting: for random requests, the connector's choice by the document is
-// the specification's.
-func TestRouting(t *testing.T) {
+// The connector answers random requests as the specification requires.
+func TestRequestsGetTheSpecifiedAnswer(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o := newOracle(s)
 		configuration := gateway.Build(s, randomOptions).Configuration()
 		if (configuration != nil) != o.accepted() {
-			t.Fatalf("a document: %t; the Gateway is accepted: %t", configuration != nil, o.accepted())
+			t.Fatalf("has a configuration: %t, but the Gateway is accepted: %t", configuration != nil, o.accepted())
 		}
 		if configuration == nil {
 			return
 		}
 		rules := compile(t, configuration)
-		dice := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // it has to be reproducible
+		dice := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // the test must be reproducible
 		hosts, paths := hostsAround(s), pathsAround(s)
 		for range 150 {
 			host, path := hosts[dice.IntN(len(hosts))], paths[dice.IntN(len(paths))]
 			index, got, _ := rules.Match(host, path)
 			if want := o.answer(host, path); got != want {
-				t.Errorf("%q %q is sent to %s by rule %d, want %s", host, path, got, index, want)
+				t.Errorf("request %q %q: rule %d answers with %s, want %s", host, path, index, got, want)
 			}
 		}
 	})
 }
 
-// hostsAround are the hosts that the hostnames in play mean, and their
-// neighbours.
+// hostsAround returns hosts that match the hostnames in the snapshot, and similar
+// hosts that do not match.
 func hostsAround(s *gateway.Snapshot) []string {
 	hosts := []string{"localhost", "com", "unknown.example.org"}
 	add := func(hostname gatewayv1.Hostname) {
@@ -265,8 +263,8 @@ func hostsAround(s *gateway.Snapshot) []string {
 	return hosts
 }
 
-// pathsAround are the decoded paths that the routes mean, and their
-// neighbours.
+// pathsAround returns decoded paths that match the routes, and similar paths that
+// do not match.
 func pathsAround(s *gateway.Snapshot) []string {
 	paths := []string{"/", "/foo", "/foo/bar", "/unknown", "/foo\n", "/a/b", "/abc/1", "/a"}
 	for _, route := range s.HTTPRoutes {
@@ -283,32 +281,32 @@ func pathsAround(s *gateway.Snapshot) []string {
 	return paths
 }
 
-// TestListenerStatus: every listener has each condition once, for the
-// generation that was read, with the specification's reasons and count.
-func TestListenerStatus(t *testing.T) {
+// Every listener has each condition once, with the reason of the specification and
+// the generation of its object, and the correct number of attached routes.
+func TestListenersHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
-		said := report(gateway.Build(s, randomOptions), s)
+		r := report(gateway.Build(s, randomOptions), s)
 		statuses := map[string]gatewayv1.ListenerStatus{}
-		for _, status := range said.Gateway.Listeners {
+		for _, status := range r.Gateway.Listeners {
 			statuses["Gateway infra/shared "+string(status.Name)] = status
 		}
-		for _, set := range said.ListenerSets {
+		for _, set := range r.ListenerSets {
 			for _, status := range set.Status.Listeners {
 				statuses[fmt.Sprintf("ListenerSet %s %s", set.NamespacedName, status.Name)] = gatewayv1.ListenerStatus(status)
 			}
 		}
 		if len(statuses) != len(o.claims) {
-			t.Errorf("%d listeners have a status, want %d", len(statuses), len(o.claims))
+			t.Errorf("got %d listener statuses, want %d", len(statuses), len(o.claims))
 		}
 		for _, c := range o.claims {
 			name := fmt.Sprintf("%s %s %s", c.owner.Kind, c.owner.NamespacedName, c.Name)
 			status := statuses[name]
 			wantConditions(t, name, status.Conditions, generationOf(s, c.owner), o.listenerConditions(c))
-			if want := o.attached(c); status.AttachedRoutes != want {
-				t.Errorf("%s: %d attached routes, want %d", name, status.AttachedRoutes, want)
+			if want := o.attachedRoutes(c); status.AttachedRoutes != want {
+				t.Errorf("%s: got %d attached routes, want %d", name, status.AttachedRoutes, want)
 			}
-			wantDiscretion(t, s, c, status.Conditions)
+			wantNoOtherTenant(t, s, c, status.Conditions)
 		}
 	})
 }
@@ -322,14 +320,14 @@ func generationOf(s *gateway.Snapshot, owner gateway.Owner) int64 {
 	return s.Gateway.Generation
 }
 
-// listenerConditions maps each type to its status and, where the text gives
-// only one, its reason.
+// listenerConditions returns "<status> <reason>" of each condition by type, or only
+// the status when the specification does not define the reason.
 func (o *oracle) listenerConditions(c *claim) map[string]string {
 	want := map[string]string{
 		"Accepted": "True Accepted", "Conflicted": "False NoConflicts", "ResolvedRefs": "True ResolvedRefs", "Programmed": "True Programmed",
 	}
 	if !c.resolved() {
-		want["ResolvedRefs"], want["Programmed"] = "False "+c.refs, "False Invalid"
+		want["ResolvedRefs"], want["Programmed"] = "False "+c.refsReason, "False Invalid"
 	}
 	if !o.accepted() {
 		want["Programmed"] = "False"
@@ -346,30 +344,31 @@ func (o *oracle) listenerConditions(c *claim) map[string]string {
 	return want
 }
 
-// wantConditions compares by "Status Reason" or by "Status" alone.
+// wantConditions compares the conditions with "<status> <reason>" or "<status>".
 func wantConditions(t *testing.T, name string, conditions []metav1.Condition, generation int64, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}
 	for _, c := range conditions {
-		if _, twice := got[c.Type]; twice {
-			t.Errorf("%s has %s twice", name, c.Type)
+		if _, duplicate := got[c.Type]; duplicate {
+			t.Errorf("%s has the condition %s twice", name, c.Type)
 		}
 		got[c.Type] = fmt.Sprintf("%s %s", c.Status, c.Reason)
 		if !strings.Contains(want[c.Type], " ") {
 			got[c.Type] = string(c.Status)
 		}
 		if c.ObservedGeneration != generation {
-			t.Errorf("%s: %s is for generation %d, want %d", name, c.Type, c.ObservedGeneration, generation)
+			t.Errorf("%s: condition %s has observedGeneration %d, want %d", name, c.Type, c.ObservedGeneration, generation)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: conditions (-want +got):\n%s", name, diff)
+		t.Errorf("%s: conditions differ (-want +got):\n%s", name, diff)
 	}
 }
 
-// wantDiscretion: messages "name another tenant's namespace or object never".
-// What the listener itself refers to is no secret.
-func wantDiscretion(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
+// wantNoOtherTenant checks that the messages about a conflict never name the
+// namespace or the ListenerSet of another tenant. ResolvedRefs messages name only
+// objects that the listener itself refers to.
+func wantNoOtherTenant(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
 	t.Helper()
 	if !c.conflicted() && c.reason != "PortUnavailable" {
 		return
@@ -379,27 +378,27 @@ func wantDiscretion(t *testing.T, s *gateway.Snapshot, c *claim, conditions []me
 			continue
 		}
 		for _, set := range s.ListenerSets {
-			for _, secret := range []string{set.Namespace, set.Name} {
-				ours := c.owner.String() + " " + s.Gateway.Namespace + "/" + s.Gateway.Name
-				if !strings.Contains(ours, secret) && strings.Contains(condition.Message, secret) {
-					t.Errorf("%s %s: the message tells of %s: %s", c.owner, c.Name, secret, condition.Message)
+			for _, name := range []string{set.Namespace, set.Name} {
+				visible := c.owner.String() + " " + s.Gateway.Namespace + "/" + s.Gateway.Name
+				if !strings.Contains(visible, name) && strings.Contains(condition.Message, name) {
+					t.Errorf("%s %s: the message reveals %s: %s", c.owner, c.Name, name, condition.Message)
 				}
 			}
 		}
 	}
 }
 
-// TestOwnerStatus: the Gateway and its sets have Accepted and Programmed.
-func TestOwnerStatus(t *testing.T) {
+// The Gateway and its ListenerSets have the conditions of the specification.
+func TestGatewayAndListenerSetsHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
-		said := report(gateway.Build(s, randomOptions), s)
-		wantConditions(t, "Gateway", said.Gateway.Conditions, s.Gateway.Generation, o.gatewayConditions())
-		if len(said.ListenerSets) != len(s.ListenerSets) {
-			t.Errorf("%d sets have a status, want %d", len(said.ListenerSets), len(s.ListenerSets))
+		r := report(gateway.Build(s, randomOptions), s)
+		wantConditions(t, "Gateway", r.Gateway.Conditions, s.Gateway.Generation, o.gatewayConditions())
+		if len(r.ListenerSets) != len(s.ListenerSets) {
+			t.Errorf("got %d ListenerSet statuses, want %d", len(r.ListenerSets), len(s.ListenerSets))
 		}
 		var attached int32
-		for _, set := range said.ListenerSets {
+		for _, set := range r.ListenerSets {
 			owner := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: set.NamespacedName}
 			want := o.setConditions(owner)
 			wantConditions(t, owner.String(), set.Status.Conditions, generationOf(s, owner), want)
@@ -407,20 +406,20 @@ func TestOwnerStatus(t *testing.T) {
 				attached++
 			}
 		}
-		if got := said.Gateway.AttachedListenerSets; got == nil || *got != attached {
-			t.Errorf("attachedListenerSets = %v, want %d", got, attached)
+		if got := r.Gateway.AttachedListenerSets; got == nil || *got != attached {
+			t.Errorf("got attachedListenerSets %v, want %d", got, attached)
 		}
 	})
 }
 
 func (o *oracle) gatewayConditions() map[string]string {
-	own := o.claimsAt(gateway.KindGateway, o.snapshot.Gateway.Namespace, o.snapshot.Gateway.Name)
+	claims := o.claimsAt(gateway.KindGateway, o.snapshot.Gateway.Namespace, o.snapshot.Gateway.Name)
 	switch {
 	case len(o.snapshot.Gateway.Spec.Addresses) > 0:
 		return map[string]string{"Accepted": "False UnsupportedAddress", "Programmed": "False Invalid"}
 	case !o.accepted():
 		return map[string]string{"Accepted": "False ListenersNotValid", "Programmed": "False Invalid"}
-	case slices.ContainsFunc(own, func(c *claim) bool { return !c.serves() }):
+	case slices.ContainsFunc(claims, func(c *claim) bool { return !c.serves() }):
 		return map[string]string{"Accepted": "True ListenersNotValid", "Programmed": "True Programmed"}
 	default:
 		return map[string]string{"Accepted": "True Accepted", "Programmed": "True Programmed"}
@@ -441,41 +440,41 @@ func (o *oracle) setConditions(owner gateway.Owner) map[string]string {
 	}
 }
 
-// TestRouteStatus: each parentRef of ours has its own entry, with exactly what
-// the spec wrote, and carries Accepted and ResolvedRefs always.
-func TestRouteStatus(t *testing.T) {
+// Each parentRef to a managed parent has its own entry with the fields of the spec,
+// and always has the conditions Accepted and ResolvedRefs.
+func TestRoutesHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
-		said := map[types.NamespacedName]gateway.RouteStatus{}
+		statuses := map[types.NamespacedName]gateway.RouteStatus{}
 		for _, status := range report(gateway.Build(s, randomOptions), s).Routes {
-			said[status.NamespacedName] = status
+			statuses[status.NamespacedName] = status
 		}
 		for _, route := range s.HTTPRoutes {
-			var ours []gatewayv1.ParentReference
+			var managed []gatewayv1.ParentReference
 			for _, ref := range route.Spec.ParentRefs {
-				if o.isOurs(ref) {
-					ours = append(ours, ref)
+				if o.isManaged(ref) {
+					managed = append(managed, ref)
 				}
 			}
 			var refs []gatewayv1.ParentReference
-			for _, parent := range said[types.NamespacedName{Namespace: route.Namespace, Name: route.Name}].Parents {
+			for _, parent := range statuses[types.NamespacedName{Namespace: route.Namespace, Name: route.Name}].Parents {
 				refs = append(refs, parent.ParentRef)
 				name := fmt.Sprintf("%s/%s at %s", route.Namespace, route.Name, describeRef(parent.ParentRef))
 				wantConditions(t, name, parent.Conditions, route.Generation, o.parentConditions(parent.ParentRef, route))
 			}
-			if diff := cmp.Diff(ours, refs); diff != "" {
-				t.Errorf("%s/%s: entries (-want +got):\n%s", route.Namespace, route.Name, diff)
+			if diff := cmp.Diff(managed, refs); diff != "" {
+				t.Errorf("%s/%s: entries differ (-want +got):\n%s", route.Namespace, route.Name, diff)
 			}
 		}
 	})
 }
 
-func (o *oracle) isOurs(ref gatewayv1.ParentReference) bool {
+func (o *oracle) isManaged(ref gatewayv1.ParentReference) bool {
 	return *ref.Group == gatewayv1.GroupName && (*ref.Kind == gateway.KindListenerSet || string(ref.Name) == o.snapshot.Gateway.Name)
 }
 
 func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) map[string]string {
-	want := map[string]string{"Accepted": "False " + o.verdict(ref, route), "ResolvedRefs": "True ResolvedRefs"}
+	want := map[string]string{"Accepted": "False " + o.routeReason(ref, route), "ResolvedRefs": "True ResolvedRefs"}
 	for _, rule := range route.Spec.Rules {
 		for _, ref := range rule.BackendRefs {
 			if _, ok := o.backend(ref, route.Namespace); !ok {
@@ -485,7 +484,7 @@ func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *gatewayv
 	}
 	if want["Accepted"] == "False Accepted" {
 		want["Accepted"] = "True Accepted"
-		if slices.ContainsFunc(route.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool { return !asWritten(rule) }) {
+		if slices.ContainsFunc(route.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool { return !isRuleSupported(rule) }) {
 			want["PartiallyInvalid"] = "True UnsupportedValue"
 		}
 	}

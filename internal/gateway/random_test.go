@@ -16,12 +16,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The vocabulary of random clusters is small and overlaps on purpose. The
-// names of namespaces and sets are no part of any hostname, so that a message
-// that leaks them is recognised; "tenant/" and "tenant-b/" sort differently
-// joined and apart.
+// The values in random clusters are few and overlap, so that conflicts are frequent.
+// No hostname contains the name of a namespace or a set, so that the tests detect a
+// message that reveals such a name. The namespaces "tenant" and "tenant-b" sort
+// differently when joined with a name.
 var (
-	randomNamespaces = []string{"infra", "tenant", "tenant-b", "stranger"}
+	randomNamespaces = []string{"infra", "tenant", "tenant-b", "outsider"}
 	randomSetNames   = []string{"shared", "alpha", "bravo", "charlie", "delta", "echo"}
 	randomHostnames  = []string{
 		"", "example.com", "*.example.com", "a.example.com", "b.example.com", "*.a.example.com",
@@ -41,15 +41,15 @@ var (
 	randomCertificates = map[string]gateway.Certificate{
 		"certificate": {NotAfter: dayOne.AddDate(100, 0, 0)},
 		"expired":     {NotAfter: dayOne},
-		"broken":      {Problem: "it is broken"},
+		"broken":      {Problem: "is broken"},
 		"unchecked":   {Unchecked: true},
 	}
 	dayOne = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// dice makes random objects, the same for the same seed. Its objects pass the
-// CRDs' own rules, and hold what the API server would have defaulted.
-type dice struct {
+// randomizer creates random objects, which depend only on the seed. The objects are
+// valid for the CRDs, and have the defaults that the API server sets.
+type randomizer struct {
 	*rand.Rand
 	hostnames []string
 	snapshot  *gateway.Snapshot
@@ -57,7 +57,7 @@ type dice struct {
 
 // randomSnapshot returns a cluster with up to 30 listeners and 60 routes.
 func randomSnapshot(seed uint64) *gateway.Snapshot {
-	d := &dice{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // it has to be reproducible
+	d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // the test must be reproducible
 	scale := pick(d, 2, 5, 12, 30)
 	d.hostnames = slices.Clone(randomHostnames)
 	d.Shuffle(len(d.hostnames), func(i, j int) { d.hostnames[i], d.hostnames[j] = d.hostnames[j], d.hostnames[i] })
@@ -66,7 +66,7 @@ func randomSnapshot(seed uint64) *gateway.Snapshot {
 		Now:        dayOne.AddDate(1, 0, 0),
 		Namespaces: map[string]*corev1.Namespace{},
 		Services:   map[types.NamespacedName]*corev1.Service{},
-		// Unpermitted ones too, which Build must not look at.
+		// Including certificates that Build must not use without a grant.
 		Certificates: map[types.NamespacedName]gateway.Certificate{},
 		Tunnel:       "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
 	}
@@ -94,11 +94,11 @@ func randomSnapshot(seed uint64) *gateway.Snapshot {
 	return d.snapshot
 }
 
-func pick[T any](d *dice, from ...T) T { return from[d.IntN(len(from))] }
+func pick[T any](d *randomizer, from ...T) T { return from[d.IntN(len(from))] }
 
-func (d *dice) chance(percent int) bool { return d.IntN(100) < percent }
+func (d *randomizer) chance(percent int) bool { return d.IntN(100) < percent }
 
-func (d *dice) setKeys() []types.NamespacedName {
+func (d *randomizer) setKeys() []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, namespace := range randomNamespaces {
 		for _, name := range randomSetNames {
@@ -109,7 +109,7 @@ func (d *dice) setKeys() []types.NamespacedName {
 	return keys
 }
 
-func (d *dice) meta(namespace, name string) metav1.ObjectMeta {
+func (d *randomizer) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace:         namespace,
 		Name:              name,
@@ -118,7 +118,7 @@ func (d *dice) meta(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-func (d *dice) gateway(listeners int) *gatewayv1.Gateway {
+func (d *randomizer) gateway(listeners int) *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{ObjectMeta: d.meta("infra", "shared"), Spec: gatewayv1.GatewaySpec{GatewayClassName: "cloudflare-tunnel"}}
 	g.Spec.Listeners = d.listeners(listeners)
 	if d.chance(95) {
@@ -132,7 +132,7 @@ func (d *dice) gateway(listeners int) *gatewayv1.Gateway {
 	return g
 }
 
-func (d *dice) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelector {
+func (d *randomizer) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelector {
 	if from != gatewayv1.NamespacesFromSelector {
 		return nil
 	}
@@ -141,15 +141,15 @@ func (d *dice) selector(from gatewayv1.FromNamespaces) *metav1.LabelSelector {
 		&metav1.LabelSelector{MatchLabels: map[string]string{"odd": "true"}},
 		&metav1.LabelSelector{MatchLabels: map[string]string{"odd": "false"}},
 		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"stranger"}},
+			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"outsider"}},
 		}},
 		&metav1.LabelSelector{MatchLabels: map[string]string{"absent": "true"}},
 	)
 }
 
-func (d *dice) listenerSet(key types.NamespacedName, entries int) *gatewayv1.ListenerSet {
+func (d *randomizer) listenerSet(key types.NamespacedName, entries int) *gatewayv1.ListenerSet {
 	set := &gatewayv1.ListenerSet{ObjectMeta: d.meta(key.Namespace, key.Name)}
-	if !set.CreationTimestamp.IsZero() && d.chance(20) { // a file may say more than the API server does
+	if !set.CreationTimestamp.IsZero() && d.chance(20) { // a file can have times with fractions of a second
 		set.CreationTimestamp = metav1.NewTime(set.CreationTimestamp.Add(500 * time.Millisecond))
 	}
 	set.Spec.ParentRef.Name = gatewayv1.ObjectName(d.snapshot.Gateway.Name)
@@ -162,7 +162,7 @@ func (d *dice) listenerSet(key types.NamespacedName, entries int) *gatewayv1.Lis
 	return set
 }
 
-func (d *dice) listeners(n int) []gatewayv1.Listener {
+func (d *randomizer) listeners(n int) []gatewayv1.Listener {
 	var listeners []gatewayv1.Listener
 	for i := range n {
 		listener := d.listener(fmt.Sprintf("l%d", i))
@@ -173,12 +173,12 @@ func (d *dice) listeners(n int) []gatewayv1.Listener {
 	return listeners
 }
 
-// repeats is what the CRD refuses within one object.
+// repeats reports whether the CRD rejects both listeners in one object.
 func repeats(a, b gatewayv1.Listener) bool {
 	return a.Port == b.Port && a.Protocol == b.Protocol && hostnameOf(a) == hostnameOf(b)
 }
 
-func (d *dice) listener(name string) gatewayv1.Listener {
+func (d *randomizer) listener(name string) gatewayv1.Listener {
 	http, https := gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType
 	l := gatewayv1.Listener{
 		Name:          gatewayv1.SectionName(name),
@@ -207,7 +207,7 @@ func (d *dice) listener(name string) gatewayv1.Listener {
 	return l
 }
 
-func (d *dice) certificateRef() gatewayv1.SecretObjectReference {
+func (d *randomizer) certificateRef() gatewayv1.SecretObjectReference {
 	ref := gatewayv1.SecretObjectReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Secret"))}
 	ref.Name = pick[gatewayv1.ObjectName](d, "certificate", "certificate", "certificate", "certificate", "expired", "broken", "missing", "unchecked")
 	if d.chance(40) {
@@ -219,8 +219,9 @@ func (d *dice) certificateRef() gatewayv1.SecretObjectReference {
 	return ref
 }
 
-// grant permits much, and now and then nothing that anybody needs.
-func (d *dice) grant(i int) *gatewayv1beta1.ReferenceGrant {
+// grant returns a random ReferenceGrant. Most grants permit a reference in the
+// cluster.
+func (d *randomizer) grant(i int) *gatewayv1beta1.ReferenceGrant {
 	grant := &gatewayv1beta1.ReferenceGrant{ObjectMeta: d.meta(pick(d, randomNamespaces...), fmt.Sprintf("grant-%d", i))}
 	for d.chance(60) || len(grant.Spec.From) == 0 {
 		grant.Spec.From = append(grant.Spec.From, gatewayv1.ReferenceGrantFrom{
@@ -242,22 +243,22 @@ func (d *dice) grant(i int) *gatewayv1beta1.ReferenceGrant {
 	return grant
 }
 
-func (d *dice) allowedRoutes() *gatewayv1.AllowedRoutes {
+func (d *randomizer) allowedRoutes() *gatewayv1.AllowedRoutes {
 	all := gatewayv1.NamespacesFromAll
 	from := pick(d, all, all, all, gatewayv1.NamespacesFromSame, gatewayv1.NamespacesFromSelector)
 	allowed := &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &from, Selector: d.selector(from)}}
 	group := gatewayv1.Group(gatewayv1.GroupName)
 	httpRoute := gatewayv1.RouteGroupKind{Group: &group, Kind: "HTTPRoute"}
 	tcpRoute := gatewayv1.RouteGroupKind{Group: &group, Kind: "TCPRoute"}
-	foreign := gatewayv1.RouteGroupKind{Group: new(gatewayv1.Group("example.com")), Kind: "HTTPRoute"}
+	otherGroup := gatewayv1.RouteGroupKind{Group: new(gatewayv1.Group("example.com")), Kind: "HTTPRoute"}
 	if d.chance(12) {
 		allowed.Kinds = pick(d, []gatewayv1.RouteGroupKind{httpRoute}, []gatewayv1.RouteGroupKind{tcpRoute},
-			[]gatewayv1.RouteGroupKind{tcpRoute, httpRoute}, []gatewayv1.RouteGroupKind{foreign})
+			[]gatewayv1.RouteGroupKind{tcpRoute, httpRoute}, []gatewayv1.RouteGroupKind{otherGroup})
 	}
 	return allowed
 }
 
-func (d *dice) service(key types.NamespacedName, change func(*corev1.Service)) {
+func (d *randomizer) service(key types.NamespacedName, change func(*corev1.Service)) {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec: corev1.ServiceSpec{
@@ -269,13 +270,13 @@ func (d *dice) service(key types.NamespacedName, change func(*corev1.Service)) {
 	d.snapshot.Services[key] = service
 }
 
-func (d *dice) route(i int) *gatewayv1.HTTPRoute {
+func (d *randomizer) route(i int) *gatewayv1.HTTPRoute {
 	r := &gatewayv1.HTTPRoute{ObjectMeta: d.meta(pick(d, randomNamespaces...), fmt.Sprintf("route-%d", i))}
 	r.Spec.ParentRefs = []gatewayv1.ParentReference{d.parentRef()}
 	for d.chance(35) {
 		r.Spec.ParentRefs = append(r.Spec.ParentRefs, d.parentRef())
 	}
-	if d.chance(15) { // somebody else's
+	if d.chance(15) { // a parent that the controller does not manage
 		r.Spec.ParentRefs = append(r.Spec.ParentRefs, pick(d,
 			gatewayv1.ParentReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")), Name: "shared"},
 			gatewayv1.ParentReference{Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")), Name: "absent"},
@@ -292,8 +293,8 @@ func (d *dice) route(i int) *gatewayv1.HTTPRoute {
 	return r
 }
 
-// parentRef leads to the Gateway or to one of its sets.
-func (d *dice) parentRef() gatewayv1.ParentReference {
+// parentRef returns a parentRef to the Gateway or to one of its ListenerSets.
+func (d *randomizer) parentRef() gatewayv1.ParentReference {
 	ref := gatewayv1.ParentReference{
 		Group:     new(gatewayv1.Group(gatewayv1.GroupName)),
 		Kind:      new(gatewayv1.Kind(gateway.KindGateway)),
@@ -313,8 +314,9 @@ func (d *dice) parentRef() gatewayv1.ParentReference {
 	return ref
 }
 
-// rule answers with a service of its own, so that no rule passes for another.
-func (d *dice) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule {
+// rule returns a random rule with its own Service, so that the answer identifies the
+// rule.
+func (d *randomizer) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule {
 	var rule gatewayv1.HTTPRouteRule
 	for d.chance(60) || len(rule.Matches) == 0 && d.chance(95) {
 		rule.Matches = append(rule.Matches, d.match())
@@ -342,7 +344,7 @@ func (d *dice) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule {
 	return rule
 }
 
-func (d *dice) match() gatewayv1.HTTPRouteMatch {
+func (d *randomizer) match() gatewayv1.HTTPRouteMatch {
 	kind, value := gatewayv1.PathMatchPathPrefix, pick(d, "/", pick(d, randomPaths...), pick(d, randomPaths...))
 	switch d.IntN(6) {
 	case 0, 1:
@@ -362,9 +364,9 @@ func (d *dice) match() gatewayv1.HTTPRouteMatch {
 	return match
 }
 
-// backend refers to the service; healthy is the chance, in percent, that
-// nothing is special about it.
-func (d *dice) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
+// backend returns a reference to the Service. healthy is the percentage of
+// references to a regular Service.
+func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBackendRef {
 	var ref gatewayv1.HTTPBackendRef
 	ref.Group, ref.Kind = new(gatewayv1.Group("")), new(gatewayv1.Kind("Service"))
 	ref.Name, ref.Port, ref.Weight = gatewayv1.ObjectName(key.Name), new(gatewayv1.PortNumber(8080)), new(int32(1))
@@ -393,12 +395,12 @@ func (d *dice) backend(key types.NamespacedName, healthy int) gatewayv1.HTTPBack
 	if d.chance(20) {
 		*ref.Weight = 0
 	}
-	d.service(key, d.oddity)
+	d.service(key, d.specialService)
 	return ref
 }
 
-// oddity makes something special of a Service.
-func (d *dice) oddity(service *corev1.Service) {
+// specialService changes the type or a port of a Service.
+func (d *randomizer) specialService(service *corev1.Service) {
 	web := &service.Spec.Ports[1]
 	switch d.IntN(8) {
 	case 0:

@@ -10,19 +10,20 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// references looks at what listeners refer to.
+// references resolves the references of listeners.
 type references struct {
 	now          time.Time
 	grants       grants
 	certificates map[types.NamespacedName]Certificate
 }
 
-// referenceCheck looks at one aspect of what a listener refers to and returns
-// why that does not resolve, or nil.
+// referenceCheck checks one aspect of a listener's references and returns why a
+// reference is not resolved, or nil.
 type referenceCheck func(references, *Listener) *Problem
 
-// referenceChecks run in this order; the first problem is the condition's. A
-// missing grant hides whether the Secret exists.
+// referenceChecks run in this order, and the condition reports the first problem.
+// Grants are checked before Secrets, so that a message never reveals whether a
+// Secret in another namespace exists.
 var referenceChecks = []referenceCheck{
 	references.routeKinds,
 	references.certificateKind,
@@ -30,63 +31,63 @@ var referenceChecks = []referenceCheck{
 	references.certificateMaterial,
 }
 
-// resolve finds the first problem among the listener's references. It is asked
-// for every listener, those with an unsupported protocol too.
+// resolve sets l.Unresolved to the first problem of the listener's references. It
+// applies to every listener, including listeners with an unsupported protocol.
 func (r references) resolve(l *Listener) {
 	for _, check := range referenceChecks {
 		if l.Unresolved = check(r, l); l.Unresolved != nil {
 			return
 		}
 	}
-	l.certificateRemarks = r.remarks(l)
+	l.certificateWarnings = r.certificateWarnings(l)
 }
 
-// httpKinds are the route kinds that HTTP and HTTPS carry. Every listener
-// shares the list, so nobody may change it.
+// httpKinds are the supported route kinds of HTTP and HTTPS listeners. All
+// listeners share this slice, which must not be changed.
 var httpKinds = []gatewayv1.RouteGroupKind{
 	{Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: KindHTTPRoute},
 	{Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: KindGRPCRoute},
 }
 
-// carriedKinds are the route kinds that a listener of the protocol can carry
-// and that we support.
-func carriedKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
+// protocolKinds returns the supported route kinds of listeners with the protocol.
+func protocolKinds(p gatewayv1.ProtocolType) []gatewayv1.RouteGroupKind {
 	if !supportedProtocol(p) {
 		return nil
 	}
 	return httpKinds
 }
 
-// supportedKinds returns the kinds for the listener's status: "If kinds are
-// specified in Spec that are not supported, they MUST NOT appear in this
-// list". (ListenerStatus.SupportedKinds)
+// supportedKinds returns the kinds for the status of the listener: "If kinds are
+// specified in Spec that are not supported, they MUST NOT appear in this list".
+// (ListenerStatus.SupportedKinds)
 func supportedKinds(l *Listener) []gatewayv1.RouteGroupKind {
-	carried := carriedKinds(l.Spec.Protocol)
-	wanted := wantedKinds(l)
-	if len(wanted) == 0 {
-		return carried
+	supported := protocolKinds(l.Spec.Protocol)
+	allowed := allowedKinds(l)
+	if len(allowed) == 0 {
+		return supported
 	}
-	return slices.DeleteFunc(slices.Clone(carried), func(kind gatewayv1.RouteGroupKind) bool {
-		return !slices.ContainsFunc(wanted, func(w gatewayv1.RouteGroupKind) bool { return sameKind(w, kind) })
+	return slices.DeleteFunc(slices.Clone(supported), func(kind gatewayv1.RouteGroupKind) bool {
+		return !slices.ContainsFunc(allowed, func(a gatewayv1.RouteGroupKind) bool { return sameKind(a, kind) })
 	})
 }
 
-// routeKinds: "If kinds are specified in Spec that are not supported [...] an
+// routeKinds returns the first kind in allowedRoutes.kinds that the listener does
+// not support: "If kinds are specified in Spec that are not supported [...] an
 // implementation MUST set the "ResolvedRefs" condition to "False" with the
 // "InvalidRouteKinds" reason." (ListenerStatus.SupportedKinds)
 func (references) routeKinds(l *Listener) *Problem {
-	carried := carriedKinds(l.Spec.Protocol)
-	for _, wanted := range wantedKinds(l) {
-		if !slices.ContainsFunc(carried, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(wanted, kind) }) {
+	supported := protocolKinds(l.Spec.Protocol)
+	for _, allowed := range allowedKinds(l) {
+		if !slices.ContainsFunc(supported, func(kind gatewayv1.RouteGroupKind) bool { return sameKind(allowed, kind) }) {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidRouteKinds), Message: fmt.Sprintf(
-				"allowedRoutes.kinds names %s of group %q, which a listener of protocol %s cannot carry here.",
-				wanted.Kind, ptr.Deref(wanted.Group, gatewayv1.GroupName), l.Spec.Protocol)}
+				"allowedRoutes.kinds lists %s of group %q, which is not supported for protocol %s.",
+				allowed.Kind, ptr.Deref(allowed.Group, gatewayv1.GroupName), l.Spec.Protocol)}
 		}
 	}
 	return nil
 }
 
-func wantedKinds(l *Listener) []gatewayv1.RouteGroupKind {
+func allowedKinds(l *Listener) []gatewayv1.RouteGroupKind {
 	if l.Spec.AllowedRoutes == nil {
 		return nil
 	}
@@ -97,64 +98,67 @@ func sameKind(a, b gatewayv1.RouteGroupKind) bool {
 	return a.Kind == b.Kind && ptr.Deref(a.Group, gatewayv1.GroupName) == ptr.Deref(b.Group, gatewayv1.GroupName)
 }
 
-// admitsKind reports whether routes of the kind may attach to the listener.
+// admitsKind reports whether routes of the kind can attach to the listener.
 func admitsKind(l *Listener, kind string) bool {
 	return slices.ContainsFunc(l.SupportedKinds, func(k gatewayv1.RouteGroupKind) bool { return string(k.Kind) == kind })
 }
 
-// certificateKind: only Secrets of the core group can hold a certificate.
+// certificateKind returns the first certificateRef that does not name a Secret of
+// the core group.
 func (references) certificateKind(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		if _, ok := secretRef(l, ref); !ok {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidCertificateRef), Message: fmt.Sprintf(
-				"certificateRef %q is of kind %s, group %q; only Secrets of the core group are supported.",
+				"certificateRef %q has kind %s in group %q; only Secrets of the core group are supported.",
 				ref.Name, ptr.Deref(ref.Kind, "Secret"), ptr.Deref(ref.Group, ""))}
 		}
 	}
 	return nil
 }
 
-// certificateGrant: "References to a resource in different namespace are
-// invalid UNLESS there is a ReferenceGrant in the target namespace that allows
-// the certificate to be attached." (ListenerTLSConfig.CertificateRefs)
+// certificateGrant returns the first certificateRef that requires a grant and has
+// none: "References to a resource in different namespace are invalid UNLESS there
+// is a ReferenceGrant in the target namespace that allows the certificate to be
+// attached." (ListenerTLSConfig.CertificateRefs)
 func (r references) certificateGrant(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
-		if !r.grants.permit(l.referrer(), secretTarget(name)) {
+		if !r.grants.permits(l.referrer(), secretTarget(name)) {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonRefNotPermitted), Message: fmt.Sprintf(
-				"certificateRef %s is in another namespace, and no ReferenceGrant there permits it from %ss of namespace %q.",
+				"Secret %s is in another namespace, and no ReferenceGrant there permits references from %ss in namespace %q.",
 				name, l.Owner.Kind, l.Owner.Namespace)}
 		}
 	}
 	return nil
 }
 
-// certificateMaterial: the Secret exists, and [InspectCertificate] finds
-// nothing wrong with it.
+// certificateMaterial returns the first certificateRef whose Secret does not exist
+// or fails a check of [InspectCertificate].
 func (r references) certificateMaterial(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
-		problem := "it does not exist"
+		problem := "does not exist"
 		if found, ok := r.certificates[name]; ok {
 			problem = found.Problem
 		}
 		if problem != "" {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonInvalidCertificateRef), Message: fmt.Sprintf(
-				"certificateRef Secret %s: %s.", name, problem)}
+				"Secret %s in certificateRefs %s.", name, problem)}
 		}
 	}
 	return nil
 }
 
-// remarks says which certificates have expired, and which ones were not checked.
-// They resolve all the same: visitors get the certificate of Cloudflare's edge.
-func (r references) remarks(l *Listener) string {
+// certificateWarnings lists the certificates that have expired or were not
+// checked. Their references are resolved nevertheless, because clients receive
+// the certificate of Cloudflare's edge.
+func (r references) certificateWarnings(l *Listener) string {
 	text := ""
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
 		switch found := r.certificates[name]; {
 		case found.Unchecked:
-			text += fmt.Sprintf(" The certificate in Secret %s was not checked, because Secrets in namespace %q are not read.", name, name.Namespace)
+			text += fmt.Sprintf(" The certificate in Secret %s was not checked, because the controller does not read Secrets in namespace %q.", name, name.Namespace)
 		case r.now.After(found.NotAfter):
 			text += fmt.Sprintf(" The certificate in Secret %s expired at %s.", name, found.NotAfter.UTC().Format(time.RFC3339))
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// "originRequest: every field": a field that is set is in the document, under
-// the same name, and no other is.
-func TestRenderEveryField(t *testing.T) {
+// Each field of originRequest that is set appears in the tunnel configuration under
+// the same name, without any other field.
+func TestRenderOriginRequestRendersEveryField(t *testing.T) {
 	fields := reflect.TypeFor[v1alpha1.OriginRequest]()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
@@ -27,16 +27,16 @@ func TestRenderEveryField(t *testing.T) {
 			default:
 				value.SetInt(1)
 			}
-			document, err := json.Marshal(renderOriginRequest(o))
+			encoded, err := json.Marshal(renderOriginRequest(o))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var rendered map[string]any
-			if err := json.Unmarshal(document, &rendered); err != nil {
+			if err := json.Unmarshal(encoded, &rendered); err != nil {
 				t.Fatal(err)
 			}
 			if _, ok := rendered[name]; !ok || len(rendered) != 1 {
-				t.Errorf("the document is %s, want %s alone", document, name)
+				t.Errorf("got %s, want only the field %s", encoded, name)
 			}
 		})
 	}

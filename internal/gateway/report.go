@@ -13,27 +13,28 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Report is what is to be said about every object of a Snapshot. Conditions
-// carry no transition time: whoever writes them knows what was there before.
+// Report is the status of every object of a Snapshot. The conditions have no
+// transition times. Package status sets them when it compares the conditions with
+// the current status.
 type Report struct {
 	Gateway      gatewayv1.GatewayStatus
 	ListenerSets []ListenerSetStatus
 	Routes       []RouteStatus
-	// Owners are the objects whose entries in a route's status the report
-	// speaks for: an entry of ours for one of them that the report does not
-	// have is stale.
+	// Owners are the Gateways and ListenerSets that the report covers. An entry of
+	// this controller in the status of a route is stale when its parent is one of
+	// them and the report does not contain the entry.
 	Owners map[Owner]bool
 }
 
-// Withdraw takes back what was said about the ListenerSets and routes of a
-// Gateway that is not ours any more. self is the Gateway, or a ListenerSet that
-// does not exist.
-func Withdraw(self Owner, s *Snapshot) Report {
-	report := Report{Owners: map[Owner]bool{self: true}}
+// ResetReport returns the report that resets the statuses of the ListenerSets and
+// routes of a Gateway that this controller no longer manages. owner is the
+// Gateway, or a ListenerSet that no longer exists.
+func ResetReport(owner Owner, s *Snapshot) Report {
+	report := Report{Owners: map[Owner]bool{owner: true}}
 	for _, set := range s.ListenerSets {
-		owner := setOwner(set)
+		owner := listenerSetOwner(set)
 		report.Owners[owner] = true
-		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, unclaimed(set.Generation)})
+		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, defaultListenerSetStatus(set.Generation)})
 	}
 	for _, route := range normaliseRoutes(s) {
 		report.Routes = append(report.Routes, RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName})
@@ -41,9 +42,9 @@ func Withdraw(self Owner, s *Snapshot) Report {
 	return report
 }
 
-// unclaimed is the status of a ListenerSet that no controller has spoken about:
-// the CRD's default.
-func unclaimed(generation int64) gatewayv1.ListenerSetStatus {
+// defaultListenerSetStatus returns the default that the CRD sets for the status of
+// a ListenerSet.
+func defaultListenerSetStatus(generation int64) gatewayv1.ListenerSetStatus {
 	var status gatewayv1.ListenerSetStatus
 	for _, kind := range []string{typeAccepted, typeProgrammed} {
 		status.Conditions = append(status.Conditions, metav1.Condition{
@@ -60,41 +61,42 @@ type ListenerSetStatus struct {
 	Status gatewayv1.ListenerSetStatus
 }
 
-// RouteStatus holds the entries of one route for this Gateway and its
-// ListenerSets.
+// RouteStatus has the entries for the Gateway and its ListenerSets in the status
+// of one route.
 type RouteStatus struct {
 	Kind string
 	types.NamespacedName
 	Parents []gatewayv1.RouteParentStatus
 }
 
-// Outcome is what the statuses tell besides the decision.
+// Outcome is the state of the tunnel, as far as the statuses report it.
 type Outcome struct {
-	// Push is how the attempt to put the decision into effect stands.
+	// Push is the last attempt to write the configuration of the tunnel.
 	Push Push
-	// Tunnel is the Gateway's tunnel, or empty when it has none.
+	// Tunnel is the tunnel of the Gateway, or empty when there is none.
 	Tunnel provider.TunnelID
-	// Shared are the hostnames that other Gateways serve too.
+	// Shared are the hostnames that other Gateways also serve.
 	Shared Shared
-	// Connectors is how ready the Gateway's connectors are; nil when the
-	// controller runs none.
+	// Connectors is the state of the Gateway's connectors. It is nil when the
+	// controller does not run connectors.
 	Connectors *Readiness
 }
 
-// TypeConnectorsReady is the type of a Gateway's condition that says how ready
-// its connectors are.
+// TypeConnectorsReady is the type of the Gateway condition that reports the state
+// of the connectors.
 const TypeConnectorsReady = "tunnelgateway.dev/ConnectorsReady"
 
-// Readiness is how ready connectors are.
+// Readiness is the state of the connectors of a Gateway.
 type Readiness struct {
+	// Status, Reason and Message are those of the condition TypeConnectorsReady.
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Wanted is how many connectors there should be, at least 1 while those that
-	// should be there are not, and Available how many are connected to the edge.
+	// Wanted is the desired number of connectors, and Available the number of
+	// connectors that are connected to Cloudflare's edge.
 	Wanted, Available int32
 }
 
-// Report says what Build decided, and what came of it.
+// Report returns the status of every object, given the outcome.
 func (r *Result) Report(o Outcome) Report {
 	report := Report{
 		Gateway: r.gatewayStatus(o),
@@ -110,7 +112,7 @@ func (r *Result) Report(o Outcome) Report {
 	return report
 }
 
-// AttachedListenerSets counts the sets that are allowed and accepted.
+// AttachedListenerSets returns the number of allowed and accepted ListenerSets.
 func (r *Result) AttachedListenerSets() int32 {
 	var n int32
 	for _, set := range r.Sets {
@@ -126,15 +128,15 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	switch invalid := describeInvalid(r.listeners); {
 	case r.Rejected != nil:
 		c.set(typeAccepted, false, r.Rejected.Reason, r.Rejected.Message)
-		c.set(typeProgrammed, false, reasonInvalid, "The Gateway is not accepted; nothing is changed at its tunnel until it is.")
+		c.set(typeProgrammed, false, reasonInvalid, messageGatewayNotAccepted)
 	case invalid != "":
-		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners serve: "+invalid+"."+r.remarks())
-		c.programmed(o.Push, r.gateway.Status.Conditions)
+		c.set(typeAccepted, true, reasonNotValid, "The Gateway is accepted, but not all of its listeners are served; see their conditions: "+invalid+"."+r.acceptedWarnings())
+		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	default:
-		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.remarks())
-		c.programmed(o.Push, r.gateway.Status.Conditions)
+		c.set(typeAccepted, true, reasonAccepted, "The Gateway is accepted."+r.acceptedWarnings())
+		c.setProgrammed(o.Push, r.gateway.Status.Conditions)
 	}
-	c.hostnameShared(o.Shared, r.gateway.Status.Conditions)
+	c.setHostnameShared(o.Shared, r.gateway.Status.Conditions)
 	if ready := o.Connectors; ready != nil {
 		c.set(TypeConnectorsReady, ready.Status == metav1.ConditionTrue, ready.Reason, ready.Message)
 	}
@@ -152,23 +154,23 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	return status
 }
 
-// remarks names the fields of an accepted Gateway that have no effect.
-func (r *Result) remarks() string {
-	var remarks string
+// acceptedWarnings lists the fields of an accepted Gateway that have no effect.
+func (r *Result) acceptedWarnings() string {
+	var warnings string
 	if r.gateway.Spec.TLS != nil {
-		remarks += " Its spec.tls has no effect: Cloudflare's edge terminates TLS with its own settings."
+		warnings += " Field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."
 	}
 	if dropped := r.Settings.Metadata.Dropped; len(dropped) > 0 {
-		remarks += fmt.Sprintf(" Labels and annotations of spec.infrastructure that do not reach the connectors: %s. "+
-			"The GatewayClass allows prefixes of keys in connector.allowedMetadataPrefixes.", strings.Join(dropped, ", "))
+		warnings += fmt.Sprintf(" The connectors do not get these labels and annotations of spec.infrastructure, "+
+			"whose prefixes connector.allowedMetadataPrefixes of the GatewayClass does not list: %s.", strings.Join(dropped, ", "))
 	}
-	return remarks
+	return warnings
 }
 
 func (r *Result) listenerStatus(l *Listener, generation int64, push Push, current []metav1.Condition) gatewayv1.ListenerStatus {
 	kinds := l.SupportedKinds
 	if kinds == nil {
-		kinds = []gatewayv1.RouteGroupKind{} // the API wants a list, also an empty one
+		kinds = []gatewayv1.RouteGroupKind{} // the API requires a list, even an empty one
 	}
 	return gatewayv1.ListenerStatus{
 		Name:           l.Spec.Name,
@@ -186,8 +188,8 @@ func currentListener(listeners []gatewayv1.ListenerStatus, name gatewayv1.Sectio
 	return listeners[i].Conditions
 }
 
-// setProblem says why a set is not accepted, or nil: one listener that serves
-// is enough.
+// setProblem returns why a ListenerSet is not accepted, or nil. A set is accepted
+// when at least one of its listeners is served.
 func (r *Result) setProblem(set *Set) *Problem {
 	switch {
 	case set.NotAllowed != nil:
@@ -196,7 +198,7 @@ func (r *Result) setProblem(set *Set) *Problem {
 		return &Problem{Reason: reasonParentNotAccepted, Message: fmt.Sprintf(
 			"Gateway %s/%s is not accepted (%s): %s", r.gateway.Namespace, r.gateway.Name, r.Rejected.Reason, r.Rejected.Message)}
 	case !slices.ContainsFunc(set.Listeners, (*Listener).Serves):
-		return &Problem{Reason: reasonNotValid, Message: "No listener of the set serves: " + describeInvalid(set.Listeners) + "."}
+		return &Problem{Reason: reasonNotValid, Message: "None of the ListenerSet's listeners is served; see their conditions: " + describeInvalid(set.Listeners) + "."}
 	}
 	return nil
 }
@@ -207,12 +209,12 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 	problem := r.setProblem(set)
 	message := "The ListenerSet is accepted."
 	if invalid := describeInvalid(set.Listeners); invalid != "" {
-		message = "The ListenerSet is accepted, but not all of its listeners serve: " + invalid + "."
+		message = "The ListenerSet is accepted, but not all of its listeners are served; see their conditions: " + invalid + "."
 	}
 	c.check(typeAccepted, problem, reasonAccepted, message)
 	switch {
 	case problem == nil:
-		c.programmed(push, set.object.Status.Conditions)
+		c.setProgrammed(push, set.object.Status.Conditions)
 	case problem.Reason == reasonParentNotAccepted:
 		c.set(typeProgrammed, false, reasonParentNotProgrammed, problem.Message)
 	default:
@@ -242,7 +244,7 @@ func (r *Result) routeStatus(route *Route) RouteStatus {
 	for _, parent := range route.Parents {
 		c := conditions{generation: route.generation}
 		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), "The route is accepted.")
-		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), "Every reference resolves.")
+		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), messageResolvedRefs)
 		if parent.Rejected == nil && len(route.Dropped) > 0 {
 			c.set(string(gatewayv1.RouteConditionPartiallyInvalid), true,
 				string(gatewayv1.RouteReasonUnsupportedValue), describeDropped(route.Dropped))

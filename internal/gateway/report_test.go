@@ -15,7 +15,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// The generations of the objects in reportSnapshot, all different.
+// The generations of the objects in reportSnapshot. All are different.
 const (
 	gatewayGeneration = 5
 	setGeneration     = 3
@@ -31,8 +31,8 @@ func httpListener(name, hostname string, port gatewayv1.PortNumber) gatewayv1.Li
 	return gatewayv1.Listener{Name: gatewayv1.SectionName(name), Hostname: new(gatewayv1.Hostname(hostname)), Port: port, Protocol: gatewayv1.HTTPProtocolType}
 }
 
-// reportSnapshot is a Gateway with one listener, a set with one that is good
-// and one that loses to the Gateway's, and a route at each.
+// reportSnapshot returns a Gateway with one listener, and a ListenerSet with one
+// valid listener, one listener that conflicts with the Gateway's, and a route.
 func reportSnapshot() *gateway.Snapshot {
 	g := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "shared", Generation: gatewayGeneration}}
 	g.Spec.Listeners = []gatewayv1.Listener{httpListener("own", "own.example.com", 80)}
@@ -50,26 +50,27 @@ func reportSnapshot() *gateway.Snapshot {
 	}
 }
 
-// programmed returns a condition that an object may have already.
+// programmed returns a Programmed condition for the current status of an object.
 func programmed(status metav1.ConditionStatus, generation int64) []metav1.Condition {
 	return []metav1.Condition{{Type: "Programmed", Status: status, ObservedGeneration: generation, Reason: "Programmed"}}
 }
 
-// withCurrent sets the Programmed conditions that the objects have already, at
-// their generations plus newer.
-func withCurrent(s *gateway.Snapshot, status metav1.ConditionStatus, newer int64) *gateway.Snapshot {
-	s.Gateway.Status.Conditions = programmed(status, gatewayGeneration+newer)
-	s.Gateway.Status.Listeners = []gatewayv1.ListenerStatus{{Name: "own", Conditions: programmed(status, gatewayGeneration+newer)}}
+// withCurrent sets the Programmed conditions in the current statuses, for the
+// generation of each object plus offset.
+func withCurrent(s *gateway.Snapshot, status metav1.ConditionStatus, offset int64) *gateway.Snapshot {
+	s.Gateway.Status.Conditions = programmed(status, gatewayGeneration+offset)
+	s.Gateway.Status.Listeners = []gatewayv1.ListenerStatus{{Name: "own", Conditions: programmed(status, gatewayGeneration+offset)}}
 	set := s.ListenerSets[0]
-	set.Status.Conditions = programmed(status, setGeneration+newer)
+	set.Status.Conditions = programmed(status, setGeneration+offset)
 	set.Status.Listeners = []gatewayv1.ListenerEntryStatus{
-		{Name: "taken", Conditions: programmed(status, setGeneration+newer)},
-		{Name: "good", Conditions: programmed(status, setGeneration+newer)},
+		{Name: "taken", Conditions: programmed(status, setGeneration+offset)},
+		{Name: "good", Conditions: programmed(status, setGeneration+offset)},
 	}
 	return s
 }
 
-// conditionsByPlace lists the conditions of every place of a report.
+// conditionsByPlace returns all lists of conditions in a report by a name of the
+// object or listener.
 func conditionsByPlace(r gateway.Report) map[string][]metav1.Condition {
 	places := map[string][]metav1.Condition{"Gateway": r.Gateway.Conditions}
 	for _, l := range r.Gateway.Listeners {
@@ -93,8 +94,8 @@ func wantProgrammed(t *testing.T, r gateway.Report, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}
 	for place, conditions := range conditionsByPlace(r) {
-		if short, ok := inShort(conditions)["Programmed"]; ok {
-			got[place] = short
+		if programmed, ok := statusAndReason(conditions)["Programmed"]; ok {
+			got[place] = programmed
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -102,85 +103,87 @@ func wantProgrammed(t *testing.T, r gateway.Report, want map[string]string) {
 	}
 }
 
-// everywhere is the same for each place whose own state is good; the entry that
-// lost to the Gateway's listener keeps its own reason.
-func everywhere(short string) map[string]string {
+// programmedEverywhere returns the same status and reason for each valid object and
+// listener. The conflicting entry keeps its own reason.
+func programmedEverywhere(programmed string) map[string]string {
 	return map[string]string{
-		"Gateway": short, "listener own": short, "ListenerSet": short, "entry good": short, "entry taken": "False HostnameConflict",
+		"Gateway": programmed, "listener own": programmed, "ListenerSet": programmed, "entry good": programmed, "entry taken": "False HostnameConflict",
 	}
 }
 
-// "True once a document for this generation is at Cloudflare; [...] later
-// route changes under way do not unset it. [...] False/Pending when the first
-// push of a generation is outstanding or a push failed."
-func TestReportProgrammedAsThePushStands(t *testing.T) {
-	failed := gateway.Push{State: gateway.PushFailed, Message: "The API is down. It is tried again in 2s."}
-	otherTunnel := gateway.Push{State: gateway.PushFailed, Reason: "SettingsNotApplied", Message: "The setting account asks for another tunnel."}
-	onGatewayOnly := everywhere("False Pending")
+// Programmed is True once the tunnel has a configuration for this generation, and
+// later route changes in progress do not unset it. Programmed is False with reason
+// Pending while the first push of a generation is outstanding, and after a failed
+// push.
+func TestProgrammedFollowsThePush(t *testing.T) {
+	failed := gateway.Push{State: gateway.PushFailed, Message: "The API is unavailable; retrying in 2s."}
+	otherTunnel := gateway.Push{State: gateway.PushFailed, Reason: "SettingsNotApplied", Message: "The setting account requires another tunnel."}
+	onGatewayOnly := programmedEverywhere("False Pending")
 	onGatewayOnly["Gateway"] = "False SettingsNotApplied"
 	for name, test := range map[string]struct {
 		snapshot *gateway.Snapshot
 		push     gateway.Push
 		want     map[string]string
 	}{
-		"succeeded":                                  {reportSnapshot(), gateway.Push{State: gateway.PushSucceeded}, everywhere("True Programmed")},
-		"outstanding, nothing said yet":              {reportSnapshot(), gateway.Push{}, everywhere("False Pending")},
-		"outstanding, programmed in this generation": {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), gateway.Push{}, everywhere("True Programmed")},
-		"outstanding, programmed in an older one":    {withCurrent(reportSnapshot(), metav1.ConditionTrue, -1), gateway.Push{}, everywhere("False Pending")},
-		"outstanding, not programmed":                {withCurrent(reportSnapshot(), metav1.ConditionFalse, 0), gateway.Push{}, everywhere("False Pending")},
-		"failed, nothing said yet":                   {reportSnapshot(), failed, everywhere("False Pending")},
-		"failed, programmed in this generation":      {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), failed, everywhere("False Pending")},
-		"failed with a reason of its own":            {reportSnapshot(), otherTunnel, onGatewayOnly},
+		"succeeded": {reportSnapshot(), gateway.Push{State: gateway.PushSucceeded}, programmedEverywhere("True Programmed")},
+		"outstanding, without current conditions":         {reportSnapshot(), gateway.Push{}, programmedEverywhere("False Pending")},
+		"outstanding, programmed for this generation":     {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), gateway.Push{}, programmedEverywhere("True Programmed")},
+		"outstanding, programmed for the last generation": {withCurrent(reportSnapshot(), metav1.ConditionTrue, -1), gateway.Push{}, programmedEverywhere("False Pending")},
+		"outstanding, not programmed":                     {withCurrent(reportSnapshot(), metav1.ConditionFalse, 0), gateway.Push{}, programmedEverywhere("False Pending")},
+		"failed, without current conditions":              {reportSnapshot(), failed, programmedEverywhere("False Pending")},
+		"failed, programmed for this generation":          {withCurrent(reportSnapshot(), metav1.ConditionTrue, 0), failed, programmedEverywhere("False Pending")},
+		"failed with a reason":                            {reportSnapshot(), otherTunnel, onGatewayOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := gateway.Build(test.snapshot, decisions).Report(gateway.Outcome{Push: test.push})
+			r := gateway.Build(test.snapshot, options).Report(gateway.Outcome{Push: test.push})
 			wantProgrammed(t, r, test.want)
 			for place, conditions := range conditionsByPlace(r) {
 				message := messageOf(conditions, "Programmed")
-				if inShort(conditions)["Programmed"] != "False Pending" || test.push.Message == "" {
+				if statusAndReason(conditions)["Programmed"] != "False Pending" || test.push.Message == "" {
 					continue
 				}
-				// Tenants can do nothing about it, and are sent to the Gateway.
+				// The message for tenants refers to the status of the Gateway.
 				tenant := place == "ListenerSet" || strings.HasPrefix(place, "entry ")
-				if tenant != strings.Contains(message, "the status of the Gateway says why") || !tenant && message != test.push.Message {
-					t.Errorf("%s says %q", place, message)
+				if tenant != strings.Contains(message, "See the status of the Gateway.") || !tenant && message != test.push.Message {
+					t.Errorf("%s has the message %q", place, message)
 				}
 			}
 		})
 	}
 }
 
-// While an attempt is under way each object is judged by its own status.
-func TestReportOutstandingIsPerObject(t *testing.T) {
+// While a push is outstanding, each object and listener keeps its own current
+// condition.
+func TestOutstandingPushKeepsCurrentConditions(t *testing.T) {
 	s := reportSnapshot()
 	s.Gateway.Status.Conditions = programmed(metav1.ConditionTrue, gatewayGeneration)
 	s.ListenerSets[0].Status.Listeners = []gatewayv1.ListenerEntryStatus{{Name: "good", Conditions: programmed(metav1.ConditionTrue, setGeneration)}}
-	want := everywhere("False Pending")
+	want := programmedEverywhere("False Pending")
 	want["Gateway"], want["entry good"] = "True Programmed", "True Programmed"
-	wantProgrammed(t, gateway.Build(s, decisions).Report(gateway.Outcome{}), want)
+	wantProgrammed(t, gateway.Build(s, options).Report(gateway.Outcome{}), want)
 }
 
-// Whatever the push: nothing is sent for a Gateway that is not accepted.
-func TestReportOfAGatewayThatIsNotAccepted(t *testing.T) {
-	want := maps.Clone(everywhere("False Pending"))
+// The state of the push does not affect a Gateway that is not accepted.
+func TestPushDoesNotAffectRejectedGateway(t *testing.T) {
+	want := maps.Clone(programmedEverywhere("False Pending"))
 	want["Gateway"], want["ListenerSet"] = "False Invalid", "False ParentNotProgrammed"
 	for _, state := range []gateway.PushState{gateway.PushOutstanding, gateway.PushFailed, gateway.PushSucceeded} {
 		s := withCurrent(reportSnapshot(), metav1.ConditionTrue, 0)
 		s.Gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}
-		r := gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: state}, Tunnel: "tunnel"})
+		r := gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: state}, Tunnel: "tunnel"})
 		wantProgrammed(t, r, want)
-		if got := inShort(conditionsByPlace(r)["ListenerSet"])["Accepted"]; got != "False ParentNotAccepted" {
-			t.Errorf("the set's Accepted is %s", got)
+		if got := statusAndReason(conditionsByPlace(r)["ListenerSet"])["Accepted"]; got != "False ParentNotAccepted" {
+			t.Errorf("the ListenerSet has Accepted=%s, want False ParentNotAccepted", got)
 		}
 		if len(r.Gateway.Addresses) != 1 {
-			t.Errorf("%d addresses, want that of the tunnel, which is still there", len(r.Gateway.Addresses))
+			t.Errorf("got %d addresses, want the address of the existing tunnel", len(r.Gateway.Addresses))
 		}
 	}
 }
 
-// "Every condition with the generation that was read", that of its own object.
-func TestReportGenerations(t *testing.T) {
-	r := gateway.Build(reportSnapshot(), decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
+// Every condition has the generation of its own object, and no transition time.
+func TestConditionsHaveTheGenerationOfTheirObject(t *testing.T) {
+	r := gateway.Build(reportSnapshot(), options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}})
 	want := map[string]int64{
 		"Gateway": gatewayGeneration, "listener own": gatewayGeneration,
 		"ListenerSet": setGeneration, "entry good": setGeneration, "entry taken": setGeneration,
@@ -193,16 +196,16 @@ func TestReportGenerations(t *testing.T) {
 	for place, conditions := range places {
 		for _, c := range conditions {
 			if c.ObservedGeneration != want[place] || !c.LastTransitionTime.IsZero() {
-				t.Errorf("%s of %s: generation %d and time %s, want %d and none", c.Type, place, c.ObservedGeneration, c.LastTransitionTime, want[place])
+				t.Errorf("%s of %s: got generation %d and time %s, want generation %d and no time", c.Type, place, c.ObservedGeneration, c.LastTransitionTime, want[place])
 			}
 		}
 	}
 }
 
-func TestReportAddress(t *testing.T) {
-	result := gateway.Build(reportSnapshot(), decisions)
+func TestReportHasTheAddressOfTheTunnel(t *testing.T) {
+	result := gateway.Build(reportSnapshot(), options)
 	if got := result.Report(gateway.Outcome{}).Gateway.Addresses; len(got) != 0 {
-		t.Errorf("without a tunnel the addresses are %v", got)
+		t.Errorf("got addresses %v without a tunnel, want none", got)
 	}
 	want := []gatewayv1.GatewayStatusAddress{{Type: new(gatewayv1.HostnameAddressType), Value: "t-1.cfargotunnel.com"}}
 	if diff := cmp.Diff(want, result.Report(gateway.Outcome{Tunnel: "t-1"}).Gateway.Addresses); diff != "" {
@@ -210,43 +213,43 @@ func TestReportAddress(t *testing.T) {
 	}
 }
 
-func TestReportOwners(t *testing.T) {
-	r := gateway.Build(reportSnapshot(), decisions).Report(gateway.Outcome{})
+func TestReportCoversTheGatewayAndItsListenerSets(t *testing.T) {
+	r := gateway.Build(reportSnapshot(), options).Report(gateway.Outcome{})
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportGateway: true, reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
 	}
 }
 
-// A good condition says what is not good beside it.
-func TestReportMessagesOfGoodConditions(t *testing.T) {
+// The message of an Accepted condition lists other problems of the object.
+func TestAcceptedMessageListsOtherProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*gateway.Snapshot)
 		place  string
 		want   string
 	}{
 		"the Gateway": {func(*gateway.Snapshot) {}, "Gateway", "The Gateway is accepted."},
-		"the Gateway, with a listener that does not serve": {func(s *gateway.Snapshot) {
+		"the Gateway, with a listener that is not served": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, gatewayv1.Listener{Name: "raw", Port: 5432, Protocol: gatewayv1.TCPProtocolType})
-		}, "Gateway", `The Gateway is accepted, but not all of its listeners serve: listener "raw": UnsupportedProtocol.`},
-		"the Gateway, with TLS settings of its own": {func(s *gateway.Snapshot) {
+		}, "Gateway", `The Gateway is accepted, but not all of its listeners are served; see their conditions: listener "raw" (UnsupportedProtocol).`},
+		"the Gateway, with spec.tls": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.TLS = &gatewayv1.GatewayTLSConfig{}
-		}, "Gateway", "The Gateway is accepted. Its spec.tls has no effect: Cloudflare's edge terminates TLS with its own settings."},
-		"the set, with an entry that lost": {func(*gateway.Snapshot) {}, "ListenerSet",
-			`The ListenerSet is accepted, but not all of its listeners serve: listener "taken": HostnameConflict.`},
-		"the set, when all serve": {func(s *gateway.Snapshot) {
+		}, "Gateway", "The Gateway is accepted. Field spec.tls has no effect, because Cloudflare's edge terminates TLS with its own settings."},
+		"the ListenerSet, with a conflicting listener": {func(*gateway.Snapshot) {}, "ListenerSet",
+			`The ListenerSet is accepted, but not all of its listeners are served; see their conditions: listener "taken" (HostnameConflict).`},
+		"the ListenerSet, with valid listeners only": {func(s *gateway.Snapshot) {
 			s.ListenerSets[0].Spec.Listeners = s.ListenerSets[0].Spec.Listeners[:1]
 		}, "ListenerSet", "The ListenerSet is accepted."},
 		"a listener": {func(*gateway.Snapshot) {}, "listener own", "The listener is accepted."},
-		"a listener whose hostname is on another port too": {func(s *gateway.Snapshot) {
+		"a listener that shares its hostname with another port": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, httpListener("second", "own.example.com", 8080))
-		}, "listener own", "The listener is accepted. Its hostname is used on port 8080 too: a tunnel serves a hostname on every port at once, so they share their routes."},
-		"the other of the two": {func(s *gateway.Snapshot) {
+		}, "listener own", "The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (8080), because a tunnel serves a hostname on all ports."},
+		"the listener on the other port": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, httpListener("second", "own.example.com", 8080))
-		}, "listener second", "The listener is accepted. Its hostname is used on port 80 too: a tunnel serves a hostname on every port at once, so they share their routes."},
-		"a listener whose hostname is on several ports": {func(s *gateway.Snapshot) {
+		}, "listener second", "The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (80), because a tunnel serves a hostname on all ports."},
+		"a listener that shares its hostname with several ports": {func(s *gateway.Snapshot) {
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, httpListener("second", "own.example.com", 8080), httpListener("third", "own.example.com", 8443))
-		}, "listener own", "The listener is accepted. Its hostname is used on port 8080, 8443 too: a tunnel serves a hostname on every port at once, so they share their routes."},
-		"a listener whose hostname is on a port where nobody serves it": {func(s *gateway.Snapshot) {
+		}, "listener own", "The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (8080, 8443), because a tunnel serves a hostname on all ports."},
+		"a listener that shares its hostname with rejected listeners": {func(s *gateway.Snapshot) {
 			secure := httpListener("secure", "own.example.com", 8443)
 			secure.Protocol = gatewayv1.HTTPSProtocolType
 			s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, secure, httpListener("plain", "own.example.com", 8443))
@@ -255,7 +258,7 @@ func TestReportMessagesOfGoodConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := reportSnapshot()
 			test.change(s)
-			places := conditionsByPlace(gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
+			places := conditionsByPlace(gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
 			if diff := cmp.Diff(test.want, messageOf(places[test.place], "Accepted")); diff != "" {
 				t.Errorf("the message differs (-want +got):\n%s", diff)
 			}
@@ -263,9 +266,9 @@ func TestReportMessagesOfGoodConditions(t *testing.T) {
 	}
 }
 
-// A listener names the certificates that were not checked, and those that have
-// expired.
-func TestReportCertificates(t *testing.T) {
+// The ResolvedRefs message of a listener lists the certificates that were not
+// checked or have expired.
+func TestResolvedRefsMessageListsCertificateWarnings(t *testing.T) {
 	s := reportSnapshot()
 	l := &s.Gateway.Spec.Listeners[0]
 	l.Protocol, l.Port = gatewayv1.HTTPSProtocolType, 443
@@ -276,23 +279,23 @@ func TestReportCertificates(t *testing.T) {
 		{Namespace: "infra", Name: "unread"}:  {Unchecked: true},
 		{Namespace: "infra", Name: "expired"}: {NotAfter: s.Now.AddDate(-1, 0, 0)},
 	}
-	places := conditionsByPlace(gateway.Build(s, decisions).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
-	want := `Every reference resolves. The certificate in Secret infra/unread was not checked, because Secrets in namespace "infra" are not read.` +
+	places := conditionsByPlace(gateway.Build(s, options).Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}}))
+	want := `All references are resolved. The certificate in Secret infra/unread was not checked, because the controller does not read Secrets in namespace "infra".` +
 		" The certificate in Secret infra/expired expired at 2025-01-01T00:00:00Z."
 	if diff := cmp.Diff(want, messageOf(places["listener own"], "ResolvedRefs")); diff != "" {
 		t.Errorf("the message differs (-want +got):\n%s", diff)
 	}
 }
 
-// What was said about sets and routes is taken back: sets as the CRD makes
-// them, routes without entries.
-func TestWithdraw(t *testing.T) {
-	r := gateway.Withdraw(reportGateway, withCurrent(reportSnapshot(), metav1.ConditionTrue, 0))
+// ResetReport returns the CRD's default status for ListenerSets, and routes without
+// entries.
+func TestResetReportRemovesStatuses(t *testing.T) {
+	r := gateway.ResetReport(reportGateway, withCurrent(reportSnapshot(), metav1.ConditionTrue, 0))
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportGateway: true, reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(gatewayv1.GatewayStatus{}, r.Gateway); diff != "" {
-		t.Errorf("something is said about the Gateway, which is not ours (-want +got):\n%s", diff)
+		t.Errorf("the report has a status for the Gateway, which this controller does not manage (-want +got):\n%s", diff)
 	}
 	waiting := func(kind string) metav1.Condition {
 		return metav1.Condition{
@@ -304,20 +307,20 @@ func TestWithdraw(t *testing.T) {
 		Status:         gatewayv1.ListenerSetStatus{Conditions: []metav1.Condition{waiting("Accepted"), waiting("Programmed")}},
 	}}
 	if diff := cmp.Diff(want, r.ListenerSets); diff != "" {
-		t.Errorf("sets differ (-want +got):\n%s", diff)
+		t.Errorf("ListenerSets differ (-want +got):\n%s", diff)
 	}
 	if len(r.Routes) != 1 || r.Routes[0].Name != "route" || len(r.Routes[0].Parents) != 0 {
-		t.Errorf("routes are %+v, want one without entries", r.Routes)
+		t.Errorf("got routes %+v, want one route without entries", r.Routes)
 	}
 }
 
-// A ListenerSet that does not exist has nothing but routes.
-func TestWithdrawAListenerSet(t *testing.T) {
-	r := gateway.Withdraw(reportSet, &gateway.Snapshot{HTTPRoutes: reportSnapshot().HTTPRoutes})
+// The report of a ListenerSet that does not exist has only routes.
+func TestResetReportOfMissingListenerSetHasOnlyRoutes(t *testing.T) {
+	r := gateway.ResetReport(reportSet, &gateway.Snapshot{HTTPRoutes: reportSnapshot().HTTPRoutes})
 	if diff := cmp.Diff(map[gateway.Owner]bool{reportSet: true}, r.Owners); diff != "" {
 		t.Errorf("owners differ (-want +got):\n%s", diff)
 	}
 	if len(r.ListenerSets) != 0 || len(r.Routes) != 1 || !strings.HasPrefix(r.Routes[0].String(), "team/") {
-		t.Errorf("sets %v, routes %v, want one route", r.ListenerSets, r.Routes)
+		t.Errorf("got ListenerSets %v and routes %v, want only one route", r.ListenerSets, r.Routes)
 	}
 }

@@ -11,46 +11,48 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Request is what a tunnel looks at of a request to find its rule.
+// Request has the parts of a request that decide which ingress rule answers it.
 type Request struct {
 	// Host is a DNS name in lower case, without a port.
 	Host string `json:"host"`
-	// Path is decoded and without the query; it begins with a slash.
+	// Path is the decoded path without the query. It begins with a slash.
 	Path string `json:"path"`
 }
 
-// ParseRequest reads HOST, HOST/PATH or a whole URL.
+// ParseRequest parses HOST, HOST/PATH or a URL.
 func ParseRequest(text string) (Request, error) {
-	whole := text
+	rawURL := text
 	if scheme, _, ok := strings.Cut(text, "://"); !ok || strings.Contains(scheme, "/") {
-		whole = "https://" + text
+		rawURL = "https://" + text
 	}
-	u, err := url.Parse(whole)
+	u, err := url.Parse(rawURL)
 	switch {
 	case err != nil:
-		return Request{}, fmt.Errorf("is no HOST, HOST/PATH or URL: %w", errors.Unwrap(err)) // which does not repeat it
+		// Unwrap removes the URL, which can contain a password, from the error.
+		return Request{}, fmt.Errorf("not a HOST, HOST/PATH or URL: %w", errors.Unwrap(err))
 	case u.User != nil:
-		return Request{}, errors.New("has a user name, which no request has by the time a tunnel sees it")
+		return Request{}, errors.New("a user name is not supported; use HOST, HOST/PATH or a URL without it")
 	case u.Scheme != "https" && u.Scheme != "http":
-		return Request{}, fmt.Errorf("has the scheme %q, and tunnels serve http and https", u.Scheme)
+		return Request{}, fmt.Errorf("scheme %q is not supported; use http or https", u.Scheme)
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if host == "" {
-		return Request{}, fmt.Errorf("%q has no hostname; write HOST/PATH", text)
+		return Request{}, fmt.Errorf("%q has no hostname; use HOST, HOST/PATH or a URL", text)
 	}
 	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
-		return Request{}, fmt.Errorf("asks for %q, which is no hostname that a request can have", host)
+		return Request{}, fmt.Errorf("%q is not a valid hostname", host)
 	}
 	return Request{Host: host, Path: cmp.Or(u.Path, "/")}, nil
 }
 
 func (r Request) String() string { return r.Host + r.Path }
 
-// on reports whether the request is for the hostname.
-func (r Request) on(hostname string) bool { return covers(hostname, r.Host) }
+// matchesHostname reports whether the hostname matches the host of the request.
+func (r Request) matchesHostname(hostname string) bool { return covers(hostname, r.Host) }
 
-// at reports whether the expression of a rule matches the request's path.
-func (r Request) at(expression string) bool {
+// matchesPath reports whether the path expression of an ingress rule matches the
+// path of the request.
+func (r Request) matchesPath(expression string) bool {
 	if expression == "" {
 		return true
 	}

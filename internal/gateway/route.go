@@ -11,33 +11,36 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Route is a route of any kind, written as an HTTPRoute: it keeps all that the
-// API says, also what a tunnel's ingress rule cannot express.
+// Route is a route of any kind in the form of an HTTPRoute. It keeps all fields of
+// the spec, including fields that an ingress rule cannot express.
 type Route struct {
+	// Kind is KindHTTPRoute or KindGRPCRoute.
 	Kind string
 	types.NamespacedName
-	// Hostnames are those of the spec; none means the listener's own.
+	// Hostnames are the hostnames of the spec. Without hostnames, the route has the
+	// hostname of each listener.
 	Hostnames []gatewayv1.Hostname
-	// Rules are those of the spec.
+	// Rules are the rules of the spec.
 	Rules []gatewayv1.HTTPRouteRule
-	// Parents has an entry for each parentRef that leads to the Gateway.
+	// Parents has an entry for each parentRef to the Gateway or to one of its
+	// ListenerSets.
 	Parents []Parent
-	// Unresolved has the reason of the first backendRef that does not resolve,
-	// and says of each what is wrong; nil when all resolve.
+	// Unresolved has the reason of the first backendRef that is not resolved, and
+	// the messages of all of them. It is nil when all are resolved.
 	Unresolved *Problem
-	// Dropped names what an ingress rule cannot express, by rule number.
-	Dropped []Dropped
+	// Dropped lists the rules that an ingress rule cannot express in full.
+	Dropped []DroppedRule
 
-	grpc       *gatewayv1.GRPCRoute // what it was written as; nil for an HTTPRoute
+	grpc       *gatewayv1.GRPCRoute // the original object; nil for an HTTPRoute
 	generation int64
 	age        age
 	parentRefs []gatewayv1.ParentReference
-	rank       int         // place among the routes, oldest first
-	answers    []answer    // one for each rule
-	matches    []ruleMatch // what the tunnel can tell apart, in order
+	rank       int          // the position among all routes, oldest first
+	actions    []ruleAction // one for each rule
+	matches    []ruleMatch  // that an ingress rule can express, in order
 }
 
-// normaliseRoutes returns the snapshot's routes, oldest first, then by
+// normaliseRoutes returns all routes of the snapshot: the oldest first, then by
 // "{namespace}/{name}", then by kind.
 func normaliseRoutes(s *Snapshot) []*Route {
 	block := make([]Route, len(s.HTTPRoutes)+len(s.GRPCRoutes))
@@ -88,8 +91,8 @@ const (
 	KindGRPCRoute = "GRPCRoute"
 )
 
-// CommonRoute returns what routes of every kind have in common, as parts of
-// the object itself, and false for what is no route.
+// CommonRoute returns pointers to the fields of the object that routes of every
+// kind have. It returns false when the object is not a supported route.
 func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.RouteStatus, bool) {
 	switch o := object.(type) {
 	case *gatewayv1.HTTPRoute:
@@ -101,81 +104,84 @@ func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.R
 	}
 }
 
-// ruleMatch is a match of a rule that a tunnel can tell apart by the path.
+// ruleMatch is a match of a rule that an ingress rule can express.
 type ruleMatch struct {
 	rule, match int
 	path        pathMatch
 	method      methodLength
 }
 
-// resolveRoutes finds out what each rule answers and which of its matches the
-// tunnel can tell apart. What it finds lies together, because there can be
+// resolveRoutes determines the action of each rule and the matches that an
+// ingress rule can express. All routes share two buffers, because there can be
 // thousands of routes.
 func resolveRoutes(routes []*Route, backends backendResolver) {
-	answers := make([]answer, 0, len(routes))
+	answers := make([]ruleAction, 0, len(routes))
 	matches := make([]ruleMatch, 0, len(routes))
 	for _, r := range routes {
 		firstAnswer, firstMatch := len(answers), len(matches)
 		for i := range r.Rules {
-			a, problems := backends.answer(r, i)
-			r.noteUnresolved(problems)
+			a, problems := backends.action(r, i)
+			r.addUnresolved(problems)
 			answers = append(answers, a)
 			matches = r.appendMatches(matches, i, a.unsupported)
 		}
-		r.answers, r.matches = cut(answers, firstAnswer), cut(matches, firstMatch)
+		r.actions, r.matches = appendedSince(answers, firstAnswer), appendedSince(matches, firstMatch)
 	}
 }
 
-// cut returns what was appended since, with no room to grow into what follows.
-func cut[T any](buffer []T, since int) []T { return buffer[since:len(buffer):len(buffer)] }
+// appendedSince returns the elements of the buffer from the index on. Its capacity
+// is limited, so that appending to it does not overwrite the rest of the buffer.
+func appendedSince[T any](buffer []T, index int) []T { return buffer[index:len(buffer):len(buffer)] }
 
-func (r *Route) noteUnresolved(problems []*Problem) {
+func (r *Route) addUnresolved(problems []*Problem) {
 	for _, problem := range problems {
 		if r.Unresolved == nil {
-			r.Unresolved = new(*problem) // the rule's own stays as it is
+			r.Unresolved = new(*problem) // a copy, because the rule keeps its own problem
 		} else {
 			r.Unresolved.Message += " " + problem.Message
 		}
 	}
 }
 
-// appendMatches appends the matches of a rule that the tunnel can tell apart,
-// and notes the fields that it cannot express.
-func (r *Route) appendMatches(matches []ruleMatch, rule int, unsupported []string) []ruleMatch {
-	dropped := Dropped{Rule: rule, Fields: unsupported}
+// appendMatches appends the matches of a rule that an ingress rule can express.
+// It adds the rule to r.Dropped when a match or an action is not supported.
+func (r *Route) appendMatches(matches []ruleMatch, rule int, unsupportedActions []string) []ruleMatch {
+	dropped := DroppedRule{Rule: rule, Actions: unsupportedActions}
 	for j, match := range matchesOf(&r.Rules[rule]) {
-		path, fields := expressMatch(match)
-		dropped.add(fields)
-		if len(fields) == 0 {
-			matches = append(matches, ruleMatch{rule: rule, match: j, path: path, method: r.methodLength(rule, j)})
+		path, fields := translateMatch(match)
+		if len(fields) > 0 {
+			dropped.Matches = append(dropped.Matches, OmittedMatch{Match: j, Fields: fields})
+			continue
 		}
+		matches = append(matches, ruleMatch{rule: rule, match: j, path: path, method: r.methodLength(rule, j)})
 	}
-	if len(dropped.Fields) > 0 {
+	if len(dropped.Actions) > 0 || len(dropped.Matches) > 0 {
 		r.Dropped = append(r.Dropped, dropped)
 	}
 	return matches
 }
 
-// servesNothing reports whether no rule at all is served as it was written.
-func (r *Route) servesNothing() bool {
+// isFullyDropped reports whether no rule of the route is served as written.
+func (r *Route) isFullyDropped() bool {
 	return len(r.Dropped) > 0 && len(r.Dropped) == len(r.Rules)
 }
 
-// matchesOf: "If no matches are specified, the default is a prefix path match
-// on "/", which has the effect of matching every HTTP request."
-// (HTTPRouteRule.Matches)
+// matchesOf returns the matches of a rule: "If no matches are specified, the
+// default is a prefix path match on "/", which has the effect of matching every
+// HTTP request." (HTTPRouteRule.Matches)
 func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
 	if len(rule.Matches) == 0 {
-		return everyRequest
+		return defaultMatches
 	}
 	return rule.Matches
 }
 
-var everyRequest = []gatewayv1.HTTPRouteMatch{{}}
+var defaultMatches = []gatewayv1.HTTPRouteMatch{{}}
 
-// hostnamesOn yields the hostnames that the route serves on a listener, each
-// with the one that the route wrote; none when they do not intersect.
-func (r *Route) hostnamesOn(listener string) iter.Seq[servedHostname] {
+// hostnamesOnListener returns the intersections of the route's hostnames with the
+// hostname of a listener, each with the hostname in the route. It returns none
+// when they do not intersect.
+func (r *Route) hostnamesOnListener(listener string) iter.Seq[servedHostname] {
 	return func(yield func(servedHostname) bool) {
 		if len(r.Hostnames) == 0 {
 			yield(servedHostname{served: listener})
@@ -190,17 +196,18 @@ func (r *Route) hostnamesOn(listener string) iter.Seq[servedHostname] {
 	}
 }
 
-// meets reports whether the route has a hostname on the listener.
-func (r *Route) meets(listener string) bool {
-	for range r.hostnamesOn(listener) {
+// intersects reports whether a hostname of the route intersects with the hostname
+// of a listener.
+func (r *Route) intersects(listener string) bool {
+	for range r.hostnamesOnListener(listener) {
 		return true
 	}
 	return false
 }
 
 type servedHostname struct {
-	written string // by the route; it decides the order
-	served  string // by the ingress rule
+	written string // the hostname in the route, which decides the order
+	served  string // the hostname of the ingress rule
 }
 
 func (r *Route) describeHostnames() string {

@@ -13,23 +13,23 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// ruleSettings are what the rules of routes need to know besides where their
-// requests go.
+// ruleSettings are the settings for the ingress rules of all routes.
 type ruleSettings struct {
-	// tunnel is what holds for all rules, or nil.
+	// tunnel are the settings that apply to all rules, or nil.
 	tunnel *v1alpha1.OriginRequest
-	// hostnames are those of listeners with settings of their own.
+	// hostnames are the settings of the hostnames whose listeners have their own
+	// settings.
 	hostnames map[string]*hostnameSettings
 }
 
-// hostnameSettings are those of the listeners of one hostname.
+// hostnameSettings are the settings of all listeners of one hostname.
 type hostnameSettings struct {
-	// listeners have settings of their own: HTTPS before HTTP, then the lower
-	// port.
+	// listeners are the listeners with their own settings: HTTPS before HTTP, then
+	// by port.
 	listeners []configuredListener
-	// access is what the connector demands on every port, or nil.
+	// access is the access that the connector requires on every port, or nil.
 	access *v1alpha1.Access
-	// contradiction says why no token can do for all of the ports, or nothing.
+	// contradiction is why no token is valid for all ports, or empty.
 	contradiction string
 }
 
@@ -38,9 +38,9 @@ type configuredListener struct {
 	settings v1alpha1.ListenerConfiguration
 }
 
-// newRuleSettings finds the entries of the listeners that hold their place,
-// also of those that do not serve: what is demanded of a hostname must not go
-// away because a Secret did. s is nil when the settings are not valid.
+// newRuleSettings returns the settings of all listeners that claim their hostname,
+// including listeners that are not served: the access that a hostname requires
+// must not disappear because a Secret was deleted.
 func newRuleSettings(s *settings.Settings, listeners []*Listener) ruleSettings {
 	r := ruleSettings{tunnel: s.Spec.OriginRequest}
 	if len(s.Spec.ListenerConfigurations) == 0 {
@@ -54,8 +54,8 @@ func newRuleSettings(s *settings.Settings, listeners []*Listener) ruleSettings {
 		}
 	}
 	for _, h := range r.hostnames {
-		slices.SortStableFunc(h.listeners, compareSecure)
-		h.demand()
+		slices.SortStableFunc(h.listeners, compareListenerPrecedence)
+		h.mergeAccess()
 	}
 	return r
 }
@@ -69,7 +69,7 @@ func (r ruleSettings) add(l configuredListener) {
 	h.listeners = append(h.listeners, l)
 }
 
-func compareSecure(a, b configuredListener) int {
+func compareListenerPrecedence(a, b configuredListener) int {
 	insecure := func(l configuredListener) int {
 		if l.Spec.Protocol == gatewayv1.HTTPSProtocolType {
 			return 0
@@ -79,38 +79,38 @@ func compareSecure(a, b configuredListener) int {
 	return cmp.Or(cmp.Compare(insecure(a), insecure(b)), cmp.Compare(a.Spec.Port, b.Spec.Port))
 }
 
-// demand finds the strictest access: a tunnel serves a hostname on every port
-// at once, so what one port demands, all do. The connector takes a token of one
-// team for any of the tags, so a token that does for all ports has a tag that
-// each of them names.
-func (h *hostnameSettings) demand() {
-	var from configuredListener
+// mergeAccess determines the access that all ports of the hostname require. A
+// tunnel serves a hostname on all ports, so the requirements of all ports apply
+// together. The connector accepts a token of one team with any of the tags, so
+// the merged access has only the tags that every port lists.
+func (h *hostnameSettings) mergeAccess() {
+	var first configuredListener
 	for _, l := range h.listeners {
-		own := l.settings.Access
+		access := l.settings.Access
 		switch {
-		case own == nil || !own.Required:
+		case access == nil || !access.Required:
 			continue
 		case h.access == nil:
-			from = l
-			h.access = &v1alpha1.Access{Required: true, TeamName: own.TeamName, AUDTags: own.AUDTags}
+			first = l
+			h.access = &v1alpha1.Access{Required: true, TeamName: access.TeamName, AUDTags: access.AUDTags}
 			continue
 		}
-		common := slices.DeleteFunc(slices.Clone(h.access.AUDTags), func(tag v1alpha1.AUDTag) bool { return !slices.Contains(own.AUDTags, tag) })
-		if ptr.Deref(h.access.TeamName, "") != ptr.Deref(own.TeamName, "") || len(common) == 0 {
+		common := slices.DeleteFunc(slices.Clone(h.access.AUDTags), func(tag v1alpha1.AUDTag) bool { return !slices.Contains(access.AUDTags, tag) })
+		if ptr.Deref(h.access.TeamName, "") != ptr.Deref(access.TeamName, "") || len(common) == 0 {
 			h.contradiction = fmt.Sprintf(
-				"%s demands access on port %d and on port %d, and no token can do for both: a tunnel serves a hostname on every port at once, so their teamName has to be the same and their audTags need one in common.",
-				describeHostname(l.Hostname()), from.Spec.Port, l.Spec.Port)
+				"%s requires access on ports %d and %d, but no token is valid for both. A tunnel serves a hostname on all ports, so set the same teamName and at least one common entry of audTags for both ports.",
+				describeHostname(l.Hostname()), first.Spec.Port, l.Spec.Port)
 			return
 		}
 		h.access.AUDTags = common
 	}
 }
 
-// refuseContradictions returns the problem of the Gateway when a hostname of
-// its own contradicts itself, or nil. A tenant cannot break the platform team's
-// Gateway: the listeners of a ListenerSet are not accepted then, and the
-// hostname serves nothing.
-func (r ruleSettings) refuseContradictions(listeners []*Listener) *Problem {
+// rejectContradictions returns a problem when a hostname of the Gateway's own
+// listeners has contradictory access, or nil. For a hostname of a ListenerSet, it
+// rejects the listeners instead, so that a tenant cannot break the platform
+// team's Gateway. The hostname is then not served.
+func (r ruleSettings) rejectContradictions(listeners []*Listener) *Problem {
 	for _, l := range listeners {
 		h := r.hostnames[l.Hostname()]
 		if h == nil || h.contradiction == "" || !l.claims {
@@ -125,14 +125,14 @@ func (r ruleSettings) refuseContradictions(listeners []*Listener) *Problem {
 	return nil
 }
 
-// groupSettings are those of the rules of one hostname.
+// groupSettings are the settings for the ingress rules of one hostname.
 type groupSettings struct {
 	tunnel    *v1alpha1.OriginRequest
 	overrides map[*Route]*v1alpha1.OriginRequest
 	access    *provider.Access
 }
 
-func (r ruleSettings) of(hostname string) groupSettings {
+func (r ruleSettings) forHostname(hostname string) groupSettings {
 	g := groupSettings{tunnel: r.tunnel}
 	if h := r.hostnames[hostname]; h != nil {
 		g.overrides, g.access = h.overrides(), renderAccess(h.access)
@@ -140,17 +140,17 @@ func (r ruleSettings) of(hostname string) groupSettings {
 	return g
 }
 
-// originRequest returns what a rule of the route says itself, or nil when the
-// tunnel's own settings do. One that answers by itself has no origin, but is
-// protected all the same.
-func (g groupSettings) originRequest(route *Route, a *answer) *provider.OriginRequest {
-	own, reaches := g.overrides[route], a.service != serviceError
-	if g.access == nil && (!reaches || own == nil && route.Kind != KindGRPCRoute) {
-		return nil // most rules
+// originRequest returns the settings of a rule of the route, or nil when the
+// settings of the tunnel apply unchanged. A rule that answers 500 has no origin,
+// but still requires access.
+func (g groupSettings) originRequest(route *Route, a *ruleAction) *provider.OriginRequest {
+	override, hasOrigin := g.overrides[route], a.service != serviceError
+	if g.access == nil && (!hasOrigin || override == nil && route.Kind != KindGRPCRoute) {
+		return nil // avoids an allocation for most rules
 	}
 	var rendered provider.OriginRequest
-	if reaches {
-		rendered = renderOriginRequest(g.override(own, route.Kind))
+	if hasOrigin {
+		rendered = renderOriginRequest(g.withRequiredFields(override, route.Kind))
 	}
 	rendered.Access = g.access
 	if rendered == (provider.OriginRequest{}) {
@@ -159,8 +159,8 @@ func (g groupSettings) originRequest(route *Route, a *answer) *provider.OriginRe
 	return &rendered
 }
 
-// overrides merges what the listeners say that admit a route: it is one rule
-// for all of their ports.
+// overrides merges, for each route, the settings of the listeners that admit it.
+// An ingress rule serves the ports of all these listeners.
 func (h *hostnameSettings) overrides() map[*Route]*v1alpha1.OriginRequest {
 	overrides := map[*Route]*v1alpha1.OriginRequest{}
 	for _, l := range h.listeners {
@@ -171,24 +171,24 @@ func (h *hostnameSettings) overrides() map[*Route]*v1alpha1.OriginRequest {
 	return overrides
 }
 
-// override returns what a rule says itself: gRPC is HTTP/2, whatever else is
-// set. Where the tunnel has on what excludes a field of the rule, the rule
-// switches that off, because its field alone would have no effect.
-func (g groupSettings) override(own *v1alpha1.OriginRequest, kind string) v1alpha1.OriginRequest {
+// withRequiredFields adds the fields to an override that it requires to take
+// effect: HTTP/2 for a GRPCRoute, and a false value for a field of the tunnel that
+// excludes a field of the override.
+func (g groupSettings) withRequiredFields(override *v1alpha1.OriginRequest, kind string) v1alpha1.OriginRequest {
 	if kind == KindGRPCRoute {
-		own = settings.MergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, own)
+		override = settings.MergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, override)
 	}
-	rule, tunnel := ptr.Deref(own, v1alpha1.OriginRequest{}), ptr.Deref(g.tunnel, v1alpha1.OriginRequest{})
-	if on(rule.HTTP2Origin) && on(tunnel.MatchSNIToHost) {
+	rule, tunnel := ptr.Deref(override, v1alpha1.OriginRequest{}), ptr.Deref(g.tunnel, v1alpha1.OriginRequest{})
+	if isTrue(rule.HTTP2Origin) && isTrue(tunnel.MatchSNIToHost) {
 		rule.MatchSNIToHost = ptr.To(false)
 	}
-	if on(rule.MatchSNIToHost) && on(tunnel.HTTP2Origin) {
+	if isTrue(rule.MatchSNIToHost) && isTrue(tunnel.HTTP2Origin) {
 		rule.HTTP2Origin = ptr.To(false)
 	}
 	return rule
 }
 
-func on(field *bool) bool { return ptr.Deref(field, false) }
+func isTrue(field *bool) bool { return ptr.Deref(field, false) }
 
 func renderOriginRequest(o v1alpha1.OriginRequest) provider.OriginRequest {
 	rendered := provider.OriginRequest{
@@ -212,7 +212,8 @@ func renderOriginRequest(o v1alpha1.OriginRequest) provider.OriginRequest {
 	return rendered
 }
 
-// seconds returns nil for what is no duration, which has been refused before.
+// seconds returns the duration in seconds. It returns nil for an invalid duration,
+// which package settings rejects.
 func seconds(d *v1alpha1.Duration) *int64 {
 	if d == nil {
 		return nil

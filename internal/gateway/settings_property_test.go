@@ -17,13 +17,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// forEachConfigured tries a property on random clusters with random settings at
-// both levels.
-func forEachConfigured(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
+// forEachConfiguredCluster checks a property for random clusters with random
+// settings of the class and of the Gateway.
+func forEachConfiguredCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
 	t.Helper()
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
-		d := &dice{Rand: rand.New(rand.NewPCG(seed, 3)), snapshot: s} //nolint:gosec // it has to be reproducible
-		refer(s)
+		d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 3)), snapshot: s} //nolint:gosec // the test must be reproducible
+		setParametersRefs(s)
 		s.ClassConfiguration = configuration("platform", "defaults", d.settings())
 		s.GatewayConfiguration = configuration("infra", "own", d.settings())
 		if d.chance(50) {
@@ -33,7 +33,7 @@ func forEachConfigured(t *testing.T, property func(t *testing.T, s *gateway.Snap
 	})
 }
 
-func (d *dice) settings() v1alpha1.TunnelConfigurationSpec {
+func (d *randomizer) settings() v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	if d.chance(50) {
 		spec.OriginRequest = d.originRequest()
@@ -56,7 +56,7 @@ func (d *dice) settings() v1alpha1.TunnelConfigurationSpec {
 	return spec
 }
 
-func (d *dice) originRequest() *v1alpha1.OriginRequest {
+func (d *randomizer) originRequest() *v1alpha1.OriginRequest {
 	o := &v1alpha1.OriginRequest{}
 	if d.chance(70) {
 		o.ConnectTimeout = new(v1alpha1.Duration(fmt.Sprintf("%ds", 1+d.IntN(99))))
@@ -69,8 +69,9 @@ func (d *dice) originRequest() *v1alpha1.OriginRequest {
 	return o
 }
 
-// access has one team most often, and few tags, so that some contradict.
-func (d *dice) access() *v1alpha1.Access {
+// access returns random access settings. Most have the same team, and there are few
+// tags, so that some settings contradict each other.
+func (d *randomizer) access() *v1alpha1.Access {
 	tags := []v1alpha1.AUDTag{"a", "b", "c"}
 	d.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
 	return &v1alpha1.Access{
@@ -78,21 +79,21 @@ func (d *dice) access() *v1alpha1.Access {
 	}
 }
 
-// TestSettingsKeepTheProperties: what holds without settings holds with them.
-func TestSettingsKeepTheProperties(t *testing.T) {
-	forEachConfigured(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
-		before, want := deepCopy(s), transcript(t, s)
+// The general properties also hold for clusters with settings.
+func TestSettingsPreserveTheProperties(t *testing.T) {
+	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+		before, want := deepCopy(s), encodeResult(t, s)
 		if !reflect.DeepEqual(before, s) {
 			t.Fatalf("Build changed its input (-before +after):\n%s", gocmp.Diff(before, s))
 		}
-		dice := rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // it has to be reproducible
+		dice := rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // the test must be reproducible
 		dice.Shuffle(len(s.ListenerSets), reflect.Swapper(s.ListenerSets))
 		dice.Shuffle(len(s.HTTPRoutes), reflect.Swapper(s.HTTPRoutes))
 		for _, c := range []*v1alpha1.TunnelConfiguration{s.ClassConfiguration, s.GatewayConfiguration} {
 			dice.Shuffle(len(c.Spec.ListenerConfigurations), reflect.Swapper(c.Spec.ListenerConfigurations))
 		}
-		if got := transcript(t, s); !bytes.Equal(got, want) {
-			t.Fatalf("the order of the input matters (-want +got):\n%s", gocmp.Diff(lines(want), lines(got)))
+		if got := encodeResult(t, s); !bytes.Equal(got, want) {
+			t.Fatalf("the result depends on the order of the input (-want +got):\n%s", gocmp.Diff(indent(want), indent(got)))
 		}
 		if c := gateway.Build(s, randomOptions).Configuration(); c != nil {
 			if err := provider.Validate(*c); err != nil {
@@ -103,86 +104,87 @@ func TestSettingsKeepTheProperties(t *testing.T) {
 	})
 }
 
-// chain are the entries for a listener, the one that counts first: all of the
-// preferred level before any of the other, and the hostname's before the port's.
-func (o *oracle) chain(c *claim) []v1alpha1.ListenerConfiguration {
+// listenerEntries returns the entries of listenerConfigurations for a listener in
+// order of precedence: the preferred level before the other level, and within a
+// level, the entry with a hostname before the entry without.
+func (o *oracle) listenerEntries(c *claim) []v1alpha1.ListenerConfiguration {
 	levels := []*v1alpha1.TunnelConfiguration{o.snapshot.ClassConfiguration, o.snapshot.GatewayConfiguration}
 	if levels[0].Spec.MergingMode != nil {
 		slices.Reverse(levels)
 	}
-	var chain []v1alpha1.ListenerConfiguration
+	var entries []v1alpha1.ListenerConfiguration
 	for _, level := range levels {
 		for _, hostname := range slices.Compact([]string{c.hostname(), ""}) {
 			for _, entry := range level.Spec.ListenerConfigurations {
 				if entry.ProtocolPort == fmt.Sprintf("%s:%d", c.Protocol, c.Port) && entry.Hostname == hostname {
-					chain = append(chain, entry)
+					entries = append(entries, entry)
 				}
 			}
 		}
 	}
-	return chain
+	return entries
 }
 
-// demand returns what tokens do for the hostname: none have to when demanded is
-// false, and no token can when there are no tags.
-func (o *oracle) demand(hostname string) (team string, tags []string, demanded bool) {
+// requiredAccess returns the access that the hostname requires. Without tags, no
+// token is valid.
+func (o *oracle) requiredAccess(hostname string) (team string, tags []string, required bool) {
 	for _, c := range o.claims {
-		if !c.holds || c.hostname() != hostname {
+		if !c.claims || c.hostname() != hostname {
 			continue
 		}
-		i := slices.IndexFunc(o.chain(c), func(entry v1alpha1.ListenerConfiguration) bool { return entry.Access != nil })
-		if i < 0 || !o.chain(c)[i].Access.Required {
+		i := slices.IndexFunc(o.listenerEntries(c), func(entry v1alpha1.ListenerConfiguration) bool { return entry.Access != nil })
+		if i < 0 || !o.listenerEntries(c)[i].Access.Required {
 			continue
 		}
-		access := o.chain(c)[i].Access
-		var own []string
+		access := o.listenerEntries(c)[i].Access
+		var valid []string
 		for _, tag := range access.AUDTags {
-			if !demanded || slices.Contains(tags, string(tag)) && team == *access.TeamName {
-				own = append(own, string(tag))
+			if !required || slices.Contains(tags, string(tag)) && team == *access.TeamName {
+				valid = append(valid, string(tag))
 			}
 		}
-		slices.Sort(own)
-		team, tags, demanded = *access.TeamName, own, true
+		slices.Sort(valid)
+		team, tags, required = *access.TeamName, valid, true
 	}
-	return team, tags, demanded
+	return team, tags, required
 }
 
-// TestAccessIsNeverWeaker: a request for a hostname reaches a backend with no
-// less than what each of the hostname's listeners demands, and nothing is
-// demanded that none of them does.
-func TestAccessIsNeverWeaker(t *testing.T) {
-	demanded, contradicted := 0, 0
-	forEachConfigured(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+// A request reaches a backend only with the access that all listeners of the hostname
+// require. A hostname whose listeners require no access has none.
+func TestEveryRequestRequiresAccessOfAllListeners(t *testing.T) {
+	protected, contradictory := 0, 0
+	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o := newOracle(s)
 		configuration := gateway.Build(s, randomOptions).Configuration()
 		if configuration == nil {
 			return
 		}
 		rules := compile(t, configuration)
-		dice := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // it has to be reproducible
+		dice := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the test must be reproducible
 		hosts, paths := hostsAround(s), pathsAround(s)
 		for range 150 {
 			host, path := hosts[dice.IntN(len(hosts))], paths[dice.IntN(len(paths))]
 			index, service, _ := rules.Match(host, path)
 			if hostname, found := o.groupOf(host); found && service != answerNotFound {
-				demanded += o.wantAccess(t, hostname, configuration.Ingress[index])
+				protected += o.wantAccess(t, hostname, configuration.Ingress[index])
 			}
 		}
-		contradicted += o.contradictions()
+		contradictory += o.contradictions()
 	})
-	if demanded == 0 || contradicted == 0 {
-		t.Errorf("access is demanded of %d requests, and contradicts itself for %d listeners: the property is hardly tried", demanded, contradicted)
+	if protected == 0 || contradictory == 0 {
+		t.Errorf("the clusters have %d requests that require access and %d listeners with contradictory access, want both", protected, contradictory)
 	}
 }
 
-// wantAccess returns 1 when the hostname demands access, to be counted.
+// wantAccess checks the access of a rule. It returns 1 when the hostname requires
+// access, and 0 otherwise.
 func (o *oracle) wantAccess(t *testing.T, hostname string, rule provider.IngressRule) int {
 	t.Helper()
-	team, tags, demanded := o.demand(hostname)
+	team, tags, required := o.requiredAccess(hostname)
 	got := rule.OriginRequest.Access
-	if !demanded {
+	if !required {
 		if got != nil {
-			t.Errorf("%q demands nothing, but the rule %+v has access %+v", hostname, rule, got)
+			t.Errorf("hostname %q requires no access, but rule %+v has access %+v", hostname, rule, got)
 		}
 		return 0
 	}
@@ -190,26 +192,27 @@ func (o *oracle) wantAccess(t *testing.T, hostname string, rule provider.Ingress
 		slices.Sort(got.AUDTag)
 	}
 	if diff := gocmp.Diff(&provider.Access{Required: true, TeamName: team, AUDTag: tags}, got); diff != "" || len(tags) == 0 {
-		t.Errorf("%q has the rule %+v with other access (-want +got):\n%s", hostname, rule, diff)
+		t.Errorf("hostname %q, rule %+v: access differs (-want +got):\n%s", hostname, rule, diff)
 	}
 	return 1
 }
 
-// contradictions counts the listeners with a hostname that no token can do for.
+// contradictions returns the number of listeners whose hostname requires access for
+// which no token is valid.
 func (o *oracle) contradictions() (n int) {
 	for _, c := range o.claims {
-		if _, tags, demanded := o.demand(c.hostname()); c.holds && demanded && len(tags) == 0 {
+		if _, tags, required := o.requiredAccess(c.hostname()); c.claims && required && len(tags) == 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// TestOverridesAreOfTheListenersOfARoute: HTTPS before HTTP, then the lower
-// port, among the listeners that a route is attached to.
-func TestOverridesAreOfTheListenersOfARoute(t *testing.T) {
-	tried := 0
-	forEachConfigured(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
+// A rule has the settings of the listeners to which its route is attached: HTTPS
+// before HTTP, then the lower port.
+func TestRouteTakesOverridesOfItsListeners(t *testing.T) {
+	overrides := 0
+	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
 		for _, rule := range gateway.Build(s, randomOptions).Rules {
 			if rule.Route == nil || rule.Service == answerError {
@@ -221,15 +224,15 @@ func TestOverridesAreOfTheListenersOfARoute(t *testing.T) {
 				got = rule.OriginRequest.ConnectTimeout
 			}
 			if want != nil {
-				tried++
+				overrides++
 			}
 			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("%s %q %q (-want +got):\n%s", rule.Route.NamespacedName, rule.Hostname, rule.Path, diff)
+				t.Errorf("rule of %s for %q %q: connectTimeout differs (-want +got):\n%s", rule.Route.NamespacedName, rule.Hostname, rule.Path, diff)
 			}
 		}
 	})
-	if tried == 0 {
-		t.Error("no rule overrides anything: the property is hardly tried")
+	if overrides == 0 {
+		t.Error("no rule of the clusters overrides a setting, want some")
 	}
 }
 
@@ -239,11 +242,11 @@ func (o *oracle) connectTimeout(t *testing.T, rule gateway.Rule) *int64 {
 		return r.Name == rule.Route.Name && r.Namespace == rule.Route.Namespace
 	})
 	route := o.snapshot.HTTPRoutes[i]
-	group, _ := o.groupOf(hostUnder(rule.Hostname))
+	group, _ := o.groupOf(hostOf(rule.Hostname))
 	var attached []*claim
 	for _, ref := range route.Spec.ParentRefs {
 		for _, c := range o.selected(ref, route.Namespace) {
-			if c.holds && c.hostname() == group && o.admits(c, route) {
+			if c.claims && c.hostname() == group && o.admits(c, route) {
 				attached = append(attached, c)
 			}
 		}
@@ -253,7 +256,7 @@ func (o *oracle) connectTimeout(t *testing.T, rule gateway.Rule) *int64 {
 		return cmp.Or(cmp.Compare(b.Protocol, a.Protocol), cmp.Compare(a.Port, b.Port))
 	})
 	for _, c := range attached {
-		for _, entry := range o.chain(c) {
+		for _, entry := range o.listenerEntries(c) {
 			if entry.OriginRequest != nil && entry.OriginRequest.ConnectTimeout != nil {
 				seconds, err := entry.OriginRequest.ConnectTimeout.Seconds()
 				if err != nil {
@@ -266,13 +269,13 @@ func (o *oracle) connectTimeout(t *testing.T, rule gateway.Rule) *int64 {
 	return nil
 }
 
-// hostUnder returns a host that only the hostname, and what is wider, stands for.
-func hostUnder(hostname string) string {
+// hostOf returns a host that matches the hostname and wider hostnames only.
+func hostOf(hostname string) string {
 	if hostname == "" {
 		return "host.invalid"
 	}
 	if hostname[0] == '*' {
-		return "only-here" + hostname[1:]
+		return "unique" + hostname[1:]
 	}
 	return hostname
 }

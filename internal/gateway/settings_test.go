@@ -16,8 +16,9 @@ func configuration(namespace, name string, spec v1alpha1.TunnelConfigurationSpec
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 }
 
-// refer makes the class and the Gateway refer to platform/defaults and own.
-func refer(s *gateway.Snapshot) {
+// setParametersRefs makes the class refer to TunnelConfiguration platform/defaults,
+// and the Gateway refer to TunnelConfiguration "own".
+func setParametersRefs(s *gateway.Snapshot) {
 	s.Class = &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{
 		ParametersRef: &gatewayv1.ParametersReference{
 			Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "defaults", Namespace: new(gatewayv1.Namespace("platform")),
@@ -28,33 +29,33 @@ func refer(s *gateway.Snapshot) {
 	}}
 }
 
-// A Gateway with valid settings has them and a configuration. With settings that
-// are not valid it is not accepted and has neither, so its tunnel stays as it is.
-func TestSettingsOfAResult(t *testing.T) {
+// A Gateway with invalid settings is not accepted and has no configuration, so that
+// its tunnel keeps its last configuration.
+func TestInvalidSettingsRejectTheGateway(t *testing.T) {
 	for name, test := range map[string]struct {
-		own     v1alpha1.TunnelConfigurationSpec
-		invalid string // part of the message
+		gateway v1alpha1.TunnelConfigurationSpec
+		message string // a part of the message; empty when the settings are valid
 	}{
 		"valid":   {v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}}, ""},
 		"invalid": {v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{TLSTimeout: new(v1alpha1.Duration("0s"))}}, "tlsTimeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := reportSnapshot()
-			refer(s)
+			setParametersRefs(s)
 			s.ClassConfiguration = configuration("platform", "defaults", v1alpha1.TunnelConfigurationSpec{})
-			s.GatewayConfiguration = configuration("infra", "own", test.own)
-			result := gateway.Build(s, decisions)
-			if test.invalid == "" {
+			s.GatewayConfiguration = configuration("infra", "own", test.gateway)
+			result := gateway.Build(s, options)
+			if test.message == "" {
 				if result.Rejected != nil || result.Settings == nil || result.Configuration() == nil {
-					t.Errorf("the Gateway is refused: %+v", result.Rejected)
+					t.Errorf("the Gateway is rejected: %+v", result.Rejected)
 				}
 				return
 			}
-			if result.Rejected == nil || result.Rejected.Reason != "InvalidParameters" || !strings.Contains(result.Rejected.Message, test.invalid) {
-				t.Errorf("the Gateway is refused with %+v, want InvalidParameters that names %s", result.Rejected, test.invalid)
+			if result.Rejected == nil || result.Rejected.Reason != "InvalidParameters" || !strings.Contains(result.Rejected.Message, test.message) {
+				t.Errorf("the Gateway is rejected with %+v, want InvalidParameters and a message that contains %q", result.Rejected, test.message)
 			}
 			if result.Settings != nil || result.Configuration() != nil {
-				t.Errorf("the settings are %+v and the configuration %+v", result.Settings, result.Configuration())
+				t.Errorf("got settings %+v and configuration %+v, want none", result.Settings, result.Configuration())
 			}
 		})
 	}

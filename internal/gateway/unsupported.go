@@ -9,88 +9,129 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Dropped is what a tunnel's ingress rule cannot express of a route's rule.
-type Dropped struct {
-	// Rule is the rule's number, from 0.
+// DroppedRule lists the parts of a route's rule that an ingress rule cannot
+// express.
+type DroppedRule struct {
+	// Rule is the index of the rule, from 0.
 	Rule int
-	// Fields are the names of what is not supported, without repetition.
+	// Actions are the unsupported actions of the rule, without repetition. A rule
+	// with an unsupported action answers 500.
+	Actions []string
+	// Matches are the omitted matches of the rule. Their requests go to the next
+	// matching rule.
+	Matches []OmittedMatch
+}
+
+// OmittedMatch is a match that an ingress rule cannot express.
+type OmittedMatch struct {
+	// Match is the index of the match in its rule, from 0.
+	Match int
+	// Fields are the unsupported fields of the match.
 	Fields []string
 }
 
-func (d *Dropped) add(fields []string) {
-	for _, field := range fields {
-		if !slices.Contains(d.Fields, field) {
-			d.Fields = append(d.Fields, field)
-		}
+// String describes the rule and its outcome as a clause that begins with
+// "Dropped Rule".
+func (d DroppedRule) String() string { return d.describe("Dropped Rule") }
+
+func (d DroppedRule) describe(noun string) string {
+	switch {
+	case len(d.Matches) == 0:
+		return fmt.Sprintf("%s %d answers 500 (not supported: %s)", noun, d.Rule, strings.Join(d.Actions, ", "))
+	case len(d.Actions) == 0:
+		return fmt.Sprintf("%s %d: %s", noun, d.Rule, describeOmitted(d.Matches...))
+	default:
+		return fmt.Sprintf("%s %d: %s; otherwise the rule answers 500 (not supported: %s)",
+			noun, d.Rule, describeOmitted(d.Matches...), strings.Join(d.Actions, ", "))
 	}
 }
 
-// describeDropped begins as the API demands: "the message for this condition
-// MUST start with the prefix "Dropped Rule"". (RouteConditionPartiallyInvalid)
-func describeDropped(dropped []Dropped) string {
-	parts := make([]string, len(dropped))
-	for i, d := range dropped {
-		word := "rule"
+// describeOmitted describes omitted matches of one rule and their outcome.
+func describeOmitted(matches ...OmittedMatch) string {
+	names := make([]string, len(matches))
+	for i, m := range matches {
+		names[i] = fmt.Sprintf("match %d (not supported: %s)", m.Match, strings.Join(m.Fields, ", "))
+	}
+	if len(names) == 1 {
+		return names[0] + " is omitted, and its requests go to the next matching rule"
+	}
+	return strings.Join(names, ", ") + " are omitted, and their requests go to the next matching rule"
+}
+
+// describeDropped describes the rules in one sentence: "the message for this
+// condition MUST start with the prefix "Dropped Rule"".
+// (RouteConditionPartiallyInvalid)
+func describeDropped(rules []DroppedRule) string {
+	parts := make([]string, len(rules))
+	for i, d := range rules {
+		noun := "rule"
 		if i == 0 {
-			word = "Dropped Rule"
+			noun = "Dropped Rule"
 		}
-		parts[i] = fmt.Sprintf("%s %d: %s", word, d.Rule, strings.Join(d.Fields, ", "))
+		parts[i] = d.describe(noun)
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, "; ") + "."
 }
 
-// expressMatch returns the part of a match that a tunnel can tell apart, its
-// path, or the fields that it cannot: such a match is left out.
-func expressMatch(match gatewayv1.HTTPRouteMatch) (pathMatch, []string) {
+// translateMatch returns the path match of a match, and the fields of the match
+// that an ingress rule cannot express. A match with such fields is omitted.
+func translateMatch(match gatewayv1.HTTPRouteMatch) (pathMatch, []string) {
 	var fields []string
 	path, err := newPathMatch(match.Path)
 	if err != nil {
 		fields = append(fields, err.Error())
 	}
 	if len(match.Headers) > 0 {
-		fields = append(fields, "headers match")
+		fields = append(fields, "headers")
 	}
 	if len(match.QueryParams) > 0 {
-		fields = append(fields, "queryParams match")
+		fields = append(fields, "queryParams")
 	}
 	if match.Method != nil {
-		fields = append(fields, "method match")
+		fields = append(fields, "method")
 	}
 	return path, fields
 }
 
-// unsupportedActions names what a rule asks to be done that a tunnel cannot
-// do: such a rule answers 500, so that its requests never fall to a wider rule
-// that lacks, say, the filter.
+// unsupportedActions returns the actions of a rule that an ingress rule cannot
+// express, without repetition. A rule with such an action answers 500, so that
+// its requests never go to a less specific rule that lacks, for example, the
+// filter.
 func unsupportedActions(rule *gatewayv1.HTTPRouteRule) []string {
-	var dropped Dropped
-	for _, filter := range rule.Filters {
-		dropped.add([]string{fmt.Sprintf("filter %s", filter.Type)})
+	var actions []string
+	add := func(action string) {
+		if !slices.Contains(actions, action) {
+			actions = append(actions, action)
+		}
 	}
-	serving := 0
+	for _, filter := range rule.Filters {
+		add(fmt.Sprintf("filter %s", filter.Type))
+	}
+	weighted := 0
 	for _, backend := range rule.BackendRefs {
 		if weight(backend) == 0 {
 			continue
 		}
-		serving++
+		weighted++
 		for _, filter := range backend.Filters {
-			dropped.add([]string{fmt.Sprintf("backendRef filter %s", filter.Type)})
+			add(fmt.Sprintf("backendRef filter %s", filter.Type))
 		}
 	}
-	if serving > 1 {
-		dropped.add([]string{fmt.Sprintf("%d backendRefs of non-zero weight", serving)})
+	if weighted > 1 {
+		add(fmt.Sprintf("%d backendRefs with non-zero weight", weighted))
 	}
 	if t := rule.Timeouts; t != nil && (t.Request != nil || t.BackendRequest != nil) {
-		dropped.add([]string{"timeouts"})
+		add("timeouts")
 	}
 	if rule.Retry != nil {
-		dropped.add([]string{"retry"})
+		add("retry")
 	}
 	if rule.SessionPersistence != nil {
-		dropped.add([]string{"sessionPersistence"})
+		add("sessionPersistence")
 	}
-	return dropped.Fields
+	return actions
 }
 
-// weight: "If unspecified, weight defaults to 1." (BackendRef.Weight)
+// weight returns the weight of a backend: "If unspecified, weight defaults to
+// 1." (BackendRef.Weight)
 func weight(backend gatewayv1.HTTPBackendRef) int32 { return ptr.Deref(backend.Weight, 1) }

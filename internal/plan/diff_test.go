@@ -58,7 +58,7 @@ func TestCompareWithTheTunnel(t *testing.T) {
 		"an adopted tunnel that a younger Tunnel object also adopts": {gatewayWithTunnelSettings("new.example.com", existing(c.id)) + adopting(c.written(c.hash), c.id) + strings.Replace(otherTunnelObject(c.id), "2025", "2026", 1), change},
 		"settings with the ID of another tunnel":                     {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + c.recorded(), note("The setting tunnel.existing"+keeps) + change},
 		"settings that no longer adopt the tunnel":                   {gatewayFor("old.example.com", "") + adopting(c.written(c.hash), c.id), note("The setting tunnel.existing"+keeps) + same},
-		"a Gateway that is not accepted":                             {rejected, "Gateway infra/rejected: The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value.\n"},
+		"a Gateway that is not accepted":                             {rejected, "Gateway infra/rejected: The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value.\n"},
 		"a Gateway that is being deleted":                            {strings.Replace(gatewayFor("new.example.com", ""), "  name: g\n", "  name: g\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1) + c.recorded(), "Gateway infra/g: The Gateway is being deleted, so its configuration is not pushed.\n"},
 		"no Gateway":                                                 {teams, "No Gateway uses this controller.\n"},
 	} {
@@ -245,7 +245,7 @@ func TestDiffInJSON(t *testing.T) {
 		"a new tunnel": {gatewayFor("new.example.com", "") + kubeSystem, map[string]any{"tunnel": "", "version": 0.0, "different": true, "unified": addition,
 			"notes": []any{"The tunnel does not exist yet. The controller creates it with the name " + tunnel.DefaultClusterID("cluster", string(options.ControllerName)) + ".infra.g."}}},
 		"a Gateway that is not accepted": {rejected, map[string]any{"tunnel": "", "version": 0.0, "different": false, "unified": "",
-			"notes": []any{"The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] asks for \"192.0.2.1\"; the address of a tunnel is given by Cloudflare, so remove the value."}}},
+			"notes": []any{"The Gateway is not accepted, so its configuration is not pushed: UnsupportedAddress: spec.addresses[0] requests \"192.0.2.1\", but Cloudflare assigns the address of a tunnel. Remove the value."}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)

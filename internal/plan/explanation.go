@@ -182,7 +182,7 @@ func messageOf(l *gateway.Listener) string {
 
 // newRule converts a rule. index is negative if the tunnel has no such rule.
 func newRule(rule *gateway.Rule, index int) Rule {
-	r := Rule{Hostname: rule.Hostname, Path: rule.Path, Service: rule.Service, RouteRule: rule.Number, Match: rule.Match, Number: indexOrNil(index)}
+	r := Rule{Hostname: rule.Hostname, Path: rule.Path, Service: rule.Service, RouteRule: rule.RuleIndex, Match: rule.MatchIndex, Number: indexOrNil(index)}
 	if rule.Route != nil {
 		r.Route = new(ownerOf(rule.Route))
 	}

@@ -223,7 +223,7 @@ func gatewayKeys(objects []client.Object, controller gatewayv1.GatewayController
 // Gateway, the statuses of its ListenerSets remain, because they do not contain the
 // name of the controller that wrote them.
 func withdrawnReport(key state.Key, loaded *state.Loaded) gateway.Report {
-	report := gateway.Withdraw(key, loaded.Snapshot)
+	report := gateway.ResetReport(key, loaded.Snapshot)
 	if !loaded.Managed {
 		report.ListenerSets = nil
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -70,7 +69,7 @@ func (g *Gateway) writeRules(out *tabwriter.Writer) {
 	for i, rule := range g.result.Rules {
 		from := "catch-all"
 		if rule.Route != nil {
-			from = fmt.Sprintf("%s %s rule %d", rule.Route.Kind, rule.Route.NamespacedName, rule.Number)
+			from = fmt.Sprintf("%s %s rule %d", rule.Route.Kind, rule.Route.NamespacedName, rule.RuleIndex)
 		} else if rule.Hostname != "" {
 			from = "catch-all of the hostname"
 		}
@@ -116,7 +115,7 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 		}
 	}
 	for _, dropped := range route.Dropped {
-		printf(out, "%s: Dropped Rule %d: %s\n", name, dropped.Rule, strings.Join(dropped.Fields, ", "))
+		printf(out, "%s: %s.\n", name, dropped)
 	}
 	if route.Unresolved != nil {
 		printf(out, "%s: %s: %s\n", name, route.Unresolved.Reason, route.Unresolved.Message)

@@ -21,8 +21,8 @@ func (s *Settings) Protocol() v1alpha1.Protocol {
 	return ptr.Deref(s.connector().Protocol, v1alpha1.ProtocolAuto)
 }
 
-// TokenRotation returns the interval at which the token is rotated, or 0 when it
-// is rotated on demand only.
+// TokenRotation returns the interval at which the controller rotates the token of
+// the tunnel. It returns 0 when the controller rotates the token only on demand.
 func (s *Settings) TokenRotation() time.Duration {
 	interval := s.connector().TokenRotation
 	if interval == nil {
@@ -30,7 +30,7 @@ func (s *Settings) TokenRotation() time.Duration {
 	}
 	seconds, err := interval.Seconds()
 	if err != nil {
-		return 0 // [Resolve] refuses it
+		return 0 // Resolve rejects an invalid duration
 	}
 	return time.Duration(seconds) * time.Second
 }

@@ -11,17 +11,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Merging goes field by field, down to the leaves: first's value stands where
-// both set one. Maps are merged by key, and lists by theirs; a list without a
-// key is a leaf, as is what makes sense only as a whole: a
-// podDisruptionBudget, a topologySpreadConstraint and the audTags of access,
-// where one more would admit more.
+// mergeLevels merges the settings of the class with the settings of the Gateway.
 //
-// Of two fields that exclude each other, the one that first sets takes second's
-// away. Nothing is copied that does not have to be, and the input is not
-// changed.
-
-// mergeLevels merges the settings of the class with those of the Gateway.
+// The functions in this file merge field by field: the value of first takes
+// precedence over the value of second. Maps and lists with keys are merged by key.
+// Lists without keys are not merged, and neither are podDisruptionBudget,
+// topologySpreadConstraint and audTags, which are valid only as a whole. When first
+// sets one of two exclusive fields, the result does not have the other field of
+// second. The result shares memory with the input, which does not change.
 func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	mode := ptr.Deref(class.MergingMode, v1alpha1.MergingModePreferGatewayClass)
 	if mode == v1alpha1.MergingModePreferGateway {
@@ -30,13 +27,13 @@ func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunn
 	return mergeSpecs(class, gateway)
 }
 
-// mergeSpecs merges field by field. Of mergingMode, account,
-// allowedGatewayFields and limits only the class has a value.
+// mergeSpecs merges two specs. Only the class can set mergingMode, account,
+// allowedGatewayFields and limits.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
 		MergingMode:            cmp.Or(first.MergingMode, second.MergingMode),
 		Account:                cmp.Or(first.Account, second.Account),
-		AllowedGatewayFields:   firstSet(first.AllowedGatewayFields, second.AllowedGatewayFields),
+		AllowedGatewayFields:   firstNonNil(first.AllowedGatewayFields, second.AllowedGatewayFields),
 		Limits:                 cmp.Or(first.Limits, second.Limits),
 		Tunnel:                 mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
 		Connector:              mergeBlocks(first.Connector, second.Connector, mergeConnectors),
@@ -52,7 +49,8 @@ func mergeTunnels(first, second *v1alpha1.TunnelSettings) v1alpha1.TunnelSetting
 	}
 }
 
-// mergeExisting: takeover beside an id is about that tunnel alone.
+// mergeExisting merges two blocks. A takeover next to an id applies only to that
+// tunnel.
 func mergeExisting(first, second *v1alpha1.ExistingTunnel) v1alpha1.ExistingTunnel {
 	merged := v1alpha1.ExistingTunnel{
 		ID:       cmp.Or(first.ID, second.ID),
@@ -74,16 +72,16 @@ func mergeConnectors(first, second *v1alpha1.Connector) v1alpha1.Connector {
 		LogLevel:       cmp.Or(first.LogLevel, second.LogLevel),
 		Resources:      mergeBlocks(first.Resources, second.Resources, mergeResources),
 		NodeSelector:   mergeMaps(first.NodeSelector, second.NodeSelector),
-		Tolerations:    firstList(first.Tolerations, second.Tolerations),
+		Tolerations:    firstNonEmpty(first.Tolerations, second.Tolerations),
 		Affinity:       mergeBlocks(first.Affinity, second.Affinity, mergeAffinities),
 		PodAnnotations: mergeMaps(first.PodAnnotations, second.PodAnnotations),
 		PodLabels:      mergeMaps(first.PodLabels, second.PodLabels),
 		TokenRotation:  cmp.Or(first.TokenRotation, second.TokenRotation),
 		GracePeriod:    cmp.Or(first.GracePeriod, second.GracePeriod),
 
-		AllowedMetadataPrefixes: firstList(first.AllowedMetadataPrefixes, second.AllowedMetadataPrefixes),
+		AllowedMetadataPrefixes: firstNonEmpty(first.AllowedMetadataPrefixes, second.AllowedMetadataPrefixes),
 		TopologySpreadConstraints: mergeLists(
-			first.TopologySpreadConstraints, second.TopologySpreadConstraints, keyOfConstraint, firstConstraint),
+			first.TopologySpreadConstraints, second.TopologySpreadConstraints, constraintKeyOf, firstConstraint),
 		PodDisruptionBudget: cmp.Or(first.PodDisruptionBudget, second.PodDisruptionBudget),
 	}
 	if first.Replicas != nil {
@@ -107,43 +105,43 @@ func mergeResources(first, second *corev1.ResourceRequirements) corev1.ResourceR
 	return corev1.ResourceRequirements{
 		Limits:   mergeMaps(first.Limits, second.Limits),
 		Requests: mergeMaps(first.Requests, second.Requests),
-		Claims:   firstList(first.Claims, second.Claims),
+		Claims:   firstNonEmpty(first.Claims, second.Claims),
 	}
 }
 
-// mergeAffinities: of each kind of affinity, the terms of what is required, and
-// those of what is preferred, belong together.
+// mergeAffinities merges two blocks. It does not merge the lists of required or
+// preferred terms.
 func mergeAffinities(first, second *corev1.Affinity) corev1.Affinity {
 	return corev1.Affinity{
 		NodeAffinity: mergeBlocks(first.NodeAffinity, second.NodeAffinity, func(first, second *corev1.NodeAffinity) corev1.NodeAffinity {
 			return corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution:  cmp.Or(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
-				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstNonEmpty(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
 			}
 		}),
 		PodAffinity: mergeBlocks(first.PodAffinity, second.PodAffinity, func(first, second *corev1.PodAffinity) corev1.PodAffinity {
 			return corev1.PodAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution:  firstList(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
-				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+				RequiredDuringSchedulingIgnoredDuringExecution:  firstNonEmpty(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstNonEmpty(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
 			}
 		}),
 		PodAntiAffinity: mergeBlocks(first.PodAntiAffinity, second.PodAntiAffinity, func(first, second *corev1.PodAntiAffinity) corev1.PodAntiAffinity {
 			return corev1.PodAntiAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution:  firstList(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
-				PreferredDuringSchedulingIgnoredDuringExecution: firstList(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
+				RequiredDuringSchedulingIgnoredDuringExecution:  firstNonEmpty(first.RequiredDuringSchedulingIgnoredDuringExecution, second.RequiredDuringSchedulingIgnoredDuringExecution),
+				PreferredDuringSchedulingIgnoredDuringExecution: firstNonEmpty(first.PreferredDuringSchedulingIgnoredDuringExecution, second.PreferredDuringSchedulingIgnoredDuringExecution),
 			}
 		}),
 	}
 }
 
-// MergeOriginRequests merges two blocks, either of which can be nil: first's
-// value of a field takes precedence.
+// MergeOriginRequests merges two blocks. Each can be nil. The fields of first take
+// precedence.
 func MergeOriginRequests(first, second *v1alpha1.OriginRequest) *v1alpha1.OriginRequest {
 	return mergeBlocks(first, second, mergeOriginRequests)
 }
 
-// mergeOriginRequests: the connector does not use HTTP/2 for a backend when it
-// matches the SNI.
+// mergeOriginRequests merges two blocks. matchSNItoHost and http2Origin are
+// exclusive, because the connector does not use HTTP/2 when it matches the SNI.
 func mergeOriginRequests(first, second *v1alpha1.OriginRequest) v1alpha1.OriginRequest {
 	merged := v1alpha1.OriginRequest{
 		ConnectTimeout:         cmp.Or(first.ConnectTimeout, second.ConnectTimeout),
@@ -161,23 +159,23 @@ func mergeOriginRequests(first, second *v1alpha1.OriginRequest) v1alpha1.OriginR
 		CAPool:                 cmp.Or(first.CAPool, second.CAPool),
 		ProxyType:              cmp.Or(first.ProxyType, second.ProxyType),
 	}
-	if on(first.MatchSNIToHost) && on(merged.HTTP2Origin) {
+	if isTrue(first.MatchSNIToHost) && isTrue(merged.HTTP2Origin) {
 		merged.HTTP2Origin = first.HTTP2Origin
 	}
-	if on(first.HTTP2Origin) && on(merged.MatchSNIToHost) {
+	if isTrue(first.HTTP2Origin) && isTrue(merged.MatchSNIToHost) {
 		merged.MatchSNIToHost = first.MatchSNIToHost
 	}
 	return merged
 }
 
-func on(field *bool) bool { return ptr.Deref(field, false) }
+func isTrue(field *bool) bool { return ptr.Deref(field, false) }
 
 type constraintKey struct {
 	topologyKey       string
 	whenUnsatisfiable corev1.UnsatisfiableConstraintAction
 }
 
-func keyOfConstraint(c *corev1.TopologySpreadConstraint) constraintKey {
+func constraintKeyOf(c *corev1.TopologySpreadConstraint) constraintKey {
 	return constraintKey{c.TopologyKey, c.WhenUnsatisfiable}
 }
 
@@ -185,7 +183,7 @@ func firstConstraint(first, _ *corev1.TopologySpreadConstraint) corev1.TopologyS
 	return *first
 }
 
-// mergeBlocks merges two blocks, either of which can be missing.
+// mergeBlocks merges two blocks. Each can be nil.
 func mergeBlocks[T any](first, second *T, merge func(first, second *T) T) *T {
 	if first == nil || second == nil {
 		return cmp.Or(first, second)
@@ -194,18 +192,19 @@ func mergeBlocks[T any](first, second *T, merge func(first, second *T) T) *T {
 	return &merged
 }
 
-// mergeLists merges the entries of a key, first's entries coming first.
+// mergeLists merges the entries with the same key. The entries of first come
+// first.
 func mergeLists[T any, K comparable](first, second []T, key func(*T) K, merge func(first, second *T) T) []T {
 	if len(first) == 0 || len(second) == 0 {
-		return firstList(first, second)
+		return firstNonEmpty(first, second)
 	}
-	merged, place := slices.Clone(first), map[K]int{}
+	merged, index := slices.Clone(first), map[K]int{}
 	for i := range first {
-		place[key(&first[i])] = i
+		index[key(&first[i])] = i
 	}
 	for i := range second {
-		if at, both := place[key(&second[i])]; both {
-			merged[at] = merge(&first[at], &second[i])
+		if j, found := index[key(&second[i])]; found {
+			merged[j] = merge(&first[j], &second[i])
 		} else {
 			merged = append(merged, second[i])
 		}
@@ -213,7 +212,7 @@ func mergeLists[T any, K comparable](first, second []T, key func(*T) K, merge fu
 	return merged
 }
 
-// mergeMaps takes first's value of a key that both have.
+// mergeMaps merges two maps. The values of first take precedence.
 func mergeMaps[M ~map[K]V, K comparable, V any](first, second M) M {
 	switch {
 	case len(first) == 0:
@@ -226,18 +225,18 @@ func mergeMaps[M ~map[K]V, K comparable, V any](first, second M) M {
 	return merged
 }
 
-// firstSet takes a list as a whole, also an empty one, which is not the same as
-// none.
-func firstSet[T any](first, second []T) []T {
+// firstNonNil returns first, or second when first is nil. An empty list is not
+// nil.
+func firstNonNil[T any](first, second []T) []T {
 	if first == nil {
 		return second
 	}
 	return first
 }
 
-// firstList takes a list as a whole. An empty one counts as unset, because the
-// API's clients leave it out.
-func firstList[T any](first, second []T) []T {
+// firstNonEmpty returns first, or second when first is empty. An empty list counts
+// as unset, because clients of the API omit it.
+func firstNonEmpty[T any](first, second []T) []T {
 	if len(first) == 0 {
 		return second
 	}

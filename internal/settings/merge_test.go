@@ -13,15 +13,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// leaf is a field of the spec that is merged as a whole. The list of them is
-// made from the types, so that a new field cannot be forgotten.
-type leaf struct {
+// fieldPath identifies a field of the spec that is merged as a whole. The tests
+// derive all paths from the types, so that they include every new field.
+type fieldPath struct {
 	path  string
-	steps []int // field numbers; those of a list lead into its one entry
+	steps []int // indexes of fields; lists have one entry
 }
 
-// wholes are the structs that are leaves although they have fields.
-var wholes = map[reflect.Type]bool{
+// atomicTypes are the structs that are merged as a whole.
+var atomicTypes = map[reflect.Type]bool{
 	reflect.TypeFor[v1alpha1.Account]():                true,
 	reflect.TypeFor[v1alpha1.Limits]():                 true,
 	reflect.TypeFor[v1alpha1.PodDisruptionBudget]():    true,
@@ -29,42 +29,43 @@ var wholes = map[reflect.Type]bool{
 	reflect.TypeFor[corev1.TopologySpreadConstraint](): true,
 }
 
-func leaves(t reflect.Type, path string, steps []int) []leaf {
+func fieldPaths(t reflect.Type, path string, steps []int) []fieldPath {
 	for t.Kind() == reflect.Pointer || t == reflect.TypeFor[[]v1alpha1.ListenerConfiguration]() {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || wholes[t] {
-		return []leaf{{strings.TrimPrefix(path, "."), steps}}
+	if t.Kind() != reflect.Struct || atomicTypes[t] {
+		return []fieldPath{{strings.TrimPrefix(path, "."), steps}}
 	}
-	var all []leaf
+	var all []fieldPath
 	for i := range t.NumField() {
 		field := t.Field(i)
 		if field.Name == "ProtocolPort" || field.Name == "Hostname" {
-			continue // the key of an entry
+			continue // part of the key of an entry
 		}
-		all = append(all, leaves(field.Type, path+"."+field.Name, append(append([]int{}, steps...), i))...)
+		all = append(all, fieldPaths(field.Type, path+"."+field.Name, append(append([]int{}, steps...), i))...)
 	}
 	return all
 }
 
-// specLeaves are all but mergingMode, which decides.
-func specLeaves(t *testing.T) []leaf {
+// specFieldPaths returns the paths of all fields except mergingMode, which controls
+// the merge.
+func specFieldPaths(t *testing.T) []fieldPath {
 	t.Helper()
-	var all []leaf
-	for _, l := range leaves(reflect.TypeFor[v1alpha1.TunnelConfigurationSpec](), "", nil) {
+	var all []fieldPath
+	for _, l := range fieldPaths(reflect.TypeFor[v1alpha1.TunnelConfigurationSpec](), "", nil) {
 		if l.path != "MergingMode" {
 			all = append(all, l)
 		}
 	}
 	if len(all) < 55 {
-		t.Fatalf("there are only %d leaves", len(all))
+		t.Fatalf("got %d field paths, want at least 55", len(all))
 	}
 	return all
 }
 
-// spec returns one in which nothing is set but the leaf; with variant 0 the
-// blocks around it only.
-func (l leaf) spec(variant int) v1alpha1.TunnelConfigurationSpec {
+// spec returns a spec in which only the field is set. With variant 0, it sets only
+// the blocks that contain the field.
+func (l fieldPath) spec(variant int) v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	value := reflect.ValueOf(&spec).Elem()
 	for _, step := range l.steps {
@@ -76,7 +77,7 @@ func (l leaf) spec(variant int) v1alpha1.TunnelConfigurationSpec {
 	return spec
 }
 
-// enter makes the block that a pointer or a list of entries leads to.
+// enter sets a pointer or a list to a new block and returns the block.
 func enter(value reflect.Value) reflect.Value {
 	switch entry := (v1alpha1.ListenerConfiguration{ProtocolPort: "HTTPS:443", Hostname: "a.example.com"}); {
 	case value.Kind() == reflect.Pointer:
@@ -90,7 +91,7 @@ func enter(value reflect.Value) reflect.Value {
 	}
 }
 
-// set fills all that is in the value.
+// set fills the value and all of its fields.
 func set(value reflect.Value, variant int) {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -126,7 +127,7 @@ func setStruct(value reflect.Value, variant int) {
 		set(value.Field(i), variant)
 	}
 	if constraint, ok := value.Addr().Interface().(*corev1.TopologySpreadConstraint); ok {
-		constraint.TopologyKey, constraint.WhenUnsatisfiable = "zone", corev1.DoNotSchedule // the key
+		constraint.TopologyKey, constraint.WhenUnsatisfiable = "zone", corev1.DoNotSchedule // the key of the constraint
 	}
 }
 
@@ -136,37 +137,36 @@ var modes = map[string]*v1alpha1.MergingMode{
 	"PreferGateway":      new(v1alpha1.MergingModePreferGateway),
 }
 
-// "Merged when both exist, governed by spec.mergingMode of the class's object
-// [...], field by field".
-func TestMergeEveryField(t *testing.T) {
-	for _, l := range specLeaves(t) {
+// The settings are merged field by field, and spec.mergingMode of the class decides
+// which level takes precedence.
+func TestEveryFieldIsMergedByMode(t *testing.T) {
+	for _, l := range specFieldPaths(t) {
 		for name, mode := range modes {
 			t.Run(l.path+"/"+name, func(t *testing.T) {
-				class, own, none := l.spec(1), l.spec(2), l.spec(0)
+				class, gateway, unset := l.spec(1), l.spec(2), l.spec(0)
 				if l.path == "ListenerConfigurations.Access.Required" {
-					none = v1alpha1.TunnelConfigurationSpec{} // a block always says it
+					unset = v1alpha1.TunnelConfigurationSpec{} // the field is set in every block
 				}
-				winner := class
+				preferred := class
 				if name == "PreferGateway" {
-					winner = own
+					preferred = gateway
 				}
 				for what, test := range map[string]struct {
-					class, own, want v1alpha1.TunnelConfigurationSpec
+					class, gateway, want v1alpha1.TunnelConfigurationSpec
 				}{
-					"both set it":            {class, own, winner},
-					"only the class does":    {class, none, class},
-					"only the Gateway does":  {none, own, own},
-					"the Gateway's is empty": {class, v1alpha1.TunnelConfigurationSpec{}, class},
-					"the class's is empty":   {v1alpha1.TunnelConfigurationSpec{}, own, own},
+					"both levels set the field":       {class, gateway, preferred},
+					"only the class sets the field":   {class, unset, class},
+					"only the Gateway sets the field": {unset, gateway, gateway},
+					"the Gateway sets nothing":        {class, v1alpha1.TunnelConfigurationSpec{}, class},
+					"the class sets nothing":          {v1alpha1.TunnelConfigurationSpec{}, gateway, gateway},
 				} {
 					test.class.MergingMode, test.want.MergingMode = mode, mode
-					before := test.class.DeepCopy()
-					ownBefore := test.own.DeepCopy()
-					if diff := cmp.Diff(test.want, mergeLevels(&test.class, &test.own)); diff != "" {
-						t.Errorf("%s: (-want +got):\n%s", what, diff)
+					classBefore, gatewayBefore := test.class.DeepCopy(), test.gateway.DeepCopy()
+					if diff := cmp.Diff(test.want, mergeLevels(&test.class, &test.gateway)); diff != "" {
+						t.Errorf("%s: the merged spec differs (-want +got):\n%s", what, diff)
 					}
-					if !reflect.DeepEqual(*before, test.class) || !reflect.DeepEqual(*ownBefore, test.own) {
-						t.Errorf("%s: the input was changed", what)
+					if !reflect.DeepEqual(*classBefore, test.class) || !reflect.DeepEqual(*gatewayBefore, test.gateway) {
+						t.Errorf("%s: the input has changed", what)
 					}
 				}
 			})
@@ -174,27 +174,27 @@ func TestMergeEveryField(t *testing.T) {
 	}
 }
 
-// everything sets every field of a spec.
-func everything(variant int) v1alpha1.TunnelConfigurationSpec {
+// fullSpec returns a spec in which every field except mergingMode is set.
+func fullSpec(variant int) v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	set(reflect.ValueOf(&spec).Elem(), variant)
 	spec.MergingMode = nil
 	return spec
 }
 
-// A level that sets nothing changes nothing.
-func TestMergeWithNothing(t *testing.T) {
+// A level without settings does not change the settings of the other level.
+func TestMergeWithEmptyLevel(t *testing.T) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
-			full, class, empty := everything(1), everything(1), v1alpha1.TunnelConfigurationSpec{MergingMode: mode}
+			full, class, empty := fullSpec(1), fullSpec(1), v1alpha1.TunnelConfigurationSpec{MergingMode: mode}
 			class.MergingMode = mode
 			for what, got := range map[string]v1alpha1.TunnelConfigurationSpec{
-				"the class's alone":   mergeLevels(&class, &v1alpha1.TunnelConfigurationSpec{}),
-				"the Gateway's alone": mergeLevels(&empty, &full),
+				"only the class has settings":   mergeLevels(&class, &v1alpha1.TunnelConfigurationSpec{}),
+				"only the Gateway has settings": mergeLevels(&empty, &full),
 			} {
 				got.MergingMode = nil
 				if diff := cmp.Diff(full, got); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", what, diff)
+					t.Errorf("%s: the merged spec differs (-want +got):\n%s", what, diff)
 				}
 			}
 		})
@@ -204,21 +204,22 @@ func TestMergeWithNothing(t *testing.T) {
 func TestMergeDoesNotChangeItsInput(t *testing.T) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
-			class, own := everything(1), everything(2)
+			class, gateway := fullSpec(1), fullSpec(2)
 			class.MergingMode = mode
-			class.Connector.NodeSelector["class"], own.Connector.NodeSelector["own"] = "1", "2"
-			own.ListenerConfigurations = append(own.ListenerConfigurations, v1alpha1.ListenerConfiguration{ProtocolPort: "HTTP:80"})
-			before, ownBefore := *class.DeepCopy(), *own.DeepCopy()
-			mergeLevels(&class, &own)
-			if diff := cmp.Diff([]v1alpha1.TunnelConfigurationSpec{before, ownBefore}, []v1alpha1.TunnelConfigurationSpec{class, own}); diff != "" {
-				t.Errorf("the input was changed (-before +after):\n%s", diff)
+			class.Connector.NodeSelector["class"], gateway.Connector.NodeSelector["gateway"] = "1", "2"
+			gateway.ListenerConfigurations = append(gateway.ListenerConfigurations, v1alpha1.ListenerConfiguration{ProtocolPort: "HTTP:80"})
+			classBefore, gatewayBefore := *class.DeepCopy(), *gateway.DeepCopy()
+			mergeLevels(&class, &gateway)
+			if diff := cmp.Diff([]v1alpha1.TunnelConfigurationSpec{classBefore, gatewayBefore}, []v1alpha1.TunnelConfigurationSpec{class, gateway}); diff != "" {
+				t.Errorf("the input has changed (-before +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-// What cannot be told from one field: keys, and fields that exclude each other.
-func TestMerge(t *testing.T) {
+// These cases need more than one field: keys of maps and lists, and exclusive
+// fields.
+func TestMergeKeysAndExclusiveFields(t *testing.T) {
 	entry := func(protocolPort, hostname string, access *v1alpha1.Access) v1alpha1.ListenerConfiguration {
 		return v1alpha1.ListenerConfiguration{ProtocolPort: protocolPort, Hostname: hostname, Access: access}
 	}
@@ -228,87 +229,87 @@ func TestMerge(t *testing.T) {
 		return corev1.TopologySpreadConstraint{TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: skew}
 	}
 	origin := func(o v1alpha1.OriginRequest) spec { return spec{OriginRequest: &o} }
-	demanded := &v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a1"}}
-	lifted := &v1alpha1.Access{}
+	required := &v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a1"}}
+	notRequired := &v1alpha1.Access{}
 	for name, test := range map[string]struct{ first, second, want spec }{
-		"maps by key": {
+		"maps are merged by key": {
 			connector(v1alpha1.Connector{NodeSelector: map[string]string{"a": "1", "b": "1"}}),
 			connector(v1alpha1.Connector{NodeSelector: map[string]string{"b": "2", "c": "2"}}),
 			connector(v1alpha1.Connector{NodeSelector: map[string]string{"a": "1", "b": "1", "c": "2"}}),
 		},
-		"constraints by key": {
+		"topologySpreadConstraints are merged by key": {
 			connector(v1alpha1.Connector{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread("host", 1)}}),
 			connector(v1alpha1.Connector{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread("zone", 2), spread("host", 2)}}),
 			connector(v1alpha1.Connector{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread("host", 1), spread("zone", 2)}}),
 		},
-		"tolerations as a whole": {
+		"tolerations are not merged": {
 			connector(v1alpha1.Connector{Tolerations: []corev1.Toleration{{Key: "a"}}}),
 			connector(v1alpha1.Connector{Tolerations: []corev1.Toleration{{Key: "b"}}}),
 			connector(v1alpha1.Connector{Tolerations: []corev1.Toleration{{Key: "a"}}}),
 		},
-		"replicas take autoscaling away": {
+		"replicas exclude autoscaling": {
 			connector(v1alpha1.Connector{Replicas: new(int32(3))}),
 			connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}, LogLevel: new(v1alpha1.LogLevelWarn)}),
 			connector(v1alpha1.Connector{Replicas: new(int32(3)), LogLevel: new(v1alpha1.LogLevelWarn)}),
 		},
-		"autoscaling takes replicas away": {
+		"autoscaling excludes replicas": {
 			connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}}),
 			connector(v1alpha1.Connector{Replicas: new(int32(3))}),
 			connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}}),
 		},
-		"takeover alone goes with any tunnel": {
+		"takeover without an id applies to every tunnel": {
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{Takeover: new(true)}}},
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "b"}}},
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "b", Takeover: new(true)}}},
 		},
-		"takeover beside an id goes with that tunnel": {
+		"takeover with an id applies only to that tunnel": {
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "a"}}},
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "b", Takeover: new(true)}}},
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "a"}}},
 		},
-		"takeover beside the same id": {
+		"takeover with the id of the other level applies": {
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "a"}}},
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "a", Takeover: new(true)}}},
 			spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: "a", Takeover: new(true)}}},
 		},
-		"matching the SNI takes HTTP/2 away": {
+		"matchSNItoHost excludes http2Origin": {
 			origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true)}), origin(v1alpha1.OriginRequest{HTTP2Origin: new(true)}),
 			origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true)}),
 		},
-		"HTTP/2 takes matching the SNI away": {
+		"http2Origin excludes matchSNItoHost": {
 			origin(v1alpha1.OriginRequest{HTTP2Origin: new(true)}), origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true)}),
 			origin(v1alpha1.OriginRequest{HTTP2Origin: new(true)}),
 		},
-		"HTTP/2 leaves it that the SNI is not matched": {
+		"http2Origin does not exclude a false matchSNItoHost": {
 			origin(v1alpha1.OriginRequest{HTTP2Origin: new(true)}), origin(v1alpha1.OriginRequest{MatchSNIToHost: new(false)}),
 			origin(v1alpha1.OriginRequest{HTTP2Origin: new(true), MatchSNIToHost: new(false)}),
 		},
-		"entries by key": {
-			entries(entry("HTTPS:443", "a", demanded)), entries(entry("HTTPS:443", "b", lifted), entry("HTTPS:443", "a", lifted), entry("HTTP:80", "", nil)),
-			entries(entry("HTTPS:443", "a", demanded), entry("HTTPS:443", "b", lifted), entry("HTTP:80", "", nil)),
+		"listenerConfigurations are merged by key": {
+			entries(entry("HTTPS:443", "a", required)), entries(entry("HTTPS:443", "b", notRequired), entry("HTTPS:443", "a", notRequired), entry("HTTP:80", "", nil)),
+			entries(entry("HTTPS:443", "a", required), entry("HTTPS:443", "b", notRequired), entry("HTTP:80", "", nil)),
 		},
-		"one hostname does not lift what the other level demands of all": {
-			entries(entry("HTTPS:443", "", demanded)), entries(entry("HTTPS:443", "a", lifted), entry("HTTP:80", "a", lifted)),
-			entries(entry("HTTPS:443", "", demanded), entry("HTTPS:443", "a", demanded), entry("HTTP:80", "a", lifted)),
+		"an entry for a hostname does not override an entry for the port of the other level": {
+			entries(entry("HTTPS:443", "", required)), entries(entry("HTTPS:443", "a", notRequired), entry("HTTP:80", "a", notRequired)),
+			entries(entry("HTTPS:443", "", required), entry("HTTPS:443", "a", required), entry("HTTP:80", "a", notRequired)),
 		},
-		"one hostname is exempt where the same level demands it of all": {
-			entries(entry("HTTPS:443", "", demanded), entry("HTTPS:443", "a", lifted)), entries(entry("HTTPS:443", "b", lifted), entry("HTTPS:443", "a", demanded)),
-			entries(entry("HTTPS:443", "", demanded), entry("HTTPS:443", "a", &v1alpha1.Access{TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a1"}}), entry("HTTPS:443", "b", demanded)),
+		"an entry for a hostname overrides an entry for the port of the same level": {
+			entries(entry("HTTPS:443", "", required), entry("HTTPS:443", "a", notRequired)), entries(entry("HTTPS:443", "b", notRequired), entry("HTTPS:443", "a", required)),
+			entries(entry("HTTPS:443", "", required), entry("HTTPS:443", "a", &v1alpha1.Access{TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a1"}}), entry("HTTPS:443", "b", required)),
 		},
-		"a tag more would admit more": {
-			entries(entry("HTTPS:443", "", demanded)),
+		"audTags are not merged": {
+			entries(entry("HTTPS:443", "", required)),
 			entries(entry("HTTPS:443", "", &v1alpha1.Access{Required: true, TeamName: new("b"), AUDTags: []v1alpha1.AUDTag{"b1"}})),
-			entries(entry("HTTPS:443", "", demanded)),
+			entries(entry("HTTPS:443", "", required)),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, mergeLevels(&test.first, &test.second)); diff != "" {
-				t.Errorf("by default the class's (-want +got):\n%s", diff)
+				t.Errorf("default mode: the merged spec differs (-want +got):\n%s", diff)
 			}
-			prefer := test.second
-			prefer.MergingMode, test.want.MergingMode = modes["PreferGateway"], modes["PreferGateway"]
-			if diff := cmp.Diff(test.want, mergeLevels(&prefer, &test.first)); diff != "" {
-				t.Errorf("PreferGateway (-want +got):\n%s", diff)
+			class := test.second
+			class.MergingMode, test.want.MergingMode = modes["PreferGateway"], modes["PreferGateway"]
+			if diff := cmp.Diff(test.want, mergeLevels(&class, &test.first)); diff != "" {
+				t.Errorf("PreferGateway: the merged spec differs (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -8,28 +8,29 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Metadata are the labels and annotations of a Gateway's spec.infrastructure
-// that reach its connectors.
+// Metadata are the labels and annotations in spec.infrastructure of a Gateway that
+// the controller sets on the connectors.
 type Metadata struct {
 	Labels      map[string]string
 	Annotations map[string]string
-	// Dropped are the keys of the others, sorted.
+	// Dropped are the sorted keys of the labels and annotations that the class does
+	// not allow.
 	Dropped []string
 }
 
-// reservedPrefixes and their subdomains are those of Kubernetes and of this
-// controller. A class cannot permit them.
+// reservedPrefixes are the key prefixes of Kubernetes and of this controller. A
+// class cannot allow them or their subdomains.
 var reservedPrefixes = []string{"tunnelgateway.dev", "kubernetes.io", "k8s.io", "gateway.networking.k8s.io"}
 
-// metadataOf returns the labels and annotations whose prefix the class allows.
-func metadataOf(infrastructure *gatewayv1.GatewayInfrastructure, allowed []string) Metadata {
+// allowedMetadata returns the labels and annotations whose prefix is allowed.
+func allowedMetadata(infrastructure *gatewayv1.GatewayInfrastructure, allowed []string) Metadata {
 	if infrastructure == nil {
 		return Metadata{}
 	}
 	var m Metadata
 	dropped := map[string]bool{}
 	admit := func(into *map[string]string, key, value string) {
-		if !admitsKey(allowed, key) {
+		if !allowsKey(allowed, key) {
 			dropped[key] = true
 			return
 		}
@@ -48,9 +49,9 @@ func metadataOf(infrastructure *gatewayv1.GatewayInfrastructure, allowed []strin
 	return m
 }
 
-// admitsKey reports whether the prefix of the key is one of the allowed ones. A
-// key without a prefix never is.
-func admitsKey(allowed []string, key string) bool {
+// allowsKey reports whether the key has an allowed prefix. A key without a prefix
+// is never allowed.
+func allowsKey(allowed []string, key string) bool {
 	prefix, _, ok := strings.Cut(key, "/")
 	return ok && slices.Contains(allowed, prefix) && !slices.ContainsFunc(reservedPrefixes, func(reserved string) bool {
 		return prefix == reserved || strings.HasSuffix(prefix, "."+reserved)

@@ -9,12 +9,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// TestMetadata: a key reaches the connectors when the class lists exactly its
-// prefix.
-func TestMetadata(t *testing.T) {
+// A label or an annotation is set on the connectors only when the class allows exactly
+// the prefix of its key.
+func TestClassAllowsMetadataByPrefix(t *testing.T) {
 	for key, test := range map[string]struct {
-		allowed []string
-		reaches bool
+		prefixes []string
+		allowed  bool
 	}{
 		"example.com/team":                  {[]string{"other.example", "example.com"}, true},
 		"example.com/":                      {[]string{"example.com"}, true},
@@ -36,12 +36,12 @@ func TestMetadata(t *testing.T) {
 		"x.gateway.networking.k8s.io/level": {[]string{"x.gateway.networking.k8s.io"}, false},
 	} {
 		t.Run(key, func(t *testing.T) {
-			got := metadataOf(&gatewayv1.GatewayInfrastructure{
+			got := allowedMetadata(&gatewayv1.GatewayInfrastructure{
 				Labels:      map[gatewayv1.LabelKey]gatewayv1.LabelValue{gatewayv1.LabelKey(key): "l"},
 				Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{gatewayv1.AnnotationKey(key): "a"},
-			}, test.allowed)
+			}, test.prefixes)
 			want := Metadata{Dropped: []string{key}}
-			if test.reaches {
+			if test.allowed {
 				want = Metadata{Labels: map[string]string{key: "l"}, Annotations: map[string]string{key: "a"}}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -51,9 +51,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// The keys that are dropped are sorted, each once. What reaches the connectors
-// is decided by the class alone.
-func TestMetadataOfSettings(t *testing.T) {
+// The dropped keys are sorted and unique. Without a class, all keys are dropped.
+func TestDroppedMetadataIsSorted(t *testing.T) {
 	g := &gatewayv1.Gateway{Spec: gatewayv1.GatewaySpec{Infrastructure: &gatewayv1.GatewayInfrastructure{
 		Labels:      map[gatewayv1.LabelKey]gatewayv1.LabelValue{"z": "1", "a": "2", "example.com/kept": "3"},
 		Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"a": "4", "m": "5"},
@@ -76,6 +75,6 @@ func TestMetadataOfSettings(t *testing.T) {
 	}
 	in.Class, in.ClassConfiguration = nil, nil
 	if s, _ := Resolve(in); len(s.Metadata.Labels) > 0 || len(s.Metadata.Dropped) != 4 {
-		t.Errorf("without a class, metadata is %+v", s.Metadata)
+		t.Errorf("without a class, got metadata %+v, want four dropped keys", s.Metadata)
 	}
 }

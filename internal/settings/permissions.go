@@ -13,33 +13,33 @@ import (
 
 type spec = v1alpha1.TunnelConfigurationSpec
 
-// gatewayField is a field that a class can permit to its Gateways.
+// gatewayField is a field that a class can permit for its Gateways.
 type gatewayField struct {
 	name  v1alpha1.GatewayField
 	isSet func(*spec) bool
 }
 
-// gatewayFields are all fields that can be listed in spec.allowedGatewayFields.
+// gatewayFields are the fields that spec.allowedGatewayFields can list.
 var gatewayFields = []gatewayField{
 	{"originRequest", func(s *spec) bool { return s.OriginRequest != nil }},
 	{"listenerConfigurations", func(s *spec) bool { return len(s.ListenerConfigurations) > 0 }},
 	{"tunnel.deletionPolicy", func(s *spec) bool { return s.Tunnel != nil && s.Tunnel.DeletionPolicy != nil }},
 	{"tunnel.existing", func(s *spec) bool { return s.Tunnel != nil && s.Tunnel.Existing != nil }},
-	{"connector.enabled", ofConnector(func(c *v1alpha1.Connector) bool { return c.Enabled != nil })},
-	{"connector.replicas", ofConnector(func(c *v1alpha1.Connector) bool { return c.Replicas != nil })},
-	{"connector.autoscaling", ofConnector(func(c *v1alpha1.Connector) bool { return c.Autoscaling != nil })},
-	{"connector.protocol", ofConnector(func(c *v1alpha1.Connector) bool { return c.Protocol != nil })},
-	{"connector.logLevel", ofConnector(func(c *v1alpha1.Connector) bool { return c.LogLevel != nil })},
-	{"connector.resources", ofConnector(func(c *v1alpha1.Connector) bool { return c.Resources != nil })},
-	{"connector.nodeSelector", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.NodeSelector) > 0 })},
-	{"connector.tolerations", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.Tolerations) > 0 })},
-	{"connector.affinity", ofConnector(func(c *v1alpha1.Connector) bool { return c.Affinity != nil })},
-	{"connector.topologySpreadConstraints", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.TopologySpreadConstraints) > 0 })},
-	{"connector.podAnnotations", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.PodAnnotations) > 0 })},
-	{"connector.podLabels", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.PodLabels) > 0 })},
-	{"connector.gracePeriod", ofConnector(func(c *v1alpha1.Connector) bool { return c.GracePeriod != nil })},
-	{"connector.podDisruptionBudget", ofConnector(func(c *v1alpha1.Connector) bool { return c.PodDisruptionBudget != nil })},
-	{"connector.tokenRotation", ofConnector(func(c *v1alpha1.Connector) bool { return c.TokenRotation != nil })},
+	{"connector.enabled", onConnector(func(c *v1alpha1.Connector) bool { return c.Enabled != nil })},
+	{"connector.replicas", onConnector(func(c *v1alpha1.Connector) bool { return c.Replicas != nil })},
+	{"connector.autoscaling", onConnector(func(c *v1alpha1.Connector) bool { return c.Autoscaling != nil })},
+	{"connector.protocol", onConnector(func(c *v1alpha1.Connector) bool { return c.Protocol != nil })},
+	{"connector.logLevel", onConnector(func(c *v1alpha1.Connector) bool { return c.LogLevel != nil })},
+	{"connector.resources", onConnector(func(c *v1alpha1.Connector) bool { return c.Resources != nil })},
+	{"connector.nodeSelector", onConnector(func(c *v1alpha1.Connector) bool { return len(c.NodeSelector) > 0 })},
+	{"connector.tolerations", onConnector(func(c *v1alpha1.Connector) bool { return len(c.Tolerations) > 0 })},
+	{"connector.affinity", onConnector(func(c *v1alpha1.Connector) bool { return c.Affinity != nil })},
+	{"connector.topologySpreadConstraints", onConnector(func(c *v1alpha1.Connector) bool { return len(c.TopologySpreadConstraints) > 0 })},
+	{"connector.podAnnotations", onConnector(func(c *v1alpha1.Connector) bool { return len(c.PodAnnotations) > 0 })},
+	{"connector.podLabels", onConnector(func(c *v1alpha1.Connector) bool { return len(c.PodLabels) > 0 })},
+	{"connector.gracePeriod", onConnector(func(c *v1alpha1.Connector) bool { return c.GracePeriod != nil })},
+	{"connector.podDisruptionBudget", onConnector(func(c *v1alpha1.Connector) bool { return c.PodDisruptionBudget != nil })},
+	{"connector.tokenRotation", onConnector(func(c *v1alpha1.Connector) bool { return c.TokenRotation != nil })},
 }
 
 // defaultGatewayFields are the fields that a class permits when it does not set
@@ -52,52 +52,54 @@ var defaultGatewayFields = []v1alpha1.GatewayField{
 type classField struct {
 	name  string
 	isSet func(*spec) bool
-	// why completes the sentence "..., because".
-	why string
+	// reason is the clause after "because" in the message.
+	reason string
 }
 
-// classFields are all fields that no class can permit to its Gateways.
+// classFields are the fields that no class can permit for its Gateways.
 var classFields = []classField{
-	{"account", func(s *spec) bool { return s.Account != nil }, "it decides whose tunnels the controller changes"},
-	{"mergingMode", func(s *spec) bool { return s.MergingMode != nil }, "it decides whose value takes precedence"},
-	{"allowedGatewayFields", func(s *spec) bool { return s.AllowedGatewayFields != nil }, "it decides what a Gateway's owner may set"},
-	{"limits", func(s *spec) bool { return s.Limits != nil }, "it bounds what the Gateways of the class use"},
+	{"account", func(s *spec) bool { return s.Account != nil }, "it selects the Cloudflare account in which the controller changes tunnels"},
+	{"mergingMode", func(s *spec) bool { return s.MergingMode != nil }, "it decides which settings take precedence"},
+	{"allowedGatewayFields", func(s *spec) bool { return s.AllowedGatewayFields != nil }, "it decides which fields a Gateway can set"},
+	{"limits", func(s *spec) bool { return s.Limits != nil }, "it limits the Gateways of the class"},
 	{
 		"tunnel.existing.takeover", func(s *spec) bool {
 			return s.Tunnel != nil && s.Tunnel.Existing != nil && s.Tunnel.Existing.Takeover != nil
 		},
 		"it permits replacing a configuration that the controller did not write",
 	},
-	{"connector.image", ofConnector(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
+	{"connector.image", onConnector(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
 	{
-		"connector.allowedMetadataPrefixes", ofConnector(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
+		"connector.allowedMetadataPrefixes", onConnector(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
 		"the pods run in the controller's namespace",
 	},
 }
 
-func ofConnector(isSet func(*v1alpha1.Connector) bool) func(*spec) bool {
+func onConnector(isSet func(*v1alpha1.Connector) bool) func(*spec) bool {
 	return func(s *spec) bool { return s.Connector != nil && isSet(s.Connector) }
 }
 
-// class is what a Gateway's own settings are checked against.
+// class is a GatewayClass with its settings, which restrict the settings of its
+// Gateways.
 type class struct {
 	name string
-	// configuration is the object of the class, as "namespace/name"; empty when
-	// the class has none.
+	// configuration is the "namespace/name" of the class's TunnelConfiguration, or
+	// empty when the class has none.
 	configuration string
 	spec          spec
 }
 
-// in names the place where the platform team changes a setting of the class.
-func (c *class) in() string {
+// settingsLocation names the object in which the platform team can change a
+// setting of the class, for messages.
+func (c *class) settingsLocation() string {
 	if c.configuration == "" {
 		return fmt.Sprintf("a %s that GatewayClass %s refers to", KindTunnelConfiguration, c.name)
 	}
 	return fmt.Sprintf("%s %s", KindTunnelConfiguration, c.configuration)
 }
 
-// metadataPrefixes are the prefixes that the class allows in the metadata of its
-// Gateways.
+// metadataPrefixes returns the key prefixes that the class allows in the metadata
+// of its Gateways.
 func (c *class) metadataPrefixes() []string {
 	if c.spec.Connector == nil {
 		return nil
@@ -105,62 +107,63 @@ func (c *class) metadataPrefixes() []string {
 	return c.spec.Connector.AllowedMetadataPrefixes
 }
 
-// violation returns what a Gateway's own settings have that the class does not
-// permit, or "".
-func (c *class) violation(own *spec) string {
-	for _, check := range []func(*spec) string{classOnly, c.checkPermitted, checkExisting, c.checkReplicas} {
-		if violation := check(own); violation != "" {
+// violation returns why the class does not permit the settings of a Gateway, or
+// "".
+func (c *class) violation(gateway *spec) string {
+	for _, check := range []func(*spec) string{checkClassOnly, c.checkPermitted, checkExisting, c.checkReplicas} {
+		if violation := check(gateway); violation != "" {
 			return violation
 		}
 	}
 	return ""
 }
 
-// classOnly refuses the fields that no class can permit.
-func classOnly(own *spec) string {
+// checkClassOnly rejects the fields that no class can permit.
+func checkClassOnly(gateway *spec) string {
 	for _, field := range classFields {
-		if field.isSet(own) {
-			return fmt.Sprintf("spec.%s can be set only for a GatewayClass, because %s. Remove it.", field.name, field.why)
+		if field.isSet(gateway) {
+			return fmt.Sprintf("spec.%s can be set only for a GatewayClass, because %s. Remove it.", field.name, field.reason)
 		}
 	}
 	return ""
 }
 
-// checkPermitted refuses the fields that this class does not permit.
-func (c *class) checkPermitted(own *spec) string {
+// checkPermitted rejects the fields that this class does not permit.
+func (c *class) checkPermitted(gateway *spec) string {
 	permitted := defaultGatewayFields
 	if c.spec.AllowedGatewayFields != nil {
 		permitted = c.spec.AllowedGatewayFields
 	}
-	var refused []string
+	var rejected []string
 	for _, field := range gatewayFields {
-		if field.isSet(own) && !slices.Contains(permitted, field.name) {
-			refused = append(refused, string(field.name))
+		if field.isSet(gateway) && !slices.Contains(permitted, field.name) {
+			rejected = append(rejected, string(field.name))
 		}
 	}
-	if len(refused) == 0 {
+	if len(rejected) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("GatewayClass %s does not permit spec.%s. Remove what is not permitted, or ask the platform team to list %s in spec.allowedGatewayFields of %s.",
-		c.name, strings.Join(refused, ", spec."), strings.Join(refused, ", "), c.in())
+	return fmt.Sprintf("GatewayClass %s does not permit spec.%s. Remove every field that is not permitted, or ask the platform team to list %s in spec.allowedGatewayFields of %s.",
+		c.name, strings.Join(rejected, ", spec."), strings.Join(rejected, ", "), c.settingsLocation())
 }
 
-// checkExisting wants the tunnel to be named: takeover alone is for a class.
-func checkExisting(own *spec) string {
-	if own.Tunnel != nil && own.Tunnel.Existing != nil && own.Tunnel.Existing.ID == "" {
+// checkExisting rejects an existing tunnel without an id. Only a class can set
+// takeover without an id.
+func checkExisting(gateway *spec) string {
+	if gateway.Tunnel != nil && gateway.Tunnel.Existing != nil && gateway.Tunnel.Existing.ID == "" {
 		return "spec.tunnel.existing has no id. Set it, or remove existing."
 	}
 	return ""
 }
 
-// The default bounds of the number of connectors that a Gateway's owner chooses.
+// The default bounds of the number of connectors that a Gateway can set.
 const (
 	defaultMinReplicas = 1
 	defaultMaxReplicas = 4
 )
 
-// replicaBounds returns the bounds, with their defaults filled in.
-func replicaBounds(s *spec) (least, most int32) {
+// replicaBounds returns spec.limits.connectorReplicas with defaults.
+func replicaBounds(s *spec) (minimum, maximum int32) {
 	var bounds v1alpha1.ReplicaBounds
 	if s.Limits != nil && s.Limits.ConnectorReplicas != nil {
 		bounds = *s.Limits.ConnectorReplicas
@@ -168,43 +171,43 @@ func replicaBounds(s *spec) (least, most int32) {
 	return ptr.Deref(bounds.Min, defaultMinReplicas), ptr.Deref(bounds.Max, defaultMaxReplicas)
 }
 
-// checkReplicas refuses a number of connectors outside the bounds of the class.
-// A number that the class sets itself is not bounded.
-func (c *class) checkReplicas(own *spec) string {
-	if own.Connector == nil {
+// checkReplicas rejects a number of connectors outside the bounds of the class.
+// The bounds do not apply to numbers that the class itself sets.
+func (c *class) checkReplicas(gateway *spec) string {
+	if gateway.Connector == nil {
 		return ""
 	}
-	if replicas := own.Connector.Replicas; replicas != nil {
+	if replicas := gateway.Connector.Replicas; replicas != nil {
 		return c.checkNumber("replicas is", *replicas)
 	}
-	if own.Connector.Autoscaling == nil {
+	if gateway.Connector.Autoscaling == nil {
 		return ""
 	}
-	var classScaling *v1alpha1.Autoscaling
+	var classAutoscaling *v1alpha1.Autoscaling
 	if c.spec.Connector != nil {
-		classScaling = c.spec.Connector.Autoscaling
+		classAutoscaling = c.spec.Connector.Autoscaling
 	}
-	return c.checkAutoscaling(own.Connector.Autoscaling, ptr.Deref(classScaling, v1alpha1.Autoscaling{}))
+	return c.checkAutoscaling(gateway.Connector.Autoscaling, ptr.Deref(classAutoscaling, v1alpha1.Autoscaling{}))
 }
 
-// checkAutoscaling checks the numbers that the Gateway sets, and the defaults
-// of those that neither level sets.
-func (c *class) checkAutoscaling(own *v1alpha1.Autoscaling, ofClass v1alpha1.Autoscaling) string {
-	most := ptr.Deref(cmp.Or(own.MaxReplicas, ofClass.MaxReplicas), v1alpha1.MaxReplicas)
-	for _, bound := range []struct {
-		field        string
-		own, ofClass *int32
-		byDefault    int32
+// checkAutoscaling checks the numbers that the Gateway sets, and the defaults of
+// the numbers that neither the Gateway nor the class sets.
+func (c *class) checkAutoscaling(gateway *v1alpha1.Autoscaling, class v1alpha1.Autoscaling) string {
+	maximum := ptr.Deref(cmp.Or(gateway.MaxReplicas, class.MaxReplicas), v1alpha1.MaxReplicas)
+	for _, number := range []struct {
+		field          string
+		gateway, class *int32
+		defaultValue   int32
 	}{
-		{"autoscaling.maxReplicas", own.MaxReplicas, ofClass.MaxReplicas, v1alpha1.MaxReplicas},
-		{"autoscaling.minReplicas", own.MinReplicas, ofClass.MinReplicas, min(v1alpha1.DefaultReplicas, most)},
+		{"autoscaling.maxReplicas", gateway.MaxReplicas, class.MaxReplicas, v1alpha1.MaxReplicas},
+		{"autoscaling.minReplicas", gateway.MinReplicas, class.MinReplicas, min(v1alpha1.DefaultReplicas, maximum)},
 	} {
 		violation := ""
 		switch {
-		case bound.own != nil:
-			violation = c.checkNumber(bound.field+" is", *bound.own)
-		case bound.ofClass == nil:
-			violation = c.checkNumber(bound.field+" is not set and defaults to", bound.byDefault)
+		case number.gateway != nil:
+			violation = c.checkNumber(number.field+" is", *number.gateway)
+		case number.class == nil:
+			violation = c.checkNumber(number.field+" is not set and defaults to", number.defaultValue)
 		}
 		if violation != "" {
 			return violation
@@ -213,22 +216,23 @@ func (c *class) checkAutoscaling(own *v1alpha1.Autoscaling, ofClass v1alpha1.Aut
 	return ""
 }
 
-// checkNumber checks a number of connectors; field begins the message.
+// checkNumber rejects a number of connectors outside the bounds of the class. The
+// message begins with field, which includes the verb.
 func (c *class) checkNumber(field string, number int32) string {
-	least, most := replicaBounds(&c.spec)
-	if number >= least && number <= most {
+	minimum, maximum := replicaBounds(&c.spec)
+	if number >= minimum && number <= maximum {
 		return ""
 	}
-	return fmt.Sprintf("spec.connector.%s %d, and GatewayClass %s permits %d to %d. Choose a number within these bounds, or ask the platform team to change spec.limits.connectorReplicas of %s.",
-		field, number, c.name, least, most, c.in())
+	return fmt.Sprintf("spec.connector.%s %d, but GatewayClass %s permits %d to %d. Choose a number in this range, or ask the platform team to change spec.limits.connectorReplicas of %s.",
+		field, number, c.name, minimum, maximum, c.settingsLocation())
 }
 
-// checkDeletion refuses to delete an adopted tunnel when only the Gateway asks
-// for it.
+// checkDeletion rejects the deletionPolicy Delete for an adopted tunnel when only
+// the Gateway sets it.
 func (c *class) checkDeletion(merged *Settings) string {
 	byClass := c.spec.Tunnel != nil && ptr.Deref(c.spec.Tunnel.DeletionPolicy, "") == v1alpha1.DeletionPolicyDelete
 	if merged.ExistingTunnel() == "" || merged.DeletionPolicy() != v1alpha1.DeletionPolicyDelete || byClass {
 		return ""
 	}
-	return fmt.Sprintf("spec.tunnel.deletionPolicy is Delete, which counts for an existing tunnel only when the GatewayClass sets it. Remove it, or ask the platform team to set it in %s.", c.in())
+	return fmt.Sprintf("spec.tunnel.deletionPolicy is Delete, but for an existing tunnel only the GatewayClass can set this value. Remove it, or ask the platform team to set it in %s.", c.settingsLocation())
 }

@@ -16,10 +16,10 @@ import (
 
 const adopted = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
 
-// resolve resolves the settings of Gateway infra/shared with its own
-// TunnelConfiguration, of a class with or without one. The controller's
-// namespace is "platform".
-func resolve(class *spec, own spec) (*Settings, *Problem) {
+// resolve returns the settings of Gateway infra/shared. The TunnelConfiguration of
+// the Gateway has the spec gateway. The class has a TunnelConfiguration unless class
+// is nil. The namespace of the controller is "platform".
+func resolve(class *spec, gateway spec) (*Settings, *Problem) {
 	parameters := gatewayv1.LocalParametersReference{Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Name: "own"}
 	in := Input{
 		Class: &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}},
@@ -27,7 +27,7 @@ func resolve(class *spec, own spec) (*Settings, *Problem) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "shared"},
 			Spec:       gatewayv1.GatewaySpec{Infrastructure: &gatewayv1.GatewayInfrastructure{ParametersRef: &parameters}},
 		},
-		GatewayConfiguration: &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "own"}, Spec: own},
+		GatewayConfiguration: &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "own"}, Spec: gateway},
 		ControllerNamespace:  "platform",
 	}
 	if class != nil {
@@ -39,9 +39,8 @@ func resolve(class *spec, own spec) (*Settings, *Problem) {
 	return Resolve(in)
 }
 
-// every is one valid value for each field that belongs to a Gateway or to a
-// class, by the field's name.
-var every = map[string]spec{
+// fieldValues has a spec with a valid value for each field, by the name of the field.
+var fieldValues = map[string]spec{
 	"originRequest":                       {OriginRequest: &v1alpha1.OriginRequest{}},
 	"listenerConfigurations":              {ListenerConfigurations: []v1alpha1.ListenerConfiguration{{ProtocolPort: "HTTP:80"}}},
 	"tunnel.deletionPolicy":               {Tunnel: &v1alpha1.TunnelSettings{DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
@@ -79,7 +78,8 @@ func connector(change func(*v1alpha1.Connector)) spec {
 	return spec{Connector: &c}
 }
 
-// fill sets a field of the connector, with all that is in it, but for claims.
+// fill returns a function that sets a field of the connector and all of its fields,
+// except claims.
 func fill(field string) func(*v1alpha1.Connector) {
 	return func(c *v1alpha1.Connector) {
 		set(reflect.ValueOf(c).Elem().FieldByName(field), 1)
@@ -89,9 +89,9 @@ func fill(field string) func(*v1alpha1.Connector) {
 	}
 }
 
-// TestEveryFieldIsPermittedOrNot: a field of the API that is in neither list
-// could be set by every Gateway.
-func TestEveryFieldIsPermittedOrNot(t *testing.T) {
+// Every field of the API is in gatewayFields or in classFields. Otherwise, every
+// Gateway could set the field.
+func TestEveryFieldBelongsToGatewayOrClass(t *testing.T) {
 	want := []string{"tunnel.existing.takeover"}
 	top := reflect.TypeFor[spec]()
 	for i := range top.NumField() {
@@ -115,11 +115,11 @@ func TestEveryFieldIsPermittedOrNot(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("fields (-of the API +known):\n%s", diff)
+		t.Errorf("the fields of the API and of the lists differ (-API +lists):\n%s", diff)
 	}
 	for _, name := range got {
-		if _, ok := every[name]; !ok {
-			t.Errorf("the tests have no value for %s", name)
+		if _, ok := fieldValues[name]; !ok {
+			t.Errorf("fieldValues has no value for %s", name)
 		}
 	}
 }
@@ -129,32 +129,32 @@ func jsonName(field reflect.StructField) string {
 	return name
 }
 
-// A Gateway can set a field when its class lists it, and no other field.
-func TestPermittedFields(t *testing.T) {
+// A Gateway can set only the fields that its class permits.
+func TestGatewayCanSetOnlyPermittedFields(t *testing.T) {
 	var all []v1alpha1.GatewayField
 	for _, field := range gatewayFields {
 		all = append(all, field.name)
 	}
 	for _, field := range gatewayFields {
 		t.Run(string(field.name), func(t *testing.T) {
-			own, only := every[string(field.name)], []v1alpha1.GatewayField{field.name}
+			gateway, only := fieldValues[string(field.name)], []v1alpha1.GatewayField{field.name}
 			others := slices.DeleteFunc(slices.Clone(all), func(name v1alpha1.GatewayField) bool { return name == field.name })
-			byDefault := slices.Contains(defaultGatewayFields, field.name)
+			permittedByDefault := slices.Contains(defaultGatewayFields, field.name)
 			for name, test := range map[string]struct {
 				class     *spec
 				permitted bool
 				remedy    string
 			}{
-				"listed":                 {&spec{AllowedGatewayFields: only}, true, ""},
-				"all others listed":      {&spec{AllowedGatewayFields: others}, false, "spec.allowedGatewayFields of TunnelConfiguration platform/defaults."},
-				"none listed":            {&spec{AllowedGatewayFields: []v1alpha1.GatewayField{}}, false, "TunnelConfiguration platform/defaults."},
-				"no list":                {&spec{}, byDefault, "TunnelConfiguration platform/defaults."},
-				"a class without object": {nil, byDefault, "spec.allowedGatewayFields of a TunnelConfiguration that GatewayClass tunnel refers to."},
+				"the class lists the field":            {&spec{AllowedGatewayFields: only}, true, ""},
+				"the class lists all other fields":     {&spec{AllowedGatewayFields: others}, false, "spec.allowedGatewayFields of TunnelConfiguration platform/defaults."},
+				"the class lists no field":             {&spec{AllowedGatewayFields: []v1alpha1.GatewayField{}}, false, "TunnelConfiguration platform/defaults."},
+				"the class has no list":                {&spec{}, permittedByDefault, "TunnelConfiguration platform/defaults."},
+				"the class has no TunnelConfiguration": {nil, permittedByDefault, "spec.allowedGatewayFields of a TunnelConfiguration that GatewayClass tunnel refers to."},
 			} {
-				_, problem := resolve(test.class, own)
+				_, problem := resolve(test.class, gateway)
 				if test.permitted {
 					if problem != nil {
-						t.Errorf("%s: the problem is %+v", name, problem)
+						t.Errorf("%s: got problem %+v, want none", name, problem)
 					}
 					continue
 				}
@@ -168,28 +168,28 @@ func TestPermittedFields(t *testing.T) {
 	}
 }
 
-// All fields that are not permitted are named at once.
-func TestSeveralFieldsThatAreNotPermitted(t *testing.T) {
-	own := connector(func(c *v1alpha1.Connector) {
+// The message names all fields that are not permitted.
+func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
+	gateway := connector(func(c *v1alpha1.Connector) {
 		c.LogLevel, c.Protocol, c.Replicas = new(v1alpha1.LogLevelWarn), new(v1alpha1.ProtocolQUIC), new(int32(2))
 	})
-	_, problem := resolve(nil, own)
+	_, problem := resolve(nil, gateway)
 	wantProblem(t, "two fields", problem, "does not permit spec.connector.protocol, spec.connector.logLevel. ", "list connector.protocol, connector.logLevel in")
 }
 
-// No class can permit a field that is the platform team's.
-func TestFieldsOfTheClass(t *testing.T) {
+// A Gateway cannot set the fields of a class, even when the class permits them.
+func TestGatewayCannotSetClassFields(t *testing.T) {
 	var all []v1alpha1.GatewayField
-	for name := range every {
+	for name := range fieldValues {
 		all = append(all, v1alpha1.GatewayField(name))
 	}
 	for _, field := range classFields {
 		t.Run(field.name, func(t *testing.T) {
-			_, problem := resolve(&spec{AllowedGatewayFields: all}, every[field.name])
-			wantProblem(t, "a Gateway's", problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: spec.`+field.name+" can be set only for a GatewayClass, because ", "Remove it.")
-			class := every[field.name]
+			_, problem := resolve(&spec{AllowedGatewayFields: all}, fieldValues[field.name])
+			wantProblem(t, "set by the Gateway", problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: spec.`+field.name+" can be set only for a GatewayClass, because ", "Remove it.")
+			class := fieldValues[field.name]
 			if _, problem := resolve(&class, spec{}); problem != nil {
-				t.Errorf("the class's own is refused: %+v", problem)
+				t.Errorf("set by the class: got problem %+v, want none", problem)
 			}
 		})
 	}
@@ -198,66 +198,67 @@ func TestFieldsOfTheClass(t *testing.T) {
 func wantProblem(t *testing.T, name string, problem *Problem, parts ...string) {
 	t.Helper()
 	if problem == nil || problem.Reason != "InvalidParameters" {
-		t.Errorf("%s: the problem is %+v, want InvalidParameters", name, problem)
+		t.Errorf("%s: got problem %+v, want InvalidParameters", name, problem)
 		return
 	}
 	for _, part := range parts {
 		if !strings.Contains(problem.Message, part) {
-			t.Errorf("%s: the message has no %q: %s", name, part, problem.Message)
+			t.Errorf("%s: the message does not contain %q: %s", name, part, problem.Message)
 		}
 	}
 }
 
-func TestReplicaBounds(t *testing.T) {
+func TestReplicasStayWithinTheBoundsOfTheClass(t *testing.T) {
 	replicas := func(n int32) spec { return connector(func(c *v1alpha1.Connector) { c.Replicas = &n }) }
-	scaled := func(least, most *int32) spec {
+	autoscaling := func(minimum, maximum *int32) spec {
 		return connector(func(c *v1alpha1.Connector) {
-			c.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: least, MaxReplicas: most}
+			c.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: minimum, MaxReplicas: maximum}
 		})
 	}
-	bounded := func(least, most *int32) spec {
-		return spec{Limits: &v1alpha1.Limits{ConnectorReplicas: &v1alpha1.ReplicaBounds{Min: least, Max: most}}}
+	bounds := func(minimum, maximum *int32) spec {
+		return spec{Limits: &v1alpha1.Limits{ConnectorReplicas: &v1alpha1.ReplicaBounds{Min: minimum, Max: maximum}}}
 	}
 	number := func(n int32) *int32 { return &n }
 	for name, test := range map[string]struct {
-		class, own spec
-		says       string // "" when it is permitted
+		class, gateway spec
+		message        string // a part of the message; empty when the number is permitted
 	}{
-		"the smallest by default":               {spec{}, replicas(1), ""},
-		"fewer than the default bounds":         {spec{}, replicas(0), "spec.connector.replicas is 0, and GatewayClass tunnel permits 1 to 4."},
-		"the greatest by default":               {spec{}, replicas(4), ""},
-		"more than the default bounds":          {spec{}, replicas(5), "spec.connector.replicas is 5, and GatewayClass tunnel permits 1 to 4."},
-		"the smallest of the class":             {bounded(number(0), number(0)), replicas(0), ""},
-		"more than the class permits":           {bounded(number(2), number(3)), replicas(4), "is 4, and GatewayClass tunnel permits 2 to 3."},
-		"fewer than the class permits":          {bounded(number(2), nil), replicas(1), "is 1, and GatewayClass tunnel permits 2 to 4."},
-		"the greatest of the class":             {bounded(nil, number(25)), replicas(25), ""},
-		"numbers of the class":                  {replicas(25), spec{}, ""},
-		"scaling of the class":                  {scaled(number(7), number(25)), spec{}, ""},
-		"scaling within the bounds":             {spec{}, scaled(number(1), number(4)), ""},
-		"scaling to more than the bounds":       {spec{}, scaled(nil, number(5)), "spec.connector.autoscaling.maxReplicas is 5, and"},
-		"scaling to the default":                {spec{}, scaled(number(2), nil), "spec.connector.autoscaling.maxReplicas is not set and defaults to 25, and"},
-		"scaling to the class's number":         {scaled(nil, number(9)), scaled(number(2), nil), ""},
-		"scaling from fewer than the bounds":    {bounded(number(2), nil), scaled(number(1), number(4)), "spec.connector.autoscaling.minReplicas is 1, and"},
-		"scaling from the default":              {bounded(number(3), nil), scaled(nil, number(4)), "spec.connector.autoscaling.minReplicas is not set and defaults to 2, and"},
-		"scaling from the default with one":     {spec{}, scaled(nil, number(1)), ""},
-		"bounds of the class that exclude all":  {bounded(number(5), nil), spec{}, "spec.limits.connectorReplicas has min 5 above max 4"},
-		"bounds that the platform team changes": {spec{}, replicas(5), "change spec.limits.connectorReplicas of TunnelConfiguration platform/defaults."},
+		"the default minimum":                    {spec{}, replicas(1), ""},
+		"below the default minimum":              {spec{}, replicas(0), "spec.connector.replicas is 0, but GatewayClass tunnel permits 1 to 4."},
+		"the default maximum":                    {spec{}, replicas(4), ""},
+		"above the default maximum":              {spec{}, replicas(5), "spec.connector.replicas is 5, but GatewayClass tunnel permits 1 to 4."},
+		"the minimum of the class":               {bounds(number(0), number(0)), replicas(0), ""},
+		"above the maximum of the class":         {bounds(number(2), number(3)), replicas(4), "is 4, but GatewayClass tunnel permits 2 to 3."},
+		"below the minimum of the class":         {bounds(number(2), nil), replicas(1), "is 1, but GatewayClass tunnel permits 2 to 4."},
+		"the maximum of the class":               {bounds(nil, number(25)), replicas(25), ""},
+		"replicas of the class":                  {replicas(25), spec{}, ""},
+		"autoscaling of the class":               {autoscaling(number(7), number(25)), spec{}, ""},
+		"autoscaling within the bounds":          {spec{}, autoscaling(number(1), number(4)), ""},
+		"maxReplicas above the maximum":          {spec{}, autoscaling(nil, number(5)), "spec.connector.autoscaling.maxReplicas is 5, but"},
+		"default maxReplicas above the maximum":  {spec{}, autoscaling(number(2), nil), "spec.connector.autoscaling.maxReplicas is not set and defaults to 25, but"},
+		"maxReplicas of the class":               {autoscaling(nil, number(9)), autoscaling(number(2), nil), ""},
+		"minReplicas below the minimum":          {bounds(number(2), nil), autoscaling(number(1), number(4)), "spec.connector.autoscaling.minReplicas is 1, but"},
+		"default minReplicas below the minimum":  {bounds(number(3), nil), autoscaling(nil, number(4)), "spec.connector.autoscaling.minReplicas is not set and defaults to 2, but"},
+		"default minReplicas with maxReplicas 1": {spec{}, autoscaling(nil, number(1)), ""},
+		"bounds without any number":              {bounds(number(5), nil), spec{}, "spec.limits.connectorReplicas has min 5 above max 4"},
+		"the message names the object to change": {spec{}, replicas(5), "change spec.limits.connectorReplicas of TunnelConfiguration platform/defaults."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.class.AllowedGatewayFields = []v1alpha1.GatewayField{"connector.replicas", "connector.autoscaling"}
-			_, problem := resolve(&test.class, test.own)
+			_, problem := resolve(&test.class, test.gateway)
 			switch {
-			case test.says != "":
-				wantProblem(t, name, problem, test.says)
+			case test.message != "":
+				wantProblem(t, name, problem, test.message)
 			case problem != nil:
-				t.Errorf("the problem is %+v", problem)
+				t.Errorf("got problem %+v, want none", problem)
 			}
 		})
 	}
 }
 
-// What the settings say about a tunnel that exists already.
-func TestExistingTunnel(t *testing.T) {
+// The settings of both levels decide which existing tunnel the controller adopts, and
+// what happens to it.
+func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 	const other = "7d2a4c10-93be-4f51-8a06-52c7e1b9d3f4"
 	tunnel := func(id string, takeover *bool, policy v1alpha1.DeletionPolicy) spec {
 		s := spec{Tunnel: &v1alpha1.TunnelSettings{}}
@@ -276,49 +277,49 @@ func TestExistingTunnel(t *testing.T) {
 		Policy   v1alpha1.DeletionPolicy
 	}
 	for name, test := range map[string]struct {
-		class, own    spec
-		preferGateway bool
-		want          outcome
-		says          string
+		class, gateway spec
+		preferGateway  bool
+		want           outcome
+		message        string // a part of the message; empty when the settings are valid
 	}{
-		"none":                                {want: outcome{Policy: remove}},
-		"none, to be retained":                {own: tunnel("", nil, retain), want: outcome{Policy: retain}},
-		"takeover without a tunnel":           {class: tunnel("", new(true), ""), want: outcome{Policy: remove}},
-		"the Gateway's":                       {own: tunnel(adopted, nil, ""), want: outcome{adopted, false, retain}},
-		"the Gateway's, to be taken over":     {class: tunnel("", new(true), ""), own: tunnel(adopted, nil, ""), want: outcome{adopted, true, retain}},
-		"the Gateway's, not to be taken over": {class: tunnel("", new(false), ""), own: tunnel(adopted, nil, ""), want: outcome{adopted, false, retain}},
-		"the class's":                         {class: tunnel(adopted, new(true), ""), want: outcome{adopted, true, retain}},
-		"the class's over the Gateway's":      {class: tunnel(adopted, new(true), ""), own: tunnel(other, nil, ""), want: outcome{adopted, true, retain}},
-		"the Gateway's over the class's": {
-			class: tunnel(adopted, new(true), ""), own: tunnel(other, nil, ""), preferGateway: true, want: outcome{other, false, retain},
+		"no settings":                                   {want: outcome{Policy: remove}},
+		"the Gateway retains a new tunnel":              {gateway: tunnel("", nil, retain), want: outcome{Policy: retain}},
+		"takeover without an existing tunnel":           {class: tunnel("", new(true), ""), want: outcome{Policy: remove}},
+		"tunnel of the Gateway":                         {gateway: tunnel(adopted, nil, ""), want: outcome{adopted, false, retain}},
+		"tunnel of the Gateway, takeover permitted":     {class: tunnel("", new(true), ""), gateway: tunnel(adopted, nil, ""), want: outcome{adopted, true, retain}},
+		"tunnel of the Gateway, takeover not permitted": {class: tunnel("", new(false), ""), gateway: tunnel(adopted, nil, ""), want: outcome{adopted, false, retain}},
+		"tunnel of the class":                           {class: tunnel(adopted, new(true), ""), want: outcome{adopted, true, retain}},
+		"the class takes precedence by default":         {class: tunnel(adopted, new(true), ""), gateway: tunnel(other, nil, ""), want: outcome{adopted, true, retain}},
+		"the Gateway takes precedence with PreferGateway": {
+			class: tunnel(adopted, new(true), ""), gateway: tunnel(other, nil, ""), preferGateway: true, want: outcome{other, false, retain},
 		},
-		"an id that both name": {
-			class: tunnel(adopted, new(true), ""), own: tunnel(adopted, nil, ""), preferGateway: true, want: outcome{adopted, true, retain},
+		"both levels have the same id": {
+			class: tunnel(adopted, new(true), ""), gateway: tunnel(adopted, nil, ""), preferGateway: true, want: outcome{adopted, true, retain},
 		},
-		"to be deleted, as the class says":   {class: tunnel(adopted, nil, remove), want: outcome{adopted, false, remove}},
-		"to be deleted, as both say":         {class: tunnel("", nil, remove), own: tunnel(adopted, nil, remove), want: outcome{adopted, false, remove}},
-		"to be deleted, as the Gateway says": {own: tunnel(adopted, nil, remove), says: "spec.tunnel.deletionPolicy is Delete, which counts for an existing tunnel only when the GatewayClass sets it."},
-		"the class's, to be deleted as the Gateway says": {
-			class: tunnel(adopted, nil, ""), own: tunnel("", nil, remove), says: "set it in TunnelConfiguration platform/defaults.",
+		"the class deletes the tunnel":        {class: tunnel(adopted, nil, remove), want: outcome{adopted, false, remove}},
+		"both levels delete the tunnel":       {class: tunnel("", nil, remove), gateway: tunnel(adopted, nil, remove), want: outcome{adopted, false, remove}},
+		"only the Gateway deletes the tunnel": {gateway: tunnel(adopted, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but for an existing tunnel only the GatewayClass can set this value."},
+		"the Gateway deletes the tunnel of the class": {
+			class: tunnel(adopted, nil, ""), gateway: tunnel("", nil, remove), message: "set it in TunnelConfiguration platform/defaults.",
 		},
-		"to be deleted, against the class": {
-			class: tunnel("", nil, retain), own: tunnel(adopted, nil, remove), preferGateway: true, says: "spec.tunnel.deletionPolicy is Delete",
+		"the Gateway deletes the tunnel that the class retains": {
+			class: tunnel("", nil, retain), gateway: tunnel(adopted, nil, remove), preferGateway: true, message: "spec.tunnel.deletionPolicy is Delete",
 		},
-		"to be retained, because the class is preferred": {class: tunnel("", nil, retain), own: tunnel(adopted, nil, remove), want: outcome{adopted, false, retain}},
-		"without an id": {own: spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{}}}, says: "spec.tunnel.existing has no id."},
+		"the class retains the tunnel and takes precedence": {class: tunnel("", nil, retain), gateway: tunnel(adopted, nil, remove), want: outcome{adopted, false, retain}},
+		"existing without an id":                            {gateway: spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{}}}, message: "spec.tunnel.existing has no id."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.class.AllowedGatewayFields = []v1alpha1.GatewayField{"tunnel.existing", "tunnel.deletionPolicy"}
 			if test.preferGateway {
 				test.class.MergingMode = new(v1alpha1.MergingModePreferGateway)
 			}
-			s, problem := resolve(&test.class, test.own)
-			if test.says != "" {
-				wantProblem(t, name, problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: `, test.says)
+			s, problem := resolve(&test.class, test.gateway)
+			if test.message != "" {
+				wantProblem(t, name, problem, `TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: `, test.message)
 				return
 			}
 			if problem != nil {
-				t.Fatalf("the problem is %+v", problem)
+				t.Fatalf("got problem %+v, want none", problem)
 			}
 			if diff := cmp.Diff(test.want, outcome{s.ExistingTunnel(), s.Takeover(), s.DeletionPolicy()}); diff != "" {
 				t.Errorf("the settings differ (-want +got):\n%s", diff)
@@ -327,57 +328,57 @@ func TestExistingTunnel(t *testing.T) {
 	}
 	var none *Settings
 	if got := (outcome{none.ExistingTunnel(), none.Takeover(), none.DeletionPolicy()}); got != (outcome{Policy: remove}) {
-		t.Errorf("no settings say %+v", got)
+		t.Errorf("nil settings return %+v, want only the policy Delete", got)
 	}
 }
 
-// An account counts only in the controller's namespace.
-func TestAccountNamespace(t *testing.T) {
+// An account is valid only in the namespace of the controller.
+func TestAccountIsValidOnlyInTheControllersNamespace(t *testing.T) {
 	parameters := &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Namespace: new(gatewayv1.Namespace("platform")), Name: "defaults",
 	}
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{ParametersRef: parameters}}
-	with := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "defaults"}, Spec: every["account"]}
+	with := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "defaults"}, Spec: fieldValues["account"]}
 	without := &v1alpha1.TunnelConfiguration{ObjectMeta: with.ObjectMeta}
-	const elsewhere = "TunnelConfiguration platform/defaults of spec.parametersRef is not valid: spec.account counts only in the controller's namespace, gateways."
+	const notAllowed = "TunnelConfiguration platform/defaults of spec.parametersRef is not valid: spec.account has an effect only in the controller's namespace, gateways."
 	for name, test := range map[string]struct {
 		configuration *v1alpha1.TunnelConfiguration
 		namespace     string
-		says          string
+		message       string // a part of the message; empty when the settings are valid
 	}{
 		"an account in the controller's namespace": {with, "platform", ""},
-		"an account elsewhere":                     {with, "gateways", elsewhere},
-		"no account elsewhere":                     {without, "gateways", ""},
+		"an account in another namespace":          {with, "gateways", notAllowed},
+		"no account in another namespace":          {without, "gateways", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, ofGateway := Resolve(Input{
+			s, gatewayProblem := Resolve(Input{
 				Class: class, ClassConfiguration: test.configuration, Gateway: &gatewayv1.Gateway{}, ControllerNamespace: test.namespace,
 			})
-			ofClass := ClassProblem(class, test.configuration, test.namespace)
-			if test.says != "" {
-				wantProblem(t, "the class's", ofClass, test.says)
-				wantProblem(t, "the Gateway's", ofGateway, "GatewayClass tunnel is not accepted: "+test.says)
+			classProblem := ClassProblem(class, test.configuration, test.namespace)
+			if test.message != "" {
+				wantProblem(t, "GatewayClass", classProblem, test.message)
+				wantProblem(t, "Gateway", gatewayProblem, "GatewayClass tunnel is not accepted: "+test.message)
 				return
 			}
-			if ofClass != nil || ofGateway != nil {
-				t.Fatalf("the problems are %+v and %+v", ofClass, ofGateway)
+			if classProblem != nil || gatewayProblem != nil {
+				t.Fatalf("got problem %+v of the class and %+v of the Gateway, want none", classProblem, gatewayProblem)
 			}
 			if want := (s.Spec.Account != nil); want != (s.AccountNamespace == "platform") {
-				t.Errorf("the namespace of the account is %q", s.AccountNamespace)
+				t.Errorf("got account namespace %q, but the class has an account: %t", s.AccountNamespace, want)
 			}
 		})
 	}
 }
 
-func TestTunnelsPerNamespace(t *testing.T) {
+func TestTunnelsPerNamespaceDefaultsToTen(t *testing.T) {
 	for want, class := range map[int]spec{
 		10: {}, 0: {Limits: &v1alpha1.Limits{TunnelsPerNamespace: new(int32(0))}}, 3: {Limits: &v1alpha1.Limits{TunnelsPerNamespace: new(int32(3))}},
 	} {
 		if s, problem := resolve(&class, spec{}); problem != nil || s.TunnelsPerNamespace() != want {
-			t.Errorf("the limit is %d (%+v), want %d", s.TunnelsPerNamespace(), problem, want)
+			t.Errorf("got limit %d (problem %+v), want %d", s.TunnelsPerNamespace(), problem, want)
 		}
 	}
 	if s, _ := resolve(&spec{Limits: &v1alpha1.Limits{}}, spec{}); s.TunnelsPerNamespace() != 10 {
-		t.Errorf("the limit is %d by default", s.TunnelsPerNamespace())
+		t.Errorf("got default limit %d, want 10", s.TunnelsPerNamespace())
 	}
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// KindTunnelConfiguration is the only kind of parameters that is supported.
+// KindTunnelConfiguration is the only supported kind of a parametersRef.
 const KindTunnelConfiguration = "TunnelConfiguration"
 
-// ownField is the field of a Gateway that names its own parameters.
-const ownField = "spec.infrastructure.parametersRef"
+// gatewayParametersField is the field of a Gateway that names its
+// TunnelConfiguration.
+const gatewayParametersField = "spec.infrastructure.parametersRef"
 
-// ClassParameters returns the TunnelConfiguration that the class's
-// parametersRef names, and false when it names none.
+// ClassParameters returns the TunnelConfiguration that the parametersRef of the
+// class names. It returns false when the class names none.
 func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool) {
 	ref := class.Spec.ParametersRef
 	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) || ref.Namespace == nil {
@@ -26,17 +27,17 @@ func ClassParameters(class *gatewayv1.GatewayClass) (types.NamespacedName, bool)
 	return types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}, true
 }
 
-// GatewayParameters returns the TunnelConfiguration that the Gateway's own
-// parametersRef names, and false when it names none.
+// GatewayParameters returns the TunnelConfiguration that the parametersRef of the
+// Gateway names. It returns false when the Gateway names none.
 func GatewayParameters(g *gatewayv1.Gateway) (types.NamespacedName, bool) {
-	ref := ownParametersRef(g)
+	ref := gatewayParametersRef(g)
 	if ref == nil || !isTunnelConfiguration(ref.Group, ref.Kind) {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: g.Namespace, Name: ref.Name}, true
 }
 
-func ownParametersRef(g *gatewayv1.Gateway) *gatewayv1.LocalParametersReference {
+func gatewayParametersRef(g *gatewayv1.Gateway) *gatewayv1.LocalParametersReference {
 	if g.Spec.Infrastructure == nil {
 		return nil
 	}
@@ -47,10 +48,10 @@ func isTunnelConfiguration(group gatewayv1.Group, kind gatewayv1.Kind) bool {
 	return group == v1alpha1.GroupName && kind == KindTunnelConfiguration
 }
 
-// ClassProblem returns why the class's parametersRef, or the object that it
+// ClassProblem returns why the parametersRef of the class, or the object that it
 // names, is not valid, or nil. configuration is the object that
-// [ClassParameters] names, or nil when it does not exist. controllerNamespace is
-// the namespace of the controller, the only one in which an account counts.
+// [ClassParameters] returns, or nil when it does not exist. spec.account is valid
+// only in controllerNamespace, the namespace of the controller.
 //
 // "If the referent cannot be found, refers to an unsupported kind, or when the
 // data within that resource is malformed, the GatewayClass SHOULD be rejected
@@ -64,7 +65,7 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 	name, ok := ClassParameters(class)
 	switch {
 	case !ok && isTunnelConfiguration(ref.Group, ref.Kind):
-		return invalid("spec.parametersRef names %s %q without a namespace; set the namespace that it is in.", ref.Kind, ref.Name)
+		return invalid("spec.parametersRef names %s %q without a namespace. Set the namespace of the object.", ref.Kind, ref.Name)
 	case !ok:
 		return unsupportedParameters("spec.parametersRef", ref.Group, ref.Kind, ref.Name)
 	case configuration == nil:
@@ -72,7 +73,7 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 	}
 	violation := specViolation(&configuration.Spec)
 	if configuration.Spec.Account != nil && name.Namespace != controllerNamespace {
-		violation = fmt.Sprintf("spec.account counts only in the controller's namespace, %s. Move the %s and the Secret with the API token there, or remove spec.account.",
+		violation = fmt.Sprintf("spec.account has an effect only in the controller's namespace, %s. Move the %s and the Secret with the API token there, or remove spec.account.",
 			controllerNamespace, KindTunnelConfiguration)
 	}
 	if violation != "" {
@@ -81,25 +82,26 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 	return nil
 }
 
-// gatewayProblem returns the same for the Gateway's own reference, and what its
-// class does not permit.
+// gatewayProblem returns why the parametersRef of the Gateway, or the object that
+// it names, is not valid or not permitted by the class, or nil.
 func gatewayProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfiguration, c *class) *Problem {
-	ref := ownParametersRef(g)
+	ref := gatewayParametersRef(g)
 	switch _, ok := GatewayParameters(g); {
 	case !ok:
-		return unsupportedParameters(ownField, ref.Group, ref.Kind, ref.Name)
+		return unsupportedParameters(gatewayParametersField, ref.Group, ref.Kind, ref.Name)
 	case configuration == nil:
-		return invalid("%s names %s %q, which does not exist in the Gateway's namespace.", ownField, KindTunnelConfiguration, ref.Name)
+		return invalid("%s names %s %q, which does not exist in the Gateway's namespace.", gatewayParametersField, KindTunnelConfiguration, ref.Name)
 	}
 	if violation := cmp.Or(c.violation(&configuration.Spec), specViolation(&configuration.Spec)); violation != "" {
-		return invalidOwn(configuration, violation)
+		return invalidGatewayConfiguration(configuration, violation)
 	}
 	return nil
 }
 
-// invalidOwn returns the problem of a Gateway's own TunnelConfiguration.
-func invalidOwn(configuration *v1alpha1.TunnelConfiguration, violation string) *Problem {
-	return invalid("%s %q of %s is not valid: %s", KindTunnelConfiguration, configuration.Name, ownField, violation)
+// invalidGatewayConfiguration returns the problem of a Gateway whose own
+// TunnelConfiguration is not valid.
+func invalidGatewayConfiguration(configuration *v1alpha1.TunnelConfiguration, violation string) *Problem {
+	return invalid("%s %q of %s is not valid: %s", KindTunnelConfiguration, configuration.Name, gatewayParametersField, violation)
 }
 
 func unsupportedParameters(field string, group gatewayv1.Group, kind gatewayv1.Kind, name string) *Problem {

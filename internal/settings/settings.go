@@ -1,8 +1,8 @@
-// Package settings decides which settings a Gateway has. It takes the
-// TunnelConfigurations of the GatewayClass and of the Gateway, and returns them
-// merged, or why they are not valid.
+// Package settings merges the settings of a GatewayClass and a Gateway. It takes
+// their TunnelConfigurations, and returns the merged settings, or why they are not
+// valid.
 //
-// It is pure: it has no client, no context, no clock and no logger, and does no
+// The package is pure: it uses no client, no context, no clock, no logger and no
 // I/O. It never changes its input.
 package settings
 
@@ -18,16 +18,15 @@ import (
 
 // Input is everything that affects the settings of one Gateway.
 type Input struct {
-	// Class is the class of the Gateway; nil counts as a class without
-	// parameters.
+	// Class is the class of the Gateway. Nil means a class without parameters.
 	Class *gatewayv1.GatewayClass
-	// ClassConfiguration is the object that [ClassParameters] names; nil when
-	// there is no such reference, and when the object does not exist.
+	// ClassConfiguration is the object that [ClassParameters] returns. It is nil
+	// when the class has no parametersRef or the object does not exist.
 	ClassConfiguration *v1alpha1.TunnelConfiguration
-	// Gateway is the Gateway itself.
+	// Gateway is the Gateway.
 	Gateway *gatewayv1.Gateway
-	// GatewayConfiguration is the object that [GatewayParameters] names; nil when
-	// there is no such reference, and when the object does not exist.
+	// GatewayConfiguration is the object that [GatewayParameters] returns. It is
+	// nil when the Gateway has no parametersRef or the object does not exist.
 	GatewayConfiguration *v1alpha1.TunnelConfiguration
 	// ControllerNamespace is the namespace of the controller.
 	ControllerNamespace string
@@ -35,43 +34,44 @@ type Input struct {
 
 // Settings are the merged settings of a GatewayClass and a Gateway.
 type Settings struct {
-	// Spec holds the merged fields. A field that neither level sets is unset:
-	// defaults are not filled in. It shares memory with the input and must not
-	// be changed.
+	// Spec has the merged fields, without defaults. It shares memory with the
+	// input and must not be changed.
 	Spec v1alpha1.TunnelConfigurationSpec
-	// AccountNamespace is the namespace of spec.account.apiTokenSecretRef: that of
-	// the class's TunnelConfiguration. It is empty without an account.
+	// AccountNamespace is the namespace of spec.account.apiTokenSecretRef, which is
+	// the namespace of the class's TunnelConfiguration. It is empty without an
+	// account.
 	AccountNamespace string
-	// Metadata are the labels and annotations of the Gateway for its connectors.
+	// Metadata are the labels and annotations of the Gateway that the controller
+	// sets on the connectors.
 	Metadata Metadata
 }
 
-// Problem is the reason for a condition that is not in its good state, and a
-// message for the person who has to fix it.
+// Problem is the reason and the message of a condition that reports a problem. The
+// message tells the user how to fix the problem.
 type Problem struct {
 	Reason  string
 	Message string
 }
 
-// Resolve returns the settings of a Gateway, or why they are not valid.
+// Resolve returns the merged settings of a Gateway, or why they are not valid.
 func Resolve(in Input) (*Settings, *Problem) {
 	c, problem := in.class()
 	if problem != nil {
 		return nil, problem
 	}
-	var own spec
-	if ownParametersRef(in.Gateway) != nil {
+	var gateway spec
+	if gatewayParametersRef(in.Gateway) != nil {
 		if problem := gatewayProblem(in.Gateway, in.GatewayConfiguration, c); problem != nil {
 			return nil, problem
 		}
-		own = in.GatewayConfiguration.Spec
+		gateway = in.GatewayConfiguration.Spec
 	}
-	merged := &Settings{Spec: mergeLevels(&c.spec, &own), Metadata: metadataOf(in.Gateway.Spec.Infrastructure, c.metadataPrefixes())}
+	merged := &Settings{Spec: mergeLevels(&c.spec, &gateway), Metadata: allowedMetadata(in.Gateway.Spec.Infrastructure, c.metadataPrefixes())}
 	if violation := specViolation(&merged.Spec); violation != "" {
 		return nil, invalid("The settings of GatewayClass %s and of the Gateway are not valid together: %s", c.name, violation)
 	}
 	if violation := c.checkDeletion(merged); violation != "" {
-		return nil, invalidOwn(in.GatewayConfiguration, violation)
+		return nil, invalidGatewayConfiguration(in.GatewayConfiguration, violation)
 	}
 	if merged.Spec.Account != nil {
 		merged.AccountNamespace = in.ClassConfiguration.Namespace
@@ -97,7 +97,8 @@ func (in Input) class() (*class, *Problem) {
 	return c, nil
 }
 
-// ExistingTunnel returns the tunnel to adopt, or "". It accepts nil settings.
+// ExistingTunnel returns the ID of the tunnel to adopt, or "". It accepts nil
+// settings.
 func (s *Settings) ExistingTunnel() provider.TunnelID {
 	if s == nil || s.Spec.Tunnel == nil || s.Spec.Tunnel.Existing == nil {
 		return ""
@@ -105,15 +106,15 @@ func (s *Settings) ExistingTunnel() provider.TunnelID {
 	return provider.TunnelID(s.Spec.Tunnel.Existing.ID)
 }
 
-// Takeover reports whether the controller may replace a configuration of the
-// existing tunnel that it did not write. It accepts nil settings.
+// Takeover reports whether the controller is allowed to replace a configuration of
+// the existing tunnel that it did not write. It accepts nil settings.
 func (s *Settings) Takeover() bool {
-	return s.ExistingTunnel() != "" && on(s.Spec.Tunnel.Existing.Takeover)
+	return s.ExistingTunnel() != "" && isTrue(s.Spec.Tunnel.Existing.Takeover)
 }
 
-// DeletionPolicy returns what happens to the tunnel when the Gateway is deleted:
-// by default, the controller deletes a tunnel that it created, and retains one
-// that it adopted. It accepts nil settings.
+// DeletionPolicy returns whether the controller deletes the tunnel after the
+// Gateway is deleted. By default, it deletes a tunnel that it created and retains
+// a tunnel that it adopted. It accepts nil settings.
 func (s *Settings) DeletionPolicy() v1alpha1.DeletionPolicy {
 	switch {
 	case s != nil && s.Spec.Tunnel != nil && s.Spec.Tunnel.DeletionPolicy != nil:
@@ -128,8 +129,8 @@ func (s *Settings) DeletionPolicy() v1alpha1.DeletionPolicy {
 // defaultTunnelsPerNamespace is the default of spec.limits.tunnelsPerNamespace.
 const defaultTunnelsPerNamespace = 10
 
-// TunnelsPerNamespace returns the number of Tunnels that the Gateways of one
-// namespace may have.
+// TunnelsPerNamespace returns the maximum number of Tunnels for the Gateways of one
+// namespace.
 func (s *Settings) TunnelsPerNamespace() int {
 	if s.Spec.Limits == nil {
 		return defaultTunnelsPerNamespace

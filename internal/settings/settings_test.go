@@ -21,9 +21,9 @@ func configuration(namespace, name string, spec specOf) *v1alpha1.TunnelConfigur
 	return &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 }
 
-// inputOf returns a Gateway and its class that refer to the two objects. Nil
-// stands for an object that does not exist.
-func inputOf(class, own *v1alpha1.TunnelConfiguration) settings.Input {
+// inputOf returns a GatewayClass and a Gateway that refer to the two objects. A nil
+// object does not exist.
+func inputOf(class, gateway *v1alpha1.TunnelConfiguration) settings.Input {
 	return settings.Input{
 		Class: &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{
 			ParametersRef: &gatewayv1.ParametersReference{
@@ -35,11 +35,11 @@ func inputOf(class, own *v1alpha1.TunnelConfiguration) settings.Input {
 				Group: v1alpha1.GroupName, Kind: settings.KindTunnelConfiguration, Name: "own",
 			}},
 		}},
-		ClassConfiguration: class, GatewayConfiguration: own, ControllerNamespace: "platform",
+		ClassConfiguration: class, GatewayConfiguration: gateway, ControllerNamespace: "platform",
 	}
 }
 
-// gatewayFields are all fields that a class can permit to its Gateways.
+// gatewayFields are all fields that a class can permit for its Gateways.
 var gatewayFields = []v1alpha1.GatewayField{
 	"originRequest", "listenerConfigurations", "tunnel.deletionPolicy", "tunnel.existing",
 	"connector.enabled", "connector.replicas", "connector.autoscaling", "connector.protocol", "connector.logLevel", "connector.resources",
@@ -47,32 +47,32 @@ var gatewayFields = []v1alpha1.GatewayField{
 	"connector.podAnnotations", "connector.podLabels", "connector.gracePeriod", "connector.podDisruptionBudget", "connector.tokenRotation",
 }
 
-func TestSettings(t *testing.T) {
+func TestResolveMergesBothLevels(t *testing.T) {
 	account := &v1alpha1.Account{APITokenSecretRef: &v1alpha1.SecretKeyReference{Name: "token"}}
 	class := configuration("platform", "defaults", specOf{Account: account, Connector: &v1alpha1.Connector{Image: new("i")}})
-	own := configuration("infra", "own", specOf{Connector: &v1alpha1.Connector{Replicas: new(int32(3))}})
+	gateway := configuration("infra", "own", specOf{Connector: &v1alpha1.Connector{Replicas: new(int32(3))}})
 	for name, test := range map[string]struct {
 		in   settings.Input
 		want settings.Settings
 	}{
-		"no reference": {settings.Input{Gateway: &gatewayv1.Gateway{}}, settings.Settings{}},
-		"both levels": {inputOf(class, own), settings.Settings{
+		"no parametersRef": {settings.Input{Gateway: &gatewayv1.Gateway{}}, settings.Settings{}},
+		"both levels": {inputOf(class, gateway), settings.Settings{
 			Spec:             specOf{Account: account, Connector: &v1alpha1.Connector{Image: new("i"), Replicas: new(int32(3))}},
 			AccountNamespace: "platform",
 		}},
-		"no account": {inputOf(configuration("platform", "defaults", specOf{}), own), settings.Settings{Spec: own.Spec}},
+		"no account": {inputOf(configuration("platform", "defaults", specOf{}), gateway), settings.Settings{Spec: gateway.Spec}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, problem := settings.Resolve(test.in)
 			if diff := cmp.Diff(&test.want, got); diff != "" || problem != nil {
-				t.Errorf("the problem is %+v, and the settings differ (-want +got):\n%s", problem, diff)
+				t.Errorf("got problem %+v, and the settings differ (-want +got):\n%s", problem, diff)
 			}
 		})
 	}
 }
 
-// A value that is not valid is refused at both levels.
-func TestInvalidSettings(t *testing.T) {
+// An invalid value is rejected in the settings of the class and of the Gateway.
+func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
 	connector := func(c v1alpha1.Connector) specOf { return specOf{Connector: &c} }
 	origin := func(o v1alpha1.OriginRequest) specOf { return specOf{OriginRequest: &o} }
 	entry := func(l v1alpha1.ListenerConfiguration) specOf {
@@ -85,35 +85,35 @@ func TestInvalidSettings(t *testing.T) {
 	}
 	one := intstr.FromInt32(1)
 	for name, test := range map[string]struct {
-		spec  specOf
-		field string // "" when it is valid
+		spec    specOf
+		message string // a part of the message; empty when the spec is valid
 	}{
-		"a number that is scaled":   {connector(v1alpha1.Connector{Replicas: new(int32(2)), Autoscaling: &v1alpha1.Autoscaling{}}), "spec.connector "},
-		"more at least than most":   {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: new(int32(2))}}), "autoscaling"},
-		"more than a tunnel takes":  {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(26))}}), "autoscaling"},
-		"as many at least as most":  {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: new(int32(2))}}), ""},
-		"claims":                    {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "a"}}}}), "claims"},
-		"a request above the limit": {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Requests: amount(2), Limits: amount(1)}}), "more cpu"},
-		"a request at the limit":    {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Requests: amount(1), Limits: amount(1)}}), ""},
-		"an empty budget":           {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{}}), "podDisruptionBudget"},
-		"a budget of both kinds":    {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one, MaxUnavailable: &one}}), "podDisruptionBudget"},
-		"a budget":                  {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one}}), ""},
-		"a long grace period":       {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m1s"))}), "gracePeriod"},
-		"a grace period":            {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m"))}), ""},
-		"no connectTimeout":         {origin(v1alpha1.OriginRequest{ConnectTimeout: new(v1alpha1.Duration("1500ms"))}), "spec.originRequest.connectTimeout"},
-		"no tlsTimeout":             {origin(v1alpha1.OriginRequest{TLSTimeout: new(v1alpha1.Duration("0s"))}), "tlsTimeout"},
-		"no tcpKeepAlive":           {origin(v1alpha1.OriginRequest{TCPKeepAlive: new(v1alpha1.Duration("-1s"))}), "tcpKeepAlive"},
-		"no keepAliveTimeout":       {origin(v1alpha1.OriginRequest{KeepAliveTimeout: new(v1alpha1.Duration("long"))}), "keepAliveTimeout"},
-		"SNI and HTTP/2":            {origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(true)}), "spec.originRequest has both"},
-		"SNI without HTTP/2":        {origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(false)}), ""},
-		"the same for listeners": {entry(v1alpha1.ListenerConfiguration{OriginRequest: &v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(true)}}),
-			"spec.listenerConfigurations[HTTPS:443].originRequest has both"},
-		"access without a team":     {access(v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"a"}}), "teamName"},
-		"access of the empty team":  {access(v1alpha1.Access{Required: true, TeamName: new(""), AUDTags: []v1alpha1.AUDTag{"a"}}), "teamName"},
-		"access without tags":       {access(v1alpha1.Access{Required: true, TeamName: new("a")}), "audTags"},
-		"access with an empty tag":  {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{""}}), "audTags"},
-		"access":                    {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a"}}), ""},
-		"access that is not needed": {access(v1alpha1.Access{}), ""},
+		"replicas with autoscaling":                    {connector(v1alpha1.Connector{Replicas: new(int32(2)), Autoscaling: &v1alpha1.Autoscaling{}}), "spec.connector "},
+		"minReplicas above maxReplicas":                {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: new(int32(2))}}), "autoscaling"},
+		"minReplicas above the default of maxReplicas": {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(26))}}), "autoscaling"},
+		"minReplicas equal to maxReplicas":             {connector(v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: new(int32(2))}}), ""},
+		"resource claims":                              {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "a"}}}}), "claims"},
+		"a request above the limit":                    {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Requests: amount(2), Limits: amount(1)}}), "more cpu"},
+		"a request at the limit":                       {connector(v1alpha1.Connector{Resources: &corev1.ResourceRequirements{Requests: amount(1), Limits: amount(1)}}), ""},
+		"an empty podDisruptionBudget":                 {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{}}), "podDisruptionBudget"},
+		"a podDisruptionBudget with both fields":       {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one, MaxUnavailable: &one}}), "podDisruptionBudget"},
+		"a podDisruptionBudget with one field":         {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one}}), ""},
+		"a gracePeriod above the maximum":              {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m1s"))}), "gracePeriod"},
+		"the maximum gracePeriod":                      {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m"))}), ""},
+		"a connectTimeout with milliseconds":           {origin(v1alpha1.OriginRequest{ConnectTimeout: new(v1alpha1.Duration("1500ms"))}), "spec.originRequest.connectTimeout"},
+		"a tlsTimeout of zero":                         {origin(v1alpha1.OriginRequest{TLSTimeout: new(v1alpha1.Duration("0s"))}), "tlsTimeout"},
+		"a negative tcpKeepAlive":                      {origin(v1alpha1.OriginRequest{TCPKeepAlive: new(v1alpha1.Duration("-1s"))}), "tcpKeepAlive"},
+		"a keepAliveTimeout that is not a duration":    {origin(v1alpha1.OriginRequest{KeepAliveTimeout: new(v1alpha1.Duration("long"))}), "keepAliveTimeout"},
+		"matchSNItoHost with http2Origin":              {origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(true)}), "spec.originRequest sets both"},
+		"matchSNItoHost with a false http2Origin":      {origin(v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(false)}), ""},
+		"matchSNItoHost with http2Origin in listenerConfigurations": {entry(v1alpha1.ListenerConfiguration{OriginRequest: &v1alpha1.OriginRequest{MatchSNIToHost: new(true), HTTP2Origin: new(true)}}),
+			"spec.listenerConfigurations[HTTPS:443].originRequest sets both"},
+		"required access without a teamName":             {access(v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"a"}}), "teamName"},
+		"required access with an empty teamName":         {access(v1alpha1.Access{Required: true, TeamName: new(""), AUDTags: []v1alpha1.AUDTag{"a"}}), "teamName"},
+		"required access without audTags":                {access(v1alpha1.Access{Required: true, TeamName: new("a")}), "audTags"},
+		"required access with an empty entry in audTags": {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{""}}), "audTags"},
+		"required access with all fields":                {access(v1alpha1.Access{Required: true, TeamName: new("a"), AUDTags: []v1alpha1.AUDTag{"a"}}), ""},
+		"access that is not required":                    {access(v1alpha1.Access{}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			empty, permitting := configuration("infra", "own", specOf{}), configuration("platform", "defaults", specOf{AllowedGatewayFields: gatewayFields})
@@ -121,31 +121,32 @@ func TestInvalidSettings(t *testing.T) {
 				"GatewayClass tunnel is not accepted: TunnelConfiguration platform/defaults of spec.parametersRef is not valid: ": inputOf(configuration("platform", "defaults", test.spec), empty),
 				`TunnelConfiguration "own" of spec.infrastructure.parametersRef is not valid: `:                                   inputOf(permitting, configuration("infra", "own", test.spec)),
 			} {
-				wantInvalid(t, in, level, test.field)
+				wantInvalid(t, in, level, test.message)
 			}
 		})
 	}
 }
 
-// wantInvalid wants a message with the beginning and the field, or valid
-// settings when the field is empty.
-func wantInvalid(t *testing.T, in settings.Input, beginning, field string) {
+// wantInvalid checks that the settings are rejected, with the prefix and the part in
+// the message. An empty part means that the settings must be valid.
+func wantInvalid(t *testing.T, in settings.Input, prefix, part string) {
 	t.Helper()
 	got, problem := settings.Resolve(in)
-	if field == "" {
+	if part == "" {
 		if problem != nil || got == nil {
-			t.Errorf("the settings are refused: %+v", problem)
+			t.Errorf("got problem %+v, want none", problem)
 		}
 		return
 	}
 	if got != nil || problem == nil || problem.Reason != "InvalidParameters" ||
-		!strings.HasPrefix(problem.Message, beginning) || !strings.Contains(problem.Message, field) {
-		t.Errorf("the settings are %+v and the problem is %+v, want InvalidParameters with %q and %q", got, problem, beginning, field)
+		!strings.HasPrefix(problem.Message, prefix) || !strings.Contains(problem.Message, part) {
+		t.Errorf("got settings %+v and problem %+v, want InvalidParameters with %q and %q", got, problem, prefix, part)
 	}
 }
 
-// Values that are valid in each object can be invalid together.
-func TestInvalidTogether(t *testing.T) {
+// Values that are valid in each TunnelConfiguration can be invalid in the merged
+// settings.
+func TestValuesThatAreInvalidTogether(t *testing.T) {
 	amount := func(n int64) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(n, resource.BinarySI)}
 	}
@@ -153,17 +154,17 @@ func TestInvalidTogether(t *testing.T) {
 		return specOf{Connector: &v1alpha1.Connector{Resources: &r}}
 	}
 	for name, test := range map[string]struct {
-		class, own specOf
-		field      string
+		class, gateway specOf
+		message        string
 	}{
 		"a request above the limit": {
 			resources(corev1.ResourceRequirements{Limits: amount(1)}), resources(corev1.ResourceRequirements{Requests: amount(2)}), "more memory",
 		},
-		"more at least than most": {
+		"minReplicas above maxReplicas": {
 			specOf{Connector: &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(1))}}},
 			specOf{Connector: &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(2))}}}, "autoscaling",
 		},
-		"an empty text over the tunnel's": {
+		"an empty string that overrides a value of spec.originRequest": {
 			specOf{OriginRequest: &v1alpha1.OriginRequest{ProxyType: new(v1alpha1.ProxyTypeSOCKS)}},
 			specOf{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
 				ProtocolPort: "HTTP:80", OriginRequest: &v1alpha1.OriginRequest{ProxyType: new(v1alpha1.ProxyTypeNone)},
@@ -172,19 +173,19 @@ func TestInvalidTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.class.AllowedGatewayFields = gatewayFields
-			wantInvalid(t, inputOf(configuration("platform", "defaults", test.class), configuration("infra", "own", test.own)),
-				"The settings of GatewayClass tunnel and of the Gateway are not valid together: ", test.field)
+			wantInvalid(t, inputOf(configuration("platform", "defaults", test.class), configuration("infra", "own", test.gateway)),
+				"The settings of GatewayClass tunnel and of the Gateway are not valid together: ", test.message)
 		})
 	}
 }
 
-// An object has no effect without a reference to it.
-func TestSettingsNeedAReference(t *testing.T) {
+// A TunnelConfiguration has no effect without a parametersRef.
+func TestConfigurationWithoutReferenceHasNoEffect(t *testing.T) {
 	object := configuration("platform", "defaults", specOf{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}})
 	got, problem := settings.Resolve(settings.Input{
 		Class: &gatewayv1.GatewayClass{}, ClassConfiguration: object, Gateway: &gatewayv1.Gateway{}, GatewayConfiguration: object,
 	})
 	if problem != nil || got.Spec.OriginRequest != nil {
-		t.Errorf("the settings are %+v and the problem is %+v, want empty settings", got, problem)
+		t.Errorf("got settings %+v and problem %+v, want empty settings", got, problem)
 	}
 }

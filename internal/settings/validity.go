@@ -11,19 +11,19 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// specCheck checks one part of a TunnelConfiguration, or of two that were
-// merged, and returns what is wrong with it, or "". It names fields, never their
-// values: users who cannot read the object can read the message.
+// specCheck checks one part of a TunnelConfiguration or of merged settings. It
+// returns the violation, or "". The violation names fields, but never their values,
+// because users who cannot read the object can read the message.
 type specCheck func(*v1alpha1.TunnelConfigurationSpec) string
 
-// specChecks are the rules between fields that the CustomResourceDefinition has
-// for each object, which merging can violate, and the rules that it cannot
-// express. The first violation becomes the condition's message.
+// specChecks are the rules of the CustomResourceDefinition that merging can
+// violate, and the rules that it cannot express. The first violation becomes the
+// message of the condition.
 var specChecks = []specCheck{
 	checkLimits,
-	checkScaling,
+	checkAutoscalingFields,
 	checkResources,
-	checkDisruption,
+	checkPodDisruptionBudget,
 	checkGracePeriod,
 	func(spec *v1alpha1.TunnelConfigurationSpec) string {
 		return checkOriginRequest("spec.originRequest", spec.OriginRequest)
@@ -41,70 +41,70 @@ func specViolation(spec *v1alpha1.TunnelConfigurationSpec) string {
 }
 
 func checkLimits(spec *v1alpha1.TunnelConfigurationSpec) string {
-	if least, most := replicaBounds(spec); least > most {
-		return fmt.Sprintf("spec.limits.connectorReplicas has min %d above max %d; lower min, or raise max.", least, most)
+	if minimum, maximum := replicaBounds(spec); minimum > maximum {
+		return fmt.Sprintf("spec.limits.connectorReplicas has min %d above max %d. Lower min, or raise max.", minimum, maximum)
 	}
 	return ""
 }
 
-func checkScaling(spec *v1alpha1.TunnelConfigurationSpec) string {
+func checkAutoscalingFields(spec *v1alpha1.TunnelConfigurationSpec) string {
 	c := spec.Connector
 	if c == nil || c.Autoscaling == nil {
 		return ""
 	}
-	least, most := c.Autoscaling.MinReplicas, c.Autoscaling.MaxReplicas
+	minReplicas, maxReplicas := c.Autoscaling.MinReplicas, c.Autoscaling.MaxReplicas
 	switch {
 	case c.Replicas != nil:
-		return "spec.connector has both replicas and autoscaling; set one of them."
-	case least != nil && *least > ptr.Deref(most, v1alpha1.MaxReplicas):
-		return "spec.connector.autoscaling has a minReplicas above maxReplicas; lower the one or raise the other."
+		return "spec.connector has both replicas and autoscaling. Set only one of them."
+	case minReplicas != nil && *minReplicas > ptr.Deref(maxReplicas, v1alpha1.MaxReplicas):
+		return "spec.connector.autoscaling has minReplicas above maxReplicas. Lower minReplicas, or raise maxReplicas."
 	}
 	return ""
 }
 
-// checkResources: the API server takes no pod that requests more than its
-// limit.
+// checkResources checks the resources of the connectors. The API server rejects a
+// pod that requests more of a resource than its limit.
 func checkResources(spec *v1alpha1.TunnelConfigurationSpec) string {
 	if spec.Connector == nil || spec.Connector.Resources == nil {
 		return ""
 	}
 	r := spec.Connector.Resources
 	if len(r.Claims) > 0 {
-		return "spec.connector.resources has claims, which connectors cannot have; set limits and requests only."
+		return "spec.connector.resources.claims is not supported. Set only limits and requests."
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		request := r.Requests[name]
 		if limit, ok := r.Limits[name]; ok && request.Cmp(limit) > 0 {
-			return fmt.Sprintf("spec.connector.resources requests more %s than its limit; lower the request or raise the limit.", name)
+			return fmt.Sprintf("spec.connector.resources requests more %s than its limit. Lower the request, or raise the limit.", name)
 		}
 	}
 	return ""
 }
 
-func checkDisruption(spec *v1alpha1.TunnelConfigurationSpec) string {
+func checkPodDisruptionBudget(spec *v1alpha1.TunnelConfigurationSpec) string {
 	if spec.Connector == nil || spec.Connector.PodDisruptionBudget == nil {
 		return ""
 	}
 	if b := spec.Connector.PodDisruptionBudget; (b.MinAvailable == nil) == (b.MaxUnavailable == nil) {
-		return "spec.connector.podDisruptionBudget needs either minAvailable or maxUnavailable, and not both."
+		return "spec.connector.podDisruptionBudget must set exactly one of minAvailable and maxUnavailable."
 	}
 	return ""
 }
 
-// longestGrace is cloudflared's own limit, in seconds.
-const longestGrace = 180
+// maxGracePeriodSeconds is the limit of cloudflared.
+const maxGracePeriodSeconds = 180
 
 func checkGracePeriod(spec *v1alpha1.TunnelConfigurationSpec) string {
 	if spec.Connector == nil || spec.Connector.GracePeriod == nil {
 		return ""
 	}
-	if seconds, err := spec.Connector.GracePeriod.Seconds(); err != nil || seconds > longestGrace {
-		return "spec.connector.gracePeriod is no positive time in whole seconds of at most 3m."
+	if seconds, err := spec.Connector.GracePeriod.Seconds(); err != nil || seconds > maxGracePeriodSeconds {
+		return "spec.connector.gracePeriod must be a positive duration in whole seconds of at most 3m."
 	}
 	return ""
 }
 
-// checkOriginRequest looks at one block, which the path leads to.
+// checkOriginRequest checks one block. path is the path of the block in the spec.
 func checkOriginRequest(path string, o *v1alpha1.OriginRequest) string {
 	if o == nil {
 		return ""
@@ -120,11 +120,11 @@ func checkOriginRequest(path string, o *v1alpha1.OriginRequest) string {
 			continue
 		}
 		if _, err := duration.value.Seconds(); err != nil {
-			return fmt.Sprintf("%s.%s is no positive time in whole seconds.", path, duration.field)
+			return fmt.Sprintf("%s.%s must be a positive duration in whole seconds.", path, duration.field)
 		}
 	}
-	if on(o.MatchSNIToHost) && on(o.HTTP2Origin) {
-		return path + " has both matchSNItoHost and http2Origin on, but cloudflared talks no HTTP/2 to a backend when it matches the SNI; set one of them to false."
+	if isTrue(o.MatchSNIToHost) && isTrue(o.HTTP2Origin) {
+		return path + " sets both matchSNItoHost and http2Origin to true, but cloudflared does not use HTTP/2 when it matches the SNI. Set one of them to false."
 	}
 	return ""
 }
@@ -135,7 +135,7 @@ func checkListenerConfigurations(spec *v1alpha1.TunnelConfigurationSpec) string 
 		path := fmt.Sprintf("spec.listenerConfigurations[%s]", entry.ProtocolPort)
 		if violation := cmp.Or(
 			checkOriginRequest(path+".originRequest", entry.OriginRequest),
-			checkEmptied(path+".originRequest", entry.OriginRequest, spec.OriginRequest),
+			checkEmptyOverrides(path+".originRequest", entry.OriginRequest, spec.OriginRequest),
 			checkAccess(path+".access", entry.Access),
 		); violation != "" {
 			return violation
@@ -144,9 +144,10 @@ func checkListenerConfigurations(spec *v1alpha1.TunnelConfigurationSpec) string 
 	return ""
 }
 
-// checkEmptied: an empty string is left out of the document, which leaves the
-// tunnel's value in force; so the document cannot say what such an entry means.
-func checkEmptied(path string, entry, tunnel *v1alpha1.OriginRequest) string {
+// checkEmptyOverrides rejects an empty string that overrides a value of the tunnel.
+// The tunnel configuration omits empty strings, so the value of the tunnel would
+// remain in effect.
+func checkEmptyOverrides(path string, entry, tunnel *v1alpha1.OriginRequest) string {
 	if entry == nil || tunnel == nil {
 		return ""
 	}
@@ -160,23 +161,23 @@ func checkEmptied(path string, entry, tunnel *v1alpha1.OriginRequest) string {
 		{"proxyType", (*string)(entry.ProxyType), (*string)(tunnel.ProxyType)},
 	} {
 		if text.entry != nil && *text.entry == "" && ptr.Deref(text.tunnel, "") != "" {
-			return fmt.Sprintf("%s.%s is the empty string, which cannot override the one of spec.originRequest; set that for the other listeners instead of the tunnel.", path, text.field)
+			return fmt.Sprintf("%s.%s is empty, but an empty value cannot override the value in spec.originRequest. Remove the value from spec.originRequest, and set it for the other listeners.", path, text.field)
 		}
 	}
 	return ""
 }
 
-// checkAccess: without a team and a tag no token can be checked, so access
-// that is required without them would be none.
+// checkAccess checks required access. The connector cannot validate tokens without
+// a team and a tag, so required access without them would protect nothing.
 func checkAccess(path string, a *v1alpha1.Access) string {
 	if a == nil || !a.Required {
 		return ""
 	}
 	switch {
 	case ptr.Deref(a.TeamName, "") == "":
-		return path + " is required but has no teamName; set it, or set required to false."
+		return path + ".teamName is not set, but access is required. Set teamName, or set required to false."
 	case len(a.AUDTags) == 0 || slices.Contains(a.AUDTags, ""):
-		return path + " is required but has no audTags, or an empty one; set the AUD tag of the Access application, or set required to false."
+		return path + ".audTags has no entry or an empty entry, but access is required. Set the AUD tag of the Access application, or set required to false."
 	}
 	return ""
 }

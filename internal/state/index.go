@@ -62,10 +62,10 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 			return nil
 		}},
 		{&gatewayv1.Gateway{}, IndexCertificate, func(o client.Object) []string {
-			return distinct(gateway.GatewayCertificates(o.(*gatewayv1.Gateway)))
+			return distinct(gateway.SecretsOfGateway(o.(*gatewayv1.Gateway)))
 		}},
 		{&gatewayv1.ListenerSet{}, IndexCertificate, func(o client.Object) []string {
-			return distinct(gateway.ListenerSetCertificates(o.(*gatewayv1.ListenerSet)))
+			return distinct(gateway.SecretsOfListenerSet(o.(*gatewayv1.ListenerSet)))
 		}},
 	}
 	all = append(all, parametersIndexes()...)

@@ -91,9 +91,9 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 			}
 		}
 	}
-	addTargets(s.Gateway.Namespace, gateway.GatewayCertificates(s.Gateway))
+	addTargets(s.Gateway.Namespace, gateway.SecretsOfGateway(s.Gateway))
 	for _, set := range s.ListenerSets {
-		addTargets(set.Namespace, gateway.ListenerSetCertificates(set))
+		addTargets(set.Namespace, gateway.SecretsOfListenerSet(set))
 	}
 	for _, route := range routes(s) {
 		addTargets(route.GetNamespace(), backendServices(route))

@@ -11,18 +11,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Change is a step in an object's state that a person should see.
+// Change is a change of a condition that is reported as an event.
 type Change struct {
-	// Warning is whether it became worse.
+	// Warning reports whether the condition now reports a problem.
 	Warning bool
 	Reason  string
 	Message string
 }
 
-// watched are the types of conditions whose steps are told. Programmed is not
-// among them: it follows from these, or from the push, which is told where it
-// happens.
-var watched = []string{
+// eventConditions are the types of conditions whose changes are reported as events.
+// They do not include Programmed, which follows from these conditions or from an
+// update of the tunnel. The controller reports events for updates of the tunnel.
+var eventConditions = []string{
 	string(gatewayv1.ListenerConditionConflicted),
 	string(gatewayv1.GatewayConditionAccepted),
 	string(gatewayv1.ListenerConditionResolvedRefs),
@@ -30,17 +30,17 @@ var watched = []string{
 	gateway.TypeHostnameShared,
 }
 
-// changes compares the conditions before and after a write. Each message
-// begins with the subject, the part of the object that it is about.
-func changes(before, after []metav1.Condition, subject string) []Change {
+// changes compares the conditions before and after an update. Each message begins
+// with the prefix, which names the part of the object.
+func changes(before, after []metav1.Condition, prefix string) []Change {
 	var found []Change
-	for _, kind := range watched {
-		change, ok := step(meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind))
+	for _, kind := range eventConditions {
+		change, ok := conditionChange(meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind))
 		if !ok || change.Reason == string(gatewayv1.GatewayReasonListenersNotValid) {
-			continue // the listeners tell it themselves
+			continue // the listeners have their own events
 		}
-		change.Message = subject + change.Message
-		// A conflict shows in several conditions, and is told once.
+		change.Message = prefix + change.Message
+		// A conflict affects several conditions, but needs only one event.
 		if !slices.Contains(found, change) {
 			found = append(found, change)
 		}
@@ -48,23 +48,24 @@ func changes(before, after []metav1.Condition, subject string) []Change {
 	return found
 }
 
-// step returns what to tell of one condition, and false when nothing.
-func step(was, is *metav1.Condition) (Change, bool) {
-	wasBad, bad := isBad(was), isBad(is)
+// conditionChange compares one condition before and after an update. Each can be
+// nil. It returns false when the change needs no event.
+func conditionChange(before, after *metav1.Condition) (Change, bool) {
+	wasUnhealthy, unhealthy := isUnhealthy(before), isUnhealthy(after)
 	switch {
-	case bad && (!wasBad || was.Reason != is.Reason):
-		return Change{Warning: true, Reason: is.Reason, Message: is.Message}, true
-	case !wasBad || bad:
+	case unhealthy && (!wasUnhealthy || before.Reason != after.Reason):
+		return Change{Warning: true, Reason: after.Reason, Message: after.Message}, true
+	case !wasUnhealthy || unhealthy:
 		return Change{}, false
-	case is == nil:
-		return Change{Reason: "Resolved", Message: "No longer: " + was.Message}, true
+	case after == nil:
+		return Change{Reason: "Resolved", Message: "No longer: " + before.Message}, true
 	default:
-		return Change{Reason: is.Reason, Message: is.Message}, true
+		return Change{Reason: after.Reason, Message: after.Message}, true
 	}
 }
 
-// isBad reports whether a condition is said and is not in its good state.
-func isBad(c *metav1.Condition) bool {
+// isUnhealthy reports whether the condition exists and reports a problem.
+func isUnhealthy(c *metav1.Condition) bool {
 	return c != nil && c.Status != gateway.ExpectedStatus(c.Type) && c.Status != metav1.ConditionUnknown
 }
 
@@ -86,20 +87,20 @@ func entryChanges(before, after []gatewayv1.ListenerEntryStatus) []Change {
 	return found
 }
 
-// parentChanges compares our entries in a route's status.
+// parentChanges compares the entries of the controller in the status of a route.
 func parentChanges(before, after []gatewayv1.RouteParentStatus, controller gatewayv1.GatewayController, namespace string) []Change {
 	var found []Change
 	for _, entry := range after {
 		if entry.ControllerName != controller {
 			continue
 		}
-		var was []metav1.Condition
+		var previous []metav1.Condition
 		for _, old := range before {
-			if old.ControllerName == controller && sameRef(old.ParentRef, entry.ParentRef, namespace) {
-				was = old.Conditions
+			if old.ControllerName == controller && equalRefs(old.ParentRef, entry.ParentRef, namespace) {
+				previous = old.Conditions
 			}
 		}
-		found = append(found, changes(was, entry.Conditions, fmt.Sprintf("Parent %s: ", entry.ParentRef.Name))...)
+		found = append(found, changes(previous, entry.Conditions, fmt.Sprintf("Parent %s: ", entry.ParentRef.Name))...)
 	}
 	return found
 }

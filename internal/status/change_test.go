@@ -10,33 +10,33 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// Each step is told once, on the object that it is about.
-func TestWriterTellsEachStepOnce(t *testing.T) {
-	w := newWorld(t)
-	var told []string
-	w.writer.Notify = func(object client.Object, change status.Change) {
-		kind := "better"
+// The Writer reports each change once, for the object that changed.
+func TestWriterReportsEachChangeOnce(t *testing.T) {
+	cluster := newFakeCluster(t)
+	var got []string
+	cluster.writer.Notify = func(object client.Object, change status.Change) {
+		kind := "normal"
 		if change.Warning {
-			kind = "worse"
+			kind = "warning"
 		}
-		told = append(told, object.GetName()+" "+kind+": "+change.Reason)
+		got = append(got, object.GetName()+" "+kind+": "+change.Reason)
 	}
 	write := func(conditions ...metav1.Condition) {
 		t.Helper()
 		r := report()
 		r.Gateway.Conditions = conditions
-		if err := w.writer.Write(t.Context(), gatewayName, r); err != nil {
+		if err := cluster.writer.Write(t.Context(), gatewayName, r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	bad := said("Accepted", metav1.ConditionFalse, 2)
-	bad.Reason = "UnsupportedAddress"
-	write(said("Accepted", isTrue, 2))
-	write(bad)
-	write(bad)
-	write(said("Accepted", isTrue, 2))
-	want := []string{gatewayName.Name + " worse: UnsupportedAddress", gatewayName.Name + " better: " + said("Accepted", isTrue, 2).Reason}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("told steps differ (-want +got):\n%s", diff)
+	rejected := condition("Accepted", metav1.ConditionFalse, 2)
+	rejected.Reason = "UnsupportedAddress"
+	write(condition("Accepted", isTrue, 2))
+	write(rejected)
+	write(rejected)
+	write(condition("Accepted", isTrue, 2))
+	want := []string{gatewayName.Name + " warning: UnsupportedAddress", gatewayName.Name + " normal: " + condition("Accepted", isTrue, 2).Reason}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reported changes differ (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,6 @@
-// Package status carries a gateway.Report to the objects: it merges what is to
-// be said into what is there, and writes what changed. What is to be said is
-// decided in package gateway.
+// Package status writes a gateway.Report to the API server. It merges the report
+// into the current statuses of the objects, and updates the statuses that change.
+// Package gateway decides the contents of the report.
 package status
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// mergeConditions returns the current conditions with the wanted ones in
-// place. Types that are not ours stay; an answer to an older generation than
-// the one that is there is dropped. The transition time moves with the status
-// value only.
+// mergeConditions merges the wanted conditions into the current conditions.
+// Conditions of other types remain. A wanted condition for an older generation
+// than the current condition is ignored. The transition time changes only when the
+// status value changes.
 func mergeConditions(current, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
 	merged := slices.Clone(current)
 	for _, condition := range wanted {
@@ -32,7 +32,7 @@ func mergeConditions(current, wanted []metav1.Condition, now metav1.Time) []meta
 	return merged
 }
 
-// withoutCondition drops a condition of ours that is no longer said.
+// withoutCondition removes the condition of the type unless it is wanted.
 func withoutCondition(current, wanted []metav1.Condition, kind string) []metav1.Condition {
 	if meta.FindStatusCondition(wanted, kind) != nil {
 		return current
@@ -40,25 +40,26 @@ func withoutCondition(current, wanted []metav1.Condition, kind string) []metav1.
 	return slices.DeleteFunc(slices.Clone(current), func(c metav1.Condition) bool { return c.Type == kind })
 }
 
-// isNewer reports whether a condition that is wanted is there for a newer
-// generation: then what is wanted is an answer that comes late.
-func isNewer(current, wanted []metav1.Condition) bool {
+// hasNewerGeneration reports whether a current condition is for a newer generation
+// than the wanted condition of the same type. The wanted conditions are then
+// outdated.
+func hasNewerGeneration(current, wanted []metav1.Condition) bool {
 	return slices.ContainsFunc(wanted, func(w metav1.Condition) bool {
 		existing := meta.FindStatusCondition(current, w.Type)
 		return existing != nil && existing.ObservedGeneration > w.ObservedGeneration
 	})
 }
 
-// MergeGateway returns the status of a Gateway with the wanted one in place,
-// and whether that changes anything.
+// MergeGateway merges the wanted status into the current status of a Gateway, and
+// reports whether the status changes.
 func MergeGateway(current, wanted gatewayv1.GatewayStatus, now metav1.Time) (gatewayv1.GatewayStatus, bool) {
-	if isNewer(current.Conditions, wanted.Conditions) {
+	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
 		return current, false
 	}
 	merged := wanted
-	ours := withoutCondition(current.Conditions, wanted.Conditions, gateway.TypeHostnameShared)
-	ours = withoutCondition(ours, wanted.Conditions, gateway.TypeConnectorsReady)
-	merged.Conditions = mergeConditions(ours, wanted.Conditions, now)
+	kept := withoutCondition(current.Conditions, wanted.Conditions, gateway.TypeHostnameShared)
+	kept = withoutCondition(kept, wanted.Conditions, gateway.TypeConnectorsReady)
+	merged.Conditions = mergeConditions(kept, wanted.Conditions, now)
 	merged.Listeners = slices.Clone(wanted.Listeners)
 	for i := range merged.Listeners {
 		l := &merged.Listeners[i]
@@ -76,10 +77,10 @@ func listenerConditions(listeners []gatewayv1.ListenerStatus, name gatewayv1.Sec
 	return nil
 }
 
-// MergeListenerSet returns the status of a ListenerSet with the wanted one in
-// place, and whether that changes anything.
+// MergeListenerSet merges the wanted status into the current status of a
+// ListenerSet, and reports whether the status changes.
 func MergeListenerSet(current, wanted gatewayv1.ListenerSetStatus, now metav1.Time) (gatewayv1.ListenerSetStatus, bool) {
-	if isNewer(current.Conditions, wanted.Conditions) {
+	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
 		return current, false
 	}
 	merged := wanted
@@ -101,31 +102,31 @@ func entryConditions(entries []gatewayv1.ListenerEntryStatus, name gatewayv1.Sec
 	return nil
 }
 
-// MergeClass returns the status of a GatewayClass with the wanted one in
-// place, and whether that changes anything.
+// MergeClass merges the wanted status into the current status of a GatewayClass,
+// and reports whether the status changes.
 func MergeClass(current, wanted gatewayv1.GatewayClassStatus, now metav1.Time) (gatewayv1.GatewayClassStatus, bool) {
 	merged := wanted
 	merged.Conditions = mergeConditions(current.Conditions, wanted.Conditions, now)
 	return merged, !equality.Semantic.DeepEqual(current, merged)
 }
 
-// MergeRoute returns the entries of a route's status with the wanted ones in
-// place, and whether that changes anything. spec are the parentRefs of the
-// object whose status is current.
+// MergeRoute merges the wanted entries into the current entries of a route's
+// status, and reports whether the status changes. spec are the parentRefs of the
+// route, and owners are the [gateway.Report.Owners].
 //
-// Entries of other controllers stay, and so do ours for the parents of other
-// Gateways. Ours go when the spec has no such parentRef any more, or when the
-// report speaks for their parent and has no entry for it.
+// Entries of other controllers remain, and so do entries of this controller for
+// parents that the report does not cover. Other entries of this controller are
+// removed when the spec no longer contains the parentRef or the report has no
+// entry for it.
 func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, wanted gateway.RouteStatus,
 	owners map[gateway.Owner]bool, controller gatewayv1.GatewayController, now metav1.Time,
 ) ([]gatewayv1.RouteParentStatus, bool) {
 	merged := make([]gatewayv1.RouteParentStatus, 0, len(current)+len(wanted.Parents))
 	for _, entry := range current {
-		mine := entry.ControllerName == controller
 		owner, _ := gateway.OwnerOf(entry.ParentRef, wanted.Namespace)
-		i := indexOf(wanted.Parents, entry.ParentRef, wanted.Namespace)
+		i := indexOfParent(wanted.Parents, entry.ParentRef, wanted.Namespace)
 		switch {
-		case !mine:
+		case entry.ControllerName != controller:
 			merged = append(merged, entry)
 		case !refersTo(spec, entry.ParentRef, wanted.Namespace), i < 0 && owners[owner]:
 			continue
@@ -136,10 +137,10 @@ func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentRe
 		}
 	}
 	for _, entry := range wanted.Parents {
-		known := slices.ContainsFunc(merged, func(m gatewayv1.RouteParentStatus) bool {
-			return m.ControllerName == controller && sameRef(m.ParentRef, entry.ParentRef, wanted.Namespace)
+		exists := slices.ContainsFunc(merged, func(m gatewayv1.RouteParentStatus) bool {
+			return m.ControllerName == controller && equalRefs(m.ParentRef, entry.ParentRef, wanted.Namespace)
 		})
-		if !known && refersTo(spec, entry.ParentRef, wanted.Namespace) {
+		if !exists && refersTo(spec, entry.ParentRef, wanted.Namespace) {
 			merged = append(merged, mergeEntry(gatewayv1.RouteParentStatus{}, entry, now))
 		}
 	}
@@ -147,7 +148,7 @@ func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentRe
 }
 
 func mergeEntry(current, wanted gatewayv1.RouteParentStatus, now metav1.Time) gatewayv1.RouteParentStatus {
-	if isNewer(current.Conditions, wanted.Conditions) {
+	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
 		return current
 	}
 	kept := withoutCondition(current.Conditions, wanted.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
@@ -156,21 +157,21 @@ func mergeEntry(current, wanted gatewayv1.RouteParentStatus, now metav1.Time) ga
 }
 
 func refersTo(spec []gatewayv1.ParentReference, ref gatewayv1.ParentReference, namespace string) bool {
-	return slices.ContainsFunc(spec, func(s gatewayv1.ParentReference) bool { return sameRef(s, ref, namespace) })
+	return slices.ContainsFunc(spec, func(s gatewayv1.ParentReference) bool { return equalRefs(s, ref, namespace) })
 }
 
-func indexOf(entries []gatewayv1.RouteParentStatus, ref gatewayv1.ParentReference, namespace string) int {
-	return slices.IndexFunc(entries, func(e gatewayv1.RouteParentStatus) bool { return sameRef(e.ParentRef, ref, namespace) })
+func indexOfParent(entries []gatewayv1.RouteParentStatus, ref gatewayv1.ParentReference, namespace string) int {
+	return slices.IndexFunc(entries, func(e gatewayv1.RouteParentStatus) bool { return equalRefs(e.ParentRef, ref, namespace) })
 }
 
-// sameRef compares what two parentRefs of an object in the namespace mean,
-// defaults filled in.
-func sameRef(a, b gatewayv1.ParentReference, namespace string) bool {
-	here := gatewayv1.Namespace(namespace)
+// equalRefs reports whether two parentRefs of an object in the namespace are equal
+// after defaulting.
+func equalRefs(a, b gatewayv1.ParentReference, namespace string) bool {
+	defaultNamespace := gatewayv1.Namespace(namespace)
 	return a.Name == b.Name &&
 		ptr.Deref(a.Group, gatewayv1.GroupName) == ptr.Deref(b.Group, gatewayv1.GroupName) &&
 		ptr.Deref(a.Kind, gateway.KindGateway) == ptr.Deref(b.Kind, gateway.KindGateway) &&
-		ptr.Deref(a.Namespace, here) == ptr.Deref(b.Namespace, here) &&
+		ptr.Deref(a.Namespace, defaultNamespace) == ptr.Deref(b.Namespace, defaultNamespace) &&
 		ptr.Equal(a.SectionName, b.SectionName) &&
 		ptr.Equal(a.Port, b.Port)
 }

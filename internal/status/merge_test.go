@@ -20,12 +20,12 @@ var (
 	now    = metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
 )
 
-// said is a condition as a report has it.
-func said(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
+// condition returns a condition of a report, which has no transition time.
+func condition(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, Reason: "Reason", Message: "message"}
 }
 
-// at is a condition as a status has it.
+// at returns the condition with a transition time, as in a status.
 func at(transition metav1.Time, c metav1.Condition) metav1.Condition {
 	c.LastTransitionTime = transition
 	return c
@@ -41,61 +41,60 @@ const (
 	isFalse = metav1.ConditionFalse
 )
 
-// conditionCases are the law for every list of conditions: "lastTransitionTime
-// moves only with the status value. An unchanged status is not written.
-// Conditions of types that are not ours stay, and a higher observedGeneration
-// is never overwritten with a lower."
+// conditionCases apply to every list of conditions: lastTransitionTime changes only
+// with the status value, an unchanged status is not written, conditions of other
+// types remain, and a lower observedGeneration never overwrites a higher one.
 var conditionCases = map[string]struct {
 	current, wanted, want []metav1.Condition
 	changed               bool
 }{
-	"a new condition begins now": {
-		wanted:  []metav1.Condition{said("Accepted", isTrue, 1)},
-		want:    []metav1.Condition{at(now, said("Accepted", isTrue, 1))},
+	"a new condition has the current time": {
+		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		want:    []metav1.Condition{at(now, condition("Accepted", isTrue, 1))},
 		changed: true,
 	},
-	"what is said already is no change": {
-		current: []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{said("Accepted", isTrue, 1)},
-		want:    []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
+	"an equal condition is not a change": {
+		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
+		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		want:    []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
 	},
-	"another status value is a transition": {
-		current: []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{said("Accepted", isFalse, 1)},
-		want:    []metav1.Condition{at(now, said("Accepted", isFalse, 1))},
+	"a new status value changes the transition time": {
+		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
+		wanted:  []metav1.Condition{condition("Accepted", isFalse, 1)},
+		want:    []metav1.Condition{at(now, condition("Accepted", isFalse, 1))},
 		changed: true,
 	},
-	"another generation and message are no transition": {
-		current: []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{withMessage("other", said("Accepted", isTrue, 2))},
-		want:    []metav1.Condition{at(before, withMessage("other", said("Accepted", isTrue, 2)))},
+	"a new generation and message do not change the transition time": {
+		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
+		wanted:  []metav1.Condition{withMessage("other", condition("Accepted", isTrue, 2))},
+		want:    []metav1.Condition{at(before, withMessage("other", condition("Accepted", isTrue, 2)))},
 		changed: true,
 	},
-	"another's type stays": {
-		current: []metav1.Condition{at(before, said("example.com/Audited", isFalse, 1))},
-		wanted:  []metav1.Condition{said("Accepted", isTrue, 1)},
-		want:    []metav1.Condition{at(before, said("example.com/Audited", isFalse, 1)), at(now, said("Accepted", isTrue, 1))},
+	"a condition of another type remains": {
+		current: []metav1.Condition{at(before, condition("example.com/Audited", isFalse, 1))},
+		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		want:    []metav1.Condition{at(before, condition("example.com/Audited", isFalse, 1)), at(now, condition("Accepted", isTrue, 1))},
 		changed: true,
 	},
-	"a newer generation is not overwritten": {
-		current: []metav1.Condition{at(before, said("Accepted", isTrue, 3))},
-		wanted:  []metav1.Condition{said("Accepted", isFalse, 2)},
-		want:    []metav1.Condition{at(before, said("Accepted", isTrue, 3))},
+	"a condition for a newer generation remains": {
+		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 3))},
+		wanted:  []metav1.Condition{condition("Accepted", isFalse, 2)},
+		want:    []metav1.Condition{at(before, condition("Accepted", isTrue, 3))},
 	},
 }
 
-// ref is a parentRef to a Gateway in the route's namespace.
+// ref returns a parentRef to a Gateway in the namespace of the route.
 func ref(name string) gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Name: gatewayv1.ObjectName(name)}
 }
 
-// entry is what a controller says of a route's parent.
+// entry returns an entry of a route's status.
 func entry(controller gatewayv1.GatewayController, to gatewayv1.ParentReference, conditions ...metav1.Condition) gatewayv1.RouteParentStatus {
 	return gatewayv1.RouteParentStatus{ParentRef: to, ControllerName: controller, Conditions: conditions}
 }
 
-// TestConditions holds every place that has conditions against the same law.
-func TestConditions(t *testing.T) {
+// The same cases apply to the conditions of every kind of object.
+func TestMergeKeepsAndUpdatesConditions(t *testing.T) {
 	type merge func(current, wanted []metav1.Condition) (merged []metav1.Condition, changed bool)
 	for place, merge := range map[string]merge{
 		"Gateway": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
@@ -147,19 +146,18 @@ func setEntry(conditions []metav1.Condition) gatewayv1.ListenerSetStatus {
 	return gatewayv1.ListenerSetStatus{Listeners: []gatewayv1.ListenerEntryStatus{{Name: "a", Conditions: conditions}}}
 }
 
-// mergeRoute merges a report that speaks for the Gateway "g" in namespace
-// "team".
+// mergeRoute merges a report that covers the Gateway "g" in namespace "team".
 func mergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, wanted ...gatewayv1.RouteParentStatus) ([]gatewayv1.RouteParentStatus, bool) {
-	self := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: "g"}}
+	owner := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: "g"}}
 	report := gateway.RouteStatus{
 		Kind: gateway.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "route"},
 		Parents: wanted,
 	}
-	return status.MergeRoute(current, spec, report, map[gateway.Owner]bool{self: true}, controllerName, now)
+	return status.MergeRoute(current, spec, report, map[gateway.Owner]bool{owner: true}, controllerName, now)
 }
 
-func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
-	accepted := at(before, said("Accepted", isTrue, 1))
+func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
+	accepted := at(before, condition("Accepted", isTrue, 1))
 	section := ref("g")
 	section.SectionName = new(gatewayv1.SectionName("a"))
 	port := ref("g")
@@ -177,90 +175,90 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 		want    entries
 		changed bool
 	}{
-		"another controller's entry for the same parentRef stays, ours comes beside it": {
+		"an entry of another controller for the same parentRef remains": {
 			current: entries{entry("example.com/other", ref("g"), accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want: entries{
 				entry("example.com/other", ref("g"), accepted),
-				entry(controllerName, ref("g"), at(now, said("Accepted", isTrue, 1))),
+				entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1))),
 			},
 			changed: true,
 		},
-		"another controller's entry stays, also when the spec does not have its parentRef": {
+		"an entry of another controller remains without its parentRef": {
 			current: entries{entry("example.com/other", ref("left"), accepted)},
 			want:    entries{entry("example.com/other", ref("left"), accepted)},
 		},
-		"our entry for another Gateway of ours stays": {
+		"an entry for another managed Gateway remains": {
 			current: entries{entry(controllerName, ref("second"), accepted)},
 			spec:    refs{ref("g"), ref("second")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want: entries{
 				entry(controllerName, ref("second"), accepted),
-				entry(controllerName, ref("g"), at(now, said("Accepted", isTrue, 1))),
+				entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1))),
 			},
 			changed: true,
 		},
-		"our entry goes with its parentRef": {
+		"an entry without its parentRef is removed": {
 			current: entries{entry(controllerName, ref("g"), accepted), entry(controllerName, ref("second"), accepted)},
 			want:    entries{},
 			changed: true,
 		},
-		"our entry goes with the section that the parentRef named": {
+		"an entry without the sectionName of its parentRef is removed": {
 			current: entries{entry(controllerName, section, accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
-			want:    entries{entry(controllerName, ref("g"), at(now, said("Accepted", isTrue, 1)))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			want:    entries{entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1)))},
 			changed: true,
 		},
-		"our entry goes when the parent that the report speaks for does not say it any more": {
+		"an entry that the report no longer contains is removed": {
 			current: entries{entry(controllerName, ref("g"), accepted)},
 			spec:    refs{ref("g")},
 			want:    entries{},
 			changed: true,
 		},
-		"a Gateway and a ListenerSet that share a name have entries of their own": {
+		"a Gateway and a ListenerSet with the same name have separate entries": {
 			current: entries{entry(controllerName, set, accepted)},
 			spec:    refs{set, ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isFalse, 1))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isFalse, 1))},
 			want: entries{
-				entry(controllerName, set, accepted), entry(controllerName, ref("g"), at(now, said("Accepted", isFalse, 1))),
+				entry(controllerName, set, accepted), entry(controllerName, ref("g"), at(now, condition("Accepted", isFalse, 1))),
 			},
 			changed: true,
 		},
-		"a report about a Gateway does not speak for the ListenerSet of its name": {
+		"a report about a Gateway does not cover a ListenerSet with the same name": {
 			current: entries{entry(controllerName, set, accepted)},
 			spec:    refs{set},
 			want:    entries{entry(controllerName, set, accepted)},
 		},
-		"defaults written out mean the same, and the entry takes the spec's form": {
+		"a parentRef with explicit defaults is equal, and the entry gets the form of the spec": {
 			current: entries{entry(controllerName, full, accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want:    entries{entry(controllerName, ref("g"), accepted)},
 			changed: true,
 		},
-		"sections and ports have entries of their own": {
+		"parentRefs with a sectionName or a port have separate entries": {
 			current: entries{entry(controllerName, section, accepted)},
 			spec:    refs{section, port},
 			wanted: entries{
-				entry(controllerName, port, said("Accepted", isFalse, 1)), entry(controllerName, section, said("Accepted", isTrue, 1)),
+				entry(controllerName, port, condition("Accepted", isFalse, 1)), entry(controllerName, section, condition("Accepted", isTrue, 1)),
 			},
 			want: entries{
-				entry(controllerName, section, accepted), entry(controllerName, port, at(now, said("Accepted", isFalse, 1))),
+				entry(controllerName, section, accepted), entry(controllerName, port, at(now, condition("Accepted", isFalse, 1))),
 			},
 			changed: true,
 		},
-		"what is wanted for a parentRef that the spec has lost meanwhile is not written": {
-			wanted: entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
+		"an entry for a parentRef that the spec no longer contains is not written": {
+			wanted: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want:   entries{},
 		},
-		"PartiallyInvalid goes when it is not said any more, others' conditions stay": {
+		"PartiallyInvalid is removed when it is not wanted, and conditions of other types remain": {
 			current: entries{entry(controllerName, ref("g"), accepted,
-				at(before, said("PartiallyInvalid", isTrue, 1)), at(before, said("example.com/Audited", isTrue, 1)))},
+				at(before, condition("PartiallyInvalid", isTrue, 1)), at(before, condition("example.com/Audited", isTrue, 1)))},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), said("Accepted", isTrue, 1))},
-			want:    entries{entry(controllerName, ref("g"), accepted, at(before, said("example.com/Audited", isTrue, 1)))},
+			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			want:    entries{entry(controllerName, ref("g"), accepted, at(before, condition("example.com/Audited", isTrue, 1)))},
 			changed: true,
 		},
 	} {
@@ -276,30 +274,31 @@ func TestMergeRouteKeepsAndDropsEntries(t *testing.T) {
 	}
 }
 
-// Two Gateways of ours speak about one route in turn.
-func TestMergeRouteTwoGatewaysDoNotEraseEachOther(t *testing.T) {
+// The reports of two managed Gateways for one route do not remove each other's
+// entries.
+func TestMergeRouteKeepsEntriesOfOtherGateways(t *testing.T) {
 	spec := []gatewayv1.ParentReference{ref("g"), ref("second")}
 	var current []gatewayv1.RouteParentStatus
 	for range 2 {
 		for _, name := range []string{"g", "second"} {
-			self := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
+			owner := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
 			current, _ = status.MergeRoute(current, spec, gateway.RouteStatus{
 				NamespacedName: types.NamespacedName{Namespace: "team", Name: "route"},
-				Parents:        []gatewayv1.RouteParentStatus{entry(controllerName, ref(name), said("Accepted", isTrue, 1))},
-			}, map[gateway.Owner]bool{self: true}, controllerName, now)
+				Parents:        []gatewayv1.RouteParentStatus{entry(controllerName, ref(name), condition("Accepted", isTrue, 1))},
+			}, map[gateway.Owner]bool{owner: true}, controllerName, now)
 		}
 	}
 	want := []gatewayv1.RouteParentStatus{
-		entry(controllerName, ref("g"), at(now, said("Accepted", isTrue, 1))),
-		entry(controllerName, ref("second"), at(now, said("Accepted", isTrue, 1))),
+		entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1))),
+		entry(controllerName, ref("second"), at(now, condition("Accepted", isTrue, 1))),
 	}
 	if diff := cmp.Diff(want, current); diff != "" {
 		t.Errorf("entries differ (-want +got):\n%s", diff)
 	}
 }
 
-// The rest of a status has no memory: it is what the report says.
-func TestMergeTakesTheRestFromTheReport(t *testing.T) {
+// All fields except conditions are replaced with the fields of the report.
+func TestMergeReplacesOtherStatusFields(t *testing.T) {
 	current := gatewayv1.GatewayStatus{
 		Addresses:            []gatewayv1.GatewayStatusAddress{{Value: "old"}},
 		AttachedListenerSets: new(int32(1)),
@@ -312,55 +311,55 @@ func TestMergeTakesTheRestFromTheReport(t *testing.T) {
 	}
 	got, changed := status.MergeGateway(current, wanted, now)
 	if diff := cmp.Diff(wanted, got); diff != "" || !changed {
-		t.Errorf("changed = %t, the status differs (-want +got):\n%s", changed, diff)
+		t.Errorf("changed = %t, want true, and the status differs (-want +got):\n%s", changed, diff)
 	}
 	if again, changed := status.MergeGateway(got, wanted, now); changed {
-		t.Errorf("the second time it changes again (-first +second):\n%s", cmp.Diff(got, again))
+		t.Errorf("the second merge changes the status (-first +second):\n%s", cmp.Diff(got, again))
 	}
 }
 
-// A report about an older generation may come late: "a higher
-// observedGeneration is never overwritten with a lower", nor taken away.
-func TestMergeOlderReportTakesNothingAway(t *testing.T) {
-	newer := at(before, said("Accepted", isTrue, 3))
+// A report about an older generation does not overwrite or remove conditions for a
+// newer generation.
+func TestMergeIgnoresOlderReport(t *testing.T) {
+	newer := at(before, condition("Accepted", isTrue, 3))
 	t.Run("listener", func(t *testing.T) {
 		current := gatewayListener([]metav1.Condition{newer})
 		current.Conditions = []metav1.Condition{newer}
-		got, _ := status.MergeGateway(current, gatewayv1.GatewayStatus{Conditions: []metav1.Condition{said("Accepted", isTrue, 2)}}, now)
+		got, _ := status.MergeGateway(current, gatewayv1.GatewayStatus{Conditions: []metav1.Condition{condition("Accepted", isTrue, 2)}}, now)
 		if diff := cmp.Diff(current, got); diff != "" {
 			t.Errorf("the status differs (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("PartiallyInvalid", func(t *testing.T) {
-		current := []gatewayv1.RouteParentStatus{entry(controllerName, ref("g"), newer, at(before, said("PartiallyInvalid", isTrue, 3)))}
-		got, _ := mergeRoute(current, []gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), said("Accepted", isTrue, 2)))
+		current := []gatewayv1.RouteParentStatus{entry(controllerName, ref("g"), newer, at(before, condition("PartiallyInvalid", isTrue, 3)))}
+		got, _ := mergeRoute(current, []gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), condition("Accepted", isTrue, 2)))
 		if diff := cmp.Diff(current, got); diff != "" {
 			t.Errorf("entries differ (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// The current status is the cache's own copy.
+// The current status belongs to the cache and must not change.
 func TestMergeDoesNotChangeItsInput(t *testing.T) {
 	current := gatewayv1.GatewayStatus{
-		Conditions: []metav1.Condition{at(before, said("Accepted", isTrue, 1))},
-		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{at(before, said("Accepted", isTrue, 1))}}},
+		Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
+		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))}}},
 	}
 	wanted := gatewayv1.GatewayStatus{
-		Conditions: []metav1.Condition{said("Accepted", isFalse, 2)},
-		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{said("Accepted", isFalse, 2)}}},
+		Conditions: []metav1.Condition{condition("Accepted", isFalse, 2)},
+		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{condition("Accepted", isFalse, 2)}}},
 	}
 	currentCopy, wantedCopy := current.DeepCopy(), wanted.DeepCopy()
 	status.MergeGateway(current, wanted, now)
 	if diff := cmp.Diff(*currentCopy, current) + cmp.Diff(*wantedCopy, wanted); diff != "" {
-		t.Errorf("the input was changed (-before +after):\n%s", diff)
+		t.Errorf("the input has changed (-before +after):\n%s", diff)
 	}
 
 	parents := []gatewayv1.RouteParentStatus{entry(controllerName, ref("g"),
-		at(before, said("PartiallyInvalid", isTrue, 1)), at(before, said("Accepted", isTrue, 1)))}
+		at(before, condition("PartiallyInvalid", isTrue, 1)), at(before, condition("Accepted", isTrue, 1)))}
 	parentsCopy := (&gatewayv1.RouteStatus{Parents: parents}).DeepCopy().Parents
-	mergeRoute(parents, []gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), said("Accepted", isFalse, 2)))
+	mergeRoute(parents, []gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), condition("Accepted", isFalse, 2)))
 	if diff := cmp.Diff(parentsCopy, parents); diff != "" {
-		t.Errorf("the entries were changed (-before +after):\n%s", diff)
+		t.Errorf("the entries have changed (-before +after):\n%s", diff)
 	}
 }

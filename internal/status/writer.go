@@ -17,27 +17,28 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Writer writes the statuses that differ from what the objects have.
+// Writer updates the statuses of objects.
 type Writer struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
-	// Live reads from the API server, for trying again after a conflict.
+	// Live reads from the API server. The Writer uses it to retry after a conflict.
 	Live client.Reader
-	// ControllerName is that of our entries in a route's status.
+	// ControllerName is the name of this controller in the status of routes.
 	ControllerName gatewayv1.GatewayController
-	// Now returns the time for transitions.
+	// Now returns the transition time of conditions.
 	Now func() time.Time
-	// Notify is called for each step that a write made known, once.
+	// Notify is called once for each change that the Writer has written.
 	Notify func(client.Object, Change)
 }
 
-// Write writes the report about a Gateway and what attaches to it. It goes on
-// after an error, and returns all of them. An object that is gone is no error.
-// The Gateway's own status comes last: who waits for it finds the rest done.
+// Write writes the report about a Gateway and its attached objects. It continues
+// after an error, and returns all errors. It ignores objects that do not exist. It
+// writes the status of the Gateway last, so that the other statuses are up to date
+// when a client sees the new status of the Gateway.
 func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report gateway.Report) error {
 	errs := []error{w.WriteAttached(ctx, report)}
 	errs = append(errs, update(ctx, w, name, func(g *gatewayv1.Gateway) (bool, []Change) {
-		if isAhead(g, report.Gateway.Conditions) {
+		if isForNewerGeneration(g, report.Gateway.Conditions) {
 			return false, nil
 		}
 		before := g.Status
@@ -48,13 +49,12 @@ func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report ga
 	return errors.Join(errs...)
 }
 
-// WriteAttached writes the part of the report that is about ListenerSets and
-// routes.
+// WriteAttached writes the statuses of the ListenerSets and routes in the report.
 func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error {
 	var errs []error
 	for _, set := range report.ListenerSets {
 		errs = append(errs, update(ctx, w, set.NamespacedName, func(s *gatewayv1.ListenerSet) (bool, []Change) {
-			if isAhead(s, set.Status.Conditions) {
+			if isForNewerGeneration(s, set.Status.Conditions) {
 				return false, nil
 			}
 			before := s.Status
@@ -72,7 +72,7 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owners map[gateway.Owner]bool) error {
 	set := func(object metav1.Object) (bool, []Change) {
 		for _, entry := range route.Parents {
-			if isAhead(object, entry.Conditions) {
+			if isForNewerGeneration(object, entry.Conditions) {
 				return false, nil
 			}
 		}
@@ -88,9 +88,10 @@ func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owne
 	return update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) (bool, []Change) { return set(r) })
 }
 
-// isAhead reports whether the conditions are about a generation that the object
-// never had: it was deleted and made again since, and has an answer coming.
-func isAhead(object metav1.Object, conditions []metav1.Condition) bool {
+// isForNewerGeneration reports whether a condition is for a newer generation than
+// the object has. The object was then deleted and recreated after the decision,
+// and another reconcile follows.
+func isForNewerGeneration(object metav1.Object, conditions []metav1.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.ObservedGeneration > object.GetGeneration() })
 }
 
@@ -106,29 +107,31 @@ func (w *Writer) WriteClass(ctx context.Context, name string, status gatewayv1.G
 
 func (w *Writer) now() metav1.Time { return metav1.NewTime(w.Now().Truncate(time.Second)) }
 
-// update reads the object, from the cache at first and from the API server
-// after a conflict, and writes its status when set changed it.
+// update reads the object and calls set to change its status. It writes the status
+// when set returns true. It reads from the cache first, and from the API server
+// after a conflict.
 func update[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, w *Writer, name types.NamespacedName, set func(P) (bool, []Change)) error {
 	var reader client.Reader = w.Client
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		// Reading into an object that is not empty would keep what is gone.
-		into := P(new(T))
-		if err := reader.Get(ctx, name, into); err != nil {
+		// A new object for each attempt: decoding into a used object would keep
+		// fields that no longer exist.
+		object := P(new(T))
+		if err := reader.Get(ctx, name, object); err != nil {
 			return err
 		}
 		reader = w.Live
-		changed, steps := set(into)
+		changed, changes := set(object)
 		if !changed {
 			return nil
 		}
-		if err := w.Client.Status().Update(ctx, into); err != nil {
+		if err := w.Client.Status().Update(ctx, object); err != nil {
 			return err
 		}
-		for _, step := range steps {
-			w.Notify(into, step)
+		for _, change := range changes {
+			w.Notify(object, change)
 		}
 		return nil
 	})
@@ -136,7 +139,7 @@ func update[T any, P interface {
 		return nil
 	}
 	if apierrors.IsConflict(err) {
-		return fmt.Errorf("writing the status of %T %s, which keeps changing: %w", P(nil), name, err)
+		return fmt.Errorf("update status of %T %s after repeated conflicts: %w", P(nil), name, err)
 	}
-	return fmt.Errorf("writing the status of %T %s: %w", P(nil), name, err)
+	return fmt.Errorf("update status of %T %s: %w", P(nil), name, err)
 }

@@ -37,57 +37,57 @@ func named[T client.Object](object T, name types.NamespacedName) T {
 	return object
 }
 
-// world is an API server with a Gateway, a set and a route, and a record of
-// the calls that a Writer makes to it.
-type world struct {
+// fakeCluster is an API server with a Gateway, a ListenerSet and a route. It records
+// the calls of a Writer.
+type fakeCluster struct {
 	server client.WithWatch
 	writer *status.Writer
-	// cached, when set, is the Gateway that the cache has.
+	// cached is the Gateway in the cache, when it differs from the API server.
 	cached *gatewayv1.Gateway
-	// refuse, when set, is asked before a status is written.
-	refuse func(client.Object) error
+	// updateError returns the error of a status update. It can be nil.
+	updateError func(client.Object) error
 
-	written   []string
+	writes    []string
 	liveReads []string
 }
 
-func newWorld(t *testing.T) *world {
+func newFakeCluster(t *testing.T) *fakeCluster {
 	t.Helper()
 	route := named(&gatewayv1.HTTPRoute{}, routeName)
 	route.Spec.ParentRefs = []gatewayv1.ParentReference{ref("g")}
 	kinds := []client.Object{&gatewayv1.GatewayClass{}, &gatewayv1.Gateway{}, &gatewayv1.ListenerSet{}, &gatewayv1.HTTPRoute{}}
-	w := &world{server: fake.NewClientBuilder().
+	cluster := &fakeCluster{server: fake.NewClientBuilder().
 		WithScheme(manifest.Scheme()).
 		WithStatusSubresource(kinds...).
 		WithObjects(named(&gatewayv1.Gateway{}, gatewayName), named(&gatewayv1.ListenerSet{}, setName), route).
 		Build()}
-	w.writer = &status.Writer{
-		Client:         interceptor.NewClient(w.server, interceptor.Funcs{Get: w.readCache, SubResourceUpdate: w.update}),
-		Live:           interceptor.NewClient(w.server, interceptor.Funcs{Get: w.readLive}),
+	cluster.writer = &status.Writer{
+		Client:         interceptor.NewClient(cluster.server, interceptor.Funcs{Get: cluster.readCache, SubResourceUpdate: cluster.update}),
+		Live:           interceptor.NewClient(cluster.server, interceptor.Funcs{Get: cluster.readLive}),
 		ControllerName: controllerName,
 		Now:            func() time.Time { return now.Add(time.Millisecond) },
 		Notify:         func(client.Object, status.Change) {},
 	}
-	return w
+	return cluster
 }
 
-func (w *world) readCache(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if g, ok := into.(*gatewayv1.Gateway); ok && w.cached != nil {
-		w.cached.DeepCopyInto(g)
+func (cluster *fakeCluster) readCache(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if g, ok := into.(*gatewayv1.Gateway); ok && cluster.cached != nil {
+		cluster.cached.DeepCopyInto(g)
 		return nil
 	}
 	return c.Get(ctx, key, into, opts...)
 }
 
-func (w *world) readLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	w.liveReads = append(w.liveReads, kindOf(into))
+func (cluster *fakeCluster) readLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	cluster.liveReads = append(cluster.liveReads, kindOf(into))
 	return c.Get(ctx, key, into, opts...)
 }
 
-func (w *world) update(ctx context.Context, c client.Client, resource string, object client.Object, opts ...client.SubResourceUpdateOption) error {
-	w.written = append(w.written, kindOf(object))
-	if w.refuse != nil {
-		if err := w.refuse(object); err != nil {
+func (cluster *fakeCluster) update(ctx context.Context, c client.Client, resource string, object client.Object, opts ...client.SubResourceUpdateOption) error {
+	cluster.writes = append(cluster.writes, kindOf(object))
+	if cluster.updateError != nil {
+		if err := cluster.updateError(object); err != nil {
 			return err
 		}
 	}
@@ -107,9 +107,9 @@ func kindOf(object client.Object) string {
 	}
 }
 
-// report says the same of every object, for the generation that the world has.
+// report returns the same conditions for every object, for its current generation.
 func report() gateway.Report {
-	conditions := []metav1.Condition{said("Accepted", isTrue, 2)}
+	conditions := []metav1.Condition{condition("Accepted", isTrue, 2)}
 	return gateway.Report{
 		Gateway:      gatewayv1.GatewayStatus{Conditions: conditions},
 		ListenerSets: []gateway.ListenerSetStatus{{NamespacedName: setName, Status: gatewayv1.ListenerSetStatus{Conditions: conditions}}},
@@ -131,7 +131,7 @@ func get[T client.Object](t *testing.T, c client.Reader, name types.NamespacedNa
 func wantCalls(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
+		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
 
@@ -139,72 +139,73 @@ func conflict(object client.Object) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: kindOf(object)}, object.GetName(), errors.New("changed"))
 }
 
-func TestWriteSaysItOfEveryObjectTheGatewayLast(t *testing.T) {
-	w := newWorld(t)
-	if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
+func TestWriteUpdatesTheGatewayLast(t *testing.T) {
+	cluster := newFakeCluster(t)
+	if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute", "Gateway")
-	want := []metav1.Condition{at(now, said("Accepted", isTrue, 2))}
+	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway")
+	want := []metav1.Condition{at(now, condition("Accepted", isTrue, 2))}
 	for kind, got := range map[string][]metav1.Condition{
-		"Gateway":     get(t, w.server, gatewayName, &gatewayv1.Gateway{}).Status.Conditions,
-		"ListenerSet": get(t, w.server, setName, &gatewayv1.ListenerSet{}).Status.Conditions,
-		"HTTPRoute":   get(t, w.server, routeName, &gatewayv1.HTTPRoute{}).Status.Parents[0].Conditions,
+		"Gateway":     get(t, cluster.server, gatewayName, &gatewayv1.Gateway{}).Status.Conditions,
+		"ListenerSet": get(t, cluster.server, setName, &gatewayv1.ListenerSet{}).Status.Conditions,
+		"HTTPRoute":   get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{}).Status.Parents[0].Conditions,
 	} {
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("conditions of the %s differ (-want +got):\n%s", kind, diff)
+			t.Errorf("%s: conditions differ (-want +got):\n%s", kind, diff)
 		}
 	}
 }
 
-func TestWriteAttachedLeavesTheGatewayAlone(t *testing.T) {
-	w := newWorld(t)
-	if err := w.writer.WriteAttached(t.Context(), report()); err != nil {
+func TestWriteAttachedDoesNotUpdateTheGateway(t *testing.T) {
+	cluster := newFakeCluster(t)
+	if err := cluster.writer.WriteAttached(t.Context(), report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute")
+	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute")
 }
 
-func TestWriteDoesNotRepeatWhatIsThere(t *testing.T) {
-	w := newWorld(t)
+func TestWriteSkipsUnchangedStatuses(t *testing.T) {
+	cluster := newFakeCluster(t)
 	for range 2 {
-		w.written = nil
-		if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
+		cluster.writes = nil
+		if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
 			t.Fatal(err)
 		}
-		w.writer.Now = func() time.Time { return now.Add(time.Hour) }
+		cluster.writer.Now = func() time.Time { return now.Add(time.Hour) }
 	}
-	wantCalls(t, "written the second time", w.written)
-	wantCalls(t, "read from the API server", w.liveReads)
+	wantCalls(t, "written by the second call", cluster.writes)
+	wantCalls(t, "read from the API server", cluster.liveReads)
 }
 
-// The cache lags behind: somebody has added a condition, which must survive.
-func TestWriteReadsFromTheServerAfterAConflict(t *testing.T) {
-	w := newWorld(t)
-	stale := get(t, w.server, gatewayName, &gatewayv1.Gateway{})
-	w.cached = stale.DeepCopy()
-	others := at(before, said("example.com/Audited", isTrue, 2))
-	stale.Status.Conditions = []metav1.Condition{others}
-	if err := w.server.Status().Update(t.Context(), stale); err != nil {
+// The cache is outdated: another controller has added a condition, which must
+// remain.
+func TestWriteReadsFromTheAPIServerAfterAConflict(t *testing.T) {
+	cluster := newFakeCluster(t)
+	stale := get(t, cluster.server, gatewayName, &gatewayv1.Gateway{})
+	cluster.cached = stale.DeepCopy()
+	other := at(before, condition("example.com/Audited", isTrue, 2))
+	stale.Status.Conditions = []metav1.Condition{other}
+	if err := cluster.server.Status().Update(t.Context(), stale); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute", "Gateway", "Gateway")
-	wantCalls(t, "read from the API server", w.liveReads, "Gateway")
-	got := get(t, w.server, gatewayName, &gatewayv1.Gateway{}).Status.Conditions
-	if diff := cmp.Diff([]metav1.Condition{others, at(now, said("Accepted", isTrue, 2))}, got); diff != "" {
+	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway", "Gateway")
+	wantCalls(t, "read from the API server", cluster.liveReads, "Gateway")
+	got := get(t, cluster.server, gatewayName, &gatewayv1.Gateway{}).Status.Conditions
+	if diff := cmp.Diff([]metav1.Condition{other, at(now, condition("Accepted", isTrue, 2))}, got); diff != "" {
 		t.Errorf("conditions differ (-want +got):\n%s", diff)
 	}
 }
 
-func TestWriteGivesUpOnAnObjectThatKeepsChanging(t *testing.T) {
-	w := newWorld(t)
-	w.refuse = conflict
-	err := w.writer.WriteAttached(t.Context(), report())
+func TestWriteFailsAfterRepeatedConflicts(t *testing.T) {
+	cluster := newFakeCluster(t)
+	cluster.updateError = conflict
+	err := cluster.writer.WriteAttached(t.Context(), report())
 	if !apierrors.IsConflict(err) {
-		t.Fatalf("Write gave %v, want a conflict", err)
+		t.Fatalf("WriteAttached returned %v, want a conflict", err)
 	}
 	for _, name := range []string{setName.String(), routeName.String()} {
 		if !strings.Contains(err.Error(), name) {
@@ -213,97 +214,97 @@ func TestWriteGivesUpOnAnObjectThatKeepsChanging(t *testing.T) {
 	}
 }
 
-func TestWriteTakesAnObjectThatIsGoneAsDone(t *testing.T) {
+func TestWriteIgnoresDeletedObjects(t *testing.T) {
 	t.Run("before it is read", func(t *testing.T) {
-		w := newWorld(t)
+		cluster := newFakeCluster(t)
 		for _, object := range []client.Object{
 			named(&gatewayv1.Gateway{}, gatewayName), named(&gatewayv1.ListenerSet{}, setName), named(&gatewayv1.HTTPRoute{}, routeName),
 		} {
-			if err := w.server.Delete(t.Context(), object); err != nil {
+			if err := cluster.server.Delete(t.Context(), object); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
-			t.Errorf("Write gave %v", err)
+		if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
+			t.Errorf("Write returned %v, want no error", err)
 		}
-		wantCalls(t, "written", w.written)
+		wantCalls(t, "written", cluster.writes)
 	})
 	t.Run("before it is written", func(t *testing.T) {
-		w := newWorld(t)
-		w.refuse = func(o client.Object) error {
+		cluster := newFakeCluster(t)
+		cluster.updateError = func(o client.Object) error {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(o)}, o.GetName())
 		}
-		if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
-			t.Errorf("Write gave %v", err)
+		if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
+			t.Errorf("Write returned %v, want no error", err)
 		}
-		wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute", "Gateway")
+		wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway")
 	})
 }
 
-func TestWriteGoesOnAfterAnError(t *testing.T) {
+func TestWriteContinuesAfterAnError(t *testing.T) {
 	errForbidden := errors.New("forbidden")
-	w := newWorld(t)
-	w.refuse = func(o client.Object) error {
+	cluster := newFakeCluster(t)
+	cluster.updateError = func(o client.Object) error {
 		if kindOf(o) == gateway.KindListenerSet {
 			return errForbidden
 		}
 		return nil
 	}
-	err := w.writer.Write(t.Context(), gatewayName, report())
+	err := cluster.writer.Write(t.Context(), gatewayName, report())
 	if !errors.Is(err, errForbidden) || !strings.Contains(err.Error(), setName.String()) {
-		t.Errorf("Write gave %v, want %v of %s", err, errForbidden, setName)
+		t.Errorf("Write returned %v, want %v for %s", err, errForbidden, setName)
 	}
-	wantCalls(t, "written", w.written, "ListenerSet", "HTTPRoute", "Gateway")
+	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway")
 }
 
-// A route that was deleted and made again between reading and writing: what
-// was decided about the old one says nothing about the new one, and a
-// generation that the new one never had would keep every later answer out.
-func TestWriteDoesNotAnswerForAGenerationThatTheObjectNeverHad(t *testing.T) {
-	w := newWorld(t)
-	again := get(t, w.server, routeName, &gatewayv1.HTTPRoute{})
-	if err := w.server.Delete(t.Context(), again); err != nil {
+// A route was deleted and recreated between reading and writing. The report about the
+// old route does not apply to the new route, and conditions with the old generation
+// would block later updates.
+func TestWriteSkipsRecreatedObjects(t *testing.T) {
+	cluster := newFakeCluster(t)
+	old := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})
+	if err := cluster.server.Delete(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	again = named(&gatewayv1.HTTPRoute{Spec: again.Spec}, routeName)
-	again.Generation = 1
-	if err := w.server.Create(t.Context(), again); err != nil {
+	recreated := named(&gatewayv1.HTTPRoute{Spec: old.Spec}, routeName)
+	recreated.Generation = 1
+	if err := cluster.server.Create(t.Context(), recreated); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.writer.Write(t.Context(), gatewayName, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
 		t.Fatal(err)
 	}
-	route := get(t, w.server, routeName, &gatewayv1.HTTPRoute{})
+	route := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})
 	for _, parent := range route.Status.Parents {
 		for _, c := range parent.Conditions {
 			if c.ObservedGeneration > route.Generation {
-				t.Errorf("%s has observedGeneration %d, the route's generation is %d", c.Type, c.ObservedGeneration, route.Generation)
+				t.Errorf("condition %s has observedGeneration %d, but the generation of the route is %d", c.Type, c.ObservedGeneration, route.Generation)
 			}
 		}
 	}
 }
 
-func TestWriteClass(t *testing.T) {
-	w := newWorld(t)
+func TestWriteClassUpdatesTheStatusOnce(t *testing.T) {
+	cluster := newFakeCluster(t)
 	class := named(&gatewayv1.GatewayClass{}, types.NamespacedName{Name: "tunnel"})
-	if err := w.server.Create(t.Context(), class); err != nil {
+	if err := cluster.server.Create(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
 	wanted := gatewayv1.GatewayClassStatus{
-		Conditions:        []metav1.Condition{said("Accepted", isTrue, 2)},
+		Conditions:        []metav1.Condition{condition("Accepted", isTrue, 2)},
 		SupportedFeatures: []gatewayv1.SupportedFeature{{Name: "Gateway"}},
 	}
 	for range 2 {
-		if err := w.writer.WriteClass(t.Context(), "tunnel", wanted); err != nil {
+		if err := cluster.writer.WriteClass(t.Context(), "tunnel", wanted); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantCalls(t, "written", w.written, "GatewayClass")
-	got := get(t, w.server, types.NamespacedName{Name: "tunnel"}, &gatewayv1.GatewayClass{}).Status
+	wantCalls(t, "written", cluster.writes, "GatewayClass")
+	got := get(t, cluster.server, types.NamespacedName{Name: "tunnel"}, &gatewayv1.GatewayClass{}).Status
 	if !meta.IsStatusConditionTrue(got.Conditions, "Accepted") || len(got.SupportedFeatures) != 1 {
-		t.Errorf("status = %+v", got)
+		t.Errorf("got status %+v, want Accepted=True and one feature", got)
 	}
-	if err := w.writer.WriteClass(t.Context(), "gone", wanted); err != nil {
-		t.Errorf("WriteClass of a class that is gone gave %v", err)
+	if err := cluster.writer.WriteClass(t.Context(), "missing", wanted); err != nil {
+		t.Errorf("WriteClass returned %v for a class that does not exist, want no error", err)
 	}
 }

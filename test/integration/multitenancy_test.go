@@ -136,7 +136,7 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		}
 		Eventually(listenerCondition(taken, gatewayv1.ListenerEntryConditionConflicted)).Should(HaveField("Reason", "HostnameConflict"))
 		Expect(listenerCondition(taken, gatewayv1.ListenerEntryConditionConflicted)().Message).To(
-			Equal(`Hostname "orders.example.com" on port 80 is claimed by another ListenerSet, which takes precedence.`))
+			Equal(`Hostname "orders.example.com" on port 80 is already claimed by another ListenerSet, which takes precedence. Use another hostname.`))
 		Expect(listenerSetCondition(taken, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("False ListenersNotValid"))
 		Eventually(listenerCondition(port, gatewayv1.ListenerEntryConditionAccepted)).Should(HaveField("Reason", "PortUnavailable"))
 		Expect(listenerCondition(port, gatewayv1.ListenerEntryConditionAccepted)().Message).To(ContainSubstring("by another ListenerSet"))

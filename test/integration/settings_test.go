@@ -150,7 +150,7 @@ var _ = Describe("settings", func() {
 			update(env.gatewaySettings("outside", v1alpha1.TunnelConfigurationSpec{}), func(c *v1alpha1.TunnelConfiguration) {
 				c.Spec = withAllowedLabels(v1alpha1.TunnelConfigurationSpec{})
 			})
-		}, "spec.account counts only in the controller's namespace"),
+		}, "spec.account has an effect only in the controller's namespace"),
 	)
 
 	It("that do not exist yet delay a new Gateway until they are created", func(ctx SpecContext) {

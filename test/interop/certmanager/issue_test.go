@@ -27,7 +27,7 @@ var _ = Describe("issuing", func() {
 		By("waiting for an issuer that does not exist yet")
 		Eventually(setSays).WithArguments(set).Should(HaveExactElements(setInvalid, waits))
 		c := meta.FindStatusCondition(set.Status.Listeners[0].Conditions, string(gatewayv1.ListenerEntryConditionResolvedRefs))
-		Expect(c.Message).To(Equal("certificateRef Secret " + home.Name + "/web-tls: it does not exist."))
+		Expect(c.Message).To(Equal("Secret " + home.Name + "/web-tls in certificateRefs does not exist."))
 		Eventually(gatewaySays).WithArguments(g).Should(HaveExactElements(setServes, serves), "the Gateway does not wait")
 		Eventually(ready).WithArguments(home.Name, "web-tls").Should(Equal("False"))
 		Expect(exists(secret(home.Name, "web-tls"))).To(BeFalse())

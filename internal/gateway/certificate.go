@@ -1,0 +1,164 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Certificate is the result of checking a Secret that a listener refers to. It
+// contains no data of the Secret.
+//
+// The controller checks certificates to report mistakes, but never uses them:
+// Cloudflare's edge terminates TLS with its own certificates.
+type Certificate struct {
+	// Unchecked reports whether the controller did not read the Secret, because
+	// its configuration or its permissions do not allow it. The other fields are
+	// then empty.
+	Unchecked bool
+	// Problem describes the check that failed, as the predicate of a sentence whose
+	// subject is the Secret. It is empty when the certificate is valid.
+	Problem string
+	// NotAfter is the time when the certificate expires.
+	NotAfter time.Time
+}
+
+// certificateCheck checks one aspect of a Secret. It returns the problem, without
+// any data of the Secret, or "".
+type certificateCheck func(*corev1.Secret) string
+
+// certificateChecks run in this order. The result is the first problem.
+var certificateChecks = []certificateCheck{
+	wrongSecretType,
+	missingData,
+	notPEM,
+	mismatchedPair,
+}
+
+// InspectCertificate checks the certificate and the private key in a Secret.
+func InspectCertificate(secret *corev1.Secret) Certificate {
+	for _, check := range certificateChecks {
+		if problem := check(secret); problem != "" {
+			return Certificate{Problem: problem}
+		}
+	}
+	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return Certificate{Problem: "has a certificate that cannot be parsed"}
+	}
+	return Certificate{NotAfter: leaf.NotAfter}
+}
+
+func wrongSecretType(secret *corev1.Secret) string {
+	if secret.Type != corev1.SecretTypeTLS {
+		return fmt.Sprintf("has type %q instead of %q", secret.Type, corev1.SecretTypeTLS)
+	}
+	return ""
+}
+
+func missingData(secret *corev1.Secret) string {
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if len(secret.Data[key]) == 0 {
+			return fmt.Sprintf("has no data in key %q", key)
+		}
+	}
+	return ""
+}
+
+func notPEM(secret *corev1.Secret) string {
+	if block, _ := pem.Decode(secret.Data[corev1.TLSCertKey]); block == nil || block.Type != "CERTIFICATE" {
+		return fmt.Sprintf("has no PEM-encoded certificate at the start of key %q", corev1.TLSCertKey)
+	}
+	if block, _ := pem.Decode(secret.Data[corev1.TLSPrivateKeyKey]); block == nil {
+		return fmt.Sprintf("has no PEM-encoded data in key %q", corev1.TLSPrivateKeyKey)
+	}
+	return ""
+}
+
+func mismatchedPair(secret *corev1.Secret) string {
+	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+		// The error is omitted, because it could quote data of the Secret.
+		return "has a certificate and a private key that cannot be parsed or do not match"
+	}
+	return ""
+}
+
+// secretRef returns the Secret that a certificateRef names. It returns false when
+// the certificateRef names another kind. The namespace defaults to the namespace
+// of the listener's owner.
+func secretRef(l *Listener, ref gatewayv1.SecretObjectReference) (types.NamespacedName, bool) {
+	namespace := ptr.Deref(ref.Namespace, gatewayv1.Namespace(l.Owner.Namespace))
+	return types.NamespacedName{Namespace: string(namespace), Name: string(ref.Name)},
+		ptr.Deref(ref.Group, "") == "" && ptr.Deref(ref.Kind, "Secret") == "Secret"
+}
+
+func certificateRefs(l *Listener) []gatewayv1.SecretObjectReference {
+	if l.Spec.TLS == nil {
+		return nil
+	}
+	return l.Spec.TLS.CertificateRefs
+}
+
+// SecretsOfGateway returns the Secrets that the listeners of the Gateway refer
+// to.
+func SecretsOfGateway(g *gatewayv1.Gateway) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, l := range g.Spec.Listeners {
+		names = append(names, secretsOfListener(&Listener{Owner: gatewayOwner(g), Spec: l})...)
+	}
+	return names
+}
+
+// SecretsOfListenerSet returns the Secrets that the listeners of the
+// ListenerSet refer to.
+func SecretsOfListenerSet(set *gatewayv1.ListenerSet) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, entry := range set.Spec.Listeners {
+		names = append(names, secretsOfListener(&Listener{Owner: listenerSetOwner(set), Spec: gatewayv1.Listener(entry)})...)
+	}
+	return names
+}
+
+func secretsOfListener(l *Listener) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, ref := range certificateRefs(l) {
+		if name, ok := secretRef(l, ref); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// SecretsToRead returns the Secrets that the listeners of the snapshot refer to
+// and are permitted to refer to. The controller must not read other Secrets, so
+// that a status never reveals whether they exist.
+func SecretsToRead(s *Snapshot) []types.NamespacedName {
+	permitted := newGrants(s.Grants)
+	var names []types.NamespacedName
+	read := func(from referrer, referred []types.NamespacedName) {
+		for _, name := range referred {
+			if permitted.permits(from, secretTarget(name)) {
+				names = append(names, name)
+			}
+		}
+	}
+	read(referrer{KindGateway, s.Gateway.Namespace}, SecretsOfGateway(s.Gateway))
+	for _, set := range s.ListenerSets {
+		read(referrer{KindListenerSet, set.Namespace}, SecretsOfListenerSet(set))
+	}
+	return names
+}
+
+func (l *Listener) referrer() referrer { return referrer{l.Owner.Kind, l.Owner.Namespace} }
+
+func secretTarget(name types.NamespacedName) target {
+	return target{"Secret", name.Namespace, name.Name}
+}

@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TypeHostnameShared is the type of the Gateway condition that is present and True
+// while another Gateway serves one of the same hostnames. A DNS record can point
+// to only one of the tunnels.
+const TypeHostnameShared = "tunnelgateway.dev/HostnameShared"
+
+// Hostnames is an index of the hostnames that each Gateway serves. All other
+// decisions are made for each Gateway separately.
+type Hostnames struct {
+	served   map[types.NamespacedName][]string
+	gateways map[string]map[types.NamespacedName]bool
+}
+
+// NewHostnames returns an empty index.
+func NewHostnames() *Hostnames {
+	return &Hostnames{served: map[types.NamespacedName][]string{}, gateways: map[string]map[types.NamespacedName]bool{}}
+}
+
+// Set replaces the hostnames that the Gateway serves. hostnames must be sorted,
+// and empty for a deleted Gateway. Set returns, sorted, the other Gateways for
+// which the result of [Hostnames.Shared] has changed.
+func (h *Hostnames) Set(gateway types.NamespacedName, hostnames []string) []types.NamespacedName {
+	previous := h.served[gateway]
+	affected := map[types.NamespacedName]bool{}
+	for _, hostname := range previous {
+		if _, found := slices.BinarySearch(hostnames, hostname); found {
+			continue
+		}
+		delete(h.gateways[hostname], gateway)
+		maps.Copy(affected, h.gateways[hostname])
+		if len(h.gateways[hostname]) == 0 {
+			delete(h.gateways, hostname)
+		}
+	}
+	for _, hostname := range hostnames {
+		if h.gateways[hostname] == nil {
+			h.gateways[hostname] = map[types.NamespacedName]bool{}
+		}
+		if !h.gateways[hostname][gateway] {
+			maps.Copy(affected, h.gateways[hostname])
+			h.gateways[hostname][gateway] = true
+		}
+	}
+	h.served[gateway] = hostnames
+	if len(hostnames) == 0 {
+		delete(h.served, gateway)
+	}
+	return slices.SortedFunc(maps.Keys(affected), compareByName)
+}
+
+// Shared returns the hostnames of the Gateway that other Gateways also serve, and
+// these Gateways.
+func (h *Hostnames) Shared(gateway types.NamespacedName) Shared {
+	s := Shared{Known: true}
+	for _, hostname := range h.served[gateway] {
+		if len(h.gateways[hostname]) < 2 {
+			continue
+		}
+		others := maps.Clone(h.gateways[hostname])
+		delete(others, gateway)
+		if s.By == nil {
+			s.By = map[string][]types.NamespacedName{}
+		}
+		s.By[hostname] = slices.SortedFunc(maps.Keys(others), compareByName)
+	}
+	return s
+}
+
+// Sharing returns, sorted, the Gateways that share a hostname with another
+// Gateway.
+func (h *Hostnames) Sharing() []types.NamespacedName {
+	sharing := map[types.NamespacedName]bool{}
+	for _, servers := range h.gateways {
+		if len(servers) > 1 {
+			maps.Copy(sharing, servers)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(sharing), compareByName)
+}
+
+func compareByName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+
+// Shared are the hostnames of one Gateway that other Gateways also serve.
+type Shared struct {
+	// Known is false until the controller has decided about every Gateway. The
+	// condition in the status then remains unchanged.
+	Known bool
+	// By has the other Gateways by hostname.
+	By map[string][]types.NamespacedName
+}
+
+// Hostnames returns, sorted, the hostnames that the routes of the Gateway serve.
+// It omits the empty hostname, which has no DNS record.
+func (r *Result) Hostnames() []string {
+	seen := map[string]bool{}
+	for i := range r.Rules {
+		if rule := &r.Rules[i]; rule.Route != nil && rule.Hostname != "" {
+			seen[rule.Hostname] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// ServesGRPC reports whether an ingress rule belongs to a GRPCRoute.
+func (r *Result) ServesGRPC() bool {
+	return slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Route != nil && rule.Route.Kind == KindGRPCRoute })
+}
+
+// setHostnameShared adds the condition HostnameShared if the Gateway shares
+// hostnames.
+func (c *conditions) setHostnameShared(s Shared, current []metav1.Condition) {
+	if !s.Known {
+		for _, condition := range current {
+			if condition.Type == TypeHostnameShared {
+				condition.ObservedGeneration = c.generation
+				c.list = append(c.list, condition)
+			}
+		}
+		return
+	}
+	if len(s.By) == 0 {
+		return
+	}
+	var parts []string
+	for _, hostname := range slices.Sorted(maps.Keys(s.By)) {
+		var names []string
+		for _, other := range s.By[hostname] {
+			names = append(names, other.String())
+		}
+		parts = append(parts, fmt.Sprintf("%s (Gateway %s)", hostname, strings.Join(names, ", ")))
+	}
+	c.set(TypeHostnameShared, true, "HostnameShared",
+		"Other Gateways serve the same hostnames with separate tunnels, but a DNS record can point to only one tunnel: "+strings.Join(parts, "; ")+
+			". Remove each hostname from all Gateways but one.")
+}
