@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// record is a DNS record as the dashboard shows it.
+// record is a DNS record without the fields that the specs ignore.
 type record struct {
 	Name, Type, Content string
 	Proxied             bool
@@ -23,7 +23,7 @@ func (r record) String() string {
 	return r.Name + " " + r.Type + " " + r.Content + proxied
 }
 
-// storedRecord is a record as the API shows it.
+// storedRecord is a DNS record in the format of the API.
 type storedRecord struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -33,153 +33,153 @@ type storedRecord struct {
 	TTL     int    `json:"ttl"`
 }
 
-// zones is Cloudflare's DNS API with some zones, whose ids are their names: the
-// calls that external-dns makes, and of the rules for records that a CNAME
-// tolerates none beside it.
-type zones struct {
-	names []string
+// dnsAPI simulates the requests of Cloudflare's DNS API that external-dns uses. The
+// ID of each zone is its name. A CNAME cannot share its name with another record.
+type dnsAPI struct {
+	zones []string
 	mux   *http.ServeMux
 
 	mu      sync.Mutex
 	records []storedRecord
-	made    int // records ever, which numbers them
-	writes  int // calls that wanted to change something
+	created int // number of records ever created, for their IDs
+	writes  int // number of requests that change records
 }
 
-func newZones(names ...string) *zones {
-	z := &zones{names: names, mux: http.NewServeMux()}
+func newDNSAPI(zones ...string) *dnsAPI {
+	d := &dnsAPI{zones: zones, mux: http.NewServeMux()}
 	const records = "/client/v4/zones/{zone}/dns_records"
-	z.mux.HandleFunc("GET /client/v4/zones", z.listZones)
-	z.mux.HandleFunc("GET "+records, z.listRecords)
-	z.mux.HandleFunc("POST "+records+"/batch", z.batch)
-	// One by one is how external-dns tries again when a batch fails.
-	z.mux.HandleFunc("POST "+records, z.one(func(r storedRecord) change { return change{Posts: []storedRecord{r}} }))
-	z.mux.HandleFunc("PUT "+records+"/{id}", z.one(func(r storedRecord) change { return change{Puts: []storedRecord{r}} }))
-	z.mux.HandleFunc("DELETE "+records+"/{id}", z.one(func(r storedRecord) change { return change{Deletes: []storedRecord{r}} }))
-	return z
+	d.mux.HandleFunc("GET /client/v4/zones", d.listZones)
+	d.mux.HandleFunc("GET "+records, d.listRecords)
+	d.mux.HandleFunc("POST "+records+"/batch", d.applyBatch)
+	// If a batch fails, external-dns retries its changes one by one.
+	d.mux.HandleFunc("POST "+records, d.singleHandler(func(r storedRecord) batch { return batch{Posts: []storedRecord{r}} }))
+	d.mux.HandleFunc("PUT "+records+"/{id}", d.singleHandler(func(r storedRecord) batch { return batch{Puts: []storedRecord{r}} }))
+	d.mux.HandleFunc("DELETE "+records+"/{id}", d.singleHandler(func(r storedRecord) batch { return batch{Deletes: []storedRecord{r}} }))
+	return d
 }
 
-func (z *zones) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *dnsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+dnsToken {
-		refuse(w, http.StatusForbidden, 9109, "Unauthorized to access requested resource")
+		respondError(w, http.StatusForbidden, 9109, "Unauthorized to access requested resource")
 		return
 	}
-	z.mux.ServeHTTP(w, r)
+	d.mux.ServeHTTP(w, r)
 }
 
-func (z *zones) listZones(w http.ResponseWriter, r *http.Request) {
-	all := make([]map[string]string, len(z.names))
-	for i, name := range z.names {
+func (d *dnsAPI) listZones(w http.ResponseWriter, r *http.Request) {
+	all := make([]map[string]string, len(d.zones))
+	for i, name := range d.zones {
 		all[i] = map[string]string{"id": name, "name": name}
 	}
-	answer(w, page(r, all))
+	respondResult(w, firstPage(r, all))
 }
 
-func (z *zones) listRecords(w http.ResponseWriter, r *http.Request) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	outside := func(s storedRecord) bool { return !within(r.PathValue("zone"), s.Name) }
-	answer(w, page(r, slices.DeleteFunc(slices.Clone(z.records), outside)))
+func (d *dnsAPI) listRecords(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	outside := func(s storedRecord) bool { return !inZone(r.PathValue("zone"), s.Name) }
+	respondResult(w, firstPage(r, slices.DeleteFunc(slices.Clone(d.records), outside)))
 }
 
-// within tells whether a record of that name belongs into the zone.
-func within(zone, name string) bool {
+// inZone reports whether a record with the name belongs to the zone.
+func inZone(zone, name string) bool {
 	return name == zone || strings.HasSuffix(name, "."+zone)
 }
 
-// page returns everything on the first page, and nothing on the next.
-func page[T any](r *http.Request, all []T) []T {
+// firstPage returns all items for the first page and none for the later pages.
+func firstPage[T any](r *http.Request, all []T) []T {
 	if p := r.URL.Query().Get("page"); p != "" && p != "1" {
 		return []T{}
 	}
 	return append([]T{}, all...)
 }
 
-// change is the body of a batch, which happens as a whole or not at all.
-type change struct {
+// batch is the body of a batch request, which is applied completely or not at all.
+type batch struct {
 	Deletes []storedRecord `json:"deletes"`
 	Puts    []storedRecord `json:"puts"`
 	Posts   []storedRecord `json:"posts"`
 }
 
-func (z *zones) batch(w http.ResponseWriter, r *http.Request) {
-	var c change
-	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
-		refuse(w, http.StatusBadRequest, 6003, err.Error())
+func (d *dnsAPI) applyBatch(w http.ResponseWriter, r *http.Request) {
+	var b batch
+	if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+		respondError(w, http.StatusBadRequest, 6003, err.Error())
 		return
 	}
-	if err := z.apply(r.PathValue("zone"), &c); err != nil {
-		refuse(w, http.StatusBadRequest, 81053, err.Error())
+	if err := d.apply(r.PathValue("zone"), &b); err != nil {
+		respondError(w, http.StatusBadRequest, 81053, err.Error())
 		return
 	}
-	answer(w, c)
+	respondResult(w, b)
 }
 
-// one serves a call that changes one record.
-func (z *zones) one(asChange func(storedRecord) change) http.HandlerFunc {
+// singleHandler handles requests that change one record.
+func (d *dnsAPI) singleHandler(asBatch func(storedRecord) batch) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var wanted storedRecord
+		var requested storedRecord
 		if r.Method != http.MethodDelete {
-			if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
-				refuse(w, http.StatusBadRequest, 6003, err.Error())
+			if err := json.NewDecoder(r.Body).Decode(&requested); err != nil {
+				respondError(w, http.StatusBadRequest, 6003, err.Error())
 				return
 			}
 		}
-		wanted.ID = r.PathValue("id")
-		c := asChange(wanted)
-		if err := z.apply(r.PathValue("zone"), &c); err != nil {
-			refuse(w, http.StatusBadRequest, 81053, err.Error())
+		requested.ID = r.PathValue("id")
+		b := asBatch(requested)
+		if err := d.apply(r.PathValue("zone"), &b); err != nil {
+			respondError(w, http.StatusBadRequest, 81053, err.Error())
 			return
 		}
-		answer(w, append(append(c.Deletes, c.Puts...), c.Posts...)[0])
+		respondResult(w, append(append(b.Deletes, b.Puts...), b.Posts...)[0])
 	}
 }
 
-// apply makes the change to a zone, in the order of the API: deletes, puts,
-// posts.
-func (z *zones) apply(zone string, c *change) error {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.writes++
-	for _, r := range slices.Concat(c.Puts, c.Posts) {
-		if !slices.Contains(z.names, zone) || !within(zone, r.Name) {
-			return fmt.Errorf("%s is not in the zone %s", r.Name, zone)
+// apply applies the batch to the zone. Like Cloudflare, it applies first deletes,
+// then puts, then posts.
+func (d *dnsAPI) apply(zone string, b *batch) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writes++
+	for _, r := range slices.Concat(b.Puts, b.Posts) {
+		if !slices.Contains(d.zones, zone) || !inZone(zone, r.Name) {
+			return fmt.Errorf("%s is not in zone %s", r.Name, zone)
 		}
 	}
-	next := slices.Clone(z.records)
+	next := slices.Clone(d.records)
 	position := func(id string) int {
 		return slices.IndexFunc(next, func(r storedRecord) bool { return r.ID == id })
 	}
-	for _, gone := range c.Deletes {
-		i := position(gone.ID)
+	for _, deleted := range b.Deletes {
+		i := position(deleted.ID)
 		if i < 0 {
-			return fmt.Errorf("record %q does not exist", gone.ID)
+			return fmt.Errorf("record %q does not exist", deleted.ID)
 		}
 		next = slices.Delete(next, i, i+1)
 	}
-	for _, changed := range c.Puts {
+	for _, changed := range b.Puts {
 		i := position(changed.ID)
 		if i < 0 {
 			return fmt.Errorf("record %q does not exist", changed.ID)
 		}
 		next[i] = changed
 	}
-	for i := range c.Posts {
-		z.made++
-		c.Posts[i].ID = fmt.Sprint("record", z.made)
-		next = append(next, c.Posts[i])
+	for i := range b.Posts {
+		d.created++
+		b.Posts[i].ID = fmt.Sprint("record", d.created)
+		next = append(next, b.Posts[i])
 	}
-	if err := valid(next); err != nil {
+	if err := validate(next); err != nil {
 		return err
 	}
-	z.records = next
+	d.records = next
 	return nil
 }
 
-func valid(records []storedRecord) error {
+// validate returns an error if Cloudflare would reject the combination of records.
+func validate(records []storedRecord) error {
 	for i, r := range records {
 		if strings.Contains(strings.TrimPrefix(r.Name, "*."), "*") {
-			return fmt.Errorf("%s has an asterisk within", r.Name)
+			return fmt.Errorf("%s contains a wildcard that is not its first label", r.Name)
 		}
 		for _, other := range records[:i] {
 			if other.Name == r.Name && (other.Type == "CNAME" || r.Type == "CNAME") {
@@ -190,25 +190,25 @@ func valid(records []storedRecord) error {
 	return nil
 }
 
-// add puts a record into its zone by hand.
-func (z *zones) add(r record) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.made++
-	z.records = append(z.records, storedRecord{
-		ID: fmt.Sprint("record", z.made), Name: r.Name, Type: r.Type, Content: r.Content, Proxied: r.Proxied, TTL: 1,
+// addRecord adds a record that external-dns has not created.
+func (d *dnsAPI) addRecord(r record) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.created++
+	d.records = append(d.records, storedRecord{
+		ID: fmt.Sprint("record", d.created), Name: r.Name, Type: r.Type, Content: r.Content, Proxied: r.Proxied, TTL: 1,
 	})
 }
 
-// list returns the records of the type, or of every other type with "!" before
-// it, in order.
-func (z *zones) list(kind string) []string {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+// recordsOfType returns the sorted records of the type. With the prefix "!", it
+// returns the records of all other types.
+func (d *dnsAPI) recordsOfType(recordType string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	found := []string{}
-	not, excluded := strings.CutPrefix(kind, "!")
-	for _, r := range z.records {
-		if excluded && r.Type != not || r.Type == kind {
+	excluded, negated := strings.CutPrefix(recordType, "!")
+	for _, r := range d.records {
+		if negated && r.Type != excluded || r.Type == recordType {
 			found = append(found, record{r.Name, r.Type, r.Content, r.Proxied}.String())
 		}
 	}
@@ -216,18 +216,18 @@ func (z *zones) list(kind string) []string {
 	return found
 }
 
-// changes returns how many calls there were that wanted to change something.
-func (z *zones) changes() int {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	return z.writes
+// writeCount returns the number of requests that change records.
+func (d *dnsAPI) writeCount() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.writes
 }
 
-func answer(w http.ResponseWriter, result any) {
+func respondResult(w http.ResponseWriter, result any) {
 	respond(w, http.StatusOK, map[string]any{"success": true, "errors": []string{}, "messages": []string{}, "result": result})
 }
 
-func refuse(w http.ResponseWriter, status, code int, message string) {
+func respondError(w http.ResponseWriter, status, code int, message string) {
 	failure := map[string]any{"code": code, "message": message}
 	respond(w, status, map[string]any{"success": false, "errors": []any{failure}, "messages": []string{}, "result": nil})
 }
@@ -235,5 +235,5 @@ func refuse(w http.ResponseWriter, status, code int, message string) {
 func respond(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that has gone needs no answer
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }

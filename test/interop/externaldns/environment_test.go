@@ -25,20 +25,21 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// world is a zone at Cloudflare or several, and two namespaces that serve its
-// names: that of the platform team, which owns the Gateway "shared", and that of
-// a team.
-type world struct {
-	zones    *zones
-	api      string
-	platform string
-	team     string
-	name     string // of the first zone
-	// kubeconfig is what external-dns connects with.
-	kubeconfig string
+// environment is a simulated DNS API and two namespaces. The namespace of the
+// platform team contains the Gateway "shared". The namespace of the other team
+// contains ListenerSets and routes.
+type environment struct {
+	dns        *dnsAPI
+	apiURL     string
+	platform   string // namespace of the platform team
+	team       string // namespace of the other team
+	zone       string // name of the first zone
+	kubeconfig string // kubeconfig of external-dns
 }
 
-const worldManifest = `
+// environmentManifest contains the objects that all environments need. The function
+// expand replaces its placeholders.
+const environmentManifest = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: cloudflare-tunnel}
@@ -63,44 +64,48 @@ metadata: {name: web, namespace: TEAM}
 spec: {ports: [{name: http, port: 80}, {name: grpc, port: 443, appProtocol: https}]}
 `
 
-func newWorld() *world {
-	id := "w" + rand.String(6)
-	w := &world{platform: id + "-platform", team: id + "-team", name: id + ".example"}
-	w.serve(w.name)
-	w.apply(worldManifest)
-	return w
+// newEnvironment creates an environment with unique namespaces and a unique zone.
+func newEnvironment() *environment {
+	id := "env" + rand.String(6)
+	e := &environment{platform: id + "-platform", team: id + "-team", zone: id + ".example"}
+	e.startDNSAPI(e.zone)
+	e.apply(environmentManifest)
+	return e
 }
 
-// serve gives the world zones of those names, and the rights of the sample.
-func (w *world) serve(names ...string) {
-	w.zones, w.kubeconfig = newZones(names...), kubeconfig
-	server := httptest.NewServer(w.zones)
+// startDNSAPI starts a DNS API with the zones. External-dns gets the permissions of
+// the sample.
+func (e *environment) startDNSAPI(zones ...string) {
+	e.dns, e.kubeconfig = newDNSAPI(zones...), kubeconfig
+	server := httptest.NewServer(e.dns)
 	DeferCleanup(server.Close)
-	w.api = server.URL + "/client/v4"
+	e.apiURL = server.URL + "/client/v4"
 }
 
-// text puts the world's names in the place of PLATFORM, TEAM and ZONE.
-func (w *world) text(s string) string {
-	return strings.NewReplacer("PLATFORM", w.platform, "TEAM", w.team, "ZONE", w.name).Replace(s)
+// expand replaces the placeholders PLATFORM, TEAM and ZONE.
+func (e *environment) expand(s string) string {
+	return strings.NewReplacer("PLATFORM", e.platform, "TEAM", e.team, "ZONE", e.zone).Replace(s)
 }
 
-func (w *world) apply(manifests string) {
+// apply applies manifests with placeholders.
+func (e *environment) apply(manifests string) {
 	GinkgoHelper()
-	applyAll(context.Background(), strings.NewReader(w.text(manifests)))
+	applyAll(context.Background(), strings.NewReader(e.expand(manifests)))
 }
 
+// applyFile applies the manifests in a file.
 func applyFile(ctx context.Context, path string) {
 	GinkgoHelper()
 	file, err := os.Open(path)
 	Expect(err).NotTo(HaveOccurred())
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // the file is only read
 	applyAll(ctx, file)
 }
 
-// applyAll applies documents as kubectl does on the server's side.
-func applyAll(ctx context.Context, documents io.Reader) {
+// applyAll applies manifests with server-side apply.
+func applyAll(ctx context.Context, manifests io.Reader) {
 	GinkgoHelper()
-	decoder := yaml.NewYAMLOrJSONDecoder(documents, 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(manifests, 4096)
 	for {
 		object := &unstructured.Unstructured{}
 		err := decoder.Decode(object)
@@ -116,9 +121,10 @@ func applyAll(ctx context.Context, documents io.Reader) {
 	}
 }
 
-// object returns what "TEAM/web" names, of the Gateway API's kind.
-func (w *world) object(kind, name string) *unstructured.Unstructured {
-	namespace, name, _ := strings.Cut(w.text(name), "/")
+// object returns an empty object of a kind of the Gateway API. The name has the
+// form "namespace/name", for example "TEAM/web".
+func (e *environment) object(kind, name string) *unstructured.Unstructured {
+	namespace, name, _ := strings.Cut(e.expand(name), "/")
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(gatewayv1.GroupVersion.String())
 	o.SetKind(kind)
@@ -127,65 +133,68 @@ func (w *world) object(kind, name string) *unstructured.Unstructured {
 	return o
 }
 
-func (w *world) delete(kind, name string) {
+func (e *environment) deleteObject(kind, name string) {
 	GinkgoHelper()
-	Expect(kube.Delete(context.Background(), w.object(kind, name))).To(Succeed())
+	Expect(kube.Delete(context.Background(), e.object(kind, name))).To(Succeed())
 }
 
-func (w *world) created(kind, name string) time.Time {
+func (e *environment) creationTime(kind, name string) time.Time {
 	GinkgoHelper()
-	o := w.object(kind, name)
+	o := e.object(kind, name)
 	Expect(kube.Get(context.Background(), client.ObjectKeyFromObject(o), o)).To(Succeed())
 	return o.GetCreationTimestamp().Time
 }
 
-// annotate sets an annotation.
-func (w *world) annotate(kind, name, key, value string) {
+// annotate sets an annotation of an object of the Gateway API.
+func (e *environment) annotate(kind, name, key, value string) {
 	GinkgoHelper()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, w.text(value))
-	Expect(kube.Patch(context.Background(), w.object(kind, name), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, e.expand(value))
+	Expect(kube.Patch(context.Background(), e.object(kind, name), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// run runs external-dns until the spec ends.
-func (w *world) run() {
+// startExternalDNS starts external-dns, which runs until the spec ends.
+func (e *environment) startExternalDNS() {
 	GinkgoHelper()
-	p, err := controllerproc.Run(w.command(GinkgoWriter))
+	p, err := controllerproc.Run(e.command(GinkgoWriter))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.Stop)
 }
 
-// sync lets external-dns make the zone right, once. What it logs is returned.
-func (w *world) sync(changes ...string) (string, error) {
+// runOnce runs external-dns once and returns its log. The changes are those of
+// externalDNSArguments.
+func (e *environment) runOnce(changes ...string) (string, error) {
 	GinkgoHelper()
 	var log bytes.Buffer
-	err := w.command(io.MultiWriter(&log, GinkgoWriter), append(changes, "--once")...).Run()
+	err := e.command(io.MultiWriter(&log, GinkgoWriter), append(changes, "--once")...).Run()
 	return log.String(), err
 }
 
-// command is external-dns with the arguments of the sample's Deployment, but for
-// the zones; an argument that begins with "!" is taken away.
-func (w *world) command(log io.Writer, changes ...string) *exec.Cmd {
+// command returns the command that runs external-dns and writes its log to log.
+func (e *environment) command(log io.Writer, changes ...string) *exec.Cmd {
 	GinkgoHelper()
-	command := exec.Command(binary, w.arguments(changes...)...)
-	command.Env = append(os.Environ(), "CF_API_TOKEN="+dnsToken, "CLOUDFLARE_BASE_URL="+w.api)
+	command := exec.Command(binary, e.externalDNSArguments(changes...)...)
+	command.Env = append(os.Environ(), "CF_API_TOKEN="+dnsToken, "CLOUDFLARE_BASE_URL="+e.apiURL)
 	command.Stdout, command.Stderr = log, log
 	return command
 }
 
-func (w *world) arguments(changes ...string) []string {
+// externalDNSArguments returns the arguments in the sample's Deployment, with the
+// zones of the environment and the given changes. A change is an additional
+// argument, or an argument to remove if it begins with "!".
+func (e *environment) externalDNSArguments(changes ...string) []string {
 	arguments := slices.DeleteFunc(slices.Clone(sampleArguments), func(a string) bool {
 		return strings.HasPrefix(a, "--domain-filter=")
 	})
-	for _, name := range w.zones.names {
-		arguments = append(arguments, "--domain-filter="+name)
+	for _, zone := range e.dns.zones {
+		arguments = append(arguments, "--domain-filter="+zone)
 	}
-	for _, c := range changes {
-		if less, ok := strings.CutPrefix(c, "!"); ok {
-			Expect(arguments).To(ContainElement(less))
-			arguments = slices.DeleteFunc(arguments, func(a string) bool { return a == less })
+	for _, change := range changes {
+		if removed, ok := strings.CutPrefix(change, "!"); ok {
+			Expect(arguments).To(ContainElement(removed))
+			arguments = slices.DeleteFunc(arguments, func(a string) bool { return a == removed })
 		} else {
-			arguments = append(arguments, c)
+			arguments = append(arguments, change)
 		}
 	}
-	return append(arguments, "--kubeconfig="+w.kubeconfig, "--metrics-address=127.0.0.1:0")
+	return append(arguments, "--kubeconfig="+e.kubeconfig, "--metrics-address=127.0.0.1:0")
 }

@@ -7,113 +7,114 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("external-dns as it runs in a cluster", func() {
-	It("follows events: records come and go with routes, ListenerSets and Gateways", func() {
-		w := newWorld()
-		w.run()
-		records := func() []string { return w.zones.list("!TXT") }
+var _ = Describe("a running external-dns", func() {
+	It("creates and deletes records with routes, ListenerSets and Gateways", func() {
+		e := newEnvironment()
+		e.startExternalDNS()
+		records := func() []string { return e.dns.recordsOfType("!TXT") }
 
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway) +
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway) +
 			listenerSet("TEAM/set", listener("one", "one.ZONE"), listener("two", "two.ZONE")) +
 			route("TEAM/one", teamSet, "one.ZONE") + route("TEAM/two", teamSet, "two.ZONE"))
-		tunnel := w.target("shared")
-		Eventually(records).Should(ConsistOf(w.cnames(tunnel, "home.ZONE", "one.ZONE", "two.ZONE")))
+		tunnel := e.tunnelTarget("shared")
+		Eventually(records).Should(ConsistOf(e.cnames(tunnel, "home.ZONE", "one.ZONE", "two.ZONE")))
 
 		By("deleting a route")
-		w.delete("HTTPRoute", "TEAM/one")
-		Eventually(records).Should(ConsistOf(w.cnames(tunnel, "home.ZONE", "two.ZONE")))
+		e.deleteObject("HTTPRoute", "TEAM/one")
+		Eventually(records).Should(ConsistOf(e.cnames(tunnel, "home.ZONE", "two.ZONE")))
 
-		By("deleting the ListenerSet, while its route stays")
-		w.delete("ListenerSet", "TEAM/set")
-		Eventually(records).Should(ConsistOf(w.cnames(tunnel, "home.ZONE")))
+		By("deleting the ListenerSet but not its route")
+		e.deleteObject("ListenerSet", "TEAM/set")
+		Eventually(records).Should(ConsistOf(e.cnames(tunnel, "home.ZONE")))
 
-		By("making the ListenerSet anew")
-		w.apply(listenerSet("TEAM/set", listener("two", "two.ZONE")))
-		Eventually(records).Should(ConsistOf(w.cnames(tunnel, "home.ZONE", "two.ZONE")))
+		By("recreating the ListenerSet")
+		e.apply(listenerSet("TEAM/set", listener("two", "two.ZONE")))
+		Eventually(records).Should(ConsistOf(e.cnames(tunnel, "home.ZONE", "two.ZONE")))
 
 		By("deleting the Gateway")
-		w.delete("Gateway", "PLATFORM/shared")
+		e.deleteObject("Gateway", "PLATFORM/shared")
 		Eventually(records).Should(BeEmpty())
-		Expect(w.zones.list("TXT")).To(BeEmpty())
+		Expect(e.dns.recordsOfType("TXT")).To(BeEmpty())
 	})
 })
 
 var _ = Describe("records", func() {
-	It("that are not its own are left alone, even when a route wants the name", func() {
-		w := newWorld()
-		byHand := []record{{w.text("home.ZONE"), "CNAME", "elsewhere.example.net", true}, {w.text("other.ZONE"), "A", "192.0.2.1", false}}
-		for _, r := range byHand {
-			w.zones.add(r)
+	It("without an owner never change, even if a route has the same hostname", func() {
+		e := newEnvironment()
+		manual := []record{{e.expand("home.ZONE"), "CNAME", "elsewhere.example.net", true}, {e.expand("other.ZONE"), "A", "192.0.2.1", false}}
+		for _, r := range manual {
+			e.dns.addRecord(r)
 		}
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE"), listener("new", "new.ZONE")) + route("PLATFORM/all", sharedGateway))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/all", "shared")).Should(Equal(accepted))
-		w.expectCNAMEs(append(w.cnames(w.target("shared"), "new.ZONE"), byHand[0].String(), byHand[1].String()))
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE"), listener("new", "new.ZONE")) + route("PLATFORM/all", sharedGateway))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/all", "shared")).Should(Equal(accepted))
+		e.expectCNAMEs(append(e.cnames(e.tunnelTarget("shared"), "new.ZONE"), manual[0].String(), manual[1].String()))
 
-		By("another owner, who neither changes nor deletes the first's")
-		w.delete("HTTPRoute", "PLATFORM/all")
-		w.expectCNAMEs(append(w.cnames(w.target("shared"), "new.ZONE"), byHand[0].String(), byHand[1].String()),
+		By("running external-dns with another owner ID, which must not change records of the first owner")
+		e.deleteObject("HTTPRoute", "PLATFORM/all")
+		e.expectCNAMEs(append(e.cnames(e.tunnelTarget("shared"), "new.ZONE"), manual[0].String(), manual[1].String()),
 			"!--txt-owner-id=my-cluster", "--txt-owner-id=another")
-		w.expectCNAMEs([]string{byHand[0].String(), byHand[1].String()})
+		e.expectCNAMEs([]string{manual[0].String(), manual[1].String()})
 	})
 
-	It("become its own by a TXT record, and are changed in one call", func() {
-		w := newWorld()
-		byHand := record{w.text("home.ZONE"), "CNAME", "elsewhere.example.net", true}
-		w.zones.add(byHand)
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
-		w.expectCNAMEs([]string{byHand.String()})
-		calls := w.zones.changes()
+	It("without an owner are adopted through a TXT record and updated in one request", func() {
+		e := newEnvironment()
+		manual := record{e.expand("home.ZONE"), "CNAME", "elsewhere.example.net", true}
+		e.dns.addRecord(manual)
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
+		e.expectCNAMEs([]string{manual.String()})
+		writes := e.dns.writeCount()
 
-		w.zones.add(record{"edns-cname." + byHand.Name, "TXT", `"heritage=external-dns,external-dns/owner=my-cluster"`, false})
-		w.expectCNAMEs(w.cnames(w.target("shared"), "home.ZONE"))
-		Expect(w.zones.changes()).To(Equal(calls + 1))
-		Expect(w.zones.list("TXT")).To(HaveLen(1))
+		e.dns.addRecord(record{"edns-cname." + manual.Name, "TXT", `"heritage=external-dns,external-dns/owner=my-cluster"`, false})
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "home.ZONE"))
+		Expect(e.dns.writeCount()).To(Equal(writes + 1))
+		Expect(e.dns.recordsOfType("TXT")).To(HaveLen(1))
 	})
 
-	It("become its own without a change when they lead to the tunnel already", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
-		byHand := record{w.text("home.ZONE"), "CNAME", w.target("shared"), true}
-		w.zones.add(byHand)
-		w.zones.add(record{"edns-cname." + byHand.Name, "TXT", `"heritage=external-dns,external-dns/owner=my-cluster"`, false})
-		log, err := w.sync()
+	It("without an owner are adopted without an update if they already lead to the tunnel", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
+		manual := record{e.expand("home.ZONE"), "CNAME", e.tunnelTarget("shared"), true}
+		e.dns.addRecord(manual)
+		e.dns.addRecord(record{"edns-cname." + manual.Name, "TXT", `"heritage=external-dns,external-dns/owner=my-cluster"`, false})
+		log, err := e.runOnce()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(log).NotTo(ContainSubstring("Changing record"))
 
-		By("deleting the route, with which they go as its own do")
-		w.delete("HTTPRoute", "PLATFORM/home")
-		w.expectCNAMEs(nil)
+		By("deleting the route, after which external-dns deletes the adopted record")
+		e.deleteObject("HTTPRoute", "PLATFORM/home")
+		e.expectCNAMEs(nil)
 	})
 
-	It("stay behind under --policy=upsert-only", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
+	It("remain after their route is deleted under --policy=upsert-only", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
 		upsertOnly := []string{"!--policy=sync", "--policy=upsert-only"}
-		w.expectCNAMEs(w.cnames(w.target("shared"), "home.ZONE"), upsertOnly...)
-		tunnel := w.target("shared")
-		w.delete("HTTPRoute", "PLATFORM/home")
-		w.expectCNAMEs(w.cnames(tunnel, "home.ZONE"), upsertOnly...)
-		w.expectCNAMEs(nil)
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "home.ZONE"), upsertOnly...)
+		tunnel := e.tunnelTarget("shared")
+		e.deleteObject("HTTPRoute", "PLATFORM/home")
+		e.expectCNAMEs(e.cnames(tunnel, "home.ZONE"), upsertOnly...)
+		e.expectCNAMEs(nil)
 	})
 
-	It("of a name that two Gateways serve lead to one of them", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + gateway("PLATFORM/other", listener("home", "home.ZONE")) +
+	It("for a hostname of two Gateways lead to one of them", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + gateway("PLATFORM/other", listener("home", "home.ZONE")) +
 			route("PLATFORM/home", sharedGateway) + route("PLATFORM/other", "{name: other}"))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/other", "other")).Should(Equal(accepted))
-		one := min(w.target("shared"), w.target("other"))
-		w.expectCNAMEs(w.cnames(one, "home.ZONE"))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/other", "other")).Should(Equal(accepted))
+		target := min(e.tunnelTarget("shared"), e.tunnelTarget("other"))
+		e.expectCNAMEs(e.cnames(target, "home.ZONE"))
 	})
 })
 
-// waitForAnotherSecond waits until what is made now is younger than the object:
-// the time of creation counts in seconds, and decides who owns a hostname.
-func (w *world) waitForAnotherSecond(kind, name string) {
+// waitForLaterTimestamp waits until new objects get a later creation timestamp than
+// the object. The timestamp has a resolution of one second, and the older object
+// owns a hostname.
+func (e *environment) waitForLaterTimestamp(kind, name string) {
 	GinkgoHelper()
-	made := w.created(kind, name)
-	Eventually(time.Now).Should(BeTemporally(">", made.Add(time.Second)))
+	created := e.creationTime(kind, name)
+	Eventually(time.Now).Should(BeTemporally(">", created.Add(time.Second)))
 }
