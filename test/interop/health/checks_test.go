@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The names of the judges.
+// Names of the tools and their health checks.
 const (
 	argoCD        = "Argo CD"
 	argoCDLenient = "Argo CD with the guide's scripts"
@@ -23,59 +23,61 @@ const (
 	flux          = "Flux with the guide's expressions"
 )
 
-// What a judge says, in Argo CD's words.
+// Health statuses of Argo CD.
 const (
 	healthHealthy     = "Healthy"
 	healthProgressing = "Progressing"
 	healthDegraded    = "Degraded"
-	// healthNone is what is said of an object that a tool has no rule for.
+	// healthNone is the health of objects without a health check.
 	healthNone = "None"
-	// healthUnknown is what is said when the rule itself failed.
+	// healthUnknown is the health of objects whose health check failed.
 	healthUnknown = "Unknown"
 )
 
-type verdict struct{ health, message string }
+// assessment is the result of a health check.
+type assessment struct{ health, message string }
 
-// judge says how a tool sees an object.
-type judge func(*unstructured.Unstructured) verdict
+// healthCheck assesses the health of an object like a tool.
+type healthCheck func(*unstructured.Unstructured) assessment
 
-// newJudges returns all judges by their names.
-func newJudges(t *testing.T) map[string]judge {
+// newHealthChecks returns the health checks by the name of the tool.
+func newHealthChecks(t *testing.T) map[string]healthCheck {
 	t.Helper()
-	scripts := argoScripts(t)
-	return map[string]judge{
-		argoCD:        scripts.judge,
-		argoCDLenient: scripts.with(guideScripts(t)).judge,
-		kstatus:       judgeByKstatus,
-		flux:          guideExpressions(t).judge,
+	scripts := builtinScripts(t)
+	return map[string]healthCheck{
+		argoCD:        scripts.assess,
+		argoCDLenient: scripts.override(guideScripts(t)).assess,
+		kstatus:       kstatusCheck,
+		flux:          guideExpressions(t).assess,
 	}
 }
 
-// healths translates the words of kstatus.
-var healths = map[status.Status]string{
+// kstatusHealths maps the statuses of kstatus to those of Argo CD.
+var kstatusHealths = map[status.Status]string{
 	status.CurrentStatus:     healthHealthy,
 	status.InProgressStatus:  healthProgressing,
 	status.FailedStatus:      healthDegraded,
 	status.TerminatingStatus: healthProgressing,
 }
 
-func kstatusVerdict(result *status.Result, err error) verdict {
+// kstatusAssessment converts a result of kstatus.
+func kstatusAssessment(result *status.Result, err error) assessment {
 	if err != nil {
-		return verdict{healthUnknown, err.Error()}
+		return assessment{healthUnknown, err.Error()}
 	}
-	return verdict{healths[result.Status], result.Message}
+	return assessment{kstatusHealths[result.Status], result.Message}
 }
 
-// judgeByKstatus is the rule of Helm 4, and of Flux without expressions.
-func judgeByKstatus(object *unstructured.Unstructured) verdict {
-	return kstatusVerdict(status.Compute(object))
+// kstatusCheck is the health check of Helm 4, and of Flux without expressions.
+func kstatusCheck(object *unstructured.Unstructured) assessment {
+	return kstatusAssessment(status.Compute(object))
 }
 
-// expressions are Flux' evaluators by API version and kind.
-type expressions map[string]*cel.StatusEvaluator
+// fluxExpressions maps API version and kind to Flux's evaluators.
+type fluxExpressions map[string]*cel.StatusEvaluator
 
-// guideExpressions reads those of the guide's Kustomization.
-func guideExpressions(t *testing.T) expressions {
+// guideExpressions reads the expressions in the guide's Kustomization.
+func guideExpressions(t *testing.T) fluxExpressions {
 	t.Helper()
 	var kustomization struct {
 		Spec struct {
@@ -83,36 +85,36 @@ func guideExpressions(t *testing.T) expressions {
 		} `json:"spec"`
 	}
 	readSample(t, "deployment-tools/flux/kustomization.yaml", &kustomization)
-	all := expressions{}
+	all := fluxExpressions{}
 	for _, check := range kustomization.Spec.HealthCheckExprs {
 		evaluator, err := cel.NewStatusEvaluator(&check.HealthCheckExpressions)
 		if err != nil {
-			t.Fatalf("the expressions for %s: %v", check.Kind, err)
+			t.Fatalf("create the evaluator for %s: %v", check.Kind, err)
 		}
 		all[check.APIVersion+" "+check.Kind] = evaluator
 	}
 	if len(all) == 0 {
-		t.Fatal("the guide's Kustomization has no expressions")
+		t.Fatal("the guide's Kustomization contains no expressions")
 	}
 	return all
 }
 
-// judge goes by the expressions for the kind, otherwise by kstatus, as Flux
-// does. An expression that fails, since there is no status yet, makes it wait.
-func (e expressions) judge(object *unstructured.Unstructured) verdict {
+// assess evaluates the expressions for the kind, or uses kstatus if there are none.
+// Like Flux, it continues to wait if an expression fails because the object has no
+// status yet.
+func (e fluxExpressions) assess(object *unstructured.Unstructured) assessment {
 	evaluator, ok := e[object.GetAPIVersion()+" "+object.GetKind()]
 	if !ok {
-		return judgeByKstatus(object)
+		return kstatusCheck(object)
 	}
 	result, err := evaluator.Evaluate(context.Background(), object)
 	if _, hasStatus := object.Object["status"]; err != nil && !hasStatus {
-		return verdict{healthProgressing, err.Error()}
+		return assessment{healthProgressing, err.Error()}
 	}
-	return kstatusVerdict(result, err)
+	return kstatusAssessment(result, err)
 }
 
-// guideScripts reads the scripts of the guide's ConfigMap for Argo CD, by the
-// key that Argo CD has for the kind.
+// guideScripts reads the ConfigMap argocd-cm in the guide.
 func guideScripts(t *testing.T) map[string]string {
 	t.Helper()
 	var settings corev1.ConfigMap
@@ -120,13 +122,14 @@ func guideScripts(t *testing.T) map[string]string {
 	return settings.Data
 }
 
-func readSample(t *testing.T, name string, into any) {
+// readSample decodes a sample into target.
+func readSample(t *testing.T, name string, target any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(samples, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(text, into); err != nil {
+	if err := yaml.Unmarshal(text, target); err != nil {
 		t.Fatal(fmt.Errorf("%s: %w", name, err))
 	}
 }

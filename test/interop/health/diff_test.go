@@ -12,71 +12,72 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// manager is what Argo CD calls itself when it applies on the server's side.
-const manager = "argocd-controller"
+// fieldManager is the field manager of Argo CD's server-side apply.
+const fieldManager = "argocd-controller"
 
-// TestNothingHasToBeIgnored: the controller changes nothing that an author has
-// written. Argo CD's comparison on the server's side finds no difference; the
-// one on its own finds the defaults of lists, which the API server fills in,
-// unless the manifest spells them.
-func TestNothingHasToBeIgnored(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	plain, spelled := w.read("00-platform.yaml", "10-team-a.yaml"), w.read("deployment-tools/argo-cd/team-c.yaml")
-	manifests := slices.Concat(plain, spelled)
+// TestControllerChangesNoFieldOfAManifest checks that the controller changes no
+// field of a manifest. The server-side diff of Argo CD finds no difference. Its
+// client-side diff finds defaults that the API server adds to lists, unless the
+// manifest contains them.
+func TestControllerChangesNoFieldOfAManifest(t *testing.T) {
+	e := newEnvironment(t)
+	e.startController()
+	withoutDefaults, withDefaults := e.readSamples("00-platform.yaml", "10-team-a.yaml"), e.readSamples("deployment-tools/argo-cd/team-c.yaml")
+	manifests := slices.Concat(withoutDefaults, withDefaults)
 	for _, manifest := range manifests {
-		w.apply(manifest)
+		e.apply(manifest)
 	}
-	w.expectHealthy("the samples")
+	e.expectHealthy("the samples")
 
 	for _, manifest := range manifests {
-		live := w.live(manifest)
-		w.g.Expect(withoutFields(w.apply(manifest, client.DryRunAll))).To(BeComparableTo(withoutFields(live)), nameOf(manifest))
+		live := e.getLive(manifest)
+		e.g.Expect(withoutManagedFields(e.apply(manifest, client.DryRunAll))).To(BeComparableTo(withoutManagedFields(live)), historyName(manifest))
 	}
 	var different []string
 	for _, manifest := range manifests {
-		if manifest.GroupVersionKind().Group == gatewayv1.GroupName && w.mergePatch(manifest, w.live(manifest)) != "{}" {
-			different = append(different, nameOf(manifest))
+		if manifest.GroupVersionKind().Group == gatewayv1.GroupName && e.mergePatch(manifest, e.getLive(manifest)) != "{}" {
+			different = append(different, historyName(manifest))
 		}
 	}
-	w.g.Expect(different).To(ConsistOf(
+	e.g.Expect(different).To(ConsistOf(
 		"Gateway platform/shared", "HTTPRoute platform/home", "ListenerSet team-a/team-a", "HTTPRoute team-a/web",
-	), "those that leave defaults of lists out")
+	), "the manifests without the defaults of lists")
 }
 
-// apply applies a manifest as Argo CD does on the server's side, and returns
-// what comes of it.
-func (w *world) apply(manifest *unstructured.Unstructured, options ...client.ApplyOption) *unstructured.Unstructured {
-	w.t.Helper()
+// apply applies a manifest with server-side apply, like Argo CD, and returns the
+// resulting object.
+func (e *environment) apply(manifest *unstructured.Unstructured, options ...client.ApplyOption) *unstructured.Unstructured {
+	e.t.Helper()
 	result := manifest.DeepCopy()
-	options = append(options, client.FieldOwner(manager), client.ForceOwnership)
-	w.g.Expect(w.kube.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(result), options...)).To(Succeed())
+	options = append(options, client.FieldOwner(fieldManager), client.ForceOwnership)
+	e.g.Expect(e.kube.Apply(e.t.Context(), client.ApplyConfigurationFromUnstructured(result), options...)).To(Succeed())
 	return result
 }
 
-func (w *world) live(manifest *unstructured.Unstructured) *unstructured.Unstructured {
-	w.t.Helper()
+// getLive returns the object on the API server.
+func (e *environment) getLive(manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	e.t.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(manifest.GroupVersionKind())
-	w.g.Expect(w.kube.Get(w.t.Context(), client.ObjectKeyFromObject(manifest), live)).To(Succeed())
+	e.g.Expect(e.kube.Get(e.t.Context(), client.ObjectKeyFromObject(manifest), live)).To(Succeed())
 	return live
 }
 
-// withoutFields leaves out who owns which field, and when it was written.
-func withoutFields(object *unstructured.Unstructured) map[string]any {
+// withoutManagedFields removes the managed fields, which contain times.
+func withoutManagedFields(object *unstructured.Unstructured) map[string]any {
 	object.SetManagedFields(nil)
 	return object.Object
 }
 
-// mergePatch returns the difference as Argo CD makes it on the client's side
-// for custom resources, of which the last applied manifest is this one too.
-func (w *world) mergePatch(manifest, live *unstructured.Unstructured) string {
-	w.t.Helper()
-	was, err := json.Marshal(manifest)
-	w.g.Expect(err).NotTo(HaveOccurred())
-	is, err := json.Marshal(live)
-	w.g.Expect(err).NotTo(HaveOccurred())
-	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(was, was, is)
-	w.g.Expect(err).NotTo(HaveOccurred())
+// mergePatch returns the client-side diff of Argo CD for custom resources, for an
+// object whose last applied configuration is the manifest.
+func (e *environment) mergePatch(manifest, live *unstructured.Unstructured) string {
+	e.t.Helper()
+	desired, err := json.Marshal(manifest)
+	e.g.Expect(err).NotTo(HaveOccurred())
+	current, err := json.Marshal(live)
+	e.g.Expect(err).NotTo(HaveOccurred())
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(desired, desired, current)
+	e.g.Expect(err).NotTo(HaveOccurred())
 	return string(patch)
 }

@@ -18,160 +18,168 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// configurations is the API's path of the documents of all tunnels.
-const configurations = "/accounts/*/cfd_tunnel/*/configurations"
+// configurationPath is the API path of the configurations of all tunnels.
+const configurationPath = "/accounts/*/cfd_tunnel/*/configurations"
 
-// thorough are the judges that look at the conditions of the Gateway API.
-var thorough = []string{argoCD, argoCDLenient, flux}
+// conditionTools are the tools whose health checks evaluate the conditions of the Gateway API.
+var conditionTools = []string{argoCD, argoCDLenient, flux}
 
-// TestHealthComesWithTheFirstPushAndStays goes through the life of the samples.
-func TestHealthComesWithTheFirstPushAndStays(t *testing.T) {
-	w := newWorld(t)
-	w.waitForTheFirstPush()
+// TestObjectsBecomeHealthyWithTheFirstPushAndStayHealthy applies the samples and then
+// causes events that must not make any object unhealthy.
+func TestObjectsBecomeHealthyWithTheFirstPushAndStayHealthy(t *testing.T) {
+	e := newEnvironment(t)
+	e.waitForFirstPush()
 	for _, event := range []struct {
 		name    string
-		happens func(*world)
+		trigger func(*environment)
 	}{
-		{"routes change", (*world).changeRoutes},
-		{"a push takes long", during(1, simulator.Fault{Latency: 4 * time.Second})},
-		{"Cloudflare limits a push", during(1, simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 3 * time.Second})},
-		{"a team comes and goes", (*world).comeAndGo},
-		{"a certificate is renewed", (*world).renewCertificate},
-		{"somebody else edits the tunnel", (*world).editBehindItsBack},
-		{"the controller is rolled out", restart((*world).stop)},
-		{"the controller is killed", restart((*world).kill)},
-		{"the controller starts while Cloudflare limits it", (*world).restartLimited},
+		{"routes change", (*environment).changeRoutes},
+		{"a push is slow", withFault(1, simulator.Fault{Latency: 4 * time.Second})},
+		{"Cloudflare rate-limits a push", withFault(1, simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 3 * time.Second})},
+		{"a team is added and removed", (*environment).addAndRemoveTeam},
+		{"a certificate is renewed", (*environment).renewCertificate},
+		{"another client changes the configuration", (*environment).changeConfigurationExternally},
+		{"the controller is rolled out", restartController((*environment).stopController)},
+		{"the controller is killed", restartController((*environment).killController)},
+		{"Cloudflare rate-limits the controller at its start", (*environment).restartRateLimited},
 	} {
 		start := time.Now()
-		event.happens(w)
-		w.expectHealthy(event.name)
-		w.expectNoFlaps(event.name)
-		t.Logf("%s: healthy all the time, %s", event.name, time.Since(start).Round(time.Millisecond))
+		event.trigger(e)
+		e.expectHealthy(event.name)
+		e.expectNoFlaps(event.name)
+		t.Logf("%s: always healthy (%s)", event.name, time.Since(start).Round(time.Millisecond))
 	}
 }
 
-// waitForTheFirstPush applies the samples and says who takes them for ready
-// while nothing is at Cloudflare yet.
-func (w *world) waitForTheFirstPush() {
-	w.t.Helper()
-	w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Times: 1, Latency: 5 * time.Second})
-	w.create("00-platform.yaml", "10-team-a.yaml", "20-team-b.yaml")
-	w.createObject(w.certificate())
-	w.createObject(secureSet())
+// waitForFirstPush applies the samples and checks the health of their objects
+// before and after the first push.
+func (e *environment) waitForFirstPush() {
+	e.t.Helper()
+	e.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Times: 1, Latency: 5 * time.Second})
+	e.create("00-platform.yaml", "10-team-a.yaml", "20-team-b.yaml")
+	e.createObject(e.certificate())
+	e.createObject(httpsListenerSet())
 	service, route := grpcRoute()
-	w.createObject(service)
-	w.createObject(route)
-	w.start()
-	w.g.Eventually(w.edge.Count).WithArguments(http.MethodPut, configurations).Should(Equal(1), "the first push is under way")
+	e.createObject(service)
+	e.createObject(route)
+	e.startController()
+	e.g.Eventually(e.edge.Count).WithArguments(http.MethodPut, configurationPath).Should(Equal(1), "the first push must be in progress")
 	for _, name := range []string{"Gateway platform/shared", "ListenerSet team-a/team-a", "ListenerSet team-a/secure"} {
-		for _, by := range thorough {
-			w.g.Expect(w.history.latest(name, w.judges[by]).health).To(Equal(healthProgressing), "%s by %s", name, by)
+		for _, tool := range conditionTools {
+			e.g.Expect(e.history.latest(name, e.checks[tool]).health).To(Equal(healthProgressing), "%s in %s", name, tool)
 		}
-		w.g.Expect(w.history.latest(name, w.judges[kstatus]).health).To(Equal(healthHealthy), "kstatus knows no conditions of the Gateway API")
+		e.g.Expect(e.history.latest(name, e.checks[kstatus]).health).To(Equal(healthHealthy), "kstatus ignores the conditions of the Gateway API")
 	}
-	waiting := []string{"wait", "-n=platform", programmed, "gateway/shared"}
-	out, err := w.kubectl(append(waiting, "--timeout=0s")...)
-	w.g.Expect(err).To(HaveOccurred(), out)
-	w.expectKubectl(append(waiting, "--timeout=60s")...)
-	w.expectKubectl("wait", "-n=team-a", programmed, "--timeout=60s", "listenerset", "--all")
-	w.expectHealthy("the first push")
-	w.expectNoFlaps("the first push")
-	for _, name := range w.history.names() {
-		for _, by := range thorough {
-			w.g.Expect(w.history.seen(name, w.judges[by])).To(Equal([]string{healthProgressing, healthHealthy}), "%s by %s", name, by)
+	wait := []string{"wait", "-n=platform", programmed, "gateway/shared"}
+	out, err := e.kubectl(append(wait, "--timeout=0s")...)
+	e.g.Expect(err).To(HaveOccurred(), out)
+	e.expectKubectl(append(wait, "--timeout=60s")...)
+	e.expectKubectl("wait", "-n=team-a", programmed, "--timeout=60s", "listenerset", "--all")
+	e.expectHealthy("the first push")
+	e.expectNoFlaps("the first push")
+	for _, name := range e.history.names() {
+		for _, tool := range conditionTools {
+			e.g.Expect(e.history.healthChanges(name, e.checks[tool])).To(Equal([]string{healthProgressing, healthHealthy}), "%s in %s", name, tool)
 		}
 	}
 }
 
-// TestPushThatFailsIsProgressing: while Cloudflare does not answer, though it is
-// asked again, nothing is degraded, and whoever asks is told why. It passes by itself.
-func TestPushThatFailsIsProgressing(t *testing.T) {
-	w := newWorld(t)
-	w.create("00-platform.yaml", "10-team-a.yaml")
-	w.start()
-	w.expectHealthy("the first push")
-	w.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurations, Status: http.StatusBadGateway})
-	w.setPath(unique())
+// TestFailingPushIsReportedAsProgressing checks that an outage of the Cloudflare API
+// degrades no object. The message reports the cause, and the objects become healthy
+// again without a change.
+func TestFailingPushIsReportedAsProgressing(t *testing.T) {
+	e := newEnvironment(t)
+	e.create("00-platform.yaml", "10-team-a.yaml")
+	e.startController()
+	e.expectHealthy("the first push")
+	e.edge.Inject(simulator.Fault{Method: http.MethodPut, Path: configurationPath, Status: http.StatusBadGateway})
+	e.setPath(uniquePath())
 	gateway, set := "Gateway platform/shared", "ListenerSet team-a/team-a"
-	for _, by := range thorough {
-		w.g.Eventually(w.health).WithArguments(gateway, by).Should(Equal(healthProgressing), by)
-		w.g.Eventually(w.health).WithArguments(set, by).Should(Equal(healthProgressing), by)
+	for _, tool := range conditionTools {
+		e.g.Eventually(e.health).WithArguments(gateway, tool).Should(Equal(healthProgressing), tool)
+		e.g.Eventually(e.health).WithArguments(set, tool).Should(Equal(healthProgressing), tool)
 	}
-	w.g.Expect(w.history.latest(gateway, w.judges[argoCD]).message).To(ContainSubstring("does not answer as documented"))
-	w.edge.ClearFaults()
-	w.expectHealthy("Cloudflare answers again")
-	for _, name := range w.history.names() {
-		for by, j := range w.judges {
-			w.g.Expect(w.history.seen(name, j)).NotTo(ContainElement(Or(Equal(healthDegraded), Equal(healthUnknown))), "%s by %s", name, by)
+	e.g.Expect(e.history.latest(gateway, e.checks[argoCD]).message).To(ContainSubstring("does not answer as documented"))
+	e.edge.ClearFaults()
+	e.expectHealthy("the end of the outage")
+	for _, name := range e.history.names() {
+		for tool, check := range e.checks {
+			e.g.Expect(e.history.healthChanges(name, check)).NotTo(ContainElement(Or(Equal(healthDegraded), Equal(healthUnknown))), "%s in %s", name, tool)
 		}
 		if strings.HasPrefix(name, "HTTPRoute") {
-			w.g.Expect(w.history.flaps(name, w.judges[argoCD])).To(BeEmpty(), "routes say nothing of the push")
+			e.g.Expect(e.history.flaps(name, e.checks[argoCD])).To(BeEmpty(), "the status of a route does not depend on the push")
 		}
 	}
 }
 
-// health returns what the judge says of the newest version.
-func (w *world) health(name, by string) string { return w.history.latest(name, w.judges[by]).health }
+// health returns the health of the latest version of an object according to the tool.
+func (e *environment) health(name, tool string) string {
+	return e.history.latest(name, e.checks[tool]).health
+}
 
-// unique returns a path that no route had before.
-func unique() string { return fmt.Sprintf("p%d", time.Now().UnixNano()) }
+// uniquePath returns a path that no route has used before.
+func uniquePath() string { return fmt.Sprintf("p%d", time.Now().UnixNano()) }
 
-// expectHealthy waits until everything that is there is healthy, for all.
-func (w *world) expectHealthy(event string) {
-	w.t.Helper()
-	for _, name := range w.history.names() {
-		for by := range w.judges {
-			w.g.Eventually(w.health, time.Minute).WithArguments(name, by).Should(Equal(healthHealthy), "%s: %s by %s", event, name, by)
+// expectHealthy waits until all objects are healthy according to all tools.
+func (e *environment) expectHealthy(event string) {
+	e.t.Helper()
+	for _, name := range e.history.names() {
+		for tool := range e.checks {
+			e.g.Eventually(e.health, time.Minute).WithArguments(name, tool).Should(Equal(healthHealthy), "%s: %s in %s", event, name, tool)
 		}
 	}
 }
 
-// expectNoFlaps goes through the whole history.
-func (w *world) expectNoFlaps(event string) {
-	w.t.Helper()
-	w.g.Expect(w.history.gaps()).To(BeEmpty())
-	for _, name := range w.history.names() {
-		for by, j := range w.judges {
-			if flaps := w.history.flaps(name, j); len(flaps) > 0 {
-				w.t.Errorf("%s: %s by %s\n%s\n\n%s", event, name, by, strings.Join(flaps, "\n"), w.history.tell(name, j))
+// expectNoFlaps checks the complete history of all objects.
+func (e *environment) expectNoFlaps(event string) {
+	e.t.Helper()
+	e.g.Expect(e.history.watchErrors()).To(BeEmpty())
+	for _, name := range e.history.names() {
+		for tool, check := range e.checks {
+			if flaps := e.history.flaps(name, check); len(flaps) > 0 {
+				e.t.Errorf("%s: %s in %s\n%s\n\n%s", event, name, tool, strings.Join(flaps, "\n"), e.history.describe(name, check))
 			}
 		}
 	}
 }
 
-// setPath changes the path of a route, which the tunnel's document will have.
-func (w *world) setPath(path string) {
-	w.t.Helper()
+// setPath changes the path of a route, which changes the configuration of the tunnel.
+func (e *environment) setPath(path string) {
+	e.t.Helper()
 	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}}
-	change(w, route, func(r *gatewayv1.HTTPRoute) { r.Spec.Rules[0].Matches[0].Path.Value = ptr.To("/" + path) })
+	change(e, route, func(r *gatewayv1.HTTPRoute) { r.Spec.Rules[0].Matches[0].Path.Value = ptr.To("/" + path) })
 }
 
-// document returns the text of the document that Cloudflare has.
-func (w *world) document() string {
-	id, _ := w.edge.TunnelID("health.platform.shared")
-	text, _ := w.edge.StoredConfiguration(id)
+// storedConfiguration returns the configuration of the tunnel at Cloudflare.
+func (e *environment) storedConfiguration() string {
+	id, _ := e.edge.TunnelID("health.platform.shared")
+	text, _ := e.edge.StoredConfiguration(id)
 	return string(text)
 }
 
-func (w *world) changeRoutes() {
+// changeRoutes changes a route several times and waits until the last change is
+// pushed.
+func (e *environment) changeRoutes() {
 	for i := range 8 {
-		w.setPath(fmt.Sprintf("v%d", i))
+		e.setPath(fmt.Sprintf("v%d", i))
 	}
-	w.g.Eventually(w.document).Should(ContainSubstring("/v7"))
+	e.g.Eventually(e.storedConfiguration).Should(ContainSubstring("/v7"))
 }
 
-// during changes a route while so many pushes suffer the fault.
-func during(times int, fault simulator.Fault) func(*world) {
-	return func(w *world) {
-		fault.Method, fault.Path, fault.Times = http.MethodPut, configurations, times
-		w.edge.Inject(fault)
-		path := unique()
-		w.setPath(path)
-		w.g.Eventually(w.document, time.Minute).Should(ContainSubstring(path))
+// withFault returns a function that changes a route while the fault affects the
+// given number of pushes.
+func withFault(times int, fault simulator.Fault) func(*environment) {
+	return func(e *environment) {
+		fault.Method, fault.Path, fault.Times = http.MethodPut, configurationPath, times
+		e.edge.Inject(fault)
+		path := uniquePath()
+		e.setPath(path)
+		e.g.Eventually(e.storedConfiguration, time.Minute).Should(ContainSubstring(path))
 	}
 }
 
-func secureSet() *gatewayv1.ListenerSet {
+// httpsListenerSet returns a ListenerSet with a listener that requires a certificate.
+func httpsListenerSet() *gatewayv1.ListenerSet {
 	return &gatewayv1.ListenerSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "secure"},
 		Spec: gatewayv1.ListenerSetSpec{
@@ -184,12 +192,12 @@ func secureSet() *gatewayv1.ListenerSet {
 	}
 }
 
-// grpcRoute returns a route of gRPC, and its backend, which speaks TLS.
+// grpcRoute returns a GRPCRoute and its backend, which uses TLS.
 func grpcRoute() (*corev1.Service, *gatewayv1.GRPCRoute) {
-	at := metav1.ObjectMeta{Namespace: "team-a", Name: "grpc"}
+	meta := metav1.ObjectMeta{Namespace: "team-a", Name: "grpc"}
 	backend := gatewayv1.BackendObjectReference{Name: "grpc", Port: ptr.To[int32](443)}
-	return &corev1.Service{ObjectMeta: at, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, AppProtocol: ptr.To("https")}}}},
-		&gatewayv1.GRPCRoute{ObjectMeta: at, Spec: gatewayv1.GRPCRouteSpec{
+	return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, AppProtocol: ptr.To("https")}}}},
+		&gatewayv1.GRPCRoute{ObjectMeta: meta, Spec: gatewayv1.GRPCRouteSpec{
 			CommonRouteSpec: gatewayv1.CommonRouteSpec{
 				ParentRefs: []gatewayv1.ParentReference{{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: "secure"}},
 			},
@@ -199,28 +207,28 @@ func grpcRoute() (*corev1.Service, *gatewayv1.GRPCRoute) {
 		}}
 }
 
-// certificate returns a new certificate of the set's listener.
-func (w *world) certificate() *corev1.Secret {
-	w.t.Helper()
+// certificate returns a new certificate for the listener of httpsListenerSet.
+func (e *environment) certificate() *corev1.Secret {
+	e.t.Helper()
 	chain, key, err := cert.GenerateSelfSignedCertKey("secure.example.com", nil, nil)
-	w.g.Expect(err).NotTo(HaveOccurred())
+	e.g.Expect(err).NotTo(HaveOccurred())
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "secure"}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: chain, corev1.TLSPrivateKeyKey: key},
 	}
 }
 
-// renewCertificate also expects that nobody is told of it.
-func (w *world) renewCertificate() {
-	before, renewed := w.history.count(), w.certificate()
-	change(w, &corev1.Secret{ObjectMeta: renewed.ObjectMeta}, func(s *corev1.Secret) { s.Data = renewed.Data })
-	w.g.Consistently(w.history.count, 2*time.Second).Should(Equal(before))
+// renewCertificate renews a certificate, which must not change any object.
+func (e *environment) renewCertificate() {
+	before, renewed := e.history.count(), e.certificate()
+	change(e, &corev1.Secret{ObjectMeta: renewed.ObjectMeta}, func(s *corev1.Secret) { s.Data = renewed.Data })
+	e.g.Consistently(e.history.count, 2*time.Second).Should(Equal(before))
 }
 
-// comeAndGo adds a ListenerSet with a route, waits until they are served, and
-// deletes them.
-func (w *world) comeAndGo() {
-	set := secureSet()
+// addAndRemoveTeam adds a ListenerSet with a route, waits until the controller has
+// pushed them, and deletes them.
+func (e *environment) addAndRemoveTeam() {
+	set := httpsListenerSet()
 	set.Name, set.Spec.Listeners[0].TLS = "guest", nil
 	set.Spec.Listeners[0].Hostname = ptr.To[gatewayv1.Hostname]("guest.example.com")
 	route := &gatewayv1.HTTPRoute{
@@ -229,43 +237,46 @@ func (w *world) comeAndGo() {
 			ParentRefs: []gatewayv1.ParentReference{{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: "guest"}},
 		}},
 	}
-	w.createObject(route)
-	w.createObject(set)
-	w.g.Eventually(w.document).Should(ContainSubstring("guest.example.com"))
-	w.expectHealthy("a team has come")
-	w.g.Expect(w.kube.Delete(w.t.Context(), route)).To(Succeed())
-	w.g.Expect(w.kube.Delete(w.t.Context(), set)).To(Succeed())
-	w.g.Eventually(w.document).ShouldNot(ContainSubstring("guest.example.com"))
+	e.createObject(route)
+	e.createObject(set)
+	e.g.Eventually(e.storedConfiguration).Should(ContainSubstring("guest.example.com"))
+	e.expectHealthy("a team is added")
+	e.g.Expect(e.kube.Delete(e.t.Context(), route)).To(Succeed())
+	e.g.Expect(e.kube.Delete(e.t.Context(), set)).To(Succeed())
+	e.g.Eventually(e.storedConfiguration).ShouldNot(ContainSubstring("guest.example.com"))
 }
 
-// editBehindItsBack writes the tunnel's document as another program would.
-func (w *world) editBehindItsBack() {
-	id, _ := w.edge.TunnelID("health.platform.shared")
-	w.edge.SetConfiguration(id, []byte(`{"ingress":[{"service":"http_status:418"}]}`))
-	w.g.Expect(w.document()).To(ContainSubstring("http_status:418"))
-	w.g.Eventually(w.document, 2*driftInterval).ShouldNot(ContainSubstring("http_status:418"))
+// changeConfigurationExternally replaces the configuration of the tunnel and waits
+// until the controller repairs it.
+func (e *environment) changeConfigurationExternally() {
+	id, _ := e.edge.TunnelID("health.platform.shared")
+	e.edge.SetConfiguration(id, []byte(`{"ingress":[{"service":"http_status:418"}]}`))
+	e.g.Expect(e.storedConfiguration()).To(ContainSubstring("http_status:418"))
+	e.g.Eventually(e.storedConfiguration, 2*driftInterval).ShouldNot(ContainSubstring("http_status:418"))
 }
 
-// restart ends the controller, changes a route meanwhile, and starts it again.
-func restart(end func(*world)) func(*world) {
-	return func(w *world) {
-		end(w)
-		path := unique()
-		w.setPath(path)
-		w.start()
-		w.g.Eventually(w.document).Should(ContainSubstring(path))
+// restartController returns a function that stops the controller, changes a route,
+// and starts the controller again.
+func restartController(stop func(*environment)) func(*environment) {
+	return func(e *environment) {
+		stop(e)
+		path := uniquePath()
+		e.setPath(path)
+		e.startController()
+		e.g.Eventually(e.storedConfiguration).Should(ContainSubstring(path))
 	}
 }
 
-// restartLimited starts a controller to which Cloudflare at first says no.
-func (w *world) restartLimited() {
-	w.stop()
-	w.edge.ResetRequests()
-	w.edge.Inject(simulator.Fault{Times: 1, Status: http.StatusTooManyRequests, RetryAfter: 3 * time.Second})
-	w.start()
-	w.g.Eventually(func() bool {
-		return slices.ContainsFunc(w.edge.Requests(), func(r simulator.Request) bool {
+// restartRateLimited restarts the controller while Cloudflare rejects its first
+// request.
+func (e *environment) restartRateLimited() {
+	e.stopController()
+	e.edge.ResetRequests()
+	e.edge.Inject(simulator.Fault{Times: 1, Status: http.StatusTooManyRequests, RetryAfter: 3 * time.Second})
+	e.startController()
+	e.g.Eventually(func() bool {
+		return slices.ContainsFunc(e.edge.Requests(), func(r simulator.Request) bool {
 			return r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/configurations") && r.Status == http.StatusOK
 		})
-	}).Should(BeTrue(), "it has read the document when it was let")
+	}).Should(BeTrue(), "the controller must read the configuration after the retry delay")
 }
