@@ -1,6 +1,7 @@
-// Package metrics holds the dashboard and the alerts of the chart against the
-// metrics of the controller, with Prometheus' own parser and engine: a query that
-// names what is not exported, or finds nothing where there is something, fails.
+// Package metrics tests the chart's dashboard and alerts with the parser and the
+// query engine of Prometheus. A query fails a test if it names a metric or a label
+// that the controller does not export, or if it returns no data although the metric
+// has a value.
 //
-// What the metrics mean, and when they are recorded, is tested elsewhere.
+// The tests of the controller cover when it records which metric.
 package metrics
