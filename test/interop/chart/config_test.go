@@ -109,7 +109,7 @@ func TestConfigFilesMatchTheChart(t *testing.T) {
 		}
 		name := filepath.Join(configDir, folder, strings.ToLower(fmt.Sprint(o["kind"]))+".yaml")
 		if files[name] == nil {
-			files[name] = bytes.NewBufferString("# Made from charts/tunnel-gateway by `make golden`. Change it there.\n")
+			files[name] = bytes.NewBufferString("# Generated from charts/tunnel-gateway by `make golden`. Do not edit.\n")
 		}
 		text, err := yaml.Marshal(o)
 		if err != nil {
