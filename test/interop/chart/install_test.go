@@ -42,7 +42,7 @@ func TestChartInstallsUpgradesAndUninstalls(t *testing.T) {
 			e.servesSamples(t)
 		}},
 		{"an upgrade updates the CRD and adds a TunnelConfiguration", func(t *testing.T) { e.upgradesCRD(t) }},
-		{"the controller uses every permission of its ClusterRole and Role", func(t *testing.T) { e.usesEveryPermission(t, controller) }},
+		{"the controller uses every permission", func(t *testing.T) { e.usesEveryPermission(t, controller) }},
 		{"the controller serves listed namespaces only", func(t *testing.T) { narrow = e.servesListedNamespacesOnly(t) }},
 		{"a listed namespace can be deleted while the controller is stopped", func(t *testing.T) { narrow = e.survivesNamespaceDeletion(t, narrow) }},
 		{"a listed namespace can be created again", func(t *testing.T) { narrow = e.servesRecreatedNamespace(t, narrow) }},
@@ -132,12 +132,12 @@ func (e *environment) tunnelName(t *testing.T, g *gatewayv1.Gateway) string {
 	return tunnel.RemoteName(e.clusterID(t), client.ObjectKeyFromObject(g))
 }
 
-// tunnelObject returns the key of a Gateway's Tunnel.
+// tunnelObject returns the Tunnel of a Gateway with only its namespace and name.
 func tunnelObject(controllerNamespace string, g *gatewayv1.Gateway) *v1alpha1.Tunnel {
 	return &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
 }
 
-// connectorMeta returns the name of the objects that run a Gateway's connectors.
+// connectorMeta returns the namespace and name of the objects that run a Gateway's connectors.
 func connectorMeta(controllerNamespace string, g *gatewayv1.Gateway) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ConnectorName(client.ObjectKeyFromObject(g))}
 }
@@ -189,27 +189,27 @@ type exercisedObjects struct {
 
 // exerciseController makes the controller do all of its work, until it has used
 // every granted permission, and then checks its requests.
-func (e *environment) exerciseController(t *testing.T, r *runningController, granted []permission, d exercisedObjects) {
+func (e *environment) exerciseController(t *testing.T, r *runningController, granted []permission, o exercisedObjects) {
 	t.Helper()
-	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "unrelated"}}
+	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.gateway.Namespace, Name: "unrelated"}}
 	certificate := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS,
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.gateway.Namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: []byte("none"), corev1.TLSPrivateKeyKey: []byte("none")},
 	}
-	e.create(t, unrelated, certificate, d.grpcRoute())
-	e.repairsTunnelToken(t, d)
-	e.pausesGateway(t, d)
-	e.stopsConnectors(t, d)
-	e.retiresTunnel(t, d)
-	e.changeObjectsUntil(t, d, func() error { return checkAllUsed(granted, e.requests(t, r.user)) })
+	e.create(t, unrelated, certificate, o.grpcRoute())
+	e.repairsTunnelToken(t, o)
+	e.pausesGateway(t, o)
+	e.stopsConnectors(t, o)
+	e.retiresTunnel(t, o)
+	e.changeObjectsUntil(t, o, func() error { return checkAllUsed(granted, e.requests(t, r.user)) })
 	e.checkAudit(t, r)
 }
 
 // repairsTunnelToken corrupts the Secret with the tunnel's token and waits until
 // the controller repairs it.
-func (e *environment) repairsTunnelToken(t *testing.T, d exercisedObjects) {
+func (e *environment) repairsTunnelToken(t *testing.T, o exercisedObjects) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: connectorMeta(d.controllerNamespace, d.gateway)}
+	secret := &corev1.Secret{ObjectMeta: connectorMeta(o.controllerNamespace, o.gateway)}
 	change(t, e, secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("broken")} })
 	eventually(t, "the controller to repair the token", func() error {
 		if string(get(t, e, secret).Data["token"]) == "broken" {
@@ -221,16 +221,16 @@ func (e *environment) repairsTunnelToken(t *testing.T, d exercisedObjects) {
 
 // pausesGateway pauses the Gateway and resumes it. The controller records both in
 // the spec of the Tunnel.
-func (e *environment) pausesGateway(t *testing.T, d exercisedObjects) {
+func (e *environment) pausesGateway(t *testing.T, o exercisedObjects) {
 	t.Helper()
 	for _, paused := range []bool{true, false} {
-		change(t, e, d.gateway.DeepCopy(), func(g *gatewayv1.Gateway) {
+		change(t, e, o.gateway.DeepCopy(), func(g *gatewayv1.Gateway) {
 			if g.Annotations = map[string]string{}; paused {
 				g.Annotations[v1alpha1.PausedAnnotation] = "true"
 			}
 		})
 		eventually(t, fmt.Sprintf("the Tunnel to record paused=%v", paused), func() error {
-			if got := get(t, e, tunnelObject(d.controllerNamespace, d.gateway)).Spec.Paused; got != paused {
+			if got := get(t, e, tunnelObject(o.controllerNamespace, o.gateway)).Spec.Paused; got != paused {
 				return fmt.Errorf("spec.paused is %v", got)
 			}
 			return nil
@@ -239,10 +239,10 @@ func (e *environment) pausesGateway(t *testing.T, d exercisedObjects) {
 }
 
 // stopsConnectors disables the connectors of the class and enables them again.
-func (e *environment) stopsConnectors(t *testing.T, d exercisedObjects) {
+func (e *environment) stopsConnectors(t *testing.T, o exercisedObjects) {
 	t.Helper()
-	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: d.controllerNamespace, Name: d.class}}
-	account := &corev1.ServiceAccount{ObjectMeta: connectorMeta(d.controllerNamespace, d.gateway)}
+	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: o.controllerNamespace, Name: o.class}}
+	account := &corev1.ServiceAccount{ObjectMeta: connectorMeta(o.controllerNamespace, o.gateway)}
 	change(t, e, settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector.Enabled = ptr.To(false) })
 	eventually(t, "the controller to delete the connectors", func() error { return e.checkDeleted(t, account) })
 	change(t, e, settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector.Enabled = nil })
@@ -253,18 +253,18 @@ func (e *environment) stopsConnectors(t *testing.T, d exercisedObjects) {
 
 // retiresTunnel moves a Gateway to the class of another controller and waits until
 // its Tunnel has retired.
-func (e *environment) retiresTunnel(t *testing.T, d exercisedObjects) {
+func (e *environment) retiresTunnel(t *testing.T, o exercisedObjects) {
 	t.Helper()
-	retiring := retiringGateway(d.gateway.Namespace, d.class)
+	retiring := retiringGateway(o.gateway.Namespace, o.class)
 	other := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
 	e.create(t, other, retiring)
 	eventually(t, "Gateway retiring to be programmed", e.checkProgrammed(t, retiring))
 	eventually(t, "the connectors of Gateway retiring", func() error {
-		deployment := &appsv1.Deployment{ObjectMeta: connectorMeta(d.controllerNamespace, retiring)}
+		deployment := &appsv1.Deployment{ObjectMeta: connectorMeta(o.controllerNamespace, retiring)}
 		return e.kube.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)
 	})
 	change(t, e, retiring, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "other" })
-	eventually(t, "the Tunnel of Gateway retiring to retire", func() error { return e.checkDeleted(t, tunnelObject(d.controllerNamespace, retiring)) })
+	eventually(t, "the Tunnel of Gateway retiring to retire", func() error { return e.checkDeleted(t, tunnelObject(o.controllerNamespace, retiring)) })
 }
 
 // retiringGateway returns the Gateway whose Tunnel retires.
@@ -280,16 +280,16 @@ func retiringGateway(namespace, class string) *gatewayv1.Gateway {
 	}}
 }
 
-func (d exercisedObjects) grpcRoute() *gatewayv1.GRPCRoute {
-	return &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{
-		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(d.gateway.Name)}}},
+func (o exercisedObjects) grpcRoute() *gatewayv1.GRPCRoute {
+	return &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: o.gateway.Namespace, Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(o.gateway.Name)}}},
 	}}
 }
 
 // changeObjectsUntil changes objects faster than the controller can write their
 // statuses, so that the controller must get them again. It also breaks and fixes a
 // route, so that the controller repeats an event.
-func (e *environment) changeObjectsUntil(t *testing.T, d exercisedObjects, done func() error) {
+func (e *environment) changeObjectsUntil(t *testing.T, o exercisedObjects, done func() error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
@@ -298,15 +298,15 @@ func (e *environment) changeObjectsUntil(t *testing.T, d exercisedObjects, done 
 		}
 		for round := range 2 {
 			host := gatewayv1.Hostname(fmt.Sprintf("x%d.example.com", round))
-			service := gatewayv1.ObjectName([]string{"missing", d.service}[round])
-			change(t, e, &gatewayv1.HTTPRoute{ObjectMeta: objectMeta(d.route)}, func(r *gatewayv1.HTTPRoute) {
+			service := gatewayv1.ObjectName([]string{"missing", o.service}[round])
+			change(t, e, &gatewayv1.HTTPRoute{ObjectMeta: objectMeta(o.route)}, func(r *gatewayv1.HTTPRoute) {
 				r.Spec.Rules[0].BackendRefs[0].Name = service
 			})
-			change(t, e, &gatewayv1.GRPCRoute{ObjectMeta: d.grpcRoute().ObjectMeta}, func(r *gatewayv1.GRPCRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{host} })
-			change(t, e, &gatewayv1.ListenerSet{ObjectMeta: objectMeta(d.set)}, func(s *gatewayv1.ListenerSet) {
+			change(t, e, &gatewayv1.GRPCRoute{ObjectMeta: o.grpcRoute().ObjectMeta}, func(r *gatewayv1.GRPCRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{host} })
+			change(t, e, &gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)}, func(s *gatewayv1.ListenerSet) {
 				s.Spec.Listeners[0].Hostname = &host
 			})
-			e.annotateRepeatedly(t, d)
+			e.annotateRepeatedly(t, o)
 		}
 		return false, nil
 	})
@@ -320,11 +320,11 @@ func objectMeta(name types.NamespacedName) metav1.ObjectMeta {
 }
 
 // annotateRepeatedly changes an annotation of each object 100 times.
-func (e *environment) annotateRepeatedly(t *testing.T, d exercisedObjects) {
+func (e *environment) annotateRepeatedly(t *testing.T, o exercisedObjects) {
 	for n := range 100 {
 		for _, object := range []client.Object{
-			&gatewayv1.HTTPRoute{ObjectMeta: objectMeta(d.route)}, &gatewayv1.GRPCRoute{ObjectMeta: d.grpcRoute().ObjectMeta},
-			&gatewayv1.ListenerSet{ObjectMeta: objectMeta(d.set)},
+			&gatewayv1.HTTPRoute{ObjectMeta: objectMeta(o.route)}, &gatewayv1.GRPCRoute{ObjectMeta: o.grpcRoute().ObjectMeta},
+			&gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)},
 		} {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/n":%q}}}`, strconv.Itoa(n))
 			if err := e.kube.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
