@@ -55,6 +55,8 @@ type environment struct {
 	starts       int // how often the controller was started
 }
 
+// newEnvironment starts the control plane and the simulated Cloudflare, and builds
+// the controller.
 func newEnvironment(t *testing.T) *environment {
 	t.Helper()
 	e := &environment{test: t, dir: t.TempDir()}
@@ -98,6 +100,7 @@ func gatewayAPICRDs(crds []*apiextensionsv1.CustomResourceDefinition) []*apiexte
 	})
 }
 
+// startEdge starts the simulated Cloudflare.
 func (e *environment) startEdge(t *testing.T) {
 	e.edge = simulator.New(simulator.Options{Dial: dialBackend, AccountID: account, Token: apiToken})
 	server := httptest.NewServer(e.edge.API())

@@ -98,7 +98,7 @@ func (e *environment) survivesNamespaceDeletion(t *testing.T, r *runningControll
 	remaining := narrowGateway("narrow-a")
 	e.create(t, remaining)
 	eventually(t, "a Gateway in the remaining namespace to be programmed", e.checkProgrammed(t, remaining))
-	r.checkSaid(t, "is left out", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
+	r.checkLog(t, "is left out", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
 	return r
 }
 
@@ -118,12 +118,13 @@ func (e *environment) deleteNamespace(t *testing.T, name string) {
 func (e *environment) restartsWhenNamespaceIsDeleted(t *testing.T, r *runningController) {
 	e.deleteNamespace(t, "narrow-b")
 	r.waitForExit(t)
-	r.checkSaid(t, "ending, to be started again", "narrow-b has to be left out: the namespace does not exist")
+	r.checkLog(t, "ending, to be started again", "narrow-b has to be left out: the namespace does not exist")
 	e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
 	e.checkTunnelRetires(t, narrowGateway("narrow-b"))
 }
 
-func (r *runningController) checkSaid(t *testing.T, wanted ...string) {
+// checkLog checks that the controller has logged the texts.
+func (r *runningController) checkLog(t *testing.T, wanted ...string) {
 	t.Helper()
 	text := r.readLog(t)
 	for _, want := range wanted {
@@ -144,11 +145,11 @@ func (e *environment) servesRecreatedNamespace(t *testing.T, r *runningControlle
 	remaining := narrowGateway("narrow-a")
 	change(t, e, remaining, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To[gatewayv1.Hostname]("*.example.com") })
 	eventually(t, "the Gateway in the remaining namespace to be programmed", e.checkProgrammed(t, remaining))
-	r.checkSaid(t, "is left out", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
+	r.checkLog(t, "is left out", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
 
 	e.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", e.narrowValues()+","+settingsValues)
 	r.waitForExit(t)
-	r.checkSaid(t, "ending, to be started again", "narrow-b can be served")
+	r.checkLog(t, "ending, to be started again", "narrow-b can be served")
 
 	proxy := newRecordingProxy(t, e)
 	r = e.startControllerAt(t, e.deploymentPod(t, "narrow", "narrow"), "narrow", proxy.config())
