@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// object returns an empty object of one of cert-manager's kinds.
-func object(kind, namespace, name string) *unstructured.Unstructured {
+// certManagerObject returns an empty object of a kind of cert-manager.
+func certManagerObject(kind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("cert-manager.io/v1")
 	o.SetKind(kind)
@@ -24,36 +24,36 @@ func object(kind, namespace, name string) *unstructured.Unstructured {
 }
 
 func certificate(namespace, name string) *unstructured.Unstructured {
-	return object("Certificate", namespace, name)
+	return certManagerObject("Certificate", namespace, name)
 }
 
 func secret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// createIssuer creates a certificate authority that signs with the common name
-// of its own: an Issuer, or a ClusterIssuer when namespace is empty.
+// createIssuer creates an Issuer, or a ClusterIssuer if the namespace is empty. Its
+// CA certificate has the name of the issuer as its common name.
 func createIssuer(namespace, name string) {
 	GinkgoHelper()
-	kind, home := "Issuer", namespace
+	kind, secretNamespace := "Issuer", namespace
 	if namespace == "" {
-		kind, home = "ClusterIssuer", issuerNamespace
+		kind, secretNamespace = "ClusterIssuer", issuerNamespace
 	}
-	root := object(kind, namespace, name+"-root")
+	root := certManagerObject(kind, namespace, name+"-root")
 	root.Object["spec"] = map[string]any{"selfSigned": map[string]any{}}
-	authority := certificate(home, name)
+	authority := certificate(secretNamespace, name)
 	authority.Object["spec"] = map[string]any{
 		"isCA": true, "commonName": name, "secretName": name,
 		"privateKey": map[string]any{"algorithm": "ECDSA"},
 		"issuerRef":  map[string]any{"kind": kind, "name": name + "-root"},
 	}
-	issuer := object(kind, namespace, name)
+	issuer := certManagerObject(kind, namespace, name)
 	issuer.Object["spec"] = map[string]any{"ca": map[string]any{"secretName": name}}
 	create(root, authority, issuer)
 }
 
-// leaf returns the certificate in the Secret, nil when there is none.
-func leaf(namespace, name string) *x509.Certificate {
+// storedCertificate returns the certificate in the Secret, or nil if it does not exist.
+func storedCertificate(namespace, name string) *x509.Certificate {
 	GinkgoHelper()
 	s := secret(namespace, name)
 	if !exists(s) {
@@ -66,29 +66,29 @@ func leaf(namespace, name string) *x509.Certificate {
 	return c
 }
 
-// signedBy returns who signed the certificate in the Secret, as "kind name", by
-// what the Certificate asks for; the two have to be the same.
+// signedBy returns the issuer of the Certificate as "kind name", and checks that
+// this issuer signed the certificate in the Secret.
 func signedBy(namespace, name string) string {
 	GinkgoHelper()
-	ref, _, err := unstructured.NestedStringMap(fresh(certificate(namespace, name)).Object, "spec", "issuerRef")
+	ref, _, err := unstructured.NestedStringMap(get(certificate(namespace, name)).Object, "spec", "issuerRef")
 	Expect(err).NotTo(HaveOccurred())
-	c := leaf(namespace, name)
+	c := storedCertificate(namespace, name)
 	Expect(c).NotTo(BeNil())
 	Expect(c.Issuer.CommonName).To(Equal(ref["name"]))
 	return ref["kind"] + " " + ref["name"]
 }
 
-// revision returns how often the Certificate was issued.
+// revision returns how many times cert-manager has issued the Certificate.
 func revision(namespace, name string) int64 {
 	GinkgoHelper()
-	n, _, err := unstructured.NestedInt64(fresh(certificate(namespace, name)).Object, "status", "revision")
+	n, _, err := unstructured.NestedInt64(get(certificate(namespace, name)).Object, "status", "revision")
 	Expect(err).NotTo(HaveOccurred())
 	return n
 }
 
-// ready returns the status of the Certificate's condition Ready; "none" when
-// there is no such Certificate.
-func ready(namespace, name string) string {
+// readyStatus returns the status of the Certificate's condition Ready, or "none" if
+// the Certificate does not exist.
+func readyStatus(namespace, name string) string {
 	GinkgoHelper()
 	c := certificate(namespace, name)
 	if !exists(c) {
@@ -97,31 +97,32 @@ func ready(namespace, name string) string {
 	return condition(c, "Ready")
 }
 
-func condition(o *unstructured.Unstructured, kind string) string {
+// condition returns the status of a condition, or "none" if the object lacks it.
+func condition(o *unstructured.Unstructured, conditionType string) string {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, one := range conditions {
-		if c, ok := one.(map[string]any); ok && c["type"] == kind {
+	for _, item := range conditions {
+		if c, ok := item.(map[string]any); ok && c["type"] == conditionType {
 			return fmt.Sprint(c["status"])
 		}
 	}
 	return "none"
 }
 
-// owner returns the kind and the name of what the Certificate belongs to.
-func owner(namespace, name string) string {
+// certificateOwner returns the owner of the Certificate as "kind name", or "none".
+func certificateOwner(namespace, name string) string {
 	GinkgoHelper()
-	o := metav1.GetControllerOf(fresh(certificate(namespace, name)))
+	o := metav1.GetControllerOf(get(certificate(namespace, name)))
 	if o == nil {
-		return "nobody"
+		return "none"
 	}
 	return o.Kind + " " + o.Name
 }
 
-// renew asks for a new certificate as `cmctl renew` does, and waits for it.
+// renew requests a new certificate like `cmctl renew`, and waits for it.
 func renew(namespace, name string) {
 	GinkgoHelper()
-	before, old := revision(namespace, name), leaf(namespace, name)
-	c := fresh(certificate(namespace, name))
+	before, old := revision(namespace, name), storedCertificate(namespace, name)
+	c := get(certificate(namespace, name))
 	conditions, _, err := unstructured.NestedSlice(c.Object, "status", "conditions")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(unstructured.SetNestedSlice(c.Object, append(conditions, map[string]any{
@@ -130,5 +131,5 @@ func renew(namespace, name string) {
 	}), "status", "conditions")).To(Succeed())
 	Expect(kube.Status().Update(context.Background(), c)).To(Succeed())
 	Eventually(revision).WithArguments(namespace, name).Should(Equal(before + 1))
-	Expect(leaf(namespace, name).SerialNumber).NotTo(Equal(old.SerialNumber))
+	Expect(storedCertificate(namespace, name).SerialNumber).NotTo(Equal(old.SerialNumber))
 }

@@ -1,6 +1,6 @@
-// cert-manager's controllers against ours, as tests. It is a module of its own
-// so that what they need stays out of the product's go.mod; the controllers
-// themselves are one more, in controllers.
+// Tests of cert-manager and this controller together. The module is separate, so
+// that the product does not get its dependencies. The controllers of cert-manager
+// are another module, in the folder controllers.
 module github.com/tunnel-gateway/tunnel-gateway/test/interop/certmanager
 
 go 1.26.0

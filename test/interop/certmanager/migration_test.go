@@ -9,86 +9,86 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const ingresses = "migration/before/ingresses.yaml"
+const ingressSample = "migration/before/ingresses.yaml"
 
-// migrated are the manifests of the Gateway API, and what they need.
-var migrated = []string{
+// migrationSamples are the manifests for the Gateway API and their prerequisites.
+var migrationSamples = []string{
 	"migration/00-existing.yaml", "migration/01-issuers.yaml",
 	"migration/10-platform.yaml", "migration/20-team-foo.yaml", "migration/30-team-bar.yaml",
 }
 
-var teams = []string{"foo", "bar"}
+var migrationTeams = []string{"foo", "bar"}
 
-// expectServed is for both hostnames of the samples.
-func (w *world) expectServed() {
+// expectTeamsServed waits until the environment serves the hostnames of both teams.
+func (e *environment) expectTeamsServed() {
 	GinkgoHelper()
-	Eventually(gatewaySays).WithArguments(gateway("parent")).Should(HaveExactElements(setServes, serves))
-	for _, team := range teams {
-		Eventually(setSays).WithArguments(set(team, team)).Should(HaveExactElements(setServes, serves))
-		Eventually(w.get).WithArguments("platform/parent", team+".com", "/").Should(Equal("ping." + team))
+	Eventually(gatewayConditions).WithArguments(sampleGateway("parent")).Should(HaveExactElements(setProgrammed, listenerProgrammed))
+	for _, team := range migrationTeams {
+		Eventually(listenerSetConditions).WithArguments(sampleListenerSet(team, team)).Should(HaveExactElements(setProgrammed, listenerProgrammed))
+		Eventually(e.answer).WithArguments("platform/parent", team+".com", "/").Should(Equal("ping." + team))
 	}
 }
 
 var _ = Describe("the migration from Ingress", func() {
 	It("serves both hostnames with certificates in an empty cluster", func() {
-		w := sampleWorld()
-		install(migrated...)
-		w.expectServed()
-		for _, team := range teams {
+		e := newSampleEnvironment()
+		installSamples(migrationSamples...)
+		e.expectTeamsServed()
+		for _, team := range migrationTeams {
 			Expect(signedBy(team, team+"-tls")).To(Equal("ClusterIssuer ca-issuer"))
-			Expect(owner(team, team+"-tls")).To(Equal("ListenerSet " + team))
-			Expect(leaf(team, team+"-tls").DNSNames).To(HaveExactElements(team + ".com"))
+			Expect(certificateOwner(team, team+"-tls")).To(Equal("ListenerSet " + team))
+			Expect(storedCertificate(team, team+"-tls").DNSNames).To(HaveExactElements(team + ".com"))
 		}
 	})
 
-	It("takes over the certificates of the Ingresses, and keeps them when the Ingresses go", func(ctx SpecContext) {
-		w := sampleWorld()
-		install(migrated[:2]...)
-		install(ingresses)
-		for _, team := range teams {
-			Eventually(ready).WithArguments(team, team+"-tls").Should(Equal("True"))
-			Expect(owner(team, team+"-tls")).To(Equal("Ingress " + team))
+	It("adopts the certificates of the Ingresses and keeps them after the Ingresses are deleted", func(ctx SpecContext) {
+		e := newSampleEnvironment()
+		installSamples(migrationSamples[:2]...)
+		installSamples(ingressSample)
+		for _, team := range migrationTeams {
+			Eventually(readyStatus).WithArguments(team, team+"-tls").Should(Equal("True"))
+			Expect(certificateOwner(team, team+"-tls")).To(Equal("Ingress " + team))
 		}
 		serials := map[string]*big.Int{}
-		for _, team := range teams {
-			serials[team] = leaf(team, team+"-tls").SerialNumber
+		for _, team := range migrationTeams {
+			serials[team] = storedCertificate(team, team+"-tls").SerialNumber
 		}
 
-		By("moving while the Ingresses still serve")
-		install(migrated[2:]...)
-		w.expectServed()
-		for _, team := range teams {
-			Expect(owner(team, team+"-tls")).To(Equal("Ingress " + team))
-			Expect(leaf(team, team+"-tls").SerialNumber).To(Equal(serials[team]))
+		By("applying the new manifests while the Ingresses exist")
+		installSamples(migrationSamples[2:]...)
+		e.expectTeamsServed()
+		for _, team := range migrationTeams {
+			Expect(certificateOwner(team, team+"-tls")).To(Equal("Ingress " + team))
+			Expect(storedCertificate(team, team+"-tls").SerialNumber).To(Equal(serials[team]))
 		}
-		seen := watchStatuses("platform", "foo", "bar")
-		seen.settle()
-		seen.forget()
-		w.edge.ResetRequests()
+		history := watchStatuses("platform", "foo", "bar")
+		history.waitUntilQuiet()
+		history.reset()
+		e.edge.ResetRequests()
 
-		By("deleting the Ingresses, with which their Certificates go")
-		remove(read(ingresses)...)
-		for _, team := range teams {
-			Eventually(ready).WithArguments(team, team+"-tls").Should(Equal("none"))
-			Expect(leaf(team, team+"-tls").SerialNumber).To(Equal(serials[team]), "the Secret stays")
+		By("deleting the Ingresses, and with them their Certificates")
+		deleteAll(readSample(ingressSample)...)
+		for _, team := range migrationTeams {
+			Eventually(readyStatus).WithArguments(team, team+"-tls").Should(Equal("none"))
+			Expect(storedCertificate(team, team+"-tls").SerialNumber).To(Equal(serials[team]), "the Secret must not change")
 		}
-		seen.settle()
-		Expect(ready("foo", "foo-tls")).To(Equal("none"), "cert-manager does not look at the ListenerSet by itself")
+		history.waitUntilQuiet()
+		Expect(readyStatus("foo", "foo-tls")).To(Equal("none"), "cert-manager does not reconcile the ListenerSet yet")
 
-		By("touching the Gateway, once for all teams")
-		touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/moved":"true"}}}`))
-		Expect(kube.Patch(ctx, gateway("parent"), touch)).To(Succeed())
-		for _, team := range teams {
-			Eventually(ready).WithArguments(team, team+"-tls").Should(Equal("True"))
-			Expect(owner(team, team+"-tls")).To(Equal("ListenerSet " + team))
+		By("annotating the Gateway, which makes cert-manager reconcile all ListenerSets")
+		annotation := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/moved":"true"}}}`))
+		Expect(kube.Patch(ctx, sampleGateway("parent"), annotation)).To(Succeed())
+		for _, team := range migrationTeams {
+			Eventually(readyStatus).WithArguments(team, team+"-tls").Should(Equal("True"))
+			Expect(certificateOwner(team, team+"-tls")).To(Equal("ListenerSet " + team))
 			Expect(signedBy(team, team+"-tls")).To(Equal("ClusterIssuer ca-issuer"))
-			Expect(leaf(team, team+"-tls").SerialNumber).To(Equal(serials[team]), "nothing is issued anew")
+			Expect(storedCertificate(team, team+"-tls").SerialNumber).To(Equal(serials[team]), "cert-manager must not issue a new certificate")
 		}
-		seen.settle()
-		Expect(w.pushes()).To(BeZero())
-		for _, object := range []client.Object{gateway("parent"), set("foo", "foo"), set("bar", "bar")} {
-			Expect(seen.of(object)).To(HaveLen(1), key(object))
+		history.waitUntilQuiet()
+		Expect(e.pushes()).To(BeZero())
+		for _, object := range []client.Object{sampleGateway("parent"), sampleListenerSet("foo", "foo"), sampleListenerSet("bar", "bar")} {
+			Expect(history.statuses(object)).To(HaveLen(1), describe(object))
 		}
-		w.expectServed()
+		e.expectTeamsServed()
 	})
 })

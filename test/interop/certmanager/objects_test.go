@@ -27,13 +27,14 @@ const (
 	clusterIssuerAnnotation = "cert-manager.io/cluster-issuer"
 )
 
-// annotations are those of an object, "key=value" each.
+// annotations are annotations in the form "key=value".
 type annotations []string
 
-func (a annotations) on(object client.Object) {
+// setOn replaces the annotations of the object.
+func (a annotations) setOn(object client.Object) {
 	all := map[string]string{}
-	for _, one := range a {
-		key, value, _ := strings.Cut(one, "=")
+	for _, annotation := range a {
+		key, value, _ := strings.Cut(annotation, "=")
 		all[key] = value
 	}
 	object.SetAnnotations(all)
@@ -46,14 +47,14 @@ func create(objects ...client.Object) {
 	}
 }
 
-// fresh reads the object again.
-func fresh[T client.Object](object T) T {
+// get reads the object from the API server.
+func get[T client.Object](object T) T {
 	GinkgoHelper()
 	Expect(kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
 }
 
-// exists reads the object, if it is there.
+// exists reads the object and reports whether it exists.
 func exists(object client.Object) bool {
 	GinkgoHelper()
 	err := kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)
@@ -61,20 +62,20 @@ func exists(object client.Object) bool {
 	return err == nil
 }
 
-// change reads the object, changes it and writes it.
-func change[T client.Object](object T, how func(T)) {
+// update reads the object, mutates it and writes it.
+func update[T client.Object](object T, mutate func(T)) {
 	GinkgoHelper()
 	Eventually(func() error {
 		if err := kube.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
-		how(object)
+		mutate(object)
 		return kube.Update(context.Background(), object)
 	}).Should(Succeed())
 }
 
-// remove deletes the objects and waits until they are gone.
-func remove(objects ...client.Object) {
+// deleteAll deletes the objects and waits until they no longer exist.
+func deleteAll(objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
 		Expect(client.IgnoreNotFound(kube.Delete(context.Background(), object))).To(Succeed())
@@ -84,8 +85,8 @@ func remove(objects ...client.Object) {
 	}
 }
 
-// read returns the objects of a file of the samples, in its order.
-func read(file string) []client.Object {
+// readSample returns the objects in a file of the samples in their order.
+func readSample(file string) []client.Object {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(samples, file))
 	Expect(err).NotTo(HaveOccurred())
@@ -103,12 +104,12 @@ func read(file string) []client.Object {
 	}
 }
 
-// apply creates the objects of the files, as kubectl apply does: a field that
-// nobody knows is an error, and an object that is there is left as it is.
-func apply(files ...string) {
+// applySamples creates the objects in the files. Like kubectl, it fails for an
+// unknown field. It does not change existing objects.
+func applySamples(files ...string) {
 	GinkgoHelper()
 	for _, file := range files {
-		for _, object := range read(file) {
+		for _, object := range readSample(file) {
 			err := kube.Create(context.Background(), object, client.FieldValidation(metav1.FieldValidationStrict))
 			if !apierrors.IsAlreadyExists(err) {
 				Expect(err).NotTo(HaveOccurred(), "%s: %s", file, object.GetName())
@@ -117,48 +118,51 @@ func apply(files ...string) {
 	}
 }
 
-func (w *world) namespace(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.id + name}}
+// namespace returns a namespace whose name is unique to the environment.
+func (e *environment) namespace(suffix string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.id + suffix}}
 }
 
-func (w *world) class() *gatewayv1.GatewayClass {
+// class returns the GatewayClass of the environment.
+func (e *environment) class() *gatewayv1.GatewayClass {
 	return &gatewayv1.GatewayClass{
-		ObjectMeta: metav1.ObjectMeta{Name: w.id},
-		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(w.controller)},
+		ObjectMeta: metav1.ObjectMeta{Name: e.id},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(e.controllerName)},
 	}
 }
 
-// gateway returns a Gateway "shared" that everybody may attach to, with one
-// listener of its own.
-func (w *world) gateway(namespace string, listener gatewayv1.Listener, a ...string) *gatewayv1.Gateway {
+// gateway returns a Gateway "shared" with one listener. All namespaces may attach
+// ListenerSets to it.
+func (e *environment) gateway(namespace string, listener gatewayv1.Listener, a ...string) *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shared"},
 		Spec: gatewayv1.GatewaySpec{
-			GatewayClassName: gatewayv1.ObjectName(w.id),
+			GatewayClassName: gatewayv1.ObjectName(e.id),
 			AllowedListeners: &gatewayv1.AllowedListeners{Namespaces: &gatewayv1.ListenerNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
 			Listeners:        []gatewayv1.Listener{listener},
 		},
 	}
-	annotations(a).on(g)
+	annotations(a).setOn(g)
 	return g
 }
 
-func plain(name, hostname string) gatewayv1.Listener {
+// httpListener returns a listener on port 80.
+func httpListener(name, hostname string) gatewayv1.Listener {
 	return gatewayv1.Listener{
 		Name: gatewayv1.SectionName(name), Hostname: ptr.To(gatewayv1.Hostname(hostname)),
 		Port: 80, Protocol: gatewayv1.HTTPProtocolType,
 	}
 }
 
-// secure returns a listener whose certificate is in the Secret <name>-tls.
-func secure(name, hostname string) gatewayv1.Listener {
-	l := plain(name, hostname)
+// httpsListener returns a listener on port 443 with the Secret <name>-tls.
+func httpsListener(name, hostname string) gatewayv1.Listener {
+	l := httpListener(name, hostname)
 	l.Port, l.Protocol = 443, gatewayv1.HTTPSProtocolType
 	l.TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: gatewayv1.ObjectName(name + "-tls")}}}
 	return l
 }
 
-// listenerSet returns a set of the Gateway.
+// listenerSet returns a ListenerSet of the Gateway.
 func listenerSet(namespace, name string, parent *gatewayv1.Gateway, listeners []gatewayv1.Listener, a ...string) *gatewayv1.ListenerSet {
 	s := &gatewayv1.ListenerSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -169,25 +173,25 @@ func listenerSet(namespace, name string, parent *gatewayv1.Gateway, listeners []
 	for _, l := range listeners {
 		s.Spec.Listeners = append(s.Spec.Listeners, gatewayv1.ListenerEntry(l))
 	}
-	annotations(a).on(s)
+	annotations(a).setOn(s)
 	return s
 }
 
-// route returns a route of the set to the Service of the route's name, and that
-// Service.
+// route returns a route of the ListenerSet, and the Service with the same name to
+// which it routes requests.
 func route(set *gatewayv1.ListenerSet, name string, hostnames ...gatewayv1.Hostname) (*gatewayv1.HTTPRoute, *corev1.Service) {
 	parent := gatewayv1.ParentReference{Kind: ptr.To[gatewayv1.Kind]("ListenerSet"), Name: gatewayv1.ObjectName(set.Name)}
-	at := metav1.ObjectMeta{Namespace: set.Namespace, Name: name}
-	return &gatewayv1.HTTPRoute{ObjectMeta: at, Spec: gatewayv1.HTTPRouteSpec{
+	meta := metav1.ObjectMeta{Namespace: set.Namespace, Name: name}
+	return &gatewayv1.HTTPRoute{ObjectMeta: meta, Spec: gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{parent}},
 		Hostnames:       hostnames,
 		Rules: []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
 			BackendObjectReference: gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(name), Port: ptr.To[int32](80)},
 		}}}}},
-	}}, &corev1.Service{ObjectMeta: at, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	}}, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
-// createRoute creates both that route returns.
+// createRoute creates the route and the Service that the function route returns.
 func createRoute(set *gatewayv1.ListenerSet, name string, hostnames ...gatewayv1.Hostname) {
 	GinkgoHelper()
 	r, service := route(set, name, hostnames...)

@@ -10,9 +10,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
+// startCertManager starts cert-manager's controllers.
 func startCertManager() {
 	GinkgoHelper()
-	command := exec.Command(certManagerProgram, "-config="+certManagerConfig)
+	command := exec.Command(certManagerBinary, "-config="+certManagerConfigFile)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
 	var err error
@@ -20,6 +21,7 @@ func startCertManager() {
 	Expect(err).NotTo(HaveOccurred())
 }
 
+// stopCertManager stops cert-manager's controllers if they are running.
 func stopCertManager() {
 	GinkgoHelper()
 	if certManager != nil {

@@ -8,161 +8,162 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// tenancy is a Gateway with a certificate of its own, and the ListenerSets of
-// two teams.
-type tenancy struct {
-	*world
-	gateway    *gatewayv1.Gateway
-	team, rest *gatewayv1.ListenerSet // team has the listeners web and api
-	seen       *record
+// sharedGateway is a Gateway with a certificate and the ListenerSets of two teams.
+type sharedGateway struct {
+	*environment
+	gateway         *gatewayv1.Gateway
+	team, otherTeam *gatewayv1.ListenerSet // team has listeners web and api
+	history         *statusHistory
 }
 
-// newTenancy returns one that serves all of its hostnames.
-func newTenancy(teamAnnotations ...string) *tenancy {
+// newSharedGateway creates a shared Gateway and waits until it serves all its hostnames.
+func newSharedGateway(teamAnnotations ...string) *sharedGateway {
 	GinkgoHelper()
-	t := &tenancy{world: newWorld()}
-	home := t.namespace("").Name
+	t := &sharedGateway{environment: newEnvironment()}
+	namespace := t.namespace("").Name
 	create(t.namespace(""), t.class())
 	createIssuer("", t.id)
-	t.gateway = t.world.gateway(home, secure("own", "own.example.com"), clusterIssuerAnnotation+"="+t.id)
-	t.team = listenerSet(home, "team", t.gateway,
-		[]gatewayv1.Listener{secure("web", "web.example.com"), secure("api", "api.example.com")}, teamAnnotations...)
-	t.rest = listenerSet(home, "rest", t.gateway, []gatewayv1.Listener{secure("rest", "*.rest.example.com")})
-	create(t.gateway, t.team, t.rest)
+	t.gateway = t.environment.gateway(namespace, httpsListener("home", "home.example.com"), clusterIssuerAnnotation+"="+t.id)
+	t.team = listenerSet(namespace, "team", t.gateway,
+		[]gatewayv1.Listener{httpsListener("web", "web.example.com"), httpsListener("api", "api.example.com")}, teamAnnotations...)
+	t.otherTeam = listenerSet(namespace, "other-team", t.gateway, []gatewayv1.Listener{httpsListener("other", "*.other.example.com")})
+	create(t.gateway, t.team, t.otherTeam)
 	createRoute(t.team, "web", "web.example.com")
 	createRoute(t.team, "api", "api.example.com")
-	createRoute(t.rest, "rest", "one.rest.example.com")
+	createRoute(t.otherTeam, "other", "one.other.example.com")
 
-	Eventually(gatewaySays).WithArguments(t.gateway).Should(HaveExactElements(setServes, serves))
-	Eventually(setSays).WithArguments(t.team).Should(HaveExactElements(setServes, serves, serves))
-	Eventually(setSays).WithArguments(t.rest).Should(HaveExactElements(setServes, serves))
-	for host, service := range map[string]string{"web.example.com": "web.", "api.example.com": "api.", "one.rest.example.com": "rest."} {
-		Eventually(t.ask).WithArguments(host).Should(Equal(service + home))
+	Eventually(gatewayConditions).WithArguments(t.gateway).Should(HaveExactElements(setProgrammed, listenerProgrammed))
+	Eventually(listenerSetConditions).WithArguments(t.team).Should(HaveExactElements(setProgrammed, listenerProgrammed, listenerProgrammed))
+	Eventually(listenerSetConditions).WithArguments(t.otherTeam).Should(HaveExactElements(setProgrammed, listenerProgrammed))
+	for host, service := range map[string]string{"web.example.com": "web.", "api.example.com": "api.", "one.other.example.com": "other."} {
+		Eventually(t.answerFor).WithArguments(host).Should(Equal(service + namespace))
 	}
-	t.seen = watchStatuses(home)
-	t.begin()
+	t.history = watchStatuses(namespace)
+	t.resetHistory()
 	return t
 }
 
-// begin waits until all is said, and forgets it.
-func (t *tenancy) begin() {
+// resetHistory waits until the controller is idle, and then discards the records.
+func (t *sharedGateway) resetHistory() {
 	GinkgoHelper()
-	t.seen.settle()
-	t.seen.forget()
+	t.history.waitUntilQuiet()
+	t.history.reset()
 	t.edge.ResetRequests()
 }
 
-func (t *tenancy) ask(host string) string {
+// answerFor sends a request for the host and returns the Service that answered, or
+// the status code.
+func (t *sharedGateway) answerFor(host string) string {
 	GinkgoHelper()
-	return t.get(t.gateway.Namespace+"/"+t.gateway.Name, host, "/")
+	return t.answer(t.gateway.Namespace+"/"+t.gateway.Name, host, "/")
 }
 
-// expectNothingHappened is for a change that the controller must have looked
-// at: nothing was pushed for it and no status was written. One that comes after
-// it and has to be pushed shows that the controller is awake.
-func (t *tenancy) expectNothingHappened() {
+// expectNoChange checks that the controller has neither pushed a configuration nor
+// written a status since resetHistory. It then creates a route and waits until the
+// controller pushes it, which proves that the controller still processes events.
+func (t *sharedGateway) expectNoChange() {
 	GinkgoHelper()
-	t.seen.settle()
-	createRoute(t.rest, "later", "later.rest.example.com")
-	Eventually(t.ask).WithArguments("later.rest.example.com").Should(Equal("later." + t.gateway.Namespace))
-	Eventually(func() []string { return t.seen.of(t.rest) }).Should(HaveLen(2), "it has one route more")
-	Expect(t.pushes()).To(Equal(1), "that of the later route")
-	Expect(t.seen.of(t.gateway)).To(HaveLen(1))
-	Expect(t.seen.of(t.team)).To(HaveLen(1))
+	t.history.waitUntilQuiet()
+	createRoute(t.otherTeam, "later", "later.other.example.com")
+	Eventually(t.answerFor).WithArguments("later.other.example.com").Should(Equal("later." + t.gateway.Namespace))
+	Eventually(func() []string { return t.history.statuses(t.otherTeam) }).Should(HaveLen(2), "the status counts the later route")
+	Expect(t.pushes()).To(Equal(1), "the push of the later route")
+	Expect(t.history.statuses(t.gateway)).To(HaveLen(1))
+	Expect(t.history.statuses(t.team)).To(HaveLen(1))
 }
 
-var _ = Describe("a certificate that is there", func() {
-	It("is renewed by hand without a transition and without a push", func() {
-		t := newTenancy()
-		renew(t.gateway.Namespace, "own-tls")
+var _ = Describe("an existing certificate", func() {
+	It("is renewed manually without a status change or a push", func() {
+		t := newSharedGateway()
+		renew(t.gateway.Namespace, "home-tls")
 		renew(t.gateway.Namespace, "web-tls")
-		t.expectNothingHappened()
+		t.expectNoChange()
 	})
 
-	It("renews itself in time without a transition and without a push", func() {
+	It("is renewed automatically without a status change or a push", func() {
 		// An hour is the shortest duration that cert-manager's webhook allows.
-		t := newTenancy("cert-manager.io/duration=1h", "cert-manager.io/renew-before=59m54s")
+		t := newSharedGateway("cert-manager.io/duration=1h", "cert-manager.io/renew-before=59m54s")
 		namespace := t.gateway.Namespace
 		before := revision(namespace, "web-tls")
 		Eventually(revision).WithArguments(namespace, "web-tls").Should(BeNumerically(">=", before+2))
-		t.expectNothingHappened()
-		Expect(leaf(namespace, "web-tls").NotAfter).To(BeTemporally("~", time.Now().Add(time.Hour), time.Minute))
+		t.expectNoChange()
+		Expect(storedCertificate(namespace, "web-tls").NotAfter).To(BeTemporally("~", time.Now().Add(time.Hour), time.Minute))
 	})
 
-	It("comes from another issuer without a transition and without a push", func() {
-		t := newTenancy()
+	It("moves to another issuer without a status change or a push", func() {
+		t := newSharedGateway()
 		namespace := t.gateway.Namespace
 		createIssuer(namespace, "other")
-		change(t.team, func(s *gatewayv1.ListenerSet) { annotations{issuerAnnotation + "=other"}.on(s) })
-		Eventually(func() string { return leaf(namespace, "web-tls").Issuer.CommonName }).Should(Equal("other"))
-		Eventually(func() string { return leaf(namespace, "api-tls").Issuer.CommonName }).Should(Equal("other"))
+		update(t.team, func(s *gatewayv1.ListenerSet) { annotations{issuerAnnotation + "=other"}.setOn(s) })
+		Eventually(func() string { return storedCertificate(namespace, "web-tls").Issuer.CommonName }).Should(Equal("other"))
+		Eventually(func() string { return storedCertificate(namespace, "api-tls").Issuer.CommonName }).Should(Equal("other"))
 		Expect(signedBy(namespace, "web-tls")).To(Equal("Issuer other"))
-		t.expectNothingHappened()
+		t.expectNoChange()
 	})
 
-	It("stays in force when its Certificate is deleted by hand, which comes back", func(ctx SpecContext) {
-		t := newTenancy()
+	It("keeps working while cert-manager recreates its deleted Certificate", func(ctx SpecContext) {
+		t := newSharedGateway()
 		namespace := t.gateway.Namespace
-		before := fresh(certificate(namespace, "web-tls")).GetUID()
+		before := get(certificate(namespace, "web-tls")).GetUID()
 		Expect(kube.Delete(ctx, certificate(namespace, "web-tls"))).To(Succeed())
 		Eventually(func() bool {
 			c := certificate(namespace, "web-tls")
 			return exists(c) && c.GetUID() != before && condition(c, "Ready") == "True"
 		}).Should(BeTrue())
-		t.expectNothingHappened()
+		t.expectNoChange()
 	})
 
-	It("heals after its Secret was deleted, and nobody else loses anything meanwhile", func(ctx SpecContext) {
-		t := newTenancy()
+	It("works again after its Secret is deleted, without an interruption for other listeners", func(ctx SpecContext) {
+		t := newSharedGateway()
 		namespace := t.gateway.Namespace
-		rival := listenerSet(namespace, "rival", t.gateway, []gatewayv1.Listener{secure("web", "web.example.com")})
-		rival.Spec.Listeners[0].TLS = nil // it needs no certificate: its conflict is all that keeps it from serving
-		create(rival)
-		createRoute(rival, "rival")
+		conflicting := listenerSet(namespace, "conflicting", t.gateway, []gatewayv1.Listener{httpsListener("web", "web.example.com")})
+		conflicting.Spec.Listeners[0].TLS = nil // without a certificate, the conflict is the only reason why it is not programmed
+		create(conflicting)
+		createRoute(conflicting, "conflicting")
 		const conflict = "Accepted=False HostnameConflict, Conflicted=True HostnameConflict, Programmed=False HostnameConflict, ResolvedRefs=True ResolvedRefs"
-		Eventually(setSays).WithArguments(rival).Should(HaveExactElements(setInvalid, conflict))
-		t.begin()
+		Eventually(listenerSetConditions).WithArguments(conflicting).Should(HaveExactElements(setListenersInvalid, conflict))
+		t.resetHistory()
 
-		By("deleting the Secret while cert-manager is away")
+		By("deleting the Secret while cert-manager is stopped")
 		stopCertManager()
-		old := fresh(secret(namespace, "web-tls")).UID
+		old := get(secret(namespace, "web-tls")).UID
 		Expect(kube.Delete(ctx, secret(namespace, "web-tls"))).To(Succeed())
-		Eventually(setSays).WithArguments(t.team).Should(HaveExactElements(setServes, waits, serves))
-		Eventually(t.ask).WithArguments("web.example.com").Should(Equal("404"))
-		Expect(t.ask("api.example.com")).To(Equal("api." + namespace))
-		Expect(t.ask("one.rest.example.com")).To(Equal("rest." + namespace))
+		Eventually(listenerSetConditions).WithArguments(t.team).Should(HaveExactElements(setProgrammed, certificateMissing, listenerProgrammed))
+		Eventually(t.answerFor).WithArguments("web.example.com").Should(Equal("404"))
+		Expect(t.answerFor("api.example.com")).To(Equal("api." + namespace))
+		Expect(t.answerFor("one.other.example.com")).To(Equal("other." + namespace))
 
 		By("starting cert-manager again")
 		startCertManager()
-		Eventually(setSays).WithArguments(t.team).Should(HaveExactElements(setServes, serves, serves))
-		Eventually(t.ask).WithArguments("web.example.com").Should(Equal("web." + namespace))
-		Expect(fresh(secret(namespace, "web-tls")).UID).NotTo(Equal(old))
-		t.expectHealed(rival)
+		Eventually(listenerSetConditions).WithArguments(t.team).Should(HaveExactElements(setProgrammed, listenerProgrammed, listenerProgrammed))
+		Eventually(t.answerFor).WithArguments("web.example.com").Should(Equal("web." + namespace))
+		Expect(get(secret(namespace, "web-tls")).UID).NotTo(Equal(old))
+		t.expectOneInterruption(conflicting)
 
-		By("deleting it while cert-manager runs")
-		old = fresh(secret(namespace, "web-tls")).UID
+		By("deleting the Secret while cert-manager runs")
+		old = get(secret(namespace, "web-tls")).UID
 		Expect(kube.Delete(ctx, secret(namespace, "web-tls"))).To(Succeed())
 		Eventually(func() bool {
 			s := secret(namespace, "web-tls")
 			return exists(s) && s.UID != old
 		}).Should(BeTrue())
-		Eventually(setSays).WithArguments(t.team).Should(HaveExactElements(setServes, serves, serves))
-		Eventually(t.ask).WithArguments("web.example.com").Should(Equal("web." + namespace))
-		t.seen.settle()
-		Expect(t.pushes()).To(Or(Equal(2), Equal(4)), "the second time it may be back before anybody looked")
+		Eventually(listenerSetConditions).WithArguments(t.team).Should(HaveExactElements(setProgrammed, listenerProgrammed, listenerProgrammed))
+		Eventually(t.answerFor).WithArguments("web.example.com").Should(Equal("web." + namespace))
+		t.history.waitUntilQuiet()
+		Expect(t.pushes()).To(Or(Equal(2), Equal(4)), "cert-manager may recreate the Secret before the controller notices the deletion")
 	})
 })
 
-// expectHealed is for a listener that was away once and is back.
-func (t *tenancy) expectHealed(rival *gatewayv1.ListenerSet) {
+// expectOneInterruption checks that only the listener web was interrupted, and only once.
+func (t *sharedGateway) expectOneInterruption(conflicting *gatewayv1.ListenerSet) {
 	GinkgoHelper()
-	t.seen.settle()
-	Expect(t.pushes()).To(Equal(2), "out, and in again")
-	Expect(t.seen.transitions(t.team, "web", gatewayv1.ListenerEntryConditionResolvedRefs)).To(
+	t.history.waitUntilQuiet()
+	Expect(t.pushes()).To(Equal(2), "one push removes the hostname, and one adds it again")
+	Expect(t.history.transitions(t.team, "web", gatewayv1.ListenerEntryConditionResolvedRefs)).To(
 		HaveExactElements("True ResolvedRefs", "False InvalidCertificateRef", "True ResolvedRefs"))
-	Expect(t.seen.transitions(t.team, "web", gatewayv1.ListenerEntryConditionAccepted)).To(HaveExactElements("True Accepted"))
-	Expect(t.seen.transitions(t.team, "api", gatewayv1.ListenerEntryConditionProgrammed)).To(HaveExactElements("True Programmed"))
-	Expect(t.seen.transitions(rival, "web", gatewayv1.ListenerEntryConditionConflicted)).To(HaveExactElements("True HostnameConflict"))
-	Expect(t.seen.of(t.rest)).To(HaveLen(1))
-	Expect(t.seen.of(t.gateway)).To(HaveLen(1))
+	Expect(t.history.transitions(t.team, "web", gatewayv1.ListenerEntryConditionAccepted)).To(HaveExactElements("True Accepted"))
+	Expect(t.history.transitions(t.team, "api", gatewayv1.ListenerEntryConditionProgrammed)).To(HaveExactElements("True Programmed"))
+	Expect(t.history.transitions(conflicting, "web", gatewayv1.ListenerEntryConditionConflicted)).To(HaveExactElements("True HostnameConflict"))
+	Expect(t.history.statuses(t.otherTeam)).To(HaveLen(1))
+	Expect(t.history.statuses(t.gateway)).To(HaveLen(1))
 }

@@ -17,9 +17,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// say returns the conditions as "Type=Status Reason", sorted. What the
-// controller says about connectors is left out: no node runs any.
-func say(conditions []metav1.Condition) string {
+// formatConditions returns the sorted conditions as "Type=Status Reason". It omits
+// the conditions of connectors, which the test cluster cannot run.
+func formatConditions(conditions []metav1.Condition) string {
 	var all []string
 	for _, c := range conditions {
 		if !strings.Contains(c.Type, "/") {
@@ -30,78 +30,83 @@ func say(conditions []metav1.Condition) string {
 	return strings.Join(all, ", ")
 }
 
-// What a ListenerSet and its listeners say.
+// Conditions of Gateways, ListenerSets and their listeners.
 const (
-	setServes  = "Accepted=True Accepted, Programmed=True Programmed"
-	setInvalid = "Accepted=False ListenersNotValid, Programmed=False ListenersNotValid"
-	setRefused = "Accepted=False NotAllowed, Programmed=False NotAllowed"
-	serves     = "Accepted=True Accepted, Conflicted=False NoConflicts, Programmed=True Programmed, ResolvedRefs=True ResolvedRefs"
-	waits      = "Accepted=True Accepted, Conflicted=False NoConflicts, Programmed=False Invalid, ResolvedRefs=False InvalidCertificateRef"
-	halfServes = "Accepted=True ListenersNotValid, Programmed=True Programmed"
+	setProgrammed       = "Accepted=True Accepted, Programmed=True Programmed"
+	setListenersInvalid = "Accepted=False ListenersNotValid, Programmed=False ListenersNotValid"
+	setNotAllowed       = "Accepted=False NotAllowed, Programmed=False NotAllowed"
+	listenerProgrammed  = "Accepted=True Accepted, Conflicted=False NoConflicts, Programmed=True Programmed, ResolvedRefs=True ResolvedRefs"
+	certificateMissing  = "Accepted=True Accepted, Conflicted=False NoConflicts, Programmed=False Invalid, ResolvedRefs=False InvalidCertificateRef"
+	partlyProgrammed    = "Accepted=True ListenersNotValid, Programmed=True Programmed"
 )
 
-// setSays returns the conditions of the set and of each of its listeners.
-func setSays(s *gatewayv1.ListenerSet) []string {
+// listenerSetConditions returns the conditions of the ListenerSet, followed by those
+// of each listener.
+func listenerSetConditions(s *gatewayv1.ListenerSet) []string {
 	GinkgoHelper()
-	said := []string{say(fresh(s).Status.Conditions)}
+	conditions := []string{formatConditions(get(s).Status.Conditions)}
 	for _, l := range s.Status.Listeners {
-		said = append(said, say(l.Conditions))
+		conditions = append(conditions, formatConditions(l.Conditions))
 	}
-	return said
+	return conditions
 }
 
-// gatewaySays returns the conditions of the Gateway and of each of its listeners.
-func gatewaySays(g *gatewayv1.Gateway) []string {
+// gatewayConditions returns the conditions of the Gateway, followed by those of each
+// listener.
+func gatewayConditions(g *gatewayv1.Gateway) []string {
 	GinkgoHelper()
-	said := []string{say(fresh(g).Status.Conditions)}
+	conditions := []string{formatConditions(get(g).Status.Conditions)}
 	for _, l := range g.Status.Listeners {
-		said = append(said, say(l.Conditions))
+		conditions = append(conditions, formatConditions(l.Conditions))
 	}
-	return said
+	return conditions
 }
 
-// record has every status of the Gateways and ListenerSets of some namespaces.
-type record struct {
-	mu       sync.Mutex
-	last     time.Time // when the watch told something
-	statuses map[string][]client.Object
+// statusHistory records all statuses of the Gateways and ListenerSets in some namespaces.
+type statusHistory struct {
+	mu        sync.Mutex
+	lastEvent time.Time // time of the last watch event
+	versions  map[string][]client.Object
 }
 
-// watchStatuses records from now on until the spec ends.
-func watchStatuses(namespaces ...string) *record {
+// watchStatuses records statuses until the spec ends.
+func watchStatuses(namespaces ...string) *statusHistory {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
-	r := &record{last: time.Now(), statuses: map[string][]client.Object{}}
+	h := &statusHistory{lastEvent: time.Now(), versions: map[string][]client.Object{}}
 	for _, namespace := range namespaces {
 		for _, list := range []client.ObjectList{&gatewayv1.GatewayList{}, &gatewayv1.ListenerSetList{}} {
-			w, err := kube.Watch(ctx, list, client.InNamespace(namespace))
+			watcher, err := kube.Watch(ctx, list, client.InNamespace(namespace))
 			Expect(err).NotTo(HaveOccurred())
 			go func() {
-				for event := range w.ResultChan() {
+				for event := range watcher.ResultChan() {
 					if o, ok := event.Object.(client.Object); ok {
-						r.add(o)
+						h.add(o)
 					}
 				}
 			}()
 		}
 	}
-	return r
+	return h
 }
 
-func key(o client.Object) string { return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName()) }
+// describe returns the type, namespace and name of the object.
+func describe(o client.Object) string {
+	return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
+}
 
-func (r *record) add(o client.Object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last = time.Now()
-	seen := r.statuses[key(o)]
-	if len(seen) == 0 || statusText(seen[len(seen)-1]) != statusText(o) {
-		r.statuses[key(o)] = append(seen, o)
+func (h *statusHistory) add(o client.Object) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lastEvent = time.Now()
+	versions := h.versions[describe(o)]
+	if len(versions) == 0 || statusText(versions[len(versions)-1]) != statusText(o) {
+		h.versions[describe(o)] = append(versions, o)
 	}
 }
 
-// statusText is all of a status, messages and times included.
+// statusText returns the status as JSON, including messages and times.
 func statusText(o client.Object) string {
 	var status any
 	switch o := o.(type) {
@@ -117,46 +122,47 @@ func statusText(o client.Object) string {
 	return string(text)
 }
 
-// settle waits until nothing has been written for two seconds: what the
-// controller had to say by then, it has said.
-func (r *record) settle() {
+// waitUntilQuiet waits until there has been no event for two seconds. By then, the
+// controller has written all statuses.
+func (h *statusHistory) waitUntilQuiet() {
 	GinkgoHelper()
 	Eventually(func() time.Duration {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return time.Since(r.last)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return time.Since(h.lastEvent)
 	}).Should(BeNumerically(">=", 2*time.Second))
 }
 
-// forget keeps only the last status of each object.
-func (r *record) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for k, seen := range r.statuses {
-		r.statuses[k] = seen[len(seen)-1:]
+// reset discards all but the last status of each object.
+func (h *statusHistory) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for object, versions := range h.versions {
+		h.versions[object] = versions[len(versions)-1:]
 	}
 }
 
-// of returns the statuses of the object, one after the other.
-func (r *record) of(o client.Object) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// statuses returns the statuses of the object in chronological order.
+func (h *statusHistory) statuses(o client.Object) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	var all []string
-	for _, one := range r.statuses[key(o)] {
-		all = append(all, statusText(one))
+	for _, version := range h.versions[describe(o)] {
+		all = append(all, statusText(version))
 	}
 	return all
 }
 
-// transitions returns what a condition of the set's listener said, without
-// repetitions, since it first was neither missing nor Unknown.
-func (r *record) transitions(s *gatewayv1.ListenerSet, listener string, kind gatewayv1.ListenerEntryConditionType) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// transitions returns the successive values of a listener's condition as "Status
+// Reason", without repetitions. It ignores versions in which the condition is
+// missing or Unknown.
+func (h *statusHistory) transitions(s *gatewayv1.ListenerSet, listener string, conditionType gatewayv1.ListenerEntryConditionType) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	var all []string
-	for _, one := range r.statuses[key(s)] {
-		for _, l := range one.(*gatewayv1.ListenerSet).Status.Listeners {
-			c := meta.FindStatusCondition(l.Conditions, string(kind))
+	for _, version := range h.versions[describe(s)] {
+		for _, l := range version.(*gatewayv1.ListenerSet).Status.Listeners {
+			c := meta.FindStatusCondition(l.Conditions, string(conditionType))
 			if string(l.Name) != listener || c == nil || c.Status == metav1.ConditionUnknown {
 				continue
 			}

@@ -1,8 +1,7 @@
-// Package certmanager proves that cert-manager and this controller work
-// together: cert-manager's own controllers issue certificates for Gateways and
-// ListenerSets that the real controller serves, on a real control plane, with
-// the simulator in Cloudflare's place. What the guides say is proven here, with
-// the manifests that they show.
+// Package certmanager tests cert-manager and this controller together.
+// cert-manager's controllers issue certificates for Gateways and ListenerSets that
+// this controller serves, on a real control plane and a simulated Cloudflare. The
+// specs verify the statements of the guides with the manifests of the guides.
 package certmanager
 
 import (
@@ -32,8 +31,8 @@ const (
 	samples    = repository + "/config/samples"
 	// controllersModule is the module that runs cert-manager's controllers.
 	controllersModule = "controllers"
-	// issuerNamespace is where cert-manager runs, and looks for what
-	// ClusterIssuers refer to.
+	// issuerNamespace is the namespace of cert-manager and of the Secrets that
+	// ClusterIssuers reference.
 	issuerNamespace = "cert-manager"
 )
 
@@ -41,10 +40,10 @@ var (
 	kube       client.WithWatch
 	kubeconfig string
 
-	gatewayProgram     string // this controller
-	certManagerProgram string
-	certManagerConfig  string                  // file
-	certManager        *controllerproc.Process // nil while it is stopped
+	controllerBinary      string
+	certManagerBinary     string
+	certManagerConfigFile string                  // path of its configuration file
+	certManager           *controllerproc.Process // nil while it is stopped
 )
 
 func TestCertManager(t *testing.T) {
@@ -56,13 +55,13 @@ func TestCertManager(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	dir := GinkgoT().TempDir()
-	gatewayProgram = filepath.Join(dir, "tunnel-gateway")
-	Expect(controllerproc.Build(ctx, gatewayProgram)).To(Succeed())
-	certManagerProgram = buildCertManager(ctx, dir)
+	controllerBinary = filepath.Join(dir, "tunnel-gateway")
+	Expect(controllerproc.Build(ctx, controllerBinary)).To(Succeed())
+	certManagerBinary = buildCertManager(ctx, dir)
 	startControlPlane(ctx, dir)
 	Expect(kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: issuerNamespace}})).To(Succeed())
-	certManagerConfig = filepath.Join(dir, "cert-manager.yaml")
-	Expect(os.WriteFile(certManagerConfig, helmConfig(), 0o600)).To(Succeed())
+	certManagerConfigFile = filepath.Join(dir, "cert-manager.yaml")
+	Expect(os.WriteFile(certManagerConfigFile, helmConfig(), 0o600)).To(Succeed())
 	startCertManager()
 	DeferCleanup(stopCertManager)
 }, NodeTimeout(30*time.Minute))
@@ -77,28 +76,28 @@ func buildCertManager(ctx context.Context, dir string) string {
 	return path
 }
 
-// startControlPlane starts Kubernetes with cert-manager's CRDs besides ours. It
-// has no webhook of cert-manager: one version of its kinds is served, so nothing
-// needs converting.
+// startControlPlane starts a control plane with the CRDs of this controller and of
+// cert-manager. It needs no conversion webhook, because cert-manager serves a
+// single version of each kind.
 func startControlPlane(ctx context.Context, dir string) {
 	GinkgoHelper()
-	control, err := cluster.Start(ctx, cluster.Options{Progress: GinkgoWriter})
+	controlPlane, err := cluster.Start(ctx, cluster.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(control.Stop)
+	DeferCleanup(controlPlane.Stop)
 	kubeconfig = filepath.Join(dir, "kubeconfig")
-	Expect(control.Kubeconfig(kubeconfig)).To(Succeed())
+	Expect(controlPlane.Kubeconfig(kubeconfig)).To(Succeed())
 
-	_, err = envtest.InstallCRDs(control.Config, envtest.CRDInstallOptions{
+	_, err = envtest.InstallCRDs(controlPlane.Config, envtest.CRDInstallOptions{
 		Paths: []string{filepath.Join(certManagerSource(ctx), "deploy", "crds")}, ErrorIfPathMissing: true,
 	})
 	Expect(err).NotTo(HaveOccurred())
 
-	control.Config.QPS, control.Config.Burst = 1000, 1000
-	kube, err = client.NewWithWatch(control.Config, client.Options{Scheme: manifest.Scheme()})
+	controlPlane.Config.QPS, controlPlane.Config.Burst = 1000, 1000
+	kube, err = client.NewWithWatch(controlPlane.Config, client.Options{Scheme: manifest.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// certManagerSource returns where the source of cert-manager is.
+// certManagerSource returns the directory of cert-manager's source.
 func certManagerSource(ctx context.Context) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
@@ -111,7 +110,7 @@ func certManagerSource(ctx context.Context) string {
 	return module.Dir
 }
 
-// helmConfig returns the configuration file that cert-manager's chart makes of
+// helmConfig returns the configuration file that cert-manager's chart renders from
 // the values in the guide.
 func helmConfig() []byte {
 	GinkgoHelper()

@@ -20,7 +20,7 @@ import (
 
 const configDir = root + "/config"
 
-// object is a manifest as it was parsed.
+// object is a parsed manifest.
 type object map[string]any
 
 func (o object) metadata() map[string]any {
@@ -28,13 +28,13 @@ func (o object) metadata() map[string]any {
 	return metadata
 }
 
-// id names the object among others.
+// id returns the kind, namespace and name of the object.
 func (o object) id() string {
 	namespace, _ := o.metadata()["namespace"].(string)
 	return fmt.Sprintf("%s %s/%s", o["kind"], namespace, o.metadata()["name"])
 }
 
-// objects parses manifests. A key that is there twice is an error.
+// objects parses manifests. A duplicate key is an error.
 func objects(t *testing.T, manifests string) []object {
 	t.Helper()
 	var all []object
@@ -50,15 +50,15 @@ func objects(t *testing.T, manifests string) []object {
 	return all
 }
 
-// withoutHelm takes off what only Helm has a use for.
+// withoutHelm removes the labels and annotations that only Helm uses.
 func (o object) withoutHelm() {
-	for _, holder := range []map[string]any{o, child(child(o, "spec"), "template")} {
-		metadata := child(holder, "metadata")
+	for _, parent := range []map[string]any{o, childMap(childMap(o, "spec"), "template")} {
+		metadata := childMap(parent, "metadata")
 		for group, names := range map[string][]string{
 			"labels":      {"helm.sh/chart", "app.kubernetes.io/managed-by"},
 			"annotations": {"helm.sh/resource-policy"},
 		} {
-			found := child(metadata, group)
+			found := childMap(metadata, group)
 			for _, name := range names {
 				delete(found, name)
 			}
@@ -69,14 +69,15 @@ func (o object) withoutHelm() {
 	}
 }
 
-func child(of map[string]any, name string) map[string]any {
-	found, _ := of[name].(map[string]any)
+// childMap returns the mapping in the field, nil if the field is no mapping.
+func childMap(parent map[string]any, field string) map[string]any {
+	found, _ := parent[field].(map[string]any)
 	return found
 }
 
-// defaults are the chart's objects with default values, without what only Helm
-// has a use for.
-func defaults(t *testing.T) []object {
+// defaultObjects returns the objects that the chart renders with default values,
+// without the labels and annotations that only Helm uses.
+func defaultObjects(t *testing.T) []object {
 	t.Helper()
 	all := objects(t, render(t))
 	for _, o := range all {
@@ -85,8 +86,8 @@ func defaults(t *testing.T) []object {
 	return all
 }
 
-// folderOf is where config has an object.
-func folderOf(o object) string {
+// configFolder returns the folder of config that contains the object.
+func configFolder(o object) string {
 	switch o["kind"] {
 	case "CustomResourceDefinition":
 		return "crd"
@@ -97,18 +98,18 @@ func folderOf(o object) string {
 	}
 }
 
-// TestConfigIsWhatTheChartRenders holds the files of config/rbac and
-// config/controller against the chart.
-func TestConfigIsWhatTheChartRenders(t *testing.T) {
+// TestConfigFilesMatchTheChart compares the files in config/rbac and
+// config/controller with the manifests that the chart renders.
+func TestConfigFilesMatchTheChart(t *testing.T) {
 	files := map[string]*bytes.Buffer{}
-	for _, o := range defaults(t) {
-		folder := folderOf(o)
+	for _, o := range defaultObjects(t) {
+		folder := configFolder(o)
 		if folder == "crd" {
-			continue // the chart's is made from the file there
+			continue // the chart contains a copy of the file in config/crd
 		}
 		name := filepath.Join(configDir, folder, strings.ToLower(fmt.Sprint(o["kind"]))+".yaml")
 		if files[name] == nil {
-			files[name] = bytes.NewBufferString("# Made from charts/tunnel-gateway by `make golden`. Change it there.\n")
+			files[name] = bytes.NewBufferString("# Generated from charts/tunnel-gateway by `make golden`. Do not edit.\n")
 		}
 		text, err := yaml.Marshal(o)
 		if err != nil {
@@ -118,19 +119,19 @@ func TestConfigIsWhatTheChartRenders(t *testing.T) {
 	}
 	lists := map[string][]string{}
 	for name, text := range files {
-		compare(t, name, text.String())
+		compareGolden(t, name, text.String())
 		lists[filepath.Dir(name)] = append(lists[filepath.Dir(name)], filepath.Base(name))
 	}
 	for dir, names := range lists {
 		slices.Sort(names)
-		compare(t, filepath.Join(dir, "kustomization.yaml"), "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- "+strings.Join(names, "\n- ")+"\n")
-		checkNothingElse(t, dir, names)
+		compareGolden(t, filepath.Join(dir, "kustomization.yaml"), "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- "+strings.Join(names, "\n- ")+"\n")
+		checkNoOtherFiles(t, dir, names)
 	}
 }
 
-// checkNothingElse: a file that the chart does not render any more would be
-// applied for ever.
-func checkNothingElse(t *testing.T, dir string, names []string) {
+// checkNoOtherFiles finds files that the chart no longer renders. Users would
+// continue to apply them.
+func checkNoOtherFiles(t *testing.T, dir string, names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -138,27 +139,28 @@ func checkNothingElse(t *testing.T, dir string, names []string) {
 	}
 	for _, entry := range entries {
 		if entry.Name() != "kustomization.yaml" && !slices.Contains(names, entry.Name()) {
-			t.Errorf("%s is not made from the chart", filepath.Join(dir, entry.Name()))
+			t.Errorf("%s is not generated from the chart; delete it", filepath.Join(dir, entry.Name()))
 		}
 	}
 }
 
-// TestKustomize holds what kustomize makes of config/default against the chart.
-func TestKustomize(t *testing.T) {
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), configDir+"/default")
+// TestKustomizeBaseMatchesTheChart compares the objects that kustomize builds from
+// config/default with those that the chart renders.
+func TestKustomizeBaseMatchesTheChart(t *testing.T) {
+	result, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), configDir+"/default")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := made.AsYaml()
+	text, err := result.AsYaml()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, got := byID(t, defaults(t)), byID(t, objects(t, string(text)))
+	want, got := byID(t, defaultObjects(t)), byID(t, objects(t, string(text)))
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("the objects differ (-chart +kustomize):\n%s", diff)
+		t.Errorf("the names of the objects differ (-chart +kustomize):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("kustomize gives something else (-chart +kustomize):\n%s", diff)
+		t.Errorf("the objects differ (-chart +kustomize):\n%s", diff)
 	}
 }
 
@@ -167,20 +169,21 @@ func byID(t *testing.T, all []object) map[string]object {
 	ids := map[string]object{}
 	for _, o := range all {
 		if ids[o.id()] != nil {
-			t.Errorf("there are two of %s", o.id())
+			t.Errorf("%s exists twice", o.id())
 		}
 		ids[o.id()] = o
 	}
 	return ids
 }
 
-// The chart cannot reach out of its folder, so it has copies.
-func TestChartHasTheCRDs(t *testing.T) {
+// TestChartContainsTheCRDsOfConfig checks the chart's copies of the CRDs. A chart
+// cannot contain files outside its folder.
+func TestChartContainsTheCRDsOfConfig(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(configDir, "crd", "tunnelgateway.dev_*.yaml"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%d CustomResourceDefinitions in config/crd, want 2 (%v)", len(files), err)
 	}
-	rendered := byID(t, defaults(t))
+	rendered := byID(t, defaultObjects(t))
 	for _, path := range files {
 		want, err := os.ReadFile(path)
 		if err != nil {
@@ -191,21 +194,21 @@ func TestChartHasTheCRDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(want, got) {
-			t.Errorf("the chart's copy of %s differs from config/crd; make generate copies it", filepath.Base(path))
+			t.Errorf("the chart's copy of %s differs from config/crd; run make generate to update it", filepath.Base(path))
 		}
 		var source object
 		if err := yaml.Unmarshal(want, &source); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(source, rendered[source.id()]); diff != "" {
-			t.Errorf("the chart renders another CRD than %s (-config +chart):\n%s", filepath.Base(path), diff)
+			t.Errorf("the rendered CRD differs from %s (-config +chart):\n%s", filepath.Base(path), diff)
 		}
 	}
 }
 
-// TestVersionOfTheCRD: the controller refuses a CRD of an older version than its
-// own, so the CRD has to be of the release's.
-func TestVersionOfTheCRD(t *testing.T) {
+// TestCRDVersionMatchesTheChart checks the version of the CRDs: the controller
+// rejects CRDs that are older than itself.
+func TestCRDVersionMatchesTheChart(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(chartDir, "Chart.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -214,24 +217,25 @@ func TestVersionOfTheCRD(t *testing.T) {
 	if err := yaml.Unmarshal(text, &chart); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range defaults(t) {
+	for _, o := range defaultObjects(t) {
 		if o["kind"] != "CustomResourceDefinition" {
 			continue
 		}
-		if got, want := child(o.metadata(), "annotations")[v1alpha1.BundleVersionAnnotation], "v"+chart.AppVersion; got != want {
-			t.Errorf("the CRD is of version %v, and the chart of %s; set the marker in api/v1alpha1 and make generate", got, want)
+		if got, want := childMap(o.metadata(), "annotations")[v1alpha1.BundleVersionAnnotation], "v"+chart.AppVersion; got != want {
+			t.Errorf("the version of %s is %v, want %s; set the marker in api/v1alpha1 and run make generate", o.id(), got, want)
 		}
 	}
 }
 
-// No rule grants more than it names.
-func TestNoWildcards(t *testing.T) {
+// TestRolesContainNoWildcards checks that each rule names its groups, resources and
+// verbs.
+func TestRolesContainNoWildcards(t *testing.T) {
 	for _, o := range objects(t, render(t)+"\n---\n"+render(t, "--values", "testdata/namespaced.values.yaml")) {
 		rules, _ := o["rules"].([]any)
 		for _, rule := range rules {
 			for field, values := range rule.(map[string]any) {
 				if slices.Contains(values.([]any), any("*")) {
-					t.Errorf("%s: %s has *", o.id(), field)
+					t.Errorf("%s: %s of a rule contains *", o.id(), field)
 				}
 			}
 		}

@@ -1,8 +1,9 @@
-// Package chart tests the Helm chart with Helm itself, and with a real API
-// server: what the chart renders, refuses and installs; that the controller
-// runs with exactly the permissions that it grants; and that what is made from
-// it, its README and the kustomize base in config, is up to date.
+// Package chart tests the Helm chart with Helm and a real API server: the
+// objects that the chart renders and installs, the values that it rejects, and
+// whether the controller needs exactly the permissions that the chart grants.
+// It also checks that the files generated from the chart are up to date: the
+// chart's README and the kustomize base in config.
 //
-// It is a module of its own, so that what Helm depends on stays out of the
-// controller's go.mod. Only tests belong here.
+// The package is a separate module, which keeps the dependencies of Helm out of
+// the controller's go.mod. It contains only tests.
 package chart

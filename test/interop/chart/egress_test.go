@@ -8,33 +8,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEgress: the controller reaches what its settings name.
-func TestEgress(t *testing.T) {
+// TestEgressAllowsWhatTheValuesName checks the ports that the NetworkPolicy allows.
+func TestEgressAllowsWhatTheValuesName(t *testing.T) {
 	const account = "cloudflare.accountID=account,cloudflare.existingSecret=cloudflare,cloudflare.baseURL="
 	for name, test := range map[string]struct {
 		set  string
-		want []string // ports, in order
+		want []string // sorted ports
 	}{
-		"by default":                       {"", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"an API server":                    {"networkPolicy.apiServerPort=16443", []string{"TCP 16443", "TCP 443", "TCP 53", "UDP 53"}},
-		"an API server at its own port":    {"networkPolicy.apiServerPort=443", []string{"TCP 443", "TCP 53", "UDP 53"}},
-		"a proxy of the API":               {account + "https://api.example.com:8443/client/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 8443", "UDP 53"}},
-		"one without TLS":                  {account + "http://api.example.com/client/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 80", "UDP 53"}},
-		"one with TLS":                     {account + "https://api.example.com/v4:99", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"one without a path":               {account + "http://api.example.com:6443", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"one by its address":               {account + "http://[fd00::7]:81/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 81", "UDP 53"}},
-		"one by its address without port":  {account + "https://[fd00::7]/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"DNS behind its Service":           {"networkPolicy.dnsPorts={53,5353}", []string{"TCP 443", "TCP 53", "TCP 5353", "TCP 6443", "UDP 53", "UDP 5353"}},
-		"a proxy":                          {"networkPolicy.extraEgress[0].ports[0].port=3128", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53", "any 3128"}},
-		"a collector":                      {"tracing.endpoint=http://collector:4317", []string{"TCP 4317", "TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"a collector behind its Service":   {"tracing.endpoint=http://collector:4317,networkPolicy.tracingPort=14317", []string{"TCP 14317", "TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"a collector at an IPv6 address":   {"tracing.endpoint=http://[fd00::7]:4317", []string{"TCP 4317", "TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
-		"metrics are no egress, nor DNS 0": {"metrics.enabled=false", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"by default":                                  {"", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"the port of the API server":                  {"networkPolicy.apiServerPort=16443", []string{"TCP 16443", "TCP 443", "TCP 53", "UDP 53"}},
+		"an API server on the port of Cloudflare":     {"networkPolicy.apiServerPort=443", []string{"TCP 443", "TCP 53", "UDP 53"}},
+		"an API URL with a port":                      {account + "https://api.example.com:8443/client/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 8443", "UDP 53"}},
+		"an API URL without TLS":                      {account + "http://api.example.com/client/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 80", "UDP 53"}},
+		"an API URL with a colon in its path":         {account + "https://api.example.com/v4:99", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"an API URL without a path":                   {account + "http://api.example.com:6443", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"an API URL with an IPv6 address":             {account + "http://[fd00::7]:81/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "TCP 81", "UDP 53"}},
+		"an API URL with an IPv6 address and no port": {account + "https://[fd00::7]/v4", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"the port of the DNS pods":                    {"networkPolicy.dnsPorts={53,5353}", []string{"TCP 443", "TCP 53", "TCP 5353", "TCP 6443", "UDP 53", "UDP 5353"}},
+		"an extra rule for a proxy":                   {"networkPolicy.extraEgress[0].ports[0].port=3128", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53", "any 3128"}},
+		"a trace collector":                           {"tracing.endpoint=http://collector:4317", []string{"TCP 4317", "TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"the port of the collector's pods":            {"tracing.endpoint=http://collector:4317,networkPolicy.tracingPort=14317", []string{"TCP 14317", "TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"a trace collector with an IPv6 address":      {"tracing.endpoint=http://[fd00::7]:4317", []string{"TCP 4317", "TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
+		"without metrics":                             {"metrics.enabled=false", []string{"TCP 443", "TCP 53", "TCP 6443", "UDP 53"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := only(t, objects(t, render(t, "--set", test.set)), "NetworkPolicy")
+			policy := onlyObject(t, objects(t, render(t, "--set", test.set)), "NetworkPolicy")
 			var got []string
-			for _, rule := range child(policy, "spec")["egress"].([]any) {
+			for _, rule := range childMap(policy, "spec")["egress"].([]any) {
 				for _, port := range rule.(map[string]any)["ports"].([]any) {
 					p := port.(map[string]any)
 					protocol, ok := p["protocol"]
@@ -52,10 +52,10 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-// A rule of one's own arrives as it is.
-func TestExtraEgress(t *testing.T) {
-	policy := only(t, objects(t, render(t, "--values", "testdata/everything.values.yaml")), "NetworkPolicy")
-	rules := child(policy, "spec")["egress"].([]any)
+// TestExtraEgressIsRenderedVerbatim checks the rule in networkPolicy.extraEgress.
+func TestExtraEgressIsRenderedVerbatim(t *testing.T) {
+	policy := onlyObject(t, objects(t, render(t, "--values", "testdata/everything.values.yaml")), "NetworkPolicy")
+	rules := childMap(policy, "spec")["egress"].([]any)
 	want := map[string]any{
 		"to":    []any{map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/24"}}},
 		"ports": []any{map[string]any{"port": float64(3128), "protocol": "TCP"}},

@@ -18,22 +18,22 @@ const (
 	namespace = "tunnel-gateway"
 )
 
-// update rewrites what is made from the chart. Read the diff before you commit
-// it.
+// update makes the tests rewrite the files that are generated from the chart.
+// Read the diff before you commit it.
 var update = flag.Bool("update", false, "rewrite the golden files, config and the chart's README")
 
-// helmProgram builds Helm, unless Go has it already.
+// helmProgram builds Helm, unless it is in Go's build cache, and returns its path.
 var helmProgram = sync.OnceValues(func() (string, error) {
 	path, err := exec.Command("go", "tool", "-n", "helm").Output()
 	return strings.TrimSpace(string(path)), err
 })
 
-// helm runs Helm and returns what it prints, errors last.
+// helm runs Helm and returns its standard output, followed by its standard error.
 func helm(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
 	program, err := helmProgram()
 	if err != nil {
-		t.Fatalf("building Helm: %v", err)
+		t.Fatalf("build Helm: %v", err)
 	}
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(t.Context(), program, arguments...)
@@ -44,7 +44,7 @@ func helm(t *testing.T, arguments ...string) (string, error) {
 	return stdout.String() + stderr.String(), err
 }
 
-// mustHelm runs Helm, which has to succeed.
+// mustHelm runs Helm and fails the test if Helm fails.
 func mustHelm(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out, err := helm(t, arguments...)
@@ -54,14 +54,14 @@ func mustHelm(t *testing.T, arguments ...string) string {
 	return out
 }
 
-// render returns the manifests of the chart.
+// render returns the manifests that the chart renders.
 func render(t *testing.T, arguments ...string) string {
 	t.Helper()
 	return mustHelm(t, append([]string{"template", release, chartDir, "--namespace", namespace}, arguments...)...)
 }
 
-// compare holds got against the file, or rewrites the file.
-func compare(t *testing.T, path, got string) {
+// compareGolden compares got with the file, or rewrites the file under -update.
+func compareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -74,9 +74,9 @@ func compare(t *testing.T, path, got string) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("%v; make golden writes it", err)
+		t.Fatalf("%v; run make golden to write it", err)
 	}
 	if diff := diffLines(string(want), got); diff != "" {
-		t.Errorf("%s is not up to date; make golden rewrites it (-it +as it should be):\n%s", path, diff)
+		t.Errorf("%s is out of date; run make golden to update it (-file +rendered):\n%s", path, diff)
 	}
 }

@@ -25,70 +25,73 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// TestInstall installs, upgrades and uninstalls the chart. Each step builds on
-// the ones before, in one cluster.
-func TestInstall(t *testing.T) {
-	w := newWorld(t)
-	w.create(t, namespaceCalled(namespace), tokenSecret(namespace))
-	var controller, narrow *running
+// TestChartInstallsUpgradesAndUninstalls runs its steps in one cluster. Each step
+// depends on the previous ones.
+func TestChartInstallsUpgradesAndUninstalls(t *testing.T) {
+	e := newEnvironment(t)
+	e.create(t, newNamespace(namespace), tokenSecret(namespace))
+	var controller, narrow *runningController // narrow watches some namespaces only
 	for _, step := range []struct {
 		name string
 		do   func(*testing.T)
 	}{
-		{"settings need the CRDs first", func(t *testing.T) { w.refusesSettingsBeforeTheCRD(t) }},
-		{"the samples are served", func(t *testing.T) {
-			w.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", w.values())
-			controller = w.run(t, w.pod(t, release, namespace), namespace)
-			w.servesSamples(t)
+		{"a TunnelConfiguration cannot be installed before its CRD", func(t *testing.T) { e.failsWithSettingsBeforeCRDs(t) }},
+		{"the controller serves the samples", func(t *testing.T) {
+			e.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", e.values())
+			controller = e.startController(t, e.deploymentPod(t, release, namespace), namespace)
+			e.servesSamples(t)
 		}},
-		{"an upgrade upgrades the CRD and brings settings", func(t *testing.T) { w.upgrades(t) }},
-		{"the controller uses every permission", func(t *testing.T) { w.usesWhatIsGranted(t, controller) }},
-		{"a list of namespaces limits everything", func(t *testing.T) { narrow = w.keepsToNamespaces(t) }},
-		{"a listed namespace can be deleted while no controller runs", func(t *testing.T) { narrow = w.losesNamespace(t, narrow) }},
-		{"a listed namespace can be created again", func(t *testing.T) { narrow = w.getsNamespaceBack(t, narrow) }},
-		{"the controller uses every permission in namespaces", func(t *testing.T) { w.usesWhatIsGrantedInNamespaces(t, narrow) }},
-		{"a listed namespace can be deleted while a controller runs", func(t *testing.T) { w.losesNamespaceWhileRunning(t, narrow) }},
-		{"uninstalling too early loses nothing", func(t *testing.T) { w.survivesUninstalling(t, controller) }},
+		{"an upgrade updates the CRD and adds a TunnelConfiguration", func(t *testing.T) { e.upgradesCRD(t) }},
+		{"the controller uses every permission", func(t *testing.T) { e.usesEveryPermission(t, controller) }},
+		{"the controller serves listed namespaces only", func(t *testing.T) { narrow = e.servesListedNamespacesOnly(t) }},
+		{"a listed namespace can be deleted while the controller is stopped", func(t *testing.T) { narrow = e.survivesNamespaceDeletion(t, narrow) }},
+		{"a listed namespace can be created again", func(t *testing.T) { narrow = e.servesRecreatedNamespace(t, narrow) }},
+		{"the controller uses every permission in listed namespaces", func(t *testing.T) { e.usesEveryPermissionInNamespaces(t, narrow) }},
+		{"a listed namespace can be deleted while the controller runs", func(t *testing.T) { e.restartsWhenNamespaceIsDeleted(t, narrow) }},
+		{"uninstalling before the Gateways are deleted interrupts no tunnel", func(t *testing.T) { e.keepsServingAfterUninstall(t, controller) }},
 	} {
 		if !t.Run(step.name, step.do) {
-			break // the others build on it
+			break // the later steps depend on it
 		}
 	}
 }
 
-// values are those of every release in this test. They switch on what is off by
-// default, so that the controller receives every flag. The trace collector does
-// not exist, which is no obstacle.
-func (w *world) values() string {
-	return "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL=" + w.api +
+// values returns the values of every release in this test. They enable optional
+// features, so that the controller receives every flag. The controller also runs
+// without the trace collector, which does not exist.
+func (e *environment) values() string {
+	return "cloudflare.accountID=" + account + ",cloudflare.existingSecret=cloudflare,cloudflare.baseURL=" + e.apiURL +
 		",controller.retirementDelay=1s,metrics.pprof=true,tracing.endpoint=http://127.0.0.1:9"
 }
 
-// withSettings are values that the first install cannot have, as the README says.
-const withSettings = `tunnelConfiguration.create=true,tunnelConfiguration.spec.account.accountID=` + account +
+// settingsValues create a TunnelConfiguration. The README explains why the first
+// install cannot contain them.
+const settingsValues = `tunnelConfiguration.create=true,tunnelConfiguration.spec.account.accountID=` + account +
 	`,tunnelConfiguration.spec.account.apiTokenSecretRef.name=cloudflare` +
 	`,tunnelConfiguration.spec.connector.podDisruptionBudget.maxUnavailable=1` +
 	`,tunnelConfiguration.spec.connector.autoscaling.minReplicas=2,tunnelConfiguration.spec.connector.autoscaling.maxReplicas=3`
 
-// refusesSettingsBeforeTheCRD holds what the README says of the first install.
-func (w *world) refusesSettingsBeforeTheCRD(t *testing.T) {
-	out, err := helm(t, "install", "early", chartDir, "--namespace", namespace, "--kubeconfig", w.kubeconfig, "--set", w.values()+","+withSettings)
+// failsWithSettingsBeforeCRDs checks the README's statement about the first install.
+func (e *environment) failsWithSettingsBeforeCRDs(t *testing.T) {
+	out, err := helm(t, "install", "early", chartDir, "--namespace", namespace, "--kubeconfig", e.kubeconfig, "--set", e.values()+","+settingsValues)
 	if err == nil || !strings.Contains(out, `no matches for kind "TunnelConfiguration"`) {
-		t.Errorf("got %v, want no matches for the kind:\n%s", err, out)
+		t.Errorf("got error %v, want no matches for the kind:\n%s", err, out)
 	}
 }
 
-// pod is that of the controller's Deployment.
-func (w *world) pod(t *testing.T, name, namespace string) corev1.PodSpec {
+// deploymentPod returns the pod spec of the controller's Deployment.
+func (e *environment) deploymentPod(t *testing.T, name, namespace string) corev1.PodSpec {
 	t.Helper()
-	return get(t, w, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}).Spec.Template.Spec
+	return get(t, e, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}).Spec.Template.Spec
 }
 
 var shared = &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared"}}
 
-func (w *world) programmed(t *testing.T, g *gatewayv1.Gateway) func() error {
+// checkProgrammed returns a function that returns an error until the Gateway is
+// programmed in its current generation.
+func (e *environment) checkProgrammed(t *testing.T, g *gatewayv1.Gateway) func() error {
 	return func() error {
-		if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(g), g); err != nil {
+		if err := e.kube.Get(t.Context(), client.ObjectKeyFromObject(g), g); err != nil {
 			return err
 		}
 		c := meta.FindStatusCondition(g.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
@@ -99,175 +102,177 @@ func (w *world) programmed(t *testing.T, g *gatewayv1.Gateway) func() error {
 	}
 }
 
-// servesSamples is the demo.
-func (w *world) servesSamples(t *testing.T) {
-	w.apply(t, root+"/config/samples")
-	eventually(t, "the Gateway of the samples", w.programmed(t, shared.DeepCopy()))
+// servesSamples applies the samples and sends a request to each of their hostnames.
+func (e *environment) servesSamples(t *testing.T) {
+	e.apply(t, root+"/config/samples")
+	eventually(t, "the Gateway of the samples to be programmed", e.checkProgrammed(t, shared.DeepCopy()))
 	for host, want := range map[string]string{
 		"shared.example.com": "home.platform", "team-a.example.com": "web.team-a",
-		"shop.team-b.example.com": "shop.team-b", "nobody.example.com": "404",
+		"shop.team-b.example.com": "shop.team-b", "unknown.example.com": "404",
 	} {
-		eventually(t, "the answer of "+host, func() error {
-			if got := w.ask(w.tunnelOf(t, shared), host); got != want {
-				return fmt.Errorf("%s answers, and not %s", got, want)
+		eventually(t, "the answer for "+host, func() error {
+			if got := e.answer(e.tunnelName(t, shared), host); got != want {
+				return fmt.Errorf("got %s, want %s", got, want)
 			}
 			return nil
 		})
 	}
 }
 
-// clusterID returns the ID of an installation that was given none.
-func (w *world) clusterID(t *testing.T) string {
+// clusterID returns the default cluster ID of an installation.
+func (e *environment) clusterID(t *testing.T) string {
 	t.Helper()
-	return tunnel.DefaultClusterID(string(get(t, w, namespaceCalled("kube-system")).UID), "tunnelgateway.dev/controller")
+	return tunnel.DefaultClusterID(string(get(t, e, newNamespace("kube-system")).UID), "tunnelgateway.dev/controller")
 }
 
-// tunnelOf returns the name at Cloudflare of a Gateway's tunnel, in the
-// installation without a cluster ID.
-func (w *world) tunnelOf(t *testing.T, g *gatewayv1.Gateway) string {
+// tunnelName returns the name of a Gateway's tunnel at Cloudflare, for the
+// installation with the default cluster ID.
+func (e *environment) tunnelName(t *testing.T, g *gatewayv1.Gateway) string {
 	t.Helper()
-	return tunnel.RemoteName(w.clusterID(t), client.ObjectKeyFromObject(g))
+	return tunnel.RemoteName(e.clusterID(t), client.ObjectKeyFromObject(g))
 }
 
-// tunnelObject returns the Tunnel of a Gateway.
+// tunnelObject returns the Tunnel of a Gateway with only its namespace and name.
 func tunnelObject(controllerNamespace string, g *gatewayv1.Gateway) *v1alpha1.Tunnel {
 	return &v1alpha1.Tunnel{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ObjectName(client.ObjectKeyFromObject(g))}}
 }
 
-// connectorsOf returns the metadata of the objects that run a Gateway's connectors.
-func connectorsOf(controllerNamespace string, g *gatewayv1.Gateway) metav1.ObjectMeta {
+// connectorMeta returns the namespace and name of the objects that run a Gateway's connectors.
+func connectorMeta(controllerNamespace string, g *gatewayv1.Gateway) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: controllerNamespace, Name: tunnel.ConnectorName(client.ObjectKeyFromObject(g))}
 }
 
-// upgrades from a release whose CRD has fewer fields than the chart's.
-func (w *world) upgrades(t *testing.T) {
+// upgradesCRD upgrades a release whose CRD lacks a field of the chart's CRD.
+func (e *environment) upgradesCRD(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "tunnelconfigurations.tunnelgateway.dev"}}
-	change(t, w, crd, func(c *apiextensionsv1.CustomResourceDefinition) {
+	change(t, e, crd, func(c *apiextensionsv1.CustomResourceDefinition) {
 		delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "mergingMode")
 	})
-	w.helm(t, "upgrade", release, chartDir, "--namespace", namespace, "--force-conflicts", "--set", w.values()+","+withSettings)
-	properties := get(t, w, crd).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	e.helm(t, "upgrade", release, chartDir, "--namespace", namespace, "--force-conflicts", "--set", e.values()+","+settingsValues)
+	properties := get(t, e, crd).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 	if _, ok := properties["mergingMode"]; !ok {
 		t.Error("the upgrade did not upgrade the CRD")
 	}
-	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: connectorsOf(namespace, shared)}
-	eventually(t, "the autoscaler that the settings ask for", func() error {
-		return w.kube.Get(t.Context(), client.ObjectKeyFromObject(scaler), scaler)
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: connectorMeta(namespace, shared)}
+	eventually(t, "the autoscaler of the TunnelConfiguration", func() error {
+		return e.kube.Get(t.Context(), client.ObjectKeyFromObject(scaler), scaler)
 	})
-	eventually(t, "the Gateway after the upgrade", w.programmed(t, shared.DeepCopy()))
+	eventually(t, "the Gateway to be programmed after the upgrade", e.checkProgrammed(t, shared.DeepCopy()))
 }
 
-// usesWhatIsGranted makes the controller use every permission.
-func (w *world) usesWhatIsGranted(t *testing.T, r *running) {
-	granted := w.permissions(t, release)
-	w.usesAll(t, r, granted, disturbed{
+// usesEveryPermission makes the controller use each permission that the chart grants.
+func (e *environment) usesEveryPermission(t *testing.T, r *runningController) {
+	granted := e.permissions(t, release)
+	e.exerciseController(t, r, granted, exercisedObjects{
 		controllerNamespace: namespace, gateway: shared, class: "cloudflare-tunnel",
 		set:   types.NamespacedName{Namespace: "team-b", Name: "team-b-late"},
 		route: types.NamespacedName{Namespace: "platform", Name: "home"}, service: "home",
 	})
-	checkSecrets(t, w.requests(t, r.user), namespace+"/cloudflare", "platform/certificate",
-		secretOf(namespace, shared), secretOf(namespace, goneGateway("platform", "cloudflare-tunnel")))
+	checkSecrets(t, e.requests(t, r.user), namespace+"/cloudflare", "platform/certificate",
+		tunnelSecretName(namespace, shared), tunnelSecretName(namespace, retiringGateway("platform", "cloudflare-tunnel")))
 }
 
-// secretOf returns the name of the Secret with the token of a Gateway's tunnel.
-func secretOf(controllerNamespace string, g *gatewayv1.Gateway) string {
-	return controllerNamespace + "/" + connectorsOf(controllerNamespace, g).Name
+// tunnelSecretName returns the key of the Secret with the token of a Gateway's tunnel.
+func tunnelSecretName(controllerNamespace string, g *gatewayv1.Gateway) string {
+	return controllerNamespace + "/" + connectorMeta(controllerNamespace, g).Name
 }
 
-// disturbed are the objects that a test changes again and again, until the
+// exercisedObjects are the objects that a test keeps changing until the
 // controller has used every permission.
-type disturbed struct {
+type exercisedObjects struct {
 	controllerNamespace string
 	gateway             *gatewayv1.Gateway
-	class               string // and the name of its settings
+	class               string // also the name of its TunnelConfiguration
 	set, route          types.NamespacedName
 	service             string // the backend of the route
 }
 
-func (w *world) usesAll(t *testing.T, r *running, granted []permission, d disturbed) {
+// exerciseController makes the controller do all of its work, until it has used
+// every granted permission, and then checks its requests.
+func (e *environment) exerciseController(t *testing.T, r *runningController, granted []permission, o exercisedObjects) {
 	t.Helper()
-	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "unrelated"}}
+	unrelated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.gateway.Namespace, Name: "unrelated"}}
 	certificate := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS,
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.gateway.Namespace, Name: "certificate"}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: []byte("none"), corev1.TLSPrivateKeyKey: []byte("none")},
 	}
-	w.create(t, unrelated, certificate, d.grpcRoute())
-	w.repairsToken(t, d)
-	w.pauses(t, d)
-	w.stopsConnectors(t, d)
-	w.retires(t, d)
-	w.disturbUntil(t, d, func() error { return unused(granted, w.requests(t, r.user)) })
-	w.checkAudit(t, r)
+	e.create(t, unrelated, certificate, o.grpcRoute())
+	e.repairsTunnelToken(t, o)
+	e.pausesGateway(t, o)
+	e.stopsConnectors(t, o)
+	e.retiresTunnel(t, o)
+	e.changeObjectsUntil(t, o, func() error { return checkAllUsed(granted, e.requests(t, r.user)) })
+	e.checkAudit(t, r)
 }
 
-// repairsToken breaks the Secret with the tunnel's token: the controller writes it
-// again.
-func (w *world) repairsToken(t *testing.T, d disturbed) {
+// repairsTunnelToken corrupts the Secret with the tunnel's token and waits until
+// the controller repairs it.
+func (e *environment) repairsTunnelToken(t *testing.T, o exercisedObjects) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: connectorsOf(d.controllerNamespace, d.gateway)}
-	change(t, w, secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("broken")} })
-	eventually(t, "the token to be written again", func() error {
-		if string(get(t, w, secret).Data["token"]) == "broken" {
-			return errors.New("it is broken")
+	secret := &corev1.Secret{ObjectMeta: connectorMeta(o.controllerNamespace, o.gateway)}
+	change(t, e, secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("broken")} })
+	eventually(t, "the controller to repair the token", func() error {
+		if string(get(t, e, secret).Data["token"]) == "broken" {
+			return errors.New("the token is broken")
 		}
 		return nil
 	})
 }
 
-// pauses pauses the Gateway for a while, which the controller records in the spec
-// of the Tunnel.
-func (w *world) pauses(t *testing.T, d disturbed) {
+// pausesGateway pauses the Gateway and resumes it. The controller records both in
+// the spec of the Tunnel.
+func (e *environment) pausesGateway(t *testing.T, o exercisedObjects) {
 	t.Helper()
 	for _, paused := range []bool{true, false} {
-		change(t, w, d.gateway.DeepCopy(), func(g *gatewayv1.Gateway) {
+		change(t, e, o.gateway.DeepCopy(), func(g *gatewayv1.Gateway) {
 			if g.Annotations = map[string]string{}; paused {
 				g.Annotations[v1alpha1.PausedAnnotation] = "true"
 			}
 		})
 		eventually(t, fmt.Sprintf("the Tunnel to record paused=%v", paused), func() error {
-			if got := get(t, w, tunnelObject(d.controllerNamespace, d.gateway)).Spec.Paused; got != paused {
-				return fmt.Errorf("it is %v", got)
+			if got := get(t, e, tunnelObject(o.controllerNamespace, o.gateway)).Spec.Paused; got != paused {
+				return fmt.Errorf("spec.paused is %v", got)
 			}
 			return nil
 		})
 	}
 }
 
-// stopsConnectors switches the connectors of the class off and on again.
-func (w *world) stopsConnectors(t *testing.T, d disturbed) {
+// stopsConnectors disables the connectors of the class and enables them again.
+func (e *environment) stopsConnectors(t *testing.T, o exercisedObjects) {
 	t.Helper()
-	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: d.controllerNamespace, Name: d.class}}
-	account := &corev1.ServiceAccount{ObjectMeta: connectorsOf(d.controllerNamespace, d.gateway)}
-	change(t, w, settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector.Enabled = ptr.To(false) })
-	eventually(t, "the connectors to be removed", func() error { return w.isGone(t, account) })
-	change(t, w, settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector.Enabled = nil })
-	eventually(t, "the connectors to be created again", func() error {
-		return w.kube.Get(t.Context(), client.ObjectKeyFromObject(account), account)
+	settings := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: o.controllerNamespace, Name: o.class}}
+	account := &corev1.ServiceAccount{ObjectMeta: connectorMeta(o.controllerNamespace, o.gateway)}
+	change(t, e, settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector.Enabled = ptr.To(false) })
+	eventually(t, "the controller to delete the connectors", func() error { return e.checkDeleted(t, account) })
+	change(t, e, settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector.Enabled = nil })
+	eventually(t, "the controller to recreate the connectors", func() error {
+		return e.kube.Get(t.Context(), client.ObjectKeyFromObject(account), account)
 	})
 }
 
-// retires moves a Gateway to the class of another controller, so that its Tunnel
-// retires.
-func (w *world) retires(t *testing.T, d disturbed) {
+// retiresTunnel moves a Gateway to the class of another controller and waits until
+// its Tunnel has retired.
+func (e *environment) retiresTunnel(t *testing.T, o exercisedObjects) {
 	t.Helper()
-	gone := goneGateway(d.gateway.Namespace, d.class)
-	foreign := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/foreign"}}
-	w.create(t, foreign, gone)
-	eventually(t, "the other Gateway", w.programmed(t, gone))
-	eventually(t, "its connectors", func() error {
-		deployment := &appsv1.Deployment{ObjectMeta: connectorsOf(d.controllerNamespace, gone)}
-		return w.kube.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)
+	retiring := retiringGateway(o.gateway.Namespace, o.class)
+	other := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
+	e.create(t, other, retiring)
+	eventually(t, "Gateway retiring to be programmed", e.checkProgrammed(t, retiring))
+	eventually(t, "the connectors of Gateway retiring", func() error {
+		deployment := &appsv1.Deployment{ObjectMeta: connectorMeta(o.controllerNamespace, retiring)}
+		return e.kube.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)
 	})
-	change(t, w, gone, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "foreign" })
-	eventually(t, "the Tunnel of the other Gateway to retire", func() error { return w.isGone(t, tunnelObject(d.controllerNamespace, gone)) })
+	change(t, e, retiring, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "other" })
+	eventually(t, "the Tunnel of Gateway retiring to retire", func() error { return e.checkDeleted(t, tunnelObject(o.controllerNamespace, retiring)) })
 }
 
-// goneGateway is the Gateway whose Tunnel retires.
-func goneGateway(namespace, class string) *gatewayv1.Gateway {
-	return &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gone"}, Spec: gatewayv1.GatewaySpec{
+// retiringGateway returns the Gateway whose Tunnel retires.
+func retiringGateway(namespace, class string) *gatewayv1.Gateway {
+	return &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "retiring"}, Spec: gatewayv1.GatewaySpec{
 		GatewayClassName: gatewayv1.ObjectName(class),
 		Listeners: []gatewayv1.Listener{{
-			Name: "web", Hostname: ptr.To[gatewayv1.Hostname]("gone.example.com"), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
+			Name: "web", Hostname: ptr.To[gatewayv1.Hostname]("retiring.example.com"), Port: 80, Protocol: gatewayv1.HTTPProtocolType,
 		}, {
 			Name: "tls", Hostname: ptr.To[gatewayv1.Hostname]("tls.example.com"), Port: 443, Protocol: gatewayv1.HTTPSProtocolType,
 			TLS: &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "certificate"}}},
@@ -275,33 +280,33 @@ func goneGateway(namespace, class string) *gatewayv1.Gateway {
 	}}
 }
 
-func (d disturbed) grpcRoute() *gatewayv1.GRPCRoute {
-	return &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: d.gateway.Namespace, Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{
-		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(d.gateway.Name)}}},
+func (o exercisedObjects) grpcRoute() *gatewayv1.GRPCRoute {
+	return &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: o.gateway.Namespace, Name: "calls"}, Spec: gatewayv1.GRPCRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(o.gateway.Name)}}},
 	}}
 }
 
-// disturbUntil changes objects faster than the controller can write their
-// statuses, so that it has to read them again, and breaks and repairs a route, so
-// that it repeats an event.
-func (w *world) disturbUntil(t *testing.T, d disturbed, done func() error) {
+// changeObjectsUntil changes objects faster than the controller can write their
+// statuses, so that the controller must get them again. It also breaks and fixes a
+// route, so that the controller repeats an event.
+func (e *environment) changeObjectsUntil(t *testing.T, o exercisedObjects, done func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
 		if last = done(); last == nil {
 			return true, nil
 		}
 		for round := range 2 {
 			host := gatewayv1.Hostname(fmt.Sprintf("x%d.example.com", round))
-			service := gatewayv1.ObjectName([]string{"missing", d.service}[round])
-			change(t, w, &gatewayv1.HTTPRoute{ObjectMeta: named(d.route)}, func(r *gatewayv1.HTTPRoute) {
+			service := gatewayv1.ObjectName([]string{"missing", o.service}[round])
+			change(t, e, &gatewayv1.HTTPRoute{ObjectMeta: objectMeta(o.route)}, func(r *gatewayv1.HTTPRoute) {
 				r.Spec.Rules[0].BackendRefs[0].Name = service
 			})
-			change(t, w, &gatewayv1.GRPCRoute{ObjectMeta: d.grpcRoute().ObjectMeta}, func(r *gatewayv1.GRPCRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{host} })
-			change(t, w, &gatewayv1.ListenerSet{ObjectMeta: named(d.set)}, func(s *gatewayv1.ListenerSet) {
+			change(t, e, &gatewayv1.GRPCRoute{ObjectMeta: o.grpcRoute().ObjectMeta}, func(r *gatewayv1.GRPCRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{host} })
+			change(t, e, &gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)}, func(s *gatewayv1.ListenerSet) {
 				s.Spec.Listeners[0].Hostname = &host
 			})
-			w.annotateManyTimes(t, d)
+			e.annotateRepeatedly(t, o)
 		}
 		return false, nil
 	})
@@ -310,81 +315,83 @@ func (w *world) disturbUntil(t *testing.T, d disturbed, done func() error) {
 	}
 }
 
-func named(name types.NamespacedName) metav1.ObjectMeta {
+func objectMeta(name types.NamespacedName) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
 }
 
-func (w *world) annotateManyTimes(t *testing.T, d disturbed) {
+// annotateRepeatedly changes an annotation of each object 100 times.
+func (e *environment) annotateRepeatedly(t *testing.T, o exercisedObjects) {
 	for n := range 100 {
 		for _, object := range []client.Object{
-			&gatewayv1.HTTPRoute{ObjectMeta: named(d.route)}, &gatewayv1.GRPCRoute{ObjectMeta: d.grpcRoute().ObjectMeta},
-			&gatewayv1.ListenerSet{ObjectMeta: named(d.set)},
+			&gatewayv1.HTTPRoute{ObjectMeta: objectMeta(o.route)}, &gatewayv1.GRPCRoute{ObjectMeta: o.grpcRoute().ObjectMeta},
+			&gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)},
 		} {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/n":%q}}}`, strconv.Itoa(n))
-			if err := w.kube.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			if err := e.kube.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// survivesUninstalling uninstalls while there are Gateways, checks what is left,
-// and installs again.
-func (w *world) survivesUninstalling(t *testing.T, r *running) {
-	w.helm(t, "uninstall", release, "--namespace", namespace)
+// keepsServingAfterUninstall uninstalls the release while Gateways exist, checks
+// the remaining objects, and installs the release again.
+func (e *environment) keepsServingAfterUninstall(t *testing.T, r *runningController) {
+	e.helm(t, "uninstall", release, "--namespace", namespace)
 	r.stop()
 	eventually(t, "the controller to be uninstalled", func() error {
 		return errors.Join(
-			w.isGone(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}),
-			w.isGone(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}),
+			e.checkDeleted(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}),
+			e.checkDeleted(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}),
 		)
 	})
-	connectors := &appsv1.Deployment{ObjectMeta: connectorsOf(namespace, shared)}
-	for _, left := range []client.Object{
+	connectors := &appsv1.Deployment{ObjectMeta: connectorMeta(namespace, shared)}
+	for _, kept := range []client.Object{
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "cloudflare-tunnel"}},
 		&v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudflare-tunnel"}},
 		tunnelObject(namespace, shared), connectors, shared.DeepCopy(), tokenSecret(namespace),
 	} {
-		if got := get(t, w, left); got.GetDeletionTimestamp() != nil || len(got.GetFinalizers()) > 0 {
-			t.Errorf("%T %s: deletion timestamp %v, finalizers %q", left, left.GetName(), got.GetDeletionTimestamp(), got.GetFinalizers())
+		if got := get(t, e, kept); got.GetDeletionTimestamp() != nil || len(got.GetFinalizers()) > 0 {
+			t.Errorf("%T %s: deletion timestamp %v, finalizers %q", kept, kept.GetName(), got.GetDeletionTimestamp(), got.GetFinalizers())
 		}
 	}
-	if got := w.ask(w.tunnelOf(t, shared), "team-a.example.com"); got != "web.team-a" {
-		t.Errorf("the tunnel answers %s", got)
+	if got := e.answer(e.tunnelName(t, shared), "team-a.example.com"); got != "web.team-a" {
+		t.Errorf("the tunnel answers %s after the uninstall, want web.team-a", got)
 	}
 
-	w.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", w.values()+","+withSettings+",certificates.validate=false")
-	again := w.run(t, w.pod(t, release, namespace), namespace)
-	w.checksNoCertificates(t, again)
-	if err := w.kube.Delete(t.Context(), shared.DeepCopy()); err != nil {
+	e.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", e.values()+","+settingsValues+",certificates.validate=false")
+	reinstalled := e.startController(t, e.deploymentPod(t, release, namespace), namespace)
+	e.skipsCertificateChecks(t, reinstalled)
+	if err := e.kube.Delete(t.Context(), shared.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Tunnel to retire", func() error { return w.isGone(t, tunnelObject(namespace, shared)) })
-	if _, there := w.edge.TunnelID(w.tunnelOf(t, shared)); there {
+	eventually(t, "the Tunnel to retire", func() error { return e.checkDeleted(t, tunnelObject(namespace, shared)) })
+	if _, exists := e.edge.TunnelID(e.tunnelName(t, shared)); exists {
 		t.Error("the tunnel of the deleted Gateway still exists")
 	}
-	eventually(t, "the connectors to be removed", func() error { return w.isGone(t, connectors) })
-	w.checkAudit(t, again)
+	eventually(t, "the controller to delete the connectors", func() error { return e.checkDeleted(t, connectors) })
+	e.checkAudit(t, reinstalled)
 }
 
-// checksNoCertificates: with certificates.validate=false, the controller reads
-// Secrets in its own namespace only, and the listeners say so.
-func (w *world) checksNoCertificates(t *testing.T, r *running) {
+// skipsCertificateChecks checks that, with certificates.validate=false, the
+// controller reads Secrets in its own namespace only, and that the listeners
+// report it.
+func (e *environment) skipsCertificateChecks(t *testing.T, r *runningController) {
 	t.Helper()
-	g := goneGateway("platform", "cloudflare-tunnel")
-	change(t, w, g.DeepCopy(), func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "cloudflare-tunnel" })
-	eventually(t, "the listener to say that its certificate was not checked", func() error {
-		for _, listener := range get(t, w, g).Status.Listeners {
+	g := retiringGateway("platform", "cloudflare-tunnel")
+	change(t, e, g.DeepCopy(), func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "cloudflare-tunnel" })
+	eventually(t, "the listener to report that its certificate was not checked", func() error {
+		for _, listener := range get(t, e, g).Status.Listeners {
 			c := meta.FindStatusCondition(listener.Conditions, string(gatewayv1.ListenerConditionResolvedRefs))
 			if listener.Name == "tls" && c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "platform/certificate was not checked") {
 				return nil
 			}
 		}
-		return fmt.Errorf("its listeners are %v", g.Status.Listeners)
+		return fmt.Errorf("the statuses of the listeners are %v", g.Status.Listeners)
 	})
-	for _, request := range w.requests(t, r.user)[r.earlier:] {
+	for _, request := range e.requests(t, r.user)[r.earlierRequests:] {
 		if request.Resource == "secrets" && request.Namespace != namespace {
-			t.Errorf("a request for Secrets outside the controller's namespace: %s", request)
+			t.Errorf("the controller requests Secrets outside its namespace: %s", request)
 		}
 	}
 }

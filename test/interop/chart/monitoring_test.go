@@ -13,7 +13,7 @@ const (
 	dashboardFile = "dashboard.json"
 )
 
-// chartFile reads a file of the chart that is no template.
+// chartFile reads a file of the chart that is not a template.
 func chartFile(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(chartDir + "/files/" + name)
@@ -23,10 +23,10 @@ func chartFile(t *testing.T, name string) []byte {
 	return text
 }
 
-// TestMonitoring reads the alerts and the dashboard back from what the chart
-// renders. Both have templates of their own, for Prometheus and for Grafana,
-// which have to arrive as they are.
-func TestMonitoring(t *testing.T) {
+// TestAlertsAndDashboardAreRenderedVerbatim checks that Helm does not change the
+// alerts and the dashboard. They contain template expressions of Prometheus and
+// Grafana, which Helm must not evaluate.
+func TestAlertsAndDashboardAreRenderedVerbatim(t *testing.T) {
 	var rule, dashboard object
 	for _, o := range objects(t, render(t, "--values", "testdata/everything.values.yaml")) {
 		switch o["kind"] {
@@ -40,11 +40,11 @@ func TestMonitoring(t *testing.T) {
 	if err := yaml.Unmarshal(chartFile(t, alertsFile), &groups); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(groups, child(rule, "spec")); diff != "" {
+	if diff := cmp.Diff(groups, childMap(rule, "spec")); diff != "" {
 		t.Errorf("the PrometheusRule differs from %s (-file +rule):\n%s", alertsFile, diff)
 	}
 	want := map[string]any{"tunnel-gateway.json": string(chartFile(t, dashboardFile))}
-	if diff := cmp.Diff(want, child(dashboard, "data")); diff != "" {
+	if diff := cmp.Diff(want, childMap(dashboard, "data")); diff != "" {
 		t.Errorf("the ConfigMap differs from %s (-file +ConfigMap):\n%s", dashboardFile, diff)
 	}
 }

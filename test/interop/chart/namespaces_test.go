@@ -14,69 +14,69 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// keepsToNamespaces installs a second release, for two namespaces other than its
-// own.
-func (w *world) keepsToNamespaces(t *testing.T) *running {
+// servesListedNamespacesOnly installs a second release, "narrow", which watches
+// two namespaces in addition to its own.
+func (e *environment) servesListedNamespacesOnly(t *testing.T) *runningController {
 	for _, name := range []string{"narrow", "narrow-a", "narrow-b", "outside"} {
-		w.create(t, namespaceCalled(name))
+		e.create(t, newNamespace(name))
 	}
-	w.create(t, tokenSecret("narrow"))
-	w.helm(t, "install", "narrow", chartDir, "--namespace", "narrow", "--set", w.narrowValues())
-	r := w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
+	e.create(t, tokenSecret("narrow"))
+	e.helm(t, "install", "narrow", chartDir, "--namespace", "narrow", "--set", e.narrowValues())
+	r := e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
 	inside, outside := narrowGateway("narrow-a"), narrowGateway("outside")
-	w.create(t, outside, inside, webService("narrow-b"), webService("outside"),
-		narrowRoute("narrow-b", "web.example.com", "narrow-b"), narrowRoute("outside", "unseen.example.com", "outside"),
+	e.create(t, outside, inside, webService("narrow-b"), webService("outside"),
+		narrowRoute("narrow-b", "web.example.com", "narrow-b"), narrowRoute("outside", "ignored.example.com", "outside"),
 		narrowRoute("narrow-a", "broken.example.com", "outside"))
-	eventually(t, "the Gateway in one of the namespaces", w.programmed(t, inside))
+	eventually(t, "the Gateway in a listed namespace to be programmed", e.checkProgrammed(t, inside))
 	for host, want := range map[string]string{
 		"web.example.com": "web.narrow-b",
-		// The Service and the route in the other namespace do not exist for the controller.
-		"broken.example.com": "500", "unseen.example.com": "404",
+		// The controller sees neither the Service nor the route in the namespace that is not listed.
+		"broken.example.com": "500", "ignored.example.com": "404",
 	} {
-		eventually(t, "the answer of "+host, func() error {
-			if got := w.ask(narrowTunnel(inside), host); got != want {
-				return fmt.Errorf("%s answers, want %s", got, want)
+		eventually(t, "the answer for "+host, func() error {
+			if got := e.answer(narrowTunnel(inside), host); got != want {
+				return fmt.Errorf("got %s, want %s", got, want)
 			}
 			return nil
 		})
 	}
-	if conditions := get(t, w, outside).Status.Conditions; len(conditions) == 0 || conditions[0].Status != metav1.ConditionUnknown {
-		t.Errorf("the Gateway in the other namespace has a status: %v", conditions)
+	if conditions := get(t, e, outside).Status.Conditions; len(conditions) == 0 || conditions[0].Status != metav1.ConditionUnknown {
+		t.Errorf("the Gateway in a namespace that is not listed has a status: %v", conditions)
 	}
-	for _, request := range w.requests(t, r.user) {
+	for _, request := range e.requests(t, r.user) {
 		if request.Namespace == "outside" {
-			t.Errorf("a request to a namespace that is not listed: %s", request)
+			t.Errorf("the controller sends a request for a namespace that is not listed: %s", request)
 		}
 	}
-	if err := w.kube.Delete(t.Context(), inside); err != nil {
+	if err := e.kube.Delete(t.Context(), inside); err != nil {
 		t.Fatal(err)
 	}
-	w.checkRetires(t, inside)
-	w.checkAudit(t, r)
+	e.checkTunnelRetires(t, inside)
+	e.checkAudit(t, r)
 	return r
 }
 
-// narrowTunnel returns the name at Cloudflare of a Gateway's tunnel, in the second
-// release.
+// narrowTunnel returns the name of a Gateway's tunnel at Cloudflare, for the
+// second release.
 func narrowTunnel(g *gatewayv1.Gateway) string {
 	return tunnel.RemoteName("narrow", client.ObjectKeyFromObject(g))
 }
 
-// checkRetires waits until the Tunnel of a Gateway of the second release is gone,
-// and checks that the tunnel is gone too.
-func (w *world) checkRetires(t *testing.T, g *gatewayv1.Gateway) {
+// checkTunnelRetires waits until the second release has deleted the Tunnel of a
+// Gateway, and checks that it has deleted the tunnel too.
+func (e *environment) checkTunnelRetires(t *testing.T, g *gatewayv1.Gateway) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the Tunnel of Gateway %s to retire", client.ObjectKeyFromObject(g)), func() error {
-		return w.isGone(t, tunnelObject("narrow", g))
+		return e.checkDeleted(t, tunnelObject("narrow", g))
 	})
-	if _, there := w.edge.TunnelID(narrowTunnel(g)); there {
+	if _, exists := e.edge.TunnelID(narrowTunnel(g)); exists {
 		t.Errorf("the tunnel of the deleted Gateway %s still exists", client.ObjectKeyFromObject(g))
 	}
 }
 
-// narrowValues are the values of the second release.
-func (w *world) narrowValues() string {
-	return w.values() + ",controller.namespaces={narrow-a,narrow-b},certificates.namespaces={narrow-a},controller.clusterID=narrow" +
+// narrowValues returns the values of the second release.
+func (e *environment) narrowValues() string {
+	return e.values() + ",controller.namespaces={narrow-a,narrow-b},certificates.namespaces={narrow-a},controller.clusterID=narrow" +
 		",controller.name=tunnelgateway.dev/narrow,gatewayClass.name=narrow,crds.install=false,fullnameOverride=narrow"
 }
 
@@ -84,48 +84,49 @@ func webService(namespace string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
-// losesNamespace deletes one of the namespaces, with a Gateway in it, while no
-// controller runs.
-func (w *world) losesNamespace(t *testing.T, r *running) *running {
-	lost := narrowGateway("narrow-b")
-	w.create(t, lost)
-	eventually(t, "the Gateway in the namespace", w.programmed(t, lost))
+// survivesNamespaceDeletion deletes a listed namespace that contains a Gateway
+// while the controller is stopped.
+func (e *environment) survivesNamespaceDeletion(t *testing.T, r *runningController) *runningController {
+	deleted := narrowGateway("narrow-b")
+	e.create(t, deleted)
+	eventually(t, "the Gateway in the listed namespace to be programmed", e.checkProgrammed(t, deleted))
 	r.stop()
-	w.deleteNamespace(t, "narrow-b")
+	e.deleteNamespace(t, "narrow-b")
 
-	r = w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
-	w.checkRetires(t, lost)
-	others := narrowGateway("narrow-a")
-	w.create(t, others)
-	eventually(t, "a Gateway in the other namespace", w.programmed(t, others))
-	r.checkSaid(t, "ignoring a namespace of the list", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
+	r = e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
+	e.checkTunnelRetires(t, deleted)
+	remaining := narrowGateway("narrow-a")
+	e.create(t, remaining)
+	eventually(t, "a Gateway in the remaining namespace to be programmed", e.checkProgrammed(t, remaining))
+	r.checkLog(t, "ignoring a namespace of the list", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
 	return r
 }
 
-// deleteNamespace deletes a namespace and waits until it is gone: no finalizer of
-// the controller delays that.
-func (w *world) deleteNamespace(t *testing.T, name string) {
+// deleteNamespace deletes a namespace and waits until it does not exist. The
+// controller adds no finalizer that could delay the deletion.
+func (e *environment) deleteNamespace(t *testing.T, name string) {
 	t.Helper()
-	if err := w.kube.Delete(t.Context(), namespaceCalled(name)); err != nil {
+	if err := e.kube.Delete(t.Context(), newNamespace(name)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "namespace "+name+" to be gone", func() error { return w.isGone(t, namespaceCalled(name)) })
+	eventually(t, "the deletion of namespace "+name, func() error { return e.checkDeleted(t, newNamespace(name)) })
 }
 
-// losesNamespaceWhileRunning deletes one of the namespaces while the controller
-// runs. The Role may be deleted before the namespace, so that nothing is known of
-// the Gateway for a while.
-func (w *world) losesNamespaceWhileRunning(t *testing.T, r *running) {
-	w.deleteNamespace(t, "narrow-b")
-	r.ends(t)
-	r.checkSaid(t, "exiting for a restart", "narrow-b can no longer be served: the namespace does not exist")
-	w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
-	w.checkRetires(t, narrowGateway("narrow-b"))
+// restartsWhenNamespaceIsDeleted deletes a listed namespace while the controller
+// runs. The Role may be deleted before the namespace. The controller then cannot
+// read the Gateway for a moment.
+func (e *environment) restartsWhenNamespaceIsDeleted(t *testing.T, r *runningController) {
+	e.deleteNamespace(t, "narrow-b")
+	r.waitForExit(t)
+	r.checkLog(t, "exiting for a restart", "narrow-b can no longer be served: the namespace does not exist")
+	e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
+	e.checkTunnelRetires(t, narrowGateway("narrow-b"))
 }
 
-func (r *running) checkSaid(t *testing.T, wanted ...string) {
+// checkLog checks that the controller has logged the texts.
+func (r *runningController) checkLog(t *testing.T, wanted ...string) {
 	t.Helper()
-	text := r.said(t)
+	text := r.readLog(t)
 	for _, want := range wanted {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log does not contain %q:\n%s", want, tail(text, 20))
@@ -133,58 +134,59 @@ func (r *running) checkSaid(t *testing.T, wanted ...string) {
 	}
 }
 
-// getsNamespaceBack creates the namespace again, and its Role later: in between,
-// the other namespaces are served. At the end, the controller's connection to the
-// API server leads through a proxy, which checks the answers about Secrets.
-func (w *world) getsNamespaceBack(t *testing.T, r *running) *running {
-	w.create(t, namespaceCalled("narrow-b"))
+// servesRecreatedNamespace recreates the namespace, and later its Role. In the
+// meantime, the controller serves the other namespace. At the end, the controller
+// connects to the API server through a proxy, which records the responses that
+// contain Secrets.
+func (e *environment) servesRecreatedNamespace(t *testing.T, r *runningController) *runningController {
+	e.create(t, newNamespace("narrow-b"))
 	r.stop()
-	r = w.run(t, w.pod(t, "narrow", "narrow"), "narrow")
-	others := narrowGateway("narrow-a")
-	change(t, w, others, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To[gatewayv1.Hostname]("*.example.com") })
-	eventually(t, "the Gateway in the other namespace", w.programmed(t, others))
-	r.checkSaid(t, "ignoring a namespace of the list", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
+	r = e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
+	remaining := narrowGateway("narrow-a")
+	change(t, e, remaining, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To[gatewayv1.Hostname]("*.example.com") })
+	eventually(t, "the Gateway in the remaining namespace to be programmed", e.checkProgrammed(t, remaining))
+	r.checkLog(t, "ignoring a namespace of the list", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
 
-	w.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", w.narrowValues()+","+withSettings)
-	r.ends(t)
-	r.checkSaid(t, "exiting for a restart", "narrow-b can now be served")
+	e.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", e.narrowValues()+","+settingsValues)
+	r.waitForExit(t)
+	r.checkLog(t, "exiting for a restart", "narrow-b can now be served")
 
-	proxy := newProxy(t, w)
-	r = w.runAt(t, w.pod(t, "narrow", "narrow"), "narrow", proxy.config())
-	again := narrowGateway("narrow-b")
-	w.create(t, again)
-	eventually(t, "the Gateway in the namespace that exists again", w.programmed(t, again))
-	proxy.checkSecrets(t, apiToken, connectorsOf("narrow", again).Name)
+	proxy := newRecordingProxy(t, e)
+	r = e.startControllerAt(t, e.deploymentPod(t, "narrow", "narrow"), "narrow", proxy.config())
+	recreated := narrowGateway("narrow-b")
+	e.create(t, recreated)
+	eventually(t, "the Gateway in the recreated namespace to be programmed", e.checkProgrammed(t, recreated))
+	proxy.checkSecrets(t, apiToken, connectorMeta("narrow", recreated).Name)
 	return r
 }
 
-// usesWhatIsGrantedInNamespaces does for the second release what
-// usesWhatIsGranted does for the first. A permission counts as used when it is
-// used in one of the namespaces: their Roles are the same.
-func (w *world) usesWhatIsGrantedInNamespaces(t *testing.T, r *running) {
+// usesEveryPermissionInNamespaces makes the second release use each permission
+// that the chart grants. The Roles of the namespaces are identical, so it is enough
+// that the controller uses a permission in one of the namespaces.
+func (e *environment) usesEveryPermissionInNamespaces(t *testing.T, r *runningController) {
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "narrow-b", Name: "late"}, Spec: gatewayv1.ListenerSetSpec{
 		ParentRef: gatewayv1.ParentGatewayReference{Name: "narrow", Namespace: ptr.To[gatewayv1.Namespace]("narrow-a")},
 		Listeners: []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
 	}}
-	// One write of the route's status is then two changes of the same kind. The
-	// event about the second one continues the event about the first.
+	// With two listeners as parents, one update of the route's status contains the
+	// same change twice. The second event then continues the series of the first.
 	parent := narrowGateway("narrow-a")
-	change(t, w, parent, func(g *gatewayv1.Gateway) {
-		more := *g.Spec.Listeners[0].DeepCopy()
-		more.Name, more.Port = "more", 8080
-		g.Spec.Listeners = append(g.Spec.Listeners, more)
+	change(t, e, parent, func(g *gatewayv1.Gateway) {
+		second := *g.Spec.Listeners[0].DeepCopy()
+		second.Name, second.Port = "second", 8080
+		g.Spec.Listeners = append(g.Spec.Listeners, second)
 	})
 	route := narrowRoute("narrow-b", "web.example.com", "narrow-b")
-	more := *route.Spec.ParentRefs[0].DeepCopy()
-	route.Spec.ParentRefs[0].SectionName, more.SectionName = ptr.To[gatewayv1.SectionName]("web"), ptr.To[gatewayv1.SectionName]("more")
-	route.Spec.ParentRefs = append(route.Spec.ParentRefs, more)
-	w.create(t, set, webService("narrow-b"), route)
-	w.usesAll(t, r, inOneOf(w.permissions(t, "narrow"), "narrow", "narrow-a", "narrow-b"), disturbed{
+	second := *route.Spec.ParentRefs[0].DeepCopy()
+	route.Spec.ParentRefs[0].SectionName, second.SectionName = ptr.To[gatewayv1.SectionName]("web"), ptr.To[gatewayv1.SectionName]("second")
+	route.Spec.ParentRefs = append(route.Spec.ParentRefs, second)
+	e.create(t, set, webService("narrow-b"), route)
+	e.exerciseController(t, r, mergeNamespaces(e.permissions(t, "narrow"), "narrow", "narrow-a", "narrow-b"), exercisedObjects{
 		controllerNamespace: "narrow", gateway: narrowGateway("narrow-a"), class: "narrow", set: client.ObjectKeyFromObject(set),
 		route: client.ObjectKeyFromObject(route), service: "web",
 	})
-	checkSecrets(t, w.requests(t, r.user), "narrow/cloudflare", "narrow-a/certificate", secretOf("narrow", narrowGateway("narrow-a")),
-		secretOf("narrow", narrowGateway("narrow-b")), secretOf("narrow", goneGateway("narrow-a", "narrow")))
+	checkSecrets(t, e.requests(t, r.user), "narrow/cloudflare", "narrow-a/certificate", tunnelSecretName("narrow", narrowGateway("narrow-a")),
+		tunnelSecretName("narrow", narrowGateway("narrow-b")), tunnelSecretName("narrow", retiringGateway("narrow-a", "narrow")))
 }
 
 func narrowGateway(namespace string) *gatewayv1.Gateway {
@@ -197,7 +199,7 @@ func narrowGateway(namespace string) *gatewayv1.Gateway {
 	}}
 }
 
-// narrowRoute refers to the Service web of a namespace.
+// narrowRoute returns a route to the Service web in the namespace backend.
 func narrowRoute(namespace string, host gatewayv1.Hostname, backend gatewayv1.Namespace) *gatewayv1.HTTPRoute {
 	return &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}, Spec: gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "narrow", Namespace: ptr.To[gatewayv1.Namespace]("narrow-a")}}},

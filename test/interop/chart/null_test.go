@@ -10,9 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestNull sets every value to null, which takes its default away. The chart renders
-// what an empty value gives, or refuses it by its name.
-func TestNull(t *testing.T) {
+// TestNullValueMeansEmptyOrIsRejected sets each value to null, which removes its
+// default. If the default is empty, the manifests do not change. Otherwise, the
+// chart rejects the value and names it.
+func TestNullValueMeansEmptyOrIsRejected(t *testing.T) {
 	text, err := os.ReadFile(chartDir + "/values.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -22,48 +23,49 @@ func TestNull(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := render(t)
-	for path, empty := range paths("", byDefault) {
+	for path, empty := range valuePaths("", byDefault) {
 		out, err := helm(t, "template", release, chartDir, "--namespace", namespace, "--set", path+"=null")
 		if err != nil {
-			checkMissing(t, path, out, empty)
+			checkMissingProperty(t, path, out, empty)
 		} else if empty && out != want {
-			t.Errorf("%s=null is not as if it were empty:\n%s", path, diffLines(want, out))
-		} else if !empty && !slices.Contains(mayBeNone, path) {
-			t.Errorf("%s=null is rendered", path)
+			t.Errorf("%s=null differs from the empty default (-default +null):\n%s", path, diffLines(want, out))
+		} else if !empty && !slices.Contains(nullableValues, path) {
+			t.Errorf("the chart accepts %s=null", path)
 		}
 	}
 }
 
-// checkMissing wants a value that is not empty by default to be refused by its
-// name.
-func checkMissing(t *testing.T, path, message string, empty bool) {
+// checkMissingProperty checks that the default of a rejected value is not empty,
+// and that the message names the value.
+func checkMissingProperty(t *testing.T, path, message string, empty bool) {
 	t.Helper()
 	name := path[strings.LastIndex(path, ".")+1:]
 	if empty || !strings.Contains(message, "missing property '"+name+"'") {
-		t.Errorf("%s=null is refused, empty by default %v:\n%s", path, empty, message)
+		t.Errorf("the chart rejects %s=null (default is empty: %v) with:\n%s", path, empty, message)
 	}
 }
 
-// mayBeNone has a default, and there may be none of it.
-var mayBeNone = []string{"resources", "metrics.dashboard.labels"}
+// nullableValues are values that can be null although their defaults are not empty.
+var nullableValues = []string{"resources", "metrics.dashboard.labels"}
 
-// paths returns the names of all values and of their groups, and whether they are
-// empty by default.
-func paths(prefix string, values map[string]any) map[string]bool {
+// valuePaths maps the paths of all values and groups to whether their defaults are
+// empty.
+func valuePaths(prefix string, values map[string]any) map[string]bool {
 	all := map[string]bool{}
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		list, _ := value.([]any)
 		all[prefix+name] = value == false || value == "" || value == float64(0) || len(group)+len(list) == 0 && (group != nil || list != nil)
 		if prefix+name != "podSecurityContext" && prefix+name != "resources" && name != "labels" {
-			maps.Copy(all, paths(prefix+name+".", group))
+			maps.Copy(all, valuePaths(prefix+name+".", group))
 		}
 	}
 	return all
 }
 
-// A null is refused as such, too, where it comes with the values of a file.
-func TestNullOfAFile(t *testing.T) {
+// TestNullInAValuesFileIsRejected checks a group without content, which YAML reads
+// as null.
+func TestNullInAValuesFileIsRejected(t *testing.T) {
 	file := t.TempDir() + "/values.yaml"
 	if err := os.WriteFile(file, []byte("metrics:\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// permission is one verb for one resource, as a role grants it.
+// permission is a permission to use one verb on one resource.
 type permission struct {
 	verb, group, resource string
-	namespace, name       string // any when empty
+	namespace, name       string // empty means any
 }
 
-// allows reports whether the request needed the permission. Applying an object
-// that does not exist needs the verb create as well.
+// allows reports whether the request required the permission. A request to apply
+// an object that does not exist also requires the verb create.
 func (p permission) allows(r cluster.Request) bool {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -30,24 +30,24 @@ func (p permission) allows(r cluster.Request) bool {
 		(p.namespace == "" || p.namespace == r.Namespace) && (p.name == "" || p.name == r.Name)
 }
 
-// permissions returns the permissions that the roles of a release in the cluster
+// permissions returns the permissions that the ClusterRoles and Roles of a release
 // grant.
-func (w *world) permissions(t *testing.T, instance string) []permission {
+func (e *environment) permissions(t *testing.T, instance string) []permission {
 	t.Helper()
 	var granted []permission
 	var cluster rbacv1.ClusterRoleList
 	var roles rbacv1.RoleList
-	ofRelease := client.MatchingLabels{"app.kubernetes.io/instance": instance}
+	releaseLabels := client.MatchingLabels{"app.kubernetes.io/instance": instance}
 	for _, list := range []client.ObjectList{&cluster, &roles} {
-		if err := w.kube.List(t.Context(), list, ofRelease); err != nil {
+		if err := e.kube.List(t.Context(), list, releaseLabels); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, role := range cluster.Items {
-		granted = append(granted, expand("", role.Rules)...)
+		granted = append(granted, expandRules("", role.Rules)...)
 	}
 	for _, role := range roles.Items {
-		granted = append(granted, expand(role.Namespace, role.Rules)...)
+		granted = append(granted, expandRules(role.Namespace, role.Rules)...)
 	}
 	if len(granted) == 0 {
 		t.Fatalf("release %s has no roles", instance)
@@ -55,7 +55,8 @@ func (w *world) permissions(t *testing.T, instance string) []permission {
 	return granted
 }
 
-func expand(namespace string, rules []rbacv1.PolicyRule) []permission {
+// expandRules returns a permission for each combination in the rules.
+func expandRules(namespace string, rules []rbacv1.PolicyRule) []permission {
 	var all []permission
 	for _, rule := range rules {
 		names := rule.ResourceNames
@@ -75,9 +76,9 @@ func expand(namespace string, rules []rbacv1.PolicyRule) []permission {
 	return all
 }
 
-// inOneOf returns the permissions such that a permission in several of the
-// namespaces counts as used when it is used in one of them.
-func inOneOf(granted []permission, namespaces ...string) []permission {
+// mergeNamespaces merges permissions that differ only in which of the namespaces
+// they apply to. A use in one of the namespaces then counts for all of them.
+func mergeNamespaces(granted []permission, namespaces ...string) []permission {
 	var all []permission
 	for _, p := range granted {
 		if slices.Contains(namespaces, p.namespace) {
@@ -90,55 +91,55 @@ func inOneOf(granted []permission, namespaces ...string) []permission {
 	return all
 }
 
-// requests returns the controller's requests to the API server so far.
-func (w *world) requests(t *testing.T, user string) []cluster.Request {
+// requests returns the requests of the user in the audit log.
+func (e *environment) requests(t *testing.T, user string) []cluster.Request {
 	t.Helper()
-	requests, err := cluster.ReadAudit(w.audit, user)
+	requests, err := cluster.ReadAudit(e.auditLog, user)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return requests
 }
 
-// unused returns an error that names the permissions that no request has needed
-// yet.
-func unused(granted []permission, requests []cluster.Request) error {
-	var idle []string
+// checkAllUsed returns an error that names the permissions that no request has
+// required.
+func checkAllUsed(granted []permission, requests []cluster.Request) error {
+	var unused []string
 	for _, p := range granted {
 		if !slices.ContainsFunc(requests, p.allows) {
-			idle = append(idle, fmt.Sprintf("%s %s.%s in %q, name %q", p.verb, p.resource, p.group, p.namespace, p.name))
+			unused = append(unused, fmt.Sprintf("%s %s.%s in %q, name %q", p.verb, p.resource, p.group, p.namespace, p.name))
 		}
 	}
-	if len(idle) > 0 {
-		return fmt.Errorf("granted and not used: %q", idle)
+	if len(unused) > 0 {
+		return fmt.Errorf("granted but unused permissions: %q", unused)
 	}
 	return nil
 }
 
-// checkAudit fails for every request of the controller that the API server
-// refused since the controller was started, and for every one that changes an
-// object outside the controller's namespace, other than a status or an event.
-func (w *world) checkAudit(t *testing.T, r *running) {
+// checkAudit fails the test for each request that the API server rejected for lack
+// of permissions since the controller started. It also fails for each request that
+// changes an object outside the controller's namespace, except statuses and events.
+func (e *environment) checkAudit(t *testing.T, r *runningController) {
 	t.Helper()
-	requests := w.requests(t, r.user)
-	if len(requests) == r.earlier {
-		t.Error("the audit log has no request of the controller")
+	requests := e.requests(t, r.user)
+	if len(requests) == r.earlierRequests {
+		t.Error("the audit log contains no request of the controller")
 	}
-	for _, request := range requests[r.earlier:] {
+	for _, request := range requests[r.earlierRequests:] {
 		if request.Code == http.StatusForbidden || request.Code == http.StatusUnauthorized {
-			t.Errorf("refused: %s", request)
+			t.Errorf("the API server rejects a request: %s", request)
 		}
 	}
 	for _, request := range requests {
 		if request.ChangesOutside(func(namespace string) bool { return namespace == r.namespace }) {
-			t.Errorf("changes an object outside namespace %s: %s", r.namespace, request)
+			t.Errorf("the controller changes an object outside namespace %s: %s", r.namespace, request)
 		}
 	}
 }
 
-// checkSecrets fails if Secrets are listed with their contents, or if others than
-// the given ones are read.
-func checkSecrets(t *testing.T, requests []cluster.Request, referred ...string) {
+// checkSecrets fails the test if a request lists Secrets with their contents, or if
+// the Secrets that the controller gets are not exactly the referenced ones.
+func checkSecrets(t *testing.T, requests []cluster.Request, referenced ...string) {
 	t.Helper()
 	listed, read := false, map[string]bool{}
 	for _, r := range requests {
@@ -149,20 +150,20 @@ func checkSecrets(t *testing.T, requests []cluster.Request, referred ...string) 
 		case "list":
 			listed = true
 			if r.ResponseKind != "PartialObjectMetadataList" {
-				t.Errorf("Secrets are listed with their contents (%s): %s", r.ResponseKind, r)
+				t.Errorf("the controller lists Secrets with their contents (%s): %s", r.ResponseKind, r)
 			}
 		case "get":
-			if read[r.Namespace+"/"+r.Name] = true; !slices.Contains(referred, r.Namespace+"/"+r.Name) {
-				t.Errorf("the controller reads a Secret that nothing refers to: %s", r)
+			if read[r.Namespace+"/"+r.Name] = true; !slices.Contains(referenced, r.Namespace+"/"+r.Name) {
+				t.Errorf("the controller reads a Secret that no object references: %s", r)
 			}
 		}
 	}
-	for _, name := range referred {
+	for _, name := range referenced {
 		if !read[name] {
-			t.Errorf("Secret %s is not read", name)
+			t.Errorf("the controller does not read Secret %s", name)
 		}
 	}
 	if !listed {
-		t.Error("the audit log has no list of Secrets")
+		t.Error("the audit log contains no list request for Secrets")
 	}
 }

@@ -6,28 +6,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMemoryLimit: Go's collector knows of the limit, and only of one.
-func TestMemoryLimit(t *testing.T) {
+// TestGoMemoryLimitFollowsTheContainerLimit checks the variable GOMEMLIMIT, which
+// makes Go's garbage collector respect the memory limit of the container.
+func TestGoMemoryLimitFollowsTheContainerLimit(t *testing.T) {
 	limit := []any{
 		map[string]any{"name": "MEMORY_LIMIT_MI", "valueFrom": map[string]any{
 			"resourceFieldRef": map[string]any{"containerName": "controller", "resource": "limits.memory", "divisor": "1Mi"},
 		}},
 		map[string]any{"name": "GOMEMLIMIT", "value": "$(MEMORY_LIMIT_MI)000000"},
 	}
-	own := map[string]any{"name": "GOMEMLIMIT", "value": "400MiB"}
-	other := map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}
+	custom := map[string]any{"name": "GOMEMLIMIT", "value": "400MiB"}
+	proxy := map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}
 	for name, test := range map[string]struct {
 		set  string
 		want any
 	}{
-		"by default":        {"", limit},
-		"with a variable":   {"controller.extraEnv[0].name=NO_PROXY,controller.extraEnv[0].value=10.0.0.0/8", append(limit[:2:2], other)},
-		"without a limit":   {"resources.limits.memory=null", nil},
-		"without resources": {"resources=null", nil},
-		"one's own":         {"controller.extraEnv[0].name=GOMEMLIMIT,controller.extraEnv[0].value=400MiB", []any{own}},
+		"by default":             {"", limit},
+		"with another variable":  {"controller.extraEnv[0].name=NO_PROXY,controller.extraEnv[0].value=10.0.0.0/8", append(limit[:2:2], proxy)},
+		"without a memory limit": {"resources.limits.memory=null", nil},
+		"without resources":      {"resources=null", nil},
+		"with GOMEMLIMIT set":    {"controller.extraEnv[0].name=GOMEMLIMIT,controller.extraEnv[0].value=400MiB", []any{custom}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, container := podOf(t, objects(t, render(t, "--set", test.set)))
+			_, container := controllerPod(t, objects(t, render(t, "--set", test.set)))
 			if diff := cmp.Diff(test.want, container["env"]); diff != "" {
 				t.Errorf("the variables differ (-want +got):\n%s", diff)
 			}
@@ -35,21 +36,22 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// A platform that hands out users of its own, as OpenShift does, refuses a pod
-// that names one.
-func TestUserOfThePlatform(t *testing.T) {
-	pod, _ := podOf(t, objects(t, render(t, "--set", "podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null")))
+// TestPlatformCanChooseTheUser removes the user and the group from the pod.
+// Platforms that assign a user to each pod, like OpenShift, reject a pod that names
+// one.
+func TestPlatformCanChooseTheUser(t *testing.T) {
+	pod, _ := controllerPod(t, objects(t, render(t, "--set", "podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null")))
 	want := map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}}
 	if diff := cmp.Diff(any(want), pod["securityContext"]); diff != "" {
 		t.Errorf("the security context differs (-want +got):\n%s", diff)
 	}
 }
 
-// The controller has 30 seconds of its own to end what it does, and has to
-// release its Lease then.
-func TestTerminationGracePeriod(t *testing.T) {
-	pod, _ := podOf(t, objects(t, render(t)))
+// TestPodHasTimeToShutDown checks the grace period: the controller takes up to 30
+// seconds to finish its work, and then releases its Lease.
+func TestPodHasTimeToShutDown(t *testing.T) {
+	pod, _ := controllerPod(t, objects(t, render(t)))
 	if got := pod["terminationGracePeriodSeconds"]; got != float64(45) {
-		t.Errorf("the pod has %v seconds to end", got)
+		t.Errorf("terminationGracePeriodSeconds is %v, want 45", got)
 	}
 }

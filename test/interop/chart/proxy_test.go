@@ -16,104 +16,105 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// proxy stands in front of the API server and keeps what it answers to lists and
-// watches of Secrets: the audit log says nothing of what a watch sends.
-type proxy struct {
+// recordingProxy is a proxy for the API server that records the responses to list
+// and watch requests for Secrets. The audit log does not contain the events of a
+// watch.
+type recordingProxy struct {
 	server *httptest.Server
 
-	mu      sync.Mutex
-	answers []*answer
+	mu        sync.Mutex
+	responses []*secretResponse
 }
 
-// answer is one to a list or a watch of Secrets.
-type answer struct {
+// secretResponse is a response to a list or watch request for Secrets.
+type secretResponse struct {
 	accept string
 	query  url.Values
 	mu     sync.Mutex
 	body   bytes.Buffer
 }
 
-func newProxy(t *testing.T, w *world) *proxy {
+func newRecordingProxy(t *testing.T, e *environment) *recordingProxy {
 	t.Helper()
-	target, err := url.Parse(w.control.Config.Host)
+	target, err := url.Parse(e.controlPlane.Config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As whom is in the requests.
-	trusted, err := rest.TLSConfigFor(&rest.Config{Host: w.control.Config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: w.control.Config.CAData}})
+	// The requests contain the credentials of the controller.
+	trusted, err := rest.TLSConfigFor(&rest.Config{Host: e.controlPlane.Config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: e.controlPlane.Config.CAData}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{}
+	p := &recordingProxy{}
 	p.server = httptest.NewTLSServer(&httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      &http.Transport{TLSClientConfig: trusted},
-		FlushInterval:  -1, // a watch is answered bit by bit
-		ModifyResponse: p.keep,
+		FlushInterval:  -1, // forward each event of a watch immediately
+		ModifyResponse: p.record,
 	})
-	w.whole.Cleanup(func() {
+	e.test.Cleanup(func() {
 		p.server.CloseClientConnections()
 		p.server.Close()
 	})
 	return p
 }
 
-// config leads to the proxy.
-func (p *proxy) config() *rest.Config {
+// config returns a client configuration that connects to the proxy.
+func (p *recordingProxy) config() *rest.Config {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 	return &rest.Config{Host: p.server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 }
 
-// keep keeps the answer while it is read.
-func (p *proxy) keep(response *http.Response) error {
+// record copies the body of the response while the controller reads it.
+func (p *recordingProxy) record(response *http.Response) error {
 	request := response.Request
 	if request.Method != http.MethodGet || !strings.HasSuffix(request.URL.Path, "/secrets") {
 		return nil
 	}
-	a := &answer{accept: request.Header.Get("Accept"), query: request.URL.Query()}
+	recorded := &secretResponse{accept: request.Header.Get("Accept"), query: request.URL.Query()}
 	p.mu.Lock()
-	p.answers = append(p.answers, a)
+	p.responses = append(p.responses, recorded)
 	p.mu.Unlock()
 	response.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.TeeReader(response.Body, a), response.Body}
+	}{io.TeeReader(response.Body, recorded), response.Body}
 	return nil
 }
 
 // Write implements io.Writer.
-func (a *answer) Write(part []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.body.Write(part)
+func (r *secretResponse) Write(part []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.body.Write(part)
 }
 
-func (a *answer) text() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.body.String()
+func (r *secretResponse) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.body.String()
 }
 
-// checkSecrets: what was sent of Secrets is metadata. It has to have the name of
-// one and must not have the content of another, and part of it has to be the
-// beginning of a watch, which takes the place of a list.
-func (p *proxy) checkSecrets(t *testing.T, content, name string) {
+// checkSecrets checks that the API server sends only the metadata of Secrets: the
+// responses contain the given name but not the given content. At least one of the
+// responses with the name is a watch that replaces the list request.
+func (p *recordingProxy) checkSecrets(t *testing.T, content, name string) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	named, streamed := false, false
-	for _, a := range p.answers {
-		if first, _, _ := strings.Cut(a.accept, ","); !strings.Contains(first, ";as=PartialObjectMetadata") {
-			t.Errorf("Secrets are asked for as %q", a.accept)
+	for _, r := range p.responses {
+		if first, _, _ := strings.Cut(r.accept, ","); !strings.Contains(first, ";as=PartialObjectMetadata") {
+			t.Errorf("the controller requests Secrets as %q, not as metadata", r.accept)
 		}
-		text := a.text()
+		text := r.text()
 		if strings.Contains(text, content) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(content))) {
-			t.Errorf("the answer to %v has the content of a Secret", a.query)
+			t.Errorf("the response to %v contains the content of a Secret", r.query)
 		}
 		found := strings.Contains(text, name)
-		named, streamed = named || found, streamed || found && a.query.Get("watch") != "" && a.query.Get("sendInitialEvents") == "true"
+		named, streamed = named || found, streamed || found && r.query.Get("watch") != "" && r.query.Get("sendInitialEvents") == "true"
 	}
 	if !named || !streamed {
-		t.Errorf("of %d answers one has the name %s: %v, and in a watch that begins with all objects: %v", len(p.answers), name, named, streamed)
+		t.Errorf("%d responses: one contains the name %s: %v; one of these is a watch that begins with all objects: %v", len(p.responses), name, named, streamed)
 	}
 }

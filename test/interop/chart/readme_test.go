@@ -10,23 +10,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// value is a row of the README's table.
-type value struct{ name, comment, byDefault string }
+// tableRow is a row of the table of values in the README.
+type tableRow struct{ name, comment, byDefault string }
 
-// values reads the values that can be set, with the comments above them. A
-// mapping without a comment is a group.
-func values(t *testing.T, prefix string, mapping *yaml.Node) []value {
+// tableRows returns the values in the mapping with their comments and defaults. A
+// mapping without a comment is a group of values.
+func tableRows(t *testing.T, prefix string, mapping *yaml.Node) []tableRow {
 	t.Helper()
-	var all []value
+	var all []tableRow
 	for i := 0; i < len(mapping.Content); i += 2 {
-		key, of := mapping.Content[i], mapping.Content[i+1]
+		key, node := mapping.Content[i], mapping.Content[i+1]
 		name := prefix + key.Value
-		comment := comment(key)
+		comment := valueComment(key)
 		switch {
 		case comment != "":
-			all = append(all, value{name, comment, asJSON(t, of)})
-		case of.Kind == yaml.MappingNode && len(of.Content) > 0:
-			all = append(all, values(t, name+".", of)...)
+			all = append(all, tableRow{name, comment, asJSON(t, node)})
+		case node.Kind == yaml.MappingNode && len(node.Content) > 0:
+			all = append(all, tableRows(t, name+".", node)...)
 		default:
 			t.Errorf("%s has no comment in values.yaml", name)
 		}
@@ -34,9 +34,9 @@ func values(t *testing.T, prefix string, mapping *yaml.Node) []value {
 	return all
 }
 
-// comment is the last paragraph above the key: what stands before is about the
-// file.
-func comment(key *yaml.Node) string {
+// valueComment returns the last paragraph of the comment above the key. Earlier
+// paragraphs describe the file.
+func valueComment(key *yaml.Node) string {
 	paragraphs := strings.Split(key.HeadComment, "\n\n")
 	var words []string
 	for line := range strings.Lines(paragraphs[len(paragraphs)-1]) {
@@ -58,9 +58,9 @@ func asJSON(t *testing.T, node *yaml.Node) string {
 	return string(text)
 }
 
-// TestREADME holds the chart's README against testdata/README.head.md and
-// values.yaml.
-func TestREADME(t *testing.T) {
+// TestREADMEIsUpToDate compares the chart's README with the text generated from
+// testdata/README.head.md and values.yaml.
+func TestREADMEIsUpToDate(t *testing.T) {
 	text, err := os.ReadFile(chartDir + "/values.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -75,14 +75,14 @@ func TestREADME(t *testing.T) {
 	}
 	readme := &strings.Builder{}
 	fmt.Fprintf(readme, "%s\n| Value | Default | |\n|---|---|---|\n", head)
-	for _, v := range values(t, "", document.Content[0]) {
+	for _, v := range tableRows(t, "", document.Content[0]) {
 		fmt.Fprintf(readme, "| `%s` | `%s` | %s |\n", v.name, v.byDefault, strings.ReplaceAll(v.comment, "|", `\|`))
 	}
-	compare(t, chartDir+"/README.md", readme.String())
+	compareGolden(t, chartDir+"/README.md", readme.String())
 }
 
-// Every value is in the schema, and the schema has no other.
-func TestSchemaHasTheValues(t *testing.T) {
+// TestSchemaMatchesTheValues compares the names in values.schema.json and values.yaml.
+func TestSchemaMatchesTheValues(t *testing.T) {
 	text, err := os.ReadFile(chartDir + "/values.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -99,25 +99,25 @@ func TestSchemaHasTheValues(t *testing.T) {
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
 	}
-	delete(child(schema, "properties"), "global") // Helm's own
+	delete(childMap(schema, "properties"), "global") // defined by Helm
 	checkSchema(t, "", schema, byDefault)
 }
 
 func checkSchema(t *testing.T, path string, schema, byDefault map[string]any) {
 	t.Helper()
-	properties := child(schema, "properties")
+	properties := childMap(schema, "properties")
 	for name := range properties {
 		if _, ok := byDefault[name]; !ok {
-			t.Errorf("%s%s is in the schema and not in values.yaml", path, name)
+			t.Errorf("%s%s is in the schema but not in values.yaml", path, name)
 		}
 	}
 	for name, value := range byDefault {
-		of := child(properties, name)
-		if of == nil {
+		property := childMap(properties, name)
+		if property == nil {
 			t.Errorf("%s%s is not in the schema", path, name)
 		}
-		if group, ok := value.(map[string]any); ok && of["properties"] != nil {
-			checkSchema(t, path+name+".", of, group)
+		if group, ok := value.(map[string]any); ok && property["properties"] != nil {
+			checkSchema(t, path+name+".", property, group)
 		}
 	}
 }

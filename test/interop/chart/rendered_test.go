@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// rendering returns the objects of a release by its name and namespace.
-func rendering(t *testing.T, name, namespace string, arguments ...string) []object {
+// renderRelease returns the objects of a release with the name in the namespace.
+func renderRelease(t *testing.T, name, namespace string, arguments ...string) []object {
 	t.Helper()
 	return objects(t, mustHelm(t, append([]string{"template", name, chartDir, "--namespace", namespace}, arguments...)...))
 }
 
-// only returns the one object of the kind.
-func only(t *testing.T, all []object, kind string) object {
+// onlyObject returns the only object of the kind.
+func onlyObject(t *testing.T, all []object, kind string) object {
 	t.Helper()
 	var found []object
 	for _, o := range all {
@@ -26,62 +26,63 @@ func only(t *testing.T, all []object, kind string) object {
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("there are %d of kind %s", len(found), kind)
+		t.Fatalf("%d objects of kind %s, want 1", len(found), kind)
 	}
 	return found[0]
 }
 
-// podOf is the pod's spec, and container the controller's in it.
-func podOf(t *testing.T, all []object) (pod, container map[string]any) {
+// controllerPod returns the spec of the controller's pod and its container.
+func controllerPod(t *testing.T, all []object) (pod, container map[string]any) {
 	t.Helper()
-	pod = child(child(child(only(t, all, "Deployment"), "spec"), "template"), "spec")
+	pod = childMap(childMap(childMap(onlyObject(t, all, "Deployment"), "spec"), "template"), "spec")
 	return pod, pod["containers"].([]any)[0].(map[string]any)
 }
 
-// argument returns the value of a flag of the controller.
-func argument(t *testing.T, all []object, flag string) string {
+// controllerFlag returns the value of a flag in the arguments of the controller.
+func controllerFlag(t *testing.T, all []object, flag string) string {
 	t.Helper()
-	_, container := podOf(t, all)
-	for _, given := range container["args"].([]any) {
-		if value, ok := strings.CutPrefix(given.(string), "--"+flag+"="); ok {
+	_, container := controllerPod(t, all)
+	for _, arg := range container["args"].([]any) {
+		if value, ok := strings.CutPrefix(arg.(string), "--"+flag+"="); ok {
 			return value
 		}
 	}
-	t.Fatalf("--%s is not among %v", flag, container["args"])
+	t.Fatalf("--%s is not in the arguments %v", flag, container["args"])
 	return ""
 }
 
-// What looks like a number, or like a mapping, stays the text that it is.
-func TestTextStaysText(t *testing.T) {
-	all := rendering(t, "123", "456",
+// TestNumbersInNamesStayStrings renders values that YAML would read as a number, a
+// boolean or a mapping if the chart did not quote them.
+func TestNumbersInNamesStayStrings(t *testing.T) {
+	all := renderRelease(t, "123", "456",
 		"--set-string", "gatewayClass.name=7,priorityClassName=1,serviceAccount.name=8,controller.clusterID=9,tunnelConfiguration.name=10",
 		"--set-string", "cloudflare.accountID=11,cloudflare.existingSecret=12,controller.clusterDomain=14,controller.namespaces={456,a}",
 		"--set", "controller.name=example.com/a:,tunnelConfiguration.create=true",
 		"--set", "podLabels.team=on,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
 	for _, o := range all {
-		checkText(t, o.id(), map[string]any(o))
+		checkStrings(t, o.id(), map[string]any(o))
 	}
-	pod, container := podOf(t, all)
+	pod, container := controllerPod(t, all)
 	if pod["priorityClassName"] != "1" || pod["serviceAccountName"] != "8" {
-		t.Errorf("the pod has %v and %v", pod["priorityClassName"], pod["serviceAccountName"])
+		t.Errorf("priorityClassName is %v and serviceAccountName is %v, want 1 and 8", pod["priorityClassName"], pod["serviceAccountName"])
 	}
-	for _, given := range container["args"].([]any) {
-		if _, ok := given.(string); !ok {
-			t.Errorf("the argument %v is no text", given)
+	for _, arg := range container["args"].([]any) {
+		if _, ok := arg.(string); !ok {
+			t.Errorf("the argument %v is not a string", arg)
 		}
 	}
-	if got := child(only(t, all, "GatewayClass"), "spec")["controllerName"]; got != "example.com/a:" {
-		t.Errorf("the controller's name is %v", got)
+	if got := childMap(onlyObject(t, all, "GatewayClass"), "spec")["controllerName"]; got != "example.com/a:" {
+		t.Errorf("controllerName is %v, want example.com/a:", got)
 	}
 }
 
-// checkText wants all names and labels in a value to be text.
-func checkText(t *testing.T, path string, value any) {
+// checkStrings checks that all names, labels and annotations in the value are strings.
+func checkStrings(t *testing.T, path string, value any) {
 	t.Helper()
 	switch v := value.(type) {
 	case []any:
 		for n, item := range v {
-			checkText(t, fmt.Sprintf("%s[%d]", path, n), item)
+			checkStrings(t, fmt.Sprintf("%s[%d]", path, n), item)
 		}
 	case map[string]any:
 		for key, item := range v {
@@ -95,40 +96,41 @@ func checkText(t *testing.T, path string, value any) {
 				switch text.(type) {
 				case string, []any, map[string]any:
 				default:
-					t.Errorf("%s.%s: %s is %v, which is no text", path, key, name, text)
+					t.Errorf("%s.%s: %s is %v, want a string", path, key, name, text)
 				}
 			}
-			checkText(t, path+"."+key, item)
+			checkStrings(t, path+"."+key, item)
 		}
 	}
 }
 
-// Every name of a release makes valid names of objects.
-func TestNames(t *testing.T) {
+// TestEveryReleaseNameMakesValidObjectNames renders releases with unusual names and
+// overrides.
+func TestEveryReleaseNameMakesValidObjectNames(t *testing.T) {
 	long := strings.Repeat("a23456789-", 6)[:53]
 	for name, test := range map[string]struct {
 		release string
 		set     string
 		want    string
 	}{
-		"the chart's":           {"tunnel-gateway", "", "tunnel-gateway"},
-		"another":               {"edge", "", "edge-tunnel-gateway"},
-		"one that has it":       {"my-tunnel-gateway", "", "my-tunnel-gateway"},
-		"dots":                  {"edge.west", "", "edge-west-tunnel-gateway"},
-		"a digit":               {"1edge", "", "tunnel-gateway-1edge"},
-		"a digit and all of it": {"1-tunnel-gateway", "", "tunnel-gateway-1-tunnel-gateway"},
-		"as long as can be":     {long, "", long},
-		"an override":           {"edge", "nameOverride=west", "edge-west"},
-		"a whole override":      {"edge", "fullnameOverride=west", "west"},
-		"cut behind a hyphen":   {strings.Repeat("a", 52), "", strings.Repeat("a", 52)},
-		"cut behind two":        {strings.Repeat("a", 49), "nameOverride=b--c", strings.Repeat("a", 49) + "-b"},
+		"the name of the chart":            {"tunnel-gateway", "", "tunnel-gateway"},
+		"a name without the chart's name":  {"edge", "", "edge-tunnel-gateway"},
+		"a name that contains the chart's": {"my-tunnel-gateway", "", "my-tunnel-gateway"},
+		"a name with dots":                 {"edge.west", "", "edge-west-tunnel-gateway"},
+		"a name that begins with a digit":  {"1edge", "", "tunnel-gateway-1edge"},
+		"a digit and the chart's name":     {"1-tunnel-gateway", "", "tunnel-gateway-1-tunnel-gateway"},
+		"the longest possible name":        {long, "", long},
+		"nameOverride":                     {"edge", "nameOverride=west", "edge-west"},
+		"fullnameOverride":                 {"edge", "fullnameOverride=west", "west"},
+		"a truncation after a hyphen":      {strings.Repeat("a", 52), "", strings.Repeat("a", 52)},
+		"a truncation after two hyphens":   {strings.Repeat("a", 49), "nameOverride=b--c", strings.Repeat("a", 49) + "-b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := rendering(t, test.release, namespace, "--set", test.set,
+			all := renderRelease(t, test.release, namespace, "--set", test.set,
 				"--set", "controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=cloudflare",
 				"--set", "metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true")
-			if got := only(t, all, "Deployment").metadata()["name"]; got != test.want {
-				t.Errorf("the Deployment is %v, want %s", got, test.want)
+			if got := onlyObject(t, all, "Deployment").metadata()["name"]; got != test.want {
+				t.Errorf("the name of the Deployment is %v, want %s", got, test.want)
 			}
 			for _, o := range all {
 				valid := validation.IsDNS1123Subdomain
@@ -138,32 +140,32 @@ func TestNames(t *testing.T) {
 				if errs := valid(o.metadata()["name"].(string)); len(errs) > 0 {
 					t.Errorf("%s: %v", o.id(), errs)
 				}
-				for label, value := range child(o.metadata(), "labels") {
+				for label, value := range childMap(o.metadata(), "labels") {
 					if errs := validation.IsValidLabelValue(value.(string)); len(errs) > 0 {
 						t.Errorf("%s: label %s: %v", o.id(), label, errs)
 					}
 				}
 			}
-			if errs := validation.IsDNS1123Subdomain(argument(t, all, "leader-election-id")); len(errs) > 0 {
-				t.Errorf("the Lease: %v", errs)
+			if errs := validation.IsDNS1123Subdomain(controllerFlag(t, all, "leader-election-id")); len(errs) > 0 {
+				t.Errorf("the name of the Lease is invalid: %v", errs)
 			}
 		})
 	}
 }
 
-// Releases in one namespace each elect a leader of their own, by a Lease that
-// their role names.
-func TestLeases(t *testing.T) {
+// TestReleasesDoNotShareALease checks that each release in a namespace has its own
+// Lease, and that its Role permits exactly this Lease.
+func TestReleasesDoNotShareALease(t *testing.T) {
 	leases := map[string]string{}
 	for _, name := range []string{"tunnel-gateway", "edge", "west.edge"} {
-		all := rendering(t, name, namespace)
-		lease := argument(t, all, "leader-election-id")
-		if other, taken := leases[lease]; taken {
-			t.Errorf("%s and %s share the Lease %s", name, other, lease)
+		all := renderRelease(t, name, namespace)
+		lease := controllerFlag(t, all, "leader-election-id")
+		if other, exists := leases[lease]; exists {
+			t.Errorf("releases %s and %s share Lease %s", name, other, lease)
 		}
 		leases[lease] = name
-		if diff := cmp.Diff([]any{lease}, resourceNames(all)); diff != "" {
-			t.Errorf("%s: its Role names another Lease (-flag +role):\n%s", name, diff)
+		if diff := cmp.Diff([]any{lease}, leaseNames(all)); diff != "" {
+			t.Errorf("the Role of release %s names another Lease (-flag +role):\n%s", name, diff)
 		}
 	}
 	if leases["tunnel-gateway.tunnelgateway.dev"] != "tunnel-gateway" {
@@ -171,8 +173,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// resourceNames returns the names of objects to which the Roles are limited.
-func resourceNames(all []object) []any {
+// leaseNames returns all resourceNames in the Roles. Only the rules for Leases have some.
+func leaseNames(all []object) []any {
 	var named []any
 	for _, o := range all {
 		rules, _ := o["rules"].([]any)
@@ -184,9 +186,9 @@ func resourceNames(all []object) []any {
 	return named
 }
 
-// rulesFor returns the namespaces in which a release may use a verb on a resource,
-// in order; "*" stands for all.
-func rulesFor(all []object, resource, verb string) []string {
+// namespacesGranting returns the sorted namespaces in which a release may use a
+// verb on a resource. "*" means all namespaces.
+func namespacesGranting(all []object, resource, verb string) []string {
 	var namespaces []string
 	for _, o := range all {
 		rules, _ := o["rules"].([]any)
@@ -206,9 +208,10 @@ func rulesFor(all []object, resource, verb string) []string {
 	return slices.Compact(namespaces)
 }
 
-// The controller may read Secrets where it checks certificates, and in its own
-// namespace.
-func TestSecretsAreReadWhereCertificatesAreChecked(t *testing.T) {
+// TestSecretsAreReadOnlyWhereCertificatesAreChecked checks the namespaces in which
+// the roles grant access to Secrets. The controller also needs the Secrets in its
+// own namespace.
+func TestSecretsAreReadOnlyWhereCertificatesAreChecked(t *testing.T) {
 	for set, want := range map[string][]string{
 		"":                                 {"*"},
 		"certificates.validate=false":      {namespace},
@@ -218,33 +221,34 @@ func TestSecretsAreReadWhereCertificatesAreChecked(t *testing.T) {
 		"controller.namespaces={a,b},certificates.validate=false": {namespace},
 		"certificates.namespaces={" + namespace + "}":             {namespace},
 	} {
-		all := rendering(t, release, namespace, "--set", set)
-		if diff := cmp.Diff(want, rulesFor(all, "secrets", "get")); diff != "" {
-			t.Errorf("%s: Secrets are read elsewhere (-want +got):\n%s", set, diff)
+		all := renderRelease(t, release, namespace, "--set", set)
+		if diff := cmp.Diff(want, namespacesGranting(all, "secrets", "get")); diff != "" {
+			t.Errorf("with %q, the namespaces in which Secrets can be read differ (-want +got):\n%s", set, diff)
 		}
-		if diff := cmp.Diff([]string{namespace}, rulesFor(all, "secrets", "patch")); diff != "" {
-			t.Errorf("%s: Secrets are written elsewhere (-want +got):\n%s", set, diff)
+		if diff := cmp.Diff([]string{namespace}, namespacesGranting(all, "secrets", "patch")); diff != "" {
+			t.Errorf("with %q, the namespaces in which Secrets can be written differ (-want +got):\n%s", set, diff)
 		}
 	}
 }
 
-// Two releases of one name, in two namespaces, have no object in common but
-// those whose names are values. `kubectl apply` of one would overwrite those of the
-// other.
-func TestReleasesShareNothing(t *testing.T) {
+// TestReleasesInTwoNamespacesShareNoObject renders releases with the same name in
+// several namespaces. If two of them contained the same object, `kubectl apply` of
+// one would overwrite the object of the other. The test omits the CRDs and names
+// the GatewayClasses, because these names do not depend on the release.
+func TestReleasesInTwoNamespacesShareNoObject(t *testing.T) {
 	for name, set := range map[string]string{
-		"everywhere":         "crds.install=false",
-		"the same namespace": "crds.install=false,controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=cloudflare",
-		"some certificates":  "crds.install=false,certificates.namespaces={team-a,tunnel}",
-		"each other's":       "crds.install=false,controller.namespaces={tunnel,gateway}",
+		"releases for all namespaces":                      "crds.install=false",
+		"releases for the same namespace":                  "crds.install=false,controller.namespaces={team-a},cloudflare.accountID=account,cloudflare.existingSecret=cloudflare",
+		"releases that check certificates in the same one": "crds.install=false,certificates.namespaces={team-a,tunnel}",
+		"releases for each other's namespaces":             "crds.install=false,controller.namespaces={tunnel,gateway}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			owners := map[string]string{}
-			// Parts of the release's name, and the name itself.
+			// The name of the release, and parts of it.
 			for _, namespace := range []string{"tunnel-gateway", "tunnel", "gateway", "default"} {
-				for _, o := range rendering(t, release, namespace, "--set", set+",gatewayClass.name="+namespace) {
-					if other, taken := owners[o.id()]; taken {
-						t.Errorf("%s is that of the release in %s and of the one in %s", o.id(), other, namespace)
+				for _, o := range renderRelease(t, release, namespace, "--set", set+",gatewayClass.name="+namespace) {
+					if other, exists := owners[o.id()]; exists {
+						t.Errorf("the releases in %s and %s share %s", other, namespace, o.id())
 					}
 					owners[o.id()] = namespace
 				}
@@ -253,13 +257,14 @@ func TestReleasesShareNothing(t *testing.T) {
 	}
 }
 
-// A Deployment's selector can never be changed.
-func TestSelectorStays(t *testing.T) {
+// TestNameOverrideKeepsSelectors checks that nameOverride changes no selector: the
+// selector of a Deployment is immutable.
+func TestNameOverrideKeepsSelectors(t *testing.T) {
 	selectors := func(arguments ...string) map[string]any {
 		found := map[string]any{}
 		for _, o := range objects(t, render(t, append(arguments, "--set", "metrics.serviceMonitor.enabled=true")...)) {
 			for _, field := range []string{"selector", "podSelector"} {
-				if selector, ok := child(o, "spec")[field]; ok {
+				if selector, ok := childMap(o, "spec")[field]; ok {
 					found[fmt.Sprint(o["kind"])] = selector
 				}
 			}
@@ -268,9 +273,9 @@ func TestSelectorStays(t *testing.T) {
 	}
 	before := selectors()
 	if len(before) != 5 {
-		t.Errorf("the selectors are %v", before)
+		t.Errorf("%d objects with a selector, want 5: %v", len(before), before)
 	}
 	if diff := cmp.Diff(before, selectors("--set", "nameOverride=edge")); diff != "" {
-		t.Errorf("nameOverride changes what cannot be changed:\n%s", diff)
+		t.Errorf("nameOverride changes a selector (-before +after):\n%s", diff)
 	}
 }

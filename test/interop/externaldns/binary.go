@@ -13,9 +13,9 @@ const (
 	modulePath  = "sigs.k8s.io/external-dns"
 )
 
-// Binary returns the path of external-dns in the version that binary/go.mod
-// requires. The first call on a machine builds it, which takes minutes; what it
-// does is written to progress.
+// Binary returns the path of an external-dns binary in the version that
+// binary/go.mod requires. The first call on a machine builds it, which takes
+// minutes. Binary writes the output of the build to progress.
 func Binary(ctx context.Context, progress io.Writer) (string, error) {
 	set := toolbuild.Set{
 		Name:            programName,

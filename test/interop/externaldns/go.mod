@@ -1,4 +1,4 @@
-// The tests of external-dns beside the controller.
+// Tests of external-dns and this controller together.
 module github.com/tunnel-gateway/tunnel-gateway/test/interop/externaldns
 
 go 1.26.0

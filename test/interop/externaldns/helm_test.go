@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var _ = Describe("the values for external-dns' chart", func() {
-	It("run the same image with the same arguments and rights as the manifest", func(ctx SpecContext) {
+var _ = Describe("the values for the chart of external-dns", func() {
+	It("produce the image, arguments and permissions of the manifest", func(ctx SpecContext) {
 		rendered := renderChart(samples + "/external-dns/helm/values.yaml")
 		var want, got appsv1.Deployment
 		Expect(kube.Get(ctx, client.ObjectKey{Namespace: programName, Name: programName}, &want)).To(Succeed())
@@ -37,18 +37,18 @@ var _ = Describe("the values for external-dns' chart", func() {
 		var role, chartRole rbacv1.ClusterRole
 		Expect(kube.Get(ctx, client.ObjectKey{Name: programName}, &role)).To(Succeed())
 		Expect(yaml.Unmarshal(rendered["clusterrole.yaml"], &chartRole)).To(Succeed())
-		Expect(rights(chartRole)).To(ConsistOf(rights(role)))
+		Expect(permissions(chartRole)).To(ConsistOf(permissions(role)))
 	})
 
-	It("are for the version of the chart that the guide installs", func() {
+	It("match the version of the chart that the guide installs", func() {
 		guide, err := os.ReadFile(root + "/docs/guides/external-dns.md")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(guide)).To(ContainSubstring("--version %s --values config/samples/external-dns/helm/values.yaml", loadChart().Metadata.Version))
 	})
 })
 
-// rights returns a line for everything that a role permits.
-func rights(role rbacv1.ClusterRole) []string {
+// permissions returns each permission in a role as "verb group resource".
+func permissions(role rbacv1.ClusterRole) []string {
 	var all []string
 	for _, rule := range role.Rules {
 		for _, group := range rule.APIGroups {
@@ -62,15 +62,15 @@ func rights(role rbacv1.ClusterRole) []string {
 	return all
 }
 
-// renderChart renders the chart that lies in external-dns' own module, and
-// returns its files by their names.
+// renderChart renders the chart in the source of external-dns. The keys of the
+// result are file names.
 func renderChart(valuesFile string) map[string][]byte {
 	GinkgoHelper()
 	values, err := chartutil.ReadValuesFile(valuesFile)
 	Expect(err).NotTo(HaveOccurred())
 	loaded := loadChart()
 	release := chartutil.ReleaseOptions{Name: programName, Namespace: programName}
-	all, err := chartutil.ToRenderValues(loaded, values, release, nil) // validates by the chart's schema too
+	all, err := chartutil.ToRenderValues(loaded, values, release, nil) // also validates against the schema
 	Expect(err).NotTo(HaveOccurred())
 	files, err := engine.Render(loaded, all)
 	Expect(err).NotTo(HaveOccurred())
@@ -83,13 +83,13 @@ func renderChart(valuesFile string) map[string][]byte {
 
 func loadChart() *chart.Chart {
 	GinkgoHelper()
-	loaded, err := loader.Load(filepath.Join(moduleDir(), "charts", programName))
+	loaded, err := loader.Load(filepath.Join(externalDNSSource(), "charts", programName))
 	Expect(err).NotTo(HaveOccurred())
 	return loaded
 }
 
-// moduleDir returns where the source of external-dns is.
-func moduleDir() string {
+// externalDNSSource returns the directory of external-dns' source.
+func externalDNSSource() string {
 	GinkgoHelper()
 	command := exec.Command("go", "mod", "download", "-json", modulePath)
 	command.Dir = "binary"

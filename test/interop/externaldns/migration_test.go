@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// ingressRights are what the commands of the guide add to the sample's.
-const ingressRights = `
+// ingressPermissions are the permissions that the commands in the guide add.
+const ingressPermissions = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: external-dns-ingresses}
@@ -29,86 +29,87 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: external
 subjects: [{kind: ServiceAccount, name: external-dns, namespace: external-dns}]
 `
 
-const fromIngresses = "--source=ingress"
+const ingressSource = "--source=ingress"
 
 var _ = Describe("the migration from Ingress", func() {
-	It("moves records from the Ingresses' address to the tunnel and back, each in one call", func(ctx SpecContext) {
-		w := &world{platform: "platform"}
-		w.serve("foo.com", "bar.com")
-		w.apply(ingressRights)
+	It("moves each record from the Ingress to the tunnel and back in one request", func(ctx SpecContext) {
+		e := &environment{platform: "platform"}
+		e.startDNSAPI("foo.com", "bar.com")
+		e.apply(ingressPermissions)
 		applySamples("migration/00-existing.yaml")
 		applySamples("migration/before/*.yaml")
 		address := func(team string, proxied bool) string {
 			return record{team + ".com", "A", "192.0.2.10", proxied}.String()
 		}
 		for _, team := range []string{"foo", "bar"} {
-			giveAddress(ctx, team, "192.0.2.10")
+			setIngressAddress(ctx, team, "192.0.2.10")
 			createCertificate(ctx, team, team+"-tls")
 		}
-		w.expectCNAMEs([]string{address("foo", false), address("bar", false)}, fromIngresses, "!--cloudflare-proxied")
-		w.expectCNAMEs([]string{address("foo", true), address("bar", true)}, fromIngresses)
+		e.expectCNAMEs([]string{address("foo", false), address("bar", false)}, ingressSource, "!--cloudflare-proxied")
+		e.expectCNAMEs([]string{address("foo", true), address("bar", true)}, ingressSource)
 
-		By("applying the new objects, beside which the Ingresses win")
+		By("applying the new objects, over which the Ingresses take precedence")
 		applySamples("migration/[123]0-*.yaml")
-		Eventually(w.attached("HTTPRoute", "foo/foo-foo-com", "foo")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "bar/bar-bar-com", "bar")).Should(Equal(accepted))
-		Eventually(w.accepted("foo/foo")).Should(Equal(accepted))
-		Eventually(w.accepted("bar/bar")).Should(Equal(accepted))
-		calls := w.zones.changes()
-		w.expectCNAMEs([]string{address("foo", true), address("bar", true)}, fromIngresses)
-		Expect(w.zones.changes()).To(Equal(calls))
+		Eventually(e.routeAcceptance("HTTPRoute", "foo/foo-foo-com", "foo")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "bar/bar-bar-com", "bar")).Should(Equal(accepted))
+		Eventually(e.setAcceptance("foo/foo")).Should(Equal(accepted))
+		Eventually(e.setAcceptance("bar/bar")).Should(Equal(accepted))
+		writes := e.dns.writeCount()
+		e.expectCNAMEs([]string{address("foo", true), address("bar", true)}, ingressSource)
+		Expect(e.dns.writeCount()).To(Equal(writes))
 
-		By("ignoring one Ingress, and going back")
-		tunnel := w.target("parent")
-		hide(ctx, "foo", `"none"`)
-		w.expectCNAMEs(append(w.cnames(tunnel, "foo.com"), address("bar", true)), fromIngresses)
-		Expect(w.zones.changes()).To(Equal(calls + 1))
-		hide(ctx, "foo", "null")
-		w.expectCNAMEs([]string{address("foo", true), address("bar", true)}, fromIngresses)
-		Expect(w.zones.changes()).To(Equal(calls + 2))
+		By("making external-dns ignore one Ingress, and reverting the change")
+		tunnel := e.tunnelTarget("parent")
+		setControllerAnnotation(ctx, "foo", `"none"`)
+		e.expectCNAMEs(append(e.cnames(tunnel, "foo.com"), address("bar", true)), ingressSource)
+		Expect(e.dns.writeCount()).To(Equal(writes + 1))
+		setControllerAnnotation(ctx, "foo", "null")
+		e.expectCNAMEs([]string{address("foo", true), address("bar", true)}, ingressSource)
+		Expect(e.dns.writeCount()).To(Equal(writes + 2))
 
-		By("ignoring both, which are then deleted")
-		hide(ctx, "foo", `"none"`)
-		hide(ctx, "bar", `"none"`)
-		w.expectCNAMEs(w.cnames(tunnel, "foo.com", "bar.com"), fromIngresses)
-		calls = w.zones.changes()
+		By("making external-dns ignore both Ingresses, and deleting them")
+		setControllerAnnotation(ctx, "foo", `"none"`)
+		setControllerAnnotation(ctx, "bar", `"none"`)
+		e.expectCNAMEs(e.cnames(tunnel, "foo.com", "bar.com"), ingressSource)
+		writes = e.dns.writeCount()
 		for _, team := range []string{"foo", "bar"} {
-			Expect(ingresses(team).Delete(ctx, team, metav1.DeleteOptions{})).To(Succeed())
+			Expect(ingressClient(team).Delete(ctx, team, metav1.DeleteOptions{})).To(Succeed())
 		}
-		w.expectCNAMEs(w.cnames(tunnel, "foo.com", "bar.com"), fromIngresses)
-		w.expectCNAMEs(w.cnames(tunnel, "foo.com", "bar.com"))
-		Expect(w.zones.changes()).To(Equal(calls))
+		e.expectCNAMEs(e.cnames(tunnel, "foo.com", "bar.com"), ingressSource)
+		e.expectCNAMEs(e.cnames(tunnel, "foo.com", "bar.com"))
+		Expect(e.dns.writeCount()).To(Equal(writes))
 	})
 })
 
-// giveAddress says in the Ingress's status what an ingress controller would.
-func giveAddress(ctx context.Context, team, address string) {
+// setIngressAddress sets the address in the Ingress's status like an ingress controller.
+func setIngressAddress(ctx context.Context, team, address string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, address)
 	patchIngress(ctx, team, patch, "status")
 }
 
-// hide sets the annotation by which external-dns ignores an Ingress; "null"
-// takes it off.
-func hide(ctx context.Context, team, value string) {
+// setControllerAnnotation sets the annotation that makes external-dns ignore an
+// Ingress. The value is JSON; null removes the annotation.
+func setControllerAnnotation(ctx context.Context, team, value string) {
 	GinkgoHelper()
 	patchIngress(ctx, team, fmt.Sprintf(`{"metadata":{"annotations":{"external-dns.kubernetes.io/controller":%s}}}`, value))
 }
 
 func patchIngress(ctx context.Context, team, patch string, subresources ...string) {
 	GinkgoHelper()
-	_, err := ingresses(team).Patch(ctx, team, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := ingressClient(team).Patch(ctx, team, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 	Expect(err).NotTo(HaveOccurred())
 }
 
-func ingresses(namespace string) networkingv1.IngressInterface {
+// ingressClient returns a client for the Ingresses in the namespace.
+func ingressClient(namespace string) networkingv1.IngressInterface {
 	GinkgoHelper()
 	clientset, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	return clientset.NetworkingV1().Ingresses(namespace)
 }
 
-// createCertificate makes the Secret that the Ingress had already.
+// createCertificate creates the TLS Secret that the Ingress references.
 func createCertificate(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	chain, key, err := cert.GenerateSelfSignedCertKey("example.com", nil, nil)

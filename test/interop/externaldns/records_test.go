@@ -5,131 +5,131 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// withoutSets takes the flag away that external-dns needs for ListenerSets.
-const withoutSets = "!--gateway-listener-sets"
+// withoutListenerSets removes the flag that makes external-dns read ListenerSets.
+const withoutListenerSets = "!--gateway-listener-sets"
 
-// cnames returns the CNAMEs of the zone's names to the target, proxied.
-func (w *world) cnames(target string, names ...string) []string {
+// cnames returns proxied CNAMEs from the names to the target.
+func (e *environment) cnames(target string, names ...string) []string {
 	records := make([]string, len(names))
 	for i, name := range names {
-		records[i] = record{w.text(name), "CNAME", target, true}.String()
+		records[i] = record{e.expand(name), "CNAME", target, true}.String()
 	}
 	return records
 }
 
-// expectCNAMEs runs external-dns and compares all records of the zone but those
-// of ownership. A second run must find nothing to do.
-func (w *world) expectCNAMEs(want []string, changes ...string) {
+// expectCNAMEs runs external-dns and compares all records except the TXT records,
+// which store the ownership. A second run must not change the zone.
+func (e *environment) expectCNAMEs(want []string, changes ...string) {
 	GinkgoHelper()
-	log, err := w.sync(changes...)
+	log, err := e.runOnce(changes...)
 	Expect(err).NotTo(HaveOccurred(), "external-dns: %s", log)
-	Expect(w.zones.list("!TXT")).To(ConsistOf(want))
-	before := w.zones.changes()
-	log, err = w.sync(changes...)
+	Expect(e.dns.recordsOfType("!TXT")).To(ConsistOf(want))
+	before := e.dns.writeCount()
+	log, err = e.runOnce(changes...)
 	Expect(err).NotTo(HaveOccurred(), "external-dns: %s", log)
-	Expect(w.zones.list("!TXT")).To(ConsistOf(want))
-	Expect(w.zones.changes()).To(Equal(before), "calls that change the zone")
+	Expect(e.dns.recordsOfType("!TXT")).To(ConsistOf(want))
+	Expect(e.dns.writeCount()).To(Equal(before), "the second run must not change records")
 }
 
 var _ = Describe("the records of routes", func() {
-	It("are CNAMEs to the tunnel, with a TXT record that says whose they are", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("one", "one.ZONE"), listener("two", "two.ZONE"), listener("idle", "idle.ZONE")) +
+	It("are CNAMEs to the tunnel, each with a TXT record for its owner", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("one", "one.ZONE"), listener("two", "two.ZONE"), listener("idle", "idle.ZONE")) +
 			route("PLATFORM/one", "{name: shared, sectionName: one}") +
 			route("PLATFORM/two", sharedGateway, "two.ZONE"))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/one", "shared")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/two", "shared")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/one", "shared")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/two", "shared")).Should(Equal(accepted))
 
-		w.expectCNAMEs(w.cnames(w.target("shared"), "one.ZONE", "two.ZONE"))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "one.ZONE", "two.ZONE"))
 		ownership := func(name, route string) string {
-			return w.text(name) + ` TXT "heritage=external-dns,external-dns/owner=my-cluster,external-dns/resource=httproute/` + w.text(route) + `"`
+			return e.expand(name) + ` TXT "heritage=external-dns,external-dns/owner=my-cluster,external-dns/resource=httproute/` + e.expand(route) + `"`
 		}
-		Expect(w.zones.list("TXT")).To(ConsistOf(
+		Expect(e.dns.recordsOfType("TXT")).To(ConsistOf(
 			ownership("edns-cname.one.ZONE", "PLATFORM/one"), ownership("edns-cname.two.ZONE", "PLATFORM/two")))
 	})
 
-	It("exist for routes that are attached through a ListenerSet alone, with --gateway-listener-sets", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) +
+	It("exist for routes that attach to a ListenerSet only, with --gateway-listener-sets", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) +
 			listenerSet("TEAM/set", listener("web", "web.ZONE"), listener("idle", "idle.ZONE")) +
 			route("TEAM/web", "{kind: ListenerSet, name: set, sectionName: web}"))
-		Eventually(w.attached("HTTPRoute", "TEAM/web", "set")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "TEAM/web", "set")).Should(Equal(accepted))
 
-		w.expectCNAMEs(nil, withoutSets)
-		w.expectCNAMEs(w.cnames(w.target("shared"), "web.ZONE"))
+		e.expectCNAMEs(nil, withoutListenerSets)
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "web.ZONE"))
 	})
 
-	It("follow both parents of a route that names the Gateway and a ListenerSet", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("all", "*.apps.ZONE", openToAll)) +
+	It("contain the hostnames of both parents of a route", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("all", "*.apps.ZONE", allNamespaces)) +
 			listenerSet("TEAM/set", listener("shop", "shop.apps.ZONE")) +
 			route("TEAM/shop", teamSet+", "+sharedGateway, "shop.apps.ZONE"))
-		Eventually(w.attached("HTTPRoute", "TEAM/shop", "set")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "TEAM/shop", "shared")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "TEAM/shop", "set")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "TEAM/shop", "shared")).Should(Equal(accepted))
 
-		w.expectCNAMEs(w.cnames(w.target("shared"), "shop.apps.ZONE"))
-		w.expectCNAMEs(w.cnames(w.target("shared"), "shop.apps.ZONE"), withoutSets)
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "shop.apps.ZONE"))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "shop.apps.ZONE"), withoutListenerSets)
 
-		By("with the wildcard of the Gateway's listener, once the route names no hostname")
-		w.apply(route("TEAM/shop", teamSet+", "+sharedGateway))
-		w.expectCNAMEs(w.cnames(w.target("shared"), "shop.apps.ZONE", "*.apps.ZONE"))
-		w.expectCNAMEs(w.cnames(w.target("shared"), "*.apps.ZONE"), withoutSets)
+		By("removing the hostname of the route, which adds the wildcard of the Gateway's listener")
+		e.apply(route("TEAM/shop", teamSet+", "+sharedGateway))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "shop.apps.ZONE", "*.apps.ZONE"))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "*.apps.ZONE"), withoutListenerSets)
 	})
 
-	It("do not exist without the flag when no listener of the Gateway itself admits the hostname", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE", openToAll)) +
+	It("do not exist without the flag if no listener of the Gateway matches the hostname", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE", allNamespaces)) +
 			listenerSet("TEAM/set", listener("web", "web.ZONE")) +
 			route("TEAM/web", teamSet+", "+sharedGateway, "web.ZONE"))
-		Eventually(w.attached("HTTPRoute", "TEAM/web", "set")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "TEAM/web", "shared")).Should(Equal("False NoMatchingListenerHostname"))
+		Eventually(e.routeAcceptance("HTTPRoute", "TEAM/web", "set")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "TEAM/web", "shared")).Should(Equal("False NoMatchingListenerHostname"))
 
-		w.expectCNAMEs(nil, withoutSets)
-		w.expectCNAMEs(w.cnames(w.target("shared"), "web.ZONE"))
+		e.expectCNAMEs(nil, withoutListenerSets)
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "web.ZONE"))
 	})
 
-	It("are wildcards where the route takes the listener's hostname, and the route's own names otherwise", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) +
+	It("have the hostnames of the route, or the wildcard of the listener if the route has none", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) +
 			listenerSet("TEAM/set", listener("all", "*.all.ZONE"), listener("some", "*.some.ZONE")) +
 			route("TEAM/all", "{kind: ListenerSet, name: set, sectionName: all}") +
 			route("TEAM/one", "{kind: ListenerSet, name: set, sectionName: all}", "one.all.ZONE") +
 			route("TEAM/some", "{kind: ListenerSet, name: set, sectionName: some}", "a.some.ZONE", "b.c.some.ZONE", "*.d.some.ZONE", "some.ZONE"))
-		Eventually(w.attached("HTTPRoute", "TEAM/all", "set")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "TEAM/one", "set")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "TEAM/some", "set")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "TEAM/all", "set")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "TEAM/one", "set")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "TEAM/some", "set")).Should(Equal(accepted))
 
-		w.expectCNAMEs(w.cnames(w.target("shared"), "*.all.ZONE", "one.all.ZONE", "a.some.ZONE", "b.c.some.ZONE", "*.d.some.ZONE"))
-		Expect(w.zones.list("TXT")).To(ContainElement(HavePrefix(w.text("edns-cname.wildcard.all.ZONE"))))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "*.all.ZONE", "one.all.ZONE", "a.some.ZONE", "b.c.some.ZONE", "*.d.some.ZONE"))
+		Expect(e.dns.recordsOfType("TXT")).To(ContainElement(HavePrefix(e.expand("edns-cname.wildcard.all.ZONE"))))
 	})
 
-	It("can be the zone's own name", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("apex", "ZONE")) + route("PLATFORM/apex", sharedGateway))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/apex", "shared")).Should(Equal(accepted))
+	It("can have the name of the zone", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("apex", "ZONE")) + route("PLATFORM/apex", sharedGateway))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/apex", "shared")).Should(Equal(accepted))
 
-		w.expectCNAMEs(w.cnames(w.target("shared"), "ZONE"))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "ZONE"))
 	})
 
-	It("do not exist for a listener without hostname and a route without any", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", "{name: any, port: 80, protocol: HTTP}") +
+	It("do not exist if neither the listener nor the route has a hostname", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", "{name: any, port: 80, protocol: HTTP}") +
 			route("PLATFORM/any", sharedGateway) + route("PLATFORM/named", sharedGateway, "named.ZONE"))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/any", "shared")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/named", "shared")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/any", "shared")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/named", "shared")).Should(Equal(accepted))
 
-		w.expectCNAMEs(w.cnames(w.target("shared"), "named.ZONE"))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "named.ZONE"))
 	})
 
-	It("exist for GRPCRoutes at both kinds of parents", func() {
-		w := newWorld()
-		w.apply(gateway("PLATFORM/shared", listener("all", "*.grpc.ZONE", openToAll)) +
+	It("exist for GRPCRoutes of Gateways and ListenerSets", func() {
+		e := newEnvironment()
+		e.apply(gateway("PLATFORM/shared", listener("all", "*.grpc.ZONE", allNamespaces)) +
 			listenerSet("TEAM/set", listener("api", "api.ZONE")) +
 			grpcRoute("TEAM/set", teamSet) + grpcRoute("TEAM/gateway", sharedGateway, "a.grpc.ZONE"))
-		Eventually(w.attached("GRPCRoute", "TEAM/set", "set")).Should(Equal(accepted))
-		Eventually(w.attached("GRPCRoute", "TEAM/gateway", "shared")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("GRPCRoute", "TEAM/set", "set")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("GRPCRoute", "TEAM/gateway", "shared")).Should(Equal(accepted))
 
-		w.expectCNAMEs(w.cnames(w.target("shared"), "api.ZONE", "a.grpc.ZONE"))
-		w.expectCNAMEs(w.cnames(w.target("shared"), "a.grpc.ZONE"), withoutSets)
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "api.ZONE", "a.grpc.ZONE"))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "a.grpc.ZONE"), withoutListenerSets)
 	})
 })

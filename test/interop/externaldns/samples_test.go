@@ -8,13 +8,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// sampleWorld is the world of the samples, whose names are fixed.
-func sampleWorld() *world {
-	w := &world{platform: "platform", name: "example.com"}
-	w.serve(w.name)
-	return w
+// newSampleEnvironment creates an environment for the samples, whose names are fixed.
+func newSampleEnvironment() *environment {
+	e := &environment{platform: "platform", zone: "example.com"}
+	e.startDNSAPI(e.zone)
+	return e
 }
 
+// applySamples applies the samples whose paths match the pattern.
 func applySamples(pattern string) {
 	GinkgoHelper()
 	files, err := filepath.Glob(filepath.Join(samples, pattern))
@@ -25,34 +26,34 @@ func applySamples(pattern string) {
 	}
 }
 
-// The specs stand in the order of the guide, and each adds to the cluster.
+// The specs follow the order of the guide. Each adds objects to the cluster.
 var _ = Describe("the samples", Ordered, func() {
-	var w *world
-	BeforeAll(func() { w = sampleWorld() })
+	var e *environment
+	BeforeAll(func() { e = newSampleEnvironment() })
 
 	common := []string{"shared.example.com", "team-a.example.com", "shop.team-b.example.com"}
 
-	It("of the demo get a record for each name that is served, and none for the team that came late", func() {
+	It("of the demo get a record for each hostname, but none for a conflicted listener", func() {
 		applySamples("*.yaml")
-		Eventually(w.attached("HTTPRoute", "platform/home", "shared")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "team-a/web", "team-a")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "team-b/shop", "team-b")).Should(Equal(accepted))
-		Eventually(w.acceptedEntry("ListenerSet", "team-b/team-b-late", "taken")).Should(Equal("False HostnameConflict"))
-		w.expectCNAMEs(w.cnames(w.target("shared"), common...))
-		w.expectCNAMEs(w.cnames(w.target("shared"), "shared.example.com"), withoutSets)
+		Eventually(e.routeAcceptance("HTTPRoute", "platform/home", "shared")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "team-a/web", "team-a")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "team-b/shop", "team-b")).Should(Equal(accepted))
+		Eventually(e.listenerAcceptance("ListenerSet", "team-b/team-b-late", "taken")).Should(Equal("False HostnameConflict"))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), common...))
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "shared.example.com"), withoutListenerSets)
 	})
 
-	It("of targets, wildcards and two parents get those records", func() {
+	It("for external-dns get records for targets, wildcards and routes with two parents", func() {
 		applySamples("external-dns/*.yaml")
-		Eventually(w.attached("HTTPRoute", "team-c/web", "team-c")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "team-d/all", "team-d")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "team-e/shop", "team-e")).Should(Equal(accepted))
-		Eventually(w.attached("HTTPRoute", "team-e/shop", "apps")).Should(Equal(accepted))
-		records := w.cnames(w.target("shared"), append(common, "*.team-d.example.com")...)
-		records = append(records, w.cnames("edge.example.net", "team-c.example.com")...)
-		records = append(records, w.cnames(w.target("apps"), "shop.apps.example.com")...)
-		w.expectCNAMEs(records)
-		w.expectCNAMEs(append(w.cnames(w.target("shared"), "shared.example.com"),
-			w.cnames(w.target("apps"), "shop.apps.example.com")...), withoutSets)
+		Eventually(e.routeAcceptance("HTTPRoute", "team-c/web", "team-c")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "team-d/all", "team-d")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "team-e/shop", "team-e")).Should(Equal(accepted))
+		Eventually(e.routeAcceptance("HTTPRoute", "team-e/shop", "apps")).Should(Equal(accepted))
+		records := e.cnames(e.tunnelTarget("shared"), append(common, "*.team-d.example.com")...)
+		records = append(records, e.cnames("edge.example.net", "team-c.example.com")...)
+		records = append(records, e.cnames(e.tunnelTarget("apps"), "shop.apps.example.com")...)
+		e.expectCNAMEs(records)
+		e.expectCNAMEs(append(e.cnames(e.tunnelTarget("shared"), "shared.example.com"),
+			e.cnames(e.tunnelTarget("apps"), "shop.apps.example.com")...), withoutListenerSets)
 	})
 })

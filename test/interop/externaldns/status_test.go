@@ -16,8 +16,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// status is what the tests look at in the statuses of Gateways, ListenerSets
-// and routes.
+// status contains the fields of the statuses of Gateways, ListenerSets and routes
+// that the specs check.
 type status struct {
 	Addresses  []gatewayv1.GatewayStatusAddress `json:"addresses"`
 	Conditions []metav1.Condition               `json:"conditions"`
@@ -25,9 +25,10 @@ type status struct {
 	Parents    []gatewayv1.RouteParentStatus    `json:"parents"`
 }
 
-func (w *world) status(kind, name string) status {
+// status reads the status of an object of the Gateway API.
+func (e *environment) status(kind, name string) status {
 	GinkgoHelper()
-	o := w.object(kind, name)
+	o := e.object(kind, name)
 	Expect(kube.Get(context.Background(), client.ObjectKeyFromObject(o), o)).To(Succeed())
 	values, _, err := unstructured.NestedMap(o.Object, "status")
 	Expect(err).NotTo(HaveOccurred())
@@ -36,66 +37,68 @@ func (w *world) status(kind, name string) status {
 	return s
 }
 
-// accepted returns what a ListenerSet says of itself, as "Status Reason".
-func (w *world) accepted(set string) func() string {
-	return func() string { return acceptance(w.status("ListenerSet", set).Conditions) }
+// setAcceptance returns a function that returns the condition Accepted of a ListenerSet.
+func (e *environment) setAcceptance(set string) func() string {
+	return func() string { return formatAcceptance(e.status("ListenerSet", set).Conditions) }
 }
 
-// acceptedEntry returns what an object says of one of its listeners.
-func (w *world) acceptedEntry(kind, name, listener string) func() string {
+// listenerAcceptance returns a function that returns the condition Accepted of a listener.
+func (e *environment) listenerAcceptance(kind, name, listener string) func() string {
 	return func() string {
-		for _, l := range w.status(kind, name).Listeners {
+		for _, l := range e.status(kind, name).Listeners {
 			if string(l.Name) == listener {
-				return acceptance(l.Conditions)
+				return formatAcceptance(l.Conditions)
 			}
 		}
-		return "no entry"
+		return "no status"
 	}
 }
 
-// attached returns what a route says of its parent of that name.
-func (w *world) attached(kind, name, parent string) func() string {
+// routeAcceptance returns a function that returns the condition Accepted of a route
+// for a parent.
+func (e *environment) routeAcceptance(kind, name, parent string) func() string {
 	return func() string {
-		for _, p := range w.status(kind, name).Parents {
+		for _, p := range e.status(kind, name).Parents {
 			if string(p.ParentRef.Name) == parent {
-				return acceptance(p.Conditions)
+				return formatAcceptance(p.Conditions)
 			}
 		}
-		return "no entry"
+		return "no status"
 	}
 }
 
-func acceptance(conditions []metav1.Condition) string {
+// formatAcceptance returns the condition Accepted as "Status Reason".
+func formatAcceptance(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, string(gatewayv1.RouteConditionAccepted))
 	if c == nil {
-		return "nothing said"
+		return "no condition"
 	}
 	return fmt.Sprintf("%s %s", c.Status, c.Reason)
 }
 
 const accepted = "True Accepted"
 
-// target returns where the names of the platform team's Gateway have to lead.
-func (w *world) target(gateway string) string {
+// tunnelTarget returns the target of the records for the platform team's Gateway.
+func (e *environment) tunnelTarget(gateway string) string {
 	GinkgoHelper()
-	return w.tunnel(gateway) + ".cfargotunnel.com"
+	return e.tunnelID(gateway) + ".cfargotunnel.com"
 }
 
-// answer returns the status that a request for the hostname gets through the
-// tunnel of the platform team's shared Gateway.
-func (w *world) answer(hostname string) int {
+// responseCode sends a request for the hostname through the tunnel of the shared
+// Gateway and returns the status code.
+func (e *environment) responseCode(hostname string) int {
 	GinkgoHelper()
 	recorder := httptest.NewRecorder()
-	edge.Tunnel(w.tunnel("shared")).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+w.text(hostname)+"/", http.NoBody))
+	edge.Tunnel(e.tunnelID("shared")).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "http://"+e.expand(hostname)+"/", http.NoBody))
 	return recorder.Code
 }
 
-// tunnel returns the id of the Gateway's tunnel, as the simulator knows it.
-func (w *world) tunnel(gateway string) string {
+// tunnelID waits until the Gateway's tunnel exists and returns its ID.
+func (e *environment) tunnelID(gateway string) string {
 	GinkgoHelper()
 	var id string
 	Eventually(func() (found bool) {
-		id, found = edge.TunnelID(clusterID + "." + w.platform + "." + gateway)
+		id, found = edge.TunnelID(clusterID + "." + e.platform + "." + gateway)
 		return found
 	}).Should(BeTrue())
 	return id

@@ -33,7 +33,7 @@ const (
 	root     = "../../.."
 	samples  = root + "/config/samples"
 	dnsToken = "dns-token"
-	// clusterID begins the names of the tunnels.
+	// clusterID is the prefix of the names of the tunnels.
 	clusterID = "interop"
 )
 
@@ -41,10 +41,11 @@ var (
 	config *rest.Config
 	kube   client.Client
 	edge   *simulator.Server
-	// binary is external-dns, and kubeconfig connects it as the ServiceAccount of
-	// the sample.
-	binary, kubeconfig string
-	// sampleArguments are those of the sample's Deployment.
+	// binary is the path of external-dns.
+	binary string
+	// kubeconfig is the path of a kubeconfig for the ServiceAccount of the sample.
+	kubeconfig string
+	// sampleArguments are the arguments in the sample's Deployment.
 	sampleArguments []string
 )
 
@@ -61,48 +62,47 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	binary, err = Binary(ctx, os.Stderr)
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
-	program := filepath.Join(dir, "tunnel-gateway")
-	Expect(controllerproc.Build(ctx, program)).To(Succeed())
-	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
+	controllerBinary := filepath.Join(dir, "tunnel-gateway")
+	Expect(controllerproc.Build(ctx, controllerBinary)).To(Succeed())
+	controlPlane, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(control.Stop)
-	control.Config.QPS, control.Config.Burst = 1000, 1000
+	DeferCleanup(controlPlane.Stop)
+	controlPlane.Config.QPS, controlPlane.Config.Burst = 1000, 1000
 	scheme := manifest.Scheme()
 	utilruntime.Must(appsv1.AddToScheme(scheme))
 	utilruntime.Must(rbacv1.AddToScheme(scheme))
-	kube, err = client.New(control.Config, client.Options{Scheme: scheme})
+	kube, err = client.New(controlPlane.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 
 	admin := filepath.Join(dir, "admin.kubeconfig")
-	Expect(control.Kubeconfig(admin)).To(Succeed())
+	Expect(controlPlane.Kubeconfig(admin)).To(Succeed())
 	Expect(kube.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}})).To(Succeed())
-	startController(program, admin)
+	startController(controllerBinary, admin)
 
 	applyFile(ctx, samples+"/external-dns/00-external-dns.yaml")
 	deployment := &appsv1.Deployment{}
 	Expect(kube.Get(ctx, client.ObjectKey{Namespace: programName, Name: programName}, deployment)).To(Succeed())
 	sampleArguments = deployment.Spec.Template.Spec.Containers[0].Args
-	config = control.Config
-	kubeconfig = connectAs(ctx, programName)
+	config = controlPlane.Config
+	kubeconfig = serviceAccountKubeconfig(ctx, programName)
 }, NodeTimeout(13*time.Minute))
 
-// startController runs the controller as the README does, against the
-// simulator in Cloudflare's place.
-func startController(program, kubeconfig string) {
+// startController starts the controller with a simulated Cloudflare.
+func startController(path, kubeconfig string) {
 	GinkgoHelper()
 	edge = simulator.New(simulator.Options{})
 	server := httptest.NewServer(edge.API())
 	DeferCleanup(server.Close)
 	p, err := controllerproc.Start(controllerproc.Options{
-		Binary: program, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID, Cloudflare: server.URL + "/client/v4", Output: GinkgoWriter,
+		Binary: path, Kubeconfig: kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: clusterID, Cloudflare: server.URL + "/client/v4", Output: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.Stop)
 }
 
-// connectAs writes a kubeconfig with the rights of a ServiceAccount in the
-// sample's namespace, and no others, and returns its path.
-func connectAs(ctx context.Context, account string) string {
+// serviceAccountKubeconfig writes a kubeconfig for a ServiceAccount in the sample's
+// namespace and returns its path.
+func serviceAccountKubeconfig(ctx context.Context, account string) string {
 	GinkgoHelper()
 	clientset, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())

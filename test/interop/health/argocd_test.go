@@ -14,57 +14,57 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// downloaded is a version of a module of which some files are read and no code
-// is used, so that its requirements, a newer Go among them, do not matter.
-type downloaded struct{ path, version, sum string }
+// goModule is a version of a Go module. The tests read files of the module but do
+// not import it, so that they do not need its dependencies or its version of Go.
+type goModule struct{ path, version, sum string }
 
-// argoCDModule is the first minor version that has a script for ListenerSets.
-var argoCDModule = downloaded{
+// argoCDModule is the first minor version of Argo CD with a script for ListenerSets.
+var argoCDModule = goModule{
 	"github.com/argoproj/argo-cd/v3", "v3.6.1", "h1:OmhqeKiR3C//awbFrhQqFdtRI+Qiv17j8vqm3UkMj/g=",
 }
 
-// files returns the files of the module whose names begin and end like this,
-// by their names in the module. The module comes from Go's proxy, or from the
-// cache of modules when it has been there before.
-func (d downloaded) files(t *testing.T, prefix, suffix string) map[string]string {
+// files returns the contents of the files whose paths in the module have the prefix
+// and the suffix, by path. Go downloads the module unless it is in the module cache.
+func (m goModule) files(t *testing.T, prefix, suffix string) map[string]string {
 	t.Helper()
-	archive, err := zip.OpenReader(d.zip(t))
+	archive, err := zip.OpenReader(m.zip(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer archive.Close() //nolint:errcheck // it was only read
+	defer archive.Close() //nolint:errcheck // the archive is only read
 	found := map[string]string{}
 	for _, file := range archive.File {
-		name := strings.TrimPrefix(file.Name, d.path+"@"+d.version+"/")
+		name := strings.TrimPrefix(file.Name, m.path+"@"+m.version+"/")
 		if strings.HasPrefix(name, prefix) && strings.HasSuffix(name, suffix) {
-			found[name] = read(t, file)
+			found[name] = readZipFile(t, file)
 		}
 	}
 	if len(found) == 0 {
-		t.Fatalf("%s %s has no files %s…%s", d.path, d.version, prefix, suffix)
+		t.Fatalf("%s %s contains no file %s…%s", m.path, m.version, prefix, suffix)
 	}
 	return found
 }
 
-// zip returns the file of the module.
-func (d downloaded) zip(t *testing.T) string {
+// zip returns the path of the module's zip file.
+func (m goModule) zip(t *testing.T) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", d.path+"@"+d.version)
-	command.Dir = t.TempDir() // outside of any module
+	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", m.path+"@"+m.version)
+	command.Dir = t.TempDir() // outside any module
 	command.Env = append(os.Environ(), "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=")
-	// It fails when the module wants a newer Go, after it has downloaded it.
-	out, failure := command.Output()
-	var answer struct{ Zip, Sum, Error string }
-	if err := json.Unmarshal(out, &answer); err != nil || answer.Zip == "" {
-		t.Fatalf("go mod download %s@%s: %v %v %s", d.path, d.version, failure, err, answer.Error)
+	// The command downloads a module that requires a newer Go, but then fails.
+	out, exitErr := command.Output()
+	var result struct{ Zip, Sum, Error string }
+	if err := json.Unmarshal(out, &result); err != nil || result.Zip == "" {
+		t.Fatalf("go mod download %s@%s: %v %v %s", m.path, m.version, exitErr, err, result.Error)
 	}
-	if answer.Sum != d.sum {
-		t.Fatalf("%s@%s has the sum %s, want %s", d.path, d.version, answer.Sum, d.sum)
+	if result.Sum != m.sum {
+		t.Fatalf("the checksum of %s@%s is %s, want %s", m.path, m.version, result.Sum, m.sum)
 	}
-	return answer.Zip
+	return result.Zip
 }
 
-func read(t *testing.T, file *zip.File) string {
+// readZipFile returns the content of a file in a zip archive.
+func readZipFile(t *testing.T, file *zip.File) string {
 	t.Helper()
 	content, err := file.Open()
 	if err != nil {
@@ -78,16 +78,15 @@ func read(t *testing.T, file *zip.File) string {
 	return string(text)
 }
 
-// scripts are health scripts by group and kind, as in "example.com/Kind".
-type scripts map[string]string
+// argoCDScripts maps group and kind, like "example.com/Kind", to health scripts.
+type argoCDScripts map[string]string
 
 const customizations = "resource_customizations/"
 
-// argoScripts returns the scripts that Argo CD has of its own for the Gateway
-// API.
-func argoScripts(t *testing.T) scripts {
+// builtinScripts returns the scripts for the Gateway API in the source of Argo CD.
+func builtinScripts(t *testing.T) argoCDScripts {
 	t.Helper()
-	all := scripts{}
+	all := argoCDScripts{}
 	for name, text := range argoCDModule.files(t, customizations+"gateway.networking.k8s.io/", "/health.lua") {
 		all[strings.TrimSuffix(strings.TrimPrefix(name, customizations), "/health.lua")] = text
 	}
@@ -96,10 +95,10 @@ func argoScripts(t *testing.T) scripts {
 
 const healthKey = "resource.customizations.health."
 
-// with returns the scripts with those of an argocd-cm in their places. Its keys
-// are resource.customizations.health.<group>_<kind>.
-func (s scripts) with(settings map[string]string) scripts {
-	all := scripts{}
+// override returns the scripts, replaced by those in the ConfigMap argocd-cm. Its
+// keys are resource.customizations.health.<group>_<kind>.
+func (s argoCDScripts) override(settings map[string]string) argoCDScripts {
+	all := argoCDScripts{}
 	for kind, text := range s {
 		all[kind] = text
 	}
@@ -111,27 +110,27 @@ func (s scripts) with(settings map[string]string) scripts {
 	return all
 }
 
-// judge runs the script for the object's kind, unless it is being deleted. Argo
-// CD takes no notice of the health of objects that it has no script for.
-func (s scripts) judge(object *unstructured.Unstructured) verdict {
+// assess runs the script for the object's kind, unless the object is being deleted.
+// Argo CD ignores the health of objects without a script.
+func (s argoCDScripts) assess(object *unstructured.Unstructured) assessment {
 	if object.GetDeletionTimestamp() != nil {
-		return verdict{healthProgressing, "Pending deletion"}
+		return assessment{healthProgressing, "Pending deletion"}
 	}
 	kind := object.GroupVersionKind()
 	script, ok := s[kind.Group+"/"+kind.Kind]
 	if !ok {
-		return verdict{healthNone, "there is no script"}
+		return assessment{healthNone, "no script"}
 	}
-	said, err := runLua(script, object.Object)
+	result, err := runLua(script, object.Object)
 	if err != nil {
-		return verdict{healthUnknown, err.Error()}
+		return assessment{healthUnknown, err.Error()}
 	}
-	return said
+	return result
 }
 
-// runLua runs a health script in the kind of machine that Argo CD has for
-// scripts: without the libraries for strings, files and the like.
-func runLua(script string, object map[string]any) (verdict, error) {
+// runLua runs a health script with the same Lua libraries as Argo CD, which does not
+// load the libraries for strings and files, for example.
+func runLua(script string, object map[string]any) (assessment, error) {
 	machine := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer machine.Close()
 	for name, open := range map[string]lua.LGFunction{
@@ -139,20 +138,21 @@ func runLua(script string, object map[string]any) (verdict, error) {
 	} {
 		library := lua.P{Fn: machine.NewFunction(open), Protect: true}
 		if err := machine.CallByParam(library, lua.LString(name)); err != nil {
-			return verdict{}, err
+			return assessment{}, err
 		}
 	}
 	machine.SetGlobal("obj", toLua(machine, object))
 	if err := machine.DoString(script); err != nil {
-		return verdict{}, err
+		return assessment{}, err
 	}
 	result, ok := machine.Get(-1).(*lua.LTable)
 	if !ok {
-		return verdict{}, fmt.Errorf("the script returned a %s", machine.Get(-1).Type())
+		return assessment{}, fmt.Errorf("the script returns a %s, want a table", machine.Get(-1).Type())
 	}
-	return verdict{lua.LVAsString(result.RawGetString("status")), lua.LVAsString(result.RawGetString("message"))}, nil
+	return assessment{lua.LVAsString(result.RawGetString("status")), lua.LVAsString(result.RawGetString("message"))}, nil
 }
 
+// toLua converts a JSON value to a Lua value.
 func toLua(machine *lua.LState, value any) lua.LValue {
 	switch value := value.(type) {
 	case bool:

@@ -17,11 +17,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// kustomizeController has the CRD of Flux' Kustomization.
-var kustomizeController = downloaded{
+// kustomizeController contains the CRD of Flux's Kustomization.
+var kustomizeController = goModule{
 	"github.com/fluxcd/kustomize-controller", "v1.10.1", "h1:IjTnrkIy0ULJoTNC2ZKuMb32vkqj7dJ6zt6UqbTFxKA=",
 }
 
+// sampleFiles returns the paths of the manifests in the guide.
 func sampleFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(samples, "deployment-tools", "*", "*.yaml"))
@@ -31,85 +32,87 @@ func sampleFiles(t *testing.T) []string {
 	return files
 }
 
-// TestGuidesManifestsApply with kubectl, to an API server that has the CRDs of
-// Argo CD and Flux; and kubectl's columns are of use.
-func TestGuidesManifestsApply(t *testing.T) {
-	w := newWorld(t)
-	w.installCRDs(argoCDModule.files(t, "manifests/crds/application-crd", ".yaml"))
-	w.installCRDs(kustomizeController.files(t, "config/crd/bases/", ".yaml"))
+// TestManifestsOfTheGuideApply applies the manifests to an API server with the CRDs
+// of Argo CD and Flux. It then runs the commands of the guide and checks the columns
+// that kubectl prints.
+func TestManifestsOfTheGuideApply(t *testing.T) {
+	e := newEnvironment(t)
+	e.installCRDs(argoCDModule.files(t, "manifests/crds/application-crd", ".yaml"))
+	e.installCRDs(kustomizeController.files(t, "config/crd/bases/", ".yaml"))
 	for _, name := range []string{"argocd", "flux-system"} {
-		w.createObject(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		e.createObject(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	for _, file := range sampleFiles(t) {
-		t.Log(w.expectKubectl("apply", "--server-side", "--validate=strict", "-f", file))
+		t.Log(e.expectKubectl("apply", "--server-side", "--validate=strict", "-f", file))
 	}
-	w.createObject(apiToken())
-	w.start()
-	w.expectHealthy("the guide's manifests")
-	w.expectKubectl("wait", "--for=condition=Accepted", "gatewayclass/platform")
-	w.expectKubectl("wait", "-n=platform", programmed, "gateway/shared")
-	w.expectKubectl("wait", "-n=team-c", programmed, "listenerset", "--all")
-	w.expectKubectl("wait", "-n=platform", "--for=condition=tunnelgateway.dev/ConnectorsReady=False", "gateway/shared")
-	w.expectKubectl("wait", "-n=team-c", "--for=jsonpath={.status.parents[0].conditions[?(@.type==\"Accepted\")].status}=True", "httproute/web")
+	e.createObject(apiToken())
+	e.startController()
+	e.expectHealthy("the guide's manifests")
+	e.expectKubectl("wait", "--for=condition=Accepted", "gatewayclass/platform")
+	e.expectKubectl("wait", "-n=platform", programmed, "gateway/shared")
+	e.expectKubectl("wait", "-n=team-c", programmed, "listenerset", "--all")
+	e.expectKubectl("wait", "-n=platform", "--for=condition=tunnelgateway.dev/ConnectorsReady=False", "gateway/shared")
+	e.expectKubectl("wait", "-n=team-c", "--for=jsonpath={.status.parents[0].conditions[?(@.type==\"Accepted\")].status}=True", "httproute/web")
 
-	narrow := columns(w.expectKubectl("get", "tunnelconfigurations", "-n="+cluster.ControllerNamespace))
-	w.g.Expect(narrow).To(Equal(map[string]string{
+	narrow := tableColumns(e.expectKubectl("get", "tunnelconfigurations", "-n="+cluster.ControllerNamespace))
+	e.g.Expect(narrow).To(Equal(map[string]string{
 		"NAME": "platform", "ACCOUNT": "0123456789abcdef0123456789abcdef", "REPLICAS": "3", "MODE": "PreferGateway", "AGE": narrow["AGE"],
 	}))
-	wide := columns(w.expectKubectl("get", "tunnelconfigurations", "-n="+cluster.ControllerNamespace, "-o=wide"))
-	w.g.Expect(wide).To(HaveKeyWithValue("EXISTING", ""))
-	w.g.Expect(wide).To(HaveKeyWithValue("ON-DELETION", "Retain"))
-	w.g.Expect(wide).To(HaveKeyWithValue("AUTOSCALED-TO", ""))
-	w.g.Expect(wide).To(HaveKeyWithValue("PROTOCOL", "http2"))
-	w.g.Expect(wide).To(HaveKeyWithValue("TOKEN-SECRET", "cloudflare-api-token"))
+	wide := tableColumns(e.expectKubectl("get", "tunnelconfigurations", "-n="+cluster.ControllerNamespace, "-o=wide"))
+	e.g.Expect(wide).To(HaveKeyWithValue("EXISTING", ""))
+	e.g.Expect(wide).To(HaveKeyWithValue("ON-DELETION", "Retain"))
+	e.g.Expect(wide).To(HaveKeyWithValue("AUTOSCALED-TO", ""))
+	e.g.Expect(wide).To(HaveKeyWithValue("PROTOCOL", "http2"))
+	e.g.Expect(wide).To(HaveKeyWithValue("TOKEN-SECRET", "cloudflare-api-token"))
 }
 
-// TestRouteWithoutParentsIsReady by the guide's expressions, rather than an
-// error, which would fail its Kustomization.
-func TestRouteWithoutParentsIsReady(t *testing.T) {
+// TestRouteWithoutParentsIsHealthyInFlux evaluates the guide's expressions for a
+// route without parents. An error would make the Kustomization fail.
+func TestRouteWithoutParentsIsHealthyInFlux(t *testing.T) {
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute"} {
 		route := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "gateway.networking.k8s.io/v1",
 			"kind":       kind,
-			"metadata":   map[string]any{"name": "lonely", "namespace": "team-a", "generation": int64(1)},
+			"metadata":   map[string]any{"name": "no-parents", "namespace": "team-a", "generation": int64(1)},
 			"spec":       map[string]any{},
 		}}
-		if got := guideExpressions(t).judge(route); got.health != healthHealthy {
-			t.Errorf("%s: %+v", kind, got)
+		if got := guideExpressions(t).assess(route); got.health != healthHealthy {
+			t.Errorf("%s without parents: got %+v, want %s", kind, got, healthHealthy)
 		}
 		route.Object["spec"] = map[string]any{"parentRefs": []any{map[string]any{"name": "shared"}}}
-		if got := guideExpressions(t).judge(route); got.health != healthProgressing {
-			t.Errorf("%s with a parent: %+v", kind, got)
+		if got := guideExpressions(t).assess(route); got.health != healthProgressing {
+			t.Errorf("%s with a parent: got %+v, want %s", kind, got, healthProgressing)
 		}
 	}
 }
 
-// columns returns the values of a table with one row by the names of their
-// columns, which begin where their values do.
-func columns(table string) map[string]string {
+// tableColumns maps the names of the columns to the values in the last row. The name
+// and the values of a column are left-aligned.
+func tableColumns(table string) map[string]string {
 	lines := strings.Split(strings.TrimRight(table, "\n"), "\n")
 	head, row := lines[0], lines[len(lines)-1]
 	byName := map[string]string{}
-	for _, at := range regexp.MustCompile(`\S+\s*`).FindAllStringIndex(head, -1) {
-		end := min(at[1], len(row))
-		if at[1] == len(head) {
+	for _, column := range regexp.MustCompile(`\S+\s*`).FindAllStringIndex(head, -1) {
+		end := min(column[1], len(row))
+		if column[1] == len(head) {
 			end = len(row)
 		}
-		byName[strings.TrimSpace(head[at[0]:at[1]])] = strings.TrimSpace(row[min(at[0], end):end])
+		byName[strings.TrimSpace(head[column[0]:column[1]])] = strings.TrimSpace(row[min(column[0], end):end])
 	}
 	return byName
 }
 
-func (w *world) installCRDs(files map[string]string) {
-	w.t.Helper()
+// installCRDs applies CRDs and waits until the API server serves them.
+func (e *environment) installCRDs(files map[string]string) {
+	e.t.Helper()
 	for name, text := range files {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		w.g.Expect(yaml.Unmarshal([]byte(text), crd)).To(Succeed(), name)
-		path := filepath.Join(w.t.TempDir(), "crd.yaml")
-		w.g.Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
-		w.expectKubectl("apply", "--server-side", "-f", path)
-		w.g.Eventually(func() error { // kubectl fails while there are no conditions at all
-			_, err := w.kubectl("wait", "--for=condition=Established", "crd/"+crd.Name)
+		e.g.Expect(yaml.Unmarshal([]byte(text), crd)).To(Succeed(), name)
+		path := filepath.Join(e.t.TempDir(), "crd.yaml")
+		e.g.Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+		e.expectKubectl("apply", "--server-side", "-f", path)
+		e.g.Eventually(func() error { // kubectl fails while the CRD has no conditions
+			_, err := e.kubectl("wait", "--for=condition=Established", "crd/"+crd.Name)
 			return err
 		}).Should(Succeed())
 	}

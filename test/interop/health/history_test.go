@@ -13,62 +13,64 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// judged are the kinds whose objects users deploy and tools judge.
-var judged = []schema.GroupVersionKind{
-	kindOf("GatewayClass"), kindOf("Gateway"), kindOf("ListenerSet"), kindOf("HTTPRoute"), kindOf("GRPCRoute"),
+// watchedKinds are the kinds of the Gateway API that users deploy.
+var watchedKinds = []schema.GroupVersionKind{
+	gatewayAPIKind("GatewayClass"), gatewayAPIKind("Gateway"), gatewayAPIKind("ListenerSet"), gatewayAPIKind("HTTPRoute"), gatewayAPIKind("GRPCRoute"),
 }
 
-func kindOf(kind string) schema.GroupVersionKind {
+// gatewayAPIKind returns a kind of the Gateway API.
+func gatewayAPIKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: gatewayv1.GroupName, Version: "v1", Kind: kind}
 }
 
-// version is an object as the API server held it at a time.
+// version is a version of an object on the API server.
 type version struct {
-	at     time.Time
+	time   time.Time
 	object *unstructured.Unstructured
 }
 
-// history has every version of every object of the judged kinds, by
-// "Kind namespace/name".
+// history contains every version of every object of the watched kinds. The keys are
+// historyNames.
 type history struct {
 	mu       sync.Mutex
 	versions map[string][]version
-	broken   []string // what a watch had to say other than objects
+	errors   []string // watch events that are not objects
 }
 
-// watch starts a history. There must be no object of the kinds yet.
-func (w *world) watch() *history {
-	w.t.Helper()
+// recordHistory starts a history. The cluster must not contain objects of the kinds.
+func (e *environment) recordHistory() *history {
+	e.t.Helper()
 	h := &history{versions: map[string][]version{}}
-	for _, kind := range judged {
+	for _, kind := range watchedKinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := w.kube.List(w.t.Context(), list); err != nil || len(list.Items) > 0 {
-			w.t.Fatalf("%s: %d objects before the history began, error %v", kind.Kind, len(list.Items), err)
+		if err := e.kube.List(e.t.Context(), list); err != nil || len(list.Items) > 0 {
+			e.t.Fatalf("%s: %d objects before the start of the history, error %v", kind.Kind, len(list.Items), err)
 		}
-		watching, err := w.kube.Watch(w.t.Context(), list)
+		watcher, err := e.kube.Watch(e.t.Context(), list)
 		if err != nil {
-			w.t.Fatal(err)
+			e.t.Fatal(err)
 		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			h.follow(kind.Kind, watching)
+			h.follow(kind.Kind, watcher)
 		}()
-		w.t.Cleanup(func() {
-			watching.Stop()
+		e.t.Cleanup(func() {
+			watcher.Stop()
 			<-done
 		})
 	}
 	return h
 }
 
-func (h *history) follow(kind string, watching watch.Interface) {
-	for event := range watching.ResultChan() {
+// follow records the events of a watch.
+func (h *history) follow(kind string, watcher watch.Interface) {
+	for event := range watcher.ResultChan() {
 		object, ok := event.Object.(*unstructured.Unstructured)
 		if !ok || event.Type == watch.Error {
 			h.mu.Lock()
-			h.broken = append(h.broken, fmt.Sprintf("%s: %v", kind, event.Object))
+			h.errors = append(h.errors, fmt.Sprintf("%s: %v", kind, event.Object))
 			h.mu.Unlock()
 			continue
 		}
@@ -81,16 +83,16 @@ func (h *history) follow(kind string, watching watch.Interface) {
 func (h *history) add(object *unstructured.Unstructured) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	name := nameOf(object)
+	name := historyName(object)
 	h.versions[name] = append(h.versions[name], version{time.Now(), object})
 }
 
-// nameOf returns the name under which the history has an object.
-func nameOf(object *unstructured.Unstructured) string {
+// historyName returns "Kind namespace/name", or "Kind name" for cluster-scoped objects.
+func historyName(object *unstructured.Unstructured) string {
 	return strings.TrimSpace(object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"))
 }
 
-// names returns all that there ever were, sorted.
+// names returns the sorted names of all objects, including deleted ones.
 func (h *history) names() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,21 +104,21 @@ func (h *history) names() []string {
 	return names
 }
 
-// of returns the versions of an object so far.
-func (h *history) of(name string) []version {
+// versionsOf returns the versions of an object in chronological order.
+func (h *history) versionsOf(name string) []version {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.versions[name])
 }
 
-// gaps returns what says that the history is not complete.
-func (h *history) gaps() []string {
+// watchErrors returns the errors because of which the history may be incomplete.
+func (h *history) watchErrors() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.broken)
+	return slices.Clone(h.errors)
 }
 
-// count returns how many versions of all objects there are.
+// count returns the number of versions of all objects.
 func (h *history) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,55 +129,55 @@ func (h *history) count() int {
 	return n
 }
 
-// latest returns what the judge says of the newest version.
-func (h *history) latest(name string, j judge) verdict {
-	versions := h.of(name)
+// latest assesses the latest version of an object.
+func (h *history) latest(name string, check healthCheck) assessment {
+	versions := h.versionsOf(name)
 	if len(versions) == 0 {
-		return verdict{health: "Absent"}
+		return assessment{health: "Absent"}
 	}
-	return j(versions[len(versions)-1].object)
+	return check(versions[len(versions)-1].object)
 }
 
-// seen returns the healths that the judge has given to the versions of an
-// object, without repetitions in a row.
-func (h *history) seen(name string, j judge) []string {
+// healthChanges returns the health of each version of an object, without
+// repetitions.
+func (h *history) healthChanges(name string, check healthCheck) []string {
 	var all []string
-	for _, v := range h.of(name) {
-		all = append(all, j(v.object).health)
+	for _, v := range h.versionsOf(name) {
+		all = append(all, check(v.object).health)
 	}
 	return slices.Compact(all)
 }
 
-// flaps returns what a judge would have told people for nothing: an object that
-// is not healthy although it was in the same generation, or that was degraded
-// on its way to health after its author changed it, or before.
-func (h *history) flaps(name string, j judge) []string {
+// flaps returns the versions that would cause a false alarm. Such a version is not
+// healthy although an earlier version of the same generation was, or its health is
+// neither Healthy nor Progressing.
+func (h *history) flaps(name string, check healthCheck) []string {
 	var found []string
-	healthy := int64(0) // the last generation that was
-	for _, v := range h.of(name) {
+	healthy := int64(0) // last healthy generation
+	for _, v := range h.versionsOf(name) {
 		if v.object.GetDeletionTimestamp() != nil {
 			break
 		}
-		said, generation := j(v.object), v.object.GetGeneration()
+		assessed, generation := check(v.object), v.object.GetGeneration()
 		switch {
-		case said.health == healthHealthy:
+		case assessed.health == healthHealthy:
 			healthy = generation
-		case healthy == generation || said.health != healthProgressing:
-			found = append(found, fmt.Sprintf("%s generation %d was healthy in generation %d, and then %s: %s",
-				v.at.Format("15:04:05.000"), generation, healthy, said.health, said.message))
+		case healthy == generation || assessed.health != healthProgressing:
+			found = append(found, fmt.Sprintf("%s generation %d (last healthy generation: %d) is %s: %s",
+				v.time.Format("15:04:05.000"), generation, healthy, assessed.health, assessed.message))
 		}
 	}
 	return found
 }
 
-// tell returns all versions as a judge saw them, for whoever reads why a test
-// failed.
-func (h *history) tell(name string, j judge) string {
+// describe returns the assessments of all versions of an object, for failure
+// messages.
+func (h *history) describe(name string, check healthCheck) string {
 	var out strings.Builder
-	for _, v := range h.of(name) {
-		said := j(v.object)
-		fmt.Fprintf(&out, "%s %s generation %d version %s: %s %s\n", v.at.Format("15:04:05.000"), name,
-			v.object.GetGeneration(), v.object.GetResourceVersion(), said.health, said.message)
+	for _, v := range h.versionsOf(name) {
+		assessed := check(v.object)
+		fmt.Fprintf(&out, "%s %s generation %d version %s: %s %s\n", v.time.Format("15:04:05.000"), name,
+			v.object.GetGeneration(), v.object.GetResourceVersion(), assessed.health, assessed.message)
 	}
 	return out.String()
 }

@@ -7,10 +7,10 @@ import (
 	"k8s.io/kubectl/pkg/cmd"
 )
 
-// kubectlVariable makes this program kubectl.
-const kubectlVariable = "HEALTH_BE_KUBECTL"
+// kubectlVariable is the environment variable that makes the test binary run kubectl.
+const kubectlVariable = "HEALTH_RUN_KUBECTL"
 
-// runKubectl is the main function of kubectl.
+// runKubectl runs kubectl and exits.
 func runKubectl() {
 	if err := cmd.NewDefaultKubectlCommand().Execute(); err != nil {
 		os.Exit(1)
@@ -18,11 +18,11 @@ func runKubectl() {
 	os.Exit(0)
 }
 
-// kubectl runs kubectl and returns what it printed.
-func (w *world) kubectl(arguments ...string) (string, error) {
-	w.t.Helper()
-	command := exec.CommandContext(w.t.Context(), os.Args[0], arguments...) // #nosec G702 -- this very program
-	command.Env = append(os.Environ(), kubectlVariable+"=true", "KUBECONFIG="+w.kubeconfig, "HOME="+w.t.TempDir())
+// kubectl runs kubectl in a child process and returns its output.
+func (e *environment) kubectl(arguments ...string) (string, error) {
+	e.t.Helper()
+	command := exec.CommandContext(e.t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of the test binary
+	command.Env = append(os.Environ(), kubectlVariable+"=true", "KUBECONFIG="+e.kubeconfig, "HOME="+e.t.TempDir())
 	out, err := command.CombinedOutput()
 	return string(out), err
 }

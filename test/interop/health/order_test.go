@@ -21,27 +21,28 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-// TestEveryOrderOfApplyingIsHealthyInTheEnd, and who complains meanwhile: only
-// what refers to something that is not there yet.
-func TestEveryOrderOfApplyingIsHealthyInTheEnd(t *testing.T) {
-	w := newWorld(t)
-	w.start()
+// TestObjectsBecomeHealthyWhenParentsAreAppliedLast applies referenced objects after
+// the objects that reference them. In the meantime, only objects with unresolved
+// references are degraded.
+func TestObjectsBecomeHealthyWhenParentsAreAppliedLast(t *testing.T) {
+	e := newEnvironment(t)
+	e.startController()
 	byKind := map[string][]*unstructured.Unstructured{}
-	for _, object := range append(w.read("deployment-tools/argo-cd/platform.yaml", "10-team-a.yaml"), apiToken()) {
+	for _, object := range append(e.readSamples("deployment-tools/argo-cd/platform.yaml", "10-team-a.yaml"), apiToken()) {
 		byKind[object.GetKind()] = append(byKind[object.GetKind()], object)
 	}
 	apply := func(kind string) {
-		w.g.Expect(byKind[kind]).NotTo(BeEmpty(), kind)
+		e.g.Expect(byKind[kind]).NotTo(BeEmpty(), kind)
 		for _, object := range byKind[kind] {
-			w.createObject(object)
+			e.createObject(object)
 		}
 	}
 	apply("Namespace")
 	const class, gateway, set, route = "GatewayClass platform", "Gateway platform/shared", "ListenerSet team-a/team-a", "HTTPRoute team-a/web"
 	steps := []struct {
-		kind  string
-		then  map[string]string // by Argo CD
-		never []string          // degraded so far
+		kind        string
+		expected    map[string]string // health in Argo CD after the step
+		notDegraded []string          // objects that have never been degraded
 	}{
 		{"HTTPRoute", map[string]string{route: healthProgressing}, []string{route}},
 		{"ListenerSet", map[string]string{set: healthProgressing, route: healthProgressing}, []string{route, set}},
@@ -53,35 +54,36 @@ func TestEveryOrderOfApplyingIsHealthyInTheEnd(t *testing.T) {
 	}
 	for _, step := range steps {
 		apply(step.kind)
-		for name, health := range step.then {
-			w.expectVerdict(name, argoCD, health)
+		for name, health := range step.expected {
+			e.expectHealth(name, argoCD, health)
 		}
-		for _, name := range step.never {
-			w.g.Expect(w.history.seen(name, w.judges[argoCD])).NotTo(ContainElement(healthDegraded), "%s after %s", name, step.kind)
+		for _, name := range step.notDegraded {
+			e.g.Expect(e.history.healthChanges(name, e.checks[argoCD])).NotTo(ContainElement(healthDegraded), "%s after %s", name, step.kind)
 		}
 	}
-	w.expectHealthy("the end")
+	e.expectHealthy("the last step")
 }
 
-// TestArgoCDsOrderDegradesNothingOnItsWay, which it would take for the failure
-// of a wave: one Application before the platform's, and one after it.
-func TestArgoCDsOrderDegradesNothingOnItsWay(t *testing.T) {
-	w := newWorld(t)
-	w.start()
+// TestArgoCDSyncOrderDegradesNoObject applies an Application before the platform's
+// Application, and another after it. Argo CD regards a degraded object as the failure
+// of a sync wave.
+func TestArgoCDSyncOrderDegradesNoObject(t *testing.T) {
+	e := newEnvironment(t)
+	e.startController()
 	const platform = "deployment-tools/argo-cd/platform.yaml"
 	for _, application := range []string{"deployment-tools/argo-cd/team-c.yaml", platform, "10-team-a.yaml"} {
-		objects := w.read(application)
+		objects := e.readSamples(application)
 		if application == platform {
 			objects = append(objects, apiToken())
 		}
-		w.sync(objects)
+		e.sync(objects)
 	}
-	w.expectHealthy("the last Application")
-	w.expectNoFlaps("Argo CD's order")
+	e.expectHealthy("the last Application")
+	e.expectNoFlaps("Argo CD's order")
 }
 
-// apiToken returns the Secret that the platform's objects need, and that is
-// not from Git.
+// apiToken returns the Secret that the platform's objects reference. It is not stored
+// in Git.
 func apiToken() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
@@ -91,61 +93,62 @@ func apiToken() *unstructured.Unstructured {
 	}}
 }
 
-// sync applies the objects of an Application in waves, and in a wave the kinds
-// that Argo CD knows before all others. It goes on to the next wave when all
-// of one are healthy, and does not wait for the last.
-func (w *world) sync(objects []*unstructured.Unstructured) {
-	w.t.Helper()
+// sync applies the objects of an Application like Argo CD: wave by wave, and built-in
+// kinds first. It waits until all objects of a wave are healthy, except for the last
+// wave.
+func (e *environment) sync(objects []*unstructured.Unstructured) {
+	e.t.Helper()
 	waves := map[int][]*unstructured.Unstructured{}
 	for _, object := range objects {
 		wave, err := strconv.Atoi(cmp.Or(object.GetAnnotations()["argocd.argoproj.io/sync-wave"], "0"))
-		w.g.Expect(err).NotTo(HaveOccurred())
+		e.g.Expect(err).NotTo(HaveOccurred())
 		waves[wave] = append(waves[wave], object)
 	}
 	var applied []*unstructured.Unstructured
 	for _, wave := range slices.Sorted(maps.Keys(waves)) {
 		for _, object := range applied {
-			if slices.Contains(judged, object.GroupVersionKind()) {
-				w.expectVerdict(nameOf(object), argoCD, healthHealthy)
+			if slices.Contains(watchedKinds, object.GroupVersionKind()) {
+				e.expectHealth(historyName(object), argoCD, healthHealthy)
 			}
 		}
-		slices.SortStableFunc(waves[wave], func(a, b *unstructured.Unstructured) int { return place(a) - place(b) })
+		slices.SortStableFunc(waves[wave], func(a, b *unstructured.Unstructured) int { return kindOrder(a) - kindOrder(b) })
 		for _, object := range waves[wave] {
-			w.createObject(object)
+			e.createObject(object)
 			applied = append(applied, object)
 		}
 	}
 }
 
-// place is where Argo CD has a kind among the others.
-func place(object *unstructured.Unstructured) int {
-	known := []string{"Namespace", "Secret", "Service"}
-	if i := slices.Index(known, object.GetKind()); i >= 0 {
+// kindOrder returns the position of the object's kind in Argo CD's sync order.
+func kindOrder(object *unstructured.Unstructured) int {
+	builtin := []string{"Namespace", "Secret", "Service"}
+	if i := slices.Index(builtin, object.GetKind()); i >= 0 {
 		return i
 	}
-	return len(known)
+	return len(builtin)
 }
 
-// TestPrunedGatewayIsGoneAtOnce: nothing holds up a tool that waits for what it
-// prunes, and the tunnel is deleted when the controller is back.
-func TestPrunedGatewayIsGoneAtOnce(t *testing.T) {
-	w := newWorld(t)
-	w.create("00-platform.yaml")
-	w.start()
-	w.expectHealthy("the samples")
-	w.stop()
+// TestGatewayIsDeletedWhileTheControllerIsStopped checks that no finalizer blocks a
+// tool that prunes a Gateway, and that the controller deletes the tunnel after its
+// start.
+func TestGatewayIsDeletedWhileTheControllerIsStopped(t *testing.T) {
+	e := newEnvironment(t)
+	e.create("00-platform.yaml")
+	e.startController()
+	e.expectHealthy("the samples")
+	e.stopController()
 	gateway := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared"}}
-	w.g.Expect(w.kube.Delete(t.Context(), gateway)).To(Succeed())
-	w.g.Expect(w.exists(gateway)).To(BeFalse())
-	tunnelExists := func() bool { _, found := w.edge.TunnelID("health.platform.shared"); return found }
-	w.g.Expect(tunnelExists()).To(BeTrue())
+	e.g.Expect(e.kube.Delete(t.Context(), gateway)).To(Succeed())
+	e.g.Expect(e.exists(gateway)).To(BeFalse())
+	tunnelExists := func() bool { _, found := e.edge.TunnelID("health.platform.shared"); return found }
+	e.g.Expect(tunnelExists()).To(BeTrue())
 
-	w.edge.Inject(simulator.Fault{Method: http.MethodDelete, Times: 1, Status: http.StatusBadGateway})
-	w.start()
-	w.g.Eventually(tunnelExists, 90*time.Second).Should(BeFalse())
+	e.edge.Inject(simulator.Fault{Method: http.MethodDelete, Times: 1, Status: http.StatusBadGateway})
+	e.startController()
+	e.g.Eventually(tunnelExists, 90*time.Second).Should(BeFalse())
 }
 
-func (w *world) exists(object client.Object) bool {
-	err := w.kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)
+func (e *environment) exists(object client.Object) bool {
+	err := e.kube.Get(context.Background(), client.ObjectKeyFromObject(object), object)
 	return !apierrors.IsNotFound(err)
 }

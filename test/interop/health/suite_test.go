@@ -1,9 +1,11 @@
-// Package health proves how the tools that deploy to a cluster judge the
-// objects that tunnel-gateway serves: Argo CD by its own health scripts, Flux
-// and Helm by kstatus, Flux by the expressions of the guide too, and kubectl,
-// which is linked into the test. They judge every version of every object that
-// a real API server ever held. It is a module of its own so that what these
-// tools need stays out of ours.
+// Package health tests how deployment tools assess the health of the objects that
+// the controller serves. Argo CD uses its health scripts. Flux and Helm use kstatus,
+// and Flux also the expressions in the guide. The tests assess every version of
+// every object on a real API server, and run kubectl, which is linked into the test
+// binary.
+//
+// The package is a separate module, which keeps the dependencies of these tools out
+// of the product's go.mod.
 package health
 
 import (
@@ -32,161 +34,159 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
-const (
-	samples = "../../../config/samples"
-	guide   = "../../../docs/guides/deployment-tools.md"
-)
+// samples is the path of the samples.
+const samples = "../../../config/samples"
 
-// soon is for what has to happen within a second or two, on a machine that does
-// much else at the same time.
-const soon = 20 * time.Second
+// timeout is the timeout for changes that take a second or two on an idle machine.
+const timeout = 20 * time.Second
 
-// driftInterval is how often the controller looks for foreign edits: the least
-// that it takes.
+// driftInterval is the shortest interval in which the controller can check for
+// external changes.
 const driftInterval = 10 * time.Second
 
-// controllerBinary is built once for all tests.
+// controllerBinary is the path of the controller, which is built once for all tests.
 var controllerBinary string
 
 func TestMain(m *testing.M) {
 	if os.Getenv(kubectlVariable) != "" {
 		runKubectl() // does not return
 	}
-	os.Exit(testAll(m))
+	os.Exit(runTests(m))
 }
 
-func testAll(m *testing.M) int {
+func runTests(m *testing.M) int {
 	log.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "health-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
+	defer os.RemoveAll(dir) //nolint:errcheck // the folder is temporary
 	controllerBinary = filepath.Join(dir, "tunnel-gateway")
 	if err := controllerproc.Build(context.Background(), controllerBinary); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if _, err := cluster.Binaries(context.Background(), os.Stderr); err != nil { // what is built now counts for no test's time
+	// Build the control plane now, so that the build does not count as part of a test.
+	if _, err := cluster.Binaries(context.Background(), os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
 }
 
-// world is a control plane and a Cloudflare of its own, the judges, and what
-// they have to judge.
-type world struct {
+// environment is a control plane with a simulated Cloudflare, the health checks of
+// the deployment tools, and the history of the objects that they assess.
+type environment struct {
 	t          *testing.T
 	g          *WithT
 	kube       client.WithWatch
 	kubeconfig string
 	edge       *simulator.Server
-	api        string
+	apiURL     string
 	history    *history
-	judges     map[string]judge
-	controller *controllerproc.Process // that runs now, or nil
+	checks     map[string]healthCheck
+	controller *controllerproc.Process // nil while it is stopped
 }
 
-// newWorld makes one in which no controller runs yet. Tests mostly wait, so they
-// run beside each other.
-func newWorld(t *testing.T) *world {
+// newEnvironment starts an environment without a controller. Tests mostly wait, so
+// they run in parallel.
+func newEnvironment(t *testing.T) *environment {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, g: NewWithT(t)}
-	w.g.SetDefaultEventuallyTimeout(soon)
-	w.g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	control, err := cluster.Start(t.Context(), cluster.Options{})
-	w.g.Expect(err).NotTo(HaveOccurred())
+	e := &environment{t: t, g: NewWithT(t)}
+	e.g.SetDefaultEventuallyTimeout(timeout)
+	e.g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	controlPlane, err := cluster.Start(t.Context(), cluster.Options{})
+	e.g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() {
-		if err := control.Stop(); err != nil {
+		if err := controlPlane.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	w.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	w.g.Expect(control.Kubeconfig(w.kubeconfig)).To(Succeed())
-	config := *control.Config
+	e.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	e.g.Expect(controlPlane.Kubeconfig(e.kubeconfig)).To(Succeed())
+	config := *controlPlane.Config
 	config.QPS, config.Burst = 1000, 1000
-	w.kube, err = client.NewWithWatch(&config, client.Options{Scheme: manifest.Scheme()})
-	w.g.Expect(err).NotTo(HaveOccurred())
-	w.g.Expect(w.kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}})).To(Succeed())
-	w.startEdge()
-	w.judges = newJudges(t)
-	w.history = w.watch()
-	t.Cleanup(w.stop)
-	return w
+	e.kube, err = client.NewWithWatch(&config, client.Options{Scheme: manifest.Scheme()})
+	e.g.Expect(err).NotTo(HaveOccurred())
+	e.g.Expect(e.kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}})).To(Succeed())
+	e.startEdge()
+	e.checks = newHealthChecks(t)
+	e.history = e.recordHistory()
+	t.Cleanup(e.stopController)
+	return e
 }
 
-func (w *world) startEdge() {
-	w.edge = simulator.New(simulator.Options{})
-	server := httptest.NewServer(w.edge.API())
-	w.api = server.URL + "/client/v4"
-	w.t.Cleanup(func() {
+func (e *environment) startEdge() {
+	e.edge = simulator.New(simulator.Options{})
+	server := httptest.NewServer(e.edge.API())
+	e.apiURL = server.URL + "/client/v4"
+	e.t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
-		w.edge.Close()
+		e.edge.Close()
 	})
 }
 
-// start runs the controller.
-func (w *world) start() {
-	w.t.Helper()
-	output, err := os.OpenFile(filepath.Join(w.t.ArtifactDir(), "controller.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	w.g.Expect(err).NotTo(HaveOccurred())
-	defer output.Close() //nolint:errcheck // the controller writes to it
-	w.controller, err = controllerproc.Start(controllerproc.Options{
-		Binary: controllerBinary, Kubeconfig: w.kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "health", Cloudflare: w.api,
+// startController starts the controller.
+func (e *environment) startController() {
+	e.t.Helper()
+	output, err := os.OpenFile(filepath.Join(e.t.ArtifactDir(), "controller.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	e.g.Expect(err).NotTo(HaveOccurred())
+	defer output.Close() //nolint:errcheck // only the controller writes to it
+	e.controller, err = controllerproc.Start(controllerproc.Options{
+		Binary: controllerBinary, Kubeconfig: e.kubeconfig, ControllerNamespace: cluster.ControllerNamespace, ClusterID: "health", Cloudflare: e.apiURL,
 		Flags: []string{"--drift-interval=" + driftInterval.String()}, Output: output,
 	})
-	w.g.Expect(err).NotTo(HaveOccurred())
+	e.g.Expect(err).NotTo(HaveOccurred())
 }
 
-// stop ends the controller as a rollout would, if one runs.
-func (w *world) stop() {
-	w.t.Helper()
-	if w.controller == nil {
+// stopController stops the controller like a rollout, if it is running.
+func (e *environment) stopController() {
+	e.t.Helper()
+	if e.controller == nil {
 		return
 	}
-	w.g.Expect(w.controller.Stop()).To(Succeed())
-	w.controller = nil
+	e.g.Expect(e.controller.Stop()).To(Succeed())
+	e.controller = nil
 }
 
-// kill ends the controller that runs on the spot.
-func (w *world) kill() {
-	w.controller.Kill()
-	w.controller = nil
+// killController kills the controller.
+func (e *environment) killController() {
+	e.controller.Kill()
+	e.controller = nil
 }
 
-// create creates the objects of the files in their order.
-func (w *world) create(files ...string) {
-	w.t.Helper()
-	for _, object := range w.read(files...) {
-		w.createObject(object)
+// create creates the objects in the files in their order.
+func (e *environment) create(files ...string) {
+	e.t.Helper()
+	for _, object := range e.readSamples(files...) {
+		e.createObject(object)
 	}
 }
 
-func (w *world) createObject(object client.Object) {
-	w.t.Helper()
-	w.g.Expect(w.kube.Create(context.Background(), object)).To(Succeed())
+func (e *environment) createObject(object client.Object) {
+	e.t.Helper()
+	e.g.Expect(e.kube.Create(context.Background(), object)).To(Succeed())
 }
 
-// read returns the objects of the files, which are named relative to
-// config/samples, as they stand there.
-func (w *world) read(files ...string) []*unstructured.Unstructured {
-	w.t.Helper()
+// readSamples returns the objects in the files without changes. The paths are
+// relative to config/samples.
+func (e *environment) readSamples(files ...string) []*unstructured.Unstructured {
+	e.t.Helper()
 	var objects []*unstructured.Unstructured
 	for _, name := range files {
 		file, err := os.Open(filepath.Join(samples, name))
-		w.g.Expect(err).NotTo(HaveOccurred())
-		defer file.Close() //nolint:errcheck // it was only read
+		e.g.Expect(err).NotTo(HaveOccurred())
+		defer file.Close() //nolint:errcheck // the file is only read
 		decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
 		for {
 			object := &unstructured.Unstructured{}
 			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
-				w.t.Fatalf("%s: %v", name, err)
+				e.t.Fatalf("%s: %v", name, err)
 			}
 			objects = append(objects, object)
 		}
@@ -194,14 +194,14 @@ func (w *world) read(files ...string) []*unstructured.Unstructured {
 	return objects
 }
 
-// change reads the object, changes it and writes it.
-func change[T client.Object](w *world, object T, how func(T)) {
-	w.t.Helper()
-	w.g.Eventually(func() error {
-		if err := w.kube.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+// change reads the object, mutates it and writes it.
+func change[T client.Object](e *environment, object T, mutate func(T)) {
+	e.t.Helper()
+	e.g.Eventually(func() error {
+		if err := e.kube.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
-		how(object)
-		return w.kube.Update(context.Background(), object)
+		mutate(object)
+		return e.kube.Update(context.Background(), object)
 	}).Should(Succeed())
 }

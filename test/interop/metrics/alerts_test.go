@@ -22,18 +22,18 @@ const (
 	runbookURL = "https://github.com/tunnel-gateway/tunnel-gateway/blob/main/docs/runbook.md#"
 )
 
-// alerts are those of the file, which Prometheus reads with its templates.
+// alerts returns the alerts of the chart by name. Prometheus also checks their templates.
 func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
-	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, queries, nil)
+	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, queryParser, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]rulefmt.Rule{}
 	for _, group := range groups.Groups {
 		for _, rule := range group.Rules {
-			if _, twice := all[rule.Alert]; twice || rule.Alert == "" {
-				t.Errorf("alert %q is there twice, or has no name", rule.Alert)
+			if _, exists := all[rule.Alert]; exists || rule.Alert == "" {
+				t.Errorf("alert %q exists twice or has no name", rule.Alert)
 			}
 			all[rule.Alert] = rule
 		}
@@ -41,8 +41,9 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 	return all
 }
 
-// Whoever is alerted reads what it is about and where to look.
-func TestAlertsAreExplained(t *testing.T) {
+// TestAlertsHaveADescriptionAndARunbookSection checks the labels and annotations of
+// each alert, and the sections of the runbook.
+func TestAlertsHaveADescriptionAndARunbookSection(t *testing.T) {
 	page, err := os.ReadFile(runbook)
 	if err != nil {
 		t.Fatal(err)
@@ -54,22 +55,23 @@ func TestAlertsAreExplained(t *testing.T) {
 	for name, rule := range alerts(t) {
 		checkNames(t, rule.Expr)
 		if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
-			t.Errorf("%s is not explained", name)
+			t.Errorf("alert %s has no severity, summary or description", name)
 		}
 		anchor, ok := strings.CutPrefix(rule.Annotations["runbook_url"], runbookURL)
 		if !ok || anchor != strings.ToLower(name) || !sections[anchor] {
-			t.Errorf("%s leads to %q, and the runbook has no such section", name, rule.Annotations["runbook_url"])
+			t.Errorf("the runbook URL of alert %s is %q, which is not its section in the runbook", name, rule.Annotations["runbook_url"])
 		}
 		delete(sections, anchor)
 	}
 	delete(sections, "runbook")
 	for section := range sections {
-		t.Errorf("the runbook has a section %q without an alert", section)
+		t.Errorf("section %q of the runbook has no alert", section)
 	}
 }
 
-// The reasons in the tables of the runbook are those of the conditions.
-func TestRunbookNamesReasons(t *testing.T) {
+// TestRunbookContainsOnlyExistingReasons checks the reasons in the tables of the
+// runbook.
+func TestRunbookContainsOnlyExistingReasons(t *testing.T) {
 	page, err := os.ReadFile(runbook)
 	if err != nil {
 		t.Fatal(err)
@@ -94,8 +96,8 @@ func TestRunbookNamesReasons(t *testing.T) {
 	}
 }
 
-// fires tells whether the alert's expression has held for its time: for so many
-// scrapes in a row.
+// fires reports whether the alert fires now: its expression has been true for the
+// duration of the alert, in each scrape.
 func (s *prometheusServer) fires(rule rulefmt.Rule) bool {
 	s.t.Helper()
 	now := s.now
@@ -109,175 +111,181 @@ func (s *prometheusServer) fires(rule rulefmt.Rule) bool {
 	return true
 }
 
-// scenes are what happens every minute, and which alerts that gives.
-var scenes = map[string]struct {
-	happens func(*prometheusServer)
-	want    []string
+// alertCases are situations, each with a function that records its metrics every
+// minute, and the alerts that fire.
+var alertCases = map[string]struct {
+	record func(*prometheusServer)
+	want   []string
 }{
-	"all is well": {happens: func(s *prometheusServer) {
-		s.well()
+	"normal operation": {record: func(s *prometheusServer) {
+		s.recordHealthy()
 		s.RecordPush(shared, 100)
 		s.SetOldestChange(shared, s.now.Add(-time.Second))
-		s.call(nil)
+		s.callProvider(nil)
 	}},
-	"an edit that is put right": {happens: func(s *prometheusServer) {
-		s.well()
+	"one repaired external change": {record: func(s *prometheusServer) {
+		s.recordHealthy()
 		if s.now.Minute() == 20 {
 			s.RecordDriftRepair(shared)
 		}
 	}},
-	"somebody else writes every quarter of an hour": {want: []string{"TunnelGatewayDriftRepairs"}, happens: func(s *prometheusServer) {
-		s.well()
+	"an external change every 15 minutes": {want: []string{"TunnelGatewayDriftRepairs"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
 		if s.now.Minute()%15 == 0 {
 			s.RecordDriftRepair(shared)
 		}
 	}},
-	"paused": {happens: func(s *prometheusServer) {
+	"a paused Gateway": {record: func(s *prometheusServer) {
 		s.SetGateway(shared, metrics.Gateway{Paused: true, Connectors: &metrics.Connectors{}})
 	}},
-	"drift reads wait for their turn": {happens: func(s *prometheusServer) {
-		s.well()
-		s.callFor(provider.PriorityDrift, &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
+	"drift checks wait for the request budget": {record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.callProviderWithPriority(provider.PriorityDrift, &provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
 	}},
-	"an error now and then": {happens: func(s *prometheusServer) {
-		s.well()
+	"an error every ten minutes": {record: func(s *prometheusServer) {
+		s.recordHealthy()
 		if s.now.Minute()%10 == 0 {
 			s.RecordError(shared, tunnel.ReasonUnavailable)
 		}
 	}},
-	"no connectors are wanted": {happens: func(s *prometheusServer) {
+	"zero connector replicas": {record: func(s *prometheusServer) {
 		s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{}})
 	}},
-	"the controller runs no connectors": {happens: func(s *prometheusServer) {
+	"connectors are disabled": {record: func(s *prometheusServer) {
 		s.SetGateway(shared, metrics.Gateway{Programmed: true})
 	}},
-	"not programmed": {want: []string{"TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
+	"a Gateway is not programmed": {want: []string{"TunnelGatewayNotProgrammed"}, record: func(s *prometheusServer) {
 		s.SetGateway(shared, metrics.Gateway{})
 	}},
-	"changes wait five minutes each": {happens: func(s *prometheusServer) {
-		s.well()
-		s.call(&provider.RateLimitedError{RetryAfter: time.Minute})
+	"each change waits up to five minutes": {record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.callProvider(&provider.RateLimitedError{RetryAfter: time.Minute})
 		s.SetOldestChange(shared, s.now.Add(-time.Duration(s.now.Minute()%5)*time.Minute))
 	}},
-	"a change waits": {want: []string{"TunnelGatewayChangesLate"}, happens: func(s *prometheusServer) {
-		s.well()
-		s.SetOldestChange(shared, begin.Add(10*time.Minute))
+	"a change waits for a long time": {want: []string{"TunnelGatewayChangesLate"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetOldestChange(shared, startTime.Add(10*time.Minute))
 	}},
-	"a change waits for the API's limit": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
-		s.well()
-		s.call(&provider.RateLimitedError{RetryAfter: time.Minute})
-		s.SetOldestChange(shared, begin.Add(10*time.Minute))
+	"a change waits for the rate limit of the API": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.callProvider(&provider.RateLimitedError{RetryAfter: time.Minute})
+		s.SetOldestChange(shared, startTime.Add(10*time.Minute))
 	}},
-	"a change waits for the budget": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, happens: func(s *prometheusServer) {
-		s.well()
-		s.call(&provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
-		s.SetOldestChange(shared, begin.Add(10*time.Minute))
+	"a change waits for the request budget": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.callProvider(&provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
+		s.SetOldestChange(shared, startTime.Add(10*time.Minute))
 	}},
-	"a change waited": {happens: func(s *prometheusServer) {
-		s.well()
-		if s.SetOldestChange(shared, begin); s.now.Minute() > 30 {
+	"a change waited and is pushed": {record: func(s *prometheusServer) {
+		s.recordHealthy()
+		if s.SetOldestChange(shared, startTime); s.now.Minute() > 30 {
 			s.SetOldestChange(shared, time.Time{})
 		}
 	}},
-	"external changes have stopped the controller": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, happens: func(s *prometheusServer) {
+	"external changes have stopped the controller": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, record: func(s *prometheusServer) {
 		s.SetGateway(shared, metrics.Gateway{})
 		if s.now.Minute() == 40 {
 			s.RecordDriftContested(shared)
 		}
 	}},
-	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, happens: func(s *prometheusServer) {
+	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, record: func(s *prometheusServer) {
 		s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Desired: 2}})
 	}},
-	"no replica leads": {want: []string{"TunnelGatewayDown"}, happens: func(s *prometheusServer) {
-		s.well()
-		s.replicas[ours[0]] = 0
+	"no replica leads": {want: []string{"TunnelGatewayDown"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.replicas[releasePods[0]] = 0
 	}},
-	"the Gateway is gone for two hours": {want: []string{"TunnelGatewayTunnelNotDeleted"}, happens: func(s *prometheusServer) {
-		s.SetGatewayMissing(shared, begin.Add(-2*time.Hour))
+	"the Gateway has not existed for two hours": {want: []string{"TunnelGatewayTunnelNotDeleted"}, record: func(s *prometheusServer) {
+		s.SetGatewayMissing(shared, startTime.Add(-2*time.Hour))
 	}},
-	"the Gateway is gone for half an hour": {happens: func(s *prometheusServer) {
-		s.SetGatewayMissing(shared, begin.Add(20*time.Minute))
+	"the Gateway has not existed for half an hour": {record: func(s *prometheusServer) {
+		s.SetGatewayMissing(shared, startTime.Add(20*time.Minute))
 	}},
-	"the Gateway was gone": {happens: func(s *prometheusServer) {
-		s.SetGatewayMissing(shared, begin.Add(-2*time.Hour))
+	"the Gateway exists again or its tunnel is retained": {record: func(s *prometheusServer) {
+		s.SetGatewayMissing(shared, startTime.Add(-2*time.Hour))
 		if s.now.Minute() > 30 {
-			s.SetGatewayMissing(shared, time.Time{}) // it is back, or its tunnel is retained
+			s.SetGatewayMissing(shared, time.Time{})
 		}
 	}},
-	"tunnels without a Tunnel object": {want: []string{"TunnelGatewayOrphanedTunnels"}, happens: func(s *prometheusServer) {
-		s.well()
+	"tunnels without a Tunnel": {want: []string{"TunnelGatewayOrphanedTunnels"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
 		s.SetAccount("west", 10, 2)
 	}},
-	"900 tunnels": {happens: func(s *prometheusServer) {
-		s.well()
+	"900 tunnels in the account": {record: func(s *prometheusServer) {
+		s.recordHealthy()
 		s.SetAccount("west", 900, 0)
 	}},
-	"901 tunnels": {want: []string{"TunnelGatewayAccountFull"}, happens: func(s *prometheusServer) {
-		s.well()
+	"901 tunnels in the account": {want: []string{"TunnelGatewayAccountFull"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
 		s.SetAccount("west", 901, 0)
 	}},
-	"errors every minute": {want: []string{"TunnelGatewayReconcileErrors"}, happens: func(s *prometheusServer) {
-		s.well()
+	"an error every minute": {want: []string{"TunnelGatewayReconcileErrors"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
 		s.RecordError(shared, tunnel.ReasonUnauthorized)
 	}},
 }
 
-func (s *prometheusServer) well() {
+// recordHealthy records the metrics of a healthy Gateway.
+func (s *prometheusServer) recordHealthy() {
 	s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 1}})
 }
 
-func TestAlertsFire(t *testing.T) {
+// TestSituationsFireTheExpectedAlerts checks which alerts fire in each of alertCases,
+// and that each alert fires in at least one of them.
+func TestSituationsFireTheExpectedAlerts(t *testing.T) {
 	all := alerts(t)
 	seen := map[string]bool{}
-	for name, scene := range scenes {
+	for name, test := range alertCases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
-			s.minutes(5, s.well)
-			s.minutes(45, func() { scene.happens(s) })
+			s.advance(5, s.recordHealthy)
+			s.advance(45, func() { test.record(s) })
 			want := map[string]bool{}
-			for _, alert := range scene.want {
+			for _, alert := range test.want {
 				want[alert], seen[alert] = true, true
 			}
 			for alert, rule := range all {
 				if got := s.fires(rule); got != want[alert] {
-					t.Errorf("%s fires: %v", alert, got)
+					t.Errorf("%s fires: %v, want %v", alert, got, want[alert])
 				}
 			}
 		})
 	}
 	for alert := range all {
 		if !seen[alert] {
-			t.Errorf("no scene fires %s", alert)
+			t.Errorf("%s fires in no case", alert)
 		}
 	}
 }
 
-// A single fight is told at once, although it is a rise by one.
-func TestFirstDriftFight(t *testing.T) {
+// TestDriftFightAlertFiresForTheFirstEvent checks that an increase of the counter from
+// 0 to 1 is enough.
+func TestDriftFightAlertFiresForTheFirstEvent(t *testing.T) {
 	s := newServer(t)
 	rule := alerts(t)["TunnelGatewayDriftFight"]
-	s.minutes(5, s.well)
+	s.advance(5, s.recordHealthy)
 	if s.fires(rule) {
-		t.Error("it fires before anything happened")
+		t.Error("the alert fires before the first event")
 	}
 	s.RecordDriftContested(shared)
-	s.minutes(2, func() {})
+	s.advance(2, func() {})
 	if !s.fires(rule) {
-		t.Error("it does not fire")
+		t.Error("the alert does not fire")
 	}
 }
 
-// An alert ends with the Gateway.
-func TestAlertEndsWithTheGateway(t *testing.T) {
+// TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted checks that the metrics of a
+// deleted Gateway do not keep the alert active.
+func TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted(t *testing.T) {
 	s := newServer(t)
-	s.minutes(15, func() { s.SetGateway(shared, metrics.Gateway{}) })
+	s.advance(15, func() { s.SetGateway(shared, metrics.Gateway{}) })
 	rule := alerts(t)["TunnelGatewayNotProgrammed"]
 	if !s.fires(rule) {
-		t.Error("it does not fire")
+		t.Error("the alert does not fire")
 	}
 	s.DeleteGateway(shared)
-	s.minutes(6, func() {}) // longer than Prometheus looks back
+	s.advance(6, func() {}) // longer than the lookback delta of Prometheus
 	if s.fires(rule) {
-		t.Error("it fires for a Gateway that is gone")
+		t.Error("the alert fires for a deleted Gateway")
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 const dashboardFile = "../../../charts/tunnel-gateway/files/dashboard.json"
 
-// dashboard is what Grafana reads of a dashboard, as far as it matters here.
+// dashboard contains the fields of a Grafana dashboard that the tests check.
 type dashboard struct {
 	UID        string `json:"uid"`
 	Title      string `json:"title"`
@@ -29,6 +29,7 @@ type dashboard struct {
 	Panels []panel `json:"panels"`
 }
 
+// panel is a panel of a dashboard.
 type panel struct {
 	ID      int `json:"id"`
 	Type    string
@@ -40,7 +41,8 @@ type panel struct {
 	} `json:"targets"`
 }
 
-func load(t *testing.T) dashboard {
+// loadDashboard reads the dashboard of the chart.
+func loadDashboard(t *testing.T) dashboard {
 	t.Helper()
 	data, err := os.ReadFile(dashboardFile)
 	if err != nil {
@@ -53,31 +55,31 @@ func load(t *testing.T) dashboard {
 	return d
 }
 
-// inserted is what Grafana puts in place of the dashboard's variables.
-var inserted = strings.NewReplacer("$__rate_interval", "4m", "$namespace", ".*", "$gateway", ".*")
+// dashboardVariables replaces the variables of the dashboard with values, like Grafana.
+var dashboardVariables = strings.NewReplacer("$__rate_interval", "4m", "$namespace", ".*", "$gateway", ".*")
 
-// Every panel has a place and an id of its own.
-func TestPanels(t *testing.T) {
-	d := load(t)
+// TestPanelsHaveUniqueIDsAndDoNotOverlap checks the layout of the dashboard.
+func TestPanelsHaveUniqueIDsAndDoNotOverlap(t *testing.T) {
+	d := loadDashboard(t)
 	if d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
 		t.Fatalf("uid %q, title %q, %d panels", d.UID, d.Title, len(d.Panels))
 	}
-	ids, taken := map[int]bool{}, map[[2]int]string{}
+	ids, cells := map[int]bool{}, map[[2]int]string{}
 	for _, p := range d.Panels {
 		if p.ID == 0 || ids[p.ID] || p.Title == "" {
-			t.Errorf("panel %q has the id %d", p.Title, p.ID)
+			t.Errorf("the ID %d of panel %q is missing or not unique, or the panel has no title", p.ID, p.Title)
 		}
 		ids[p.ID] = true
 		for _, cell := range p.cells() {
-			if other := taken[cell]; other != "" || cell[0] > 23 {
-				t.Fatalf("panel %q lies over %q, or outside", p.Title, other)
+			if other := cells[cell]; other != "" || cell[0] > 23 {
+				t.Fatalf("panel %q overlaps panel %q or exceeds the width of the dashboard", p.Title, other)
 			}
-			taken[cell] = p.Title
+			cells[cell] = p.Title
 		}
 	}
 }
 
-// cells are those of the grid that the panel covers.
+// cells returns the cells of the grid that the panel covers.
 func (p panel) cells() [][2]int {
 	var cells [][2]int
 	for x := range p.GridPos.W {
@@ -88,13 +90,14 @@ func (p panel) cells() [][2]int {
 	return cells
 }
 
-// Every panel has queries that can be told apart, and only a row has none.
-func TestPanelsHaveQueries(t *testing.T) {
-	for _, p := range load(t).Panels {
+// TestPanelsHaveNamedQueries checks that each panel has queries with unique names.
+// Only rows have no queries.
+func TestPanelsHaveNamedQueries(t *testing.T) {
+	for _, p := range loadDashboard(t).Panels {
 		refs := map[string]bool{}
 		for _, target := range p.Targets {
 			if target.Expr == "" || refs[target.RefID] {
-				t.Errorf("panel %q: query %s", p.Title, target.RefID)
+				t.Errorf("panel %q: query %s is empty or its name is not unique", p.Title, target.RefID)
 			}
 			refs[target.RefID] = true
 		}
@@ -104,21 +107,22 @@ func TestPanelsHaveQueries(t *testing.T) {
 	}
 }
 
-// What is asked for is exported, and where something happens something is drawn.
-func TestDashboardQueries(t *testing.T) {
+// TestDashboardShowsEveryMetric records a value for each metric and checks that each
+// panel has data.
+func TestDashboardShowsEveryMetric(t *testing.T) {
 	s := newServer(t)
-	s.minutes(20, s.everything)
+	s.advance(20, s.recordAll)
 	used := map[string]bool{}
-	for _, p := range load(t).Panels {
+	for _, p := range loadDashboard(t).Panels {
 		for _, target := range p.Targets {
-			expression := inserted.Replace(target.Expr)
+			expression := dashboardVariables.Replace(target.Expr)
 			if strings.Contains(expression, "$") {
-				t.Errorf("panel %q: a variable is left in %s", p.Title, expression)
+				t.Errorf("panel %q: unknown variable in %s", p.Title, expression)
 				continue
 			}
 			checkNames(t, expression)
-			if !finite(s.query(expression)) {
-				t.Errorf("panel %q draws nothing: %s", p.Title, expression)
+			if !hasFiniteValue(s.query(expression)) {
+				t.Errorf("panel %q has no data: %s", p.Title, expression)
 			}
 			for _, m := range metrics.All {
 				used[m.Name] = used[m.Name] || strings.Contains(expression, m.Name)
@@ -132,90 +136,93 @@ func TestDashboardQueries(t *testing.T) {
 	}
 }
 
-// After another replica has taken over, what the first one exported stays for a
-// while. Nothing is drawn twice then.
-func TestHandOver(t *testing.T) {
+// TestDashboardDrawsNoValueTwiceAfterALeaderChange records the same values in two
+// pods. Prometheus still returns the metrics of the previous leader for some minutes.
+func TestDashboardDrawsNoValueTwiceAfterALeaderChange(t *testing.T) {
 	s := newServer(t)
-	s.minutes(20, s.everything)
-	before := s.gauges(t)
-	s.minutes(1, func() {
-		s.everything()
-		s.Metrics = s.second
-		s.everything()
+	s.advance(20, s.recordAll)
+	before := s.currentValues(t)
+	s.advance(1, func() {
+		s.recordAll()
+		s.Metrics = s.secondPod
+		s.recordAll()
 	})
-	if after := s.gauges(t); !maps.EqualFunc(before, after, slices.Equal) {
-		t.Errorf("before: %v, after: %v", before, after)
+	if after := s.currentValues(t); !maps.EqualFunc(before, after, slices.Equal) {
+		t.Errorf("the values differ: before the leader change %v, after it %v", before, after)
 	}
 }
 
-// gauges are what the panels draw that show how things stand.
-func (s *prometheusServer) gauges(t *testing.T) map[string][]string {
+// currentValues returns the data of the panels that show the current state, by panel
+// and query.
+func (s *prometheusServer) currentValues(t *testing.T) map[string][]string {
 	t.Helper()
-	drawn := map[string][]string{}
-	for _, p := range load(t).Panels {
+	values := map[string][]string{}
+	for _, p := range loadDashboard(t).Panels {
 		for _, target := range p.Targets {
 			if strings.Contains(target.Expr, "rate(") || strings.Contains(target.Expr, "increase(") {
 				continue
 			}
-			for _, sample := range s.query(inserted.Replace(target.Expr)) {
-				drawn[p.Title+" "+target.RefID] = append(drawn[p.Title+" "+target.RefID], fmt.Sprint(sample.Metric, sample.F))
+			for _, sample := range s.query(dashboardVariables.Replace(target.Expr)) {
+				values[p.Title+" "+target.RefID] = append(values[p.Title+" "+target.RefID], fmt.Sprint(sample.Metric, sample.F))
 			}
 		}
 	}
-	return drawn
+	return values
 }
 
-// A controller that is away is not taken for one whose Gateways are all well.
-func TestNothingIsScraped(t *testing.T) {
+// TestDashboardIsEmptyWithoutScrapes checks that a stopped controller does not look
+// like a healthy one.
+func TestDashboardIsEmptyWithoutScrapes(t *testing.T) {
 	s := newServer(t)
-	s.minutes(20, s.everything)
+	s.advance(20, s.recordAll)
 	s.now = s.now.Add(20 * time.Minute)
-	for name, drawn := range s.gauges(t) {
-		t.Errorf("%s draws %v", name, drawn)
+	for name, values := range s.currentValues(t) {
+		t.Errorf("%s shows %v, want no data", name, values)
 	}
 }
 
-// The time from a change to its push is drawn when there are few.
-func TestFewPushes(t *testing.T) {
+// TestDashboardShowsTheLatencyOfASinglePush checks the panels for the time from a
+// change to its push.
+func TestDashboardShowsTheLatencyOfASinglePush(t *testing.T) {
 	s := newServer(t)
-	s.minutes(5, func() {})
+	s.advance(5, func() {})
 	s.ObserveChangeToPush(time.Second)
-	s.minutes(30, func() {})
-	for _, p := range load(t).Panels {
+	s.advance(30, func() {})
+	for _, p := range loadDashboard(t).Panels {
 		for _, target := range p.Targets {
-			if strings.Contains(target.Expr, "change_to_push") && !finite(s.query(inserted.Replace(target.Expr))) {
-				t.Errorf("panel %q draws nothing: %s", p.Title, target.Expr)
+			if strings.Contains(target.Expr, "change_to_push") && !hasFiniteValue(s.query(dashboardVariables.Replace(target.Expr))) {
+				t.Errorf("panel %q has no data: %s", p.Title, target.Expr)
 			}
 		}
 	}
 }
 
-// labelValues is Grafana's own function for what a variable can be.
+// labelValues matches the definition of a variable with Grafana's label_values.
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 
-// The variables offer the Gateways that there are.
-func TestVariables(t *testing.T) {
+// TestDashboardVariablesOfferTheGateways evaluates the definitions of the variables.
+func TestDashboardVariablesOfferTheGateways(t *testing.T) {
 	s := newServer(t)
-	s.minutes(2, s.everything)
+	s.advance(2, s.recordAll)
 	want := map[string]string{"namespace": shared.Namespace, "gateway": shared.Name}
-	for _, variable := range load(t).Templating.List {
+	for _, variable := range loadDashboard(t).Templating.List {
 		if variable.Type != "query" {
 			continue
 		}
 		found := labelValues.FindStringSubmatch(variable.Definition)
 		if found == nil {
-			t.Errorf("%s: %q", variable.Name, variable.Definition)
+			t.Errorf("variable %s: %q does not use label_values", variable.Name, variable.Definition)
 			continue
 		}
-		expression := inserted.Replace(found[1])
+		expression := dashboardVariables.Replace(found[1])
 		checkNames(t, expression)
 		vector := s.query(expression)
 		if len(vector) != 1 || vector[0].Metric.Get(found[2]) != want[variable.Name] {
-			t.Errorf("%s offers %v", variable.Name, vector)
+			t.Errorf("variable %s offers %v, want %s", variable.Name, vector, want[variable.Name])
 		}
 		delete(want, variable.Name)
 	}
 	if len(want) > 0 {
-		t.Errorf("without variables for %v", want)
+		t.Errorf("the dashboard has no variables for %v", want)
 	}
 }

@@ -1,6 +1,5 @@
-// Prometheus' own parser and engine against the metrics of the controller: the
-// dashboard and the alerts. It is a module of its own so that their dependencies
-// are none of the product's business.
+// Tests of the dashboard and the alerts with Prometheus. The module is separate, so
+// that the product does not get the dependencies of Prometheus.
 module github.com/tunnel-gateway/tunnel-gateway/test/interop/metrics
 
 go 1.26.0

@@ -18,24 +18,24 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 )
 
-// leadership is what controller-runtime exports of every replica: 1 for the one
-// that leads.
-var leadership = metrics.Metric{Name: "leader_election_master_status", Type: metrics.Gauge, Labels: []metrics.Label{{Name: "name"}}}
+// leaderMetric is a metric that controller-runtime exports: 1 in the replica that
+// leads, otherwise 0.
+var leaderMetric = metrics.Metric{Name: "leader_election_master_status", Type: metrics.Gauge, Labels: []metrics.Label{{Name: "name"}}}
 
-// lease is that of a release, by default.
+// lease is the default name of the Lease of a release.
 const lease = "tunnel-gateway.tunnelgateway.dev"
 
-// replica is a pod, with the Lease that it asks for.
+// replica is a pod of a controller and the Lease that it tries to acquire.
 type replica struct{ namespace, pod, lease string }
 
-// ours are those of the release that is scraped.
-var ours = [2]replica{{"system", "tunnel-gateway-0", lease}, {"system", "tunnel-gateway-1", lease}}
+// releasePods are the pods of the release whose metrics Prometheus scrapes.
+var releasePods = [2]replica{{"system", "tunnel-gateway-0", lease}, {"system", "tunnel-gateway-1", lease}}
 
-// addLeadership stores what the replicas export.
-func (s *prometheusServer) addLeadership(appender storage.Appender) {
+// addLeaderStatus stores the leader metric of all replicas.
+func (s *prometheusServer) addLeaderStatus(appender storage.Appender) {
 	s.t.Helper()
 	for r, leads := range s.replicas {
-		series := labels.FromStrings(model.MetricNameLabel, leadership.Name, "name", r.lease,
+		series := labels.FromStrings(model.MetricNameLabel, leaderMetric.Name, "name", r.lease,
 			"namespace", r.namespace, "pod", r.pod, "job", "tunnel-gateway")
 		if _, err := appender.Append(0, series, s.now.UnixMilli(), leads); err != nil {
 			s.t.Fatal(err)
@@ -43,131 +43,132 @@ func (s *prometheusServer) addLeadership(appender storage.Appender) {
 	}
 }
 
-// elections are what happens to two replicas, before which the first of them has
-// led for a while, and what it is told by.
-var elections = map[string]struct {
-	happens func(*prometheusServer)
-	want    []labels.Labels
+// leaderChanges are events after which the first replica of the release may no longer
+// lead, and the labels of the resulting alerts.
+var leaderChanges = map[string]struct {
+	apply func(*prometheusServer)
+	want  []labels.Labels
 }{
-	"nothing":         {happens: func(*prometheusServer) {}},
-	"the other leads": {happens: func(s *prometheusServer) { s.replicas[ours[0]], s.replicas[ours[1]] = 0, 1 }},
-	"one is left":     {happens: func(s *prometheusServer) { delete(s.replicas, ours[1]) }},
-	"neither leads": {
-		happens: func(s *prometheusServer) { s.replicas[ours[0]] = 0 },
-		want:    []labels.Labels{labels.FromStrings("name", lease, "namespace", "system")},
+	"no change":               {apply: func(*prometheusServer) {}},
+	"the other replica leads": {apply: func(s *prometheusServer) { s.replicas[releasePods[0]], s.replicas[releasePods[1]] = 0, 1 }},
+	"one replica is deleted":  {apply: func(s *prometheusServer) { delete(s.replicas, releasePods[1]) }},
+	"no replica leads": {
+		apply: func(s *prometheusServer) { s.replicas[releasePods[0]] = 0 },
+		want:  []labels.Labels{labels.FromStrings("name", lease, "namespace", "system")},
 	},
-	"both are gone": {
-		happens: func(s *prometheusServer) { delete(s.replicas, ours[0]); delete(s.replicas, ours[1]) },
-		want:    []labels.Labels{labels.FromStrings("name", lease, "namespace", "system")},
+	"both replicas are deleted": {
+		apply: func(s *prometheusServer) { delete(s.replicas, releasePods[0]); delete(s.replicas, releasePods[1]) },
+		want:  []labels.Labels{labels.FromStrings("name", lease, "namespace", "system")},
 	},
-	"those of a second release are gone": {
-		happens: func(s *prometheusServer) { delete(s.replicas, replica{"edge", "edge-0", "edge.tunnelgateway.dev"}) },
-		want:    []labels.Labels{labels.FromStrings("name", "edge.tunnelgateway.dev", "namespace", "edge")},
+	"the replica of a second release is deleted": {
+		apply: func(s *prometheusServer) { delete(s.replicas, replica{"edge", "edge-0", "edge.tunnelgateway.dev"}) },
+		want:  []labels.Labels{labels.FromStrings("name", "edge.tunnelgateway.dev", "namespace", "edge")},
 	},
-	"that of the same name elsewhere is gone": {
-		happens: func(s *prometheusServer) { delete(s.replicas, replica{"west", "tunnel-gateway-0", lease}) },
-		want:    []labels.Labels{labels.FromStrings("name", lease, "namespace", "west")},
+	"the replica of a release with the same name in another namespace is deleted": {
+		apply: func(s *prometheusServer) { delete(s.replicas, replica{"west", "tunnel-gateway-0", lease}) },
+		want:  []labels.Labels{labels.FromStrings("name", lease, "namespace", "west")},
 	},
-	"a controller of somebody else is gone": {
-		happens: func(s *prometheusServer) { delete(s.replicas, replica{"theirs", "theirs-0", "theirs.example.com"}) },
+	"the replica of another controller is deleted": {
+		apply: func(s *prometheusServer) { delete(s.replicas, replica{"other", "other-0", "other.example.com"}) },
 	},
 }
 
-// TestDown: every release that had a leader is missed by its name, once.
-func TestDown(t *testing.T) {
+// TestDownAlertFiresForEachReleaseWithoutALeader checks that the labels name the release.
+func TestDownAlertFiresForEachReleaseWithoutALeader(t *testing.T) {
 	rule := alerts(t)["TunnelGatewayDown"]
-	for name, election := range elections {
+	for name, change := range leaderChanges {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
 			s.replicas[replica{"edge", "edge-0", "edge.tunnelgateway.dev"}] = 1
 			s.replicas[replica{"west", "tunnel-gateway-0", lease}] = 1
-			s.replicas[replica{"theirs", "theirs-0", "theirs.example.com"}] = 1
-			s.minutes(10, func() {})
-			s.minutes(20, func() { election.happens(s) })
+			s.replicas[replica{"other", "other-0", "other.example.com"}] = 1
+			s.advance(10, func() {})
+			s.advance(20, func() { change.apply(s) })
 			var got []labels.Labels
 			if s.fires(rule) {
 				for _, sample := range s.query(rule.Expr) {
 					got = append(got, sample.Metric)
 				}
 			}
-			if !slices.EqualFunc(got, election.want, labels.Equal) {
-				t.Errorf("it fires for %v, want %v", got, election.want)
+			if !slices.EqualFunc(got, change.want, labels.Equal) {
+				t.Errorf("the alert fires for %v, want %v", got, change.want)
 			}
 		})
 	}
 }
 
-// A controller that never led is missed as well, and however long it is away;
-// others that lead in its place are none of it.
-func TestNeverUp(t *testing.T) {
+// TestDownAlertFiresWhenNoControllerEverLed checks that the alert fires as long as no
+// replica leads. The leaders of other controllers do not count.
+func TestDownAlertFiresWhenNoControllerEverLed(t *testing.T) {
 	rule := alerts(t)["TunnelGatewayDown"]
 	s := newServer(t)
 	clear(s.replicas)
-	s.replicas[replica{"theirs", "theirs-0", "theirs.example.com"}] = 1
-	s.minutes(10, func() {})
+	s.replicas[replica{"other", "other-0", "other.example.com"}] = 1
+	s.advance(10, func() {})
 	if !s.fires(rule) || len(s.query(rule.Expr)) != 1 {
-		t.Errorf("it does not fire: %v", s.query(rule.Expr))
+		t.Errorf("the alert does not fire: %v", s.query(rule.Expr))
 	}
-	s.replicas[ours[0]] = 1
-	s.minutes(1, func() {})
+	s.replicas[releasePods[0]] = 1
+	s.advance(1, func() {})
 	if s.fires(rule) {
-		t.Error("it fires for one that leads")
+		t.Error("the alert fires although a replica leads")
 	}
 	clear(s.replicas)
 	s.now = s.now.Add(48 * time.Hour)
-	s.minutes(10, func() {})
+	s.advance(10, func() {})
 	if !s.fires(rule) {
-		t.Error("it has ended by itself")
+		t.Error("the alert does not fire after two days")
 	}
 }
 
-// TestLeadershipIsExported holds leadership against an election.
-func TestLeadershipIsExported(t *testing.T) {
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
+// TestReplicasExportWhetherTheyLead checks the leader metric in a leader election.
+func TestReplicasExportWhetherTheyLead(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var led float64
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: lease, Lock: &memoryLock{}, LeaseDuration: time.Minute, RenewDeadline: 30 * time.Second, RetryPeriod: time.Second,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { led = exportedLeadership(t); end() },
+			OnStartedLeading: func(context.Context) { led = exportedLeaderStatus(t); cancel() },
 			OnStoppedLeading: func() {},
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := exportedLeadership(t); got != 0 {
-		t.Errorf("a replica that waits exports %v", got)
+	if got := exportedLeaderStatus(t); got != 0 {
+		t.Errorf("a replica that does not lead exports %v, want 0", got)
 	}
 	elector.Run(ctx)
 	<-ctx.Done()
 	if led != 1 {
-		t.Errorf("the one that leads exports %v", led)
+		t.Errorf("the leader exports %v, want 1", led)
 	}
 }
 
-func exportedLeadership(t *testing.T) float64 {
+// exportedLeaderStatus returns the exported value of the leader metric.
+func exportedLeaderStatus(t *testing.T) float64 {
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {
 		t.Error(err)
 	}
 	for _, family := range families {
-		if family.GetName() != leadership.Name {
+		if family.GetName() != leaderMetric.Name {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == leadership.Labels[0].Name && label.GetValue() == lease {
+				if label.GetName() == leaderMetric.Labels[0].Name && label.GetValue() == lease {
 					return metric.GetGauge().GetValue()
 				}
 			}
 		}
 	}
-	t.Errorf("%s of %s is not exported", leadership.Name, lease)
+	t.Errorf("%s of %s is not exported", leaderMetric.Name, lease)
 	return -1
 }
 
-// memoryLock is a Lease that nobody else wants.
+// memoryLock is a Lease in memory, for a single replica.
 type memoryLock struct {
 	record *resourcelock.LeaderElectionRecord
 }

@@ -1,6 +1,6 @@
-// cert-manager's own controllers as a program. It is a module of its own so that
+// The controllers of cert-manager as a program. The module is separate, so that
 // they are built with the versions of their dependencies that cert-manager
-// chose, not with ours.
+// requires.
 module github.com/tunnel-gateway/tunnel-gateway/test/interop/certmanager/controllers
 
 go 1.26.0

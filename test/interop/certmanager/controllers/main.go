@@ -1,9 +1,9 @@
-// Command controllers runs cert-manager's own controllers against the cluster
-// of a kubeconfig, as cert-manager's controller binary does: the same
-// controllers of the same release, switched on by the same configuration file.
+// Command controllers runs the controllers of a cert-manager release against a
+// cluster. Like cert-manager's controller binary, it reads a configuration file that
+// selects the controllers.
 //
-// Only what starts them is here. What the binary has besides is left out:
-// leader election, metrics, health, and the issuers that need the Internet.
+// It omits the other parts of that binary: leader election, metrics, health checks,
+// and the issuers that require Internet access.
 package main
 
 import (
@@ -34,8 +34,8 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/trigger"
 	"github.com/cert-manager/cert-manager/pkg/controller/clusterissuers"
 	"github.com/cert-manager/cert-manager/pkg/controller/issuers"
-	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"         // what a CA issuer needs to be ready
-	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned" // and a self-signed one
+	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"         // registers the CA issuer
+	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned" // registers the self-signed issuer
 	utilfeature "github.com/cert-manager/cert-manager/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
@@ -49,14 +49,14 @@ const (
 	maximumBackoff = 32 * time.Hour
 )
 
-// Feature gates of cert-manager, whose own names are internal to it.
+// Feature gates of cert-manager, which does not export their names.
 const (
 	gatewayAPIGate  featuregate.Feature = "ExperimentalGatewayAPISupport"
 	listenerSetGate featuregate.Feature = "ListenerSets"
 )
 
-// always are the controllers that need no switch.
-var always = []string{
+// defaultControllers are the controllers that always run.
+var defaultControllers = []string{
 	ingresses.ControllerName,
 	issuers.ControllerName, clusterissuers.ControllerName,
 	approver.ControllerName, ca.CRControllerName, selfsigned.CRControllerName,
@@ -66,7 +66,7 @@ var always = []string{
 
 func main() {
 	path := flag.String("config", "", "`file` with a ControllerConfiguration of cert-manager")
-	namespace := flag.String("cluster-resource-namespace", "cert-manager", "`namespace` of what ClusterIssuers refer to")
+	namespace := flag.String("cluster-resource-namespace", "cert-manager", "`namespace` of the Secrets that ClusterIssuers reference")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -77,7 +77,7 @@ func main() {
 }
 
 func run(ctx context.Context, path, namespace string) error {
-	config, err := read(path)
+	config, err := readConfig(path)
 	if err != nil {
 		return err
 	}
@@ -93,13 +93,13 @@ func run(ctx context.Context, path, namespace string) error {
 	fmt.Fprintln(os.Stderr, "cert-manager's controllers:", names)
 	var running []controller.Interface
 	for _, name := range names {
-		one, err := controller.Known()[name](factory)
+		c, err := controller.Known()[name](factory)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		running = append(running, one)
+		running = append(running, c)
 	}
-	// Informers start once every controller has said what it watches.
+	// The informers must start after every controller has registered its watches.
 	shared.SharedInformerFactory.Start(ctx.Done())
 	shared.KubeSharedInformerFactory.Start(ctx.Done())
 	shared.HTTP01ResourceMetadataInformersFactory.Start(ctx.Done())
@@ -107,14 +107,14 @@ func run(ctx context.Context, path, namespace string) error {
 	return runAll(ctx, running)
 }
 
-// runAll runs the controllers until ctx ends or one of them fails.
-func runAll(ctx context.Context, all []controller.Interface) error {
+// runAll runs the controllers until ctx is cancelled or one of them fails.
+func runAll(ctx context.Context, controllers []controller.Interface) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
-	for _, one := range all {
+	for _, c := range controllers {
 		running.Go(func() {
-			if err := one.Run(workers, ctx); err != nil {
+			if err := c.Run(workers, ctx); err != nil {
 				cancel(err)
 			}
 		})
@@ -126,8 +126,8 @@ func runAll(ctx context.Context, all []controller.Interface) error {
 	return nil
 }
 
-// read reads the configuration and sets the feature gates that it names.
-func read(path string) (*configv1alpha1.ControllerConfiguration, error) {
+// readConfig reads the configuration and sets its feature gates.
+func readConfig(path string) (*configv1alpha1.ControllerConfiguration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -142,10 +142,10 @@ func read(path string) (*configv1alpha1.ControllerConfiguration, error) {
 	return &config, nil
 }
 
-// enabled returns the controllers to run. Those for the Gateway API depend on a
-// feature gate and on a setting each, as they do in cert-manager's binary.
+// enabled returns the names of the controllers to run. As in cert-manager's binary,
+// each controller for the Gateway API depends on a feature gate and a setting.
 func enabled(config *configv1alpha1.ControllerConfiguration) []string {
-	names := slices.Clone(always)
+	names := slices.Clone(defaultControllers)
 	gates, api := utilfeature.DefaultFeatureGate, config.GatewayAPIConfig
 	if gates.Enabled(gatewayAPIGate) && ptr.Deref(api.Enabled, false) {
 		names = append(names, gateways.ControllerName)
@@ -160,7 +160,7 @@ func enabled(config *configv1alpha1.ControllerConfiguration) []string {
 func options(config *configv1alpha1.ControllerConfiguration, namespace string) controller.ContextOptions {
 	return controller.ContextOptions{
 		Kubeconfig:         os.Getenv("KUBECONFIG"),
-		KubernetesAPIQPS:   1000, // where the API server does not share itself out
+		KubernetesAPIQPS:   1000, // ignored if the API server uses priority and fairness
 		KubernetesAPIBurst: 1000,
 		IssuerOptions:      controller.IssuerOptions{ClusterResourceNamespace: namespace},
 		IngressShimOptions: controller.IngressShimOptions{

@@ -9,44 +9,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A ServiceAccount that may not read ListenerSets.
-const withoutRights = `
+// restrictedServiceAccount is a ServiceAccount without permission to read
+// ListenerSets.
+const restrictedServiceAccount = `
 apiVersion: v1
 kind: ServiceAccount
-metadata: {name: blind, namespace: external-dns}
+metadata: {name: restricted, namespace: external-dns}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: blind}
+metadata: {name: restricted}
 rules:
 - {apiGroups: [""], resources: [namespaces], verbs: [get, list, watch]}
 - {apiGroups: [gateway.networking.k8s.io], resources: [gateways, httproutes, grpcroutes], verbs: [get, list, watch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata: {name: blind}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: blind}
-subjects: [{kind: ServiceAccount, name: blind, namespace: external-dns}]
+metadata: {name: restricted}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: restricted}
+subjects: [{kind: ServiceAccount, name: restricted, namespace: external-dns}]
 `
 
-var _ = Describe("without the right to read ListenerSets", func() {
-	It("external-dns works without the flag, and ends after a minute with it", func(ctx SpecContext) {
-		w := newWorld()
-		w.apply(withoutRights)
-		w.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
-		Eventually(w.attached("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
-		w.kubeconfig = connectAs(ctx, "blind")
-		w.expectCNAMEs(w.cnames(w.target("shared"), "home.ZONE"), withoutSets)
+var _ = Describe("without permission to read ListenerSets", func() {
+	It("external-dns works without --gateway-listener-sets and exits after a minute with it", func(ctx SpecContext) {
+		e := newEnvironment()
+		e.apply(restrictedServiceAccount)
+		e.apply(gateway("PLATFORM/shared", listener("home", "home.ZONE")) + route("PLATFORM/home", sharedGateway))
+		Eventually(e.routeAcceptance("HTTPRoute", "PLATFORM/home", "shared")).Should(Equal(accepted))
+		e.kubeconfig = serviceAccountKubeconfig(ctx, "restricted")
+		e.expectCNAMEs(e.cnames(e.tunnelTarget("shared"), "home.ZONE"), withoutListenerSets)
 
-		log, err := w.sync()
+		log, err := e.runOnce()
 		Expect(err).To(HaveOccurred())
 		Expect(log).To(ContainSubstring("failed to sync *v1.ListenerSet after 1m0s"))
-		Expect(w.zones.list("!TXT")).To(Equal(w.cnames(w.target("shared"), "home.ZONE")), "nothing is deleted")
+		Expect(e.dns.recordsOfType("!TXT")).To(Equal(e.cnames(e.tunnelTarget("shared"), "home.ZONE")), "external-dns must not delete the record")
 	})
 })
 
 var _ = Describe("the pod of the manifest", func() {
-	It("is what a namespace that enforces the standard \"restricted\" accepts", func(ctx SpecContext) {
+	It("is admitted to a namespace that enforces the Pod Security Standard \"restricted\"", func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: "restricted", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 		}}

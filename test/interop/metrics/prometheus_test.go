@@ -26,31 +26,32 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// interval is that of the scrapes.
+// interval is the scrape interval.
 const interval = time.Minute
 
 var (
-	queries = parser.NewParser(parser.Options{})
-	shared  = types.NamespacedName{Namespace: "platform", Name: "shared"}
-	begin   = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	queryParser = parser.NewParser(parser.Options{})
+	shared      = types.NamespacedName{Namespace: "platform", Name: "shared"}
+	startTime   = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
 // prometheusServer scrapes a registry and answers queries.
 type prometheusServer struct {
 	t *testing.T
-	// registries are those of the pods of a release, by their order; the first is
-	// that of the one that leads, and records.
+	// registries are the registries of releasePods. The first pod leads and records
+	// metrics.
 	registries [2]*prometheus.Registry
 	*metrics.Metrics
-	// second records what the other pod exports: nothing of Gateways, but just after
-	// it led.
-	second *metrics.Metrics
-	// replicas are the pods of all controllers, and 1 for those that lead.
+	// secondPod records metrics in the registry of the second pod, which exports no
+	// metrics of Gateways until it leads.
+	secondPod *metrics.Metrics
+	// replicas are the values of the leader metric in the pods of all controllers.
 	replicas map[replica]float64
 	db       *tsdb.DB
 	now      time.Time
 }
 
+// newServer creates a Prometheus server without data.
 func newServer(t *testing.T) *prometheusServer {
 	t.Helper()
 	db, err := tsdb.Open(t.TempDir(), nil, nil, tsdb.DefaultOptions(), nil)
@@ -63,33 +64,34 @@ func newServer(t *testing.T) *prometheusServer {
 		}
 	})
 	registries := [2]*prometheus.Registry{prometheus.NewRegistry(), prometheus.NewRegistry()}
-	return &prometheusServer{t: t, registries: registries, Metrics: metrics.New(registries[0]), second: metrics.New(registries[1]), replicas: map[replica]float64{ours[0]: 1, ours[1]: 0}, db: db, now: begin}
+	return &prometheusServer{t: t, registries: registries, Metrics: metrics.New(registries[0]), secondPod: metrics.New(registries[1]), replicas: map[replica]float64{releasePods[0]: 1, releasePods[1]: 0}, db: db, now: startTime}
 }
 
-// minutes lets time pass, with something that happens before each scrape.
-func (s *prometheusServer) minutes(n int, happens func()) {
+// advance advances the clock by n minutes. It calls record before the scrape in each
+// minute.
+func (s *prometheusServer) advance(n int, record func()) {
 	s.t.Helper()
 	for range n {
-		happens()
+		record()
 		s.now = s.now.Add(interval)
 		s.scrape()
 	}
 }
 
-// scrape stores the metrics as Prometheus does, with the labels of a pod.
+// scrape stores the metrics of all pods with the labels that Prometheus adds.
 func (s *prometheusServer) scrape() {
 	s.t.Helper()
 	appender := s.db.Appender(s.t.Context())
 	for i, registry := range s.registries {
-		s.addPod(appender, ours[i], registry)
+		s.addPod(appender, releasePods[i], registry)
 	}
-	s.addLeadership(appender)
+	s.addLeaderStatus(appender)
 	if err := appender.Commit(); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// addPod stores what a pod exports.
+// addPod stores the metrics of a pod.
 func (s *prometheusServer) addPod(appender storage.Appender, pod replica, registry *prometheus.Registry) {
 	s.t.Helper()
 	families, err := registry.Gather()
@@ -98,53 +100,56 @@ func (s *prometheusServer) addPod(appender storage.Appender, pod replica, regist
 	}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			for suffix, value := range valuesOf(metric) {
+			for suffix, value := range metricValues(metric) {
 				s.add(appender, pod, family.GetName(), suffix, metric, value)
 			}
 		}
 	}
 }
 
-// sample is the end of a series' name, and of a bucket its bound.
-type sample struct{ suffix, bound string }
+// seriesSuffix is the suffix of a series' name and the upper bound of a bucket.
+type seriesSuffix struct{ suffix, bound string }
 
-func valuesOf(metric *dto.Metric) map[sample]float64 {
+// metricValues returns the values of a metric. A histogram has several series.
+
+func metricValues(metric *dto.Metric) map[seriesSuffix]float64 {
 	h := metric.GetHistogram()
 	if h == nil {
-		return map[sample]float64{{}: metric.GetCounter().GetValue() + metric.GetGauge().GetValue()}
+		return map[seriesSuffix]float64{{}: metric.GetCounter().GetValue() + metric.GetGauge().GetValue()}
 	}
-	values := map[sample]float64{
+	values := map[seriesSuffix]float64{
 		{suffix: "_sum"}:                   h.GetSampleSum(),
 		{suffix: "_count"}:                 float64(h.GetSampleCount()),
 		{suffix: "_bucket", bound: "+Inf"}: float64(h.GetSampleCount()),
 	}
 	for _, bucket := range h.GetBucket() {
-		values[sample{"_bucket", strconv.FormatFloat(bucket.GetUpperBound(), 'g', -1, 64)}] = float64(bucket.GetCumulativeCount())
+		values[seriesSuffix{"_bucket", strconv.FormatFloat(bucket.GetUpperBound(), 'g', -1, 64)}] = float64(bucket.GetCumulativeCount())
 	}
 	return values
 }
 
-func (s *prometheusServer) add(appender storage.Appender, pod replica, name string, of sample, metric *dto.Metric, value float64) {
+// add stores a value of a metric.
+func (s *prometheusServer) add(appender storage.Appender, pod replica, name string, series seriesSuffix, metric *dto.Metric, value float64) {
 	s.t.Helper()
-	pairs := map[string]string{model.MetricNameLabel: name + of.suffix, "namespace": pod.namespace, "pod": pod.pod, "job": "tunnel-gateway"}
+	pairs := map[string]string{model.MetricNameLabel: name + series.suffix, "namespace": pod.namespace, "pod": pod.pod, "job": "tunnel-gateway"}
 	for _, label := range metric.GetLabel() {
-		if _, taken := pairs[label.GetName()]; taken {
+		if _, exists := pairs[label.GetName()]; exists {
 			s.t.Fatalf("%s: Prometheus would rename the label %s", name, label.GetName())
 		}
 		pairs[label.GetName()] = label.GetValue()
 	}
-	if of.bound != "" {
-		pairs[labels.BucketLabel] = of.bound
+	if series.bound != "" {
+		pairs[labels.BucketLabel] = series.bound
 	}
 	if _, err := appender.Append(0, labels.FromMap(pairs), s.now.UnixMilli(), value); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// query returns what the expression gives now.
+// query evaluates the expression at the current time.
 func (s *prometheusServer) query(expression string) promql.Vector {
 	s.t.Helper()
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, Parser: queries})
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, Parser: queryParser})
 	defer func() {
 		if err := engine.Close(); err != nil {
 			s.t.Error(err)
@@ -162,8 +167,8 @@ func (s *prometheusServer) query(expression string) promql.Vector {
 	return slices.Clone(vector)
 }
 
-// everything happens to a Gateway.
-func (s *prometheusServer) everything() {
+// recordAll records a value for each metric.
+func (s *prometheusServer) recordAll() {
 	s.t.Helper()
 	n := 3
 	s.SetGateway(shared, metrics.Gateway{
@@ -178,36 +183,39 @@ func (s *prometheusServer) everything() {
 	s.RecordError(shared, tunnel.ReasonUnavailable)
 	s.SetGatewayMissing(shared, s.now.Add(-time.Minute))
 	s.SetAccount("west", 10, 1)
-	s.call(nil)
-	s.call(&provider.UnavailableError{Err: errors.New("reset")})
-	s.call(&provider.RateLimitedError{RetryAfter: time.Second, Budget: true})
+	s.callProvider(nil)
+	s.callProvider(&provider.UnavailableError{Err: errors.New("reset")})
+	s.callProvider(&provider.RateLimitedError{RetryAfter: time.Second, Budget: true})
 }
 
-// call is one at a provider that answers with the error.
-func (s *prometheusServer) call(err error) { s.callFor(provider.PriorityChange, err) }
+// callProvider calls a provider that returns the error.
+func (s *prometheusServer) callProvider(err error) {
+	s.callProviderWithPriority(provider.PriorityChange, err)
+}
 
-func (s *prometheusServer) callFor(priority provider.Priority, err error) {
+// callProviderWithPriority calls a provider that returns the error, with the priority.
+func (s *prometheusServer) callProviderWithPriority(priority provider.Priority, err error) {
 	cloud := fake.New()
 	cloud.Fail(fake.OpTunnels, err)
 	_, _ = s.Meter(cloud, "west").Tunnels(provider.WithPriority(s.t.Context(), priority))
 }
 
-// checkNames parses the expression, and wants everything in it to be exported.
+// checkNames checks that the controller exports all metrics and labels in the expression.
 func checkNames(t *testing.T, expression string) {
 	t.Helper()
-	parsed, err := queries.ParseExpr(expression)
+	parsed, err := queryParser.ParseExpr(expression)
 	if err != nil {
 		t.Errorf("%s: %v", expression, err)
 		return
 	}
-	known := map[string]bool{} // the labels of all metrics in it
+	known := map[string]bool{} // labels of all metrics in the expression
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		if selector, ok := node.(*parser.VectorSelector); ok {
-			own := labelsOf(t, selector.Name)
+			exported := metricLabels(t, selector.Name)
 			for _, matcher := range selector.LabelMatchers {
-				checkMatcher(t, expression, matcher, own)
+				checkMatcher(t, expression, matcher, exported)
 			}
-			maps.Copy(known, own)
+			maps.Copy(known, exported)
 		}
 		return nil
 	})
@@ -217,6 +225,8 @@ func checkNames(t *testing.T, expression string) {
 	})
 }
 
+// checkNode checks the labels in an aggregation or a binary operation, and the
+// arguments of a function call.
 func checkNode(t *testing.T, expression string, node parser.Node, known map[string]bool) {
 	t.Helper()
 	var used []string
@@ -232,12 +242,12 @@ func checkNode(t *testing.T, expression string, node parser.Node, known map[stri
 	}
 	for _, label := range used {
 		if !known[label] {
-			t.Errorf("%s: no metric in it has the label %s", expression, label)
+			t.Errorf("%s: no metric has the label %s", expression, label)
 		}
 	}
 }
 
-// checkCall: only what counts has a rate.
+// checkCall checks that the expression calculates the rate of counters only.
 func checkCall(t *testing.T, expression string, call *parser.Call) {
 	t.Helper()
 	if !slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name) {
@@ -245,20 +255,20 @@ func checkCall(t *testing.T, expression string, call *parser.Call) {
 	}
 	matrix, ok := call.Args[0].(*parser.MatrixSelector)
 	if !ok {
-		t.Errorf("%s: %s of a subquery", expression, call.Func.Name)
+		t.Errorf("%s: %s of an expression that is not a metric", expression, call.Func.Name)
 		return
 	}
 	name := matrix.VectorSelector.(*parser.VectorSelector).Name
-	if m, _ := find(name); m.Type == metrics.Gauge {
+	if m, _ := findMetric(name); m.Type == metrics.Gauge {
 		t.Errorf("%s: %s of the gauge %s", expression, call.Func.Name, name)
 	}
 }
 
-// checkMatcher wants the label to be one of the metric, and the value one that it
-// can have.
-func checkMatcher(t *testing.T, expression string, matcher *labels.Matcher, own map[string]bool) {
+// checkMatcher checks that the metric exports the label, and that the label can have
+// the value.
+func checkMatcher(t *testing.T, expression string, matcher *labels.Matcher, exported map[string]bool) {
 	t.Helper()
-	if matcher.Name != model.MetricNameLabel && !own[matcher.Name] {
+	if matcher.Name != model.MetricNameLabel && !exported[matcher.Name] {
 		t.Errorf("%s: the metric has no label %s", expression, matcher.Name)
 	}
 	for _, m := range metrics.All {
@@ -268,16 +278,16 @@ func checkMatcher(t *testing.T, expression string, matcher *labels.Matcher, own 
 			}
 			for value := range strings.SplitSeq(matcher.Value, "|") {
 				if !slices.ContainsFunc(label.Values, func(v metrics.Value) bool { return v.Name == value }) {
-					t.Errorf("%s: %s is never %q", expression, label.Name, value)
+					t.Errorf("%s: label %s never has the value %q", expression, label.Name, value)
 				}
 			}
 		}
 	}
 }
 
-// find returns the metric that a series belongs to, and whether it is a bucket.
-func find(series string) (metrics.Metric, bool) {
-	for _, m := range append(slices.Clone(metrics.All), leadership) {
+// findMetric returns the metric of a series and whether the series is a bucket.
+func findMetric(series string) (metrics.Metric, bool) {
+	for _, m := range append(slices.Clone(metrics.All), leaderMetric) {
 		suffix, ok := strings.CutPrefix(series, m.Name)
 		part := slices.Contains([]string{"_bucket", "_sum", "_count"}, suffix)
 		if ok && (m.Type == metrics.Histogram && part || m.Type != metrics.Histogram && suffix == "") {
@@ -287,23 +297,24 @@ func find(series string) (metrics.Metric, bool) {
 	return metrics.Metric{}, false
 }
 
-func labelsOf(t *testing.T, series string) map[string]bool {
+// metricLabels returns the labels of a series, including the namespace of the pod.
+func metricLabels(t *testing.T, series string) map[string]bool {
 	t.Helper()
-	m, bucket := find(series)
+	m, bucket := findMetric(series)
 	if m.Name == "" {
-		t.Errorf("there is no metric %s", series)
+		t.Errorf("metric %s does not exist", series)
 	}
-	own := map[string]bool{"namespace": true} // Prometheus adds that of the pod
+	names := map[string]bool{"namespace": true} // Prometheus adds the namespace of the pod
 	for _, name := range m.LabelNames() {
-		own[name] = true
+		names[name] = true
 	}
 	if bucket {
-		own[labels.BucketLabel] = true
+		names[labels.BucketLabel] = true
 	}
-	return own
+	return names
 }
 
-// finite reports whether there is something to draw.
-func finite(vector promql.Vector) bool {
+// hasFiniteValue reports whether the vector contains a value that a panel can show.
+func hasFiniteValue(vector promql.Vector) bool {
 	return slices.ContainsFunc(vector, func(s promql.Sample) bool { return !math.IsNaN(s.F) && !math.IsInf(s.F, 0) })
 }

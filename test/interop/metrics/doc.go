@@ -1,0 +1,7 @@
+// Package metrics tests the chart's dashboard and alerts with the parser and the
+// query engine of Prometheus. A query fails a test if it names a metric or a label
+// that the controller does not export, or if it returns no data although the metric
+// has a value.
+//
+// The tests of the controller cover when it records which metric.
+package metrics
