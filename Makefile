@@ -119,6 +119,8 @@ lint: tools ## Check the formatting and run the linters
 
 .PHONY: verify
 verify: lint ## Run lint, and check terms, generated files, documentation, go.mod files, dead code and vulnerabilities
+	@echo "==> checking for retired terms"
+	@go run ./test/wordlist
 	@.ci/check-generated
 	@echo "==> checking that go.mod and go.sum are tidy"
 	@for module in . $(MODULES); do go mod tidy -C $$module -diff; done

@@ -315,7 +315,7 @@ status:
     conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
   - parentRef: {name: third}
     controllerName: example.com/other
-    conditions: [{type: Accepted, status: "False", reason: Whatever, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+    conditions: [{type: Accepted, status: "False", reason: Example, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
 
 // named renames an object.
@@ -377,7 +377,7 @@ status:
   parents:
   - parentRef: {name: shared}
     controllerName: example.com/other
-    conditions: [{type: Accepted, status: "False", reason: Whatever, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+    conditions: [{type: Accepted, status: "False", reason: Example, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -417,10 +417,10 @@ func TestOneTunnelClaimsATunnel(t *testing.T) {
 	recorded := func(r Rival) Rival { r.Recorded = true; return r }
 	otherController := func(r Rival) Rival { r.OtherController = true; return r }
 	testDecide(t, []row{
-		{"an existing tunnel is claimed in the record before any request to Cloudflare", unclaimed, want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
+		{"an existing tunnel is claimed in the record before any request to Cloudflare", notRecorded, want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
 		{
 			"a claim waits while another Gateway of this process claims the tunnel",
-			all(unclaimed, func(f *Facts) { f.Reserved = true }), want{Action: Wait, Wait: time.Second},
+			all(notRecorded, func(f *Facts) { f.Reserved = true }), want{Action: Wait, Wait: time.Second},
 		},
 		{
 			"the Tunnels are listed again after the record and before any request to Cloudflare",
@@ -436,10 +436,10 @@ func TestOneTunnelClaimsATunnel(t *testing.T) {
 		},
 		{"a claimed tunnel is read before it is configured", all(adopted, tunnelRead(PresenceUnknown)), want{Action: ReadTunnel}},
 		{"a claimed tunnel that was found is configured", all(adopted), want{Action: ReadConfiguration}},
-		{"the older of two Tunnels that have not recorded the tunnel claims it", all(unclaimed, rivals(younger)), want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
-		{"the younger of two Tunnels that have not recorded the tunnel waits", all(unclaimed, rivals(older)), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"the older of two Tunnels that have not recorded the tunnel claims it", all(notRecorded, rivals(younger)), want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
+		{"the younger of two Tunnels that have not recorded the tunnel waits", all(notRecorded, rivals(older)), want{Action: None, Problem: ReasonTunnelInUse}},
 		{"a Tunnel that has recorded the tunnel wins over an older Tunnel that has not", all(adopting, rivals(older)), idle()},
-		{"a Tunnel that has not recorded the tunnel waits for a younger Tunnel that has", all(unclaimed, rivals(recorded(younger))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"a Tunnel that has not recorded the tunnel waits for a younger Tunnel that has", all(notRecorded, rivals(recorded(younger))), want{Action: None, Problem: ReasonTunnelInUse}},
 		{"the older of two Tunnels that have recorded the tunnel keeps it", all(adopting, rivals(recorded(younger))), idle()},
 		{"the younger of two Tunnels that have recorded the tunnel stops", all(adopting, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
 		{
@@ -605,7 +605,7 @@ func TestExistingTunnelIsAdopted(t *testing.T) {
 		},
 		{
 			"an existing tunnel that was never claimed is not deleted",
-			retiring(unclaimed, func(f *Facts) {
+			retiring(notRecorded, func(f *Facts) {
 				f.Memory.MissingSince, f.Memory.ConnectorsStopped, f.Memory.StatusesWithdrawn = At(f.Uptime-time.Minute), At(f.Uptime), true
 			}),
 			want{Action: DeleteObject},

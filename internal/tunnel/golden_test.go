@@ -218,8 +218,8 @@ func adopted(f *Facts) {
 	f.Memory.Remote.Configuration = RemoteConfiguration{}
 }
 
-// unclaimed is a Tunnel that requests an existing tunnel and has not claimed it.
-func unclaimed(f *Facts) {
+// notRecorded is a Tunnel that requests an existing tunnel and has not claimed it.
+func notRecorded(f *Facts) {
 	unlocated(f)
 	adopting(f)
 	f.Memory.Remote.Tunnel = RemoteTunnel{}

@@ -111,7 +111,7 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 		},
 		{
 			"a tunnel that is in use cannot be claimed",
-			all(unclaimed, rivals(Rival{Object: "team-a.secret", Recorded: true})), noTunnel(ReasonTunnelInUse), "in use by another Gateway",
+			all(notRecorded, rivals(Rival{Object: "team-a.secret", Recorded: true})), noTunnel(ReasonTunnelInUse), "in use by another Gateway",
 		},
 		{
 			"an existing tunnel with another Gateway's name is not adopted",

@@ -165,7 +165,7 @@ func TestSequencesOfSteps(t *testing.T) {
 	})
 	t.Run("an existing tunnel is claimed before the first request to Cloudflare", func(t *testing.T) {
 		legacy := provider.Tunnel{ID: testTunnelID, Name: "legacy"}
-		runSequence(t, serving(unclaimed, func(f *Facts) { f.Memory.Claimed = true /* by creating the object */ }), []sequenceStep{
+		runSequence(t, serving(notRecorded, func(f *Facts) { f.Memory.Claimed = true /* by creating the object */ }), []sequenceStep{
 			{want: want{Action: Claim, Record: "tunnelID=" + testTunnelID}, result: Result{Err: errAPIServer}},
 			{want: want{Action: Wait, Wait: time.Second, Problem: ReasonKubernetes}, wait: time.Second},
 			{want: want{Action: Claim, Record: "unchanged"}},

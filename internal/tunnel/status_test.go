@@ -84,7 +84,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			statusSummary{v1alpha1.TunnelServing, "True Serving", accepted, applied, ""}, "",
 		},
 
-		{"a Tunnel that requests an existing tunnel begins with the claim", unclaimed, statusSummary{v1alpha1.TunnelClaiming, "False Pending", "", "False Pending", ""}, ""},
+		{"a Tunnel that requests an existing tunnel begins with the claim", notRecorded, statusSummary{v1alpha1.TunnelClaiming, "False Pending", "", "False Pending", ""}, ""},
 		{"a Tunnel without a tunnel is locating it", unlocated, statusSummary{v1alpha1.TunnelLocating, "False Pending", "", "False Pending", ""}, ""},
 		{
 			"a Tunnel whose first configuration is not written yet is being configured",
@@ -110,7 +110,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"the message names the Tunnel that has claimed the tunnel",
-			all(unclaimed, rivals(Rival{Object: "team-a.web", Recorded: true})),
+			all(notRecorded, rivals(Rival{Object: "team-a.web", Recorded: true})),
 			statusSummary{v1alpha1.TunnelBlocked, "False TunnelInUse", "", "False TunnelInUse", ""}, "Tunnel team-a.web has claimed the same tunnel",
 		},
 		{
