@@ -192,13 +192,13 @@ var _ = Describe("settings", func() {
 		}}, "existing is empty: set id, or takeover in the TunnelConfiguration of a GatewayClass, or remove existing"),
 		Entry("replica bounds that exclude every number", v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{
 			ConnectorReplicas: &v1alpha1.ReplicaBounds{Min: ptr.To[int32](5)},
-		}}, "min is greater than max: lower min, which is 1 by default, or raise max, which is 4 by default"),
+		}}, "min is greater than max: lower min (default 1) or raise max (default 4)"),
 		Entry("required access without a team name", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
 			ProtocolPort: "HTTPS:443", Access: &v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"4714c1358e65fe4b"}},
 		}}}, "access is required but has no teamName, so tokens cannot be validated: set teamName, or set required to false"),
 		Entry("a duration that cloudflared does not support", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{
 			ConnectTimeout: ptr.To[v1alpha1.Duration]("500ms"),
-		}}, "must be a positive time in whole seconds, written in hours, minutes and seconds, as in 30s or 1m30s"),
+		}}, "must be a positive number of whole seconds, written in hours, minutes and seconds, such as 30s or 1m30s"),
 	)
 })
 
