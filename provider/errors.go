@@ -10,10 +10,10 @@ import (
 var (
 	// ErrNotFound means that the tunnel does not exist, or was deleted.
 	ErrNotFound = errors.New("tunnel not found")
-	// ErrUnauthorized means that the API refuses the API token, or that the token
+	// ErrUnauthorized means that the API rejects the API token, or that the token
 	// lacks a permission. A retry succeeds only after an administrator has fixed the
 	// token. (HTTP status 401 or 403.)
-	ErrUnauthorized = errors.New("the Cloudflare API refused the API token")
+	ErrUnauthorized = errors.New("the Cloudflare API rejected the API token")
 	// ErrLocallyManaged means that the tunnel's connectors take their
 	// configuration from a file and ignore the configuration in the API. (The API's
 	// config_src, or source, is "local".)

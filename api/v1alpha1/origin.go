@@ -82,11 +82,11 @@ type OriginRequest struct {
 
 	// OriginServerName is the name that the backend's certificate must be valid
 	// for. Connectors also send it as the server name (SNI). Default: the empty
-	// string, which means the host name of the backend.
+	// string, which means the hostname of the backend.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?([.][0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?)*)?$')",message="must be a host name without a port, such as internal.example.com"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?([.][0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?)*)?$')",message="must be a hostname without a port, such as internal.example.com"
 	OriginServerName *string `json:"originServerName,omitempty"`
 
 	// CAPool is the absolute path, in the connector's container, of the file with

@@ -221,7 +221,7 @@ func TestDiffExitStatusDependsOnDifferencesAndErrors(t *testing.T) {
 	notComparable := func(manifests string) string {
 		return strings.Replace(manifests, "accountID: main\n  name: prod.platform.same", "accountID: tenant\n  name: prod.platform.same", 1)
 	}
-	const compareError = "tunnel-gateway: Gateway platform/same: The setting account selects another tunnel than Tunnel platform.same records. " +
+	const compareError = "tunnel-gateway: Gateway platform/same: The setting account selects a different tunnel than Tunnel platform.same records. " +
 		"Restore the setting, or ask an administrator to delete the Tunnel object to switch.\n"
 	const listenerProblem = "Gateway platform/changed listener z: UnsupportedProtocol: Protocol TCP is not supported. Use HTTP or HTTPS.\n"
 	for name, test := range map[string]struct {
@@ -365,7 +365,7 @@ func TestDiffRedactsTheTokenInErrors(t *testing.T) {
 		if name == "new" {
 			operation, path = `find tunnel "prod.platform.new"`, ""
 		}
-		fmt.Fprintf(&want, "Gateway platform/%s: %s: the Cloudflare API refused the API token: "+
+		fmt.Fprintf(&want, "Gateway platform/%s: %s: the Cloudflare API rejected the API token: "+
 			"GET /client/v4/accounts/%s/cfd_tunnel%s: 403 Forbidden: refused [redacted] (code 10000); "+
 			"the API token requires the permission Cloudflare Tunnel: Read\n", name, operation, account, path)
 	}

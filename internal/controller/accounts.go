@@ -77,7 +77,7 @@ func (a *accounts) checkCredentials(ctx context.Context, t *v1alpha1.Tunnel) tun
 func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error) {
 	source, ok := a.defaults.ForTunnel(t.Spec, t.Namespace)
 	if !ok {
-		return account{}, &tunnel.Failure{Reason: tunnel.ReasonWrongAccount, Err: errors.New("the API token is for another account")}
+		return account{}, &tunnel.Failure{Reason: tunnel.ReasonWrongAccount, Err: errors.New("the API token belongs to another account")}
 	}
 	return a.openSource(ctx, source)
 }

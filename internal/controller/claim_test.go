@@ -95,7 +95,7 @@ func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 	h.withSecondGateway(func() {
 		h.reconcileFor(time.Minute)
 		h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
-		h.wantProgrammed(metav1.ConditionFalse, "Pending", "in use by another Gateway")
+		h.wantProgrammed(metav1.ConditionFalse, "Pending", "Another Gateway uses the tunnel")
 		if message := h.programmedCondition().Message; strings.Contains(message, "shared") {
 			t.Errorf("the condition names the other Gateway: %s", message)
 		}

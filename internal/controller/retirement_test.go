@@ -238,7 +238,7 @@ func TestGatewayRecreatedDuringTheDeletion(t *testing.T) {
 			h.drainEvents()
 			h.create(newGateway("shared", "b.example.com"))
 			h.reconcileOnce()
-			h.wantProgrammed(metav1.ConditionFalse, "Pending", "being deleted")
+			h.wantProgrammed(metav1.ConditionFalse, "Pending", "is deleting the tunnel")
 			h.reconcileFor(2 * time.Minute)
 			h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 			if remaining := h.cloud.LiveTunnels(); len(remaining) != 1 || (h.tunnelID() == id) != test.sameTunnel || h.servedHostname() != "b.example.com" {
@@ -269,7 +269,7 @@ func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	h.cloud.Fail(fakeprovider.OpConfigure, provider.ErrUnauthorized)
 	h.setHostname("b.example.com")
 	h.reconcileFor(500 * time.Millisecond)
-	h.wantProgrammed(metav1.ConditionFalse, "Pending", "refuses the API token")
+	h.wantProgrammed(metav1.ConditionFalse, "Pending", "rejects the API token")
 	h.lifecycle.accounts.defaults.Token = "another"
 	h.cloud.ResetCalls()
 	h.reconcileFor(100 * time.Millisecond) // without waiting for the backoff

@@ -35,7 +35,7 @@ func TestTunnelConfigurationValidation(t *testing.T) {
 		share       = `must be a non-negative number, or a percentage from "0%" to "100%"`
 		duration    = "must be a positive number of whole seconds, written in hours, minutes and seconds, such as 30s or 1m30s"
 		hostHeader  = "must be a host with an optional port, such as internal.example.com:8443"
-		serverName  = "must be a host name without a port, such as internal.example.com"
+		serverName  = "must be a hostname without a port, such as internal.example.com"
 		caPool      = "must be an absolute path in the connector's container, such as /etc/backend-ca/ca.crt"
 		port        = "must be HTTP or HTTPS, a colon, and a port from 1 to 65535, such as HTTPS:443"
 		hostname    = "must be the hostname of a listener in lower case, such as www.example.com or *.example.com"

@@ -22,7 +22,7 @@ func TestCompareWithTheTunnel(t *testing.T) {
 	const (
 		takeover  = " has a configuration that this controller did not write. Set tunnel.existing.takeover in the TunnelConfiguration of the GatewayClass to let the controller replace it."
 		contested = " was changed externally 3 times within 10 minutes, so the controller has stopped writing it. Stop the other writer, then pause the Gateway and resume it."
-		keeps     = " selects another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."
+		keeps     = " selects a different tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."
 	)
 	found := note("Found tunnel c.infra.g (" + id + "), which gets the configuration of this Gateway.")
 	unpermitted := note("Tunnel "+id+takeover) + change
@@ -127,14 +127,14 @@ func TestCompareFailsForATunnelThatTheControllerDoesNotUse(t *testing.T) {
 	c := newAccount(t)
 	local, reserved := c.create(t, "local"), c.create(t, "c.infra.another")
 	c.SetLocal(local, true)
-	const inUse = "The tunnel of Tunnel infra.g is in use by another Gateway. Set tunnel.existing.id to another tunnel."
+	const inUse = "Another Gateway uses the tunnel of Tunnel infra.g. Set tunnel.existing.id to another tunnel."
 	for name, test := range map[string]struct{ manifests, want string }{
 		"another account": {gatewayFor("new.example.com", "") + strings.Replace(c.recorded(), `accountID: "`+fake.AccountID+`"`, "accountID: theirs", 1),
-			"The setting account selects another tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."},
+			"The setting account selects a different tunnel than Tunnel infra.g records. Restore the setting, or ask an administrator to delete the Tunnel object to switch."},
 		"a tunnel to adopt that does not exist": {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + kubeSystem,
-			"The tunnel in tunnel.existing.id does not exist in the Cloudflare account. Correct the ID."},
+			"The tunnel that tunnel.existing.id names does not exist in the Cloudflare account. Correct the ID."},
 		"an adopted tunnel that was deleted": {gatewayWithTunnelSettings("new.example.com", existing(goneTunnel)) + adopting(tunnelObject("tunnelID: "+string(goneTunnel)+", configuration: {hash: h}"), goneTunnel),
-			"The tunnel in tunnel.existing.id does not exist in the Cloudflare account. Correct the ID."},
+			"The tunnel that tunnel.existing.id names does not exist in the Cloudflare account. Correct the ID."},
 		"a locally managed tunnel": {gatewayWithTunnelSettings("new.example.com", existing(local)) + kubeSystem,
 			"Tunnel local (" + string(local) + ") is locally managed: its connectors read their configuration from a file, so the controller does not use it. Migrate it to remote management, rename it, or set tunnel.existing.id to another tunnel."},
 		"a recorded tunnel that is locally managed": {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: "+string(local)),
@@ -149,7 +149,7 @@ func TestCompareFailsForATunnelThatTheControllerDoesNotUse(t *testing.T) {
 		"a Tunnel object of another controller": {gatewayFor("new.example.com", "") + strings.Replace(c.recorded(), "controllerName: tunnelgateway.dev/controller", "controllerName: example.com/other", 1),
 			"Tunnel infra.g belongs to Gateway infra/g of controller example.com/other, so this Gateway cannot use it. Delete the Tunnel object; the controller then creates a new one."},
 		"a tunnel that is being deleted": {gatewayFor("new.example.com", "") + tunnelObject("deleting: true, tunnelID: "+string(goneTunnel)),
-			"The tunnel of a previous Gateway with this name is being deleted."},
+			"The controller is deleting the tunnel of a previous Gateway with this name."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, test.manifests)

@@ -81,11 +81,11 @@ func TestProblemsOfTunnelsAreReported(t *testing.T) {
 	hash := planOf(t, gatewayFor("new.example.com", "")).Gateways[0].Config.Hash()
 	for name, test := range map[string]struct{ manifests, reason, message string }{
 		"settings not applied": {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + tunnelObject("tunnelID: t, configuration: {hash: "+hash+"}"),
-			"SettingsNotApplied", "The setting tunnel.existing selects another tunnel than Tunnel infra.g records"},
+			"SettingsNotApplied", "The setting tunnel.existing selects a different tunnel than Tunnel infra.g records"},
 		"another cluster":  {gatewayFor("new.example.com", "") + strings.Replace(tunnelObject("tunnelID: t"), "clusterUID: cluster", "clusterUID: restored", 1), "Pending", "Tunnel infra.g was created in another cluster"},
-		"a tunnel in use":  {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + kubeSystem + otherTunnelObject(otherTunnel), "Pending", "The tunnel of Tunnel infra.g is in use by another Gateway."},
+		"a tunnel in use":  {gatewayWithTunnelSettings("new.example.com", existing(otherTunnel)) + kubeSystem + otherTunnelObject(otherTunnel), "Pending", "Another Gateway uses the tunnel of Tunnel infra.g."},
 		"external changes": {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: t, contested: true, configuration: {hash: "+hash+"}"), "Pending", "The configuration of tunnel t was changed externally 3 times"},
-		"a deletion":       {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: t, deleting: true"), "Pending", "The tunnel of a previous Gateway with this name is being deleted."},
+		"a deletion":       {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: t, deleting: true"), "Pending", "The controller is deleting the tunnel of a previous Gateway with this name."},
 		"no problem":       {gatewayFor("new.example.com", "") + tunnelObject("tunnelID: t"), "Programmed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -146,7 +146,7 @@ func TestConcludeFindingATunnel(t *testing.T) {
 			Step{Action: ReadTunnel}, Result{Err: provider.ErrNotFound}, allOf(absent, failed(TrackTunnel, ReasonTunnelMissing, time.Second)),
 		},
 		{
-			"a tunnel is not absent when Cloudflare refuses the API token", nil,
+			"a tunnel is not absent when Cloudflare rejects the API token", nil,
 			Step{Action: FindByName}, Result{Err: provider.ErrUnauthorized}, failed(TrackTunnel, ReasonUnauthorized, time.Second),
 		},
 		{

@@ -864,7 +864,7 @@ func TestMissingCredentialsDelayChanges(t *testing.T) {
 			all(credentials(CredentialsUnknown), routesChanged), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
-			"a token that Cloudflare refused is retried after a backoff",
+			"a token that Cloudflare rejected is retried after a backoff",
 			all(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second)),
 			want{Action: Wait, Wait: 32 * time.Second, Problem: ReasonUnauthorized},
 		},

@@ -109,7 +109,7 @@ func problemOf(s Step, err error) *Problem {
 		return problem(ReasonConfigurationRejected, "Cloudflare rejected the configuration: %s.", strings.TrimSuffix(invalid.Message, "."))
 	}
 	if errors.Is(err, provider.ErrNotFound) && s.Action == ReadTunnel && s.Priority != provider.PriorityDeletion {
-		return problem(ReasonTunnelMissing, "The tunnel in tunnel.existing.id does not exist in the Cloudflare account. Correct the ID.")
+		return problem(ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the Cloudflare account. Correct the ID.")
 	}
 	if known, ok := errors.AsType[*Failure](err); ok {
 		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), NeedsPerson: describe(known.Reason).NeedsPerson}
@@ -124,7 +124,7 @@ func apiProblem(err error) *Problem {
 	_, unavailable := errors.AsType[*provider.UnavailableError](err)
 	switch {
 	case errors.Is(err, provider.ErrUnauthorized):
-		return problem(ReasonUnauthorized, "Cloudflare refuses the API token. Replace the token, or give it the permission Cloudflare Tunnel: Edit for the account.")
+		return problem(ReasonUnauthorized, "Cloudflare rejects the API token. Replace the token, or give it the permission Cloudflare Tunnel: Edit for the account.")
 	case limited:
 		return problem(ReasonRateLimited, "Cloudflare API rate limit reached.")
 	case unavailable:
@@ -136,7 +136,7 @@ func apiProblem(err error) *Problem {
 		return problem(ReasonConnectorsConnected, "Connectors are still connected to the tunnel, so Cloudflare does not delete it. "+
 			"Stop these connectors, or set spec.deletionPolicy of the Tunnel to Retain.")
 	case errors.Is(err, provider.ErrRoutes):
-		return problem(ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare refuses to delete it. "+
+		return problem(ReasonPrivateRoutes, "Private network routes point to the tunnel, so Cloudflare does not delete it. "+
 			"Remove the routes in the Cloudflare dashboard, or set spec.deletionPolicy of the Tunnel to Retain.")
 	default:
 		return nil

@@ -60,7 +60,7 @@ func (f Facts) servingOutcome() Outcome {
 	if f.Desired != nil {
 		if setting := Disagreement(f.Object.Spec, f.Desired.Spec); setting != "" {
 			return Outcome{State: OutcomeFailed, Reason: ReasonSettingsNotApplied, Message: fmt.Sprintf(
-				"The setting %s selects another tunnel than Tunnel %s records. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
+				"The setting %s selects a different tunnel than Tunnel %s records. Restore the setting, or ask an administrator to delete the Tunnel object to switch.",
 				setting, f.Object.Name)}
 		}
 	}

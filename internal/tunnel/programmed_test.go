@@ -107,11 +107,11 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 
 		{
 			"the message about a tunnel in use does not name the other Gateway",
-			all(adopting, rivals(Rival{Object: "team-a.secret", Recorded: true, Older: true})), notInEffect(ReasonTunnelInUse), "in use by another Gateway",
+			all(adopting, rivals(Rival{Object: "team-a.secret", Recorded: true, Older: true})), notInEffect(ReasonTunnelInUse), "Another Gateway uses the tunnel",
 		},
 		{
 			"a tunnel that is in use cannot be claimed",
-			all(notRecorded, rivals(Rival{Object: "team-a.secret", Recorded: true})), noTunnel(ReasonTunnelInUse), "in use by another Gateway",
+			all(notRecorded, rivals(Rival{Object: "team-a.secret", Recorded: true})), noTunnel(ReasonTunnelInUse), "Another Gateway uses the tunnel",
 		},
 		{
 			"an existing tunnel with another Gateway's name is not adopted",
@@ -145,7 +145,7 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 			all(unlocated, credentials(CredentialsWrongAccount)), noTunnel(ReasonWrongAccount), "account account-1",
 		},
 		{
-			"a new Tunnel fails when Cloudflare refuses the token",
+			"a new Tunnel fails when Cloudflare rejects the token",
 			all(unlocated, failing(TrackTunnel, ReasonUnauthorized, time.Second)), noTunnel(ReasonUnauthorized), "Retrying in 8s.",
 		},
 

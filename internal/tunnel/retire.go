@@ -224,7 +224,7 @@ func (f Facts) withDeletionRecord(step Step) Step {
 }
 
 func deletionPending() *Problem {
-	return problem(ReasonDeletionPending, "The tunnel of a previous Gateway with this name is being deleted.")
+	return problem(ReasonDeletionPending, "The controller is deleting the tunnel of a previous Gateway with this name.")
 }
 
 // resume returns the next step for a Gateway that has returned after the deletion of its

@@ -137,7 +137,7 @@ func (f Facts) claimProblem() *Problem {
 	if f.claimant() == "" {
 		return nil
 	}
-	return problem(ReasonTunnelInUse, "The tunnel of Tunnel %s is in use by another Gateway. Set tunnel.existing.id to another tunnel.", f.Object.Name)
+	return problem(ReasonTunnelInUse, "Another Gateway uses the tunnel of Tunnel %s. Set tunnel.existing.id to another tunnel.", f.Object.Name)
 }
 
 // credentialsProblem returns the problem that prevents the use of an API token, or nil.
@@ -148,7 +148,7 @@ func (f Facts) credentialsProblem() *Problem {
 	case CredentialsMissing:
 		return problem(ReasonCredentialsMissing, "%s", f.Credentials.Message)
 	case CredentialsWrongAccount:
-		return problem(ReasonWrongAccount, "The tunnel is in account %s, but the controller's API token is for another account. "+
+		return problem(ReasonWrongAccount, "The tunnel is in account %s, but the controller's API token belongs to another account. "+
 			"Set spec.account in the TunnelConfiguration of the GatewayClass to a Secret with a token for the tunnel's account.", f.Object.Spec.AccountID)
 	default:
 		return problem(ReasonKubernetes, "Failed to read the Secret with the API token: %s", f.Credentials.Message)

@@ -150,7 +150,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			credentials(CredentialsWrongAccount), statusSummary{v1alpha1.TunnelServing, "True Serving", "False WrongAccount", applied, running}, "",
 		},
 		{
-			"CredentialsValid reports a refused token of any track",
+			"CredentialsValid reports a rejected token of any track",
 			failing(TrackToken, ReasonUnauthorized, time.Second), statusSummary{v1alpha1.TunnelServing, "True Serving", "False Unauthorized", applied, running}, "",
 		},
 

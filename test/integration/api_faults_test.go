@@ -123,7 +123,7 @@ func runPhaseWithRevokedToken(s *scenario, p phase) {
 			return gatewayMessage(s.gateway)()
 		}
 		return meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TunnelReady).Message
-	}).Should(ContainSubstring("refuses the API token"), p.name)
+	}).Should(ContainSubstring("rejects the API token"), p.name)
 	s.cloudflare.SetToken("token")
 	expectSoon(p.check, p.name)
 }

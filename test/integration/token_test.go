@@ -85,7 +85,7 @@ var _ = Describe("the controller", lifecycle, func() {
 		By("reporting that the API token is rejected")
 		env.cloudflare.SetToken("second")
 		env.create(env.route("web", "web", gatewayParent("shared")))
-		Eventually(gatewayMessage(g)).Should(ContainSubstring("refuses the API token"))
+		Eventually(gatewayMessage(g)).Should(ContainSubstring("rejects the API token"))
 		update(credentials, func(s *corev1.Secret) { s.Data["token"] = []byte("second") })
 		Eventually(programmed(g), "5s").Should(Equal("True Programmed"))
 		Expect(env.get("shared", "a.example.com", "/")).To(Equal("web"))

@@ -103,7 +103,7 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 		Eventually(programmed(first)).Should(Equal("True Programmed"))
 		env.create(second)
 		Eventually(programmed(second)).Should(Equal("False Pending"))
-		Expect(gatewayMessage(second)()).To(And(ContainSubstring("in use by another Gateway"), Not(ContainSubstring("first"))))
+		Expect(gatewayMessage(second)()).To(And(ContainSubstring("Another Gateway uses the tunnel"), Not(ContainSubstring("first"))))
 		env.deleteAndWait(second)
 		Expect(env.getThrough(id, "a.example.com", "/")).To(Equal("web"))
 	})

@@ -4,20 +4,20 @@
 {{- range .Values.controller.extraEnv -}}
 {{- $_ := set $environment .name true -}}
 {{- if hasPrefix "TUNNEL_GATEWAY_LEADER_ELECTION" .name -}}
-{{- fail (printf "%s cannot be set in controller.extraEnv: the replicas need a leader, and a Role names its Lease" .name) -}}
+{{- fail (printf "%s cannot be set in controller.extraEnv: remove it, because the chart configures leader election" .name) -}}
 {{- end -}}
 {{- end -}}
 {{- range .Values.controller.extraArgs -}}
 {{- if hasPrefix "--leader-election" . -}}
-{{- fail (printf "%s cannot be set in controller.extraArgs: the replicas need a leader, and a Role names its Lease" .) -}}
+{{- fail (printf "%s cannot be set in controller.extraArgs: remove it, because the chart configures leader election" .) -}}
 {{- end -}}
 {{- if hasPrefix "--controller-namespace" . -}}
-{{- fail (printf "%s cannot be set in controller.extraArgs: the Roles grant access to the namespace of the release" .) -}}
+{{- fail (printf "%s cannot be set in controller.extraArgs: remove it, because the controller must use the namespace of the release" .) -}}
 {{- end -}}
 {{- end -}}
 {{- with .Values.cloudflare -}}
 {{- if and .existingSecret $environment.CLOUDFLARE_API_TOKEN -}}
-{{- fail "cloudflare.existingSecret and CLOUDFLARE_API_TOKEN in controller.extraEnv exclude each other: remove one of them" -}}
+{{- fail "cloudflare.existingSecret and CLOUDFLARE_API_TOKEN in controller.extraEnv are mutually exclusive: remove one of them" -}}
 {{- end -}}
 {{- if and .existingSecret (not .accountID) (not $environment.CLOUDFLARE_ACCOUNT_ID) -}}
 {{- fail "cloudflare.accountID is missing: set it to the account of the token in cloudflare.existingSecret" -}}
@@ -28,25 +28,25 @@
 {{- end -}}
 {{- range .Values.certificates.namespaces -}}
 {{- if not $.Values.certificates.validate -}}
-{{- fail "certificates.namespaces requires certificates.validate" -}}
+{{- fail "certificates.namespaces requires certificates.validate: set it to true, or remove the namespaces" -}}
 {{- end -}}
 {{- if and $.Values.controller.namespaces (not (has . $.Values.controller.namespaces)) -}}
 {{- fail (printf "certificates.namespaces contains %s: add it to controller.namespaces too" .) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.tunnelConfiguration.create (not .Values.gatewayClass.create) -}}
-{{- fail "tunnelConfiguration.create requires gatewayClass.create, because only the GatewayClass of the chart refers to the TunnelConfiguration" -}}
+{{- fail "tunnelConfiguration.create requires gatewayClass.create: set it to true, because only the GatewayClass of the chart refers to the TunnelConfiguration" -}}
 {{- end -}}
 {{- with .Values.metrics -}}
 {{- if not .enabled -}}
 {{- if .serviceMonitor.enabled -}}
-{{- fail "metrics.serviceMonitor.enabled requires metrics.enabled" -}}
+{{- fail "metrics.serviceMonitor.enabled requires metrics.enabled: set it to true" -}}
 {{- end -}}
 {{- if .prometheusRule.enabled -}}
-{{- fail "metrics.prometheusRule.enabled requires metrics.enabled" -}}
+{{- fail "metrics.prometheusRule.enabled requires metrics.enabled: set it to true" -}}
 {{- end -}}
 {{- if .pprof -}}
-{{- fail "metrics.pprof requires metrics.enabled, because profiles use the same port" -}}
+{{- fail "metrics.pprof requires metrics.enabled: set it to true, because profiles use the same port" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
