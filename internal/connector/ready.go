@@ -68,9 +68,9 @@ func NewReadiness(d *appsv1.Deployment, settings v1alpha1.Connector) Readiness {
 	r.RolledOut = processed && !rolling && ptr.Deref(d.Status.TerminatingReplicas, 0) == 0
 	switch {
 	case !processed:
-		r.Reason, r.Message = reasonPending, fmt.Sprintf("The last change of Deployment %s has not been processed yet.", d.Name)
+		r.Reason, r.Message = reasonPending, fmt.Sprintf("Kubernetes has not processed the last change of Deployment %s yet.", d.Name)
 	case r.Desired == 0:
-		r.Reason, r.Message = reasonNoReplicas, fmt.Sprintf("Deployment %s is scaled to 0, so no requests are served.", d.Name)
+		r.Reason, r.Message = reasonNoReplicas, fmt.Sprintf("Deployment %s is scaled to 0, so the Gateway serves no requests. Increase spec.connector.replicas.", d.Name)
 	case rolling && stalled(d):
 		r.Reason, r.Message = reasonStalled, describe(d, r, fmt.Sprintf(" The rollout makes no progress; check the pods of Deployment %s.", d.Name))
 	case r.Available == 0:
@@ -94,7 +94,7 @@ func describe(d *appsv1.Deployment, r Readiness, hint string) string {
 	}
 	failure := condition(d, appsv1.DeploymentReplicaFailure)
 	if failure != nil && failure.Status == corev1.ConditionTrue {
-		hint = fmt.Sprintf(" Pods cannot be created; see the conditions of Deployment %s.", d.Name)
+		hint = fmt.Sprintf(" Kubernetes cannot create pods; see the conditions of Deployment %s.", d.Name)
 	}
 	return text + "." + hint
 }

@@ -36,7 +36,7 @@ func TestReadinessOfADeployment(t *testing.T) {
 	stalled := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}
 	refused := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "web-x7k2p" is forbidden`}
 	const (
-		refusedHint = " Pods cannot be created; see the conditions of Deployment web."
+		refusedHint = " Kubernetes cannot create pods; see the conditions of Deployment web."
 		stalledHint = " The rollout makes no progress; check the pods of Deployment web."
 	)
 
@@ -49,8 +49,8 @@ func TestReadinessOfADeployment(t *testing.T) {
 		rolledOut          bool
 	}{
 		{"missing", nil, "False", "Pending", "The Deployment of the connectors does not exist yet.", 2, 0, false},
-		{"last change not processed", unprocessed, "False", "Pending", "The last change of Deployment web has not been processed yet.", 3, 3, false},
-		{"scaled to zero", scaledToZero, "False", "NoReplicas", "Deployment web is scaled to 0, so no requests are served.", 0, 0, true},
+		{"last change not processed", unprocessed, "False", "Pending", "Kubernetes has not processed the last change of Deployment web yet.", 3, 3, false},
+		{"scaled to zero", scaledToZero, "False", "NoReplicas", "Deployment web is scaled to 0, so the Gateway serves no requests. Increase spec.connector.replicas.", 0, 0, true},
 		{"all available", deploymentOf(3, 3, 3), "True", "Ready", "3 of 3 connectors are available.", 3, 3, true},
 		{"one available", deploymentOf(3, 3, 1), "True", "Ready", "1 of 3 connectors are available.", 3, 1, true},
 		{"one available after the deadline", deploymentOf(3, 3, 1, stalled), "True", "Ready", "1 of 3 connectors are available.", 3, 1, true},

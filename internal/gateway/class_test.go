@@ -50,7 +50,7 @@ func TestClassConditions(t *testing.T) {
 			parameters: supported,
 			versions:   map[string]string{"gateways.gateway.networking.k8s.io": "v1.6.3"},
 			accepted:   "False InvalidParameters", supported: "True SupportedVersion",
-			messages: []string{"spec.parametersRef names TunnelConfiguration platform/p, which does not exist."},
+			messages: []string{"spec.parametersRef names TunnelConfiguration platform/p, which does not exist. Create it, or correct the reference."},
 		},
 		"parametersRef to a TunnelConfiguration that is not valid": {
 			parameters:    supported,

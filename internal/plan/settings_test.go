@@ -80,7 +80,7 @@ func TestMissingSettingsOfTheClassRejectTheGateway(t *testing.T) {
 	if p.Healthy() || p.Gateways[0].Config != nil {
 		t.Errorf("Healthy = %t, config = %+v; want false and none", p.Healthy(), p.Gateways[0].Config)
 	}
-	const missing = "spec.parametersRef names TunnelConfiguration platform/defaults, which does not exist."
+	const missing = "spec.parametersRef names TunnelConfiguration platform/defaults, which does not exist. Create it, or correct the reference."
 	text := printed(t, p)
 	if want := "The Gateway is not accepted, so its configuration is not pushed: InvalidParameters: GatewayClass cloudflare-tunnel is not accepted: " + missing; !strings.Contains(text, want) {
 		t.Errorf("the table does not contain %q:\n%s", want, text)

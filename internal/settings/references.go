@@ -69,7 +69,7 @@ func ClassProblem(class *gatewayv1.GatewayClass, configuration *v1alpha1.TunnelC
 	case !ok:
 		return unsupportedParameters("spec.parametersRef", ref.Group, ref.Kind, ref.Name)
 	case configuration == nil:
-		return invalid("spec.parametersRef names %s %s, which does not exist.", KindTunnelConfiguration, name)
+		return invalid("spec.parametersRef names %s %s, which does not exist. Create it, or correct the reference.", KindTunnelConfiguration, name)
 	}
 	violation := specViolation(&configuration.Spec)
 	if configuration.Spec.Account != nil && name.Namespace != controllerNamespace {
@@ -90,7 +90,7 @@ func gatewayProblem(g *gatewayv1.Gateway, configuration *v1alpha1.TunnelConfigur
 	case !ok:
 		return unsupportedParameters(gatewayParametersField, ref.Group, ref.Kind, ref.Name)
 	case configuration == nil:
-		return invalid("%s names %s %q, which does not exist in the Gateway's namespace.", gatewayParametersField, KindTunnelConfiguration, ref.Name)
+		return invalid("%s names %s %q, which does not exist in the Gateway's namespace. Create it, or correct the reference.", gatewayParametersField, KindTunnelConfiguration, ref.Name)
 	}
 	if violation := cmp.Or(c.violation(&configuration.Spec), specViolation(&configuration.Spec)); violation != "" {
 		return invalidGatewayConfiguration(configuration, violation)

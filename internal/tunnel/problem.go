@@ -97,7 +97,7 @@ var Catalogue = []Entry{
 		"Set spec.account in the TunnelConfiguration of the GatewayClass to a Secret with a token for the account.", true},
 	{ReasonUnauthorized, "Cloudflare rejects the API token.",
 		"Give the token the permission Cloudflare Tunnel: Edit for the account, or replace it.", false},
-	{ReasonRateLimited, "The rate limit of the Cloudflare API is reached.",
+	{ReasonRateLimited, "The controller has reached the rate limit of the Cloudflare API.",
 		"Wait. If the problem recurs, check which other clients use the API as the same Cloudflare user.", false},
 	{ReasonUnavailable, "The Cloudflare API cannot be reached or returns unexpected responses.",
 		"Wait. If the problem persists, check the network path to the API.", false},
@@ -121,7 +121,7 @@ var Catalogue = []Entry{
 		"Read the message; it contains the error of the API server.", false},
 	{ReasonTokenFailed, "The controller could not read the token of the tunnel from Cloudflare or write it to its Secret.",
 		"Read the message for the cause.", false},
-	{ReasonRotationBlocked, "The token cannot be rotated now.",
+	{ReasonRotationBlocked, "The controller cannot rotate the token now.",
 		"Read the message; it states what prevents the rotation.", true},
 	{ReasonKubernetes, "The Kubernetes API server rejected a request or did not respond.",
 		"Check the controller's permissions.", false},
@@ -136,7 +136,7 @@ var States = []Entry{
 	{Reason: ReasonAccepted, Meaning: "Cloudflare accepts the API token.", Remedy: "Nothing."},
 	{Reason: ReasonApplied, Meaning: "The desired configuration is in effect.", Remedy: "Nothing."},
 	{Reason: ReasonRetained, Meaning: "The Gateway is gone and its tunnel is retained at Cloudflare, without connectors.",
-		Remedy: "Delete the Tunnel object when it is no longer needed."},
+		Remedy: "When you no longer need the tunnel, delete the Tunnel object."},
 	{Reason: ReasonConnectorsReady, Meaning: "The connectors are connected to Cloudflare.", Remedy: "Nothing."},
 }
 

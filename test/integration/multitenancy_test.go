@@ -217,7 +217,7 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		createSet := func(hostname string, port gatewayv1.PortNumber) error {
 			return journal.Create(ctx, teamListenerSet("journal", "try", hostname, port))
 		}
-		const outside = "every listener needs a hostname: journal.example.com or one below it"
+		const outside = "every listener requires a hostname: journal.example.com or one below it"
 		Eventually(createSet).WithArguments("orders.example.com", gatewayv1.PortNumber(80)).Should(MatchError(ContainSubstring(outside)))
 		for _, hostname := range []string{"*.example.com", "example.com", "notjournal.example.com", "journal.example.com.evil.test", ""} {
 			Expect(createSet(hostname, 80)).To(MatchError(ContainSubstring(outside)), hostname)
@@ -269,7 +269,7 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		Expect(journal.Delete(ctx, terminating)).To(Succeed())
 		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, terminating, func(s *gatewayv1.ListenerSet) {
 			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("orders.example.com"))
-		}).Should(MatchError(ContainSubstring("every listener needs a hostname")))
+		}).Should(MatchError(ContainSubstring("every listener requires a hostname")))
 		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, terminating, func(s *gatewayv1.ListenerSet) {
 			s.Finalizers = nil
 		}).Should(Succeed())
