@@ -35,7 +35,7 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	if err := live.List(ctx, &list); err != nil {
-		return fmt.Errorf("listing the installed CRDs: %w", err)
+		return fmt.Errorf("list the installed CRDs: %w", err)
 	}
 	bundles, versions := map[string]string{}, map[string]string{}
 	for i := range list.Items {

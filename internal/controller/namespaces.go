@@ -121,7 +121,7 @@ func joinCauses(causes map[string]string) string {
 func (n *Namespaces) exists(ctx context.Context, namespace string) (bool, error) {
 	err := n.live.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if err != nil && !isNotFound(err, namespace) {
-		return false, fmt.Errorf("reading namespace %s: %w", namespace, err)
+		return false, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
 	return err == nil, nil
 }
@@ -188,7 +188,7 @@ func (n *Namespaces) change(ctx context.Context, cached client.Reader, synced bo
 	for _, namespace := range n.listed {
 		err := cached.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("reading namespace %s from the cache: %w", namespace, err)
+			return "", fmt.Errorf("read namespace %s from the cache: %w", namespace, err)
 		}
 		served, exists := slices.Contains(n.Served, namespace), err == nil
 		if served && exists && synced {

@@ -61,7 +61,7 @@ func Connect(c *rest.Config) (client.Reader, error) {
 	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
 	live, err := client.New(c, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the API server: %w", err)
+		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	return live, nil
 }
@@ -209,7 +209,7 @@ func (k listedKind) wrapError(err error) error {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", k.name, k.resource, err)
 	default:
-		return fmt.Errorf("reading %s from the cluster: %w", k.name, err)
+		return fmt.Errorf("read %s from the cluster: %w", k.name, err)
 	}
 }
 

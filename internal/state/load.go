@@ -154,7 +154,7 @@ func (l Loader) loadTunnel(ctx context.Context, gateway types.NamespacedName) (*
 func (l Loader) loadListenerSets(ctx context.Context, key Key, s *gateway.Snapshot) error {
 	var list gatewayv1.ListenerSetList
 	if err := l.Reader.List(ctx, &list, client.MatchingFields{IndexParentGateway: key.NamespacedName.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the ListenerSets of %s: %w", key, err)
+		return fmt.Errorf("list the ListenerSets of %s: %w", key, err)
 	}
 	for i := range list.Items {
 		s.ListenerSets = append(s.ListenerSets, &list.Items[i])
@@ -182,7 +182,7 @@ func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.
 			}
 		}, client.MatchingFields{index: parent.String()})
 		if err != nil {
-			return fmt.Errorf("listing the routes of %s: %w", parent, err)
+			return fmt.Errorf("list the routes of %s: %w", parent, err)
 		}
 	}
 	return nil
@@ -220,7 +220,7 @@ func get[T client.Object](ctx context.Context, r client.Reader, name types.Names
 		return none, nil
 	}
 	if err != nil {
-		return none, fmt.Errorf("reading %T %s: %w", into, name, err)
+		return none, fmt.Errorf("read %T %s: %w", into, name, err)
 	}
 	return into, nil
 }

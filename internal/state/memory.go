@@ -38,7 +38,7 @@ func NewMemory(objects []client.Object, indexes []Index) (*Memory, error) {
 			m.stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers[kind])
 		}
 		if err := m.stores[kind].Add(object); err != nil {
-			return nil, fmt.Errorf("indexing %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+			return nil, fmt.Errorf("index %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return m, nil
@@ -53,7 +53,7 @@ func (m *Memory) Get(_ context.Context, key client.ObjectKey, into client.Object
 	}
 	found, ok, err := store.GetByKey(cache.NewObjectName(key.Namespace, key.Name).String())
 	if err != nil {
-		return fmt.Errorf("looking up %s: %w", key, err)
+		return fmt.Errorf("look up %s: %w", key, err)
 	}
 	if !ok {
 		return notFound
@@ -78,7 +78,7 @@ func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.
 		field := options.FieldSelector.Requirements()[0]
 		var err error
 		if found, err = store.ByIndex(field.Field, field.Value); err != nil {
-			return fmt.Errorf("listing %T by %s: %w", into, field.Field, err)
+			return fmt.Errorf("list %T by %s: %w", into, field.Field, err)
 		}
 	}
 	objects := make([]runtime.Object, 0, len(found))
