@@ -279,11 +279,11 @@ func gvkOf(t *testing.T, kind string) (gvk schema.GroupVersionKind) {
 // countingReader counts calls of Get.
 type countingReader struct {
 	client.Reader
-	n *int
+	reads *int
 }
 
 // Get implements client.Reader.
 func (r countingReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	*r.n++
+	*r.reads++
 	return r.Reader.Get(ctx, key, into, options...)
 }

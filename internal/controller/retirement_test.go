@@ -54,12 +54,12 @@ func TestRetirementDeletesTheObjectLast(t *testing.T) {
 // deletion.
 type deletionChecker struct {
 	provider.Provider
-	h *harness
+	harness *harness
 }
 
 func (p deletionChecker) check() {
-	if object := p.h.tunnelObject(); object == nil || !object.Status.Deleting {
-		p.h.t.Error("a destructive request was made before the deletion was recorded")
+	if object := p.harness.tunnelObject(); object == nil || !object.Status.Deleting {
+		p.harness.t.Error("a destructive request was made before the deletion was recorded")
 	}
 }
 

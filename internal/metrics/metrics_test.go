@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
+var sharedGateway = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
 // recordGateway records all metrics of a Gateway.
 func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
@@ -85,7 +85,7 @@ func labelText(metric *dto.Metric) string {
 func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	recordGateway(m, shared)
+	recordGateway(m, sharedGateway)
 	recordAccount(m)
 	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
@@ -161,7 +161,7 @@ func TestLabelsAreDocumented(t *testing.T) {
 func TestLabelValuesAreDocumented(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	recordGateway(m, shared)
+	recordGateway(m, sharedGateway)
 	m.Meter(fake.New(), "west")
 	for _, family := range gather(t, registry) {
 		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })
@@ -182,7 +182,7 @@ func TestGatewayMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	other := types.NamespacedName{Namespace: "platform", Name: "other"}
-	recordGateway(m, shared)
+	recordGateway(m, sharedGateway)
 	m.RecordPush(other, 7)
 	labels := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
@@ -213,7 +213,7 @@ func TestGatewayMetrics(t *testing.T) {
 	}
 
 	// States that no longer occur have the value zero.
-	m.SetGateway(shared, metrics.Gateway{})
+	m.SetGateway(sharedGateway, metrics.Gateway{})
 	for _, name := range []string{"gateway_programmed", "listeners", "routes", "connectors_ready", "connectors_wanted"} {
 		for series := range samples(t, registry) {
 			if strings.HasPrefix(series, "tunnel_gateway_"+name+"{") {
@@ -230,13 +230,13 @@ func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
 	sameName := types.NamespacedName{Namespace: "elsewhere", Name: "shared"}
 	recordGateway(m, sameName)
 	before := seriesOf(t, registry)
-	recordGateway(m, shared)
-	m.DeleteGateway(shared)
+	recordGateway(m, sharedGateway)
+	m.DeleteGateway(sharedGateway)
 	if diff := cmp.Diff(before, seriesOf(t, registry)); diff != "" {
 		t.Errorf("series differ (-before +after):\n%s", diff)
 	}
-	m.DeleteGateway(shared)
-	recordGateway(m, shared)
+	m.DeleteGateway(sharedGateway)
+	recordGateway(m, sharedGateway)
 	if got := samples(t, registry)["tunnel_gateway_pushes_total{gateway=shared,gateway_namespace=platform}"]; got != 2 {
 		t.Errorf("a recreated Gateway has %v pushes, want 2", got)
 	}
@@ -259,7 +259,7 @@ func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 func TestCountersBeginAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	m.SetGateway(shared, metrics.Gateway{})
+	m.SetGateway(sharedGateway, metrics.Gateway{})
 	m.Meter(fake.New(), "west")
 	all := seriesOf(t, registry)
 	for _, want := range []string{
@@ -320,17 +320,17 @@ func TestGatewaysAreRecordedConcurrently(t *testing.T) {
 func TestMissingGatewayMetric(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	m.SetGatewayMissing(shared, time.Unix(2500, 0))
+	m.SetGatewayMissing(sharedGateway, time.Unix(2500, 0))
 	series := "tunnel_gateway_gateway_missing_timestamp_seconds{gateway=shared,gateway_namespace=platform}"
 	if got := samples(t, registry)[series]; got != 2500 {
 		t.Errorf("the Gateway is missing since %v, want 2500", got)
 	}
-	m.SetGatewayMissing(shared, time.Time{})
+	m.SetGatewayMissing(sharedGateway, time.Time{})
 	if slices.Contains(seriesOf(t, registry), series) {
 		t.Error("the series still exists after the time was cleared")
 	}
-	m.SetGatewayMissing(shared, time.Unix(2500, 0))
-	m.DeleteGateway(shared) // the Gateway has no other series
+	m.SetGatewayMissing(sharedGateway, time.Unix(2500, 0))
+	m.DeleteGateway(sharedGateway) // the Gateway has no other series
 	if got := seriesOf(t, registry); slices.Contains(got, series) {
 		t.Error("the series still exists after the Gateway was deleted")
 	}

@@ -69,7 +69,7 @@ func (l fieldPath) spec(variant int) v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	value := reflect.ValueOf(&spec).Elem()
 	for _, step := range l.steps {
-		value = enter(value).Field(step)
+		value = newBlock(value).Field(step)
 	}
 	if variant != 0 {
 		set(value, variant)
@@ -77,8 +77,8 @@ func (l fieldPath) spec(variant int) v1alpha1.TunnelConfigurationSpec {
 	return spec
 }
 
-// enter sets a pointer or a list to a new block and returns the block.
-func enter(value reflect.Value) reflect.Value {
+// newBlock sets a pointer or a list to a new block and returns the block.
+func newBlock(value reflect.Value) reflect.Value {
 	switch entry := (v1alpha1.ListenerConfiguration{ProtocolPort: "HTTPS:443", Hostname: "a.example.com"}); {
 	case value.Kind() == reflect.Pointer:
 		value.Set(reflect.New(value.Type().Elem()))

@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-const adopted = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
+const existingTunnelID = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
 
 // resolve returns the settings of Gateway infra/shared. The TunnelConfiguration of
 // the Gateway has the spec gateway. The class has a TunnelConfiguration unless class
@@ -44,8 +44,8 @@ var fieldValues = map[string]spec{
 	"originRequest":                       {OriginRequest: &v1alpha1.OriginRequest{}},
 	"listenerConfigurations":              {ListenerConfigurations: []v1alpha1.ListenerConfiguration{{ProtocolPort: "HTTP:80"}}},
 	"tunnel.deletionPolicy":               {Tunnel: &v1alpha1.TunnelSettings{DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
-	"tunnel.existing":                     {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: adopted}}},
-	"tunnel.existing.takeover":            {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: adopted, Takeover: new(false)}}},
+	"tunnel.existing":                     {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID}}},
+	"tunnel.existing.takeover":            {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID, Takeover: new(false)}}},
 	"account":                             {Account: &v1alpha1.Account{AccountID: new("a")}},
 	"mergingMode":                         {MergingMode: new(v1alpha1.MergingModePreferGateway)},
 	"allowedGatewayFields":                {AllowedGatewayFields: []v1alpha1.GatewayField{}},
@@ -56,17 +56,17 @@ var fieldValues = map[string]spec{
 	"connector.image":                     connector(func(c *v1alpha1.Connector) { c.Image = new("i") }),
 	"connector.protocol":                  connector(func(c *v1alpha1.Connector) { c.Protocol = new(v1alpha1.ProtocolQUIC) }),
 	"connector.logLevel":                  connector(func(c *v1alpha1.Connector) { c.LogLevel = new(v1alpha1.LogLevelWarn) }),
-	"connector.resources":                 connector(fill("Resources")),
+	"connector.resources":                 connector(setConnectorField("Resources")),
 	"connector.nodeSelector":              connector(func(c *v1alpha1.Connector) { c.NodeSelector = map[string]string{"a": "b"} }),
-	"connector.tolerations":               connector(fill("Tolerations")),
-	"connector.affinity":                  connector(fill("Affinity")),
-	"connector.topologySpreadConstraints": connector(fill("TopologySpreadConstraints")),
-	"connector.podAnnotations":            connector(fill("PodAnnotations")),
-	"connector.podLabels":                 connector(fill("PodLabels")),
+	"connector.tolerations":               connector(setConnectorField("Tolerations")),
+	"connector.affinity":                  connector(setConnectorField("Affinity")),
+	"connector.topologySpreadConstraints": connector(setConnectorField("TopologySpreadConstraints")),
+	"connector.podAnnotations":            connector(setConnectorField("PodAnnotations")),
+	"connector.podLabels":                 connector(setConnectorField("PodLabels")),
 	"connector.allowedMetadataPrefixes":   connector(func(c *v1alpha1.Connector) { c.AllowedMetadataPrefixes = []string{"example.com"} }),
 	"connector.gracePeriod":               connector(func(c *v1alpha1.Connector) { c.GracePeriod = new(v1alpha1.Duration("1m")) }),
 	"connector.podDisruptionBudget": connector(func(c *v1alpha1.Connector) {
-		fill("PodDisruptionBudget")(c)
+		setConnectorField("PodDisruptionBudget")(c)
 		c.PodDisruptionBudget.MinAvailable = nil
 	}),
 	"connector.tokenRotation": connector(func(c *v1alpha1.Connector) { c.TokenRotation = new(v1alpha1.Duration("24h")) }),
@@ -78,9 +78,9 @@ func connector(change func(*v1alpha1.Connector)) spec {
 	return spec{Connector: &c}
 }
 
-// fill returns a function that sets a field of the connector and all of its fields,
+// setConnectorField returns a function that sets a field of the connector and all of its fields,
 // except claims.
-func fill(field string) func(*v1alpha1.Connector) {
+func setConnectorField(field string) func(*v1alpha1.Connector) {
 	return func(c *v1alpha1.Connector) {
 		set(reflect.ValueOf(c).Elem().FieldByName(field), 1)
 		if c.Resources != nil {
@@ -285,27 +285,27 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 		"no settings":                                   {want: outcome{Policy: remove}},
 		"the Gateway retains a new tunnel":              {gateway: tunnel("", nil, retain), want: outcome{Policy: retain}},
 		"takeover without an existing tunnel":           {class: tunnel("", new(true), ""), want: outcome{Policy: remove}},
-		"tunnel of the Gateway":                         {gateway: tunnel(adopted, nil, ""), want: outcome{adopted, false, retain}},
-		"tunnel of the Gateway, takeover permitted":     {class: tunnel("", new(true), ""), gateway: tunnel(adopted, nil, ""), want: outcome{adopted, true, retain}},
-		"tunnel of the Gateway, takeover not permitted": {class: tunnel("", new(false), ""), gateway: tunnel(adopted, nil, ""), want: outcome{adopted, false, retain}},
-		"tunnel of the class":                           {class: tunnel(adopted, new(true), ""), want: outcome{adopted, true, retain}},
-		"the class takes precedence by default":         {class: tunnel(adopted, new(true), ""), gateway: tunnel(other, nil, ""), want: outcome{adopted, true, retain}},
+		"tunnel of the Gateway":                         {gateway: tunnel(existingTunnelID, nil, ""), want: outcome{existingTunnelID, false, retain}},
+		"tunnel of the Gateway, takeover permitted":     {class: tunnel("", new(true), ""), gateway: tunnel(existingTunnelID, nil, ""), want: outcome{existingTunnelID, true, retain}},
+		"tunnel of the Gateway, takeover not permitted": {class: tunnel("", new(false), ""), gateway: tunnel(existingTunnelID, nil, ""), want: outcome{existingTunnelID, false, retain}},
+		"tunnel of the class":                           {class: tunnel(existingTunnelID, new(true), ""), want: outcome{existingTunnelID, true, retain}},
+		"the class takes precedence by default":         {class: tunnel(existingTunnelID, new(true), ""), gateway: tunnel(other, nil, ""), want: outcome{existingTunnelID, true, retain}},
 		"the Gateway takes precedence with PreferGateway": {
-			class: tunnel(adopted, new(true), ""), gateway: tunnel(other, nil, ""), preferGateway: true, want: outcome{other, false, retain},
+			class: tunnel(existingTunnelID, new(true), ""), gateway: tunnel(other, nil, ""), preferGateway: true, want: outcome{other, false, retain},
 		},
 		"both levels have the same id": {
-			class: tunnel(adopted, new(true), ""), gateway: tunnel(adopted, nil, ""), preferGateway: true, want: outcome{adopted, true, retain},
+			class: tunnel(existingTunnelID, new(true), ""), gateway: tunnel(existingTunnelID, nil, ""), preferGateway: true, want: outcome{existingTunnelID, true, retain},
 		},
-		"the class deletes the tunnel":        {class: tunnel(adopted, nil, remove), want: outcome{adopted, false, remove}},
-		"both levels delete the tunnel":       {class: tunnel("", nil, remove), gateway: tunnel(adopted, nil, remove), want: outcome{adopted, false, remove}},
-		"only the Gateway deletes the tunnel": {gateway: tunnel(adopted, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but for an existing tunnel only the GatewayClass can set this value."},
+		"the class deletes the tunnel":        {class: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, remove}},
+		"both levels delete the tunnel":       {class: tunnel("", nil, remove), gateway: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, remove}},
+		"only the Gateway deletes the tunnel": {gateway: tunnel(existingTunnelID, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but for an existing tunnel only the GatewayClass can set this value."},
 		"the Gateway deletes the tunnel of the class": {
-			class: tunnel(adopted, nil, ""), gateway: tunnel("", nil, remove), message: "set it in TunnelConfiguration platform/defaults.",
+			class: tunnel(existingTunnelID, nil, ""), gateway: tunnel("", nil, remove), message: "set it in TunnelConfiguration platform/defaults.",
 		},
 		"the Gateway deletes the tunnel that the class retains": {
-			class: tunnel("", nil, retain), gateway: tunnel(adopted, nil, remove), preferGateway: true, message: "spec.tunnel.deletionPolicy is Delete",
+			class: tunnel("", nil, retain), gateway: tunnel(existingTunnelID, nil, remove), preferGateway: true, message: "spec.tunnel.deletionPolicy is Delete",
 		},
-		"the class retains the tunnel and takes precedence": {class: tunnel("", nil, retain), gateway: tunnel(adopted, nil, remove), want: outcome{adopted, false, retain}},
+		"the class retains the tunnel and takes precedence": {class: tunnel("", nil, retain), gateway: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, retain}},
 		"existing without an id":                            {gateway: spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{}}}, message: "spec.tunnel.existing has no id."},
 	} {
 		t.Run(name, func(t *testing.T) {

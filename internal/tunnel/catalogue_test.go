@@ -177,7 +177,7 @@ func TestMeaningsAndRemediesAreSentences(t *testing.T) {
 	}
 	for _, e := range slices.Concat(Catalogue, States) {
 		check(string(e.Reason), e.Meaning, e.Remedy)
-		if e.NeedsPerson && (e.Remedy == "Nothing." || e.Remedy == "Wait.") {
+		if e.RequiresAction && (e.Remedy == "Nothing." || e.Remedy == "Wait.") {
 			t.Errorf("%s requires a user, but its remedy describes no action", e.Reason)
 		}
 	}

@@ -108,7 +108,7 @@ func (m Memory) connections(s Step, r Result) Memory {
 func (m Memory) recorded(s Step) Memory {
 	switch s.Record.TunnelID {
 	case "":
-		m.Remote.Configuration, m.Late, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
+		m.Remote.Configuration, m.LateWrites, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
 		m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{} // of the lost tunnel
 	case string(m.Remote.Tunnel.ID):
 		m.Remote.Configuration.Missing = false
@@ -144,12 +144,12 @@ func (m Memory) read(s Step, r Result) Memory {
 	}
 	for _, hash := range s.Unsettled {
 		if hash != "" {
-			m.Late = m.Late.add(r.Uptime, hash)
+			m.LateWrites = m.LateWrites.add(r.Uptime, hash)
 		}
 	}
-	arrived := len(m.Late.Hashes) == 0 || len(m.Late.Hashes) == 1 && m.Late.Hashes[0] == c.Hash
-	if !arrived && m.Late.pending(r.Uptime) {
-		c.NextRead = min(c.NextRead, m.Late.Settled.at+time.Second)
+	arrived := len(m.LateWrites.Hashes) == 0 || len(m.LateWrites.Hashes) == 1 && m.LateWrites.Hashes[0] == c.Hash
+	if !arrived && m.LateWrites.pending(r.Uptime) {
+		c.NextRead = min(c.NextRead, m.LateWrites.Settled.at+time.Second)
 	}
 	m.Remote.Configuration, m.InEffect = c, c.Hash
 	return m
@@ -166,10 +166,10 @@ func (m Memory) configured(s Step, r Result) Memory {
 		NextRead: min(before.NextRead, r.Uptime+s.ReadInterval), Settled: true,
 	}
 	m.InEffect, m.FailedWrite = s.Hash, ""
-	if m.Late.pending(r.Uptime) {
-		m.Remote.Configuration.NextRead = min(m.Remote.Configuration.NextRead, m.Late.Settled.at+time.Second)
+	if m.LateWrites.pending(r.Uptime) {
+		m.Remote.Configuration.NextRead = min(m.Remote.Configuration.NextRead, m.LateWrites.Settled.at+time.Second)
 	} else {
-		m.Late = LateWrites{}
+		m.LateWrites = LateWrites{}
 	}
 	return m
 }

@@ -43,7 +43,7 @@ func (m Memory) attempted(s Step, r Result) Memory {
 		_, limited := errors.AsType[*provider.RateLimitedError](r.Err)
 		m.Remote.Configuration.Known = limited
 		if pending {
-			m.Late, m.InEffect = m.Late.add(r.Uptime, s.Hash), ""
+			m.LateWrites, m.InEffect = m.LateWrites.add(r.Uptime, s.Hash), ""
 		}
 	case RotateToken:
 		if pending {
@@ -112,7 +112,7 @@ func problemOf(s Step, err error) *Problem {
 		return problem(ReasonTunnelMissing, "The tunnel in tunnel.existing.id does not exist in the Cloudflare account. Correct the ID.")
 	}
 	if known, ok := errors.AsType[*Failure](err); ok {
-		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), NeedsPerson: describe(known.Reason).NeedsPerson}
+		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), RequiresAction: describe(known.Reason).RequiresAction}
 	}
 	return problem(reasonOf(s.Action), "%s", Sentence(err.Error()))
 }

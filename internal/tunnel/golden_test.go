@@ -58,7 +58,7 @@ func serving(changes ...change) Facts {
 			Status: v1alpha1.TunnelStatus{
 				TunnelID: testTunnelID, GatewayUID: testGatewayUID, Phase: v1alpha1.TunnelServing,
 				Configuration: v1alpha1.ConfigurationRecord{Hash: desired.Hash()},
-				Token:         v1alpha1.TokenStatus{RotatedAt: at(-48 * time.Hour)},
+				Token:         v1alpha1.TokenStatus{RotatedAt: timeAt(-48 * time.Hour)},
 			},
 		},
 		Gateway:     Gateway{State: GatewayExists, UID: testGatewayUID},
@@ -84,7 +84,7 @@ func serving(changes ...change) Facts {
 	return f
 }
 
-func at(d time.Duration) *metav1.Time {
+func timeAt(d time.Duration) *metav1.Time {
 	t := metav1.NewTime(wallClock.Add(d))
 	return &t
 }
@@ -107,8 +107,8 @@ var (
 	externalConfiguration = configurationFor("elsewhere.example.com")
 )
 
-// all combines changes.
-func all(changes ...change) change {
+// combine combines changes.
+func combine(changes ...change) change {
 	return func(f *Facts) {
 		for _, c := range changes {
 			c(f)
@@ -125,20 +125,20 @@ func gatewayIs(state GatewayState) change {
 	}
 }
 
-// gone is a Gateway that has been gone since d ago.
-func gone(d time.Duration) change {
-	return all(gatewayIs(GatewayGone), func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - d) })
+// gatewayGone is a Gateway that has been gone since d ago.
+func gatewayGone(d time.Duration) change {
+	return combine(gatewayIs(GatewayGone), func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - d) })
 }
 
 // retiring is a Tunnel whose connectors have stopped after its Gateway was
 // deleted.
 func retiring(changes ...change) change {
-	return all(gone(2*time.Minute), func(f *Facts) {
+	return combine(gatewayGone(2*time.Minute), func(f *Facts) {
 		f.Memory.StatusesWithdrawn, f.Memory.ConnectorsStopped = true, At(f.Uptime-time.Minute)
 		f.Connectors = Connectors{GracePeriod: 30 * time.Second}
 		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime)}
 		f.Memory.Remote.Tunnel.Read = At(f.Uptime)
-	}, all(changes...))
+	}, combine(changes...))
 }
 
 // returnedAfterDeleting is a Gateway that exists again after the deletion was recorded.
@@ -181,10 +181,10 @@ func restarted(f *Facts) {
 	f.Uptime, f.Memory = time.Second, Memory{CredentialsVersion: f.Credentials.Version}
 }
 
-func up(d time.Duration) change { return func(f *Facts) { f.Uptime = d } }
+func withUptime(d time.Duration) change { return func(f *Facts) { f.Uptime = d } }
 
-// unlocated is a Tunnel that was just claimed and has no tunnel yet.
-func unlocated(f *Facts) {
+// withoutTunnel is a Tunnel that was just claimed and has no tunnel yet.
+func withoutTunnel(f *Facts) {
 	f.Object.Status = v1alpha1.TunnelStatus{GatewayUID: testGatewayUID}
 	f.Memory = Memory{CredentialsVersion: f.Credentials.Version}
 	f.Token = TokenSecret{State: TokenMissing}
@@ -220,7 +220,7 @@ func adopted(f *Facts) {
 
 // notRecorded is a Tunnel that requests an existing tunnel and has not claimed it.
 func notRecorded(f *Facts) {
-	unlocated(f)
+	withoutTunnel(f)
 	adopting(f)
 	f.Memory.Remote.Tunnel = RemoteTunnel{}
 }
@@ -257,9 +257,9 @@ func tunnelRead(presence Presence) change {
 	}
 }
 
-func named(name string) change { return func(f *Facts) { f.Memory.Remote.Tunnel.Name = name } }
+func withRemoteName(name string) change { return func(f *Facts) { f.Memory.Remote.Tunnel.Name = name } }
 
-func local(f *Facts) { f.Memory.Remote.Tunnel.Local = true }
+func locallyManaged(f *Facts) { f.Memory.Remote.Tunnel.Local = true }
 
 // connections is a list of connectors that was read some time ago.
 func connections(ago time.Duration, connectors ...provider.Connector) change {
@@ -268,7 +268,7 @@ func connections(ago time.Duration, connectors ...provider.Connector) change {
 	}
 }
 
-func live(id provider.ConnectorID, connected time.Duration) provider.Connector {
+func connectedConnector(id provider.ConnectorID, connected time.Duration) provider.Connector {
 	return provider.Connector{ID: id, Connected: true, ConnectedAt: wallClock.Add(connected)}
 }
 

@@ -60,8 +60,8 @@ type Memory struct {
 	FailedWrite string
 	// Push limits the rate of configuration writes.
 	Push Pace
-	// Late contains the configuration writes that Cloudflare may still apply.
-	Late LateWrites
+	// LateWrites contains the configuration writes that Cloudflare may still apply.
+	LateWrites LateWrites
 	// Drift contains the recent external changes of the configuration.
 	Drift Drift
 	// Token is the state of the token check and the token rotation.

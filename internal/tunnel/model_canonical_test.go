@@ -50,8 +50,8 @@ func (h *hasher) until(t, now time.Duration) {
 	h.duration(1 + max(t-now, 0))
 }
 
-// sumOf hashes the fields that decisions depend on: not derived fields, and not versions.
-func sumOf(t *v1alpha1.Tunnel) uint64 {
+// decisionHash hashes the fields that decisions depend on: not derived fields, and not versions.
+func decisionHash(t *v1alpha1.Tunnel) uint64 {
 	var h hasher
 	s := t.Spec
 	h.string(s.ControllerName)
@@ -139,7 +139,7 @@ func (h *hasher) view(m *model, actor *actor, v *view) {
 	if v.object == nil {
 		h.add(0)
 	} else {
-		h.add(v.object.sum)
+		h.add(v.object.hash)
 	}
 	h.gateway(v.gateway)
 	h.bools(v.secret.exists, v.object != nil && v.secret.owner == v.object.uid, v.deployment.exists, v.deployment.grpc,
@@ -160,26 +160,26 @@ func (h *hasher) gateway(g gatewayObject) {
 
 func (h *hasher) actor(m *model, actor *actor) {
 	h.view(m, actor, &actor.view)
-	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.listing, actor.dirty, actor.repeated)
+	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.mustList, actor.reconcileDue, actor.waitRepeated)
 	if actor.backup != nil {
-		h.add(actor.backup.sum)
+		h.add(actor.backup.hash)
 	}
-	h.until(actor.collect, m.now)
-	if m.count > 1 && actor.wake-m.now > contestedInterval {
-		h.soon(actor.wake - m.now) // otherwise the drift intervals of two Gateways would give too many states
+	h.until(actor.collectAt, m.now)
+	if m.count > 1 && actor.nextReconcile-m.now > contestedInterval {
+		h.soon(actor.nextReconcile - m.now) // otherwise the drift intervals of two Gateways would give too many states
 	} else {
-		h.until(actor.wake, m.now)
+		h.until(actor.nextReconcile, m.now)
 	}
-	h.duration(actor.waited)
+	h.duration(actor.lastWait)
 	if actor.missing != 0 {
 		h.duration(min(m.now-actor.missing, actor.delay()))
 	}
 	h.memory(m, actor)
 }
 
-// caps contains, for each Instant in the Memory by field name, the age above which its exact
+// maxAges contains, for each Instant in the Memory by field name, the age above which its exact
 // age makes no difference.
-var caps = map[string]time.Duration{
+var maxAges = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
 	"ConnectorsStopped": gracePeriod + stopMargin, "SurplusSince": gracePeriod,
 	"Read": maxBackoff, "Last": 2 * maxGap, "Until": 0, "Settled": 0, "Rotated": 0, "Unanswered": provider.CallTimeout,
@@ -282,7 +282,7 @@ func (h *hasher) instant(v reflect.Value, m *model, field string) {
 		h.soon(left)
 		return
 	}
-	limit, known := caps[field]
+	limit, known := maxAges[field]
 	if !known {
 		limit = time.Hour
 	}

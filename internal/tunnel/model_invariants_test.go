@@ -10,7 +10,7 @@ import (
 // independently of the Memory.
 func (m *model) updateMissing(a int, f Facts) {
 	actor := &m.actors[a]
-	missing := f.Object != nil && (f.Gateway.State == GatewayGone || f.Gateway.State == GatewayNotManaged || f.missing())
+	missing := f.Object != nil && (f.Gateway.State == GatewayGone || f.Gateway.State == GatewayNotManaged || f.gatewayMissing())
 	switch {
 	case !missing:
 		actor.missing = 0
@@ -33,8 +33,8 @@ type attempt struct {
 	excused bool
 }
 
-// checks contains the checks of each action. The first failed check is reported.
-var checks = map[Action][]func(m *model, at *attempt){
+// actionChecks contains the checks of each action. The first failed check is reported.
+var actionChecks = map[Action][]func(m *model, at *attempt){
 	Create:           {(*model).checkCreate, (*model).checkCreatedBefore},
 	Configure:        {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkConfigure},
 	RotateToken:      {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkRotation},
@@ -52,7 +52,7 @@ func (m *model) check(a int, f Facts, s Step) {
 		actor: a, facts: f, step: s, live: m.actors[a].object, tunnel: recordedIndex(f),
 		excused: m.staleCache != nil && !s.Destructive(),
 	}
-	for _, check := range checks[s.Action] {
+	for _, check := range actionChecks[s.Action] {
 		if check(m, at); m.violation != "" {
 			return
 		}
@@ -274,7 +274,7 @@ func (m *model) checkConnect(a, id int) {
 	switch live := m.actors[a].object; {
 	case t.local:
 		m.violate("a connector connects to a locally managed tunnel")
-	case live == nil, m.actors[a].collect != 0:
+	case live == nil, m.actors[a].collectAt != 0:
 	case live.Spec.ClusterUID != options.ClusterUID:
 		m.violate("a connector of a Tunnel of another cluster connects")
 	}

@@ -65,7 +65,7 @@ func (m *model) gather(a int) Facts {
 	for b := range m.count {
 		other := m.view(b).object
 		f.OtherRotating = f.OtherRotating || b != a && other != nil && other.Status.Token.Phase != ""
-		f.Reserved = f.Reserved || b != a && m.actors[b].listing
+		f.Reserved = f.Reserved || b != a && m.actors[b].mustList
 	}
 	f.Token = seen.tokenFacts()
 	f.Connectors = seen.connectorFacts(f)
@@ -192,8 +192,8 @@ func claimed(o *object) []string {
 func (m *model) loseObject(a int) {
 	actor := &m.actors[a]
 	actor.object = nil
-	actor.collect = m.now + collectTime
-	m.touch()
+	actor.collectAt = m.now + collectTime
+	m.requeueAll()
 }
 
 // rollOut starts a pod with the settings of the Deployment and stops the outdated pods. A
@@ -260,7 +260,7 @@ func (m *model) timers() time.Duration {
 		}
 	}
 	for i := range m.count {
-		earliest(m.actors[i].collect)
+		earliest(m.actors[i].collectAt)
 		for _, p := range m.actors[i].pods {
 			earliest(p.until)
 		}
@@ -280,7 +280,7 @@ func (m *model) settle() {
 	}
 	for a := range m.count {
 		actor := &m.actors[a]
-		if actor.collect != 0 && actor.collect <= m.now {
+		if actor.collectAt != 0 && actor.collectAt <= m.now {
 			m.collectGarbage(a)
 		}
 		for i := range actor.pods {
@@ -293,15 +293,15 @@ func (m *model) settle() {
 
 func (m *model) collectGarbage(a int) {
 	actor := &m.actors[a]
-	actor.collect = 0
+	actor.collectAt = 0
 	owned := func(uid int) bool { return actor.object != nil && actor.object.uid == uid }
 	if actor.secret.exists && !owned(actor.secret.owner) {
 		actor.secret = secretObject{}
-		m.touch()
+		m.requeueAll()
 	}
 	if actor.deployment.exists && !owned(actor.deployment.owner) {
 		m.stopConnectors(a)
-		m.touch()
+		m.requeueAll()
 	}
 }
 
@@ -325,7 +325,7 @@ func (m *model) settlePod(a int, p *pod) {
 		t.connect(remoteConnector{id: p.connector, connected: true, token: p.token, at: m.now})
 		m.continueRollOut(a)
 	}
-	m.touch()
+	m.requeueAll()
 }
 
 // continueRollOut continues the rollout if the Deployment exists.

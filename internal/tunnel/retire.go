@@ -136,7 +136,7 @@ func deleteTunnel(f Facts) Step {
 	case status.TunnelID == "":
 		return f.findUnrecorded()
 	case remote.Tunnel.Presence != Present || string(remote.Tunnel.ID) != status.TunnelID:
-		return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
+		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	if p := f.deletionProblem(); p != nil {
 		return f.readAgain(p, connectionsRetry, provider.PriorityDeletion)
@@ -167,7 +167,7 @@ func (f Facts) findUnrecorded() Step {
 		step.Event = nil
 		return step
 	}
-	return f.request(TrackTunnel, Step{Action: FindByName, Priority: provider.PriorityDeletion})
+	return f.attemptCall(TrackTunnel, Step{Action: FindByName, Priority: provider.PriorityDeletion})
 }
 
 // deletionProblem returns the problem that forbids the deletion of the tunnel, or nil.
@@ -190,7 +190,7 @@ func (f Facts) deletionProblem() *Problem {
 func (f Facts) removeConnections() Step {
 	connections := f.Memory.Remote.Connections
 	if connections.stale(f.Uptime) {
-		return f.request(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDeletion})
+		return f.attemptCall(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDeletion})
 	}
 	if n := f.connected(); n > 0 {
 		w := waitFor(connectionsRetry)
@@ -214,13 +214,13 @@ func (f Facts) removeConnections() Step {
 // tunnel may have become locally managed or have been renamed.
 func (f Facts) withDeletionRecord(step Step) Step {
 	if f.Memory.Remote.Tunnel.Read.since(f.Uptime) > maxTunnelAge {
-		return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
+		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	step.Priority = provider.PriorityDeletion
 	if !f.Object.Status.Deleting {
-		step.Record = f.record(func(s *v1alpha1.TunnelStatus) { s.Deleting = true })
+		step.Record = f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Deleting = true })
 	}
-	return f.request(TrackTunnel, step)
+	return f.attemptCall(TrackTunnel, step)
 }
 
 func deletionPending() *Problem {
@@ -243,11 +243,11 @@ func resume(f Facts) Step {
 	}
 	if found.Presence == Present && f.Memory.Deleted.settled(found.Read) {
 		return Step{
-			Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Deleting = false }),
+			Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Deleting = false }),
 			Event: newEvent(EventTunnelResumed, "Tunnel %s was not deleted and serves this Gateway again.", f.Object.Status.TunnelID),
 		}
 	}
-	step := f.request(TrackTunnel, Step{Action: ReadTunnel})
+	step := f.attemptCall(TrackTunnel, Step{Action: ReadTunnel})
 	if step.Ends() && step.Problem == nil {
 		step.Problem = pending
 	}

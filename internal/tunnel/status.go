@@ -76,7 +76,7 @@ func servingPhase(f Facts) v1alpha1.TunnelPhase {
 		return v1alpha1.TunnelServing
 	}
 	switch p := f.servingProblem(); {
-	case p != nil && p.NeedsPerson:
+	case p != nil && p.RequiresAction:
 		return v1alpha1.TunnelBlocked
 	case f.adopts() && !f.Memory.Claimed:
 		return v1alpha1.TunnelClaiming
@@ -90,7 +90,7 @@ func servingPhase(f Facts) v1alpha1.TunnelPhase {
 func retiringPhase(f Facts) v1alpha1.TunnelPhase {
 	step := retire(f)
 	switch {
-	case step.Problem != nil && step.Problem.NeedsPerson:
+	case step.Problem != nil && step.Problem.RequiresAction:
 		return v1alpha1.TunnelBlocked
 	case step.Action == None && f.retains():
 		return v1alpha1.TunnelRetained
@@ -114,7 +114,7 @@ func (f Facts) ready(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	step := Decide(f)
 	switch {
 	case step.Problem != nil:
-		p := f.explain(step.Problem)
+		p := f.withRetryTime(step.Problem)
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, p.Reason, p.Message)
 	case phase == v1alpha1.TunnelRetained:
 		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonRetained,

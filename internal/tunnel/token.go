@@ -46,7 +46,7 @@ func ensureToken(f Facts) Step {
 		}
 	default: // TokenMissing
 	}
-	return f.request(TrackToken, step)
+	return f.attemptCall(TrackToken, step)
 }
 
 // tokenDue reports whether the token must be read from Cloudflare although the Secret
@@ -88,7 +88,7 @@ func finishToken(f Facts) Step {
 	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenNameConflict || !check.Pending && check.NextCheck.IsSet() {
 		return Step{}
 	}
-	return f.request(TrackToken, f.readToken())
+	return f.attemptCall(TrackToken, f.readToken())
 }
 
 // readToken returns the step that reads the token.
@@ -113,7 +113,7 @@ func startRotation(f Facts) Step {
 	if step := f.rotationBlocked(); step.Action != "" {
 		return step
 	}
-	return f.request(TrackToken, Step{Action: RotateToken, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) {
+	return f.attemptCall(TrackToken, Step{Action: RotateToken, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) {
 		t.Phase = v1alpha1.TokenRotating
 		if onDemand {
 			t.Requested = f.Object.Annotations[v1alpha1.RotateTokenAnnotation]
@@ -160,7 +160,7 @@ func (f Facts) rotationBlocked() Step {
 	case !f.Desired.RunConnectors:
 		cause = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):
-		return f.request(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
+		return f.attemptCall(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
 	case surplus && f.Connectors.Pods > 0 && f.Memory.SurplusSince.since(f.Uptime) < f.Connectors.GracePeriod:
 		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.since(f.Uptime)) // it may be the connector of a stopped pod
 	case surplus:
@@ -190,7 +190,7 @@ func continueRotating(f Facts) Step {
 			w.Problem = f.Memory.Backoffs[TrackToken].Problem
 			return w
 		}
-		return f.request(TrackToken, Step{Action: RotateToken})
+		return f.attemptCall(TrackToken, Step{Action: RotateToken})
 	case f.Memory.Token.Pending:
 		return Step{} // rule ensureToken reads the token
 	}
@@ -205,7 +205,7 @@ func continueRolling(f Facts) Step {
 	case f.Desired == nil || !f.Connectors.Current || !f.Connectors.RolledOut:
 		return waitFor(rolloutInterval)
 	case f.Memory.Remote.Connections.stale(f.Uptime):
-		return f.request(TrackTunnel, Step{Action: ListConnections})
+		return f.attemptCall(TrackTunnel, Step{Action: ListConnections})
 	}
 	return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.Phase = v1alpha1.TokenDisconnecting })}
 }
@@ -214,12 +214,12 @@ func continueRolling(f Facts) Step {
 // live connectors.
 func disconnectRotated(f Facts) Step {
 	if f.Memory.Remote.Connections.stale(f.Uptime) {
-		return f.request(TrackTunnel, Step{Action: ListConnections})
+		return f.attemptCall(TrackTunnel, Step{Action: ListConnections})
 	}
 	since := f.Object.Status.Token.RotatedAt
 	i := slices.IndexFunc(f.Memory.Remote.Connections.Connectors, func(c provider.Connector) bool { return c.ConnectedAt.Before(since.Time) })
 	if i >= 0 {
-		return f.request(TrackTunnel, Step{Action: Disconnect, Connector: f.Memory.Remote.Connections.Connectors[i].ID})
+		return f.attemptCall(TrackTunnel, Step{Action: Disconnect, Connector: f.Memory.Remote.Connections.Connectors[i].ID})
 	}
 	return Step{
 		Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.Phase = "" }),
@@ -228,7 +228,7 @@ func disconnectRotated(f Facts) Step {
 }
 
 func (f Facts) tokenRecord(change func(*v1alpha1.TokenStatus)) *v1alpha1.TunnelStatus {
-	return f.record(func(s *v1alpha1.TunnelStatus) { change(&s.Token) })
+	return f.statusWith(func(s *v1alpha1.TunnelStatus) { change(&s.Token) })
 }
 
 // recordedTime returns the wall clock time of an Instant, rounded up to whole seconds: a

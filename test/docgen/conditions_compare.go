@@ -83,14 +83,14 @@ func (t *conditionTexts) compareGolden(golden map[reasonKey]string) error {
 }
 
 // checkTests returns an error for each reason whose test file does not contain
-// it. The folder is the root of the repository.
-func (t *conditionTexts) checkTests(folder string) error {
+// it. The directory is the root of the repository.
+func (t *conditionTexts) checkTests(directory string) error {
 	var errs []error
 	for key, text := range t.reasons() {
 		if text.Test == "" {
 			continue
 		}
-		test, err := os.ReadFile(filepath.Join(folder, text.Test))
+		test, err := os.ReadFile(filepath.Join(directory, text.Test))
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", key, err))

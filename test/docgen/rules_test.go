@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// writeCase writes a golden case to an empty folder and makes the folder the
+// writeCase writes a golden case to an empty directory and makes the directory the
 // current one.
 func writeCase(t *testing.T, firstLine string) {
 	t.Helper()
@@ -47,6 +47,6 @@ func TestGoldenCaseNeedsARuleInAKnownSection(t *testing.T) {
 func TestRulesNeedGoldenCases(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := rulesPages(); err == nil {
-		t.Error("got no error in a folder without golden cases")
+		t.Error("got no error in a directory without golden cases")
 	}
 }
