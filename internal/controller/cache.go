@@ -80,9 +80,9 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 }
 
 // watchedIn limits the watch of a kind to the namespaces.
-func watchedIn(first string, more ...string) cache.ByObject {
+func watchedIn(first string, rest ...string) cache.ByObject {
 	namespaces := map[string]cache.Config{first: {}}
-	for _, namespace := range more {
+	for _, namespace := range rest {
 		namespaces[namespace] = cache.Config{}
 	}
 	return cache.ByObject{Namespaces: namespaces}
@@ -106,21 +106,21 @@ type scopedCache struct {
 }
 
 // Get implements client.Reader.
-func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	kind := kindOf(into)
+func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	kind := kindOf(object)
 	if !c.scope.includes(key.Namespace, kind) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 	}
-	return c.Cache.Get(ctx, key, into, opts...)
+	return c.Cache.Get(ctx, key, object, opts...)
 }
 
 // List implements client.Reader.
-func (c *scopedCache) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (c *scopedCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
-	if o.ApplyOptions(opts); !c.scope.includes(o.Namespace, listedKind(into)) {
+	if o.ApplyOptions(opts); !c.scope.includes(o.Namespace, listedKind(list)) {
 		return nil
 	}
-	return c.Cache.List(ctx, into, opts...)
+	return c.Cache.List(ctx, list, opts...)
 }
 
 // listedKind returns the kindOf the items of a list.

@@ -166,12 +166,12 @@ func (c *connectors) applyObject(ctx context.Context, t *v1alpha1.Tunnel, kind c
 }
 
 // convert decodes an apply configuration into an object.
-func convert(from runtime.ApplyConfiguration, into any) error {
-	text, err := json.Marshal(from)
+func convert(configuration runtime.ApplyConfiguration, target any) error {
+	text, err := json.Marshal(configuration)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	return json.Unmarshal(text, target)
 }
 
 // transferReplicas transfers the ownership of the Deployment's replica count to its

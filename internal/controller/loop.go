@@ -128,7 +128,7 @@ func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, erro
 	return unchanged, nil
 }
 
-// finish emits an event for a new problem that a person has to solve, and writes the
+// finish emits an event for a new problem that requires user action, and writes the
 // conditions and other derived fields of the Tunnel's status.
 func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
 	if p == nil || !p.RequiresAction {

@@ -30,7 +30,7 @@ type reconcileSummary struct {
 	outcome gateway.Outcome
 	// paused means that the Gateway is paused.
 	paused bool
-	// requiresAction means that changes cannot be pushed until a person solves a problem.
+	// requiresAction means that changes cannot be pushed until a user solves a problem.
 	requiresAction bool
 	// configurationHash is the hash of the desired configuration, or "".
 	configurationHash string

@@ -27,10 +27,10 @@ func (o tunnelObjects) key(gateway types.NamespacedName) types.NamespacedName {
 }
 
 // read returns the Gateway's Tunnel from the reader, or nil if it does not exist.
-func (o tunnelObjects) read(ctx context.Context, from client.Reader, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
+func (o tunnelObjects) read(ctx context.Context, reader client.Reader, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
 	object := &v1alpha1.Tunnel{}
 	key := o.key(gateway)
-	if err := from.Get(ctx, key, object); err != nil {
+	if err := reader.Get(ctx, key, object); err != nil {
 		if isNotFound(err, key.Name) {
 			return nil, nil
 		}
@@ -85,9 +85,9 @@ func (o tunnelObjects) remove(ctx context.Context, object *v1alpha1.Tunnel) erro
 
 // list returns all Tunnels from the reader. Callers must not change Tunnels from the
 // cache, because list does not copy them.
-func (o tunnelObjects) list(ctx context.Context, from client.Reader) ([]v1alpha1.Tunnel, error) {
+func (o tunnelObjects) list(ctx context.Context, reader client.Reader) ([]v1alpha1.Tunnel, error) {
 	var list v1alpha1.TunnelList
-	if err := from.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Tunnels: %w", err)
 	}
 	return list.Items, nil

@@ -81,8 +81,8 @@ func labelText(metric *dto.Metric) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// The exported metrics follow the naming rules of Prometheus and match their definitions.
 func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
+	// The exported metrics follow the naming rules of Prometheus and match their definitions.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	recordGateway(m, sharedGateway)
@@ -120,8 +120,8 @@ func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	}
 }
 
-// A unit in the name of a metric matches its definition.
 func TestUnitsMatchTheMetricNames(t *testing.T) {
+	// A unit in the name of a metric matches its definition.
 	for _, m := range metrics.All {
 		if strings.Contains(m.Name, "_seconds") != (m.Unit == "seconds") || strings.Contains(m.Name, "bytes") != (m.Unit == "bytes") {
 			t.Errorf("the unit of %s is %s", m.Name, m.Unit)
@@ -157,8 +157,8 @@ func TestLabelsAreDocumented(t *testing.T) {
 	}
 }
 
-// Every exported label value is part of its label's definition.
 func TestLabelValuesAreDocumented(t *testing.T) {
+	// Every exported label value is part of its label's definition.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	recordGateway(m, sharedGateway)
@@ -178,7 +178,7 @@ func TestLabelValuesAreDocumented(t *testing.T) {
 	}
 }
 
-func TestGatewayMetrics(t *testing.T) {
+func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	other := types.NamespacedName{Namespace: "platform", Name: "other"}
@@ -223,8 +223,8 @@ func TestGatewayMetrics(t *testing.T) {
 	}
 }
 
-// DeleteGateway deletes all series of the Gateway, including zeros, and no other series.
 func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
+	// DeleteGateway deletes all series of the Gateway, including zeros, and no other series.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	sameName := types.NamespacedName{Namespace: "elsewhere", Name: "shared"}
@@ -255,8 +255,8 @@ func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-// Prometheus detects the first increment only if the series existed before.
 func TestCountersBeginAtZero(t *testing.T) {
+	// Prometheus detects the first increment only if the series existed before.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetGateway(sharedGateway, metrics.Gateway{})
@@ -274,7 +274,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	}
 }
 
-func TestAccountMetrics(t *testing.T) {
+func TestAccountMetricsHaveTheRecordedValues(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetAccount("west", 12, 3)
@@ -291,8 +291,8 @@ func TestAccountMetrics(t *testing.T) {
 	}
 }
 
-// Metrics of several Gateways can be recorded concurrently.
 func TestGatewaysAreRecordedConcurrently(t *testing.T) {
+	// Metrics of several Gateways can be recorded concurrently.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	done := make(chan struct{})
@@ -315,9 +315,9 @@ func TestGatewaysAreRecordedConcurrently(t *testing.T) {
 	}
 }
 
-// The series of a missing Gateway exists until the time is cleared or the Gateway's series
-// are deleted.
-func TestMissingGatewayMetric(t *testing.T) {
+func TestMissingGatewayMetricExistsUntilItIsCleared(t *testing.T) {
+	// The series of a missing Gateway exists until the time is cleared or the Gateway's series
+	// are deleted.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetGatewayMissing(sharedGateway, time.Unix(2500, 0))
@@ -336,8 +336,8 @@ func TestMissingGatewayMetric(t *testing.T) {
 	}
 }
 
-// Every reason in the catalogue of problems is a value of the label.
 func TestEveryReasonIsALabelValue(t *testing.T) {
+	// Every reason in the catalogue of problems is a value of the label.
 	i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == "tunnel_gateway_reconcile_errors_total" })
 	last := metrics.All[i].Labels[len(metrics.All[i].Labels)-1]
 	var got, want []string

@@ -89,9 +89,9 @@ func setConnectorField(field string) func(*v1alpha1.Connector) {
 	}
 }
 
-// Every field of the API is in gatewayFields or in classFields. Otherwise, every
-// Gateway could set the field.
 func TestEveryFieldBelongsToGatewayOrClass(t *testing.T) {
+	// Every field of the API is in gatewayFields or in classFields. Otherwise, every
+	// Gateway could set the field.
 	want := []string{"tunnel.existing.takeover"}
 	top := reflect.TypeFor[spec]()
 	for i := range top.NumField() {
@@ -129,8 +129,8 @@ func jsonName(field reflect.StructField) string {
 	return name
 }
 
-// A Gateway can set only the fields that its class permits.
 func TestGatewayCanSetOnlyPermittedFields(t *testing.T) {
+	// A Gateway can set only the fields that its class permits.
 	var all []v1alpha1.GatewayField
 	for _, field := range gatewayFields {
 		all = append(all, field.name)
@@ -168,8 +168,8 @@ func TestGatewayCanSetOnlyPermittedFields(t *testing.T) {
 	}
 }
 
-// The message names all fields that are not permitted.
 func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
+	// The message names all fields that are not permitted.
 	gateway := connector(func(c *v1alpha1.Connector) {
 		c.LogLevel, c.Protocol, c.Replicas = new(v1alpha1.LogLevelWarn), new(v1alpha1.ProtocolQUIC), new(int32(2))
 	})
@@ -177,8 +177,8 @@ func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
 	wantProblem(t, "two fields", problem, "does not permit spec.connector.protocol, spec.connector.logLevel. ", "list connector.protocol, connector.logLevel in")
 }
 
-// A Gateway cannot set the fields of a class, even when the class permits them.
 func TestGatewayCannotSetClassFields(t *testing.T) {
+	// A Gateway cannot set the fields of a class, even when the class permits them.
 	var all []v1alpha1.GatewayField
 	for name := range fieldValues {
 		all = append(all, v1alpha1.GatewayField(name))
@@ -256,9 +256,9 @@ func TestReplicasStayWithinTheBoundsOfTheClass(t *testing.T) {
 	}
 }
 
-// The settings of both levels decide which existing tunnel the controller adopts, and
-// what happens to it.
 func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
+	// The settings of both levels decide which existing tunnel the controller adopts, and
+	// what happens to it.
 	const other = "7d2a4c10-93be-4f51-8a06-52c7e1b9d3f4"
 	tunnel := func(id string, takeover *bool, policy v1alpha1.DeletionPolicy) spec {
 		s := spec{Tunnel: &v1alpha1.TunnelSettings{}}
@@ -326,29 +326,29 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 			}
 		})
 	}
-	var none *Settings
-	if got := (outcome{none.ExistingTunnel(), none.Takeover(), none.DeletionPolicy()}); got != (outcome{Policy: remove}) {
+	var zero *Settings
+	if got := (outcome{zero.ExistingTunnel(), zero.Takeover(), zero.DeletionPolicy()}); got != (outcome{Policy: remove}) {
 		t.Errorf("nil settings return %+v, want only the policy Delete", got)
 	}
 }
 
-// An account is valid only in the namespace of the controller.
 func TestAccountIsValidOnlyInTheControllersNamespace(t *testing.T) {
+	// An account is valid only in the namespace of the controller.
 	parameters := &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Namespace: new(gatewayv1.Namespace("platform")), Name: "defaults",
 	}
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{ParametersRef: parameters}}
-	with := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "defaults"}, Spec: fieldValues["account"]}
-	without := &v1alpha1.TunnelConfiguration{ObjectMeta: with.ObjectMeta}
+	withAccount := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "defaults"}, Spec: fieldValues["account"]}
+	withoutAccount := &v1alpha1.TunnelConfiguration{ObjectMeta: withAccount.ObjectMeta}
 	const notAllowed = "TunnelConfiguration platform/defaults of spec.parametersRef is not valid: spec.account has an effect only in the controller's namespace, gateways."
 	for name, test := range map[string]struct {
 		configuration *v1alpha1.TunnelConfiguration
 		namespace     string
 		message       string // a part of the message; empty when the settings are valid
 	}{
-		"an account in the controller's namespace": {with, "platform", ""},
-		"an account in another namespace":          {with, "gateways", notAllowed},
-		"no account in another namespace":          {without, "gateways", ""},
+		"an account in the controller's namespace": {withAccount, "platform", ""},
+		"an account in another namespace":          {withAccount, "gateways", notAllowed},
+		"no account in another namespace":          {withoutAccount, "gateways", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, gatewayProblem := Resolve(Input{

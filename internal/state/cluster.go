@@ -221,20 +221,20 @@ type liveReader struct {
 }
 
 // Get implements client.Reader.
-func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	err := r.Memory.Get(ctx, key, into, opts...)
-	if _, secret := into.(*corev1.Secret); secret && apierrors.IsNotFound(err) {
-		return r.live.Get(ctx, key, into, opts...)
+func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	err := r.Memory.Get(ctx, key, object, opts...)
+	if _, secret := object.(*corev1.Secret); secret && apierrors.IsNotFound(err) {
+		return r.live.Get(ctx, key, object, opts...)
 	}
 	return err
 }
 
 // List implements client.Reader. EndpointSlices can be selected only by namespace and
 // labels.
-func (r *liveReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	endpointSlices, ok := into.(*discoveryv1.EndpointSliceList)
+func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	endpointSlices, ok := list.(*discoveryv1.EndpointSliceList)
 	if !ok {
-		return r.Memory.List(ctx, into, opts...)
+		return r.Memory.List(ctx, list, opts...)
 	}
 	var found discoveryv1.EndpointSliceList
 	if err := r.live.List(ctx, &found, opts...); err != nil {

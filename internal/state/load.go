@@ -213,14 +213,14 @@ func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 }
 
 // get reads one object. It returns nil if the object does not exist.
-func get[T client.Object](ctx context.Context, r client.Reader, name types.NamespacedName, into T) (T, error) {
-	var none T
-	err := r.Get(ctx, name, into)
+func get[T client.Object](ctx context.Context, r client.Reader, name types.NamespacedName, object T) (T, error) {
+	var zero T
+	err := r.Get(ctx, name, object)
 	if apierrors.IsNotFound(err) {
-		return none, nil
+		return zero, nil
 	}
 	if err != nil {
-		return none, fmt.Errorf("read %T %s: %w", into, name, err)
+		return zero, fmt.Errorf("read %T %s: %w", object, name, err)
 	}
-	return into, nil
+	return object, nil
 }

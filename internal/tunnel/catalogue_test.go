@@ -167,9 +167,9 @@ func TestProblemsAndEventsUseTheCatalogue(t *testing.T) {
 	}
 }
 
-// Meanings and remedies are sentences, and the remedy of a problem that requires a user
-// describes an action.
 func TestMeaningsAndRemediesAreSentences(t *testing.T) {
+	// Meanings and remedies are sentences, and the remedy of a problem that requires a user
+	// describes an action.
 	check := func(name, meaning, remedy string) {
 		t.Helper()
 		checkSentence(t, "the meaning of "+name, meaning)

@@ -211,7 +211,7 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 		m.Remote.Configuration.Configuration, m.Remote.Configuration.Hash, m.Remote.Configuration.Version = changedConfiguration, changedConfiguration.Hash(), 8
 		m.InEffect = changedConfiguration.Hash()
 	}
-	again := func(d time.Duration) after {
+	rereadAfter := func(d time.Duration) after {
 		return func(m *Memory) { m.Remote.Configuration.NextRead = uptime + d }
 	}
 	late := func(hashes ...string) change {
@@ -241,7 +241,7 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 		},
 		{
 			"the configuration is read again when an earlier write can no longer be applied", late("late"),
-			configure, changed, allOf(pushed, inEffect, again(5*time.Second)),
+			configure, changed, allOf(pushed, inEffect, rereadAfter(5*time.Second)),
 		},
 		{
 			"a write resets the late writes when they can no longer be applied",
@@ -285,11 +285,11 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 				m.Remote.Configuration, m.InEffect = RemoteConfiguration{}, ""
 			}),
 		},
-		{"a configuration that was read is in effect", nil, read, changed, allOf(inEffect, again(10*time.Minute))},
+		{"a configuration that was read is in effect", nil, read, changed, allOf(inEffect, rereadAfter(10*time.Minute))},
 		{
 			"the writes of a previous process may still be applied after the first read", restarted,
 			Step{Action: ReadConfiguration, ReadInterval: 10 * time.Minute, Unsettled: []string{"", "recorded"}}, changed,
-			allOf(inEffect, again(11*time.Second), func(m *Memory) {
+			allOf(inEffect, rereadAfter(11*time.Second), func(m *Memory) {
 				m.Remote.Configuration.Known, m.Remote.Configuration.Settled = true, true
 				m.LateWrites = LateWrites{Hashes: []string{"recorded"}, Settled: At(uptime + 10*time.Second)}
 			}),
@@ -297,7 +297,7 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 		{
 			"the only write of a previous process was applied if its configuration is read", restarted,
 			Step{Action: ReadConfiguration, ReadInterval: 10 * time.Minute, Unsettled: []string{"", changedConfiguration.Hash()}}, changed,
-			allOf(inEffect, again(10*time.Minute), func(m *Memory) {
+			allOf(inEffect, rereadAfter(10*time.Minute), func(m *Memory) {
 				m.Remote.Configuration.Known, m.Remote.Configuration.Settled = true, true
 				m.LateWrites = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
 			}),
@@ -306,12 +306,12 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 			"a failed read keeps the known configuration", nil, read, Result{Err: errNoResponse}, failed(TrackConfiguration, ReasonUnavailable, time.Second),
 		},
 		{
-			"the read of a known configuration is postponed by the rate limit", nil, read, Result{Err: errTooMany}, again(20 * time.Second),
+			"the read of a known configuration is postponed by the rate limit", nil, read, Result{Err: errTooMany}, rereadAfter(20 * time.Second),
 		},
 		{
 			"a read that waits for the API request budget is postponed and delays no change", nil,
 			Step{Action: ReadConfiguration, Priority: provider.PriorityDrift}, Result{Err: errBudget},
-			allOf(again(20*time.Second), func(m *Memory) {
+			allOf(rereadAfter(20*time.Second), func(m *Memory) {
 				m.Backoffs[TrackConfiguration] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Assigned: true, Priority: provider.PriorityDrift}}
 			}),
 		},
@@ -333,11 +333,11 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 }
 
 func TestConcludeDeletingATunnel(t *testing.T) {
-	begun := recording(deleting)
+	deletionBegun := recording(deleting)
 	list := []provider.Connector{disconnected("a"), disconnected("b")}
 	testConclude(t, []concludeRow{
 		{
-			"a deleted tunnel is absent", nil, Step{Action: Delete, Record: begun}, Result{},
+			"a deleted tunnel is absent", nil, Step{Action: Delete, Record: deletionBegun}, Result{},
 			func(m *Memory) {
 				*m = Memory{CredentialsVersion: "1", Claimed: true, Token: m.Token, Deleted: At(uptime), Remote: Remote{Tunnel: RemoteTunnel{Presence: Absent, Read: At(uptime)}}}
 			},
@@ -362,7 +362,7 @@ func TestConcludeDeletingATunnel(t *testing.T) {
 		},
 		{
 			"recording the start of a deletion counts as an attempt", connections(0, list...),
-			Step{Action: Disconnect, Connector: "a", Record: begun}, Result{},
+			Step{Action: Disconnect, Connector: "a", Record: deletionBegun}, Result{},
 			func(m *Memory) { m.Deleted, m.Remote.Connections.Connectors = At(uptime), list[1:] },
 		},
 		{

@@ -218,7 +218,7 @@ func TestReturningGatewayResumesItsTunnel(t *testing.T) {
 	})
 }
 
-func TestObjectsFromABackup(t *testing.T) {
+func TestTunnelRestoredFromABackupWaitsForItsGateway(t *testing.T) {
 	noUID := status(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = "" })
 	testDecide(t, []row{
 		{
@@ -412,7 +412,7 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 	})
 }
 
-func TestOneTunnelClaimsATunnel(t *testing.T) {
+func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 	older, younger := Rival{Object: "b", Older: true}, Rival{Object: "b"}
 	recorded := func(r Rival) Rival { r.Recorded = true; return r }
 	otherController := func(r Rival) Rival { r.OtherController = true; return r }
@@ -883,10 +883,10 @@ func TestMissingCredentialsDelayChanges(t *testing.T) {
 
 func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 	external := remoteConfiguration(externalConfiguration, 9)
-	seen := func(ago ...time.Duration) change {
+	seen := func(ages ...time.Duration) change {
 		return func(f *Facts) {
 			f.Memory.Drift.Version = 8
-			for _, d := range ago {
+			for _, d := range ages {
 				f.Memory.Drift.Times = append(f.Memory.Drift.Times, At(f.Uptime-d))
 			}
 		}
@@ -1140,8 +1140,8 @@ func TestTokenIsRotated(t *testing.T) {
 	rotatedAgo := func(d time.Duration) change {
 		return status(func(s *v1alpha1.TunnelStatus) { s.Token.RotatedAt = timeAt(-d) })
 	}
-	rotated := func(ago time.Duration) change {
-		return func(f *Facts) { f.Memory.Token.Rotated = At(f.Uptime - ago) }
+	rotated := func(age time.Duration) change {
+		return func(f *Facts) { f.Memory.Token.Rotated = At(f.Uptime - age) }
 	}
 	blocked := want{Action: Wait, Wait: time.Minute, Problem: ReasonRotationBlocked}
 	testDecide(t, []row{

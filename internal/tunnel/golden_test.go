@@ -262,9 +262,9 @@ func withRemoteName(name string) change { return func(f *Facts) { f.Memory.Remot
 func locallyManaged(f *Facts) { f.Memory.Remote.Tunnel.Local = true }
 
 // connections is a list of connectors that was read some time ago.
-func connections(ago time.Duration, connectors ...provider.Connector) change {
+func connections(age time.Duration, connectors ...provider.Connector) change {
 	return func(f *Facts) {
-		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime - ago), Connectors: connectors}
+		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime - age), Connectors: connectors}
 	}
 }
 
@@ -289,10 +289,10 @@ func credentials(state CredentialsState) change {
 
 // failing is a track whose last attempt failed. The next attempt is due after the time
 // left.
-func failing(track Track, reason Reason, left time.Duration) change {
+func failing(track Track, reason Reason, remaining time.Duration) change {
 	return func(f *Facts) {
 		f.Memory.Backoffs[track] = Backoff{
-			Failures: 3, Until: At(f.Uptime + left), Delay: 8 * time.Second, Problem: problem(reason, "It failed."),
+			Failures: 3, Until: At(f.Uptime + remaining), Delay: 8 * time.Second, Problem: problem(reason, "It failed."),
 		}
 	}
 }
@@ -368,11 +368,11 @@ func checkStep(t *testing.T, s Step) {
 }
 
 // checkSentence checks that a text for users has the form of a sentence.
-func checkSentence(t *testing.T, what, s string) {
+func checkSentence(t *testing.T, name, s string) {
 	t.Helper()
 	switch {
 	case s == "", strings.ToUpper(s[:1]) != s[:1], !strings.HasSuffix(s, "."), strings.HasSuffix(s, ".."), strings.Contains(s, "  "), strings.Contains(s, "%!"):
-		t.Errorf("%s is not a sentence: %q", what, s)
+		t.Errorf("%s is not a sentence: %q", name, s)
 	}
 }
 
@@ -396,15 +396,15 @@ func summarize(f Facts, s Step) want {
 // changed field, "field=" for each removed field, and "unchanged" if the records are
 // equal. Hashes of the configurations of the rows are replaced by names.
 func recordChanges(before, after v1alpha1.TunnelStatus) string {
-	was, is := fields(before), fields(after)
+	previous, current := fields(before), fields(after)
 	changes := []string{}
-	for field, value := range is {
-		if was[field] != value {
+	for field, value := range current {
+		if previous[field] != value {
 			changes = append(changes, field+"="+value)
 		}
 	}
-	for field := range was {
-		if _, ok := is[field]; !ok {
+	for field := range previous {
+		if _, ok := current[field]; !ok {
 			changes = append(changes, field+"=")
 		}
 	}
@@ -432,13 +432,13 @@ func fields(s v1alpha1.TunnelStatus) map[string]string {
 	return flat
 }
 
-func flatten(path string, value any, into map[string]string) {
+func flatten(path string, value any, object map[string]string) {
 	tree, ok := value.(map[string]any)
 	if !ok {
-		into[path] = fmt.Sprint(value)
+		object[path] = fmt.Sprint(value)
 		return
 	}
 	for field, v := range tree {
-		flatten(strings.TrimPrefix(path+"."+field, "."), v, into)
+		flatten(strings.TrimPrefix(path+"."+field, "."), v, object)
 	}
 }

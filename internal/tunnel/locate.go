@@ -52,8 +52,8 @@ func (f Facts) adoptionEvent() *Event {
 // readAgain reads the tunnel again when the interval has passed since the last read,
 // because a user may have fixed the problem.
 func (f Facts) readAgain(p *Problem, interval time.Duration, priority provider.Priority) Step {
-	if left := interval - f.Memory.Remote.Tunnel.Read.since(f.Uptime); left > 0 {
-		w := waitFor(left)
+	if remaining := interval - f.Memory.Remote.Tunnel.Read.since(f.Uptime); remaining > 0 {
+		w := waitFor(remaining)
 		w.Problem = p
 		return w
 	}
@@ -65,8 +65,8 @@ func locateByName(f Facts) Step {
 	status, found := f.Object.Status, f.Memory.Remote.Tunnel
 	if status.Creating && found.Presence != Present {
 		// A create without a response may still be applied.
-		if left := provider.CallTimeout - f.Memory.Created.since(f.Uptime); left > 0 {
-			w := waitFor(left)
+		if remaining := provider.CallTimeout - f.Memory.Created.since(f.Uptime); remaining > 0 {
+			w := waitFor(remaining)
 			w.Problem = f.Memory.Backoffs[TrackTunnel].Problem
 			return w
 		}

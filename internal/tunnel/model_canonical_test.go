@@ -81,9 +81,9 @@ func decisionHash(t *v1alpha1.Tunnel) uint64 {
 // Versions, UIDs and IDs are relative to each other.
 func (m *model) key() [2]uint64 {
 	var h hasher
-	up := m.uptime()
-	h.duration(min(up, provider.CallTimeout))
-	h.bools(up >= tokenInterval/2, up >= tokenInterval, m.adminChanged, m.credentialsLost, m.staleCache != nil)
+	uptime := m.uptime()
+	h.duration(min(uptime, provider.CallTimeout))
+	h.bools(uptime >= tokenInterval/2, uptime >= tokenInterval, m.adminChanged, m.credentialsLost, m.staleCache != nil)
 	h.bools(m.rival.exists, m.rival.recorded, m.rival.older, m.rival.otherController)
 	for i := range m.cloudflare.tunnels {
 		h.tunnel(m, &m.cloudflare.tunnels[i])
@@ -269,17 +269,17 @@ var (
 
 // soon adds a time in the far future: it makes a difference only whether the time has
 // passed or is within a minute.
-func (h *hasher) soon(left time.Duration) {
-	h.bools(left <= 0, left <= contestedInterval)
+func (h *hasher) soon(remaining time.Duration) {
+	h.bools(remaining <= 0, remaining <= contestedInterval)
 }
 
 func (h *hasher) instant(v reflect.Value, m *model, field string) {
 	if h.bools(v.Field(0).Bool()); !v.Field(0).Bool() {
 		return
 	}
-	left := time.Duration(v.Field(1).Int()) - m.uptime()
+	remaining := time.Duration(v.Field(1).Int()) - m.uptime()
 	if field == "NextCheck" {
-		h.soon(left)
+		h.soon(remaining)
 		return
 	}
 	limit, known := maxAges[field]
@@ -292,7 +292,7 @@ func (h *hasher) instant(v reflect.Value, m *model, field string) {
 			limit = max(limit, m.actors[a].delay())
 		}
 	}
-	h.duration(max(left, -limit))
+	h.duration(max(remaining, -limit))
 }
 
 // delay returns the time for which the Gateway must be missing before its Tunnel retires.

@@ -241,8 +241,8 @@ func (m *model) finish(a int, f Facts, s Step, o outcome) {
 	t.Status = status
 	actor.object = m.newObject(actor.object.uid, t)
 	f.Object = &t
-	if again := Status(f); !equality.Semantic.DeepEqual(again, status) {
-		m.violate("the status changes without a change of the Facts\n%s\n%s", describeStatus(status), describeStatus(again))
+	if repeated := Status(f); !equality.Semantic.DeepEqual(repeated, status) {
+		m.violate("the status changes without a change of the Facts\n%s\n%s", describeStatus(status), describeStatus(repeated))
 	}
 }
 

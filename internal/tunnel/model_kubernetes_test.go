@@ -136,9 +136,9 @@ func (p pod) runs(d deployment) bool {
 
 // rivals returns the other Tunnels that record or request the same tunnel. It does not use
 // the function Rivals.
-func (m *model) rivals(a int, mine *object, live bool) []Rival {
+func (m *model) rivals(a int, current *object, live bool) []Rival {
 	var list []Rival
-	if r := m.rivalObject(live); r.exists && slices.Contains(claimed(mine), tunnelIDs[0]) {
+	if r := m.rivalObject(live); r.exists && slices.Contains(claimed(current), tunnelIDs[0]) {
 		list = append(list, Rival{Object: "rival", Recorded: r.recorded, Older: r.older, OtherController: r.otherController})
 	}
 	for b := range m.count {
@@ -146,8 +146,8 @@ func (m *model) rivals(a int, mine *object, live bool) []Rival {
 		if b == a || other == nil {
 			continue
 		}
-		if id := sharedTunnel(mine, other); id != "" {
-			list = append(list, Rival{Object: other.Name, Recorded: other.Status.TunnelID == id, Older: other.uid < mine.uid, HasGatewayName: other.Spec.Existing == nil})
+		if id := sharedTunnel(current, other); id != "" {
+			list = append(list, Rival{Object: other.Name, Recorded: other.Status.TunnelID == id, Older: other.uid < current.uid, HasGatewayName: other.Spec.Existing == nil})
 		}
 	}
 	return list
@@ -170,10 +170,10 @@ func (m *model) object(a int, live bool) *object {
 }
 
 // sharedTunnel returns the tunnel that both Tunnels record or request, or "".
-func sharedTunnel(mine, other *object) string {
-	theirs := claimed(other)
-	for _, id := range claimed(mine) {
-		if id != "" && slices.Contains(theirs, id) {
+func sharedTunnel(current, other *object) string {
+	otherClaims := claimed(other)
+	for _, id := range claimed(current) {
+		if id != "" && slices.Contains(otherClaims, id) {
 			return id
 		}
 	}

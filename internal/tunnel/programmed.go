@@ -53,7 +53,7 @@ func Programmed(f Facts) Outcome {
 }
 
 func (f Facts) servingOutcome() Outcome {
-	if life := f.lifecycle(); life == lifecycleReturned || life == lifecycleRetiring && !f.retains() {
+	if stage := f.lifecycle(); stage == lifecycleReturned || stage == lifecycleRetiring && !f.retains() {
 		p := deletionPending()
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
 	}

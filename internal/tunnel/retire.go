@@ -104,13 +104,13 @@ func waitForPods(f Facts) Step {
 
 // retain keeps the tunnel at Cloudflare and the Tunnel object.
 func retain(f Facts) Step {
-	switch left := f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange); {
+	switch remaining := f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange); {
 	case !f.retains():
 		return Step{}
 	case f.adopts() && f.Object.Status.Configuration.Hash == "":
 		return Step{Action: DeleteObject} // the tunnel never served this Gateway
-	case !f.Memory.StatusesWithdrawn && left > 0:
-		return waitFor(left)
+	case !f.Memory.StatusesWithdrawn && remaining > 0:
+		return waitFor(remaining)
 	default:
 		return Step{Action: None}
 	}
@@ -156,10 +156,10 @@ func (f Facts) createPending() bool {
 // findUnrecorded finds the tunnel of a Gateway if its ID was not recorded.
 func (f Facts) findUnrecorded() Step {
 	found := f.Memory.Remote.Tunnel
-	left := provider.CallTimeout - f.Memory.Created.since(f.Uptime)
+	remaining := provider.CallTimeout - f.Memory.Created.since(f.Uptime)
 	switch {
-	case f.Object.Status.Creating && left > 0 && found.Presence != Present:
-		return waitFor(left)
+	case f.Object.Status.Creating && remaining > 0 && found.Presence != Present:
+		return waitFor(remaining)
 	case found.Presence == Present && found.Local:
 		return Step{} // this controller does not create locally managed tunnels
 	case found.Presence == Present:
@@ -236,8 +236,8 @@ func resume(f Facts) Step {
 	if found.Presence == Absent {
 		return Step{Action: DeleteObject}
 	}
-	if left := provider.CallTimeout - f.Memory.Deleted.since(f.Uptime); left > 0 {
-		w := waitFor(left)
+	if remaining := provider.CallTimeout - f.Memory.Deleted.since(f.Uptime); remaining > 0 {
+		w := waitFor(remaining)
 		w.Problem = pending
 		return w
 	}

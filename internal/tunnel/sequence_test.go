@@ -46,7 +46,7 @@ func runSequence(t *testing.T, f Facts, steps []sequenceStep) {
 	}
 }
 
-func TestSequencesOfSteps(t *testing.T) {
+func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	spec := serving().Object.Spec
 	tunnel := provider.Tunnel{ID: testTunnelID, Name: testTunnelName}
 	objectCreated := func(f *Facts) { f.Object = &v1alpha1.Tunnel{Spec: spec}; f.Object.Name = "infra.shared" }

@@ -217,10 +217,10 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			if c := meta.FindStatusCondition(got.Conditions, v1alpha1.TunnelReady); r.ready != "" && !strings.Contains(c.Message, r.ready) {
 				t.Errorf("message of Ready = %q, want it to contain %q", c.Message, r.ready)
 			}
-			again := f
-			again.Object = f.Object.DeepCopy()
-			again.Object.Status, again.Clock = *got.DeepCopy(), f.Clock.Add(time.Minute)
-			if diff := cmp.Diff(got, Status(again)); diff != "" {
+			repeated := f
+			repeated.Object = f.Object.DeepCopy()
+			repeated.Object.Status, repeated.Clock = *got.DeepCopy(), f.Clock.Add(time.Minute)
+			if diff := cmp.Diff(got, Status(repeated)); diff != "" {
 				t.Errorf("the status changed without a change of the Facts (-first +second):\n%s", diff)
 			}
 			for _, c := range got.Conditions {

@@ -103,10 +103,10 @@ func startRotation(f Facts) Step {
 		return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.RotatedAt = f.now() })}
 	}
 	onDemand := f.rotationRequested()
-	left, scheduled := f.untilScheduled()
-	if !onDemand && (!scheduled || left > 0) {
+	remaining, scheduled := f.untilScheduled()
+	if !onDemand && (!scheduled || remaining > 0) {
 		if scheduled {
-			return waitFor(left)
+			return waitFor(remaining)
 		}
 		return Step{}
 	}
@@ -124,9 +124,9 @@ func startRotation(f Facts) Step {
 // DependsOnPods reports whether the next decision depends on the pods of the connectors:
 // while the Tunnel may retire, and during a rotation of its token.
 func DependsOnPods(f Facts) bool {
-	left, scheduled := f.untilScheduled()
+	remaining, scheduled := f.untilScheduled()
 	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||
-		f.rotationRequested() || scheduled && left <= 0
+		f.rotationRequested() || scheduled && remaining <= 0
 }
 
 // rotationRequested reports whether the Tunnel's annotation requests a rotation.
@@ -143,11 +143,11 @@ func (f Facts) untilScheduled() (time.Duration, bool) {
 	}
 	const jitter = 10 // one tenth of the interval
 	interval := f.Desired.TokenRotation + f.spread(f.Desired.TokenRotation/jitter)
-	left := interval - f.Clock.Sub(f.Object.Status.Token.RotatedAt.Time)
-	if left <= 0 && f.OtherRotating {
-		left = blockedRotationInterval
+	remaining := interval - f.Clock.Sub(f.Object.Status.Token.RotatedAt.Time)
+	if remaining <= 0 && f.OtherRotating {
+		remaining = blockedRotationInterval
 	}
-	return left, true
+	return remaining, true
 }
 
 // rotationBlocked returns the step that waits while the token cannot be rotated, or the zero
@@ -185,8 +185,8 @@ func (c RemoteConnections) stale(uptime time.Duration) bool {
 func continueRotating(f Facts) Step {
 	switch {
 	case !f.Memory.Token.Rotated.IsSet():
-		if left := provider.CallTimeout - f.Memory.Token.Unanswered.since(f.Uptime); left > 0 {
-			w := waitFor(left)
+		if remaining := provider.CallTimeout - f.Memory.Token.Unanswered.since(f.Uptime); remaining > 0 {
+			w := waitFor(remaining)
 			w.Problem = f.Memory.Backoffs[TrackToken].Problem
 			return w
 		}

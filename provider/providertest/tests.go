@@ -96,8 +96,8 @@ func listsLive(t *testing.T, f Fixture) {
 	if got := list(t, f); len(got) != 0 {
 		t.Errorf("an empty account has tunnels %+v", got)
 	}
-	first, gone, last := create(t, f, "edge"), create(t, f, "gone"), create(t, f, "edge-2")
-	deleteTunnel(t, f, gone.ID)
+	first, deleted, last := create(t, f, "edge"), create(t, f, "gone"), create(t, f, "edge-2")
+	deleteTunnel(t, f, deleted.ID)
 	want := map[provider.TunnelID]provider.Tunnel{
 		first.ID: {ID: first.ID, Name: "edge", Status: provider.TunnelInactive},
 		last.ID:  {ID: last.ID, Name: "edge-2", Status: provider.TunnelInactive},

@@ -43,16 +43,16 @@ func (t *conditionTexts) compareCode(r *reports) error {
 
 // differences returns an error for each name that only the code or only the texts
 // have.
-func differences(what string, code positions, texts map[string]bool) error {
+func differences(kind string, code positions, texts map[string]bool) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(code)) {
 		if !texts[name] {
-			errs = append(errs, fmt.Errorf("%s %s: no text, but %s uses it", what, name, code[name]))
+			errs = append(errs, fmt.Errorf("%s %s: no text, but %s uses it", kind, name, code[name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if _, found := code[name]; !found {
-			errs = append(errs, fmt.Errorf("%s %s: a text, but no code uses it", what, name))
+			errs = append(errs, fmt.Errorf("%s %s: a text, but no code uses it", kind, name))
 		}
 	}
 	return errors.Join(errs...)

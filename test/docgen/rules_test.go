@@ -32,7 +32,7 @@ func TestEveryGoldenCaseIsInTheSectionOfItsRule(t *testing.T) {
 	}
 }
 
-func TestGoldenCaseNeedsARuleInAKnownSection(t *testing.T) {
+func TestGoldenCaseRequiresARuleInAnExistingSection(t *testing.T) {
 	for line, want := range map[string]string{
 		"# a comment":    "the first line must be",
 		"# rule: 99 new": `section "99" does not exist`,
@@ -44,7 +44,7 @@ func TestGoldenCaseNeedsARuleInAKnownSection(t *testing.T) {
 	}
 }
 
-func TestRulesNeedGoldenCases(t *testing.T) {
+func TestRulesRequireGoldenCases(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := rulesPages(); err == nil {
 		t.Error("got no error in a directory without golden cases")

@@ -21,9 +21,9 @@ var (
 	layout = regexp.MustCompile(`^(flowchart TD|subgraph \w+ \[[^]]*\]|end|\w*)$`)
 )
 
-// The diagram has a box for every package of the product. It has an arrow for every
-// import except imports of packages that another imported package also imports.
 func TestArchitectureDiagramMatchesTheImports(t *testing.T) {
+	// The diagram has a box for every package of the product. It has an arrow for every
+	// import except imports of packages that another imported package also imports.
 	boxes, arrows := parseDiagram(t)
 	imports := productImports(t)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(imports)), slices.Sorted(slices.Values(boxes))); diff != "" {

@@ -56,8 +56,8 @@ func TestQuickStartShowsEverySampleFileUnchanged(t *testing.T) {
 	}
 }
 
-// The controller is built with the version [consts.BundleVersion].
 func TestQuickStartInstallsTheCRDsOfTheBuiltInVersion(t *testing.T) {
+	// The controller is built with the version [consts.BundleVersion].
 	url := "https://github.com/kubernetes-sigs/gateway-api/releases/download/" + consts.BundleVersion + "/standard-install.yaml\n"
 	if !strings.Contains(page(t, "quickstart.md"), url) {
 		t.Errorf("the quick start does not install %s", url)

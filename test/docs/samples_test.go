@@ -31,10 +31,10 @@ func sampleFiles(t *testing.T) map[string]string {
 	return files
 }
 
-// A YAML block must be an exact part of a file that a test applies. Outside the
-// guides it can also be a complete manifest, which the integration tests apply, or
-// chart values, which the tests of the chart render.
 func TestYAMLOnThePagesIsTested(t *testing.T) {
+	// A YAML block must be an exact part of a file that a test applies. Outside the
+	// guides it can also be a complete manifest, which the integration tests apply, or
+	// chart values, which the tests of the chart render.
 	files := sampleFiles(t)
 	for _, page := range pages(t) {
 		for _, block := range page.Blocks("yaml") {

@@ -114,14 +114,14 @@ func (e *environment) startEdge(t *testing.T) {
 
 // dialBackend connects to a backend that answers with the name of its Service.
 func dialBackend(_ context.Context, _, address string) (net.Conn, error) {
-	near, far := net.Pipe()
+	local, remote := net.Pipe()
 	service, _, _ := strings.Cut(address, ".svc.")
 	go func() {
 		listener := &singleConnListener{conns: make(chan net.Conn, 1)}
-		listener.conns <- far
+		listener.conns <- remote
 		_ = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, service) })) // #nosec G114 -- a test
 	}()
-	return near, nil
+	return local, nil
 }
 
 // singleConnListener is a listener that accepts a single connection.
@@ -215,7 +215,7 @@ func tokenSecret(namespace string) *corev1.Secret {
 }
 
 // eventually retries check until it returns no error.
-func eventually(t *testing.T, what string, check func() error) {
+func eventually(t *testing.T, name string, check func() error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
@@ -223,7 +223,7 @@ func eventually(t *testing.T, what string, check func() error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for %s: %v", what, errors.Join(last, err))
+		t.Fatalf("waiting for %s: %v", name, errors.Join(last, err))
 	}
 }
 

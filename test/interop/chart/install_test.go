@@ -346,13 +346,13 @@ func (e *environment) keepsServingAfterUninstall(t *testing.T, r *runningControl
 		)
 	})
 	connectors := &appsv1.Deployment{ObjectMeta: connectorMeta(namespace, sharedGateway)}
-	for _, kept := range []client.Object{
+	for _, object := range []client.Object{
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "cloudflare-tunnel"}},
 		&v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudflare-tunnel"}},
 		tunnelObject(namespace, sharedGateway), connectors, sharedGateway.DeepCopy(), tokenSecret(namespace),
 	} {
-		if got := get(t, e, kept); got.GetDeletionTimestamp() != nil || len(got.GetFinalizers()) > 0 {
-			t.Errorf("%T %s: deletion timestamp %v, finalizers %q", kept, kept.GetName(), got.GetDeletionTimestamp(), got.GetFinalizers())
+		if got := get(t, e, object); got.GetDeletionTimestamp() != nil || len(got.GetFinalizers()) > 0 {
+			t.Errorf("%T %s: deletion timestamp %v, finalizers %q", object, object.GetName(), got.GetDeletionTimestamp(), got.GetFinalizers())
 		}
 	}
 	if got := e.answer(e.tunnelName(t, sharedGateway), "team-a.example.com"); got != "web.team-a" {

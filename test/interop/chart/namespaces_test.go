@@ -124,10 +124,10 @@ func (e *environment) restartsWhenNamespaceIsDeleted(t *testing.T, r *runningCon
 }
 
 // checkLog checks that the controller has logged the texts.
-func (r *runningController) checkLog(t *testing.T, wanted ...string) {
+func (r *runningController) checkLog(t *testing.T, substrings ...string) {
 	t.Helper()
 	text := r.readLog(t)
-	for _, want := range wanted {
+	for _, want := range substrings {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log does not contain %q:\n%s", want, tail(text, 20))
 		}
