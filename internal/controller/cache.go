@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -123,13 +124,16 @@ func (c *scopedCache) List(ctx context.Context, list client.ObjectList, opts ...
 	return c.Cache.List(ctx, list, opts...)
 }
 
-// listedKind returns the kindOf the items of a list.
+// listedKind returns the kind of the items of a list, in the form of kindOf.
 func listedKind(list client.ObjectList) string {
 	if kind := list.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return strings.TrimSuffix(kind, "List")
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%T", list), "List")
 }
+
+// typeName returns the name of the object's Go type, which is the kind of a typed object.
+func typeName(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // kindOf returns the kind of a metadata object and the Go type of a typed object.
 func kindOf(object client.Object) string {

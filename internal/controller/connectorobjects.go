@@ -116,7 +116,7 @@ func (c *connectors) versions(ctx context.Context, t *v1alpha1.Tunnel) ([]string
 		case isNotFound(err, key.Name), err == nil && !isManagedBy(object, t):
 			versions = append(versions, "")
 		case err != nil:
-			return nil, fmt.Errorf("read %T %s: %w", object, key, err)
+			return nil, fmt.Errorf("read %s %s: %w", typeName(object), key, err)
 		default:
 			versions = append(versions, versionOf(object))
 		}
@@ -147,20 +147,20 @@ func (c *connectors) applyObject(ctx context.Context, t *v1alpha1.Tunnel, kind c
 	err := c.live.Get(ctx, key, object)
 	switch {
 	case err != nil && !isNotFound(err, key.Name):
-		return "", fmt.Errorf("read %T %s: %w", object, key, err)
+		return "", fmt.Errorf("read %s %s: %w", typeName(object), key, err)
 	case desired == nil && (err != nil || !isManagedBy(object, t)):
 		return "", nil
 	case desired == nil:
 		return "", c.remove(ctx, object)
 	case err == nil && !isManagedBy(object, t):
-		return "", &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("%T %s exists and does not belong to Tunnel %s; delete or rename it", object, key, t.Name)}
+		return "", &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("%s %s exists and does not belong to Tunnel %s; delete or rename it", typeName(object), key, t.Name)}
 	}
 	if err := c.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {
-		return "", fmt.Errorf("apply %T %s: %w", object, key, err)
+		return "", fmt.Errorf("apply %s %s: %w", typeName(object), key, err)
 	}
 	response := kind.New()
 	if err := convert(desired, response); err != nil {
-		return "", fmt.Errorf("decode the applied %T %s: %w", object, key, err)
+		return "", fmt.Errorf("decode the applied %s %s: %w", typeName(object), key, err)
 	}
 	return versionOf(response), nil
 }
@@ -208,7 +208,7 @@ func (c *connectors) stop(ctx context.Context, t *v1alpha1.Tunnel) error {
 		case isNotFound(err, key.Name):
 			continue
 		case err != nil:
-			return fmt.Errorf("read %T %s: %w", object, key, err)
+			return fmt.Errorf("read %s %s: %w", typeName(object), key, err)
 		case !isManagedBy(object, t):
 			continue
 		}
@@ -223,7 +223,7 @@ func (c *connectors) remove(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
 	err := c.client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+		return fmt.Errorf("delete %s %s: %w", typeName(object), client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "ignoring a namespace of the list", "namespace", namespace, "solution", namespaceSolution)
+		logger.Error(errors.New(causes[namespace]), "ignoring namespace", "namespace", namespace, "solution", namespaceSolution)
 	}
 	if len(listed) > 0 && len(n.Served) == 0 {
 		return nil, fmt.Errorf("the controller cannot work in any of its namespaces: %s; %s", joinCauses(causes), namespaceSolution)
@@ -69,7 +69,7 @@ func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.L
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "the certificates in a namespace are not checked", "namespace", namespace, "solution", namespaceSolution)
+		logger.Error(errors.New(causes[namespace]), "not checking certificates in namespace", "namespace", namespace, "solution", namespaceSolution)
 	}
 	return n, nil
 }

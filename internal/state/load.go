@@ -6,6 +6,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -220,7 +221,7 @@ func get[T client.Object](ctx context.Context, r client.Reader, name types.Names
 		return zero, nil
 	}
 	if err != nil {
-		return zero, fmt.Errorf("read %T %s: %w", object, name, err)
+		return zero, fmt.Errorf("read %s %s: %w", reflect.TypeOf(object).Elem().Name(), name, err)
 	}
 	return object, nil
 }

@@ -38,7 +38,7 @@ func NewMemory(objects []client.Object, indexes []Index) (*Memory, error) {
 			m.stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers[kind])
 		}
 		if err := m.stores[kind].Add(object); err != nil {
-			return nil, fmt.Errorf("index %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+			return nil, fmt.Errorf("index %s %s: %w", kind.Elem().Name(), client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return m, nil

@@ -98,7 +98,7 @@ func (e *environment) survivesNamespaceDeletion(t *testing.T, r *runningControll
 	remaining := scopedGateway("narrow-a")
 	e.create(t, remaining)
 	eventually(t, "a Gateway in the remaining namespace to be programmed", e.checkProgrammed(t, remaining))
-	r.checkLog(t, "ignoring a namespace of the list", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
+	r.checkLog(t, "ignoring namespace", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
 	return r
 }
 
@@ -145,7 +145,7 @@ func (e *environment) servesRecreatedNamespace(t *testing.T, r *runningControlle
 	remaining := scopedGateway("narrow-a")
 	change(t, e, remaining, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To[gatewayv1.Hostname]("*.example.com") })
 	eventually(t, "the Gateway in the remaining namespace to be programmed", e.checkProgrammed(t, remaining))
-	r.checkLog(t, "ignoring a namespace of the list", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
+	r.checkLog(t, "ignoring namespace", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
 
 	e.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", e.scopedValues()+","+settingsValues)
 	r.waitForExit(t)
