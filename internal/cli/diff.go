@@ -107,7 +107,7 @@ func (o *diffOptions) open(ctx context.Context, source credentials.Source, objec
 }
 
 // checkCredentials returns an error that names the missing flags if the account or
-// its API token is not known.
+// its API token is missing.
 func checkCredentials(source credentials.Source) error {
 	var missing []string
 	add := func(flag string) { missing = append(missing, fmt.Sprintf("--%s (or %s)", flag, config.EnvName(flag))) }

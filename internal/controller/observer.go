@@ -100,8 +100,8 @@ func (s *reconcileSummary) missingSince() time.Time {
 	return status.MissingSince.Time
 }
 
-// pending reports whether a change still has to be pushed and does not wait for a
-// person. Many watch events do not change the configuration, such as the initial list
+// pending reports whether a change must still be pushed and does not wait for user
+// action. Many watch events do not change the configuration, such as the initial list
 // after a start or the statuses that the controller writes.
 func (s *reconcileSummary) pending() bool {
 	if s.report == nil || s.paused || s.requiresAction || s.managed == nil || s.outcome.Push.State == gateway.PushSucceeded {

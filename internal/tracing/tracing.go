@@ -68,18 +68,18 @@ type errorLogger struct {
 	now    func() time.Time
 
 	mu         sync.Mutex
-	quietUntil time.Time // others are kept out of the log
-	suppressed int       // so many were
+	quietUntil time.Time // errors before this time are not logged
+	suppressed int       // number of errors that were not logged
 }
 
 // Handle implements [otel.ErrorHandler].
-func (f *errorLogger) Handle(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := f.now(); now.Before(f.quietUntil) {
-		f.suppressed++
+func (l *errorLogger) Handle(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.now(); now.Before(l.quietUntil) {
+		l.suppressed++
 	} else {
-		f.logger.Info("failed to send traces", "cause", err.Error(), "suppressedErrors", f.suppressed)
-		f.quietUntil, f.suppressed = now.Add(logInterval), 0
+		l.logger.Info("failed to send traces", "cause", err.Error(), "suppressedErrors", l.suppressed)
+		l.quietUntil, l.suppressed = now.Add(logInterval), 0
 	}
 }

@@ -241,7 +241,7 @@ type runningController struct {
 
 // startController starts the controller as in the pod of the Deployment. It
 // disables WatchList: a separate list request shows in the audit log how the
-// controller asks for the objects.
+// controller requests the objects.
 func (e *environment) startController(t *testing.T, pod corev1.PodSpec, namespace string) *runningController {
 	t.Helper()
 	return e.startControllerAt(t, pod, namespace, e.controlPlane.Config, "KUBE_FEATURE_WatchListClient=false")

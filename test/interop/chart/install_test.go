@@ -187,7 +187,7 @@ type exercisedObjects struct {
 	service             string // the backend of the route
 }
 
-// exerciseController makes the controller do all of its work, until it has used
+// exerciseController makes the controller perform all its operations, until it has used
 // every granted permission, and then checks its requests.
 func (e *environment) exerciseController(t *testing.T, r *runningController, granted []permission, o exercisedObjects) {
 	t.Helper()
