@@ -69,7 +69,7 @@ func (f Facts) requestConfiguration(step Step) Step {
 }
 
 func (f Facts) driftInterval() (interval time.Duration) {
-	interval = f.Options.DriftInterval - f.spread(f.Options.DriftInterval/5)
+	interval = f.Options.DriftInterval - f.jitter(f.Options.DriftInterval/5)
 	if f.Memory.Drift.recent(f.Uptime) {
 		interval = min(interval, contestedInterval)
 	}

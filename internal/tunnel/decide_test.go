@@ -1307,6 +1307,6 @@ func surplusConnectors(d time.Duration) change {
 // noJitter moves the last rotation so that the jitter of the Tunnel has no effect on the
 // next one.
 func noJitter(f *Facts) {
-	jitter := f.spread(f.Desired.TokenRotation / 10)
+	jitter := f.jitter(f.Desired.TokenRotation / 10)
 	f.Object.Status.Token.RotatedAt.Time = f.Object.Status.Token.RotatedAt.Add(-jitter)
 }

@@ -99,7 +99,7 @@ func Observe(f Facts) Memory {
 		m.CredentialsVersion = f.Credentials.Version
 		m.Backoffs[TrackTunnel], m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{}, Backoff{}
 	}
-	if f.Connectors.Pods >= f.connected() {
+	if f.Connectors.Pods >= f.connectedCount() {
 		m.SurplusSince = Instant{}
 	} else if !m.SurplusSince.IsSet() {
 		m.SurplusSince = At(f.Uptime)
@@ -116,8 +116,8 @@ func (m Memory) WithoutObject() Memory {
 	}
 }
 
-// connected returns the number of connectors that Cloudflare lists as connected.
-func (f Facts) connected() int {
+// connectedCount returns the number of connectors that Cloudflare lists as connected.
+func (f Facts) connectedCount() int {
 	n := 0
 	for _, c := range f.Memory.Remote.Connections.Connectors {
 		if c.Connected {
@@ -173,9 +173,9 @@ func (f Facts) statusWith(change func(*v1alpha1.TunnelStatus)) *v1alpha1.TunnelS
 	return status
 }
 
-// spread returns a fraction of d that depends on the name of the Gateway, so that many
+// jitter returns a fraction of d that depends on the name of the Gateway, so that many
 // Tunnels do not act at the same time.
-func (f Facts) spread(d time.Duration) time.Duration {
+func (f Facts) jitter(d time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(f.Name.String())) // never fails
 	const steps = 1000

@@ -35,7 +35,7 @@ func locateExisting(f Facts) Step {
 	}
 	if name := remote.Tunnel.Name; strings.HasPrefix(name, NamePrefix(f.Options.ClusterID)) && name != f.Object.Spec.Name {
 		p := problem(ReasonNameReserved, "Tunnel %s was created for another Gateway of this cluster. Set tunnel.existing.id to another tunnel.", f.Object.Spec.Existing.ID)
-		return f.readAgain(p, maxBackoff, provider.PriorityChange)
+		return f.rereadTunnel(p, maxBackoff, provider.PriorityChange)
 	}
 	return Step{}
 }
@@ -49,9 +49,9 @@ func (f Facts) adoptionEvent() *Event {
 	return newEvent(EventTunnelAdopted, "Adopted tunnel %s (%s).", f.Memory.Remote.Tunnel.Name, f.Object.Spec.Existing.ID)
 }
 
-// readAgain reads the tunnel again when the interval has passed since the last read,
+// rereadTunnel reads the tunnel again when the interval has passed since the last read,
 // because a user may have fixed the problem.
-func (f Facts) readAgain(p *Problem, interval time.Duration, priority provider.Priority) Step {
+func (f Facts) rereadTunnel(p *Problem, interval time.Duration, priority provider.Priority) Step {
 	if remaining := interval - f.Memory.Remote.Tunnel.Read.since(f.Uptime); remaining > 0 {
 		w := waitFor(remaining)
 		w.Problem = p

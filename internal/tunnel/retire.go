@@ -81,13 +81,13 @@ func stopConnectors(f Facts) Step {
 	case stopped.IsSet() && !f.Connectors.Exist:
 		return Step{}
 	case stopped.IsSet() && stopped.since(f.Uptime) < stopInterval:
-		return f.stopping()
+		return f.waitForConnectors()
 	}
 	return f.attempt(TrackConnectors, Step{Action: StopConnectors})
 }
 
-// stopping waits for the connectors to stop.
-func (f Facts) stopping() Step {
+// waitForConnectors waits for the connectors to stop.
+func (f Facts) waitForConnectors() Step {
 	w := waitFor(stopInterval)
 	w.Problem = problem(ReasonConnectorsStopping, "Waiting for the connectors to stop (pods left: %d).", f.Connectors.Pods)
 	return w
@@ -99,7 +99,7 @@ func waitForPods(f Facts) Step {
 	if f.Connectors.Pods == 0 || f.Memory.ConnectorsStopped.since(f.Uptime) >= f.Connectors.GracePeriod+stopMargin {
 		return Step{}
 	}
-	return f.stopping()
+	return f.waitForConnectors()
 }
 
 // retain keeps the tunnel at Cloudflare and the Tunnel object.
@@ -139,7 +139,7 @@ func deleteTunnel(f Facts) Step {
 		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	if p := f.deletionProblem(); p != nil {
-		return f.readAgain(p, connectionsRetry, provider.PriorityDeletion)
+		return f.rereadTunnel(p, connectionsRetry, provider.PriorityDeletion)
 	}
 	if step := f.removeConnections(); step.Action != "" {
 		return step
@@ -192,7 +192,7 @@ func (f Facts) removeConnections() Step {
 	if connections.stale(f.Uptime) {
 		return f.attemptCall(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDeletion})
 	}
-	if n := f.connected(); n > 0 {
+	if n := f.connectedCount(); n > 0 {
 		w := waitFor(connectionsRetry)
 		if n <= f.Connectors.Pods {
 			w.Problem = problem(ReasonConnectorsStopping, "Waiting for the connectors to stop; %d pods are left and %d connectors are connected. "+

@@ -15,7 +15,7 @@ type rule func(Facts) Step
 
 // serve returns the next step for the Tunnel of a Gateway that exists. The first rules
 // run in order: each must be satisfied before the next rule runs. The rules passed to
-// firstOf are independent of each other.
+// firstStep are independent of each other.
 func serve(f Facts) Step {
 	for _, r := range []rule{applySpec, recordGateway, pause, claim, locate} {
 		if step := r(f); step.Action != "" {

@@ -38,7 +38,7 @@ func ensureToken(f Facts) Step {
 		w.Problem = problem(ReasonTokenFailed, "Failed to read the Secret with the tunnel's token.")
 		return w
 	case TokenPresent:
-		if !f.tokenDue() {
+		if !f.tokenReadDue() {
 			return Step{}
 		}
 		if f.Object.Status.Token.Phase == "" {
@@ -49,15 +49,15 @@ func ensureToken(f Facts) Step {
 	return f.attemptCall(TrackToken, step)
 }
 
-// tokenDue reports whether the token must be read from Cloudflare although the Secret
+// tokenReadDue reports whether the token must be read from Cloudflare although the Secret
 // contains one.
-func (f Facts) tokenDue() bool {
+func (f Facts) tokenReadDue() bool {
 	check := f.Memory.Token
 	if check.Suspect || check.Pending {
 		return true
 	}
 	if !check.NextCheck.IsSet() {
-		return f.Uptime >= tokenInterval-f.spread(tokenInterval/2)
+		return f.Uptime >= tokenInterval-f.jitter(tokenInterval/2)
 	}
 	return f.Uptime >= check.NextCheck.at
 }
@@ -93,7 +93,7 @@ func finishToken(f Facts) Step {
 
 // readToken returns the step that reads the token.
 func (f Facts) readToken() Step {
-	return Step{Action: ReadToken, ReadInterval: tokenInterval - f.spread(tokenInterval/2)}
+	return Step{Action: ReadToken, ReadInterval: tokenInterval - f.jitter(tokenInterval/2)}
 }
 
 // startRotation starts a rotation that was requested or is due.
@@ -142,7 +142,7 @@ func (f Facts) untilScheduled() (time.Duration, bool) {
 		return 0, false
 	}
 	const jitter = 10 // one tenth of the interval
-	interval := f.Desired.TokenRotation + f.spread(f.Desired.TokenRotation/jitter)
+	interval := f.Desired.TokenRotation + f.jitter(f.Desired.TokenRotation/jitter)
 	remaining := interval - f.Clock.Sub(f.Object.Status.Token.RotatedAt.Time)
 	if remaining <= 0 && f.OtherRotating {
 		remaining = blockedRotationInterval
@@ -153,7 +153,7 @@ func (f Facts) untilScheduled() (time.Duration, bool) {
 // rotationBlocked returns the step that waits while the token cannot be rotated, or the zero
 // Step.
 func (f Facts) rotationBlocked() Step {
-	cause, surplus := "", f.connected() > f.Connectors.Pods
+	cause, surplus := "", f.connectedCount() > f.Connectors.Pods
 	switch {
 	case f.Desired == nil:
 		cause = "the settings of the Gateway are not valid; fix them"

@@ -69,7 +69,7 @@ func (c *container) environment(ctx context.Context) (*variables, error) {
 	return v, nil
 }
 
-// envFrom returns the data of the Secret or ConfigMap that from refers to.
+// envFrom returns the data of the Secret or ConfigMap that the source refers to.
 func (c *container) envFrom(ctx context.Context, source corev1.EnvFromSource) (map[string][]byte, error) {
 	switch {
 	case source.SecretRef != nil:
