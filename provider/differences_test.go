@@ -141,8 +141,8 @@ func TestDifferencesDescribesExternalChanges(t *testing.T) {
 	}
 }
 
-// Differences returns lines exactly when connectors would behave differently.
 func TestDifferencesAgreeWithHash(t *testing.T) {
+	// Differences returns lines exactly when connectors would behave differently.
 	for haveName, haveChange := range externalChanges {
 		for wantName, wantChange := range externalChanges {
 			have, want := wantConfiguration(), wantConfiguration()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTransientErrorsAndRetryAfter(t *testing.T) {
+func TestTransientErrorsAreRecognized(t *testing.T) {
 	tests := map[string]struct {
 		err       error
 		transient bool
@@ -45,7 +45,7 @@ func TestTransientErrorsAndRetryAfter(t *testing.T) {
 	}
 }
 
-func TestErrorMessages(t *testing.T) {
+func TestErrorMessagesNameTheCause(t *testing.T) {
 	tests := map[string]error{
 		"invalid configuration: no":                                   &InvalidError{Rule: -1, Message: "no"},
 		"invalid configuration: ingress rule 0: no":                   &InvalidError{Rule: 0, Message: "no"},

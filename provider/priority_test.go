@@ -2,7 +2,7 @@ package provider
 
 import "testing"
 
-func TestPriorityOfAContext(t *testing.T) {
+func TestContextHasTheInnermostPriority(t *testing.T) {
 	if got := PriorityOf(t.Context()); got != PriorityChange {
 		t.Errorf("default priority: got %d, want PriorityChange", got)
 	}

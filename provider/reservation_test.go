@@ -35,8 +35,8 @@ func TestReservationCoversTheReservedRequests(t *testing.T) {
 	wantNext(provider.WithReservation(t.Context(), 3), t, false, false)
 }
 
-// A granted reservation for changes must not let drift reads bypass the budget.
 func TestReservationBelongsToOnePriority(t *testing.T) {
+	// A granted reservation for changes must not let drift reads bypass the budget.
 	ctx := provider.WithReservation(t.Context(), 1)
 	provider.ReservationOf(ctx).Grant()
 	if provider.ReservationOf(provider.WithPriority(ctx, provider.PriorityDrift)) != nil {

@@ -36,14 +36,14 @@ func TestFormattingHidesTheToken(t *testing.T) {
 	}
 }
 
-func TestCredentialsOfAToken(t *testing.T) {
+func TestTokenContainsItsCredentials(t *testing.T) {
 	account, id, err := encoded(`{"a":"account","t":"tunnel","s":"c2VzYW1l"}`).Credentials()
 	if err != nil || account != "account" || id != "tunnel" {
 		t.Errorf("got %q, %q, %v", account, id, err)
 	}
 }
 
-func TestCredentialsRejectsInvalidTokens(t *testing.T) {
+func TestInvalidTokensHaveNoCredentials(t *testing.T) {
 	tokens := map[string]Token{
 		"empty":             "",
 		"not base64":        "sesame!",

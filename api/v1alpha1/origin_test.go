@@ -2,7 +2,7 @@ package v1alpha1
 
 import "testing"
 
-func TestDurationSeconds(t *testing.T) {
+func TestDurationIsAPositiveNumberOfWholeSeconds(t *testing.T) {
 	for text, want := range map[Duration]int64{
 		"1s": 1, "90s": 90, "1m30s": 90, "1h": 3600, "2h3m4s": 7384, "99999h99999m99999s": 366096339,
 	} {

@@ -44,8 +44,8 @@ func TestVersionPrintsTheVersions(t *testing.T) {
 	}
 }
 
-// The controller validates its flags before it connects to an API server.
 func TestControllerRejectsInvalidFlags(t *testing.T) {
+	// The controller validates its flags before it connects to an API server.
 	for name, test := range map[string]struct {
 		environment map[string]string
 		arguments   []string

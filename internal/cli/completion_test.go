@@ -42,7 +42,7 @@ func completions(t *testing.T, arguments ...string) string {
 	return stdout.String()
 }
 
-func TestCompletionOfFlagValues(t *testing.T) {
+func TestCompletionListsFlagValues(t *testing.T) {
 	withoutCluster(t)
 	dir := t.TempDir()
 	config := write(t, filepath.Join(dir, "config"), twoContexts)
@@ -91,8 +91,8 @@ func TestCompletionOfGatewaysIgnoresErrors(t *testing.T) {
 	}
 }
 
-// As a plugin of kubectl, the program prints the command that runs the plugin.
 func TestPluginPrintsItsCommand(t *testing.T) {
+	// As a plugin of kubectl, the program prints the command that runs the plugin.
 	withoutCluster(t)
 	for _, file := range []string{"/usr/local/bin/kubectl-tunnel_gateway", "kubectl-tunnel_gateway.exe"} {
 		for name, test := range map[string]struct {
@@ -122,8 +122,8 @@ func TestPluginPrintsItsCommand(t *testing.T) {
 	}
 }
 
-// The quotes that mark the name of a value in the help are not for a shell.
 func TestCompletionOfFlagsHasNoQuotes(t *testing.T) {
+	// The quotes that mark the name of a value in the help are not for a shell.
 	withoutCluster(t)
 	if got := completions(t, "plan", "--"); strings.Contains(got, "`") || !strings.Contains(got, "--gateway\tshow only the Gateway namespace/name\n") {
 		t.Errorf("completions =\n%s", got)

@@ -153,7 +153,7 @@ func runController(ctx context.Context, c *config.Config) error {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	if !c.Cloudflare.HasDefaultAccount() {
-		logger.Info("no default account configured; serving only Gateways whose GatewayClass refers to a TunnelConfiguration with spec.account")
+		logger.Info("no default account configured; serving only Gateways whose GatewayClass sets spec.account in its TunnelConfiguration")
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", o.ClusterID)
 	return runUntilNamespacesChange(ctx, m, readiness, logger, namespaces, secrets)
@@ -228,7 +228,7 @@ func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Me
 // flushTraces sends the remaining traces. A failure does not affect the exit status.
 func flushTraces(logger logr.Logger, flush func() error) {
 	if err := flush(); err != nil {
-		logger.Info("sending the last traces failed", "cause", err.Error())
+		logger.Info("failed to send the last traces", "cause", err.Error())
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 )
 
-func TestNamespacesWithValidatedCertificates(t *testing.T) {
+func TestCertificatesAreCheckedInTheConfiguredNamespaces(t *testing.T) {
 	for name, test := range map[string]struct {
 		flags  config.Kubernetes
 		served []string

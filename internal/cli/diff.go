@@ -77,44 +77,44 @@ func (o *diffOptions) openAccounts(objects client.Reader) plan.OpenAccount {
 		err      error
 	}
 	results := map[credentials.Source]result{}
-	return func(ctx context.Context, from credentials.Source) (provider.Provider, error) {
-		r, ok := results[from]
+	return func(ctx context.Context, source credentials.Source) (provider.Provider, error) {
+		r, ok := results[source]
 		if !ok {
-			r.provider, r.err = o.open(ctx, from, objects)
-			results[from] = r
+			r.provider, r.err = o.open(ctx, source, objects)
+			results[source] = r
 		}
 		return r.provider, r.err
 	}
 }
 
 // open returns the provider of an account.
-func (o *diffOptions) open(ctx context.Context, from credentials.Source, objects client.Reader) (provider.Provider, error) {
-	if err := checkCredentials(from); err != nil {
+func (o *diffOptions) open(ctx context.Context, source credentials.Source, objects client.Reader) (provider.Provider, error) {
+	if err := checkCredentials(source); err != nil {
 		return nil, err
 	}
-	token := from.Token
-	if from.Secret.Name != "" {
+	token := source.Token
+	if source.Secret.Name != "" {
 		var err error
-		if token, _, err = from.ReadToken(ctx, objects); err != nil {
+		if token, _, err = source.ReadToken(ctx, objects); err != nil {
 			return nil, err
 		}
 	}
-	p, err := cloudflare.New(cloudflare.Options{AccountID: from.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
+	p, err := cloudflare.New(cloudflare.Options{AccountID: source.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL})
 	if err != nil {
-		return nil, &credentials.TokenError{Secret: from.Secret, Reason: err.Error()}
+		return nil, &credentials.TokenError{Secret: source.Secret, Reason: err.Error()}
 	}
 	return p, nil
 }
 
 // checkCredentials returns an error that names the missing flags if the account or
-// its API token is not known.
-func checkCredentials(from credentials.Source) error {
+// its API token is missing.
+func checkCredentials(source credentials.Source) error {
 	var missing []string
 	add := func(flag string) { missing = append(missing, fmt.Sprintf("--%s (or %s)", flag, config.EnvName(flag))) }
-	if from.Account == "" {
+	if source.Account == "" {
 		add("cloudflare-account-id")
 	}
-	if !from.HasToken() {
+	if !source.HasToken() {
 		add("cloudflare-api-token")
 	}
 	if len(missing) == 0 {

@@ -179,20 +179,20 @@ func TestDiffMatchesGoldenFile(t *testing.T) {
 	}
 }
 
-func TestDiffInJSONAndYAML(t *testing.T) {
+func TestJSONAndYAMLContainTheDiff(t *testing.T) {
 	e := newEdge(t)
 	plain := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json")
 	got := run(t, e.manifests(t), "plan", "-f", "-", "-o", "json", "--diff", "--color", "always")
 	e.wantStatus(t, plain, 0, "")
 	e.wantStatus(t, got, 3, "")
-	var with, without map[string]any
-	for text, into := range map[string]*map[string]any{got.stdout: &with, plain.stdout: &without} {
-		if err := json.Unmarshal([]byte(text), into); err != nil {
+	var withDiff, withoutDiff map[string]any
+	for text, target := range map[string]*map[string]any{got.stdout: &withDiff, plain.stdout: &withoutDiff} {
+		if err := json.Unmarshal([]byte(text), target); err != nil {
 			t.Fatal(err)
 		}
 	}
 	different := map[any]any{}
-	for _, g := range with["gateways"].([]any) {
+	for _, g := range withDiff["gateways"].([]any) {
 		fields := g.(map[string]any)
 		diff := fields["diff"].(map[string]any)
 		different[fields["name"]] = diff["different"]
@@ -204,7 +204,7 @@ func TestDiffInJSONAndYAML(t *testing.T) {
 	if diff := cmp.Diff(map[any]any{"changed": true, "same": false, "new": true, "tenant": true}, different); diff != "" {
 		t.Errorf("the field different differs (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(without, with); diff != "" {
+	if diff := cmp.Diff(withoutDiff, withDiff); diff != "" {
 		t.Errorf("--diff changes other fields (-without +with):\n%s", diff)
 	}
 	yaml := run(t, e.manifests(t), "plan", "-f", "-", "-o", "yaml", "--diff")
@@ -252,8 +252,8 @@ func TestDiffExitStatusDependsOnDifferencesAndErrors(t *testing.T) {
 	}
 }
 
-// Without --diff, plan ignores the settings for Cloudflare.
 func TestPlanWithoutDiffSendsNoRequests(t *testing.T) {
+	// Without --diff, plan ignores the settings for Cloudflare.
 	e := newEdge(t)
 	t.Setenv("CLOUDFLARE_BASE_URL", "nowhere")
 	e.wantStatus(t, run(t, e.manifests(t), "plan", "-f", "-"), 0, "")
@@ -329,9 +329,9 @@ func TestDiffReadsCredentialsFromFlagsEnvironmentAndSecrets(t *testing.T) {
 	}
 }
 
-// Without a Tunnel and a cluster ID, the name of a Gateway's tunnel is not known, so
-// plan reads nothing at Cloudflare.
 func TestDiffOfANewTunnelNeedsNoCredentials(t *testing.T) {
+	// Without a Tunnel and a cluster ID, the name of a Gateway's tunnel is not known, so
+	// plan reads nothing at Cloudflare.
 	e := newEdge(t)
 	t.Setenv("CLOUDFLARE_ACCOUNT_ID", "")
 	t.Setenv("CLOUDFLARE_API_TOKEN", "")

@@ -31,8 +31,8 @@ var errNoCluster = errors.New("no API server found in $KUBECONFIG, ~/.kube/confi
 
 // restConfig returns the configuration of a client. qps and burst limit its requests
 // per second: on average, and in a burst.
-func restConfig(from clientcmd.ClientConfig, qps float32, burst int) (*rest.Config, error) {
-	c, err := from.ClientConfig()
+func restConfig(config clientcmd.ClientConfig, qps float32, burst int) (*rest.Config, error) {
+	c, err := config.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errNoCluster
 	}

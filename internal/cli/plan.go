@@ -277,8 +277,8 @@ func warnSource(w io.Writer, source *state.Source) {
 	for _, skipped := range source.Skipped {
 		fmt.Fprintf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
 	}
-	if len(source.Folders) > 0 {
-		fmt.Fprintf(w, "skipped subdirectories: %s\n", strings.Join(source.Folders, ", "))
+	if len(source.SkippedDirectories) > 0 {
+		fmt.Fprintf(w, "skipped subdirectories: %s\n", strings.Join(source.SkippedDirectories, ", "))
 	}
 	for _, secret := range source.Certificates.Forbidden() {
 		fmt.Fprintf(w, "warning: no permission to get Secret %s, so its certificate is not validated\n", secret)

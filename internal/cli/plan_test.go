@@ -66,8 +66,8 @@ func TestPlanFormatsHaveTheSameContent(t *testing.T) {
 		t.Errorf("without -o the output differs from the table (-table +default):\n%s", cmp.Diff(table, byDefault))
 	}
 	var want, got any
-	for format, into := range map[string]*any{"json": &want, "yaml": &got} {
-		if err := yaml.Unmarshal([]byte(wantStdout(t, "", "plan", "-f", samples, "-o", format)), into); err != nil {
+	for format, target := range map[string]*any{"json": &want, "yaml": &got} {
+		if err := yaml.Unmarshal([]byte(wantStdout(t, "", "plan", "-f", samples, "-o", format)), target); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,8 +123,8 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// The plan does not depend on how the manifests are provided.
 func TestPlanReadsFilesDirectoriesListsAndStandardInput(t *testing.T) {
+	// The plan does not depend on how the manifests are provided.
 	all := strings.Join([]string{gatewayManifest, routeManifest, serviceManifest}, "---\n")
 	var items []json.RawMessage
 	for _, manifest := range []string{gatewayManifest, routeManifest, serviceManifest} {
@@ -249,8 +249,8 @@ func TestPlanOfOneGatewayOmitsTheOthers(t *testing.T) {
 	}
 }
 
-// An error names its place, and nothing is printed on standard output.
 func TestPlanErrorsNameTheirPlace(t *testing.T) {
+	// An error names its place, and nothing is printed on standard output.
 	withoutCluster(t)
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
@@ -324,9 +324,9 @@ func TestPlanReportsAFailedWrite(t *testing.T) {
 	}
 }
 
-// --why prints the explanation of a request instead of the plan, in every format.
-// The exit status still depends on the plan.
 func TestPlanExplainsARequest(t *testing.T) {
+	// --why prints the explanation of a request instead of the plan, in every format.
+	// The exit status still depends on the plan.
 	const request = "https://TEAM-A.example.com:8443/api/orders?of=today"
 	arguments := func(flags ...string) []string {
 		return append([]string{"plan", "-f", "../../config/samples", "--why", request}, flags...)
@@ -351,9 +351,9 @@ func TestPlanExplainsARequest(t *testing.T) {
 	}
 }
 
-// Without their Gateway, the objects of a team get no status. --strict must not
-// succeed then.
 func TestPlanReportsObjectsWithoutTheirGateway(t *testing.T) {
+	// Without their Gateway, the objects of a team get no status. --strict must not
+	// succeed then.
 	const unattached = "1 HTTPRoute refers to parents that are not in the manifests (Gateway default/shared). Add --context to combine the manifests with a cluster.\n"
 	for name, test := range map[string]struct {
 		flags          []string
@@ -377,8 +377,8 @@ func TestPlanReportsObjectsWithoutTheirGateway(t *testing.T) {
 	}
 }
 
-// A signal ends the command even while it reads from a pipe without data.
 func TestPlanCanBeInterrupted(t *testing.T) {
+	// A signal ends the command even while it reads from a pipe without data.
 	ctx, cancel := context.WithCancel(t.Context())
 	in, writer := io.Pipe()
 	defer func() { _ = writer.Close() }()

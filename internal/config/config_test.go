@@ -129,7 +129,7 @@ func TestEveryFlagHasAnEnvironmentVariable(t *testing.T) {
 	}
 }
 
-func TestEnvName(t *testing.T) {
+func TestVariableNamesAreDerivedFromFlags(t *testing.T) {
 	for _, test := range []struct{ flag, want string }{
 		{"cluster-id", "TUNNEL_GATEWAY_CLUSTER_ID"},
 		{"kube-api-qps", "TUNNEL_GATEWAY_KUBE_API_QPS"},
@@ -144,7 +144,7 @@ func TestEnvName(t *testing.T) {
 	}
 }
 
-func TestFromEnvironment(t *testing.T) {
+func TestVariablesSetFlagsThatAreNotGiven(t *testing.T) {
 	for name, test := range map[string]struct {
 		environment map[string]string
 		arguments   []string
@@ -345,9 +345,9 @@ func TestValidateCertificateNamespaces(t *testing.T) {
 	}
 }
 
-// The default of both namespaces is the namespace of the controller's pod. Outside
-// a cluster, --controller-namespace is required.
 func TestCompleteSetsTheNamespaces(t *testing.T) {
+	// The default of both namespaces is the namespace of the controller's pod. Outside
+	// a cluster, --controller-namespace is required.
 	for name, test := range map[string]struct {
 		arguments          []string
 		pod                string
@@ -428,9 +428,9 @@ func TestEmptySecretPrintsAsEmpty(t *testing.T) {
 }
 
 // wantHidden checks that text does not contain the token.
-func wantHidden(t *testing.T, what, text string) {
+func wantHidden(t *testing.T, name, text string) {
 	t.Helper()
 	if strings.Contains(text, token) {
-		t.Errorf("the %s contains the secret: %s", what, text)
+		t.Errorf("the %s contains the secret: %s", name, text)
 	}
 }

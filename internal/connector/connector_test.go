@@ -36,7 +36,7 @@ func argument(t *testing.T, o connector.Objects, flag string) string {
 
 func TestProtocolDependsOnSettingsAndGRPC(t *testing.T) {
 	for _, c := range []struct {
-		what  string
+		name  string
 		set   *v1alpha1.Protocol
 		http2 bool
 		want  string
@@ -49,7 +49,7 @@ func TestProtocolDependsOnSettingsAndGRPC(t *testing.T) {
 		{"quic, with gRPC", ptr.To(v1alpha1.ProtocolQUIC), true, "quic"},
 		{"http2", ptr.To(v1alpha1.ProtocolHTTP2), false, "http2"},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			in := inputOf("web")
 			in.Settings.Protocol, in.HTTP2 = c.set, c.http2
 			if got := argument(t, build(t, in), "--protocol"); got != c.want {
@@ -61,7 +61,7 @@ func TestProtocolDependsOnSettingsAndGRPC(t *testing.T) {
 
 func TestReplicasAreUnsetWithAutoscaling(t *testing.T) {
 	for _, c := range []struct {
-		what string
+		name string
 		set  v1alpha1.Connector
 		want *int32
 	}{
@@ -71,7 +71,7 @@ func TestReplicasAreUnsetWithAutoscaling(t *testing.T) {
 		{"autoscaling", v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{}}, nil},
 		{"both", v1alpha1.Connector{Replicas: ptr.To[int32](5), Autoscaling: &v1alpha1.Autoscaling{}}, nil},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			o := buildSettings(t, c.set)
 			if diff := cmp.Diff(c.want, o.Deployment.Spec.Replicas); diff != "" {
 				t.Errorf("replicas (-want +got):\n%s", diff)
@@ -83,9 +83,9 @@ func TestReplicasAreUnsetWithAutoscaling(t *testing.T) {
 	}
 }
 
-func TestAutoscalingBounds(t *testing.T) {
+func TestAutoscalingBoundsHaveDefaults(t *testing.T) {
 	for _, c := range []struct {
-		what                  string
+		name                  string
 		set                   v1alpha1.Autoscaling
 		minimum, maximum, cpu int32
 	}{
@@ -94,7 +94,7 @@ func TestAutoscalingBounds(t *testing.T) {
 		{"maximum below the default minimum", v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](1)}, 1, 1, 80},
 		{"minimum above the maximum", v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](9), MaxReplicas: ptr.To[int32](4)}, 4, 4, 80},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			spec := buildSettings(t, v1alpha1.Connector{Autoscaling: &c.set}).HorizontalPodAutoscaler.Spec
 			got := []int32{*spec.MinReplicas, *spec.MaxReplicas, *spec.Metrics[0].Resource.Target.AverageUtilization}
 			if diff := cmp.Diff([]int32{c.minimum, c.maximum, c.cpu}, got); diff != "" {
@@ -104,9 +104,9 @@ func TestAutoscalingBounds(t *testing.T) {
 	}
 }
 
-func TestGracePeriodOfConnectorAndPod(t *testing.T) {
+func TestPodGracePeriodExceedsThatOfTheConnector(t *testing.T) {
 	for _, c := range []struct {
-		what     string
+		name     string
 		set      *v1alpha1.Duration
 		argument string
 		pod      int64
@@ -115,7 +115,7 @@ func TestGracePeriodOfConnectorAndPod(t *testing.T) {
 		{"set", ptr.To[v1alpha1.Duration]("5s"), "5s", 20},
 		{"longest", ptr.To[v1alpha1.Duration]("3m"), "180s", 195},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			o := buildSettings(t, v1alpha1.Connector{GracePeriod: c.set})
 			if got := argument(t, o, "--grace-period"); got != c.argument {
 				t.Errorf("--grace-period %s, want %s", got, c.argument)
@@ -174,7 +174,7 @@ func TestOnlyNecessaryChangesReplaceThePods(t *testing.T) {
 		return build(t, in).Deployment.Spec.Template
 	}
 	before := template(func(*connector.Input) {})
-	for what, change := range map[string]func(*connector.Input){
+	for name, change := range map[string]func(*connector.Input){
 		"the Tunnel's status": func(in *connector.Input) {
 			in.Tunnel.Generation, in.Tunnel.ResourceVersion = 9, "9"
 			in.Tunnel.Status.Phase = v1alpha1.TunnelServing
@@ -188,16 +188,16 @@ func TestOnlyNecessaryChangesReplaceThePods(t *testing.T) {
 		"the disruption budget":        func(in *connector.Input) { in.Settings.PodDisruptionBudget = nil },
 	} {
 		if diff := cmp.Diff(before, template(change)); diff != "" {
-			t.Errorf("a change of %s replaces the pods (-before +after):\n%s", what, diff)
+			t.Errorf("a change of %s replaces the pods (-before +after):\n%s", name, diff)
 		}
 	}
-	for what, change := range map[string]func(*connector.Input){
+	for name, change := range map[string]func(*connector.Input){
 		"the token":    func(in *connector.Input) { in.TokenVersion = "2" },
 		"the protocol": func(in *connector.Input) { in.HTTP2 = false },
 		"the image":    func(in *connector.Input) { in.Settings.Image = nil },
 	} {
 		if cmp.Diff(before, template(change)) == "" {
-			t.Errorf("a change of %s does not replace the pods", what)
+			t.Errorf("a change of %s does not replace the pods", name)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestHandoverKeepsTheReplicas(t *testing.T) {
 	}
 	const replicas, others = `{"f:spec":{"f:replicas":{},"f:template":{}}}`, `{"f:spec":{"f:template":{}}}`
 	for _, c := range []struct {
-		what string
+		name string
 		in   connector.Input
 		d    *appsv1.Deployment
 		want bool
@@ -231,7 +231,7 @@ func TestHandoverKeepsTheReplicas(t *testing.T) {
 		{"replicas of an update", autoscaling, owned(manager, metav1.ManagedFieldsOperationUpdate, replicas, 5), false},
 		{"zero replicas", autoscaling, owned(manager, metav1.ManagedFieldsOperationApply, replicas, 0), false},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			got := connector.Handover(c.in, c.d, manager)
 			if (got != nil) != c.want {
 				t.Fatalf("Handover = %v, want a Deployment: %t", got, c.want)

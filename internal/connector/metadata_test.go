@@ -148,7 +148,7 @@ func TestTunnelsShareNoObjects(t *testing.T) {
 func TestAllObjectsHaveTheSamePodSelector(t *testing.T) {
 	in := read(t, "testdata/everything.in.yaml")
 	objects, want := build(t, in), connector.Selector(in.Tunnel)
-	for what, got := range map[string]map[string]string{
+	for name, got := range map[string]map[string]string{
 		"Deployment":             objects.Deployment.Spec.Selector.MatchLabels,
 		"NetworkPolicy":          objects.NetworkPolicy.Spec.PodSelector.MatchLabels,
 		"PodDisruptionBudget":    objects.PodDisruptionBudget.Spec.Selector.MatchLabels,
@@ -156,7 +156,7 @@ func TestAllObjectsHaveTheSamePodSelector(t *testing.T) {
 		"constraint by default":  build(t, inputOf("web")).Deployment.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels,
 	} {
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -141,11 +141,11 @@ func probe() *corev1ac.ProbeApplyConfiguration {
 
 // applied converts a part of an object to the apply configuration with the same fields. It
 // returns an error for a value that cannot be marshalled to JSON.
-func applied[To any](from any) (*To, error) {
-	text, err := json.Marshal(from)
+func applied[To any](source any) (*To, error) {
+	text, err := json.Marshal(source)
 	if err != nil {
 		return nil, err
 	}
-	to := new(To)
-	return to, json.Unmarshal(text, to)
+	target := new(To)
+	return target, json.Unmarshal(text, target)
 }

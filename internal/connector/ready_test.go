@@ -25,7 +25,7 @@ func deploymentOf(replicas, updated, available int32, conditions ...appsv1.Deplo
 	}
 }
 
-func TestReadinessOfADeployment(t *testing.T) {
+func TestReadinessFollowsTheDeploymentStatus(t *testing.T) {
 	unprocessed, scaledToZero, drained := deploymentOf(3, 3, 3), deploymentOf(0, 0, 0), deploymentOf(1, 1, 1)
 	unprocessed.Generation = 3
 	scaledToZero.Spec.Replicas = ptr.To[int32](0)
@@ -41,7 +41,7 @@ func TestReadinessOfADeployment(t *testing.T) {
 	)
 
 	for _, c := range []struct {
-		what               string
+		name               string
 		d                  *appsv1.Deployment
 		status, reason     string
 		message            string
@@ -66,7 +66,7 @@ func TestReadinessOfADeployment(t *testing.T) {
 		{"new pods refused", deploymentOf(3, 0, 3, refused), "False", "RollingOut", "3 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 3, false},
 		{"new pods refused after the deadline", deploymentOf(3, 0, 3, refused, stalled), "False", "Stalled", "3 of 3 connectors are available, 0 of 3 are up to date." + refusedHint, 3, 3, false},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			want := connector.Readiness{
 				Status: metav1.ConditionStatus(c.status), Reason: c.reason, Message: c.message,
 				Desired: c.desired, Available: c.available, RolledOut: c.rolledOut,
@@ -78,9 +78,9 @@ func TestReadinessOfADeployment(t *testing.T) {
 	}
 }
 
-func TestDesiredReplicasWithoutADeployment(t *testing.T) {
+func TestDesiredReplicasDefaultToTheSettings(t *testing.T) {
 	for _, c := range []struct {
-		what string
+		name string
 		set  v1alpha1.Connector
 		want int32
 	}{
@@ -90,7 +90,7 @@ func TestDesiredReplicasWithoutADeployment(t *testing.T) {
 		{"autoscaling below the default", v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: ptr.To[int32](1)}}, 1},
 	} {
 		if got := connector.NewReadiness(nil, c.set).Desired; got != c.want {
-			t.Errorf("%s: %d connectors desired, want %d", c.what, got, c.want)
+			t.Errorf("%s: %d connectors desired, want %d", c.name, got, c.want)
 		}
 	}
 }

@@ -83,25 +83,25 @@ func (a *accounts) open(ctx context.Context, t *v1alpha1.Tunnel) (account, error
 }
 
 // openSource returns the account of a source, opened with the current token.
-func (a *accounts) openSource(ctx context.Context, from credentials.Source) (account, error) {
-	if !from.HasToken() {
+func (a *accounts) openSource(ctx context.Context, source credentials.Source) (account, error) {
+	if !source.HasToken() {
 		return account{}, &credentials.TokenError{Reason: "no token is configured; start the controller with --cloudflare-api-token, or name a Secret in spec.account of the TunnelConfiguration of the GatewayClass"}
 	}
-	last, ok := a.cached(from)
+	last, ok := a.cached(source)
 	switch {
-	case from.Secret.Name != "":
-		return a.fromSecret(ctx, from, last)
+	case source.Secret.Name != "":
+		return a.fromSecret(ctx, source, last)
 	case ok:
 		return last.account, nil
 	}
-	return a.connectWithToken(from, from.Token, "")
+	return a.connectWithToken(source, source.Token, "")
 }
 
 // cached returns the account of a source as it was last opened.
-func (a *accounts) cached(from credentials.Source) (openAccount, bool) {
+func (a *accounts) cached(source credentials.Source) (openAccount, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	found := a.bySource[from]
+	found := a.bySource[source]
 	if found == nil {
 		return openAccount{}, false
 	}
@@ -112,42 +112,42 @@ func (a *accounts) cached(from credentials.Source) (openAccount, bool) {
 
 // fromSecret returns the account, opened with the current token in the Secret. It
 // reads the Secret without holding the mutex.
-func (a *accounts) fromSecret(ctx context.Context, from credentials.Source, last openAccount) (account, error) {
+func (a *accounts) fromSecret(ctx context.Context, source credentials.Source, last openAccount) (account, error) {
 	a.mu.Lock()
-	a.secretsRead[from.Secret] = true
+	a.secretsRead[source.Secret] = true
 	a.mu.Unlock()
-	cached := secretMetadata(from.Secret)
-	err := a.metadata.Get(ctx, from.Secret, cached)
+	cached := secretMetadata(source.Secret)
+	err := a.metadata.Get(ctx, source.Secret, cached)
 	if err == nil && cached.ResourceVersion == last.resourceVersion {
 		return last.account, nil
 	}
-	token, resourceVersion, err := from.ReadToken(ctx, a.live)
+	token, resourceVersion, err := source.ReadToken(ctx, a.live)
 	switch {
 	case err != nil:
 		return account{}, err
 	case token == last.token:
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if found := a.bySource[from]; found != nil {
+		if found := a.bySource[source]; found != nil {
 			found.resourceVersion = resourceVersion
 		}
 		return last.account, nil
 	}
-	return a.connectWithToken(from, token, resourceVersion)
+	return a.connectWithToken(source, token, resourceVersion)
 }
 
 // connectWithToken opens the account with the token and caches it.
-func (a *accounts) connectWithToken(from credentials.Source, token, resourceVersion string) (account, error) {
-	p, err := a.connect(from.Account, token)
+func (a *accounts) connectWithToken(source credentials.Source, token, resourceVersion string) (account, error) {
+	p, err := a.connect(source.Account, token)
 	if err != nil {
-		return account{}, &credentials.TokenError{Secret: from.Secret, Reason: err.Error()}
+		return account{}, &credentials.TokenError{Secret: source.Secret, Reason: err.Error()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.useCount++
 	opened := &openAccount{lastUse: a.useCount, token: token, resourceVersion: resourceVersion}
-	opened.account = account{id: from.Account, provider: p, version: tokenVersion(provider.Token(token))}
-	a.bySource[from] = opened
+	opened.account = account{id: source.Account, provider: p, version: tokenVersion(provider.Token(token))}
+	a.bySource[source] = opened
 	return opened.account, nil
 }
 

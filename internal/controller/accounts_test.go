@@ -78,8 +78,8 @@ func (s *accountFixture) wantOpened(want string) account {
 	return found
 }
 
-// The controller reopens an account only when the token in its Secret changes.
 func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
+	// The controller reopens an account only when the token in its Secret changes.
 	s := newAccountFixture(t)
 	s.wantError("Secret platform/cloudflare: it does not exist")
 	if err := s.kube.Create(t.Context(), s.secret); err != nil {
@@ -104,9 +104,9 @@ func TestAccountIsReopenedWhenTheTokenChanges(t *testing.T) {
 	s.wantError("it does not exist")
 }
 
-// The controller tracks the Secrets from which it reads API tokens, because their
-// events affect every Gateway.
 func TestSecretsWithAPITokensAreTracked(t *testing.T) {
+	// The controller tracks the Secrets from which it reads API tokens, because their
+	// events affect every Gateway.
 	s := newAccountFixture(t)
 	s.wantError("it does not exist")
 	if !s.readsSecret(s.source.Secret) || s.readsSecret(types.NamespacedName{Namespace: "platform", Name: "other"}) {

@@ -77,11 +77,11 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 // client is the controller's client, which reads from the cache.
 func (a *apiServer) client() client.WithWatch {
 	return interceptor.NewClient(a.kube, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-			return a.reader(c, into).Get(ctx, key, into, options...)
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			return a.reader(c, object).Get(ctx, key, object, options...)
 		},
-		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
-			return a.reader(c, into).List(ctx, into, options...)
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return a.reader(c, list).List(ctx, list, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			return a.write(a.describe("create", "", o), func() error { return a.create(ctx, c, o, options...) })
@@ -279,11 +279,11 @@ func gvkOf(t *testing.T, kind string) (gvk schema.GroupVersionKind) {
 // countingReader counts calls of Get.
 type countingReader struct {
 	client.Reader
-	n *int
+	reads *int
 }
 
 // Get implements client.Reader.
-func (r countingReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	*r.n++
-	return r.Reader.Get(ctx, key, into, options...)
+func (r countingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	*r.reads++
+	return r.Reader.Get(ctx, key, object, options...)
 }

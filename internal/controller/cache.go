@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -80,9 +81,9 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 }
 
 // watchedIn limits the watch of a kind to the namespaces.
-func watchedIn(first string, more ...string) cache.ByObject {
+func watchedIn(first string, rest ...string) cache.ByObject {
 	namespaces := map[string]cache.Config{first: {}}
-	for _, namespace := range more {
+	for _, namespace := range rest {
 		namespaces[namespace] = cache.Config{}
 	}
 	return cache.ByObject{Namespaces: namespaces}
@@ -106,30 +107,33 @@ type scopedCache struct {
 }
 
 // Get implements client.Reader.
-func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	kind := kindOf(into)
+func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	kind := kindOf(object)
 	if !c.scope.includes(key.Namespace, kind) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 	}
-	return c.Cache.Get(ctx, key, into, opts...)
+	return c.Cache.Get(ctx, key, object, opts...)
 }
 
 // List implements client.Reader.
-func (c *scopedCache) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (c *scopedCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
-	if o.ApplyOptions(opts); !c.scope.includes(o.Namespace, listedKind(into)) {
+	if o.ApplyOptions(opts); !c.scope.includes(o.Namespace, listedKind(list)) {
 		return nil
 	}
-	return c.Cache.List(ctx, into, opts...)
+	return c.Cache.List(ctx, list, opts...)
 }
 
-// listedKind returns the kindOf the items of a list.
+// listedKind returns the kind of the items of a list, in the form of kindOf.
 func listedKind(list client.ObjectList) string {
 	if kind := list.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return strings.TrimSuffix(kind, "List")
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%T", list), "List")
 }
+
+// typeName returns the name of the object's Go type, which is the kind of a typed object.
+func typeName(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // kindOf returns the kind of a metadata object and the Go type of a typed object.
 func kindOf(object client.Object) string {

@@ -10,9 +10,9 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// The controller does not create a second tunnel if its cache does not contain the
-// Tunnel yet, even after a restart.
 func TestStaleCacheDoesNotCauseASecondTunnel(t *testing.T) {
+	// The controller does not create a second tunnel if its cache does not contain the
+	// Tunnel yet, even after a restart.
 	for name, restart := range map[string]bool{"in the same process": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -39,9 +39,9 @@ func TestStaleCacheDoesNotCauseASecondTunnel(t *testing.T) {
 	}
 }
 
-// A cache with an earlier version of the Tunnel does not make the controller overwrite
-// the record.
 func TestStaleCacheDoesNotOverwriteTheRecord(t *testing.T) {
+	// A cache with an earlier version of the Tunnel does not make the controller overwrite
+	// the record.
 	h := newHarness(t)
 	for range 3 { // the number of steps until the tunnel serves; the cache lags behind each
 		h.freezeCache()
@@ -56,8 +56,8 @@ func TestStaleCacheDoesNotOverwriteTheRecord(t *testing.T) {
 	}
 }
 
-// A Gateway that is missing only in the cache keeps its tunnel.
 func TestGatewayMissingOnlyInTheCacheKeepsItsTunnel(t *testing.T) {
+	// A Gateway that is missing only in the cache keeps its tunnel.
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
 	g := h.gateway()
@@ -74,9 +74,9 @@ func TestGatewayMissingOnlyInTheCacheKeepsItsTunnel(t *testing.T) {
 	}
 }
 
-// A Gateway that is created again right before a destructive step keeps its tunnel, even
-// if the cache does not contain it.
 func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
+	// A Gateway that is created again right before a destructive step keeps its tunnel, even
+	// if the cache does not contain it.
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
 	g := h.gateway()
@@ -106,8 +106,8 @@ func TestGatewayRecreatedBeforeADestructiveStepKeepsItsTunnel(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// A deleted Tunnel that is still in the cache does not cause further reconciles.
 func TestDeletedTunnelInAStaleCacheIsIgnored(t *testing.T) {
+	// A deleted Tunnel that is still in the cache does not cause further reconciles.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
@@ -122,9 +122,9 @@ func TestDeletedTunnelInAStaleCacheIsIgnored(t *testing.T) {
 	}
 }
 
-// If an administrator changes the Tunnel concurrently, the controller reads it again and
-// respects the change.
 func TestConcurrentChangeOfTheTunnelTakesEffect(t *testing.T) {
+	// If an administrator changes the Tunnel concurrently, the controller reads it again and
+	// respects the change.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.delete(h.gateway())

@@ -34,9 +34,9 @@ func (h *harness) createUnmanagedTunnel(name string) provider.TunnelID {
 	return created.ID
 }
 
-// The controller records the claim before the first API call, and neither creates nor
-// deletes the adopted tunnel.
 func TestAdoptedTunnelIsNeitherCreatedNorDeleted(t *testing.T) {
+	// The controller records the claim before the first API call, and neither creates nor
+	// deletes the adopted tunnel.
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
 	h.adopt(string(id), false)
@@ -65,8 +65,8 @@ func TestAdoptedTunnelIsNeitherCreatedNorDeleted(t *testing.T) {
 	}
 }
 
-// The controller replaces an existing configuration only if takeover is set.
 func TestTakeoverRequiresPermission(t *testing.T) {
+	// The controller replaces an existing configuration only if takeover is set.
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
 	h.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
@@ -85,8 +85,8 @@ func TestTakeoverRequiresPermission(t *testing.T) {
 	}
 }
 
-// If two Gateways adopt the same tunnel, the first one keeps it until its Tunnel is deleted.
 func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
+	// If two Gateways adopt the same tunnel, the first one keeps it until its Tunnel is deleted.
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
 	id := h.createUnmanagedTunnel("by hand")
@@ -121,9 +121,9 @@ func TestFirstGatewayKeepsAnAdoptedTunnel(t *testing.T) {
 	})
 }
 
-// While one Gateway claims a tunnel, a claim of another Gateway waits until the first
-// claim is recorded.
 func TestConcurrentClaimsAreSerialized(t *testing.T) {
+	// While one Gateway claims a tunnel, a claim of another Gateway waits until the first
+	// claim is recorded.
 	second := newGateway("second", "b.example.com")
 	h := newHarness(t, second)
 	id := h.createUnmanagedTunnel("by hand")
@@ -154,9 +154,9 @@ func TestConcurrentClaimsAreSerialized(t *testing.T) {
 	}
 }
 
-// A claim finds a rival that is missing in the cache, because it lists the Tunnels from
-// the API server.
 func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
+	// A claim finds a rival that is missing in the cache, because it lists the Tunnels from
+	// the API server.
 	older := withExisting(newTunnel("older", ""), "")
 	h := newHarness(t, newGateway("older", "b.example.com"))
 	id := h.createUnmanagedTunnel("by hand")
@@ -174,8 +174,8 @@ func TestClaimFindsARivalThatTheCacheLacks(t *testing.T) {
 	h.wantReady(v1alpha1.TunnelBlocked, tunnel.ReasonTunnelInUse)
 }
 
-// The controller never changes a tunnel that the Tunnel of another controller records.
 func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
+	// The controller never changes a tunnel that the Tunnel of another controller records.
 	other := newTunnel("elsewhere", "")
 	other.Spec.ControllerName = "example.com/other"
 	other.CreationTimestamp = metav1.NewTime(startTime.Add(time.Hour)) // it keeps the tunnel although it is younger
@@ -192,8 +192,8 @@ func TestTunnelOfAnotherControllerIsNotChanged(t *testing.T) {
 	h.wantCalls()
 }
 
-// A Gateway cannot adopt the tunnel that the controller created for another Gateway.
 func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
+	// A Gateway cannot adopt the tunnel that the controller created for another Gateway.
 	h := newHarness(t, newGateway("second", "b.example.com"))
 	h.reconcileFor(time.Second)
 	id := h.tunnelID()
@@ -212,8 +212,8 @@ func TestTunnelOfAnotherGatewayIsNotAdopted(t *testing.T) {
 	}
 }
 
-// The controller does not use a Tunnel object whose spec names another Gateway or controller.
 func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
+	// The controller does not use a Tunnel object whose spec names another Gateway or controller.
 	for name, change := range map[string]func(*v1alpha1.Tunnel){
 		"Gateway":    func(o *v1alpha1.Tunnel) { o.Spec.Gateway.Name = "other" },
 		"controller": func(o *v1alpha1.Tunnel) { o.Spec.ControllerName = "example.com/other" },
@@ -232,9 +232,9 @@ func TestTunnelObjectOfAnotherGatewayOrControllerIsNotUsed(t *testing.T) {
 	}
 }
 
-// If the configuration names another tunnel, the recorded tunnel serves until its Tunnel
-// object is deleted.
 func TestRecordedTunnelServesUntilItsObjectIsDeleted(t *testing.T) {
+	// If the configuration names another tunnel, the recorded tunnel serves until its Tunnel
+	// object is deleted.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	id := h.tunnelID()

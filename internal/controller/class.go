@@ -98,7 +98,7 @@ func (r *classReconciler) bundleVersions(ctx context.Context) (map[string]string
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	if err := r.client.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing the CRDs: %w", err)
+		return nil, fmt.Errorf("list the CRDs: %w", err)
 	}
 	versions := map[string]string{}
 	for i := range list.Items {

@@ -35,8 +35,8 @@ func newServedHarness(t *testing.T) *harness {
 	return h
 }
 
-// The controller writes the first change immediately and combines the following changes.
 func TestChangesAreWrittenTogether(t *testing.T) {
+	// The controller writes the first change immediately and combines the following changes.
 	h := newHarness(t)
 	h.reconcileOnce()
 	h.wantCalls(fakeprovider.OpFindTunnel, fakeprovider.OpCreateTunnel, fakeprovider.OpConfigure, fakeprovider.OpToken)
@@ -56,8 +56,8 @@ func TestChangesAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// The controller records the hash of a configuration before it writes the configuration.
 func TestConfigurationIsRecordedBeforeItIsWritten(t *testing.T) {
+	// The controller records the hash of a configuration before it writes the configuration.
 	h := newServedHarness(t)
 	before := h.tunnelObject().Status.Configuration.Hash
 	h.setHostname("b.example.com")
@@ -69,9 +69,9 @@ func TestConfigurationIsRecordedBeforeItIsWritten(t *testing.T) {
 	}
 }
 
-// If the controller cannot record a configuration, it does not write it, and the
-// conditions report the error.
 func TestFailedRecordPreventsTheWrite(t *testing.T) {
+	// If the controller cannot record a configuration, it does not write it, and the
+	// conditions report the error.
 	h := newServedHarness(t)
 	h.setHostname("b.example.com")
 	h.injectError = func(w write) (bool, error) { return w.kind != "Tunnel", errorUnless(w.kind != "Tunnel") }
@@ -89,9 +89,9 @@ func TestFailedRecordPreventsTheWrite(t *testing.T) {
 	}
 }
 
-// After a restart, the controller reads the configuration once and writes it only if it
-// has changed.
 func TestRestartReadsTheConfigurationOnce(t *testing.T) {
+	// After a restart, the controller reads the configuration once and writes it only if it
+	// has changed.
 	h := newServedHarness(t)
 	h.restart()
 	h.reconcileFor(time.Second)
@@ -109,9 +109,9 @@ func TestRestartReadsTheConfigurationOnce(t *testing.T) {
 	}
 }
 
-// The controller waits for its slot in the API request budget without an event. The next
-// change uses the slot.
 func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
+	// The controller waits for its slot in the API request budget without an event. The next
+	// change uses the slot.
 	h := newServedHarness(t)
 	h.restart()
 	h.cloud.Fail(fakeprovider.OpConfiguration, budgetDeferred(20*time.Second))
@@ -154,8 +154,8 @@ func TestControllerWaitsForItsBudgetSlot(t *testing.T) {
 	}
 }
 
-// A delayed drift check does not delay changes or affect the statuses.
 func TestDelayedDriftCheckDelaysNoChange(t *testing.T) {
+	// A delayed drift check does not delay changes or affect the statuses.
 	for name, err := range map[string]error{"by the request budget": budgetDeferred(40 * time.Second), "by the API rate limit": rateLimited(40 * time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			h := newServedHarness(t)
@@ -184,9 +184,9 @@ func TestDelayedDriftCheckDelaysNoChange(t *testing.T) {
 	}
 }
 
-// The controller waits as long as the API rate limit requires. It reports the rate limit
-// once.
 func TestAPIRateLimitIsRespected(t *testing.T) {
+	// The controller waits as long as the API rate limit requires. It reports the rate limit
+	// once.
 	h := newServedHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, rateLimited(20*time.Second), rateLimited(5*time.Minute))
 	h.setHostname("b.example.com")
@@ -220,9 +220,9 @@ func TestAPIRateLimitIsRespected(t *testing.T) {
 	}
 }
 
-// The controller retries a rejected configuration only after the backoff or when the
-// configuration changes.
 func TestRejectedConfigurationIsRetriedWhenItChanges(t *testing.T) {
+	// The controller retries a rejected configuration only after the backoff or when the
+	// configuration changes.
 	h := newServedHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, &provider.InvalidError{Message: "a rule is not valid"})
 	h.setHostname("b.example.com")
@@ -241,9 +241,9 @@ func TestRejectedConfigurationIsRetriedWhenItChanges(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// The backoff grows to one minute. The controller emits one event for all failures with
-// the same reason.
 func TestFailuresBackOff(t *testing.T) {
+	// The backoff grows to one minute. The controller emits one event for all failures with
+	// the same reason.
 	h := newServedHarness(t)
 	failures := make([]error, 9)
 	for i := range failures {
@@ -271,8 +271,8 @@ func TestFailuresBackOff(t *testing.T) {
 	h.wantMetrics(map[string]float64{"reconcile_errors_total CloudflareUnavailable": 9})
 }
 
-// A slow reconcile writes interim statuses before it ends.
 func TestInterimStatusesAreWrittenDuringASlowReconcile(t *testing.T) {
+	// A slow reconcile writes interim statuses before it ends.
 	h := newHarness(t)
 	release, written := make(chan struct{}), make(chan struct{})
 	h.injectError = func(w write) (bool, error) {

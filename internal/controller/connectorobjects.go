@@ -44,7 +44,7 @@ func connectorInput(f tunnel.Facts, result *gateway.Result) connector.Input {
 func hashObjects(objects connector.Objects) (string, error) {
 	text, err := json.Marshal(objects)
 	if err != nil {
-		return "", fmt.Errorf("marshalling the connectors: %w", err)
+		return "", fmt.Errorf("marshal the connectors: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
@@ -116,7 +116,7 @@ func (c *connectors) versions(ctx context.Context, t *v1alpha1.Tunnel) ([]string
 		case isNotFound(err, key.Name), err == nil && !isManagedBy(object, t):
 			versions = append(versions, "")
 		case err != nil:
-			return nil, fmt.Errorf("reading %T %s: %w", object, key, err)
+			return nil, fmt.Errorf("read %s %s: %w", typeName(object), key, err)
 		default:
 			versions = append(versions, versionOf(object))
 		}
@@ -147,31 +147,31 @@ func (c *connectors) applyObject(ctx context.Context, t *v1alpha1.Tunnel, kind c
 	err := c.live.Get(ctx, key, object)
 	switch {
 	case err != nil && !isNotFound(err, key.Name):
-		return "", fmt.Errorf("reading %T %s: %w", object, key, err)
+		return "", fmt.Errorf("read %s %s: %w", typeName(object), key, err)
 	case desired == nil && (err != nil || !isManagedBy(object, t)):
 		return "", nil
 	case desired == nil:
 		return "", c.remove(ctx, object)
 	case err == nil && !isManagedBy(object, t):
-		return "", &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("%T %s exists and does not belong to Tunnel %s; delete or rename it", object, key, t.Name)}
+		return "", &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("%s %s exists and does not belong to Tunnel %s; delete or rename it", typeName(object), key, t.Name)}
 	}
 	if err := c.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {
-		return "", fmt.Errorf("applying %T %s: %w", object, key, err)
+		return "", fmt.Errorf("apply %s %s: %w", typeName(object), key, err)
 	}
 	response := kind.New()
 	if err := convert(desired, response); err != nil {
-		return "", fmt.Errorf("decoding the applied %T %s: %w", object, key, err)
+		return "", fmt.Errorf("decode the applied %s %s: %w", typeName(object), key, err)
 	}
 	return versionOf(response), nil
 }
 
 // convert decodes an apply configuration into an object.
-func convert(from runtime.ApplyConfiguration, into any) error {
-	text, err := json.Marshal(from)
+func convert(configuration runtime.ApplyConfiguration, target any) error {
+	text, err := json.Marshal(configuration)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	return json.Unmarshal(text, target)
 }
 
 // transferReplicas transfers the ownership of the Deployment's replica count to its
@@ -187,7 +187,7 @@ func (c *connectors) transferReplicas(ctx context.Context, in connector.Input) e
 		return nil
 	}
 	if err := c.client.Apply(ctx, replicas, fieldOwner+"-handover"); err != nil {
-		return fmt.Errorf("transferring the replicas of Deployment %s to its autoscaler: %w", key, err)
+		return fmt.Errorf("transfer the replicas of Deployment %s to its autoscaler: %w", key, err)
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (c *connectors) stop(ctx context.Context, t *v1alpha1.Tunnel) error {
 		case isNotFound(err, key.Name):
 			continue
 		case err != nil:
-			return fmt.Errorf("reading %T %s: %w", object, key, err)
+			return fmt.Errorf("read %s %s: %w", typeName(object), key, err)
 		case !isManagedBy(object, t):
 			continue
 		}
@@ -223,7 +223,7 @@ func (c *connectors) remove(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
 	err := c.client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+		return fmt.Errorf("delete %s %s: %w", typeName(object), client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }

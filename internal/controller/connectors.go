@@ -120,7 +120,7 @@ func (c *connectors) deployment(ctx context.Context, object *v1alpha1.Tunnel) (*
 	case isNotFound(err, key.Name), err == nil && !isManagedBy(d, object):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
+		return nil, fmt.Errorf("read Deployment %s: %w", key, err)
 	}
 	return d, nil
 }
@@ -129,7 +129,7 @@ func (c *connectors) deployment(ctx context.Context, object *v1alpha1.Tunnel) (*
 func (c *connectors) pods(ctx context.Context, t *v1alpha1.Tunnel) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := c.live.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingLabels(connector.Selector(t))); err != nil {
-		return nil, fmt.Errorf("listing the pods of Tunnel %s: %w", t.Name, err)
+		return nil, fmt.Errorf("list the pods of Tunnel %s: %w", t.Name, err)
 	}
 	var running []corev1.Pod
 	for i := range list.Items {

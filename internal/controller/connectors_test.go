@@ -174,8 +174,8 @@ func TestConnectorsAreAppliedOnce(t *testing.T) {
 	}
 }
 
-// The controller reverts external changes of connector objects and recreates deleted objects.
 func TestExternalChangesOfConnectorsAreReverted(t *testing.T) {
+	// The controller reverts external changes of connector objects and recreates deleted objects.
 	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
@@ -212,8 +212,8 @@ func TestDisabledConnectorsAreDeleted(t *testing.T) {
 	h.wantConnectorWrites()
 }
 
-// The controller does not change an object of another owner. The conditions name the object.
 func TestObjectsOfAnotherOwnerAreNotChanged(t *testing.T) {
+	// The controller does not change an object of another owner. The conditions name the object.
 	conflicting := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}}
 	h := newConnectorHarness(t, conflicting)
 	h.reconcileOnce()
@@ -231,10 +231,10 @@ func TestObjectsOfAnotherOwnerAreNotChanged(t *testing.T) {
 	}
 }
 
-// If there is an autoscaler, it owns the number of replicas. The transfer of the
-// ownership is tested with a real API server, because the fake client cannot apply a
-// part of a Deployment.
 func TestAutoscalerOwnsTheReplicaCount(t *testing.T) {
+	// If there is an autoscaler, it owns the number of replicas. The transfer of the
+	// ownership is tested with a real API server, because the fake client cannot apply a
+	// part of a Deployment.
 	h := newConnectorHarness(t)
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Connector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](4)}
@@ -253,8 +253,8 @@ func TestAutoscalerOwnsTheReplicaCount(t *testing.T) {
 	h.wantConnectorWrites()
 }
 
-// The objects that confine the pods remain until the Tunnel object is deleted.
 func TestConnectorsStopWhenTheTunnelRetires(t *testing.T) {
+	// The objects that confine the pods remain until the Tunnel object is deleted.
 	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()
@@ -279,9 +279,9 @@ func TestConnectorsStopWhenTheTunnelRetires(t *testing.T) {
 	h.wantKinds()
 }
 
-// One minute after the grace period, the controller no longer waits for pods. It still
-// waits for the connectors that Cloudflare reports as connected.
 func TestRetirementDoesNotWaitForStuckPods(t *testing.T) {
+	// One minute after the grace period, the controller no longer waits for pods. It still
+	// waits for the connectors that Cloudflare reports as connected.
 	h := newConnectorHarness(t)
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) { s.Connector.GracePeriod = ptr.To(v1alpha1.Duration("2m")) })
 	h.reconcileOnce()
@@ -307,8 +307,8 @@ func TestRetirementDoesNotWaitForStuckPods(t *testing.T) {
 	}
 }
 
-// A Gateway that is recreated while its connectors stop gets them back.
 func TestRecreatedGatewayGetsItsConnectorsBack(t *testing.T) {
+	// A Gateway that is recreated while its connectors stop gets them back.
 	h := newConnectorHarness(t)
 	h.reconcileOnce()
 	h.rollOut()

@@ -60,8 +60,8 @@ func callWithResult[R any](c *crash, do func() (R, error)) (result R, err error)
 		return callErr
 	})
 	if err != nil {
-		var none R
-		return none, err
+		var zero R
+		return zero, err
 	}
 	return result, nil
 }
@@ -137,7 +137,7 @@ func (c *crashHarness) start() {
 
 // reconcileUntil reconciles until the state is reached. It starts a new process when the
 // process ends, and simulates the pods.
-func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
+func (c *crashHarness) reconcileUntil(name string, reached func() bool) {
 	c.t.Helper()
 	for range 100 {
 		ctx, cancel := context.WithCancel(c.t.Context())
@@ -153,7 +153,7 @@ func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
 			c.start()
 			continue
 		case err != nil:
-			c.t.Fatalf("reconcile until %s: %v", what, err)
+			c.t.Fatalf("reconcile until %s: %v", name, err)
 		}
 		c.runPods()
 		if reached() {
@@ -161,7 +161,7 @@ func (c *crashHarness) reconcileUntil(what string, reached func() bool) {
 		}
 		c.advance(max(result.RequeueAfter, time.Second))
 	}
-	c.t.Fatalf("not reached after 100 reconciles: %s; the Tunnel is %+v", what, c.tunnelObject())
+	c.t.Fatalf("not reached after 100 reconciles: %s; the Tunnel is %+v", name, c.tunnelObject())
 }
 
 // runPods replaces the pods if the Deployment has changed.
@@ -240,9 +240,9 @@ func rotateOnDemand(c *crashHarness) {
 	}
 }
 
-// A process can end at any request. The next process finishes the work, never with more
-// than one tunnel and without an orphaned tunnel.
 func TestNextProcessFinishesInterruptedWork(t *testing.T) {
+	// A process can end at any request. The next process finishes the work, never with more
+	// than one tunnel and without an orphaned tunnel.
 	for name, scenario := range map[string]struct {
 		minRequests int // the minimum number of requests of the scenario
 		run         func(*crashHarness)

@@ -35,7 +35,7 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	if err := live.List(ctx, &list); err != nil {
-		return fmt.Errorf("listing the installed CRDs: %w", err)
+		return fmt.Errorf("list the installed CRDs: %w", err)
 	}
 	bundles, versions := map[string]string{}, map[string]string{}
 	for i := range list.Items {
@@ -48,7 +48,7 @@ func CheckCRDs(ctx context.Context, live client.Reader) error {
 	}
 	unversioned, err := checkGatewayCRDs(bundles)
 	if len(unversioned) > 0 {
-		log.FromContext(ctx).Info("cannot check the version of Gateway API CRDs without a version annotation",
+		log.FromContext(ctx).Info("cannot check version of Gateway API CRDs; annotation is missing",
 			"crds", unversioned, "annotation", consts.BundleVersionAnnotation, "minimum", minGatewayAPIVersion)
 	}
 	return errors.Join(err, checkControllerCRDs(versions, required))

@@ -12,7 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-func TestCheckGatewayCRDs(t *testing.T) {
+func TestMissingOrUnsupportedGatewayCRDsAreReported(t *testing.T) {
 	installed := map[string]string{}
 	for _, kind := range gatewayCRDs {
 		installed[kind+"."+gatewayv1.GroupName] = "v1.6.3"
@@ -22,9 +22,9 @@ func TestCheckGatewayCRDs(t *testing.T) {
 		changed[kind+"."+gatewayv1.GroupName] = version
 		return changed
 	}
-	without := maps.Clone(installed)
-	delete(without, "listenersets.gateway.networking.k8s.io")
-	delete(without, "grpcroutes.gateway.networking.k8s.io")
+	incomplete := maps.Clone(installed)
+	delete(incomplete, "listenersets.gateway.networking.k8s.io")
+	delete(incomplete, "grpcroutes.gateway.networking.k8s.io")
 	for name, test := range map[string]struct {
 		versions map[string]string
 		want     []string // contained in the error; empty for no error
@@ -36,7 +36,7 @@ func TestCheckGatewayCRDs(t *testing.T) {
 		"a CRD with an invalid version":        {set("gateways", "main"), nil},
 		"an outdated CRD":                      {set("gateways", "v1.4.1"), []string{"gateways.gateway.networking.k8s.io has version v1.4.1"}},
 		"a pre-release of the minimum version": {set("gateways", "v1.5.0-rc.1"), []string{"v1.5.0-rc.1"}},
-		"two missing CRDs":                     {without, []string{"listenersets.gateway.networking.k8s.io is missing", "grpcroutes.gateway.networking.k8s.io is missing"}},
+		"two missing CRDs":                     {incomplete, []string{"listenersets.gateway.networking.k8s.io is missing", "grpcroutes.gateway.networking.k8s.io is missing"}},
 		"no CRDs":                              {nil, []string{"gatewayclasses", "gateways", "listenersets", "httproutes", "grpcroutes", "referencegrants", "v1.5 or v1.6"}},
 		"a CRD of another group":               {map[string]string{"gateways.example.com": "v1.6.3"}, []string{"gateways.gateway.networking.k8s.io is missing"}},
 	} {
@@ -60,7 +60,7 @@ func TestGatewayCRDsWithoutAVersionAreAccepted(t *testing.T) {
 	}
 }
 
-func TestCheckControllerCRDs(t *testing.T) {
+func TestMissingOrOutdatedControllerCRDsAreReported(t *testing.T) {
 	const configurations, tunnels = "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev"
 	required := map[string]string{configurations: "v0.2.0", tunnels: "v0.2.0"}
 	for name, test := range map[string]struct {
@@ -82,8 +82,8 @@ func TestCheckControllerCRDs(t *testing.T) {
 	}
 }
 
-// A built-in CRD without a version would make the check accept every installed version.
 func TestControllerCRDsHaveVersions(t *testing.T) {
+	// A built-in CRD without a version would make the check accept every installed version.
 	required, err := requiredVersions()
 	if err != nil || len(required) != len(controllerCRDs) {
 		t.Errorf("got %d CRDs, %v, want %d", len(required), err, len(controllerCRDs))
@@ -97,12 +97,12 @@ func TestControllerCRDsHaveVersions(t *testing.T) {
 
 // checkError checks that the error contains the wanted texts, or that it is nil if there
 // are none.
-func checkError(t *testing.T, err error, wanted []string) {
+func checkError(t *testing.T, err error, substrings []string) {
 	t.Helper()
-	if (err == nil) != (len(wanted) == 0) {
-		t.Fatalf("got %v, want an error with %q", err, wanted)
+	if (err == nil) != (len(substrings) == 0) {
+		t.Fatalf("got %v, want an error with %q", err, substrings)
 	}
-	for _, want := range wanted {
+	for _, want := range substrings {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not contain %q", err, want)
 		}

@@ -14,8 +14,8 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// The controller reverts an external change at the next drift check.
 func TestExternalChangeIsReverted(t *testing.T) {
+	// The controller reverts an external change at the next drift check.
 	h := newServedHarness(t)
 	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 	h.reconcileFor(driftInterval)
@@ -30,9 +30,9 @@ func TestExternalChangeIsReverted(t *testing.T) {
 	}
 }
 
-// After three external changes within ten minutes the controller stops writing, even
-// after a restart. It resumes after the Gateway has been paused.
 func TestContestedConfigurationIsNotWritten(t *testing.T) {
+	// After three external changes within ten minutes the controller stops writing, even
+	// after a restart. It resumes after the Gateway has been paused.
 	h := newServedHarness(t)
 	for range 3 {
 		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
@@ -43,9 +43,9 @@ func TestContestedConfigurationIsNotWritten(t *testing.T) {
 	if h.tunnelObject().Status.Contested {
 		t.Fatal("the Tunnel is contested although the changes were more than ten minutes apart")
 	}
-	for _, within := range []time.Duration{driftInterval, 2 * time.Minute, 2 * time.Minute} {
+	for _, duration := range []time.Duration{driftInterval, 2 * time.Minute, 2 * time.Minute} {
 		h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
-		h.reconcileFor(within)
+		h.reconcileFor(duration)
 	}
 	h.wantEvent("DriftContested")
 	h.wantMetrics(map[string]float64{"drift_fights_total": 1})
@@ -72,9 +72,9 @@ func TestContestedConfigurationIsNotWritten(t *testing.T) {
 	}
 }
 
-// The controller reports an external change once even if the repair fails repeatedly, and
-// counts the repair only when it succeeds.
 func TestFailingRepairIsReportedOnce(t *testing.T) {
+	// The controller reports an external change once even if the repair fails repeatedly, and
+	// counts the repair only when it succeeds.
 	for name, err := range map[string]error{"the API is unavailable": errReset, "the API rate limit is reached": rateLimited(time.Second), "the request budget is exhausted": budgetDeferred(time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			h := newServedHarness(t)
@@ -95,9 +95,9 @@ func TestFailingRepairIsReportedOnce(t *testing.T) {
 	}
 }
 
-// The controller reads but never writes the configuration of a paused Gateway, even after
-// a restart.
 func TestPausedGatewayIsNotWritten(t *testing.T) {
+	// The controller reads but never writes the configuration of a paused Gateway, even after
+	// a restart.
 	for name, test := range map[string]struct {
 		hostname string
 		status   metav1.ConditionStatus
@@ -129,9 +129,9 @@ func TestPausedGatewayIsNotWritten(t *testing.T) {
 	}
 }
 
-// A write that timed out or belongs to an earlier process may arrive after a newer one.
-// The controller reverts the late write and does not count it as an external change.
 func TestLateWriteIsReverted(t *testing.T) {
+	// A write that timed out or belongs to an earlier process may arrive after a newer one.
+	// The controller reverts the late write and does not count it as an external change.
 	late := provider.Configuration{}
 	for name, write := range map[string]func(*harness){
 		"after a timeout": func(h *harness) {

@@ -52,17 +52,17 @@ var readErrors = map[string]error{
 // failGateways makes reads of Gateways from the API server fail with the error.
 func (h *harness) failGateways(err error) {
 	h.lifecycle.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-			if _, ok := into.(*gatewayv1.Gateway); ok {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, ok := object.(*gatewayv1.Gateway); ok {
 				return err
 			}
-			return c.Get(ctx, key, into, options...)
+			return c.Get(ctx, key, object, options...)
 		},
 	})
 }
 
-// Only a response of the API server itself confirms that a Gateway does not exist.
 func TestOnlyTheAPIServerConfirmsThatAGatewayIsGone(t *testing.T) {
+	// Only a response of the API server itself confirms that a Gateway does not exist.
 	const unknown, gone = tunnel.GatewayUnknown, tunnel.GatewayGone
 	for name, test := range map[string]struct {
 		err    string // a key of readErrors
@@ -124,8 +124,8 @@ func TestOnlyTheAPIServerConfirmsThatAGatewayIsGone(t *testing.T) {
 	}
 }
 
-// An unreadable namespace does not count as gone.
 func TestUnreadableNamespaceIsNotGone(t *testing.T) {
+	// An unreadable namespace does not count as gone.
 	for name, err := range map[string]error{
 		"404 from a proxy": readErrors["404 from a proxy"],
 		"forbidden":        apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "infra", errors.New("not granted")),
@@ -133,14 +133,14 @@ func TestUnreadableNamespaceIsNotGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			h.lifecycle.gateways.live = interceptor.NewClient(h.kube, interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-					switch into.(type) {
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					switch object.(type) {
 					case *gatewayv1.Gateway:
 						return readErrors["forbidden"]
 					case *corev1.Namespace:
 						return err
 					}
-					return c.Get(ctx, key, into, options...)
+					return c.Get(ctx, key, object, options...)
 				},
 			})
 			if got := h.lifecycle.gateways.read(t.Context(), h.key.NamespacedName); got.State != tunnel.GatewayUnknown {
@@ -172,8 +172,8 @@ func (h *harness) moveToAnotherClass() {
 	h.changeGateway(func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "other" })
 }
 
-// The tunnel serves until the API server confirms that the Gateway is gone.
 func TestTunnelServesWhileTheGatewayStateIsUnknown(t *testing.T) {
+	// The tunnel serves until the API server confirms that the Gateway is gone.
 	for name, change := range map[string]func(*harness){
 		"reads fail":          func(h *harness) { h.delete(h.gateway()); h.failGateways(readErrors["404 from a proxy"]) },
 		"reads are forbidden": func(h *harness) { h.delete(h.gateway()); h.failGateways(readErrors["forbidden"]) },
@@ -208,9 +208,9 @@ func TestTunnelServesWhileTheGatewayStateIsUnknown(t *testing.T) {
 	}
 }
 
-// The retirement delay starts again if the state of the Gateway is unknown in the
-// meantime.
 func TestUnknownStateRestartsTheRetirementDelay(t *testing.T) {
+	// The retirement delay starts again if the state of the Gateway is unknown in the
+	// meantime.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.delete(h.gateway())
@@ -242,9 +242,9 @@ func (h *harness) setOtherStatus(condition metav1.Condition) {
 	}
 }
 
-// If the class of a Gateway changes to another controller's class, its Tunnel retires.
-// The statuses that the other controller has written do not change.
 func TestTunnelRetiresWhenTheGatewayChangesItsClass(t *testing.T) {
+	// If the class of a Gateway changes to another controller's class, its Tunnel retires.
+	// The statuses that the other controller has written do not change.
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}

@@ -162,9 +162,9 @@ func (h *harness) reconcileOnce() {
 
 // reconcileFor reconciles the Gateway whenever the controller requests it within the
 // duration, and advances the clock to the end of the duration.
-func (h *harness) reconcileFor(within time.Duration) {
+func (h *harness) reconcileFor(duration time.Duration) {
 	h.t.Helper()
-	for end := h.uptime + within; ; {
+	for end := h.uptime + duration; ; {
 		h.reconcileOnce()
 		if h.requeueAfter == 0 || h.uptime+h.requeueAfter > end {
 			h.advance(end - h.uptime)

@@ -50,7 +50,7 @@ func (i *inventory) Start(ctx context.Context) error {
 		next = i.nextDelay()
 		if err := i.checkAccounts(ctx); err != nil && ctx.Err() == nil {
 			next = min(next, inventoryRetryDelay)
-			log.FromContext(ctx).Info("failed to take the inventory of tunnels", "cause", err.Error(), "retryAfter", next.String())
+			log.FromContext(ctx).Info("failed to list the tunnels of the accounts", "cause", err.Error(), "retryAfter", next.String())
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (i *inventory) reportOrphans(ctx context.Context, a account, remote []provi
 	i.metrics.SetAccount(a.id, len(remote), len(orphans))
 	if len(orphans) > 0 {
 		slices.Sort(orphans)
-		log.FromContext(ctx).Info("found tunnels of this installation without a Tunnel object; delete them in the Cloudflare dashboard if you do not need them",
-			"account", a.id, "tunnels", orphans)
+		log.FromContext(ctx).Info("found tunnels without a Tunnel object",
+			"account", a.id, "tunnels", orphans, "solution", "delete the tunnels in the Cloudflare dashboard unless they are needed")
 	}
 }

@@ -32,9 +32,9 @@ func (h *harness) takeInventory(i *inventory, requeued ...string) {
 	}
 }
 
-// An inventory makes one request per account, and finds tunnels that are missing or have
-// lost connectors.
 func TestInventoryRequeuesGateways(t *testing.T) {
+	// An inventory makes one request per account, and finds tunnels that are missing or have
+	// lost connectors.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	i := h.inventory()
@@ -67,9 +67,9 @@ func TestInventoryRequeuesGateways(t *testing.T) {
 	}
 }
 
-// A tunnel of this installation without a Tunnel object is reported as orphaned when two
-// successive inventories find it. The controller never deletes it.
 func TestOrphanedTunnelsAreReportedAndKept(t *testing.T) {
+	// A tunnel of this installation without a Tunnel object is reported as orphaned when two
+	// successive inventories find it. The controller never deletes it.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
@@ -93,8 +93,8 @@ func TestOrphanedTunnelsAreReportedAndKept(t *testing.T) {
 	h.wantMetrics(map[string]float64{"account_tunnels": 3, "orphaned_tunnels": 0})
 }
 
-// A tunnel that its Tunnel object does not record yet is found by its name.
 func TestTunnelBeingCreatedIsNotOrphaned(t *testing.T) {
+	// A tunnel that its Tunnel object does not record yet is found by its name.
 	h := newHarness(t)
 	h.cloud.FailAfter(fakeprovider.OpCreateTunnel, errReset)
 	h.reconcileOnce()
@@ -104,8 +104,8 @@ func TestTunnelBeingCreatedIsNotOrphaned(t *testing.T) {
 	h.wantMetrics(map[string]float64{"account_tunnels": 1, "orphaned_tunnels": 0})
 }
 
-// A failed inventory changes nothing and does not count as one of the two inventories.
 func TestFailedInventoryDoesNotCount(t *testing.T) {
+	// A failed inventory changes nothing and does not count as one of the two inventories.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)

@@ -56,7 +56,7 @@ func resourceOf(object client.Object, scheme *runtime.Scheme, mapper meta.RESTMa
 	}
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return resource{}, fmt.Errorf("looking up the API resource of kind %s: %w", gvk.Kind, err)
+		return resource{}, fmt.Errorf("look up the API resource of kind %s: %w", gvk.Kind, err)
 	}
 	return resource{mapping.Resource.GroupResource(), mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }

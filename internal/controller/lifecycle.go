@@ -67,8 +67,8 @@ type managedTunnel struct {
 	// before that.
 	object *v1alpha1.Tunnel
 	token  tokenRead
-	// reportedProblem is the reason of the last event about a problem that a person
-	// has to solve.
+	// reportedProblem is the reason of the last event about a problem that requires
+	// user action.
 	reportedProblem tunnel.Reason
 	activity        activity
 }

@@ -10,9 +10,9 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// The controller never configures or deletes a locally managed tunnel, and runs no
-// connectors for it.
 func TestLocallyManagedTunnelIsNotChanged(t *testing.T) {
+	// The controller never configures or deletes a locally managed tunnel, and runs no
+	// connectors for it.
 	for name, create := range map[string]func(*harness) provider.TunnelID{
 		"that the Gateway adopts": func(h *harness) provider.TunnelID {
 			id := h.createUnmanagedTunnel("by hand")
@@ -40,8 +40,8 @@ func TestLocallyManagedTunnelIsNotChanged(t *testing.T) {
 	}
 }
 
-// The controller stops writing to a tunnel that becomes locally managed.
 func TestTunnelThatBecomesLocallyManagedIsNoLongerWritten(t *testing.T) {
+	// The controller stops writing to a tunnel that becomes locally managed.
 	h := newServedHarness(t)
 	id := h.tunnelID()
 	h.cloud.SetLocal(id, true)

@@ -128,10 +128,10 @@ func (l *loop) confirmUnchanged(ctx context.Context, f tunnel.Facts) (bool, erro
 	return unchanged, nil
 }
 
-// finish emits an event for a new problem that a person has to solve, and writes the
+// finish emits an event for a new problem that requires user action, and writes the
 // conditions and other derived fields of the Tunnel's status.
 func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) error {
-	if p == nil || !p.NeedsPerson {
+	if p == nil || !p.RequiresAction {
 		l.reportedProblem = ""
 	} else if l.reportedProblem != p.Reason {
 		l.reportedProblem = p.Reason
@@ -175,7 +175,7 @@ func (l *loop) reportFailure(ctx context.Context, before [tunnel.TrackCount]tunn
 		switch previous := before[track].Problem; {
 		case r.Err != nil && b.Problem != nil && b != before[track]:
 			l.activity.failures = append(l.activity.failures, failure{reason: b.Problem.Reason, err: r.Err})
-			if b.Problem.NeedsPerson {
+			if b.Problem.RequiresAction {
 				l.reportedProblem = b.Problem.Reason
 			}
 			l.notify.emitFailure(ctx, l.gateway, l.object, previous, b, r.Err)

@@ -53,7 +53,7 @@ func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "ignoring a namespace of the list", "namespace", namespace, "solution", namespaceSolution)
+		logger.Error(errors.New(causes[namespace]), "ignoring namespace", "namespace", namespace, "solution", namespaceSolution)
 	}
 	if len(listed) > 0 && len(n.Served) == 0 {
 		return nil, fmt.Errorf("the controller cannot work in any of its namespaces: %s; %s", joinCauses(causes), namespaceSolution)
@@ -69,7 +69,7 @@ func FindSecretNamespaces(ctx context.Context, live client.Client, logger logr.L
 		return nil, err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(causes)) {
-		logger.Error(errors.New(causes[namespace]), "the certificates in a namespace are not checked", "namespace", namespace, "solution", namespaceSolution)
+		logger.Error(errors.New(causes[namespace]), "not checking certificates in namespace", "namespace", namespace, "solution", namespaceSolution)
 	}
 	return n, nil
 }
@@ -121,7 +121,7 @@ func joinCauses(causes map[string]string) string {
 func (n *Namespaces) exists(ctx context.Context, namespace string) (bool, error) {
 	err := n.live.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if err != nil && !isNotFound(err, namespace) {
-		return false, fmt.Errorf("reading namespace %s: %w", namespace, err)
+		return false, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
 	return err == nil, nil
 }
@@ -188,7 +188,7 @@ func (n *Namespaces) change(ctx context.Context, cached client.Reader, synced bo
 	for _, namespace := range n.listed {
 		err := cached.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("reading namespace %s from the cache: %w", namespace, err)
+			return "", fmt.Errorf("read namespace %s from the cache: %w", namespace, err)
 		}
 		served, exists := slices.Contains(n.Served, namespace), err == nil
 		if served && exists && synced {

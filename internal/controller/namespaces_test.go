@@ -109,9 +109,9 @@ func TestFindNamespacesReturnsUsableNamespaces(t *testing.T) {
 	}
 }
 
-// The controller serves a namespace in which it cannot read Secrets, but does not check
-// the certificates there.
 func TestFindSecretNamespacesReturnsReadableNamespaces(t *testing.T) {
+	// The controller serves a namespace in which it cannot read Secrets, but does not check
+	// the certificates there.
 	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{
 		"readable": {rule([]string{"secrets"}, "list", "watch")},
 		"denied":   {rule([]string{"services"}, "list", "watch")},
@@ -125,7 +125,7 @@ func TestFindSecretNamespacesReturnsReadableNamespaces(t *testing.T) {
 	if diff := cmp.Diff([]string{"readable"}, found.Served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
-	for _, want := range []string{`"namespace"="denied"`, "no permission to list secrets, watch secrets", `"namespace"="missing"`, "not checked"} {
+	for _, want := range []string{`"namespace"="denied"`, "no permission to list secrets, watch secrets", `"namespace"="missing"`, "not checking"} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("the log does not contain %q:\n%s", want, logged.String())
 		}
@@ -135,8 +135,8 @@ func TestFindSecretNamespacesReturnsReadableNamespaces(t *testing.T) {
 	}
 }
 
-// An empty result would make the controller watch all namespaces.
 func TestFindNamespacesRequiresAUsableNamespace(t *testing.T) {
+	// An empty result would make the controller watch all namespaces.
 	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{"denied": nil}}
 	if _, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"denied", "missing"}); err == nil ||
 		!strings.Contains(err.Error(), "denied: the controller has no permission to list") || !strings.Contains(err.Error(), "missing: the namespace does not exist") {
@@ -147,8 +147,8 @@ func TestFindNamespacesRequiresAUsableNamespace(t *testing.T) {
 	}
 }
 
-// Rules that the API server reports as incomplete are completed by access reviews.
 func TestPermissionsGrantedByAWebhookAreFound(t *testing.T) {
+	// Rules that the API server reports as incomplete are completed by access reviews.
 	a := &fakeAuthorizer{
 		rules:      map[string][]authorizationv1.ResourceRule{"a": {rule([]string{"gateways"}, "list", "watch")}, "b": nil},
 		incomplete: true, webhook: map[string]bool{"a": true},

@@ -25,7 +25,7 @@ func (n notifier) emitStep(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, e tunnel.Ev
 	n.emit(g, t, e.Warning, string(e.Reason), e.Message)
 }
 
-// emitProblem emits a warning about a problem that a person has to solve.
+// emitProblem emits a warning about a problem that requires user action.
 func (n notifier) emitProblem(g *gatewayv1.Gateway, t *v1alpha1.Tunnel, p tunnel.Problem) {
 	n.emit(g, t, true, string(p.Reason), p.Message)
 }

@@ -30,8 +30,8 @@ type reconcileSummary struct {
 	outcome gateway.Outcome
 	// paused means that the Gateway is paused.
 	paused bool
-	// needsPerson means that changes cannot be pushed until a person solves a problem.
-	needsPerson bool
+	// requiresAction means that changes cannot be pushed until a user solves a problem.
+	requiresAction bool
 	// configurationHash is the hash of the desired configuration, or "".
 	configurationHash string
 	// unmanaged means that the key has neither a managed Gateway nor a Tunnel.
@@ -100,14 +100,14 @@ func (s *reconcileSummary) missingSince() time.Time {
 	return status.MissingSince.Time
 }
 
-// pending reports whether a change still has to be pushed and does not wait for a
-// person. Many watch events do not change the configuration, such as the initial list
+// pending reports whether a change must still be pushed and does not wait for user
+// action. Many watch events do not change the configuration, such as the initial list
 // after a start or the statuses that the controller writes.
 func (s *reconcileSummary) pending() bool {
-	if s.report == nil || s.paused || s.needsPerson || s.managed == nil || s.outcome.Push.State == gateway.PushSucceeded {
+	if s.report == nil || s.paused || s.requiresAction || s.managed == nil || s.outcome.Push.State == gateway.PushSucceeded {
 		return false
 	}
-	recorded := s.managed.object != nil && s.managed.object.Status.Configuration.Hash == s.configurationHash && len(s.managed.memory.Late.Hashes) == 0
+	recorded := s.managed.object != nil && s.managed.object.Status.Configuration.Hash == s.configurationHash && len(s.managed.memory.LateWrites.Hashes) == 0
 	return isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionAccepted) && !recorded
 }
 

@@ -55,7 +55,7 @@ func TestMetricsOverTheLifetimeOfAGateway(t *testing.T) {
 	h.wantMetrics(map[string]float64{"pushes_total": -1, "gateway_missing_timestamp_seconds": -1, "oldest_change_timestamp_seconds": -1})
 }
 
-func TestConnectorMetrics(t *testing.T) {
+func TestConnectorMetricsFollowTheDeployment(t *testing.T) {
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
 	h.wantMetrics(map[string]float64{"connectors_ready": 0, "connectors_wanted": 2, "connectors_available": 0})
@@ -64,8 +64,8 @@ func TestConnectorMetrics(t *testing.T) {
 	h.wantMetrics(map[string]float64{"connectors_ready": 1, "connectors_wanted": 2, "connectors_available": 2})
 }
 
-// The time from a change to its push includes failed attempts.
 func TestChangeToPushIncludesFailedAttempts(t *testing.T) {
+	// The time from a change to its push includes failed attempts.
 	h := newHarness(t)
 	h.cloud.Fail(fakeprovider.OpConfigure, errReset)
 	h.recordChange()
@@ -79,8 +79,8 @@ func TestChangeToPushIncludesFailedAttempts(t *testing.T) {
 	h.wantMetrics(map[string]float64{"change_to_push_seconds": 61, "oldest_change_timestamp_seconds": -1})
 }
 
-// A change that waits for a person does not count as pending.
-func TestChangeWaitingForAPersonIsNotPending(t *testing.T) {
+func TestChangeThatRequiresActionIsNotPending(t *testing.T) {
+	// A change that waits for user action does not count as pending.
 	h := newHarness(t)
 	id := h.createUnmanagedTunnel("by hand")
 	h.cloud.SetConfiguration(id, unmanagedConfiguration("old.example.com"))
@@ -90,8 +90,8 @@ func TestChangeWaitingForAPersonIsNotPending(t *testing.T) {
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1, "gateway_programmed": 0})
 }
 
-// The repair of an external change does not count as the push of a change in the cluster.
 func TestRepairIsNotAChange(t *testing.T) {
+	// The repair of an external change does not count as the push of a change in the cluster.
 	h := newServedHarness(t)
 	h.cloud.SetConfiguration(h.tunnelID(), unmanagedConfiguration("other.example.com"))
 	h.advance(driftInterval)
@@ -101,8 +101,8 @@ func TestRepairIsNotAChange(t *testing.T) {
 	h.wantMetrics(map[string]float64{"drift_repairs_total": 1, "change_to_push_seconds": 0})
 }
 
-// The initial watch events after a start do not count as pending changes.
 func TestStartIsNotAChange(t *testing.T) {
+	// The initial watch events after a start do not count as pending changes.
 	h := newServedHarness(t)
 	h.restart()
 	h.cloud.Fail(fakeprovider.OpConfiguration, errReset)
@@ -111,13 +111,13 @@ func TestStartIsNotAChange(t *testing.T) {
 	h.wantMetrics(map[string]float64{"oldest_change_timestamp_seconds": -1})
 }
 
-// A change is pending until the reconcile that processes it has ended.
 func TestOldestChangeIncludesTheRunningReconcile(t *testing.T) {
+	// A change is pending until the reconcile that processes it has ended.
 	h := newServedHarness(t)
-	checkOldest := func(when string, want float64) {
+	checkOldest := func(description string, want float64) {
 		t.Helper()
 		if got := h.metric("oldest_change_timestamp_seconds"); got != want {
-			t.Errorf("%s: the oldest change is %v, want %v", when, got, want)
+			t.Errorf("%s: the oldest change is %v, want %v", description, got, want)
 		}
 	}
 	first := float64(h.wallTime.Unix())
@@ -135,9 +135,9 @@ func TestOldestChangeIncludesTheRunningReconcile(t *testing.T) {
 	checkOldest("after the next one", -1)
 }
 
-// An unmanaged Gateway and a missing ListenerSet have no series, and the controller keeps
-// no state for them.
 func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
+	// An unmanaged Gateway and a missing ListenerSet have no series, and the controller keeps
+	// no state for them.
 	h := newHarness(t)
 	for _, key := range []state.Key{
 		state.GatewayKey("infra", "other"), {Kind: gateway.KindListenerSet, NamespacedName: h.key.NamespacedName},
@@ -152,9 +152,9 @@ func TestUnmanagedKeysHaveNoSeries(t *testing.T) {
 	}
 }
 
-// A Gateway of unknown state has counters but no gauges. Statuses that could not be
-// written do not change the gauges.
 func TestUnknownStateClearsTheGauges(t *testing.T) {
+	// A Gateway of unknown state has counters but no gauges. Statuses that could not be
+	// written do not change the gauges.
 	h := newServedHarness(t)
 	h.delete(&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}})
 	h.reconcileFor(time.Minute)
@@ -178,8 +178,8 @@ func newCondition[T ~string](kind T, status bool) metav1.Condition {
 	return c
 }
 
-// The states are derived from the conditions.
 func TestStatesAreDerivedFromConditions(t *testing.T) {
+	// The states are derived from the conditions.
 	const accepted, programmed, conflicted, resolved, partial = gatewayv1.ListenerConditionAccepted, gatewayv1.ListenerConditionProgrammed,
 		gatewayv1.ListenerConditionConflicted, gatewayv1.ListenerConditionResolvedRefs, gatewayv1.RouteConditionPartiallyInvalid
 	type conditions = []metav1.Condition
@@ -261,8 +261,8 @@ func wantSpans(t *testing.T, spans *tracetest.InMemoryExporter, names ...string)
 	return found
 }
 
-// Every reconcile has a span with a child span for each phase.
 func TestReconcileHasASpanForEachPhase(t *testing.T) {
+	// Every reconcile has a span with a child span for each phase.
 	h, spans := newTracedHarness(t)
 	h.reconcileOnce()
 	found := wantSpans(t, spans, "load", "build", "manage", "report")
@@ -285,8 +285,8 @@ func TestReconcileHasASpanForEachPhase(t *testing.T) {
 	wantSpans(t, spans, "load", "manage")
 }
 
-// An error appears in the span of the failed phase and in the span of the reconcile.
 func TestFailedPhaseHasAnErrorSpan(t *testing.T) {
+	// An error appears in the span of the failed phase and in the span of the reconcile.
 	h, spans := newTracedHarness(t)
 	h.injectError = func(w write) (bool, error) { return w.kind != "Gateway", errorUnless(w.kind != "Gateway") }
 	if _, err := h.Reconcile(t.Context(), h.key); err == nil {

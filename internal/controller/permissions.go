@@ -20,7 +20,7 @@ var watchVerbs = []string{"list", "watch"}
 func missingPermissions(ctx context.Context, c client.Client, namespace string, watched []resource) ([]string, error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	if err := c.Create(ctx, review); err != nil {
-		return nil, fmt.Errorf("reviewing the permissions in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("review the permissions in namespace %s: %w", namespace, err)
 	}
 	var missing []string
 	for _, r := range watched {
@@ -46,7 +46,7 @@ func isAllowed(ctx context.Context, c client.Client, namespace, verb string, r r
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: r.Group, Resource: r.Resource},
 	}}
 	if err := c.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("reviewing the permission to %s %s in namespace %s: %w", verb, r, namespace, err)
+		return false, fmt.Errorf("review the permission to %s %s in namespace %s: %w", verb, r, namespace, err)
 	}
 	return review.Status.Allowed, nil
 }

@@ -59,7 +59,7 @@ func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
 		}
 		informer, err := m.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("preparing to watch %s: %w", found, err)
+			return fmt.Errorf("prepare to watch %s: %w", found, err)
 		}
 		r.informers[found.GroupResource] = informer
 		if err := m.AddReadyzCheck("watch-"+found.Resource, r.check(found.GroupResource)); err != nil {

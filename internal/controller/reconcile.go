@@ -104,7 +104,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	if outcome == nil {
 		return 0, err
 	}
-	summary.needsPerson = outcome.NeedsPerson() || r.lifecycle.accountProblem(t) != ""
+	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
 	return requeueAfter, errors.Join(err, r.writeReport(ctx, key, result, r.outcome(ctx, t, shared, *outcome, summary.managed.object), summary))
 }
 
@@ -239,7 +239,7 @@ func (r *reconciler) unknownRetry(key state.Key, loaded *state.Loaded) time.Dura
 }
 
 // withdrawal returns the status entries to remove for a Gateway without a Tunnel. It
-// leaves out the ListenerSets of a Gateway that is not managed, because another
+// omits the ListenerSets of a Gateway that is not managed, because another
 // controller may have written their statuses.
 func (r *reconciler) withdrawal(key state.Key, loaded *state.Loaded) gateway.Report {
 	report := gateway.ResetReport(key, loaded.Snapshot)

@@ -19,9 +19,9 @@ func newRestoredTunnel(t *testing.T, change func(*v1alpha1.Tunnel)) *harness {
 	return h
 }
 
-// A Tunnel may be restored before its Gateway. Without a recorded UID of the Gateway, the
-// Tunnel waits one hour before it retires.
 func TestRestoredTunnelWaitsForItsGateway(t *testing.T) {
+	// A Tunnel may be restored before its Gateway. Without a recorded UID of the Gateway, the
+	// Tunnel waits one hour before it retires.
 	h := newRestoredTunnel(t, func(*v1alpha1.Tunnel) {})
 	h.delete(h.gateway())
 	h.reconcileFor(59 * time.Minute)
@@ -47,9 +47,9 @@ func TestRestoredTunnelRetiresWithoutAGateway(t *testing.T) {
 	}
 }
 
-// A Tunnel of another cluster is blocked, with or without its Gateway. The controller
-// makes no API requests and runs no connectors for it.
 func TestTunnelOfAnotherClusterIsBlocked(t *testing.T) {
+	// A Tunnel of another cluster is blocked, with or without its Gateway. The controller
+	// makes no API requests and runs no connectors for it.
 	for name, withoutGateway := range map[string]bool{"with its Gateway": false, "without its Gateway": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newRestoredTunnel(t, func(o *v1alpha1.Tunnel) { o.Spec.ClusterUID, o.Status.GatewayUID = "other", "shared-1" })

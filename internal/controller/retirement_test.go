@@ -18,9 +18,9 @@ import (
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-// The controller records the deletion before the first destructive API request. All
-// requests share one slot of the API request budget, and the object is deleted last.
 func TestRetirementDeletesTheObjectLast(t *testing.T) {
+	// The controller records the deletion before the first destructive API request. All
+	// requests share one slot of the API request budget, and the object is deleted last.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	h.cloud.SetConnected(h.tunnelID(), true)
@@ -54,12 +54,12 @@ func TestRetirementDeletesTheObjectLast(t *testing.T) {
 // deletion.
 type deletionChecker struct {
 	provider.Provider
-	h *harness
+	harness *harness
 }
 
 func (p deletionChecker) check() {
-	if object := p.h.tunnelObject(); object == nil || !object.Status.Deleting {
-		p.h.t.Error("a destructive request was made before the deletion was recorded")
+	if object := p.harness.tunnelObject(); object == nil || !object.Status.Deleting {
+		p.harness.t.Error("a destructive request was made before the deletion was recorded")
 	}
 }
 
@@ -75,9 +75,9 @@ func (p deletionChecker) DeleteTunnel(ctx context.Context, id provider.TunnelID)
 	return p.Provider.DeleteTunnel(ctx, id)
 }
 
-// The controller removes its status entries from routes. A failure to do so does not
-// delay the retirement.
 func TestRetirementRemovesStatusEntries(t *testing.T) {
+	// The controller removes its status entries from routes. A failure to do so does not
+	// delay the retirement.
 	parents := func(h *harness) int {
 		route := newRoute()
 		if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(route), route); err != nil {
@@ -126,8 +126,8 @@ func errorUnless(ok bool) error {
 	return errRefused
 }
 
-// The Tunnel remains while its deletion is blocked, and reports the reason.
 func TestBlockedDeletionIsReported(t *testing.T) {
+	// The Tunnel remains while its deletion is blocked, and reports the reason.
 	for name, test := range map[string]struct {
 		prevent, allow func(*harness)
 		want           tunnel.Reason
@@ -189,9 +189,9 @@ func TestBlockedDeletionIsReported(t *testing.T) {
 	}
 }
 
-// A retained tunnel and its object remain, without connectors and without an alert. The
-// tunnel serves the Gateway again when it is recreated.
 func TestRetainedTunnelServesARecreatedGateway(t *testing.T) {
+	// A retained tunnel and its object remain, without connectors and without an alert. The
+	// tunnel serves the Gateway again when it is recreated.
 	h := newConnectorHarness(t)
 	h.changeConfiguration(func(s *v1alpha1.TunnelConfigurationSpec) {
 		s.Tunnel = &v1alpha1.TunnelSettings{DeletionPolicy: ptr.To(v1alpha1.DeletionPolicyRetain)}
@@ -214,9 +214,9 @@ func TestRetainedTunnelServesARecreatedGateway(t *testing.T) {
 	}
 }
 
-// A Gateway that is recreated while its tunnel is being deleted waits for the deletion.
-// It keeps the tunnel if the deletion has failed.
-func TestGatewayRecreatedDuringTheDeletion(t *testing.T) {
+func TestGatewayRecreatedDuringTheDeletionWaitsForIt(t *testing.T) {
+	// A Gateway that is recreated while its tunnel is being deleted waits for the deletion.
+	// It keeps the tunnel if the deletion has failed.
 	for name, test := range map[string]struct {
 		fail       func(*harness)
 		sameTunnel bool
@@ -253,8 +253,8 @@ func TestGatewayRecreatedDuringTheDeletion(t *testing.T) {
 	}
 }
 
-// The controller uses a new API token immediately, without waiting for the backoff.
 func TestNewCredentialsAreUsedImmediately(t *testing.T) {
+	// The controller uses a new API token immediately, without waiting for the backoff.
 	h := newHarness(t)
 	h.lifecycle.accounts.defaults = credentials.Default{Account: fakeprovider.AccountID}
 	h.reconcileFor(time.Minute)
@@ -276,8 +276,8 @@ func TestNewCredentialsAreUsedImmediately(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// A canceled reconcile writes no conditions and emits no events.
 func TestCanceledReconcileReportsNothing(t *testing.T) {
+	// A canceled reconcile writes no conditions and emits no events.
 	h := newHarness(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	h.injectError = func(w write) (bool, error) {

@@ -81,7 +81,7 @@ func (s *sharedHostnames) initialize(ctx context.Context) error {
 	}
 	keys, err := s.listManaged(ctx)
 	if err != nil {
-		return fmt.Errorf("listing the Gateways: %w", err)
+		return fmt.Errorf("list the Gateways: %w", err)
 	}
 	s.unreconciled = map[types.NamespacedName]bool{}
 	for _, key := range keys {

@@ -11,9 +11,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// After a start, existing HostnameShared conditions do not change until every Gateway has
-// been reconciled once. Then the controller requeues the Gateways that share hostnames.
-func TestSharedHostnamesAfterAStart(t *testing.T) {
+func TestSharedHostnamesAreReportedAfterEveryGatewayIsReconciled(t *testing.T) {
+	// After a start, existing HostnameShared conditions do not change until every Gateway has
+	// been reconciled once. Then the controller requeues the Gateways that share hostnames.
 	var requeued []string
 	s := &sharedHostnames{
 		listManaged: func(context.Context) ([]state.Key, error) {

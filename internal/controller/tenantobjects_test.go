@@ -14,9 +14,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// Outside its own namespace the controller writes only status, during the whole lifecycle
-// of a Gateway.
 func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
+	// Outside its own namespace the controller writes only status, during the whole lifecycle
+	// of a Gateway.
 	set := &gatewayv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "set", Generation: 1}}
 	set.Spec.ParentRef.Name = "shared"
 	set.Spec.Listeners = []gatewayv1.ListenerEntry{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}
@@ -56,8 +56,8 @@ func TestOnlyStatusIsWrittenOutsideTheControllersNamespace(t *testing.T) {
 	}
 }
 
-// A Gateway can neither claim nor delete a tunnel by naming it in annotations.
 func TestAnnotationsCannotClaimATunnel(t *testing.T) {
+	// A Gateway can neither claim nor delete a tunnel by naming it in annotations.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	victim := h.tunnelID()
@@ -91,9 +91,9 @@ func TestAnnotationsCannotClaimATunnel(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// The controller ignores the tunnel annotation of an earlier version, even after a
-// restart.
 func TestForgedAnnotationIsIgnoredAfterARestart(t *testing.T) {
+	// The controller ignores the tunnel annotation of an earlier version, even after a
+	// restart.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	id := h.tunnelID()

@@ -68,12 +68,12 @@ func (t tokenSecrets) write(ctx context.Context, object *v1alpha1.Tunnel, desire
 	err := t.live.Get(ctx, key, current)
 	switch {
 	case err != nil && !isNotFound(err, key.Name):
-		return fmt.Errorf("reading Secret %s: %w", key, err)
+		return fmt.Errorf("read Secret %s: %w", key, err)
 	case err == nil && !isManagedBy(current, object):
 		return &tunnel.Failure{Reason: tunnel.ReasonObjectTaken, Err: fmt.Errorf("secret %s exists and does not belong to Tunnel %s; delete it", key, object.Name)}
 	}
 	if err := t.client.Apply(ctx, desired, fieldOwner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying Secret %s: %w", key, err)
+		return fmt.Errorf("apply Secret %s: %w", key, err)
 	}
 	return nil
 }

@@ -69,8 +69,8 @@ func TestTokenSecretIsRepaired(t *testing.T) {
 	h.wantCalls(fakeprovider.OpConfiguration) // the Secret contains the token, so it is not read from Cloudflare
 }
 
-// The controller does not overwrite a Secret of another owner.
 func TestSecretOfAnotherOwnerIsNotOverwritten(t *testing.T) {
+	// The controller does not overwrite a Secret of another owner.
 	conflicting := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: sharedConnectors.Namespace, Name: sharedConnectors.Name}, Data: map[string][]byte{"conflicting": []byte("x")},
 	}
@@ -87,9 +87,9 @@ func TestSecretOfAnotherOwnerIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// If the Tunnel object is deleted, the controller recreates it, its Secret and its
-// connectors for the same tunnel.
 func TestDeletedTunnelObjectIsRecreated(t *testing.T) {
+	// If the Tunnel object is deleted, the controller recreates it, its Secret and its
+	// connectors for the same tunnel.
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
 	before, id := h.tunnelObject(), h.tunnelID()
@@ -113,9 +113,9 @@ func TestDeletedTunnelObjectIsRecreated(t *testing.T) {
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
-// The controller reads the token again when connectors are lost, and otherwise once a
-// day.
 func TestTokenReplacedAtCloudflareIsReadAgain(t *testing.T) {
+	// The controller reads the token again when connectors are lost, and otherwise once a
+	// day.
 	t.Run("when connectors are lost", func(t *testing.T) {
 		h := newConnectorHarness(t)
 		h.reconcileFor(time.Second)
@@ -152,9 +152,9 @@ func TestTokenReplacedAtCloudflareIsReadAgain(t *testing.T) {
 	})
 }
 
-// During a rotation on demand, the controller disconnects old connectors only after the
-// Secret and every pod have the new token.
-func TestRotationOnDemand(t *testing.T) {
+func TestRotationOnDemandDisconnectsOldConnectorsLast(t *testing.T) {
+	// During a rotation on demand, the controller disconnects old connectors only after the
+	// Secret and every pod have the new token.
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
 	h.rollOut()
@@ -199,8 +199,8 @@ func TestRotationOnDemand(t *testing.T) {
 	}
 }
 
-// The controller disconnects only the connectors that run with the old token.
 func TestRotationDisconnectsOldConnectors(t *testing.T) {
+	// The controller disconnects only the connectors that run with the old token.
 	h := newConnectorHarness(t)
 	h.reconcileFor(time.Second)
 	h.rollOut()
@@ -228,8 +228,8 @@ func TestRotationDisconnectsOldConnectors(t *testing.T) {
 	}
 }
 
-// The controller does not rotate the token if it cannot replace all connectors.
 func TestBlockedRotationKeepsTheToken(t *testing.T) {
+	// The controller does not rotate the token if it cannot replace all connectors.
 	t.Run("when connectors are disabled", func(t *testing.T) {
 		h := newHarness(t)
 		h.reconcileFor(time.Second)
@@ -267,8 +267,8 @@ func TestBlockedRotationKeepsTheToken(t *testing.T) {
 	})
 }
 
-// The controller rotates tokens after the configured interval, one Tunnel at a time.
 func TestOnlyOneTunnelRotatesAtATime(t *testing.T) {
+	// The controller rotates tokens after the configured interval, one Tunnel at a time.
 	other := newTunnel("other", "t-1")
 	other.Status.Token.Phase = v1alpha1.TokenRolling
 	h := newConnectorHarness(t, other)
@@ -299,8 +299,8 @@ func (h *harness) countSecretReads(do func()) int {
 	return n
 }
 
-// The controller reads the data of the Secret only when the Secret has changed.
 func TestTokenSecretIsReadOnce(t *testing.T) {
+	// The controller reads the data of the Secret only when the Secret has changed.
 	h := newHarness(t)
 	h.reconcileFor(time.Second)
 	if got := h.countSecretReads(func() { h.reconcileFor(time.Hour) }); got != 0 {

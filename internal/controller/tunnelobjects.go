@@ -27,14 +27,14 @@ func (o tunnelObjects) key(gateway types.NamespacedName) types.NamespacedName {
 }
 
 // read returns the Gateway's Tunnel from the reader, or nil if it does not exist.
-func (o tunnelObjects) read(ctx context.Context, from client.Reader, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
+func (o tunnelObjects) read(ctx context.Context, reader client.Reader, gateway types.NamespacedName) (*v1alpha1.Tunnel, error) {
 	object := &v1alpha1.Tunnel{}
 	key := o.key(gateway)
-	if err := from.Get(ctx, key, object); err != nil {
+	if err := reader.Get(ctx, key, object); err != nil {
 		if isNotFound(err, key.Name) {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("reading Tunnel %s: %w", key, err)
+		return nil, fmt.Errorf("read Tunnel %s: %w", key, err)
 	}
 	return object, nil
 }
@@ -47,7 +47,7 @@ func (o tunnelObjects) apply(ctx context.Context, f tunnel.Facts) (*v1alpha1.Tun
 			Spec:       tunnel.DesiredSpec(f),
 		}
 		if err := o.client.Create(ctx, object); err != nil {
-			return nil, fmt.Errorf("creating Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
+			return nil, fmt.Errorf("create Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
 		}
 		return object, nil
 	}
@@ -56,7 +56,7 @@ func (o tunnelObjects) apply(ctx context.Context, f tunnel.Facts) (*v1alpha1.Tun
 		return object, nil
 	}
 	if err := o.client.Update(ctx, object); err != nil {
-		return nil, fmt.Errorf("updating Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
+		return nil, fmt.Errorf("update Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
 	}
 	return object, nil
 }
@@ -69,7 +69,7 @@ func (o tunnelObjects) writeStatus(ctx context.Context, object *v1alpha1.Tunnel,
 	written := object.DeepCopy()
 	written.Status = status
 	if err := o.client.Status().Update(ctx, written); err != nil {
-		return nil, fmt.Errorf("writing the status of Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
+		return nil, fmt.Errorf("write the status of Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
 	}
 	return written, nil
 }
@@ -78,17 +78,17 @@ func (o tunnelObjects) writeStatus(ctx context.Context, object *v1alpha1.Tunnel,
 func (o tunnelObjects) remove(ctx context.Context, object *v1alpha1.Tunnel) error {
 	err := o.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
+		return fmt.Errorf("delete Tunnel %s: %w", client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }
 
 // list returns all Tunnels from the reader. Callers must not change Tunnels from the
 // cache, because list does not copy them.
-func (o tunnelObjects) list(ctx context.Context, from client.Reader) ([]v1alpha1.Tunnel, error) {
+func (o tunnelObjects) list(ctx context.Context, reader client.Reader) ([]v1alpha1.Tunnel, error) {
 	var list v1alpha1.TunnelList
-	if err := from.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Tunnels: %w", err)
+	if err := reader.List(ctx, &list, client.InNamespace(o.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Tunnels: %w", err)
 	}
 	return list.Items, nil
 }

@@ -99,12 +99,12 @@ func withName[T client.Object](namespace, name string, object T) T {
 }
 
 // readObject reads an object of the watched cluster.
-func readObject[T client.Object](t *testing.T, c client.Reader, namespace, name string, into T) T {
+func readObject[T client.Object](t *testing.T, c client.Reader, namespace, name string, object T) T {
 	t.Helper()
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
 		t.Fatal(err)
 	}
-	return into
+	return object
 }
 
 func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
@@ -211,11 +211,11 @@ func TestWatchesReturnReadErrors(t *testing.T) {
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errRead
 		},
-		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
-			if _, ok := into.(*gatewayv1.GatewayList); ok {
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*gatewayv1.GatewayList); ok {
 				return errRead
 			}
-			return c.List(ctx, into, opts...)
+			return c.List(ctx, list, opts...)
 		},
 	})}
 	reader := watchedCluster(t)

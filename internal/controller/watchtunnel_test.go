@@ -66,19 +66,19 @@ func TestWatchMapsATunnelToItsGatewayAndRivals(t *testing.T) {
 	h := newHarness(t, limited, newTunnel("alone", "t-1"), newTunnel("first", "t-2"), withExisting(newTunnel("second", ""), "t-2"), newTunnel("new", ""))
 	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace}
 	ctx := t.Context()
-	from := func(object *v1alpha1.Tunnel) ([]state.Key, error) { return w.fromTunnel(ctx, object) }
+	mapTunnel := func(object *v1alpha1.Tunnel) ([]state.Key, error) { return w.fromTunnel(ctx, object) }
 
-	keys, err := from(newTunnel("alone", "t-1"))
+	keys, err := mapTunnel(newTunnel("alone", "t-1"))
 	wantKeys(t, keys, err, "alone")
-	keys, err = from(newTunnel("first", "t-2"))
+	keys, err = mapTunnel(newTunnel("first", "t-2"))
 	wantKeys(t, keys, err, "first", "second")
-	keys, err = from(withExisting(newTunnel("second", ""), "t-2"))
+	keys, err = mapTunnel(withExisting(newTunnel("second", ""), "t-2"))
 	wantKeys(t, keys, err, "first", "second")
-	keys, err = from(newTunnel("new", ""))
+	keys, err = mapTunnel(newTunnel("new", ""))
 	wantKeys(t, keys, err, "new")
 
-	gone := newTunnel("gone", "t-1")
-	keys, err = from(gone) // its rival may claim the tunnel, and another Gateway is within the limit
+	deleted := newTunnel("gone", "t-1")
+	keys, err = mapTunnel(deleted) // its rival may claim the tunnel, and another Gateway is within the limit
 	wantKeys(t, keys, err, "alone", "gone", "limited")
 	keys, err = w.fromGateway(ctx, newGateway("gone", "c.example.com"))
 	wantKeys(t, keys, err, "gone", "limited")
@@ -86,7 +86,7 @@ func TestWatchMapsATunnelToItsGatewayAndRivals(t *testing.T) {
 	wantKeys(t, keys, err, "shared")
 	elsewhere := newTunnel("alone", "t-1")
 	elsewhere.Namespace = "infra"
-	keys, err = from(elsewhere)
+	keys, err = mapTunnel(elsewhere)
 	wantKeys(t, keys, err)
 }
 
@@ -140,9 +140,9 @@ func TestWatchMapsASecretToGateways(t *testing.T) {
 	}
 }
 
-// managedGateways returns the Gateways of the controller's classes and the Gateways of
-// its Tunnels, even if such a Gateway is gone.
-func TestManagedGateways(t *testing.T) {
+func TestManagedGatewaysIncludeGatewaysOfTunnels(t *testing.T) {
+	// managedGateways returns the Gateways of the controller's classes and the Gateways of
+	// its Tunnels, even if such a Gateway is gone.
 	unmanaged := newGateway("unmanaged", "b.example.com")
 	unmanaged.Spec.GatewayClassName = "unmanaged"
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}

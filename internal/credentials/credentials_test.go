@@ -17,8 +17,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// The account and the token of a GatewayClass override the default separately.
 func TestClassOverridesTheDefault(t *testing.T) {
+	// The account and the token of a GatewayClass override the default separately.
 	defaults := credentials.Default{Account: "default", Token: "token"}
 	secret := types.NamespacedName{Namespace: "platform", Name: "own"}
 	for name, test := range map[string]struct {

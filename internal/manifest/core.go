@@ -36,12 +36,12 @@ func coreKind(gvk schema.GroupVersionKind, namespaced bool, name apivalidation.V
 }
 
 // decodeStrict decodes u into an object. It rejects unknown and duplicate fields.
-func decodeStrict(u *unstructured.Unstructured, into client.Object) []error {
+func decodeStrict(u *unstructured.Unstructured, object client.Object) []error {
 	data, err := json.Marshal(u.Object)
 	if err != nil {
 		return []error{fmt.Errorf("encode the object: %w", err)}
 	}
-	unknown, err := kjson.UnmarshalStrict(data, into)
+	unknown, err := kjson.UnmarshalStrict(data, object)
 	if err != nil {
 		return []error{err}
 	}

@@ -22,7 +22,7 @@ func TestNamespaceHasALabelWithItsName(t *testing.T) {
 	}
 }
 
-func TestServiceDefaults(t *testing.T) {
+func TestServicePortsHaveTheDefaultsOfTheAPIServer(t *testing.T) {
 	got := parseOne[*corev1.Service](t, service("{ports: [{port: 80}, {port: 81, targetPort: web, protocol: UDP}]}"))
 	want := corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP,
@@ -58,7 +58,7 @@ stringData: {a: new}
 	}
 }
 
-func TestEndpointSliceDefaults(t *testing.T) {
+func TestEndpointSlicePortsHaveTheDefaultsOfTheAPIServer(t *testing.T) {
 	got := parseOne[*discoveryv1.EndpointSlice](t, `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -73,7 +73,7 @@ ports: [{port: 8080}]
 	}
 }
 
-func TestCoreKindValidation(t *testing.T) {
+func TestInvalidCoreObjectsAreRejected(t *testing.T) {
 	const web = "in.yaml: document 1: Service default/web: "
 	tests := map[string]struct {
 		text string

@@ -37,7 +37,7 @@ metadata: {name: app}
 spec: ` + spec + "\n"
 }
 
-func TestCustomResourceValidation(t *testing.T) {
+func TestInvalidCustomResourcesAreRejected(t *testing.T) {
 	const shared, app = "in.yaml: document 1: Gateway default/shared: ", "in.yaml: document 1: HTTPRoute default/app: "
 	tests := map[string]struct {
 		text string
@@ -117,7 +117,7 @@ func TestCustomResourceValidation(t *testing.T) {
 	}
 }
 
-func TestCustomResourceDefaults(t *testing.T) {
+func TestCustomResourcesHaveTheDefaultsOfTheirSchema(t *testing.T) {
 	got := parseOne[*gatewayv1.HTTPRoute](t, route("{parentRefs: [{name: shared}], rules: [{backendRefs: [{name: web, port: 80}]}]}"))
 	want := gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
@@ -270,8 +270,8 @@ func TestCRDsAreCompleteAndSorted(t *testing.T) {
 	}
 }
 
-// TestManifestsOfACluster parses the output of kubectl get -o yaml.
-func TestManifestsOfACluster(t *testing.T) {
+// TestOutputOfKubectlIsParsed parses the output of kubectl get -o yaml.
+func TestOutputOfKubectlIsParsed(t *testing.T) {
 	data, err := os.ReadFile("testdata/cluster.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestDocumentNumber appends an invalid document. The number in its error shows how
+// TestErrorsNumberTheDocuments appends an invalid document. The number in its error shows how
 // the preceding documents were counted.
-func TestDocumentNumber(t *testing.T) {
+func TestErrorsNumberTheDocuments(t *testing.T) {
 	a, b := namespace("a"), namespace("b")
 	tests := map[string]struct {
 		text string
@@ -43,7 +43,7 @@ func TestDocumentNumber(t *testing.T) {
 	}
 }
 
-func TestFilesWithoutObjects(t *testing.T) {
+func TestFilesWithoutObjectsAreValid(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "blank": "\n \n", "comments": "# only\n---\n# comments\n", "markers": "---\n---\n", "null": "null\n", "byte order mark": "\ufeff",
 		"empty list": "{apiVersion: v1, kind: List, items: []}", "list of null": "{apiVersion: v1, kind: List, items: null}",
@@ -56,7 +56,7 @@ func TestFilesWithoutObjects(t *testing.T) {
 	}
 }
 
-func TestIndentedMarkerInABlockScalar(t *testing.T) {
+func TestIndentedMarkerDoesNotEndTheDocument(t *testing.T) {
 	secret := parseOne[*corev1.Secret](t, `
 apiVersion: v1
 kind: Secret
@@ -80,7 +80,7 @@ stringData:
 	}
 }
 
-func TestLongLine(t *testing.T) {
+func TestLongLinesAreRead(t *testing.T) {
 	long := strings.Repeat("x", 6<<20)
 	secret := parseOne[*corev1.Secret](t, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {long: "+long+"}}")
 	if got := len(secret.Data["long"]); got != len(long) {
@@ -88,7 +88,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-func TestSyntaxErrors(t *testing.T) {
+func TestSyntaxErrorsNameTheLine(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		want []string
@@ -188,7 +188,7 @@ func TestTypeAndNameAreRequired(t *testing.T) {
 	}
 }
 
-func TestLists(t *testing.T) {
+func TestItemsOfNestedListsAreRead(t *testing.T) {
 	set := parse(t, `
 apiVersion: v1
 kind: List
@@ -219,7 +219,7 @@ items:
 	}
 }
 
-func TestErrorsInLists(t *testing.T) {
+func TestErrorsInListsNameTheItem(t *testing.T) {
 	want := []string{
 		"in.yaml: document 1: List: item: Forbidden: unknown field",
 		"in.yaml: document 1: items[0]: an item must be a mapping with apiVersion, kind and metadata",

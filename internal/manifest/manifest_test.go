@@ -64,7 +64,7 @@ func namespace(name string) string {
 	return "{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}\n"
 }
 
-func TestSetHasObjectsInOrderAndCountsOtherKinds(t *testing.T) {
+func TestSetKeepsTheOrderOfObjectsAndCountsSkippedKinds(t *testing.T) {
 	set := parse(t, `
 apiVersion: v1
 kind: Secret
@@ -104,7 +104,7 @@ metadata: {name: not-read}
 	}
 }
 
-func TestNamespaceOption(t *testing.T) {
+func TestNamespaceOptionAppliesToObjectsWithoutANamespace(t *testing.T) {
 	text := "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n" +
 		"{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: ''}}\n---\n" +
 		"{apiVersion: v1, kind: Secret, metadata: {name: c, namespace: own}}\n---\n" +
@@ -195,7 +195,7 @@ spec: {from: [{group: "", kind: A, namespace: b}], to: [{group: "", kind: C}]}
 	}
 }
 
-func TestErrorHasPlaceObjectAndField(t *testing.T) {
+func TestErrorNamesPlaceObjectAndField(t *testing.T) {
 	_, err := Parse("in.yaml", []byte(namespace("a")+"---\n"+gateway("{name: a, port: 0, protocol: HTTP}")), Options{})
 	var first *Error
 	if !errors.As(err, &first) {

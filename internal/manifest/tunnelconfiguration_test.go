@@ -20,9 +20,9 @@ metadata: {name: settings}
 spec: ` + spec + "\n"
 }
 
-// TestTunnelConfigurationValidation has an invalid object for every rule and bound
+// TestInvalidTunnelConfigurationsAreRejected has an invalid object for every rule and bound
 // of the TunnelConfiguration's schema.
-func TestTunnelConfigurationValidation(t *testing.T) {
+func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 	const (
 		accountID   = "must be the ID of an account, as the Cloudflare dashboard shows it: letters and digits only"
 		dataKey     = "must be a key of a Secret: letters, digits, '-', '_' and '.' only"
@@ -239,8 +239,8 @@ func TestTunnelConfigurationValidation(t *testing.T) {
 	}
 }
 
-// TestValidTunnelConfigurations has objects at the bounds of the validation.
-func TestValidTunnelConfigurations(t *testing.T) {
+// TestValidTunnelConfigurationsAreAccepted has objects at the bounds of the validation.
+func TestValidTunnelConfigurationsAreAccepted(t *testing.T) {
 	for name, spec := range map[string]string{
 		"empty spec":                         "{}",
 		"account only":                       "{account: {accountID: a}}",
@@ -346,7 +346,7 @@ func isAPIType(typ reflect.Type) bool {
 	return typ.Kind() == reflect.Struct && typ.PkgPath() == reflect.TypeFor[v1alpha1.TunnelConfiguration]().PkgPath()
 }
 
-func TestErrorInAListNamesTheItem(t *testing.T) {
+func TestTunnelConfigurationErrorInAListNamesTheItem(t *testing.T) {
 	got := parseErrors(t, `apiVersion: v1
 kind: List
 items:

@@ -37,21 +37,21 @@ var gatewayGauges = []struct {
 	emit func(Gateway, emitFunc)
 }{
 	{gauge("gateway_programmed", "1 or 0", "Whether the Gateway's Programmed condition is true."),
-		func(g Gateway, give emitFunc) { give(boolValue(g.Programmed)) }},
+		func(g Gateway, emit emitFunc) { emit(boolValue(g.Programmed)) }},
 	{gauge("gateway_paused", "1 or 0", "Whether the Gateway is paused by the annotation tunnelgateway.dev/paused."),
-		func(g Gateway, give emitFunc) { give(boolValue(g.Paused)) }},
+		func(g Gateway, emit emitFunc) { emit(boolValue(g.Paused)) }},
 	{gauge("rules", "rules", "Ingress rules in the configuration of the Gateway's tunnel, as last read or written."),
-		func(g Gateway, give emitFunc) {
+		func(g Gateway, emit emitFunc) {
 			if g.Rules != nil {
-				give(float64(*g.Rules))
+				emit(float64(*g.Rules))
 			}
 		}},
 	{gauge("listeners", "listeners", "Listeners of the Gateway and of the ListenerSets whose parentRef names it.", labelListenerState),
-		func(g Gateway, give emitFunc) { emitCounts(give, labelListenerState, g.Listeners) }},
+		func(g Gateway, emit emitFunc) { emitCounts(emit, labelListenerState, g.Listeners) }},
 	{gauge("listener_sets", "ListenerSets", "ListenerSets whose parentRef names the Gateway.", labelListenerSetState),
-		func(g Gateway, give emitFunc) { emitCounts(give, labelListenerSetState, g.ListenerSets) }},
+		func(g Gateway, emit emitFunc) { emitCounts(emit, labelListenerSetState, g.ListenerSets) }},
 	{gauge("routes", "routes", "HTTPRoutes and GRPCRoutes whose parentRefs name the Gateway or its ListenerSets.", labelRouteState),
-		func(g Gateway, give emitFunc) { emitCounts(give, labelRouteState, g.Routes) }},
+		func(g Gateway, emit emitFunc) { emitCounts(emit, labelRouteState, g.Routes) }},
 	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/ConnectorsReady condition is true. Absent if the controller runs no connectors for the Gateway."),
 		connectorGauge(func(c Connectors) float64 { return boolValue(c.Ready) })},
 	{gauge("connectors_wanted", "connectors", "Desired replicas of the Gateway's connector Deployment. While the Deployment is missing, 1 if it should exist and 0 otherwise. Absent if the controller runs no connectors for the Gateway."),
@@ -61,7 +61,7 @@ var gatewayGauges = []struct {
 }
 
 var oldestChange = gauge("oldest_change_timestamp_seconds", "seconds",
-	"Unix time at which the controller observed the oldest change that has not been pushed. Absent if no change is pending, or if the changes wait for a person.")
+	"Unix time at which the controller observed the oldest change that has not been pushed. Absent if no change is pending, or if the changes wait for user action.")
 
 var missingGateway = gauge("gateway_missing_timestamp_seconds", "seconds",
 	"Unix time at which the controller found that the Gateway of a Tunnel is gone. Absent while the Gateway exists and if the tunnel is retained.")
@@ -79,17 +79,17 @@ func gauges() []Metric {
 type emitFunc func(value float64, label ...string)
 
 // emitCounts emits a value for every state, including zeros.
-func emitCounts[S ~string](give emitFunc, states Label, counts map[S]int) {
+func emitCounts[S ~string](emit emitFunc, states Label, counts map[S]int) {
 	for _, state := range states.Values {
-		give(float64(counts[S(state.Name)]), state.Name)
+		emit(float64(counts[S(state.Name)]), state.Name)
 	}
 }
 
 // connectorGauge returns a function that emits a value if the Gateway has connectors.
 func connectorGauge(value func(Connectors) float64) func(Gateway, emitFunc) {
-	return func(g Gateway, give emitFunc) {
+	return func(g Gateway, emit emitFunc) {
 		if g.Connectors != nil {
-			give(value(*g.Connectors))
+			emit(value(*g.Connectors))
 		}
 	}
 }

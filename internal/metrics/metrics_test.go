@@ -19,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
 
-var shared = types.NamespacedName{Namespace: "platform", Name: "shared"}
+var sharedGateway = types.NamespacedName{Namespace: "platform", Name: "shared"}
 
 // recordGateway records all metrics of a Gateway.
 func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
@@ -81,11 +81,11 @@ func labelText(metric *dto.Metric) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// The exported metrics follow the naming rules of Prometheus and match their definitions.
 func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
+	// The exported metrics follow the naming rules of Prometheus and match their definitions.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	recordGateway(m, shared)
+	recordGateway(m, sharedGateway)
 	recordAccount(m)
 	m.Meter(fake.New(), "west")
 	families := gather(t, registry)
@@ -120,8 +120,8 @@ func TestExportedMetricsMatchTheirDefinitions(t *testing.T) {
 	}
 }
 
-// A unit in the name of a metric matches its definition.
 func TestUnitsMatchTheMetricNames(t *testing.T) {
+	// A unit in the name of a metric matches its definition.
 	for _, m := range metrics.All {
 		if strings.Contains(m.Name, "_seconds") != (m.Unit == "seconds") || strings.Contains(m.Name, "bytes") != (m.Unit == "bytes") {
 			t.Errorf("the unit of %s is %s", m.Name, m.Unit)
@@ -157,11 +157,11 @@ func TestLabelsAreDocumented(t *testing.T) {
 	}
 }
 
-// Every exported label value is part of its label's definition.
 func TestLabelValuesAreDocumented(t *testing.T) {
+	// Every exported label value is part of its label's definition.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	recordGateway(m, shared)
+	recordGateway(m, sharedGateway)
 	m.Meter(fake.New(), "west")
 	for _, family := range gather(t, registry) {
 		i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == family.GetName() })
@@ -178,11 +178,11 @@ func TestLabelValuesAreDocumented(t *testing.T) {
 	}
 }
 
-func TestGatewayMetrics(t *testing.T) {
+func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	other := types.NamespacedName{Namespace: "platform", Name: "other"}
-	recordGateway(m, shared)
+	recordGateway(m, sharedGateway)
 	m.RecordPush(other, 7)
 	labels := "{gateway=shared,gateway_namespace=platform"
 	want := map[string]float64{
@@ -213,7 +213,7 @@ func TestGatewayMetrics(t *testing.T) {
 	}
 
 	// States that no longer occur have the value zero.
-	m.SetGateway(shared, metrics.Gateway{})
+	m.SetGateway(sharedGateway, metrics.Gateway{})
 	for _, name := range []string{"gateway_programmed", "listeners", "routes", "connectors_ready", "connectors_wanted"} {
 		for series := range samples(t, registry) {
 			if strings.HasPrefix(series, "tunnel_gateway_"+name+"{") {
@@ -223,20 +223,20 @@ func TestGatewayMetrics(t *testing.T) {
 	}
 }
 
-// DeleteGateway deletes all series of the Gateway, including zeros, and no other series.
 func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
+	// DeleteGateway deletes all series of the Gateway, including zeros, and no other series.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	sameName := types.NamespacedName{Namespace: "elsewhere", Name: "shared"}
 	recordGateway(m, sameName)
 	before := seriesOf(t, registry)
-	recordGateway(m, shared)
-	m.DeleteGateway(shared)
+	recordGateway(m, sharedGateway)
+	m.DeleteGateway(sharedGateway)
 	if diff := cmp.Diff(before, seriesOf(t, registry)); diff != "" {
 		t.Errorf("series differ (-before +after):\n%s", diff)
 	}
-	m.DeleteGateway(shared)
-	recordGateway(m, shared)
+	m.DeleteGateway(sharedGateway)
+	recordGateway(m, sharedGateway)
 	if got := samples(t, registry)["tunnel_gateway_pushes_total{gateway=shared,gateway_namespace=platform}"]; got != 2 {
 		t.Errorf("a recreated Gateway has %v pushes, want 2", got)
 	}
@@ -255,11 +255,11 @@ func seriesOf(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-// Prometheus detects the first increment only if the series existed before.
 func TestCountersBeginAtZero(t *testing.T) {
+	// Prometheus detects the first increment only if the series existed before.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	m.SetGateway(shared, metrics.Gateway{})
+	m.SetGateway(sharedGateway, metrics.Gateway{})
 	m.Meter(fake.New(), "west")
 	all := seriesOf(t, registry)
 	for _, want := range []string{
@@ -274,7 +274,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	}
 }
 
-func TestAccountMetrics(t *testing.T) {
+func TestAccountMetricsHaveTheRecordedValues(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	m.SetAccount("west", 12, 3)
@@ -291,8 +291,8 @@ func TestAccountMetrics(t *testing.T) {
 	}
 }
 
-// Metrics of several Gateways can be recorded concurrently.
 func TestGatewaysAreRecordedConcurrently(t *testing.T) {
+	// Metrics of several Gateways can be recorded concurrently.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
 	done := make(chan struct{})
@@ -315,29 +315,29 @@ func TestGatewaysAreRecordedConcurrently(t *testing.T) {
 	}
 }
 
-// The series of a missing Gateway exists until the time is cleared or the Gateway's series
-// are deleted.
-func TestMissingGatewayMetric(t *testing.T) {
+func TestMissingGatewayMetricExistsUntilItIsCleared(t *testing.T) {
+	// The series of a missing Gateway exists until the time is cleared or the Gateway's series
+	// are deleted.
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
-	m.SetGatewayMissing(shared, time.Unix(2500, 0))
+	m.SetGatewayMissing(sharedGateway, time.Unix(2500, 0))
 	series := "tunnel_gateway_gateway_missing_timestamp_seconds{gateway=shared,gateway_namespace=platform}"
 	if got := samples(t, registry)[series]; got != 2500 {
 		t.Errorf("the Gateway is missing since %v, want 2500", got)
 	}
-	m.SetGatewayMissing(shared, time.Time{})
+	m.SetGatewayMissing(sharedGateway, time.Time{})
 	if slices.Contains(seriesOf(t, registry), series) {
 		t.Error("the series still exists after the time was cleared")
 	}
-	m.SetGatewayMissing(shared, time.Unix(2500, 0))
-	m.DeleteGateway(shared) // the Gateway has no other series
+	m.SetGatewayMissing(sharedGateway, time.Unix(2500, 0))
+	m.DeleteGateway(sharedGateway) // the Gateway has no other series
 	if got := seriesOf(t, registry); slices.Contains(got, series) {
 		t.Error("the series still exists after the Gateway was deleted")
 	}
 }
 
-// Every reason in the catalogue of problems is a value of the label.
 func TestEveryReasonIsALabelValue(t *testing.T) {
+	// Every reason in the catalogue of problems is a value of the label.
 	i := slices.IndexFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == "tunnel_gateway_reconcile_errors_total" })
 	last := metrics.All[i].Labels[len(metrics.All[i].Labels)-1]
 	var got, want []string

@@ -41,18 +41,18 @@ func (m *Metrics) Meter(p provider.Provider, accountID string) provider.Provider
 			c.createAll(accountID)
 		}
 	}
-	return &metered{provider: p, metrics: m, account: accountID}
+	return &meteredProvider{provider: p, metrics: m, account: accountID}
 }
 
-// metered is a provider whose calls are recorded.
-type metered struct {
+// meteredProvider is a provider whose calls are recorded.
+type meteredProvider struct {
 	provider provider.Provider
 	metrics  *Metrics
 	account  string
 }
 
 // FindTunnel implements [provider.Provider].
-func (p *metered) FindTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
+func (p *meteredProvider) FindTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
 	err = p.call(ctx, FindTunnel, func(ctx context.Context) error {
 		t, err = p.provider.FindTunnel(ctx, name)
 		return err
@@ -61,7 +61,7 @@ func (p *metered) FindTunnel(ctx context.Context, name string) (t provider.Tunne
 }
 
 // Tunnel implements [provider.Provider].
-func (p *metered) Tunnel(ctx context.Context, id provider.TunnelID) (t provider.Tunnel, err error) {
+func (p *meteredProvider) Tunnel(ctx context.Context, id provider.TunnelID) (t provider.Tunnel, err error) {
 	err = p.call(ctx, ReadTunnel, func(ctx context.Context) error {
 		t, err = p.provider.Tunnel(ctx, id)
 		return err
@@ -70,7 +70,7 @@ func (p *metered) Tunnel(ctx context.Context, id provider.TunnelID) (t provider.
 }
 
 // Tunnels implements [provider.Provider].
-func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error) {
+func (p *meteredProvider) Tunnels(ctx context.Context) (all []provider.Tunnel, err error) {
 	err = p.call(ctx, ListTunnels, func(ctx context.Context) error {
 		all, err = p.provider.Tunnels(ctx)
 		return err
@@ -79,7 +79,7 @@ func (p *metered) Tunnels(ctx context.Context) (all []provider.Tunnel, err error
 }
 
 // CreateTunnel implements [provider.Provider].
-func (p *metered) CreateTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
+func (p *meteredProvider) CreateTunnel(ctx context.Context, name string) (t provider.Tunnel, err error) {
 	err = p.call(ctx, CreateTunnel, func(ctx context.Context) error {
 		t, err = p.provider.CreateTunnel(ctx, name)
 		return err
@@ -88,7 +88,7 @@ func (p *metered) CreateTunnel(ctx context.Context, name string) (t provider.Tun
 }
 
 // Configuration implements [provider.Provider].
-func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c provider.Configuration, v provider.Version, err error) {
+func (p *meteredProvider) Configuration(ctx context.Context, id provider.TunnelID) (c provider.Configuration, v provider.Version, err error) {
 	err = p.call(ctx, ReadConfiguration, func(ctx context.Context) error {
 		c, v, err = p.provider.Configuration(ctx, id)
 		return err
@@ -97,7 +97,7 @@ func (p *metered) Configuration(ctx context.Context, id provider.TunnelID) (c pr
 }
 
 // Configure implements [provider.Provider].
-func (p *metered) Configure(ctx context.Context, id provider.TunnelID, c provider.Configuration) (v provider.Version, err error) {
+func (p *meteredProvider) Configure(ctx context.Context, id provider.TunnelID, c provider.Configuration) (v provider.Version, err error) {
 	err = p.call(ctx, WriteConfiguration, func(ctx context.Context) error {
 		v, err = p.provider.Configure(ctx, id, c)
 		return err
@@ -106,7 +106,7 @@ func (p *metered) Configure(ctx context.Context, id provider.TunnelID, c provide
 }
 
 // Token implements [provider.Provider].
-func (p *metered) Token(ctx context.Context, id provider.TunnelID) (t provider.Token, err error) {
+func (p *meteredProvider) Token(ctx context.Context, id provider.TunnelID) (t provider.Token, err error) {
 	err = p.call(ctx, ReadToken, func(ctx context.Context) error {
 		t, err = p.provider.Token(ctx, id)
 		return err
@@ -115,12 +115,12 @@ func (p *metered) Token(ctx context.Context, id provider.TunnelID) (t provider.T
 }
 
 // RotateToken implements [provider.Provider].
-func (p *metered) RotateToken(ctx context.Context, id provider.TunnelID) error {
+func (p *meteredProvider) RotateToken(ctx context.Context, id provider.TunnelID) error {
 	return p.call(ctx, RotateToken, func(ctx context.Context) error { return p.provider.RotateToken(ctx, id) })
 }
 
 // Connections implements [provider.Provider].
-func (p *metered) Connections(ctx context.Context, id provider.TunnelID) (all []provider.Connector, err error) {
+func (p *meteredProvider) Connections(ctx context.Context, id provider.TunnelID) (all []provider.Connector, err error) {
 	err = p.call(ctx, ListConnections, func(ctx context.Context) error {
 		all, err = p.provider.Connections(ctx, id)
 		return err
@@ -129,18 +129,18 @@ func (p *metered) Connections(ctx context.Context, id provider.TunnelID) (all []
 }
 
 // Disconnect implements [provider.Provider].
-func (p *metered) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
+func (p *meteredProvider) Disconnect(ctx context.Context, id provider.TunnelID, connector provider.ConnectorID) error {
 	return p.call(ctx, Disconnect, func(ctx context.Context) error { return p.provider.Disconnect(ctx, id, connector) })
 }
 
 // DeleteTunnel implements [provider.Provider].
-func (p *metered) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
+func (p *meteredProvider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error {
 	return p.call(ctx, DeleteTunnel, func(ctx context.Context) error { return p.provider.DeleteTunnel(ctx, id) })
 }
 
 // call executes and records a call. It does not observe the duration of a rate-limited or
 // deferred call, because such a call is not executed.
-func (p *metered) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
+func (p *meteredProvider) call(ctx context.Context, operation Operation, method func(context.Context) error) error {
 	m, priority := p.metrics, priorityName(provider.PriorityOf(ctx))
 	ctx = provider.WithWaitReporter(ctx, func(wait time.Duration) {
 		m.budgetWait.WithLabelValues(p.account, priority, waitCall).Observe(wait.Seconds())

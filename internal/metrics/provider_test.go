@@ -17,8 +17,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider/providertest"
 )
 
-// A metered provider forwards all calls and results unchanged.
 func TestMeteredProviderKeepsTheContract(t *testing.T) {
+	// A metered provider forwards all calls and results unchanged.
 	providertest.Run(t, func(*testing.T) providertest.Fixture {
 		p := fake.New()
 		return providertest.Fixture{
@@ -28,8 +28,8 @@ func TestMeteredProviderKeepsTheContract(t *testing.T) {
 	})
 }
 
-// Every call is counted with its operation and result.
 func TestEveryCallIsCountedByOperationAndResult(t *testing.T) {
+	// Every call is counted with its operation and result.
 	methods := []struct {
 		op   fake.Op
 		name string
@@ -149,8 +149,8 @@ func TestBudgetWaitsAreObserved(t *testing.T) {
 	}
 }
 
-// Every priority has its own label value.
 func TestEveryPriorityHasALabelValue(t *testing.T) {
+	// Every priority has its own label value.
 	for priority, name := range map[provider.Priority]string{
 		provider.PriorityChange: "change", provider.PriorityDeletion: "deletion", provider.PriorityStart: "start", provider.PriorityDrift: "drift",
 	} {

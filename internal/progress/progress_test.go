@@ -46,8 +46,8 @@ func TestStepShowsTheSecondsOfASlowStep(t *testing.T) {
 	}
 }
 
-// The width of the terminal limits the number of characters, not of bytes.
 func TestStepCutsAtTheTerminalWidth(t *testing.T) {
+	// The width of the terminal limits the number of characters, not of bytes.
 	if got := output(t, 4, "größer", 1500*time.Millisecond); !strings.HasPrefix(got, "\rgrö\x1b[K") {
 		t.Errorf("wrote %q, want the first three characters", got)
 	}
@@ -68,8 +68,8 @@ func TestStepsReplaceEachOther(t *testing.T) {
 	}
 }
 
-// A writer that is not a terminal receives no control characters.
 func TestNewDetectsATerminal(t *testing.T) {
+	// A writer that is not a terminal receives no control characters.
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func (l fieldPath) spec(variant int) v1alpha1.TunnelConfigurationSpec {
 	var spec v1alpha1.TunnelConfigurationSpec
 	value := reflect.ValueOf(&spec).Elem()
 	for _, step := range l.steps {
-		value = enter(value).Field(step)
+		value = newBlock(value).Field(step)
 	}
 	if variant != 0 {
 		set(value, variant)
@@ -77,8 +77,8 @@ func (l fieldPath) spec(variant int) v1alpha1.TunnelConfigurationSpec {
 	return spec
 }
 
-// enter sets a pointer or a list to a new block and returns the block.
-func enter(value reflect.Value) reflect.Value {
+// newBlock sets a pointer or a list to a new block and returns the block.
+func newBlock(value reflect.Value) reflect.Value {
 	switch entry := (v1alpha1.ListenerConfiguration{ProtocolPort: "HTTPS:443", Hostname: "a.example.com"}); {
 	case value.Kind() == reflect.Pointer:
 		value.Set(reflect.New(value.Type().Elem()))
@@ -137,9 +137,9 @@ var modes = map[string]*v1alpha1.MergingMode{
 	"PreferGateway":      new(v1alpha1.MergingModePreferGateway),
 }
 
-// The settings are merged field by field, and spec.mergingMode of the class decides
-// which level takes precedence.
 func TestEveryFieldIsMergedByMode(t *testing.T) {
+	// The settings are merged field by field, and spec.mergingMode of the class decides
+	// which level takes precedence.
 	for _, l := range specFieldPaths(t) {
 		for name, mode := range modes {
 			t.Run(l.path+"/"+name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestEveryFieldIsMergedByMode(t *testing.T) {
 				if name == "PreferGateway" {
 					preferred = gateway
 				}
-				for what, test := range map[string]struct {
+				for description, test := range map[string]struct {
 					class, gateway, want v1alpha1.TunnelConfigurationSpec
 				}{
 					"both levels set the field":       {class, gateway, preferred},
@@ -163,10 +163,10 @@ func TestEveryFieldIsMergedByMode(t *testing.T) {
 					test.class.MergingMode, test.want.MergingMode = mode, mode
 					classBefore, gatewayBefore := test.class.DeepCopy(), test.gateway.DeepCopy()
 					if diff := cmp.Diff(test.want, mergeLevels(&test.class, &test.gateway)); diff != "" {
-						t.Errorf("%s: the merged spec differs (-want +got):\n%s", what, diff)
+						t.Errorf("%s: the merged spec differs (-want +got):\n%s", description, diff)
 					}
 					if !reflect.DeepEqual(*classBefore, test.class) || !reflect.DeepEqual(*gatewayBefore, test.gateway) {
-						t.Errorf("%s: the input has changed", what)
+						t.Errorf("%s: the input has changed", description)
 					}
 				}
 			})
@@ -182,19 +182,19 @@ func fullSpec(variant int) v1alpha1.TunnelConfigurationSpec {
 	return spec
 }
 
-// A level without settings does not change the settings of the other level.
-func TestMergeWithEmptyLevel(t *testing.T) {
+func TestEmptyLevelDoesNotChangeTheSettings(t *testing.T) {
+	// A level without settings does not change the settings of the other level.
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			full, class, empty := fullSpec(1), fullSpec(1), v1alpha1.TunnelConfigurationSpec{MergingMode: mode}
 			class.MergingMode = mode
-			for what, got := range map[string]v1alpha1.TunnelConfigurationSpec{
+			for description, got := range map[string]v1alpha1.TunnelConfigurationSpec{
 				"only the class has settings":   mergeLevels(&class, &v1alpha1.TunnelConfigurationSpec{}),
 				"only the Gateway has settings": mergeLevels(&empty, &full),
 			} {
 				got.MergingMode = nil
 				if diff := cmp.Diff(full, got); diff != "" {
-					t.Errorf("%s: the merged spec differs (-want +got):\n%s", what, diff)
+					t.Errorf("%s: the merged spec differs (-want +got):\n%s", description, diff)
 				}
 			}
 		})
@@ -217,9 +217,9 @@ func TestMergeDoesNotChangeItsInput(t *testing.T) {
 	}
 }
 
-// These cases need more than one field: keys of maps and lists, and exclusive
-// fields.
 func TestMergeKeysAndExclusiveFields(t *testing.T) {
+	// These cases need more than one field: keys of maps and lists, and exclusive
+	// fields.
 	entry := func(protocolPort, hostname string, access *v1alpha1.Access) v1alpha1.ListenerConfiguration {
 		return v1alpha1.ListenerConfiguration{ProtocolPort: protocolPort, Hostname: hostname, Access: access}
 	}

@@ -29,15 +29,15 @@ func allowedMetadata(infrastructure *gatewayv1.GatewayInfrastructure, allowed []
 	}
 	var m Metadata
 	dropped := map[string]bool{}
-	admit := func(into *map[string]string, key, value string) {
+	admit := func(target *map[string]string, key, value string) {
 		if !allowsKey(allowed, key) {
 			dropped[key] = true
 			return
 		}
-		if *into == nil {
-			*into = map[string]string{}
+		if *target == nil {
+			*target = map[string]string{}
 		}
-		(*into)[key] = value
+		(*target)[key] = value
 	}
 	for key, value := range infrastructure.Labels {
 		admit(&m.Labels, string(key), string(value))

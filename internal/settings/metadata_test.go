@@ -9,9 +9,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// A label or an annotation is set on the connectors only when the class allows exactly
-// the prefix of its key.
 func TestClassAllowsMetadataByPrefix(t *testing.T) {
+	// A label or an annotation is set on the connectors only when the class allows exactly
+	// the prefix of its key.
 	for key, test := range map[string]struct {
 		prefixes []string
 		allowed  bool
@@ -51,8 +51,8 @@ func TestClassAllowsMetadataByPrefix(t *testing.T) {
 	}
 }
 
-// The dropped keys are sorted and unique. Without a class, all keys are dropped.
 func TestDroppedMetadataIsSorted(t *testing.T) {
+	// The dropped keys are sorted and unique. Without a class, all keys are dropped.
 	g := &gatewayv1.Gateway{Spec: gatewayv1.GatewaySpec{Infrastructure: &gatewayv1.GatewayInfrastructure{
 		Labels:      map[gatewayv1.LabelKey]gatewayv1.LabelValue{"z": "1", "a": "2", "example.com/kept": "3"},
 		Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"a": "4", "m": "5"},

@@ -25,21 +25,21 @@ var gatewayFields = []gatewayField{
 	{"listenerConfigurations", func(s *spec) bool { return len(s.ListenerConfigurations) > 0 }},
 	{"tunnel.deletionPolicy", func(s *spec) bool { return s.Tunnel != nil && s.Tunnel.DeletionPolicy != nil }},
 	{"tunnel.existing", func(s *spec) bool { return s.Tunnel != nil && s.Tunnel.Existing != nil }},
-	{"connector.enabled", onConnector(func(c *v1alpha1.Connector) bool { return c.Enabled != nil })},
-	{"connector.replicas", onConnector(func(c *v1alpha1.Connector) bool { return c.Replicas != nil })},
-	{"connector.autoscaling", onConnector(func(c *v1alpha1.Connector) bool { return c.Autoscaling != nil })},
-	{"connector.protocol", onConnector(func(c *v1alpha1.Connector) bool { return c.Protocol != nil })},
-	{"connector.logLevel", onConnector(func(c *v1alpha1.Connector) bool { return c.LogLevel != nil })},
-	{"connector.resources", onConnector(func(c *v1alpha1.Connector) bool { return c.Resources != nil })},
-	{"connector.nodeSelector", onConnector(func(c *v1alpha1.Connector) bool { return len(c.NodeSelector) > 0 })},
-	{"connector.tolerations", onConnector(func(c *v1alpha1.Connector) bool { return len(c.Tolerations) > 0 })},
-	{"connector.affinity", onConnector(func(c *v1alpha1.Connector) bool { return c.Affinity != nil })},
-	{"connector.topologySpreadConstraints", onConnector(func(c *v1alpha1.Connector) bool { return len(c.TopologySpreadConstraints) > 0 })},
-	{"connector.podAnnotations", onConnector(func(c *v1alpha1.Connector) bool { return len(c.PodAnnotations) > 0 })},
-	{"connector.podLabels", onConnector(func(c *v1alpha1.Connector) bool { return len(c.PodLabels) > 0 })},
-	{"connector.gracePeriod", onConnector(func(c *v1alpha1.Connector) bool { return c.GracePeriod != nil })},
-	{"connector.podDisruptionBudget", onConnector(func(c *v1alpha1.Connector) bool { return c.PodDisruptionBudget != nil })},
-	{"connector.tokenRotation", onConnector(func(c *v1alpha1.Connector) bool { return c.TokenRotation != nil })},
+	{"connector.enabled", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Enabled != nil })},
+	{"connector.replicas", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Replicas != nil })},
+	{"connector.autoscaling", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Autoscaling != nil })},
+	{"connector.protocol", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Protocol != nil })},
+	{"connector.logLevel", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.LogLevel != nil })},
+	{"connector.resources", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Resources != nil })},
+	{"connector.nodeSelector", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.NodeSelector) > 0 })},
+	{"connector.tolerations", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.Tolerations) > 0 })},
+	{"connector.affinity", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Affinity != nil })},
+	{"connector.topologySpreadConstraints", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.TopologySpreadConstraints) > 0 })},
+	{"connector.podAnnotations", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.PodAnnotations) > 0 })},
+	{"connector.podLabels", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.PodLabels) > 0 })},
+	{"connector.gracePeriod", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.GracePeriod != nil })},
+	{"connector.podDisruptionBudget", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.PodDisruptionBudget != nil })},
+	{"connector.tokenRotation", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.TokenRotation != nil })},
 }
 
 // defaultGatewayFields are the fields that a class permits when it does not set
@@ -68,14 +68,14 @@ var classFields = []classField{
 		},
 		"it permits replacing a configuration that the controller did not write",
 	},
-	{"connector.image", onConnector(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
+	{"connector.image", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
 	{
-		"connector.allowedMetadataPrefixes", onConnector(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
+		"connector.allowedMetadataPrefixes", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
 		"the pods run in the controller's namespace",
 	},
 }
 
-func onConnector(isSet func(*v1alpha1.Connector) bool) func(*spec) bool {
+func connectorFieldIsSet(isSet func(*v1alpha1.Connector) bool) func(*spec) bool {
 	return func(s *spec) bool { return s.Connector != nil && isSet(s.Connector) }
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-const adopted = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
+const existingTunnelID = "0f3c1e5a-7b42-4c7e-9a53-6d1b2e8f4a90"
 
 // resolve returns the settings of Gateway infra/shared. The TunnelConfiguration of
 // the Gateway has the spec gateway. The class has a TunnelConfiguration unless class
@@ -44,8 +44,8 @@ var fieldValues = map[string]spec{
 	"originRequest":                       {OriginRequest: &v1alpha1.OriginRequest{}},
 	"listenerConfigurations":              {ListenerConfigurations: []v1alpha1.ListenerConfiguration{{ProtocolPort: "HTTP:80"}}},
 	"tunnel.deletionPolicy":               {Tunnel: &v1alpha1.TunnelSettings{DeletionPolicy: new(v1alpha1.DeletionPolicyRetain)}},
-	"tunnel.existing":                     {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: adopted}}},
-	"tunnel.existing.takeover":            {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: adopted, Takeover: new(false)}}},
+	"tunnel.existing":                     {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID}}},
+	"tunnel.existing.takeover":            {Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: existingTunnelID, Takeover: new(false)}}},
 	"account":                             {Account: &v1alpha1.Account{AccountID: new("a")}},
 	"mergingMode":                         {MergingMode: new(v1alpha1.MergingModePreferGateway)},
 	"allowedGatewayFields":                {AllowedGatewayFields: []v1alpha1.GatewayField{}},
@@ -56,17 +56,17 @@ var fieldValues = map[string]spec{
 	"connector.image":                     connector(func(c *v1alpha1.Connector) { c.Image = new("i") }),
 	"connector.protocol":                  connector(func(c *v1alpha1.Connector) { c.Protocol = new(v1alpha1.ProtocolQUIC) }),
 	"connector.logLevel":                  connector(func(c *v1alpha1.Connector) { c.LogLevel = new(v1alpha1.LogLevelWarn) }),
-	"connector.resources":                 connector(fill("Resources")),
+	"connector.resources":                 connector(setConnectorField("Resources")),
 	"connector.nodeSelector":              connector(func(c *v1alpha1.Connector) { c.NodeSelector = map[string]string{"a": "b"} }),
-	"connector.tolerations":               connector(fill("Tolerations")),
-	"connector.affinity":                  connector(fill("Affinity")),
-	"connector.topologySpreadConstraints": connector(fill("TopologySpreadConstraints")),
-	"connector.podAnnotations":            connector(fill("PodAnnotations")),
-	"connector.podLabels":                 connector(fill("PodLabels")),
+	"connector.tolerations":               connector(setConnectorField("Tolerations")),
+	"connector.affinity":                  connector(setConnectorField("Affinity")),
+	"connector.topologySpreadConstraints": connector(setConnectorField("TopologySpreadConstraints")),
+	"connector.podAnnotations":            connector(setConnectorField("PodAnnotations")),
+	"connector.podLabels":                 connector(setConnectorField("PodLabels")),
 	"connector.allowedMetadataPrefixes":   connector(func(c *v1alpha1.Connector) { c.AllowedMetadataPrefixes = []string{"example.com"} }),
 	"connector.gracePeriod":               connector(func(c *v1alpha1.Connector) { c.GracePeriod = new(v1alpha1.Duration("1m")) }),
 	"connector.podDisruptionBudget": connector(func(c *v1alpha1.Connector) {
-		fill("PodDisruptionBudget")(c)
+		setConnectorField("PodDisruptionBudget")(c)
 		c.PodDisruptionBudget.MinAvailable = nil
 	}),
 	"connector.tokenRotation": connector(func(c *v1alpha1.Connector) { c.TokenRotation = new(v1alpha1.Duration("24h")) }),
@@ -78,9 +78,9 @@ func connector(change func(*v1alpha1.Connector)) spec {
 	return spec{Connector: &c}
 }
 
-// fill returns a function that sets a field of the connector and all of its fields,
+// setConnectorField returns a function that sets a field of the connector and all of its fields,
 // except claims.
-func fill(field string) func(*v1alpha1.Connector) {
+func setConnectorField(field string) func(*v1alpha1.Connector) {
 	return func(c *v1alpha1.Connector) {
 		set(reflect.ValueOf(c).Elem().FieldByName(field), 1)
 		if c.Resources != nil {
@@ -89,9 +89,9 @@ func fill(field string) func(*v1alpha1.Connector) {
 	}
 }
 
-// Every field of the API is in gatewayFields or in classFields. Otherwise, every
-// Gateway could set the field.
 func TestEveryFieldBelongsToGatewayOrClass(t *testing.T) {
+	// Every field of the API is in gatewayFields or in classFields. Otherwise, every
+	// Gateway could set the field.
 	want := []string{"tunnel.existing.takeover"}
 	top := reflect.TypeFor[spec]()
 	for i := range top.NumField() {
@@ -129,8 +129,8 @@ func jsonName(field reflect.StructField) string {
 	return name
 }
 
-// A Gateway can set only the fields that its class permits.
 func TestGatewayCanSetOnlyPermittedFields(t *testing.T) {
+	// A Gateway can set only the fields that its class permits.
 	var all []v1alpha1.GatewayField
 	for _, field := range gatewayFields {
 		all = append(all, field.name)
@@ -168,8 +168,8 @@ func TestGatewayCanSetOnlyPermittedFields(t *testing.T) {
 	}
 }
 
-// The message names all fields that are not permitted.
 func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
+	// The message names all fields that are not permitted.
 	gateway := connector(func(c *v1alpha1.Connector) {
 		c.LogLevel, c.Protocol, c.Replicas = new(v1alpha1.LogLevelWarn), new(v1alpha1.ProtocolQUIC), new(int32(2))
 	})
@@ -177,8 +177,8 @@ func TestMessageNamesEveryFieldThatIsNotPermitted(t *testing.T) {
 	wantProblem(t, "two fields", problem, "does not permit spec.connector.protocol, spec.connector.logLevel. ", "list connector.protocol, connector.logLevel in")
 }
 
-// A Gateway cannot set the fields of a class, even when the class permits them.
 func TestGatewayCannotSetClassFields(t *testing.T) {
+	// A Gateway cannot set the fields of a class, even when the class permits them.
 	var all []v1alpha1.GatewayField
 	for name := range fieldValues {
 		all = append(all, v1alpha1.GatewayField(name))
@@ -256,9 +256,9 @@ func TestReplicasStayWithinTheBoundsOfTheClass(t *testing.T) {
 	}
 }
 
-// The settings of both levels decide which existing tunnel the controller adopts, and
-// what happens to it.
 func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
+	// The settings of both levels decide which existing tunnel the controller adopts, and
+	// what happens to it.
 	const other = "7d2a4c10-93be-4f51-8a06-52c7e1b9d3f4"
 	tunnel := func(id string, takeover *bool, policy v1alpha1.DeletionPolicy) spec {
 		s := spec{Tunnel: &v1alpha1.TunnelSettings{}}
@@ -285,27 +285,27 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 		"no settings":                                   {want: outcome{Policy: remove}},
 		"the Gateway retains a new tunnel":              {gateway: tunnel("", nil, retain), want: outcome{Policy: retain}},
 		"takeover without an existing tunnel":           {class: tunnel("", new(true), ""), want: outcome{Policy: remove}},
-		"tunnel of the Gateway":                         {gateway: tunnel(adopted, nil, ""), want: outcome{adopted, false, retain}},
-		"tunnel of the Gateway, takeover permitted":     {class: tunnel("", new(true), ""), gateway: tunnel(adopted, nil, ""), want: outcome{adopted, true, retain}},
-		"tunnel of the Gateway, takeover not permitted": {class: tunnel("", new(false), ""), gateway: tunnel(adopted, nil, ""), want: outcome{adopted, false, retain}},
-		"tunnel of the class":                           {class: tunnel(adopted, new(true), ""), want: outcome{adopted, true, retain}},
-		"the class takes precedence by default":         {class: tunnel(adopted, new(true), ""), gateway: tunnel(other, nil, ""), want: outcome{adopted, true, retain}},
+		"tunnel of the Gateway":                         {gateway: tunnel(existingTunnelID, nil, ""), want: outcome{existingTunnelID, false, retain}},
+		"tunnel of the Gateway, takeover permitted":     {class: tunnel("", new(true), ""), gateway: tunnel(existingTunnelID, nil, ""), want: outcome{existingTunnelID, true, retain}},
+		"tunnel of the Gateway, takeover not permitted": {class: tunnel("", new(false), ""), gateway: tunnel(existingTunnelID, nil, ""), want: outcome{existingTunnelID, false, retain}},
+		"tunnel of the class":                           {class: tunnel(existingTunnelID, new(true), ""), want: outcome{existingTunnelID, true, retain}},
+		"the class takes precedence by default":         {class: tunnel(existingTunnelID, new(true), ""), gateway: tunnel(other, nil, ""), want: outcome{existingTunnelID, true, retain}},
 		"the Gateway takes precedence with PreferGateway": {
-			class: tunnel(adopted, new(true), ""), gateway: tunnel(other, nil, ""), preferGateway: true, want: outcome{other, false, retain},
+			class: tunnel(existingTunnelID, new(true), ""), gateway: tunnel(other, nil, ""), preferGateway: true, want: outcome{other, false, retain},
 		},
 		"both levels have the same id": {
-			class: tunnel(adopted, new(true), ""), gateway: tunnel(adopted, nil, ""), preferGateway: true, want: outcome{adopted, true, retain},
+			class: tunnel(existingTunnelID, new(true), ""), gateway: tunnel(existingTunnelID, nil, ""), preferGateway: true, want: outcome{existingTunnelID, true, retain},
 		},
-		"the class deletes the tunnel":        {class: tunnel(adopted, nil, remove), want: outcome{adopted, false, remove}},
-		"both levels delete the tunnel":       {class: tunnel("", nil, remove), gateway: tunnel(adopted, nil, remove), want: outcome{adopted, false, remove}},
-		"only the Gateway deletes the tunnel": {gateway: tunnel(adopted, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but for an existing tunnel only the GatewayClass can set this value."},
+		"the class deletes the tunnel":        {class: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, remove}},
+		"both levels delete the tunnel":       {class: tunnel("", nil, remove), gateway: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, remove}},
+		"only the Gateway deletes the tunnel": {gateway: tunnel(existingTunnelID, nil, remove), message: "spec.tunnel.deletionPolicy is Delete, but for an existing tunnel only the GatewayClass can set this value."},
 		"the Gateway deletes the tunnel of the class": {
-			class: tunnel(adopted, nil, ""), gateway: tunnel("", nil, remove), message: "set it in TunnelConfiguration platform/defaults.",
+			class: tunnel(existingTunnelID, nil, ""), gateway: tunnel("", nil, remove), message: "set it in TunnelConfiguration platform/defaults.",
 		},
 		"the Gateway deletes the tunnel that the class retains": {
-			class: tunnel("", nil, retain), gateway: tunnel(adopted, nil, remove), preferGateway: true, message: "spec.tunnel.deletionPolicy is Delete",
+			class: tunnel("", nil, retain), gateway: tunnel(existingTunnelID, nil, remove), preferGateway: true, message: "spec.tunnel.deletionPolicy is Delete",
 		},
-		"the class retains the tunnel and takes precedence": {class: tunnel("", nil, retain), gateway: tunnel(adopted, nil, remove), want: outcome{adopted, false, retain}},
+		"the class retains the tunnel and takes precedence": {class: tunnel("", nil, retain), gateway: tunnel(existingTunnelID, nil, remove), want: outcome{existingTunnelID, false, retain}},
 		"existing without an id":                            {gateway: spec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{}}}, message: "spec.tunnel.existing has no id."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -326,29 +326,29 @@ func TestBothLevelsDecideAboutTheExistingTunnel(t *testing.T) {
 			}
 		})
 	}
-	var none *Settings
-	if got := (outcome{none.ExistingTunnel(), none.Takeover(), none.DeletionPolicy()}); got != (outcome{Policy: remove}) {
+	var zero *Settings
+	if got := (outcome{zero.ExistingTunnel(), zero.Takeover(), zero.DeletionPolicy()}); got != (outcome{Policy: remove}) {
 		t.Errorf("nil settings return %+v, want only the policy Delete", got)
 	}
 }
 
-// An account is valid only in the namespace of the controller.
 func TestAccountIsValidOnlyInTheControllersNamespace(t *testing.T) {
+	// An account is valid only in the namespace of the controller.
 	parameters := &gatewayv1.ParametersReference{
 		Group: v1alpha1.GroupName, Kind: KindTunnelConfiguration, Namespace: new(gatewayv1.Namespace("platform")), Name: "defaults",
 	}
 	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "tunnel"}, Spec: gatewayv1.GatewayClassSpec{ParametersRef: parameters}}
-	with := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "defaults"}, Spec: fieldValues["account"]}
-	without := &v1alpha1.TunnelConfiguration{ObjectMeta: with.ObjectMeta}
+	withAccount := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "defaults"}, Spec: fieldValues["account"]}
+	withoutAccount := &v1alpha1.TunnelConfiguration{ObjectMeta: withAccount.ObjectMeta}
 	const notAllowed = "TunnelConfiguration platform/defaults of spec.parametersRef is not valid: spec.account has an effect only in the controller's namespace, gateways."
 	for name, test := range map[string]struct {
 		configuration *v1alpha1.TunnelConfiguration
 		namespace     string
 		message       string // a part of the message; empty when the settings are valid
 	}{
-		"an account in the controller's namespace": {with, "platform", ""},
-		"an account in another namespace":          {with, "gateways", notAllowed},
-		"no account in another namespace":          {without, "gateways", ""},
+		"an account in the controller's namespace": {withAccount, "platform", ""},
+		"an account in another namespace":          {withAccount, "gateways", notAllowed},
+		"no account in another namespace":          {withoutAccount, "gateways", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, gatewayProblem := Resolve(Input{

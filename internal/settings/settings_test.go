@@ -71,8 +71,8 @@ func TestResolveMergesBothLevels(t *testing.T) {
 	}
 }
 
-// An invalid value is rejected in the settings of the class and of the Gateway.
 func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
+	// An invalid value is rejected in the settings of the class and of the Gateway.
 	connector := func(c v1alpha1.Connector) specOf { return specOf{Connector: &c} }
 	origin := func(o v1alpha1.OriginRequest) specOf { return specOf{OriginRequest: &o} }
 	entry := func(l v1alpha1.ListenerConfiguration) specOf {
@@ -144,9 +144,9 @@ func wantInvalid(t *testing.T, in settings.Input, prefix, part string) {
 	}
 }
 
-// Values that are valid in each TunnelConfiguration can be invalid in the merged
-// settings.
-func TestValuesThatAreInvalidTogether(t *testing.T) {
+func TestMergedSettingsAreValidated(t *testing.T) {
+	// Values that are valid in each TunnelConfiguration can be invalid in the merged
+	// settings.
 	amount := func(n int64) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(n, resource.BinarySI)}
 	}
@@ -179,8 +179,8 @@ func TestValuesThatAreInvalidTogether(t *testing.T) {
 	}
 }
 
-// A TunnelConfiguration has no effect without a parametersRef.
 func TestConfigurationWithoutReferenceHasNoEffect(t *testing.T) {
+	// A TunnelConfiguration has no effect without a parametersRef.
 	object := configuration("platform", "defaults", specOf{OriginRequest: &v1alpha1.OriginRequest{NoTLSVerify: new(true)}})
 	got, problem := settings.Resolve(settings.Input{
 		Class: &gatewayv1.GatewayClass{}, ClassConfiguration: object, Gateway: &gatewayv1.Gateway{}, GatewayConfiguration: object,

@@ -10,9 +10,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// CachedCertificates reads no Secrets outside the permitted namespaces, and reports their
-// certificates as unchecked.
 func TestCachedCertificatesReadPermittedNamespaces(t *testing.T) {
+	// CachedCertificates reads no Secrets outside the permitted namespaces, and reports their
+	// certificates as unchecked.
 	server := newAPIServer(t, clusterManifests)
 	server.fail = func(client.ObjectKey, any) error { return errRead }
 	certificates := &state.CachedCertificates{

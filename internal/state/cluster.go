@@ -61,7 +61,7 @@ func Connect(c *rest.Config) (client.Reader, error) {
 	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
 	live, err := client.New(c, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the API server: %w", err)
+		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	return live, nil
 }
@@ -209,7 +209,7 @@ func (k listedKind) wrapError(err error) error {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster has no %s: the CRD %s is missing or too old: %w", k.name, k.resource, err)
 	default:
-		return fmt.Errorf("reading %s from the cluster: %w", k.name, err)
+		return fmt.Errorf("read %s from the cluster: %w", k.name, err)
 	}
 }
 
@@ -221,20 +221,20 @@ type liveReader struct {
 }
 
 // Get implements client.Reader.
-func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	err := r.Memory.Get(ctx, key, into, opts...)
-	if _, secret := into.(*corev1.Secret); secret && apierrors.IsNotFound(err) {
-		return r.live.Get(ctx, key, into, opts...)
+func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	err := r.Memory.Get(ctx, key, object, opts...)
+	if _, secret := object.(*corev1.Secret); secret && apierrors.IsNotFound(err) {
+		return r.live.Get(ctx, key, object, opts...)
 	}
 	return err
 }
 
 // List implements client.Reader. EndpointSlices can be selected only by namespace and
 // labels.
-func (r *liveReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	endpointSlices, ok := into.(*discoveryv1.EndpointSliceList)
+func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	endpointSlices, ok := list.(*discoveryv1.EndpointSliceList)
 	if !ok {
-		return r.Memory.List(ctx, into, opts...)
+		return r.Memory.List(ctx, list, opts...)
 	}
 	var found discoveryv1.EndpointSliceList
 	if err := r.live.List(ctx, &found, opts...); err != nil {

@@ -31,7 +31,7 @@ import (
 type apiServer struct {
 	*state.Memory
 	// fail returns the error of a request, or nil. The key of a list is empty.
-	fail func(key client.ObjectKey, into any) error
+	fail func(key client.ObjectKey, object any) error
 	// pageSize is the maximum number of objects in a page; 0 means no limit.
 	pageSize int
 	// pagesUntilExpiry is the number of further pages before a continue token expires.
@@ -40,31 +40,31 @@ type apiServer struct {
 	lists            []string
 }
 
-func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	s.gets = append(s.gets, typeName(into)+" "+key.String())
+func (s *apiServer) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	s.gets = append(s.gets, typeName(object)+" "+key.String())
 	if s.fail != nil {
-		if err := s.fail(key, into); err != nil {
+		if err := s.fail(key, object); err != nil {
 			return err
 		}
 	}
-	return s.Memory.Get(ctx, key, into, opts...)
+	return s.Memory.Get(ctx, key, object, opts...)
 }
 
-func (s *apiServer) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	s.lists = append(s.lists, typeName(into))
+func (s *apiServer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	s.lists = append(s.lists, typeName(list))
 	if s.fail != nil {
-		if err := s.fail(client.ObjectKey{}, into); err != nil {
+		if err := s.fail(client.ObjectKey{}, list); err != nil {
 			return err
 		}
 	}
-	if err := s.Memory.List(ctx, into, opts...); err != nil || s.pageSize == 0 {
+	if err := s.Memory.List(ctx, list, opts...); err != nil || s.pageSize == 0 {
 		return err
 	}
-	return s.paginate(into, opts)
+	return s.paginate(list, opts)
 }
 
 // paginate reduces a list to one page.
-func (s *apiServer) paginate(into client.ObjectList, opts []client.ListOption) error {
+func (s *apiServer) paginate(list client.ObjectList, opts []client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	if o.Limit == 0 {
@@ -75,7 +75,7 @@ func (s *apiServer) paginate(into client.ObjectList, opts []client.ListOption) e
 			return apierrors.NewResourceExpired("too old")
 		}
 	}
-	all, err := meta.ExtractList(into)
+	all, err := meta.ExtractList(list)
 	if err != nil {
 		return err
 	}
@@ -83,9 +83,9 @@ func (s *apiServer) paginate(into client.ObjectList, opts []client.ListOption) e
 	from, _ := strconv.Atoi(o.Continue)
 	to := min(from+s.pageSize, len(all))
 	if to < len(all) {
-		into.SetContinue(strconv.Itoa(to))
+		list.SetContinue(strconv.Itoa(to))
 	}
-	return meta.SetList(into, all[from:to])
+	return meta.SetList(list, all[from:to])
 }
 
 // newAPIServer returns an API server with the objects of the manifests.
@@ -116,8 +116,8 @@ func fromCluster(t *testing.T, live client.Reader, manifests string) *state.Sour
 	return source
 }
 
-// A Loader returns the same objects from a Source as from the cluster itself.
 func TestFromClusterReturnsTheObjectsOfTheCluster(t *testing.T) {
+	// A Loader returns the same objects from a Source as from the cluster itself.
 	for name, server := range map[string]*apiServer{
 		"in one page":                    newAPIServer(t, clusterManifests),
 		"page by page":                   {Memory: memory(t, objects(t, clusterManifests)), pageSize: 1, pagesUntilExpiry: 100},
@@ -145,8 +145,8 @@ func TestFromClusterReturnsTheObjectsOfTheCluster(t *testing.T) {
 	}
 }
 
-// FromCluster lists each kind once and reads no single objects.
 func TestFromClusterListsEachKindOnce(t *testing.T) {
+	// FromCluster lists each kind once and reads no single objects.
 	server := newAPIServer(t, clusterManifests)
 	var progress []string
 	c := newCluster(server)
@@ -176,11 +176,11 @@ func forbiddenError(resource, namespace, name string) error {
 	return apierrors.NewForbidden(schema.ParseGroupResource(resource), name, fmt.Errorf("User %q cannot read in %q", "jane", namespace))
 }
 
-// The error names all missing permissions, so that the user can request all of them together.
 func TestFromClusterNamesAllMissingPermissions(t *testing.T) {
+	// The error names all missing permissions, so that the user can request all of them together.
 	server := newAPIServer(t, clusterManifests)
-	server.fail = func(_ client.ObjectKey, into any) error {
-		switch into.(type) {
+	server.fail = func(_ client.ObjectKey, object any) error {
+		switch object.(type) {
 		case *gatewayv1.HTTPRouteList:
 			return forbiddenError("httproutes.gateway.networking.k8s.io", "", "")
 		case *corev1.ServiceList:
@@ -232,9 +232,9 @@ endpoints: []
 `
 }
 
-// Secrets and EndpointSlices are read on demand. Objects from manifests replace those in
-// the cluster.
 func TestFromClusterReadsSecretsAndEndpointSlicesOnDemand(t *testing.T) {
+	// Secrets and EndpointSlices are read on demand. Objects from manifests replace those in
+	// the cluster.
 	server := newAPIServer(t, clusterManifests+"---\n"+onDemandManifests+endpointSliceManifest("kept", "web")+endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "web")+endpointSliceManifest("other", "elsewhere"))
 	source := fromCluster(t, server, strings.ReplaceAll(strings.Split(onDemandManifests, "---\n")[1], "bGl2ZQ==", "ZmlsZQ==")+"---\n"+
 		endpointSliceManifest("changed", "web")+endpointSliceManifest("moved", "elsewhere")+endpointSliceManifest("new", "web"))
@@ -285,9 +285,9 @@ func TestFromClusterReturnsErrorsOfLaterReads(t *testing.T) {
 	}
 }
 
-// PermittedCertificates reports a Secret that the user cannot read as existing and
-// unchecked.
 func TestPermittedCertificatesDoNotCheckForbiddenSecrets(t *testing.T) {
+	// PermittedCertificates reports a Secret that the user cannot read as existing and
+	// unchecked.
 	server := newAPIServer(t, clusterManifests+"---\n"+onDemandManifests)
 	server.fail = func(key client.ObjectKey, _ any) error {
 		if key.Name == "closed" {
@@ -328,8 +328,8 @@ func TestGatewayNamesListsManagedGateways(t *testing.T) {
 		t.Errorf("names differ (-want +got):\n%s", diff)
 	}
 	for _, kind := range []string{"*v1.GatewayClassList", "*v1.GatewayList"} {
-		server.fail = func(_ client.ObjectKey, into any) error {
-			if typeName(into) == kind {
+		server.fail = func(_ client.ObjectKey, object any) error {
+			if typeName(object) == kind {
 				return errRead
 			}
 			return nil
@@ -342,8 +342,8 @@ func TestGatewayNamesListsManagedGateways(t *testing.T) {
 
 func keyOf(o runtime.Object) string { return client.ObjectKeyFromObject(o.(client.Object)).String() }
 
-// Without discovery, Connect must map every kind to the correct path of the API.
 func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
+	// Without discovery, Connect must map every kind to the correct path of the API.
 	var requested []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requested = append(requested, r.URL.Path)
@@ -357,9 +357,9 @@ func TestConnectMapsKindsWithoutDiscovery(t *testing.T) {
 	if _, err := state.FromCluster(t.Context(), newCluster(live), &manifest.Set{}); err == nil {
 		t.Error("FromCluster returned no error although the server has no resources")
 	}
-	for _, into := range []client.Object{&corev1.Secret{}, &discoveryv1.EndpointSlice{}} {
-		if err := live.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "x"}, into); !apierrors.IsNotFound(err) {
-			t.Errorf("Get of %T: got %v, want NotFound", into, err)
+	for _, object := range []client.Object{&corev1.Secret{}, &discoveryv1.EndpointSlice{}} {
+		if err := live.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "x"}, object); !apierrors.IsNotFound(err) {
+			t.Errorf("Get of %T: got %v, want NotFound", object, err)
 		}
 	}
 	const gatewayAPI = "/apis/gateway.networking.k8s.io/v1/"

@@ -106,8 +106,8 @@ func nameOf(c *v1alpha1.TunnelConfiguration) string {
 	return client.ObjectKeyFromObject(c).String()
 }
 
-// The index contains exactly the objects that refer to a TunnelConfiguration.
 func TestIndexParametersFindsClassesAndGateways(t *testing.T) {
+	// The index contains exactly the objects that refer to a TunnelConfiguration.
 	reader := memory(t, objects(t, configurationManifests))
 	for configuration, want := range map[string][]string{
 		"platform/both":  {"/set"},
@@ -144,11 +144,11 @@ func names(list client.ObjectList) []string {
 	return all
 }
 
-// A read error must not look like a reference that does not resolve.
 func TestLoadReturnsErrorsOfReadingConfigurations(t *testing.T) {
+	// A read error must not look like a reference that does not resolve.
 	for _, unreadable := range []string{"platform/both", "infra/both"} {
-		reader := failingReader{memory(t, objects(t, configurationManifests)), func(key client.ObjectKey, into any) bool {
-			_, settings := into.(*v1alpha1.TunnelConfiguration)
+		reader := failingReader{memory(t, objects(t, configurationManifests)), func(key client.ObjectKey, object any) bool {
+			_, settings := object.(*v1alpha1.TunnelConfiguration)
 			return settings && key.String() == unreadable
 		}}
 		_, err := state.Loader{Reader: reader, ControllerName: controllerName}.Load(t.Context(), state.GatewayKey("infra", "both"))

@@ -6,6 +6,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,7 +155,7 @@ func (l Loader) loadTunnel(ctx context.Context, gateway types.NamespacedName) (*
 func (l Loader) loadListenerSets(ctx context.Context, key Key, s *gateway.Snapshot) error {
 	var list gatewayv1.ListenerSetList
 	if err := l.Reader.List(ctx, &list, client.MatchingFields{IndexParentGateway: key.NamespacedName.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the ListenerSets of %s: %w", key, err)
+		return fmt.Errorf("list the ListenerSets of %s: %w", key, err)
 	}
 	for i := range list.Items {
 		s.ListenerSets = append(s.ListenerSets, &list.Items[i])
@@ -182,7 +183,7 @@ func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.
 			}
 		}, client.MatchingFields{index: parent.String()})
 		if err != nil {
-			return fmt.Errorf("listing the routes of %s: %w", parent, err)
+			return fmt.Errorf("list the routes of %s: %w", parent, err)
 		}
 	}
 	return nil
@@ -213,14 +214,14 @@ func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 }
 
 // get reads one object. It returns nil if the object does not exist.
-func get[T client.Object](ctx context.Context, r client.Reader, name types.NamespacedName, into T) (T, error) {
-	var none T
-	err := r.Get(ctx, name, into)
+func get[T client.Object](ctx context.Context, r client.Reader, name types.NamespacedName, object T) (T, error) {
+	var zero T
+	err := r.Get(ctx, name, object)
 	if apierrors.IsNotFound(err) {
-		return none, nil
+		return zero, nil
 	}
 	if err != nil {
-		return none, fmt.Errorf("reading %T %s: %w", into, name, err)
+		return zero, fmt.Errorf("read %s %s: %w", reflect.TypeOf(object).Elem().Name(), name, err)
 	}
-	return into, nil
+	return object, nil
 }

@@ -289,8 +289,8 @@ func TestLoadReadsTheObjectsOfAKey(t *testing.T) {
 	}
 }
 
-// The cache may contain an object before its namespace. This must not fail the reconcile.
 func TestLoadAcceptsAMissingNamespace(t *testing.T) {
+	// The cache may contain an object before its namespace. This must not fail the reconcile.
 	withoutNamespaces := slices.DeleteFunc(objects(t, clusterManifests), func(o client.Object) bool {
 		_, ok := o.(*corev1.Namespace)
 		return ok
@@ -304,8 +304,8 @@ func TestLoadAcceptsAMissingNamespace(t *testing.T) {
 	}
 }
 
-// A Tunnel with another Gateway, controller, namespace or name is never used.
 func TestLoadIgnoresOtherTunnels(t *testing.T) {
+	// A Tunnel with another Gateway, controller, namespace or name is never used.
 	for name, change := range map[string][2]string{
 		"another Gateway":    {"gateway: {namespace: infra, name: shared}", "gateway: {namespace: infra, name: other}"},
 		"another controller": {"controllerName: tunnelgateway.dev/controller\n  clusterUID", "controllerName: example.com/other\n  clusterUID"},
@@ -336,34 +336,34 @@ func newLoader(reader client.Reader) state.Loader {
 // failingReader is a reader that fails for chosen requests.
 type failingReader struct {
 	client.Reader
-	fails func(key client.ObjectKey, into any) bool // the key of a list is empty
+	fails func(key client.ObjectKey, object any) bool // the key of a list is empty
 }
 
 var errRead = errors.New("the cache is broken")
 
-func (r failingReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if r.fails(key, into) {
+func (r failingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if r.fails(key, object) {
 		return errRead
 	}
-	return r.Reader.Get(ctx, key, into, opts...)
+	return r.Reader.Get(ctx, key, object, opts...)
 }
 
-func (r failingReader) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	if r.fails(client.ObjectKey{}, into) {
+func (r failingReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if r.fails(client.ObjectKey{}, list) {
 		return errRead
 	}
-	return r.Reader.List(ctx, into, opts...)
+	return r.Reader.List(ctx, list, opts...)
 }
 
 func typeName(value any) string { return fmt.Sprintf("%T", value) }
 
-// A read error must not look like a missing object.
 func TestLoadReturnsEveryReadError(t *testing.T) {
+	// A read error must not look like a missing object.
 	for _, kind := range []string{
 		"*v1.Gateway", "*v1.GatewayClass", "*v1alpha1.Tunnel", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.Namespace", "*v1.Service",
 	} {
 		t.Run(kind, func(t *testing.T) {
-			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, into any) bool { return typeName(into) == kind }}
+			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, object any) bool { return typeName(object) == kind }}
 			_, err := newLoader(reader).Load(t.Context(), state.GatewayKey("infra", "shared"))
 			if !errors.Is(err, errRead) {
 				t.Errorf("got %v, want %v", err, errRead)
@@ -372,7 +372,7 @@ func TestLoadReturnsEveryReadError(t *testing.T) {
 	}
 }
 
-func TestParentGateway(t *testing.T) {
+func TestListenerSetNamesItsParentGateway(t *testing.T) {
 	for name, test := range map[string]struct {
 		ref    gatewayv1.ParentGatewayReference
 		want   state.Key

@@ -38,38 +38,38 @@ func NewMemory(objects []client.Object, indexes []Index) (*Memory, error) {
 			m.stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers[kind])
 		}
 		if err := m.stores[kind].Add(object); err != nil {
-			return nil, fmt.Errorf("indexing %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+			return nil, fmt.Errorf("index %s %s: %w", kind.Elem().Name(), client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return m, nil
 }
 
 // Get implements client.Reader.
-func (m *Memory) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.String())
-	store := m.stores[reflect.TypeOf(into)]
+func (m *Memory) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", object)}, key.String())
+	store := m.stores[reflect.TypeOf(object)]
 	if store == nil {
 		return notFound
 	}
 	found, ok, err := store.GetByKey(cache.NewObjectName(key.Namespace, key.Name).String())
 	if err != nil {
-		return fmt.Errorf("looking up %s: %w", key, err)
+		return fmt.Errorf("look up %s: %w", key, err)
 	}
 	if !ok {
 		return notFound
 	}
-	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(found).Elem())
+	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(found).Elem())
 	return nil
 }
 
 // List implements client.Reader. It supports selection by namespace, by labels and by one
 // indexed field.
-func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (m *Memory) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var options client.ListOptions
 	options.ApplyOptions(opts)
-	store := m.stores[itemType(into)]
+	store := m.stores[itemType(list)]
 	if store == nil {
-		return meta.SetList(into, nil)
+		return meta.SetList(list, nil)
 	}
 	var found []any
 	if options.FieldSelector == nil {
@@ -78,7 +78,7 @@ func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.
 		field := options.FieldSelector.Requirements()[0]
 		var err error
 		if found, err = store.ByIndex(field.Field, field.Value); err != nil {
-			return fmt.Errorf("listing %T by %s: %w", into, field.Field, err)
+			return fmt.Errorf("list %T by %s: %w", list, field.Field, err)
 		}
 	}
 	objects := make([]runtime.Object, 0, len(found))
@@ -87,7 +87,7 @@ func (m *Memory) List(_ context.Context, into client.ObjectList, opts ...client.
 			objects = append(objects, object.(runtime.Object))
 		}
 	}
-	return meta.SetList(into, objects)
+	return meta.SetList(list, objects)
 }
 
 // matchesOptions reports whether the namespace and labels of the object match the options.

@@ -52,17 +52,17 @@ status:
 ---
 `
 
-func getFrom[T client.Object](t *testing.T, source *state.Source, namespace, name string, into T) T {
+func getFrom[T client.Object](t *testing.T, source *state.Source, namespace, name string, object T) T {
 	t.Helper()
-	if err := source.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, into); err != nil {
+	if err := source.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
 		t.Fatal(err)
 	}
-	return into
+	return object
 }
 
-// A changed object keeps the creation timestamp and the status of the object in the cluster,
-// because precedence depends on the age. Its generation increases only if the spec changes.
 func TestOverlayKeepsFieldsOfTheAPIServer(t *testing.T) {
+	// A changed object keeps the creation timestamp and the status of the object in the cluster,
+	// because precedence depends on the age. Its generation increases only if the spec changes.
 	for name, test := range map[string]struct {
 		change     string
 		generation int64
@@ -115,9 +115,9 @@ func TestOverlayMakesNewObjectsTheYoungest(t *testing.T) {
 	}
 }
 
-// A Tunnel in a manifest neither replaces nor adds a Tunnel, because only the controller
-// writes Tunnels.
 func TestOverlayIgnoresTunnels(t *testing.T) {
+	// A Tunnel in a manifest neither replaces nor adds a Tunnel, because only the controller
+	// writes Tunnels.
 	stolen := strings.Replace(sharedTunnelManifest, "tunnelID: t", "tunnelID: stolen", 1)
 	for name, live := range map[string]string{
 		"the cluster has a Tunnel":  clusterManifests,
@@ -141,8 +141,8 @@ func TestOverlayIgnoresTunnels(t *testing.T) {
 	}
 }
 
-// FromCluster adds a missing namespace of a manifest, but no missing class.
 func TestOverlayAddsMissingNamespacesOnly(t *testing.T) {
+	// FromCluster adds a missing namespace of a manifest, but no missing class.
 	source := fromCluster(t, newAPIServer(t, clusterManifests), strings.Replace(gatewayManifest, "{name: g}", "{name: g, namespace: fresh}", 1))
 	getFrom(t, source, "", "fresh", &corev1.Namespace{})
 	loaded, err := newLoader(source).Load(t.Context(), state.GatewayKey("fresh", "g"))

@@ -101,7 +101,7 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 	for namespace := range targets {
 		var list gatewayv1beta1.ReferenceGrantList
 		if err := l.Reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing the ReferenceGrants of namespace %s: %w", namespace, err)
+			return fmt.Errorf("list the ReferenceGrants of namespace %s: %w", namespace, err)
 		}
 		for i := range list.Items {
 			s.Grants = append(s.Grants, &list.Items[i])
@@ -160,7 +160,7 @@ func (l Loader) loadEndpointSlices(ctx context.Context, service types.Namespaced
 	err := l.Reader.List(ctx, &list, client.InNamespace(service.Namespace),
 		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("listing the EndpointSlices of Service %s: %w", service, err)
+		return fmt.Errorf("list the EndpointSlices of Service %s: %w", service, err)
 	}
 	for i := range list.Items {
 		s.EndpointSlices[service] = append(s.EndpointSlices[service], &list.Items[i])

@@ -24,14 +24,14 @@ type Source struct {
 	Certificates *PermittedCertificates
 	// Skipped counts the manifests of kinds that are not supported.
 	Skipped []manifest.Skipped
-	// Folders are the subdirectories of the manifest directories, which were not read.
-	Folders []string
+	// SkippedDirectories are the subdirectories of the manifest directories, which were not read.
+	SkippedDirectories []string
 	// Live reports whether a cluster was read.
 	Live bool
 }
 
 func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Source {
-	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: set.Skipped, Folders: set.SkippedDirectories}
+	return &Source{Reader: r, Objects: objects, Certificates: NewPermittedCertificates(r), Skipped: set.Skipped, SkippedDirectories: set.SkippedDirectories}
 }
 
 // FromFiles reads manifests from files and directories, or from o.Stdin if a path is "-".

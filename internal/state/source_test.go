@@ -70,8 +70,8 @@ func TestFromFilesAddsTheClassOnlyWhenThereIsNone(t *testing.T) {
 	}
 }
 
-// Without a cluster, a Tunnel exists only if a manifest contains it.
 func TestFromFilesReadsTunnels(t *testing.T) {
+	// Without a cluster, a Tunnel exists only if a manifest contains it.
 	for manifests, want := range map[string]string{clusterManifests: "t", strings.Replace(clusterManifests, sharedTunnelManifest, "", 1): ""} {
 		loaded, err := newLoader(fromStdin(t, manifests)).Load(t.Context(), state.GatewayKey("infra", "shared"))
 		if err != nil {
@@ -165,12 +165,12 @@ func TestFromFilesReturnsReadErrors(t *testing.T) {
 	}
 }
 
-func TestMemory(t *testing.T) {
+func TestMemoryServesGetAndList(t *testing.T) {
 	m := memory(t, objects(t, clusterManifests))
 	t.Run("Get returns NotFound for a missing object", func(t *testing.T) {
-		for _, into := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
-			if err := m.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "none"}, into); !apierrors.IsNotFound(err) {
-				t.Errorf("Get of %T: got %v, want NotFound", into, err)
+		for _, object := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
+			if err := m.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "none"}, object); !apierrors.IsNotFound(err) {
+				t.Errorf("Get of %T: got %v, want NotFound", object, err)
 			}
 		}
 	})

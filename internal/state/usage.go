@@ -29,7 +29,7 @@ func (l Loader) loadUsage(ctx context.Context, s *gateway.Snapshot) error {
 	err = l.Reader.List(ctx, &tunnels, client.InNamespace(l.ControllerNamespace),
 		client.MatchingFields{IndexGatewayNamespace: s.Gateway.Namespace}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("listing the Tunnels of namespace %s: %w", s.Gateway.Namespace, err)
+		return fmt.Errorf("list the Tunnels of namespace %s: %w", s.Gateway.Namespace, err)
 	}
 	for i := range tunnels.Items {
 		t := &tunnels.Items[i].Spec
@@ -45,7 +45,7 @@ func (l Loader) loadUsage(ctx context.Context, s *gateway.Snapshot) error {
 func (l Loader) managedGateways(ctx context.Context, namespace string) ([]*gatewayv1.Gateway, error) {
 	var classes gatewayv1.GatewayClassList
 	if err := l.Reader.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the GatewayClasses: %w", err)
+		return nil, fmt.Errorf("list the GatewayClasses: %w", err)
 	}
 	managedClass := map[gatewayv1.ObjectName]bool{}
 	for i := range classes.Items {
@@ -54,7 +54,7 @@ func (l Loader) managedGateways(ctx context.Context, namespace string) ([]*gatew
 	}
 	var list gatewayv1.GatewayList
 	if err := l.Reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Gateways of namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("list the Gateways of namespace %s: %w", namespace, err)
 	}
 	var managed []*gatewayv1.Gateway
 	for i := range list.Items {

@@ -39,9 +39,9 @@ func tunnelOf(in, controller, namespace, name string) *v1alpha1.Tunnel {
 	return t
 }
 
-// Load counts the older Gateways that the controller manages, and its Tunnels without a
-// managed Gateway.
 func TestLoadCountsTheTunnelsOfANamespace(t *testing.T) {
+	// Load counts the older Gateways that the controller manages, and its Tunnels without a
+	// managed Gateway.
 	class := func(name, controller string) *gatewayv1.GatewayClass {
 		c := &gatewayv1.GatewayClass{Spec: gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(controller)}}
 		c.Name = name
@@ -90,11 +90,11 @@ func TestLoadCountsTheTunnelsOfANamespace(t *testing.T) {
 	}
 }
 
-// A read error must not look like a namespace without Tunnels.
 func TestLoadReturnsErrorsOfCountingTunnels(t *testing.T) {
+	// A read error must not look like a namespace without Tunnels.
 	for _, kind := range []string{"*v1.GatewayClassList", "*v1.GatewayList", "*v1alpha1.TunnelList"} {
 		t.Run(kind, func(t *testing.T) {
-			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, into any) bool { return fmt.Sprintf("%T", into) == kind }}
+			reader := failingReader{memory(t, objects(t, clusterManifests)), func(_ client.ObjectKey, object any) bool { return fmt.Sprintf("%T", object) == kind }}
 			loader := state.Loader{Reader: reader, ControllerName: controllerName, ControllerNamespace: "gateways"}
 			if _, err := loader.Load(t.Context(), state.GatewayKey("infra", "shared")); !errors.Is(err, errRead) {
 				t.Errorf("got %v, want %v", err, errRead)

@@ -10,8 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
-// The Writer reports each change once, for the object that changed.
 func TestWriterReportsEachChangeOnce(t *testing.T) {
+	// The Writer reports each change once, for the object that changed.
 	cluster := newFakeCluster(t)
 	var got []string
 	cluster.writer.Notify = func(object client.Object, change status.Change) {

@@ -15,13 +15,13 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// mergeConditions merges the wanted conditions into the current conditions.
-// Conditions of other types remain. A wanted condition for an older generation
+// mergeConditions merges the desired conditions into the current conditions.
+// Conditions of other types remain. A desired condition for an older generation
 // than the current condition is ignored. The transition time changes only when the
 // status value changes.
-func mergeConditions(current, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
+func mergeConditions(current, desired []metav1.Condition, now metav1.Time) []metav1.Condition {
 	merged := slices.Clone(current)
-	for _, condition := range wanted {
+	for _, condition := range desired {
 		existing := meta.FindStatusCondition(merged, condition.Type)
 		if existing != nil && existing.ObservedGeneration > condition.ObservedGeneration {
 			continue
@@ -32,35 +32,35 @@ func mergeConditions(current, wanted []metav1.Condition, now metav1.Time) []meta
 	return merged
 }
 
-// withoutCondition removes the condition of the type unless it is wanted.
-func withoutCondition(current, wanted []metav1.Condition, kind string) []metav1.Condition {
-	if meta.FindStatusCondition(wanted, kind) != nil {
+// withoutCondition removes the condition of the type unless it is desired.
+func withoutCondition(current, desired []metav1.Condition, kind string) []metav1.Condition {
+	if meta.FindStatusCondition(desired, kind) != nil {
 		return current
 	}
 	return slices.DeleteFunc(slices.Clone(current), func(c metav1.Condition) bool { return c.Type == kind })
 }
 
 // hasNewerGeneration reports whether a current condition is for a newer generation
-// than the wanted condition of the same type. The wanted conditions are then
+// than the desired condition of the same type. The desired conditions are then
 // outdated.
-func hasNewerGeneration(current, wanted []metav1.Condition) bool {
-	return slices.ContainsFunc(wanted, func(w metav1.Condition) bool {
+func hasNewerGeneration(current, desired []metav1.Condition) bool {
+	return slices.ContainsFunc(desired, func(w metav1.Condition) bool {
 		existing := meta.FindStatusCondition(current, w.Type)
 		return existing != nil && existing.ObservedGeneration > w.ObservedGeneration
 	})
 }
 
-// MergeGateway merges the wanted status into the current status of a Gateway, and
+// MergeGateway merges the desired status into the current status of a Gateway, and
 // reports whether the status changes.
-func MergeGateway(current, wanted gatewayv1.GatewayStatus, now metav1.Time) (gatewayv1.GatewayStatus, bool) {
-	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
+func MergeGateway(current, desired gatewayv1.GatewayStatus, now metav1.Time) (gatewayv1.GatewayStatus, bool) {
+	if hasNewerGeneration(current.Conditions, desired.Conditions) {
 		return current, false
 	}
-	merged := wanted
-	kept := withoutCondition(current.Conditions, wanted.Conditions, gateway.TypeHostnameShared)
-	kept = withoutCondition(kept, wanted.Conditions, gateway.TypeConnectorsReady)
-	merged.Conditions = mergeConditions(kept, wanted.Conditions, now)
-	merged.Listeners = slices.Clone(wanted.Listeners)
+	merged := desired
+	retained := withoutCondition(current.Conditions, desired.Conditions, gateway.TypeHostnameShared)
+	retained = withoutCondition(retained, desired.Conditions, gateway.TypeConnectorsReady)
+	merged.Conditions = mergeConditions(retained, desired.Conditions, now)
+	merged.Listeners = slices.Clone(desired.Listeners)
 	for i := range merged.Listeners {
 		l := &merged.Listeners[i]
 		l.Conditions = mergeConditions(listenerConditions(current.Listeners, l.Name), l.Conditions, now)
@@ -77,15 +77,15 @@ func listenerConditions(listeners []gatewayv1.ListenerStatus, name gatewayv1.Sec
 	return nil
 }
 
-// MergeListenerSet merges the wanted status into the current status of a
+// MergeListenerSet merges the desired status into the current status of a
 // ListenerSet, and reports whether the status changes.
-func MergeListenerSet(current, wanted gatewayv1.ListenerSetStatus, now metav1.Time) (gatewayv1.ListenerSetStatus, bool) {
-	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
+func MergeListenerSet(current, desired gatewayv1.ListenerSetStatus, now metav1.Time) (gatewayv1.ListenerSetStatus, bool) {
+	if hasNewerGeneration(current.Conditions, desired.Conditions) {
 		return current, false
 	}
-	merged := wanted
-	merged.Conditions = mergeConditions(current.Conditions, wanted.Conditions, now)
-	merged.Listeners = slices.Clone(wanted.Listeners)
+	merged := desired
+	merged.Conditions = mergeConditions(current.Conditions, desired.Conditions, now)
+	merged.Listeners = slices.Clone(desired.Listeners)
 	for i := range merged.Listeners {
 		l := &merged.Listeners[i]
 		l.Conditions = mergeConditions(entryConditions(current.Listeners, l.Name), l.Conditions, now)
@@ -102,15 +102,15 @@ func entryConditions(entries []gatewayv1.ListenerEntryStatus, name gatewayv1.Sec
 	return nil
 }
 
-// MergeClass merges the wanted status into the current status of a GatewayClass,
+// MergeClass merges the desired status into the current status of a GatewayClass,
 // and reports whether the status changes.
-func MergeClass(current, wanted gatewayv1.GatewayClassStatus, now metav1.Time) (gatewayv1.GatewayClassStatus, bool) {
-	merged := wanted
-	merged.Conditions = mergeConditions(current.Conditions, wanted.Conditions, now)
+func MergeClass(current, desired gatewayv1.GatewayClassStatus, now metav1.Time) (gatewayv1.GatewayClassStatus, bool) {
+	merged := desired
+	merged.Conditions = mergeConditions(current.Conditions, desired.Conditions, now)
 	return merged, !equality.Semantic.DeepEqual(current, merged)
 }
 
-// MergeRoute merges the wanted entries into the current entries of a route's
+// MergeRoute merges the desired entries into the current entries of a route's
 // status, and reports whether the status changes. spec are the parentRefs of the
 // route, and owners are the [gateway.Report.Owners].
 //
@@ -118,42 +118,42 @@ func MergeClass(current, wanted gatewayv1.GatewayClassStatus, now metav1.Time) (
 // parents that the report does not cover. Other entries of this controller are
 // removed when the spec no longer contains the parentRef or the report has no
 // entry for it.
-func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, wanted gateway.RouteStatus,
+func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, desired gateway.RouteStatus,
 	owners map[gateway.Owner]bool, controller gatewayv1.GatewayController, now metav1.Time,
 ) ([]gatewayv1.RouteParentStatus, bool) {
-	merged := make([]gatewayv1.RouteParentStatus, 0, len(current)+len(wanted.Parents))
+	merged := make([]gatewayv1.RouteParentStatus, 0, len(current)+len(desired.Parents))
 	for _, entry := range current {
-		owner, _ := gateway.OwnerOf(entry.ParentRef, wanted.Namespace)
-		i := indexOfParent(wanted.Parents, entry.ParentRef, wanted.Namespace)
+		owner, _ := gateway.OwnerOf(entry.ParentRef, desired.Namespace)
+		i := indexOfParent(desired.Parents, entry.ParentRef, desired.Namespace)
 		switch {
 		case entry.ControllerName != controller:
 			merged = append(merged, entry)
-		case !refersTo(spec, entry.ParentRef, wanted.Namespace), i < 0 && owners[owner]:
+		case !refersTo(spec, entry.ParentRef, desired.Namespace), i < 0 && owners[owner]:
 			continue
 		case i < 0:
 			merged = append(merged, entry)
 		default:
-			merged = append(merged, mergeEntry(entry, wanted.Parents[i], now))
+			merged = append(merged, mergeEntry(entry, desired.Parents[i], now))
 		}
 	}
-	for _, entry := range wanted.Parents {
+	for _, entry := range desired.Parents {
 		exists := slices.ContainsFunc(merged, func(m gatewayv1.RouteParentStatus) bool {
-			return m.ControllerName == controller && equalRefs(m.ParentRef, entry.ParentRef, wanted.Namespace)
+			return m.ControllerName == controller && equalRefs(m.ParentRef, entry.ParentRef, desired.Namespace)
 		})
-		if !exists && refersTo(spec, entry.ParentRef, wanted.Namespace) {
+		if !exists && refersTo(spec, entry.ParentRef, desired.Namespace) {
 			merged = append(merged, mergeEntry(gatewayv1.RouteParentStatus{}, entry, now))
 		}
 	}
 	return merged, !equality.Semantic.DeepEqual(current, merged)
 }
 
-func mergeEntry(current, wanted gatewayv1.RouteParentStatus, now metav1.Time) gatewayv1.RouteParentStatus {
-	if hasNewerGeneration(current.Conditions, wanted.Conditions) {
+func mergeEntry(current, desired gatewayv1.RouteParentStatus, now metav1.Time) gatewayv1.RouteParentStatus {
+	if hasNewerGeneration(current.Conditions, desired.Conditions) {
 		return current
 	}
-	kept := withoutCondition(current.Conditions, wanted.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
-	wanted.Conditions = mergeConditions(kept, wanted.Conditions, now)
-	return wanted
+	retained := withoutCondition(current.Conditions, desired.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
+	desired.Conditions = mergeConditions(retained, desired.Conditions, now)
+	return desired
 }
 
 func refersTo(spec []gatewayv1.ParentReference, ref gatewayv1.ParentReference, namespace string) bool {

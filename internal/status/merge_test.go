@@ -45,40 +45,40 @@ const (
 // with the status value, an unchanged status is not written, conditions of other
 // types remain, and a lower observedGeneration never overwrites a higher one.
 var conditionCases = map[string]struct {
-	current, wanted, want []metav1.Condition
-	changed               bool
+	current, desired, want []metav1.Condition
+	changed                bool
 }{
 	"a new condition has the current time": {
-		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		desired: []metav1.Condition{condition("Accepted", isTrue, 1)},
 		want:    []metav1.Condition{at(now, condition("Accepted", isTrue, 1))},
 		changed: true,
 	},
 	"an equal condition is not a change": {
 		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		desired: []metav1.Condition{condition("Accepted", isTrue, 1)},
 		want:    []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
 	},
 	"a new status value changes the transition time": {
 		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{condition("Accepted", isFalse, 1)},
+		desired: []metav1.Condition{condition("Accepted", isFalse, 1)},
 		want:    []metav1.Condition{at(now, condition("Accepted", isFalse, 1))},
 		changed: true,
 	},
 	"a new generation and message do not change the transition time": {
 		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
-		wanted:  []metav1.Condition{withMessage("other", condition("Accepted", isTrue, 2))},
+		desired: []metav1.Condition{withMessage("other", condition("Accepted", isTrue, 2))},
 		want:    []metav1.Condition{at(before, withMessage("other", condition("Accepted", isTrue, 2)))},
 		changed: true,
 	},
 	"a condition of another type remains": {
 		current: []metav1.Condition{at(before, condition("example.com/Audited", isFalse, 1))},
-		wanted:  []metav1.Condition{condition("Accepted", isTrue, 1)},
+		desired: []metav1.Condition{condition("Accepted", isTrue, 1)},
 		want:    []metav1.Condition{at(before, condition("example.com/Audited", isFalse, 1)), at(now, condition("Accepted", isTrue, 1))},
 		changed: true,
 	},
 	"a condition for a newer generation remains": {
 		current: []metav1.Condition{at(before, condition("Accepted", isTrue, 3))},
-		wanted:  []metav1.Condition{condition("Accepted", isFalse, 2)},
+		desired: []metav1.Condition{condition("Accepted", isFalse, 2)},
 		want:    []metav1.Condition{at(before, condition("Accepted", isTrue, 3))},
 	},
 }
@@ -89,44 +89,44 @@ func ref(name string) gatewayv1.ParentReference {
 }
 
 // entry returns an entry of a route's status.
-func entry(controller gatewayv1.GatewayController, to gatewayv1.ParentReference, conditions ...metav1.Condition) gatewayv1.RouteParentStatus {
-	return gatewayv1.RouteParentStatus{ParentRef: to, ControllerName: controller, Conditions: conditions}
+func entry(controller gatewayv1.GatewayController, parent gatewayv1.ParentReference, conditions ...metav1.Condition) gatewayv1.RouteParentStatus {
+	return gatewayv1.RouteParentStatus{ParentRef: parent, ControllerName: controller, Conditions: conditions}
 }
 
-// The same cases apply to the conditions of every kind of object.
 func TestMergeKeepsAndUpdatesConditions(t *testing.T) {
-	type merge func(current, wanted []metav1.Condition) (merged []metav1.Condition, changed bool)
+	// The same cases apply to the conditions of every kind of object.
+	type merge func(current, desired []metav1.Condition) (merged []metav1.Condition, changed bool)
 	for place, merge := range map[string]merge{
-		"Gateway": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
-			s, changed := status.MergeGateway(gatewayv1.GatewayStatus{Conditions: current}, gatewayv1.GatewayStatus{Conditions: wanted}, now)
+		"Gateway": func(current, desired []metav1.Condition) ([]metav1.Condition, bool) {
+			s, changed := status.MergeGateway(gatewayv1.GatewayStatus{Conditions: current}, gatewayv1.GatewayStatus{Conditions: desired}, now)
 			return s.Conditions, changed
 		},
-		"listener": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
-			s, changed := status.MergeGateway(gatewayListener(current), gatewayListener(wanted), now)
+		"listener": func(current, desired []metav1.Condition) ([]metav1.Condition, bool) {
+			s, changed := status.MergeGateway(gatewayListener(current), gatewayListener(desired), now)
 			return s.Listeners[0].Conditions, changed
 		},
-		"ListenerSet": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
-			s, changed := status.MergeListenerSet(gatewayv1.ListenerSetStatus{Conditions: current}, gatewayv1.ListenerSetStatus{Conditions: wanted}, now)
+		"ListenerSet": func(current, desired []metav1.Condition) ([]metav1.Condition, bool) {
+			s, changed := status.MergeListenerSet(gatewayv1.ListenerSetStatus{Conditions: current}, gatewayv1.ListenerSetStatus{Conditions: desired}, now)
 			return s.Conditions, changed
 		},
-		"entry of a ListenerSet": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
-			s, changed := status.MergeListenerSet(setEntry(current), setEntry(wanted), now)
+		"entry of a ListenerSet": func(current, desired []metav1.Condition) ([]metav1.Condition, bool) {
+			s, changed := status.MergeListenerSet(setEntry(current), setEntry(desired), now)
 			return s.Listeners[0].Conditions, changed
 		},
-		"GatewayClass": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
-			s, changed := status.MergeClass(gatewayv1.GatewayClassStatus{Conditions: current}, gatewayv1.GatewayClassStatus{Conditions: wanted}, now)
+		"GatewayClass": func(current, desired []metav1.Condition) ([]metav1.Condition, bool) {
+			s, changed := status.MergeClass(gatewayv1.GatewayClassStatus{Conditions: current}, gatewayv1.GatewayClassStatus{Conditions: desired}, now)
 			return s.Conditions, changed
 		},
-		"parent of a route": func(current, wanted []metav1.Condition) ([]metav1.Condition, bool) {
+		"parent of a route": func(current, desired []metav1.Condition) ([]metav1.Condition, bool) {
 			parents, changed := mergeRoute(
 				[]gatewayv1.RouteParentStatus{entry(controllerName, ref("g"), current...)},
-				[]gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), wanted...))
+				[]gatewayv1.ParentReference{ref("g")}, entry(controllerName, ref("g"), desired...))
 			return parents[0].Conditions, changed
 		},
 	} {
 		for name, test := range conditionCases {
 			t.Run(place+"/"+name, func(t *testing.T) {
-				got, changed := merge(test.current, test.wanted)
+				got, changed := merge(test.current, test.desired)
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("conditions differ (-want +got):\n%s", diff)
 				}
@@ -147,11 +147,11 @@ func setEntry(conditions []metav1.Condition) gatewayv1.ListenerSetStatus {
 }
 
 // mergeRoute merges a report that covers the Gateway "g" in namespace "team".
-func mergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, wanted ...gatewayv1.RouteParentStatus) ([]gatewayv1.RouteParentStatus, bool) {
+func mergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, desired ...gatewayv1.RouteParentStatus) ([]gatewayv1.RouteParentStatus, bool) {
 	owner := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: "g"}}
 	report := gateway.RouteStatus{
 		Kind: gateway.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "route"},
-		Parents: wanted,
+		Parents: desired,
 	}
 	return status.MergeRoute(current, spec, report, map[gateway.Owner]bool{owner: true}, controllerName, now)
 }
@@ -171,14 +171,14 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 	for name, test := range map[string]struct {
 		current entries
 		spec    refs
-		wanted  entries
+		desired entries
 		want    entries
 		changed bool
 	}{
 		"an entry of another controller for the same parentRef remains": {
 			current: entries{entry("example.com/other", ref("g"), accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want: entries{
 				entry("example.com/other", ref("g"), accepted),
 				entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1))),
@@ -192,7 +192,7 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 		"an entry for another managed Gateway remains": {
 			current: entries{entry(controllerName, ref("second"), accepted)},
 			spec:    refs{ref("g"), ref("second")},
-			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want: entries{
 				entry(controllerName, ref("second"), accepted),
 				entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1))),
@@ -207,7 +207,7 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 		"an entry without the sectionName of its parentRef is removed": {
 			current: entries{entry(controllerName, section, accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want:    entries{entry(controllerName, ref("g"), at(now, condition("Accepted", isTrue, 1)))},
 			changed: true,
 		},
@@ -220,7 +220,7 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 		"a Gateway and a ListenerSet with the same name have separate entries": {
 			current: entries{entry(controllerName, set, accepted)},
 			spec:    refs{set, ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isFalse, 1))},
+			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isFalse, 1))},
 			want: entries{
 				entry(controllerName, set, accepted), entry(controllerName, ref("g"), at(now, condition("Accepted", isFalse, 1))),
 			},
@@ -234,14 +234,14 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 		"a parentRef with explicit defaults is equal, and the entry gets the form of the spec": {
 			current: entries{entry(controllerName, full, accepted)},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want:    entries{entry(controllerName, ref("g"), accepted)},
 			changed: true,
 		},
 		"parentRefs with a sectionName or a port have separate entries": {
 			current: entries{entry(controllerName, section, accepted)},
 			spec:    refs{section, port},
-			wanted: entries{
+			desired: entries{
 				entry(controllerName, port, condition("Accepted", isFalse, 1)), entry(controllerName, section, condition("Accepted", isTrue, 1)),
 			},
 			want: entries{
@@ -250,20 +250,20 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 			changed: true,
 		},
 		"an entry for a parentRef that the spec no longer contains is not written": {
-			wanted: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
-			want:   entries{},
+			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			want:    entries{},
 		},
-		"PartiallyInvalid is removed when it is not wanted, and conditions of other types remain": {
+		"PartiallyInvalid is removed when the report does not contain it, and conditions of other types remain": {
 			current: entries{entry(controllerName, ref("g"), accepted,
 				at(before, condition("PartiallyInvalid", isTrue, 1)), at(before, condition("example.com/Audited", isTrue, 1)))},
 			spec:    refs{ref("g")},
-			wanted:  entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
+			desired: entries{entry(controllerName, ref("g"), condition("Accepted", isTrue, 1))},
 			want:    entries{entry(controllerName, ref("g"), accepted, at(before, condition("example.com/Audited", isTrue, 1)))},
 			changed: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, changed := mergeRoute(test.current, test.spec, test.wanted...)
+			got, changed := mergeRoute(test.current, test.spec, test.desired...)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("entries differ (-want +got):\n%s", diff)
 			}
@@ -274,9 +274,9 @@ func TestMergeRouteKeepsAndRemovesEntries(t *testing.T) {
 	}
 }
 
-// The reports of two managed Gateways for one route do not remove each other's
-// entries.
 func TestMergeRouteKeepsEntriesOfOtherGateways(t *testing.T) {
+	// The reports of two managed Gateways for one route do not remove each other's
+	// entries.
 	spec := []gatewayv1.ParentReference{ref("g"), ref("second")}
 	var current []gatewayv1.RouteParentStatus
 	for range 2 {
@@ -297,30 +297,30 @@ func TestMergeRouteKeepsEntriesOfOtherGateways(t *testing.T) {
 	}
 }
 
-// All fields except conditions are replaced with the fields of the report.
 func TestMergeReplacesOtherStatusFields(t *testing.T) {
+	// All fields except conditions are replaced with the fields of the report.
 	current := gatewayv1.GatewayStatus{
 		Addresses:            []gatewayv1.GatewayStatusAddress{{Value: "old"}},
 		AttachedListenerSets: new(int32(1)),
 		Listeners:            []gatewayv1.ListenerStatus{{Name: "a", AttachedRoutes: 1}, {Name: "left"}},
 	}
-	wanted := gatewayv1.GatewayStatus{
+	desired := gatewayv1.GatewayStatus{
 		Addresses:            []gatewayv1.GatewayStatusAddress{{Value: "new"}},
 		AttachedListenerSets: new(int32(2)),
 		Listeners:            []gatewayv1.ListenerStatus{{Name: "new"}, {Name: "a", AttachedRoutes: 2}},
 	}
-	got, changed := status.MergeGateway(current, wanted, now)
-	if diff := cmp.Diff(wanted, got); diff != "" || !changed {
+	got, changed := status.MergeGateway(current, desired, now)
+	if diff := cmp.Diff(desired, got); diff != "" || !changed {
 		t.Errorf("changed = %t, want true, and the status differs (-want +got):\n%s", changed, diff)
 	}
-	if again, changed := status.MergeGateway(got, wanted, now); changed {
-		t.Errorf("the second merge changes the status (-first +second):\n%s", cmp.Diff(got, again))
+	if repeated, changed := status.MergeGateway(got, desired, now); changed {
+		t.Errorf("the second merge changes the status (-first +second):\n%s", cmp.Diff(got, repeated))
 	}
 }
 
-// A report about an older generation does not overwrite or remove conditions for a
-// newer generation.
 func TestMergeIgnoresOlderReport(t *testing.T) {
+	// A report about an older generation does not overwrite or remove conditions for a
+	// newer generation.
 	newer := at(before, condition("Accepted", isTrue, 3))
 	t.Run("listener", func(t *testing.T) {
 		current := gatewayListener([]metav1.Condition{newer})
@@ -339,19 +339,19 @@ func TestMergeIgnoresOlderReport(t *testing.T) {
 	})
 }
 
-// The current status belongs to the cache and must not change.
 func TestMergeDoesNotChangeItsInput(t *testing.T) {
+	// The current status belongs to the cache and must not change.
 	current := gatewayv1.GatewayStatus{
 		Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))},
 		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{at(before, condition("Accepted", isTrue, 1))}}},
 	}
-	wanted := gatewayv1.GatewayStatus{
+	desired := gatewayv1.GatewayStatus{
 		Conditions: []metav1.Condition{condition("Accepted", isFalse, 2)},
 		Listeners:  []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{condition("Accepted", isFalse, 2)}}},
 	}
-	currentCopy, wantedCopy := current.DeepCopy(), wanted.DeepCopy()
-	status.MergeGateway(current, wanted, now)
-	if diff := cmp.Diff(*currentCopy, current) + cmp.Diff(*wantedCopy, wanted); diff != "" {
+	currentCopy, desiredCopy := current.DeepCopy(), desired.DeepCopy()
+	status.MergeGateway(current, desired, now)
+	if diff := cmp.Diff(*currentCopy, current) + cmp.Diff(*desiredCopy, desired); diff != "" {
 		t.Errorf("the input has changed (-before +after):\n%s", diff)
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -138,8 +139,9 @@ func update[T any, P interface {
 	if client.IgnoreNotFound(err) == nil {
 		return nil
 	}
+	kind := reflect.TypeFor[T]().Name()
 	if apierrors.IsConflict(err) {
-		return fmt.Errorf("update status of %T %s after repeated conflicts: %w", P(nil), name, err)
+		return fmt.Errorf("update status of %s %s after repeated conflicts: %w", kind, name, err)
 	}
-	return fmt.Errorf("update status of %T %s: %w", P(nil), name, err)
+	return fmt.Errorf("update status of %s %s: %w", kind, name, err)
 }

@@ -71,17 +71,17 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 	return cluster
 }
 
-func (cluster *fakeCluster) readCache(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if g, ok := into.(*gatewayv1.Gateway); ok && cluster.cached != nil {
+func (cluster *fakeCluster) readCache(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if g, ok := object.(*gatewayv1.Gateway); ok && cluster.cached != nil {
 		cluster.cached.DeepCopyInto(g)
 		return nil
 	}
-	return c.Get(ctx, key, into, opts...)
+	return c.Get(ctx, key, object, opts...)
 }
 
-func (cluster *fakeCluster) readLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	cluster.liveReads = append(cluster.liveReads, kindOf(into))
-	return c.Get(ctx, key, into, opts...)
+func (cluster *fakeCluster) readLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	cluster.liveReads = append(cluster.liveReads, kindOf(object))
+	return c.Get(ctx, key, object, opts...)
 }
 
 func (cluster *fakeCluster) update(ctx context.Context, c client.Client, resource string, object client.Object, opts ...client.SubResourceUpdateOption) error {
@@ -120,18 +120,18 @@ func report() gateway.Report {
 	}
 }
 
-func get[T client.Object](t *testing.T, c client.Reader, name types.NamespacedName, into T) T {
+func get[T client.Object](t *testing.T, c client.Reader, name types.NamespacedName, object T) T {
 	t.Helper()
-	if err := c.Get(t.Context(), name, into); err != nil {
+	if err := c.Get(t.Context(), name, object); err != nil {
 		t.Fatal(err)
 	}
-	return into
+	return object
 }
 
-func wantCalls(t *testing.T, what string, got []string, want ...string) {
+func wantCalls(t *testing.T, name string, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: got %v, want %v", what, got, want)
+		t.Errorf("%s: got %v, want %v", name, got, want)
 	}
 }
 
@@ -178,9 +178,9 @@ func TestWriteSkipsUnchangedStatuses(t *testing.T) {
 	wantCalls(t, "read from the API server", cluster.liveReads)
 }
 
-// The cache is outdated: another controller has added a condition, which must
-// remain.
 func TestWriteReadsFromTheAPIServerAfterAConflict(t *testing.T) {
+	// The cache is outdated: another controller has added a condition, which must
+	// remain.
 	cluster := newFakeCluster(t)
 	stale := get(t, cluster.server, gatewayName, &gatewayv1.Gateway{})
 	cluster.cached = stale.DeepCopy()
@@ -257,10 +257,10 @@ func TestWriteContinuesAfterAnError(t *testing.T) {
 	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway")
 }
 
-// A route was deleted and recreated between reading and writing. The report about the
-// old route does not apply to the new route, and conditions with the old generation
-// would block later updates.
 func TestWriteSkipsRecreatedObjects(t *testing.T) {
+	// A route was deleted and recreated between reading and writing. The report about the
+	// old route does not apply to the new route, and conditions with the old generation
+	// would block later updates.
 	cluster := newFakeCluster(t)
 	old := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})
 	if err := cluster.server.Delete(t.Context(), old); err != nil {
@@ -290,12 +290,12 @@ func TestWriteClassUpdatesTheStatusOnce(t *testing.T) {
 	if err := cluster.server.Create(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	wanted := gatewayv1.GatewayClassStatus{
+	desired := gatewayv1.GatewayClassStatus{
 		Conditions:        []metav1.Condition{condition("Accepted", isTrue, 2)},
 		SupportedFeatures: []gatewayv1.SupportedFeature{{Name: "Gateway"}},
 	}
 	for range 2 {
-		if err := cluster.writer.WriteClass(t.Context(), "tunnel", wanted); err != nil {
+		if err := cluster.writer.WriteClass(t.Context(), "tunnel", desired); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestWriteClassUpdatesTheStatusOnce(t *testing.T) {
 	if !meta.IsStatusConditionTrue(got.Conditions, "Accepted") || len(got.SupportedFeatures) != 1 {
 		t.Errorf("got status %+v, want Accepted=True and one feature", got)
 	}
-	if err := cluster.writer.WriteClass(t.Context(), "missing", wanted); err != nil {
+	if err := cluster.writer.WriteClass(t.Context(), "missing", desired); err != nil {
 		t.Errorf("WriteClass returned %v for a class that does not exist, want no error", err)
 	}
 }

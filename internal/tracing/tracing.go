@@ -39,7 +39,7 @@ func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (t
 	otel.SetErrorHandler(&errorLogger{logger: logger, now: time.Now})
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint))
 	if err != nil {
-		return nil, nil, fmt.Errorf("preparing to send traces to %s: %w", endpoint, err)
+		return nil, nil, fmt.Errorf("prepare to send traces to %s: %w", endpoint, err)
 	}
 	// The attributes follow the semantic conventions of OpenTelemetry. Users can add
 	// attributes with OTEL_RESOURCE_ATTRIBUTES.
@@ -47,7 +47,7 @@ func Start(ctx context.Context, logger logr.Logger, endpoint, version string) (t
 		attribute.String("service.name", "tunnel-gateway"), attribute.String("service.version", version),
 	), resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) { // the SDK logs partial resources
-		return nil, nil, fmt.Errorf("describing this process for traces: %w", err)
+		return nil, nil, fmt.Errorf("describe this process for traces: %w", err)
 	}
 	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described))
 	end := func() error {
@@ -68,18 +68,18 @@ type errorLogger struct {
 	now    func() time.Time
 
 	mu         sync.Mutex
-	quietUntil time.Time // others are kept out of the log
-	suppressed int       // so many were
+	quietUntil time.Time // errors before this time are not logged
+	suppressed int       // number of errors that were not logged
 }
 
 // Handle implements [otel.ErrorHandler].
-func (f *errorLogger) Handle(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := f.now(); now.Before(f.quietUntil) {
-		f.suppressed++
+func (l *errorLogger) Handle(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.now(); now.Before(l.quietUntil) {
+		l.suppressed++
 	} else {
-		f.logger.Info("failed to send traces", "cause", err.Error(), "suppressedErrors", f.suppressed)
-		f.quietUntil, f.suppressed = now.Add(logInterval), 0
+		l.logger.Info("failed to send traces", "cause", err.Error(), "suppressedErrors", l.suppressed)
+		l.quietUntil, l.suppressed = now.Add(logInterval), 0
 	}
 }

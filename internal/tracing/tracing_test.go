@@ -13,8 +13,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tracing"
 )
 
-// Without an endpoint, the tracer records no spans.
-func TestNothingIsRecordedWithoutAnEndpoint(t *testing.T) {
+func TestNoSpansAreRecordedWithoutAnEndpoint(t *testing.T) {
+	// Without an endpoint, the tracer records no spans.
 	tracer, end, err := tracing.Start(t.Context(), logr.Discard(), "", "v1")
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +29,8 @@ func TestNothingIsRecordedWithoutAnEndpoint(t *testing.T) {
 	}
 }
 
-// An unreachable collector does not delay the start, and delays the shutdown only briefly.
-func TestUnreachableCollectorDelaysNothing(t *testing.T) {
+func TestUnreachableCollectorDoesNotBlock(t *testing.T) {
+	// An unreachable collector does not delay the start, and delays the shutdown only briefly.
 	before := time.Now()
 	tracer, end, err := tracing.Start(t.Context(), logr.Discard(), "http://127.0.0.1:1", "v1")
 	if err != nil {
@@ -44,8 +44,8 @@ func TestUnreachableCollectorDelaysNothing(t *testing.T) {
 	if err := end(); err == nil {
 		t.Error("the shutdown succeeded although the spans were lost")
 	}
-	if took := time.Since(before); took > 10*time.Second {
-		t.Errorf("start and shutdown took %s, want at most 10s", took)
+	if elapsed := time.Since(before); elapsed > 10*time.Second {
+		t.Errorf("start and shutdown took %s, want at most 10s", elapsed)
 	}
 }
 
@@ -55,9 +55,9 @@ func newRecordingLogger() (logr.Logger, *[]string) {
 	return funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), &lines
 }
 
-// Malformed attributes in the environment do not prevent the start of the controller. They
-// are logged.
 func TestMalformedAttributesAreLogged(t *testing.T) {
+	// Malformed attributes in the environment do not prevent the start of the controller. They
+	// are logged.
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team")
 	logger, lines := newRecordingLogger()
 	tracer, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
@@ -72,8 +72,8 @@ func TestMalformedAttributesAreLogged(t *testing.T) {
 	}
 }
 
-// Repeated errors do not fill the log.
 func TestRepeatedErrorsAreLoggedOnce(t *testing.T) {
+	// Repeated errors do not fill the log.
 	logger, lines := newRecordingLogger()
 	_, end, err := tracing.Start(t.Context(), logger, "http://127.0.0.1:1", "v1")
 	if err != nil {

@@ -167,9 +167,9 @@ func TestProblemsAndEventsUseTheCatalogue(t *testing.T) {
 	}
 }
 
-// Meanings and remedies are sentences, and the remedy of a problem that requires a user
-// describes an action.
 func TestMeaningsAndRemediesAreSentences(t *testing.T) {
+	// Meanings and remedies are sentences, and the remedy of a problem that requires a user
+	// describes an action.
 	check := func(name, meaning, remedy string) {
 		t.Helper()
 		checkSentence(t, "the meaning of "+name, meaning)
@@ -177,7 +177,7 @@ func TestMeaningsAndRemediesAreSentences(t *testing.T) {
 	}
 	for _, e := range slices.Concat(Catalogue, States) {
 		check(string(e.Reason), e.Meaning, e.Remedy)
-		if e.NeedsPerson && (e.Remedy == "Nothing." || e.Remedy == "Wait.") {
+		if e.RequiresAction && (e.Remedy == "Nothing." || e.Remedy == "Wait.") {
 			t.Errorf("%s requires a user, but its remedy describes no action", e.Reason)
 		}
 	}

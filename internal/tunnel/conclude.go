@@ -23,10 +23,10 @@ func Conclude(m Memory, s Step, r Result) Memory {
 		m.Backoffs[TrackObject] = Backoff{} // the record was written
 	}
 	if r.Err != nil {
-		return m.failed(track, s, r)
+		return m.afterFailure(track, s, r)
 	}
 	m.Backoffs[track] = Backoff{}
-	return m.succeeded(s, r)
+	return m.afterSuccess(s, r)
 }
 
 // trackOf returns the track of an action.
@@ -47,33 +47,33 @@ func trackOf(a Action) Track {
 	}
 }
 
-func (m Memory) succeeded(s Step, r Result) Memory {
+func (m Memory) afterSuccess(s Step, r Result) Memory {
 	switch s.Action {
 	case Claim:
 		m.Claimed = m.Claimed || s.Record != nil
 	case ReadTunnel, FindByName, Create:
-		return m.found(s, r)
+		return m.afterTunnelRead(s, r)
 	case ReadConfiguration:
-		return m.read(s, r)
+		return m.afterConfigurationRead(s, r)
 	case Configure:
-		return m.configured(s, r)
+		return m.afterConfigurationWrite(s, r)
 	case ReadToken, RotateToken:
 		m.Token = m.Token.concluded(s, r)
 	case StopConnectors, ListConnections, Disconnect:
-		return m.connections(s, r)
+		return m.afterConnections(s, r)
 	case WithdrawStatuses:
 		m.StatusesWithdrawn = true
 	case Delete, DeleteObject:
-		return m.deleted(s, r)
+		return m.afterDeletion(s, r)
 	case Record:
-		return m.recorded(s)
+		return m.afterRecord(s)
 	default: // RunConnectors
 	}
 	return m
 }
 
-// deleted returns the Memory after the tunnel or the Tunnel object was deleted.
-func (m Memory) deleted(s Step, r Result) Memory {
+// afterDeletion returns the Memory after the tunnel or the Tunnel object was deleted.
+func (m Memory) afterDeletion(s Step, r Result) Memory {
 	if s.Action == DeleteObject {
 		return Memory{}
 	}
@@ -90,8 +90,8 @@ func (c TokenCheck) concluded(s Step, r Result) TokenCheck {
 	return TokenCheck{Rotated: c.Rotated, Unanswered: c.Unanswered, NextCheck: At(r.Uptime + s.ReadInterval)}
 }
 
-// connections returns the Memory after the connectors were listed, disconnected or stopped.
-func (m Memory) connections(s Step, r Result) Memory {
+// afterConnections returns the Memory after the connectors were listed, disconnected or stopped.
+func (m Memory) afterConnections(s Step, r Result) Memory {
 	switch s.Action {
 	case ListConnections:
 		m.Remote.Connections = RemoteConnections{Read: At(r.Uptime), Connectors: r.Connectors}
@@ -104,11 +104,11 @@ func (m Memory) connections(s Step, r Result) Memory {
 	return m
 }
 
-// recorded returns the Memory after a record was written.
-func (m Memory) recorded(s Step) Memory {
+// afterRecord returns the Memory after a record was written.
+func (m Memory) afterRecord(s Step) Memory {
 	switch s.Record.TunnelID {
 	case "":
-		m.Remote.Configuration, m.Late, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
+		m.Remote.Configuration, m.LateWrites, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
 		m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{} // of the lost tunnel
 	case string(m.Remote.Tunnel.ID):
 		m.Remote.Configuration.Missing = false
@@ -116,8 +116,8 @@ func (m Memory) recorded(s Step) Memory {
 	return m
 }
 
-// found returns the Memory after a tunnel was read, found or created.
-func (m Memory) found(s Step, r Result) Memory {
+// afterTunnelRead returns the Memory after a tunnel was read, found or created.
+func (m Memory) afterTunnelRead(s Step, r Result) Memory {
 	t := r.Tunnel
 	m.Remote.Tunnel = RemoteTunnel{Presence: Present, ID: t.ID, Name: t.Name, Local: t.Local, Read: At(r.Uptime)}
 	switch {
@@ -136,27 +136,27 @@ func (m Memory) found(s Step, r Result) Memory {
 	return m
 }
 
-// read returns the Memory after the remote configuration was read.
-func (m Memory) read(s Step, r Result) Memory {
+// afterConfigurationRead returns the Memory after the remote configuration was read.
+func (m Memory) afterConfigurationRead(s Step, r Result) Memory {
 	c := RemoteConfiguration{
 		Known: true, Configuration: r.Configuration, Hash: r.Configuration.Hash(), Version: r.Version,
 		NextRead: r.Uptime + s.ReadInterval, Settled: true,
 	}
 	for _, hash := range s.Unsettled {
 		if hash != "" {
-			m.Late = m.Late.add(r.Uptime, hash)
+			m.LateWrites = m.LateWrites.add(r.Uptime, hash)
 		}
 	}
-	arrived := len(m.Late.Hashes) == 0 || len(m.Late.Hashes) == 1 && m.Late.Hashes[0] == c.Hash
-	if !arrived && m.Late.pending(r.Uptime) {
-		c.NextRead = min(c.NextRead, m.Late.Settled.at+time.Second)
+	arrived := len(m.LateWrites.Hashes) == 0 || len(m.LateWrites.Hashes) == 1 && m.LateWrites.Hashes[0] == c.Hash
+	if !arrived && m.LateWrites.pending(r.Uptime) {
+		c.NextRead = min(c.NextRead, m.LateWrites.Settled.at+time.Second)
 	}
 	m.Remote.Configuration, m.InEffect = c, c.Hash
 	return m
 }
 
-// configured returns the Memory after the configuration was written.
-func (m Memory) configured(s Step, r Result) Memory {
+// afterConfigurationWrite returns the Memory after the configuration was written.
+func (m Memory) afterConfigurationWrite(s Step, r Result) Memory {
 	before := m.Remote.Configuration
 	m.Push = m.Push.next(r.Uptime)
 	m.Remote.Configuration = RemoteConfiguration{
@@ -166,10 +166,10 @@ func (m Memory) configured(s Step, r Result) Memory {
 		NextRead: min(before.NextRead, r.Uptime+s.ReadInterval), Settled: true,
 	}
 	m.InEffect, m.FailedWrite = s.Hash, ""
-	if m.Late.pending(r.Uptime) {
-		m.Remote.Configuration.NextRead = min(m.Remote.Configuration.NextRead, m.Late.Settled.at+time.Second)
+	if m.LateWrites.pending(r.Uptime) {
+		m.Remote.Configuration.NextRead = min(m.Remote.Configuration.NextRead, m.LateWrites.Settled.at+time.Second)
 	} else {
-		m.Late = LateWrites{}
+		m.LateWrites = LateWrites{}
 	}
 	return m
 }

@@ -94,15 +94,15 @@ func writeFailed(m *Memory) { m.FailedWrite = changedConfiguration.Hash() }
 
 func cleared(track Track) after { return func(m *Memory) { m.Backoffs[track] = Backoff{} } }
 
-func lost(m *Memory) {
+func tunnelLost(m *Memory) {
 	m.Remote.Tunnel, m.Remote.Configuration, m.InEffect = RemoteTunnel{}, RemoteConfiguration{Missing: true}, ""
 }
 
-func present(m *Memory) {
+func tunnelPresent(m *Memory) {
 	m.Remote.Tunnel = RemoteTunnel{Presence: Present, ID: testTunnelID, Name: testTunnelName, Read: At(uptime)}
 }
 
-func absent(m *Memory) { m.Remote.Tunnel = RemoteTunnel{Presence: Absent, Read: At(uptime)} }
+func tunnelAbsent(m *Memory) { m.Remote.Tunnel = RemoteTunnel{Presence: Absent, Read: At(uptime)} }
 
 func recording(changes ...func(*v1alpha1.TunnelStatus)) *v1alpha1.TunnelStatus {
 	f := serving()
@@ -118,16 +118,16 @@ func TestConcludeFindingATunnel(t *testing.T) {
 		{
 			"a tunnel that was read is present", tunnelNotFound,
 			Step{Action: ReadTunnel}, Result{Tunnel: found},
-			allOf(present, func(m *Memory) { m.Remote.Configuration.Missing = false }),
+			allOf(tunnelPresent, func(m *Memory) { m.Remote.Configuration.Missing = false }),
 		},
 		{
 			"a tunnel that was found by name must still be compared with the record", tunnelNotFound,
-			Step{Action: FindByName}, Result{Tunnel: found}, present,
+			Step{Action: FindByName}, Result{Tunnel: found}, tunnelPresent,
 		},
 		{
 			"a locally managed tunnel is not treated as present, and read again after a minute", tunnelNotFound,
 			Step{Action: FindByName}, Result{Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName, Local: true}},
-			allOf(present, func(m *Memory) {
+			allOf(tunnelPresent, func(m *Memory) {
 				m.Remote.Tunnel.Presence, m.Remote.Tunnel.Local = PresenceUnknown, true
 				m.Backoffs[TrackTunnel] = Backoff{Until: At(uptime + time.Minute), Problem: problem(ReasonLocallyManaged, "")}
 			}),
@@ -135,15 +135,15 @@ func TestConcludeFindingATunnel(t *testing.T) {
 		{
 			"a locally managed tunnel is present for its deletion, which reports the problem", tunnelNotFound,
 			Step{Action: ReadTunnel, Priority: provider.PriorityDeletion}, Result{Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName, Local: true}},
-			allOf(present, func(m *Memory) { m.Remote.Tunnel.Local, m.Remote.Configuration.Missing = true, false }),
+			allOf(tunnelPresent, func(m *Memory) { m.Remote.Tunnel.Local, m.Remote.Configuration.Missing = true, false }),
 		},
 		{
 			"a tunnel that is not listed is absent, which is not a failure", tunnelNotFound,
-			Step{Action: FindByName}, Result{Err: provider.ErrNotFound}, absent,
+			Step{Action: FindByName}, Result{Err: provider.ErrNotFound}, tunnelAbsent,
 		},
 		{
 			"an existing tunnel that is not found is a problem that requires a user", tunnelNotFound,
-			Step{Action: ReadTunnel}, Result{Err: provider.ErrNotFound}, allOf(absent, failed(TrackTunnel, ReasonTunnelMissing, time.Second)),
+			Step{Action: ReadTunnel}, Result{Err: provider.ErrNotFound}, allOf(tunnelAbsent, failed(TrackTunnel, ReasonTunnelMissing, time.Second)),
 		},
 		{
 			"a tunnel is not absent when Cloudflare rejects the API token", nil,
@@ -159,43 +159,43 @@ func TestConcludeFindingATunnel(t *testing.T) {
 		},
 		{
 			"a tunnel that is gone when its configuration is read must be found again", nil,
-			Step{Action: ReadConfiguration}, Result{Err: provider.ErrNotFound}, allOf(lost, delayed(TrackConfiguration)),
+			Step{Action: ReadConfiguration}, Result{Err: provider.ErrNotFound}, allOf(tunnelLost, delayed(TrackConfiguration)),
 		},
 		{
 			"a tunnel that is gone when it is configured must be found again", nil,
 			Step{Action: Configure}, Result{Err: provider.ErrNotFound},
-			allOf(lost, delayed(TrackConfiguration), func(m *Memory) { m.Push, m.FailedWrite = Pace{Last: At(uptime), Gap: minGap}, "" }),
+			allOf(tunnelLost, delayed(TrackConfiguration), func(m *Memory) { m.Push, m.FailedWrite = Pace{Last: At(uptime), Gap: minGap}, "" }),
 		},
 		{
 			"a tunnel that is gone when its token is read must be found again", nil,
-			Step{Action: ReadToken}, Result{Err: provider.ErrNotFound}, allOf(lost, delayed(TrackToken)),
+			Step{Action: ReadToken}, Result{Err: provider.ErrNotFound}, allOf(tunnelLost, delayed(TrackToken)),
 		},
 		{
 			"a tunnel that is gone when its connections are listed must be found again", nil,
-			Step{Action: ListConnections}, Result{Err: provider.ErrNotFound}, allOf(lost, delayed(TrackTunnel)),
+			Step{Action: ListConnections}, Result{Err: provider.ErrNotFound}, allOf(tunnelLost, delayed(TrackTunnel)),
 		},
 		{
 			"a created tunnel is present and has an empty configuration", tunnelNotFound,
 			Step{Action: Create, ReadInterval: time.Minute}, Result{Tunnel: found},
-			allOf(present, func(m *Memory) {
+			allOf(tunnelPresent, func(m *Memory) {
 				m.Created = At(uptime)
 				m.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash(), Settled: true, NextRead: uptime + time.Minute}
 			}),
 		},
 		{
-			"a create without a response may have succeeded", func(f *Facts) { absent(&f.Memory) },
+			"a create without a response may have succeeded", func(f *Facts) { tunnelAbsent(&f.Memory) },
 			Step{Action: Create}, Result{Err: errNoResponse},
 			allOf(failed(TrackTunnel, ReasonUnavailable, time.Second), func(m *Memory) { m.Created, m.Remote.Tunnel = At(uptime), RemoteTunnel{} }),
 		},
 		{
-			"a create that waits for the API request budget was not attempted", func(f *Facts) { absent(&f.Memory) },
+			"a create that waits for the API request budget was not attempted", func(f *Facts) { tunnelAbsent(&f.Memory) },
 			Step{Action: Create}, Result{Err: errBudget},
 			func(m *Memory) {
 				m.Backoffs[TrackTunnel] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Assigned: true}}
 			},
 		},
 		{
-			"a tunnel whose name already exists must be found", func(f *Facts) { absent(&f.Memory) },
+			"a tunnel whose name already exists must be found", func(f *Facts) { tunnelAbsent(&f.Memory) },
 			Step{Action: Create}, Result{Err: provider.ErrNameExists},
 			allOf(failed(TrackTunnel, ReasonFailed, time.Second), func(m *Memory) { m.Created, m.Remote.Tunnel = At(uptime), RemoteTunnel{} }),
 		},
@@ -211,11 +211,11 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 		m.Remote.Configuration.Configuration, m.Remote.Configuration.Hash, m.Remote.Configuration.Version = changedConfiguration, changedConfiguration.Hash(), 8
 		m.InEffect = changedConfiguration.Hash()
 	}
-	again := func(d time.Duration) after {
+	rereadAfter := func(d time.Duration) after {
 		return func(m *Memory) { m.Remote.Configuration.NextRead = uptime + d }
 	}
 	late := func(hashes ...string) change {
-		return func(f *Facts) { f.Memory.Late = LateWrites{Hashes: hashes, Settled: At(uptime + 4*time.Second)} }
+		return func(f *Facts) { f.Memory.LateWrites = LateWrites{Hashes: hashes, Settled: At(uptime + 4*time.Second)} }
 	}
 	testConclude(t, []concludeRow{
 		{"a configuration that was written is in effect", nil, configure, changed, allOf(pushed, inEffect)},
@@ -241,24 +241,24 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 		},
 		{
 			"the configuration is read again when an earlier write can no longer be applied", late("late"),
-			configure, changed, allOf(pushed, inEffect, again(5*time.Second)),
+			configure, changed, allOf(pushed, inEffect, rereadAfter(5*time.Second)),
 		},
 		{
 			"a write resets the late writes when they can no longer be applied",
-			func(f *Facts) { f.Memory.Late = LateWrites{Hashes: []string{"late"}, Settled: At(uptime)} },
-			configure, changed, allOf(pushed, inEffect, func(m *Memory) { m.Late = LateWrites{} }),
+			func(f *Facts) { f.Memory.LateWrites = LateWrites{Hashes: []string{"late"}, Settled: At(uptime)} },
+			configure, changed, allOf(pushed, inEffect, func(m *Memory) { m.LateWrites = LateWrites{} }),
 		},
 		{
 			"a write without a response may still be applied", nil, configure, Result{Err: errNoResponse},
 			allOf(pushed, writeFailed, failed(TrackConfiguration, ReasonUnavailable, time.Second), func(m *Memory) {
-				m.Late = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
+				m.LateWrites = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
 				m.InEffect, m.Remote.Configuration.Known = "", false
 			}),
 		},
 		{
 			"a write that timed out may still be applied", nil, configure, Result{Err: fmt.Errorf("send the request: %w", context.DeadlineExceeded)},
 			allOf(pushed, writeFailed, failed(TrackConfiguration, ReasonFailed, time.Second), func(m *Memory) {
-				m.Late = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
+				m.LateWrites = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
 				m.InEffect, m.Remote.Configuration.Known = "", false
 			}),
 		},
@@ -285,33 +285,33 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 				m.Remote.Configuration, m.InEffect = RemoteConfiguration{}, ""
 			}),
 		},
-		{"a configuration that was read is in effect", nil, read, changed, allOf(inEffect, again(10*time.Minute))},
+		{"a configuration that was read is in effect", nil, read, changed, allOf(inEffect, rereadAfter(10*time.Minute))},
 		{
 			"the writes of a previous process may still be applied after the first read", restarted,
 			Step{Action: ReadConfiguration, ReadInterval: 10 * time.Minute, Unsettled: []string{"", "recorded"}}, changed,
-			allOf(inEffect, again(11*time.Second), func(m *Memory) {
+			allOf(inEffect, rereadAfter(11*time.Second), func(m *Memory) {
 				m.Remote.Configuration.Known, m.Remote.Configuration.Settled = true, true
-				m.Late = LateWrites{Hashes: []string{"recorded"}, Settled: At(uptime + 10*time.Second)}
+				m.LateWrites = LateWrites{Hashes: []string{"recorded"}, Settled: At(uptime + 10*time.Second)}
 			}),
 		},
 		{
 			"the only write of a previous process was applied if its configuration is read", restarted,
 			Step{Action: ReadConfiguration, ReadInterval: 10 * time.Minute, Unsettled: []string{"", changedConfiguration.Hash()}}, changed,
-			allOf(inEffect, again(10*time.Minute), func(m *Memory) {
+			allOf(inEffect, rereadAfter(10*time.Minute), func(m *Memory) {
 				m.Remote.Configuration.Known, m.Remote.Configuration.Settled = true, true
-				m.Late = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
+				m.LateWrites = LateWrites{Hashes: []string{changedConfiguration.Hash()}, Settled: At(uptime + 10*time.Second)}
 			}),
 		},
 		{
 			"a failed read keeps the known configuration", nil, read, Result{Err: errNoResponse}, failed(TrackConfiguration, ReasonUnavailable, time.Second),
 		},
 		{
-			"the read of a known configuration is postponed by the rate limit", nil, read, Result{Err: errTooMany}, again(20 * time.Second),
+			"the read of a known configuration is postponed by the rate limit", nil, read, Result{Err: errTooMany}, rereadAfter(20 * time.Second),
 		},
 		{
 			"a read that waits for the API request budget is postponed and delays no change", nil,
 			Step{Action: ReadConfiguration, Priority: provider.PriorityDrift}, Result{Err: errBudget},
-			allOf(again(20*time.Second), func(m *Memory) {
+			allOf(rereadAfter(20*time.Second), func(m *Memory) {
 				m.Backoffs[TrackConfiguration] = Backoff{Until: At(uptime + 20*time.Second), Slot: Slot{Assigned: true, Priority: provider.PriorityDrift}}
 			}),
 		},
@@ -333,11 +333,11 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 }
 
 func TestConcludeDeletingATunnel(t *testing.T) {
-	begun := recording(deleting)
+	deletionBegun := recording(deleting)
 	list := []provider.Connector{disconnected("a"), disconnected("b")}
 	testConclude(t, []concludeRow{
 		{
-			"a deleted tunnel is absent", nil, Step{Action: Delete, Record: begun}, Result{},
+			"a deleted tunnel is absent", nil, Step{Action: Delete, Record: deletionBegun}, Result{},
 			func(m *Memory) {
 				*m = Memory{CredentialsVersion: "1", Claimed: true, Token: m.Token, Deleted: At(uptime), Remote: Remote{Tunnel: RemoteTunnel{Presence: Absent, Read: At(uptime)}}}
 			},
@@ -362,7 +362,7 @@ func TestConcludeDeletingATunnel(t *testing.T) {
 		},
 		{
 			"recording the start of a deletion counts as an attempt", connections(0, list...),
-			Step{Action: Disconnect, Connector: "a", Record: begun}, Result{},
+			Step{Action: Disconnect, Connector: "a", Record: deletionBegun}, Result{},
 			func(m *Memory) { m.Deleted, m.Remote.Connections.Connectors = At(uptime), list[1:] },
 		},
 		{
@@ -414,7 +414,7 @@ func TestConcludeClaimsAndRecords(t *testing.T) {
 		},
 		{
 			"a written record resets only the backoff of the object",
-			all(failing(TrackObject, ReasonKubernetes, 0), failing(TrackTunnel, ReasonUnavailable, time.Second)),
+			combine(failing(TrackObject, ReasonKubernetes, 0), failing(TrackTunnel, ReasonUnavailable, time.Second)),
 			Step{Action: Record, Record: recording()}, Result{}, cleared(TrackObject),
 		},
 		{
@@ -425,12 +425,12 @@ func TestConcludeClaimsAndRecords(t *testing.T) {
 			"a record without a tunnel resets the configuration and the token", nil,
 			Step{Action: Record, Record: recording(func(s *v1alpha1.TunnelStatus) { s.TunnelID = "" })}, Result{},
 			func(m *Memory) {
-				m.Remote.Configuration, m.Late, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
+				m.Remote.Configuration, m.LateWrites, m.InEffect, m.Token = RemoteConfiguration{}, LateWrites{}, "", TokenCheck{}
 			},
 		},
 		{
 			"recording the found tunnel ends the search",
-			all(tunnelNotFound, tunnelRead(Present)), Step{Action: Record, Record: recording()}, Result{},
+			combine(tunnelNotFound, tunnelRead(Present)), Step{Action: Record, Record: recording()}, Result{},
 			func(m *Memory) { m.Remote.Configuration.Missing = false },
 		},
 	})
@@ -498,7 +498,7 @@ func TestConcludeExtendsAndResetsBackoffs(t *testing.T) {
 			Result{Err: &provider.UnavailableError{Err: errors.New("502"), RetryAfter: 5 * time.Minute}}, next(1, 5*time.Minute, ReasonUnavailable),
 		},
 		{"the backoff of a rate limit is the wait that the API requests", before(6), read, Result{Err: errTooMany}, next(6, 20*time.Second, ReasonRateLimited)},
-		{"a success resets the backoff of its track", before(4), read, Result{Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName}}, allOf(cleared(TrackTunnel), present)},
+		{"a success resets the backoff of its track", before(4), read, Result{Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName}}, allOf(cleared(TrackTunnel), tunnelPresent)},
 		{"a wait changes nothing", before(4), Step{Action: Wait}, Result{}, unchanged},
 	})
 }
@@ -512,10 +512,10 @@ func TestObserveUpdatesMemory(t *testing.T) {
 		{"nothing changes for a healthy Tunnel", nil, unchanged},
 		{"the first live read without the Gateway is remembered", gatewayIs(GatewayGone), func(m *Memory) { m.MissingSince = At(uptime) }},
 		{"a Gateway of another controller counts as missing", gatewayIs(GatewayNotManaged), func(m *Memory) { m.MissingSince = At(uptime) }},
-		{"later live reads do not change the time of the first read", gone(20 * time.Second), unchanged},
+		{"later live reads do not change the time of the first read", gatewayGone(20 * time.Second), unchanged},
 		{
 			"an unknown state restarts the retirement delay",
-			all(gone(20*time.Second), gatewayIs(GatewayUnknown)), func(m *Memory) { m.MissingSince = Instant{} },
+			combine(gatewayGone(20*time.Second), gatewayIs(GatewayUnknown)), func(m *Memory) { m.MissingSince = Instant{} },
 		},
 		{
 			"a Gateway that returns ends the retirement",
@@ -528,31 +528,31 @@ func TestObserveUpdatesMemory(t *testing.T) {
 		},
 		{
 			"new credentials reset the backoffs of the Cloudflare API",
-			all(failing(TrackTunnel, ReasonUnauthorized, time.Second), failing(TrackConfiguration, ReasonUnauthorized, time.Second),
+			combine(failing(TrackTunnel, ReasonUnauthorized, time.Second), failing(TrackConfiguration, ReasonUnauthorized, time.Second),
 				failing(TrackToken, ReasonUnauthorized, time.Second), failing(TrackConnectors, ReasonConnectorsFailed, time.Second),
 				func(f *Facts) { f.Credentials.Version = "2" }),
 			allOf(cleared(TrackTunnel), cleared(TrackConfiguration), cleared(TrackToken), func(m *Memory) { m.CredentialsVersion = "2" }),
 		},
 		{"missing credentials do not count as new credentials", credentials(CredentialsMissing), unchanged},
 		{
-			"more live connectors than pods are remembered", connections(0, live("a", 0), live("b", 0), live("c", 0)),
+			"more live connectors than pods are remembered", connections(0, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0)),
 			func(m *Memory) { m.SurplusSince = At(uptime) },
 		},
 		{
-			"as many live connectors as pods end the surplus", all(surplusConnectors(time.Minute), connections(0, live("a", 0), live("b", 0), disconnected("c"))),
+			"as many live connectors as pods end the surplus", combine(surplusConnectors(time.Minute), connections(0, connectedConnector("a", 0), connectedConnector("b", 0), disconnected("c"))),
 			func(m *Memory) { m.SurplusSince = Instant{} },
 		},
 		{
-			"a pause resets the external changes", all(paused, func(f *Facts) { f.Memory.Drift = Drift{Times: []Instant{At(time.Minute)}, Version: 7} }),
+			"a pause resets the external changes", combine(paused, func(f *Facts) { f.Memory.Drift = Drift{Times: []Instant{At(time.Minute)}, Version: 7} }),
 			func(m *Memory) { m.Drift = Drift{} },
 		},
 		{
 			"a missing Tunnel object resets the Memory, except requests that may still be applied",
 			func(f *Facts) {
 				f.Object = nil
-				f.Memory.Created, f.Memory.Late = At(time.Minute), LateWrites{Hashes: []string{"late"}, Settled: At(2 * time.Minute)}
+				f.Memory.Created, f.Memory.LateWrites = At(time.Minute), LateWrites{Hashes: []string{"late"}, Settled: At(2 * time.Minute)}
 			},
-			func(m *Memory) { *m = Memory{Created: m.Created, Late: m.Late, CredentialsVersion: "1"} },
+			func(m *Memory) { *m = Memory{Created: m.Created, LateWrites: m.LateWrites, CredentialsVersion: "1"} },
 		},
 	}
 	for _, r := range rows {

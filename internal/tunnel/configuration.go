@@ -23,7 +23,7 @@ func applyConfiguration(f Facts) Step {
 		return replaceConfiguration(f)
 	}
 	if !f.hasWritten(f.Desired.Hash) {
-		return Step{Action: Record, Event: f.adoptionEvent(), Record: f.record(func(s *v1alpha1.TunnelStatus) {
+		return Step{Action: Record, Event: f.adoptionEvent(), Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 			s.Configuration = v1alpha1.ConfigurationRecord{Hash: f.Desired.Hash}
 		})}
 	}
@@ -65,11 +65,11 @@ func (f Facts) requestConfiguration(step Step) Step {
 	if b := f.Memory.Backoffs[TrackConfiguration]; b.Hash != "" && b.Hash != f.Desired.Hash {
 		f.Memory.Backoffs[TrackConfiguration] = Backoff{}
 	}
-	return f.request(TrackConfiguration, step)
+	return f.attemptCall(TrackConfiguration, step)
 }
 
 func (f Facts) driftInterval() (interval time.Duration) {
-	interval = f.Options.DriftInterval - f.spread(f.Options.DriftInterval/5)
+	interval = f.Options.DriftInterval - f.jitter(f.Options.DriftInterval/5)
 	if f.Memory.Drift.recent(f.Uptime) {
 		interval = min(interval, contestedInterval)
 	}
@@ -105,12 +105,12 @@ func replaceConfiguration(f Facts) Step {
 		previous = "" // the same external change must count again if it is repeated
 	}
 	next.Record = f.configurationRecord(previous)
-	return f.paced(f.requestConfiguration(next))
+	return f.withPacing(f.requestConfiguration(next))
 }
 
-// paced returns the step that writes the configuration, or a wait until the write is
+// withPacing returns the step that writes the configuration, or a wait until the write is
 // allowed.
-func (f Facts) paced(step Step) Step {
+func (f Facts) withPacing(step Step) Step {
 	wait := f.Memory.Push.wait(f.Uptime)
 	if wait == 0 || step.Action == None || step.Action == Wait && step.Delay >= wait {
 		return step
@@ -125,7 +125,7 @@ func (f Facts) paced(step Step) Step {
 // hasWrittenRemote reports whether the controller wrote the remote configuration, or the
 // tunnel was never configured.
 func (f Facts) hasWrittenRemote(remote RemoteConfiguration) bool {
-	return remote.Version == 0 || f.hasWritten(remote.Hash) || slices.Contains(f.Memory.Late.Hashes, remote.Hash)
+	return remote.Version == 0 || f.hasWritten(remote.Hash) || slices.Contains(f.Memory.LateWrites.Hashes, remote.Hash)
 }
 
 // takeOver checks whether the controller may replace the configuration of a tunnel that it
@@ -155,11 +155,11 @@ func (f Facts) waitForUser(p *Problem) Step {
 // configurationRecord returns the record to write before the desired configuration, or nil
 // if the record is already up to date.
 func (f Facts) configurationRecord(previous string) *v1alpha1.TunnelStatus {
-	record := v1alpha1.ConfigurationRecord{Hash: f.Desired.Hash, Previous: previous, Late: f.Memory.Late.last(f.Uptime)}
+	record := v1alpha1.ConfigurationRecord{Hash: f.Desired.Hash, Previous: previous, Late: f.Memory.LateWrites.last(f.Uptime)}
 	if f.Object.Status.Configuration == record {
 		return nil
 	}
-	return f.record(func(s *v1alpha1.TunnelStatus) { s.Configuration = record })
+	return f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Configuration = record })
 }
 
 // handleExternalChange counts an external change. If there are too many, it returns the
@@ -172,7 +172,7 @@ func handleExternalChange(f Facts, next *Step) Step {
 	if len(f.Memory.Drift.add(f.Uptime, remote.Version).Times) >= contestedChanges && !reported {
 		return Step{
 			Action: Record, ExternalChange: remote.Version,
-			Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Contested = true }),
+			Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Contested = true }),
 			Event:  newEvent(EventDriftContested, "The configuration of tunnel %s was changed externally again, so the controller stops writing it. Last change: %s", f.Object.Status.TunnelID, differences),
 		}
 	}

@@ -13,7 +13,7 @@ func ensureConnectors(f Facts) Step {
 		return Step{}
 	case f.Desired.NeedsHTTP2 && !recorded.HTTP2:
 		return Step{
-			Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.HTTP2 = true }),
+			Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.HTTP2 = true }),
 			Event: newEvent(EventHTTP2, "The connectors of tunnel %s now use HTTP/2, because the Gateway has a GRPCRoute and gRPC trailers are lost over QUIC.", recorded.TunnelID),
 		}
 	case !f.Connectors.Current:

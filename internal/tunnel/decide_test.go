@@ -13,7 +13,7 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 		{"a healthy Tunnel waits until its configuration is due to be read", nil, idle()},
 		{
 			"a deletionTimestamp on the Tunnel has no effect",
-			func(f *Facts) { f.Object.DeletionTimestamp = at(-time.Hour) }, idle(),
+			func(f *Facts) { f.Object.DeletionTimestamp = timeAt(-time.Hour) }, idle(),
 		},
 		{
 			"the first live read without the Gateway starts the retirement delay",
@@ -21,15 +21,15 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 		},
 		{
 			"the tunnel keeps serving until the retirement delay has passed",
-			gone(29 * time.Second), want{Action: Wait, Wait: time.Second, Problem: ReasonGatewayMissing},
+			gatewayGone(29 * time.Second), want{Action: Wait, Wait: time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
 			"after the retirement delay the controller first withdraws the status entries",
-			gone(30 * time.Second), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			gatewayGone(30 * time.Second), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
 			"a Gateway whose live class names another controller is treated like a deleted Gateway",
-			all(gone(30*time.Second), gatewayIs(GatewayNotManaged)), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			combine(gatewayGone(30*time.Second), gatewayIs(GatewayNotManaged)), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
 			"the tunnel keeps serving while the state of the Gateway is unknown",
@@ -37,45 +37,45 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 		},
 		{
 			"an unknown state keeps the tunnel even if the Gateway was missing for an hour before",
-			all(gone(time.Hour), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
+			combine(gatewayGone(time.Hour), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
 		},
 		{
 			"an unknown state stops a deletion in progress",
-			all(retiring(status(deleting)), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
+			combine(retiring(status(deleting)), gatewayIs(GatewayUnknown)), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
 		},
 		{
 			"an unknown state does not change a retained tunnel",
-			all(gatewayIs(GatewayUnknown), withRetain), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
+			combine(gatewayIs(GatewayUnknown), withRetain), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonGatewayUnknown},
 		},
 		{
 			"a new process starts the retirement delay again",
-			all(gatewayIs(GatewayGone), restarted), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
+			combine(gatewayIs(GatewayGone), restarted), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
 			"missingSince in the record does not shorten the retirement delay",
-			all(gatewayIs(GatewayGone), status(func(s *v1alpha1.TunnelStatus) { s.MissingSince = at(-24 * time.Hour) })),
+			combine(gatewayIs(GatewayGone), status(func(s *v1alpha1.TunnelStatus) { s.MissingSince = timeAt(-24 * time.Hour) })),
 			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
 			"a jump of the wall clock does not shorten the retirement delay",
-			all(gone(time.Second), func(f *Facts) { f.Clock = f.Clock.Add(24 * time.Hour) }),
+			combine(gatewayGone(time.Second), func(f *Facts) { f.Clock = f.Clock.Add(24 * time.Hour) }),
 			want{Action: Wait, Wait: 29 * time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
 			"missing credentials do not stop the retirement",
-			all(gone(time.Minute), credentials(CredentialsMissing)), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			combine(gatewayGone(time.Minute), credentials(CredentialsMissing)), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
 			"the connectors are stopped after the statuses are withdrawn",
-			all(gone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors},
+			combine(gatewayGone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors},
 		},
 		{
 			"a status that cannot be written does not delay the retirement",
-			all(gone(time.Minute), failing(TrackStatuses, ReasonKubernetes, 4*time.Second)), want{Action: StopConnectors},
+			combine(gatewayGone(time.Minute), failing(TrackStatuses, ReasonKubernetes, 4*time.Second)), want{Action: StopConnectors},
 		},
 		{
 			"a failed withdrawal of statuses is retried after its backoff",
-			all(retiring(), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 0)),
+			combine(retiring(), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 0)),
 			want{Action: WithdrawStatuses},
 		},
 		{
@@ -93,7 +93,7 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 		},
 		{
 			"a failed stop of the connectors is retried after a backoff",
-			all(gone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
+			combine(gatewayGone(time.Minute), func(f *Facts) { f.Memory.StatusesWithdrawn = true }, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonConnectorsFailed},
 		},
 		{
@@ -116,26 +116,26 @@ func TestTunnelRetiresAfterItsGatewayIsGone(t *testing.T) {
 func TestRetainKeepsTheTunnel(t *testing.T) {
 	testDecide(t, []row{
 		{"with Retain the tunnel and the Tunnel object are kept", retiring(withRetain), want{Action: None}},
-		{"with Retain the connectors are stopped", all(gone(time.Minute), withRetain, func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors}},
-		{"with Retain the statuses are withdrawn", all(gone(time.Minute), withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+		{"with Retain the connectors are stopped", combine(gatewayGone(time.Minute), withRetain, func(f *Facts) { f.Memory.StatusesWithdrawn = true }), want{Action: StopConnectors}},
+		{"with Retain the statuses are withdrawn", combine(gatewayGone(time.Minute), withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
 		{
 			"a retained Tunnel retries a failed withdrawal of statuses",
-			all(retiring(withRetain), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 4*time.Second)),
+			combine(retiring(withRetain), func(f *Facts) { f.Memory.StatusesWithdrawn = false }, failing(TrackStatuses, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second},
 		},
 		{
 			"an administrator can choose Retain for a tunnel that cannot be deleted",
-			all(retiring(withRetain, status(deleting)), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)), want{Action: None},
+			combine(retiring(withRetain, status(deleting)), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)), want{Action: None},
 		},
-		{"a retained Tunnel is kept when its credentials are missing", all(retiring(withRetain), credentials(CredentialsMissing)), want{Action: None}},
+		{"a retained Tunnel is kept when its credentials are missing", combine(retiring(withRetain), credentials(CredentialsMissing)), want{Action: None}},
 		{
 			"a retained Tunnel serves again when its Gateway returns",
-			all(withRetain, otherUID, status(func(s *v1alpha1.TunnelStatus) { s.Phase = v1alpha1.TunnelRetained })),
+			combine(withRetain, otherUID, status(func(s *v1alpha1.TunnelStatus) { s.Phase = v1alpha1.TunnelRetained })),
 			want{Action: Record, Record: "gatewayUID=uid-2"},
 		},
 		{
 			"deleting a retained Tunnel object keeps the tunnel at Cloudflare",
-			all(retiring(), func(f *Facts) { f.Object = nil }), want{Action: None},
+			combine(retiring(), func(f *Facts) { f.Object = nil }), want{Action: None},
 		},
 	})
 }
@@ -160,38 +160,38 @@ func TestReturningGatewayResumesItsTunnel(t *testing.T) {
 		},
 		{
 			"a new Gateway whose settings do not agree does not resume the Tunnel",
-			all(otherUID, otherAccount), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
+			combine(otherUID, otherAccount), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonGatewayMissing},
 		},
 		{
 			"the Tunnel retires after the delay if the new Gateway's settings do not agree",
-			all(otherUID, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }),
+			combine(otherUID, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }),
 			want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
 			"a new Gateway is not recorded while its settings are not valid",
-			all(otherUID, invalidSettings), want{Action: None},
+			combine(otherUID, invalidSettings), want{Action: None},
 		},
 		{
 			"a Gateway that returns after the deletion was recorded waits for the last attempt to delete",
-			all(returnedAfterDeleting, func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 4*time.Second) }),
+			combine(returnedAfterDeleting, func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second, Problem: ReasonDeletionPending},
 		},
 		{
 			"a Gateway that returns with its old UID also waits for the last attempt to delete",
-			all(status(deleting), func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 4*time.Second) }),
+			combine(status(deleting), func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second, Problem: ReasonDeletionPending},
 		},
 		{
 			"after a restart a previous process may have sent the delete just before",
-			all(returnedAfterDeleting, restarted), want{Action: Wait, Wait: 9 * time.Second, Problem: ReasonDeletionPending},
+			combine(returnedAfterDeleting, restarted), want{Action: Wait, Wait: 9 * time.Second, Problem: ReasonDeletionPending},
 		},
 		{
 			"the tunnel is read again one call timeout after the last attempt",
-			all(returnedAfterDeleting, func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 10*time.Second) }), want{Action: ReadTunnel},
+			combine(returnedAfterDeleting, func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 10*time.Second) }), want{Action: ReadTunnel},
 		},
 		{
 			"a tunnel that was read before the call timeout had passed is read again",
-			all(returnedAfterDeleting, tunnelRead(Present), func(f *Facts) {
+			combine(returnedAfterDeleting, tunnelRead(Present), func(f *Facts) {
 				f.Memory.Deleted = At(f.Uptime - 12*time.Second)
 				f.Memory.Remote.Tunnel.Read = At(f.Uptime - 3*time.Second)
 			}),
@@ -199,42 +199,42 @@ func TestReturningGatewayResumesItsTunnel(t *testing.T) {
 		},
 		{
 			"the deletion is canceled if the tunnel still exists after that",
-			all(returnedAfterDeleting, tunnelRead(Present), func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 10*time.Second) }),
+			combine(returnedAfterDeleting, tunnelRead(Present), func(f *Facts) { f.Memory.Deleted = At(f.Uptime - 10*time.Second) }),
 			want{Action: Record, Record: "deleting=", Event: EventTunnelResumed},
 		},
 		{
 			"the Tunnel object of a deleted tunnel is deleted before the Gateway gets a new tunnel",
-			all(returnedAfterDeleting, tunnelRead(Absent)), want{Action: DeleteObject},
+			combine(returnedAfterDeleting, tunnelRead(Absent)), want{Action: DeleteObject},
 		},
 		{
 			"a returned Gateway waits while the Cloudflare API is unavailable",
-			all(returnedAfterDeleting, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
+			combine(returnedAfterDeleting, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"a returned Gateway waits while the credentials are missing",
-			all(returnedAfterDeleting, credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(returnedAfterDeleting, credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
 	})
 }
 
-func TestObjectsFromABackup(t *testing.T) {
+func TestTunnelRestoredFromABackupWaitsForItsGateway(t *testing.T) {
 	noUID := status(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = "" })
 	testDecide(t, []row{
 		{
 			"a Tunnel that was restored without status waits one hour for its Gateway",
-			all(gone(59*time.Minute), noUID), want{Action: Wait, Wait: time.Minute, Problem: ReasonGatewayMissing},
+			combine(gatewayGone(59*time.Minute), noUID), want{Action: Wait, Wait: time.Minute, Problem: ReasonGatewayMissing},
 		},
-		{"a Tunnel that was restored without status retires after the hour", all(gone(time.Hour), noUID), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
+		{"a Tunnel that was restored without status retires after the hour", combine(gatewayGone(time.Hour), noUID), want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
 		{
 			"a longer retirement delay also applies to a restored Tunnel",
-			all(gone(time.Hour), noUID, func(f *Facts) { f.Options.RetirementDelay = 2 * time.Hour }),
+			combine(gatewayGone(time.Hour), noUID, func(f *Facts) { f.Options.RetirementDelay = 2 * time.Hour }),
 			want{Action: Wait, Wait: time.Hour, Problem: ReasonGatewayMissing},
 		},
 		{"a Tunnel that was restored without status records its Gateway", noUID, want{Action: Record, Record: "gatewayUID=uid-1"}},
 		{
 			"a Tunnel that was restored without status finds its tunnel by name",
-			all(unlocated, noUID, status(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = testGatewayUID })), want{Action: FindByName},
+			combine(withoutTunnel, noUID, status(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = testGatewayUID })), want{Action: FindByName},
 		},
 		{
 			"a Tunnel of another cluster is blocked",
@@ -242,7 +242,7 @@ func TestObjectsFromABackup(t *testing.T) {
 		},
 		{
 			"a Tunnel of another cluster is not configured when routes change",
-			all(routesChanged, func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: ReasonOtherCluster},
+			combine(routesChanged, func(f *Facts) { f.Object.Spec.ClusterUID = "cluster-2" }), want{Action: None, Problem: ReasonOtherCluster},
 		},
 		{
 			"a Tunnel of another cluster is not deleted when its Gateway is gone",
@@ -280,11 +280,11 @@ func TestRecordedTunnelKeepsServingWhenSettingsDisagree(t *testing.T) {
 		{"a different name in the settings keeps the recorded tunnel serving", name, idle()},
 		{
 			"route changes are still pushed to the recorded tunnel",
-			all(otherAccount, routesChanged), want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
+			combine(otherAccount, routesChanged), want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
 			"connectors of the recorded tunnel are still updated",
-			all(otherAccount, func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
+			combine(otherAccount, func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
 		},
 		{
 			"a change of the settings is written to the spec if the identity agrees",
@@ -292,15 +292,15 @@ func TestRecordedTunnelKeepsServingWhenSettingsDisagree(t *testing.T) {
 		},
 		{
 			"while the settings disagree, a deletion policy is not written to the spec",
-			all(otherAccount, func(f *Facts) { f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain }), idle(),
+			combine(otherAccount, func(f *Facts) { f.Desired.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain }), idle(),
 		},
 		{
 			"while the settings disagree, pausing is written to the spec",
-			all(otherAccount, func(f *Facts) { f.Gateway.Paused = true }), want{Action: Claim},
+			combine(otherAccount, func(f *Facts) { f.Gateway.Paused = true }), want{Action: Claim},
 		},
 		{
 			"while the settings are not valid, nothing is changed",
-			all(invalidSettings, routesChangedBefore), want{Action: None},
+			combine(invalidSettings, routesChangedBefore), want{Action: None},
 		},
 		{
 			"a Gateway that is not accepted keeps its configuration",
@@ -308,11 +308,11 @@ func TestRecordedTunnelKeepsServingWhenSettingsDisagree(t *testing.T) {
 		},
 		{
 			"no tunnel is created while the settings are not valid",
-			all(unlocated, invalidSettings, tunnelRead(Absent)), want{Action: None},
+			combine(withoutTunnel, invalidSettings, tunnelRead(Absent)), want{Action: None},
 		},
 		{
 			"a Gateway that is not accepted gets no tunnel",
-			all(unlocated, tunnelRead(Absent), func(f *Facts) { f.Desired.Configuration, f.Desired.Hash = nil, "" }), want{Action: None},
+			combine(withoutTunnel, tunnelRead(Absent), func(f *Facts) { f.Desired.Configuration, f.Desired.Hash = nil, "" }), want{Action: None},
 		},
 	})
 }
@@ -328,32 +328,32 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 			func(f *Facts) { f.Object, f.Desired.Configuration = nil, nil }, want{Action: None},
 		},
 		{"a Gateway with invalid settings gets no Tunnel object", func(f *Facts) { f.Object, f.Desired = nil, nil }, want{Action: None}},
-		{"a Gateway with unknown state gets no Tunnel object", all(gatewayIs(GatewayUnknown), func(f *Facts) { f.Object = nil }), want{Action: None}},
+		{"a Gateway with unknown state gets no Tunnel object", combine(gatewayIs(GatewayUnknown), func(f *Facts) { f.Object = nil }), want{Action: None}},
 		{
 			"a failed creation of the Tunnel object is retried after a backoff",
-			all(func(f *Facts) { f.Object = nil }, failing(TrackObject, ReasonKubernetes, 4*time.Second)),
+			combine(func(f *Facts) { f.Object = nil }, failing(TrackObject, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
 			"a Tunnel object that was deleted by mistake is created again",
 			func(f *Facts) { f.Object = nil }, want{Action: Claim},
 		},
-		{"the controller first searches for a tunnel with the Gateway's name", unlocated, want{Action: FindByName}},
+		{"the controller first searches for a tunnel with the Gateway's name", withoutTunnel, want{Action: FindByName}},
 		{
 			"a tunnel with the Gateway's name is recorded",
-			all(unlocated, tunnelRead(Present)), want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: EventTunnelFound},
+			combine(withoutTunnel, tunnelRead(Present)), want{Action: Record, Record: "tunnelID=" + testTunnelID, Event: EventTunnelFound},
 		},
 		{
 			"a create is recorded before it is sent",
-			all(unlocated, tunnelRead(Absent)), want{Action: Create, Record: "creating=true"},
+			combine(withoutTunnel, tunnelRead(Absent)), want{Action: Create, Record: "creating=true"},
 		},
 		{
 			"a create that is already recorded writes no record",
-			all(unlocated, up(time.Minute), status(creating), tunnelRead(Absent)), want{Action: Create},
+			combine(withoutTunnel, withUptime(time.Minute), status(creating), tunnelRead(Absent)), want{Action: Create},
 		},
 		{
 			"a tunnel that was created is recorded",
-			all(unlocated, status(creating), tunnelRead(Present), func(f *Facts) {
+			combine(withoutTunnel, status(creating), tunnelRead(Present), func(f *Facts) {
 				f.Memory.Created = At(f.Uptime)
 				f.Memory.Remote.Configuration = RemoteConfiguration{Known: true, Hash: provider.Configuration{}.Hash()}
 			}),
@@ -361,34 +361,34 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 		},
 		{
 			"a created tunnel is recorded immediately, even after an earlier attempt without a response",
-			all(unlocated, status(creating), tunnelRead(Present), func(f *Facts) { f.Memory.Created = At(f.Uptime - time.Second) }),
+			combine(withoutTunnel, status(creating), tunnelRead(Present), func(f *Facts) { f.Memory.Created = At(f.Uptime - time.Second) }),
 			want{Action: Record, Record: "creating= tunnelID=" + testTunnelID, Event: EventTunnelFound},
 		},
 		{
 			"while a create may still be applied, the controller does not list",
-			all(unlocated, status(creating), func(f *Facts) { f.Memory.Created = At(f.Uptime - 4*time.Second) }),
+			combine(withoutTunnel, status(creating), func(f *Facts) { f.Memory.Created = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second},
 		},
 		{
 			"while a create may still be applied, the Tunnel reports why it failed",
-			all(unlocated, status(creating), failing(TrackTunnel, ReasonUnavailable, time.Second), func(f *Facts) { f.Memory.Created = At(f.Uptime) }),
+			combine(withoutTunnel, status(creating), failing(TrackTunnel, ReasonUnavailable, time.Second), func(f *Facts) { f.Memory.Created = At(f.Uptime) }),
 			want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"after a restart a previous process may have sent a create just before",
-			all(unlocated, status(creating), restarted, up(3*time.Second)), want{Action: Wait, Wait: 7 * time.Second},
+			combine(withoutTunnel, status(creating), restarted, withUptime(3*time.Second)), want{Action: Wait, Wait: 7 * time.Second},
 		},
 		{
 			"one call timeout after the last attempt the controller lists again before it retries the create",
-			all(unlocated, status(creating), func(f *Facts) { f.Memory.Created = At(f.Uptime - 10*time.Second) }), want{Action: FindByName},
+			combine(withoutTunnel, status(creating), func(f *Facts) { f.Memory.Created = At(f.Uptime - 10*time.Second) }), want{Action: FindByName},
 		},
 		{
 			"a failed search is retried after a backoff",
-			all(unlocated, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(withoutTunnel, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"a failed write of the record is retried after a backoff",
-			all(unlocated, tunnelRead(Present), failing(TrackObject, ReasonKubernetes, 4*time.Second)),
+			combine(withoutTunnel, tunnelRead(Present), failing(TrackObject, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
@@ -397,22 +397,22 @@ func TestTunnelIsCreatedOnce(t *testing.T) {
 		},
 		{
 			"a recorded tunnel is lost only if a list does not contain it",
-			all(tunnelNotFound, tunnelRead(Absent)),
+			combine(tunnelNotFound, tunnelRead(Absent)),
 			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=", Event: EventTunnelLost},
 		},
 		{
 			"another tunnel with the same name replaces a lost tunnel",
-			all(tunnelNotFound, tunnelRead(Present), status(func(s *v1alpha1.TunnelStatus) { s.TunnelID = otherTunnelID })),
+			combine(tunnelNotFound, tunnelRead(Present), status(func(s *v1alpha1.TunnelStatus) { s.TunnelID = otherTunnelID })),
 			want{Action: Record, Record: "configuration.hash= token.rotatedAt= tunnelID=" + testTunnelID, Event: EventTunnelFound},
 		},
 		{
 			"a lost tunnel is replaced by a new one",
-			all(unlocated, tunnelRead(Absent)), want{Action: Create, Record: "creating=true"},
+			combine(withoutTunnel, tunnelRead(Absent)), want{Action: Create, Record: "creating=true"},
 		},
 	})
 }
 
-func TestOneTunnelClaimsATunnel(t *testing.T) {
+func TestOnlyOneTunnelObjectClaimsATunnel(t *testing.T) {
 	older, younger := Rival{Object: "b", Older: true}, Rival{Object: "b"}
 	recorded := func(r Rival) Rival { r.Recorded = true; return r }
 	otherController := func(r Rival) Rival { r.OtherController = true; return r }
@@ -420,94 +420,94 @@ func TestOneTunnelClaimsATunnel(t *testing.T) {
 		{"an existing tunnel is claimed in the record before any request to Cloudflare", notRecorded, want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
 		{
 			"a claim waits while another Gateway of this process claims the tunnel",
-			all(notRecorded, func(f *Facts) { f.Reserved = true }), want{Action: Wait, Wait: time.Second},
+			combine(notRecorded, func(f *Facts) { f.Reserved = true }), want{Action: Wait, Wait: time.Second},
 		},
 		{
 			"the Tunnels are listed again after the record and before any request to Cloudflare",
-			all(adopted, func(f *Facts) { f.Memory.Claimed = false }), want{Action: Claim, Record: "unchanged"},
+			combine(adopted, func(f *Facts) { f.Memory.Claimed = false }), want{Action: Claim, Record: "unchanged"},
 		},
 		{
 			"a recorded claim is confirmed again after a restart",
-			all(adopting, restarted), want{Action: Claim, Record: "unchanged"},
+			combine(adopting, restarted), want{Action: Claim, Record: "unchanged"},
 		},
 		{
 			"the confirmation of a claim waits while another Gateway claims the tunnel",
-			all(adopting, restarted, func(f *Facts) { f.Reserved = true }), want{Action: Wait, Wait: time.Second},
+			combine(adopting, restarted, func(f *Facts) { f.Reserved = true }), want{Action: Wait, Wait: time.Second},
 		},
-		{"a claimed tunnel is read before it is configured", all(adopted, tunnelRead(PresenceUnknown)), want{Action: ReadTunnel}},
-		{"a claimed tunnel that was found is configured", all(adopted), want{Action: ReadConfiguration}},
-		{"the older of two Tunnels that have not recorded the tunnel claims it", all(notRecorded, rivals(younger)), want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
-		{"the younger of two Tunnels that have not recorded the tunnel waits", all(notRecorded, rivals(older)), want{Action: None, Problem: ReasonTunnelInUse}},
-		{"a Tunnel that has recorded the tunnel wins over an older Tunnel that has not", all(adopting, rivals(older)), idle()},
-		{"a Tunnel that has not recorded the tunnel waits for a younger Tunnel that has", all(notRecorded, rivals(recorded(younger))), want{Action: None, Problem: ReasonTunnelInUse}},
-		{"the older of two Tunnels that have recorded the tunnel keeps it", all(adopting, rivals(recorded(younger))), idle()},
-		{"the younger of two Tunnels that have recorded the tunnel stops", all(adopting, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"a claimed tunnel is read before it is configured", combine(adopted, tunnelRead(PresenceUnknown)), want{Action: ReadTunnel}},
+		{"a claimed tunnel that was found is configured", combine(adopted), want{Action: ReadConfiguration}},
+		{"the older of two Tunnels that have not recorded the tunnel claims it", combine(notRecorded, rivals(younger)), want{Action: Claim, Record: "tunnelID=" + testTunnelID}},
+		{"the younger of two Tunnels that have not recorded the tunnel waits", combine(notRecorded, rivals(older)), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"a Tunnel that has recorded the tunnel wins over an older Tunnel that has not", combine(adopting, rivals(older)), idle()},
+		{"a Tunnel that has not recorded the tunnel waits for a younger Tunnel that has", combine(notRecorded, rivals(recorded(younger))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"the older of two Tunnels that have recorded the tunnel keeps it", combine(adopting, rivals(recorded(younger))), idle()},
+		{"the younger of two Tunnels that have recorded the tunnel stops", combine(adopting, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
 		{
 			"an adopted tunnel with the name of another Gateway belongs to that Gateway, even if its Tunnel is younger",
-			all(adopting, rivals(Rival{Object: "b", Recorded: true, HasGatewayName: true})), want{Action: None, Problem: ReasonTunnelInUse},
+			combine(adopting, rivals(Rival{Object: "b", Recorded: true, HasGatewayName: true})), want{Action: None, Problem: ReasonTunnelInUse},
 		},
-		{"one winning rival among several is enough", all(adopting, rivals(younger, recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
+		{"one winning rival among several is enough", combine(adopting, rivals(younger, recorded(older))), want{Action: None, Problem: ReasonTunnelInUse}},
 		{
 			"a Tunnel without the claim does not configure the tunnel",
-			all(adopting, routesChanged, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse},
+			combine(adopting, routesChanged, rivals(recorded(older))), want{Action: None, Problem: ReasonTunnelInUse},
 		},
 		{
 			"a tunnel that another controller's Tunnel records is never changed, even if that Tunnel is younger",
-			all(adopting, routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
+			combine(adopting, routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
 		},
 		{
 			"a created tunnel that another controller's Tunnel records is not changed",
-			all(routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
+			combine(routesChanged, rivals(recorded(otherController(younger)))), want{Action: None, Problem: ReasonTunnelInUse},
 		},
 		{
 			"a Tunnel of another controller that has not recorded the tunnel has no precedence",
-			all(adopting, rivals(otherController(older))), idle(),
+			combine(adopting, rivals(otherController(older))), idle(),
 		},
 		{
 			"a tunnel with the Gateway's name belongs to the Gateway even if an older Tunnel has recorded it",
-			all(routesChanged, rivals(recorded(older))), want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
+			combine(routesChanged, rivals(recorded(older))), want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
 			"an existing tunnel with the name of another Gateway's tunnel is not adopted",
-			all(adopted, tunnelRead(Present), named("prod.team-a.web")), want{Action: Wait, Wait: time.Minute, Problem: ReasonNameReserved},
+			combine(adopted, tunnelRead(Present), withRemoteName("prod.team-a.web")), want{Action: Wait, Wait: time.Minute, Problem: ReasonNameReserved},
 		},
 		{
 			"a tunnel that was not adopted is read again later, because it may have been renamed",
-			all(adopted, named("prod.team-a.web"), func(f *Facts) { f.Memory.Remote.Tunnel.Read = At(f.Uptime - time.Minute) }), want{Action: ReadTunnel},
+			combine(adopted, withRemoteName("prod.team-a.web"), func(f *Facts) { f.Memory.Remote.Tunnel.Read = At(f.Uptime - time.Minute) }), want{Action: ReadTunnel},
 		},
 		{
 			"an existing tunnel with this Gateway's name is adopted",
-			all(adopted, named(testTunnelName)), want{Action: ReadConfiguration},
+			combine(adopted, withRemoteName(testTunnelName)), want{Action: ReadConfiguration},
 		},
 		{
 			"an existing tunnel whose name begins with the cluster ID but no dot is adopted",
-			all(adopted, named("production.team-a.web")), want{Action: ReadConfiguration},
+			combine(adopted, withRemoteName("production.team-a.web")), want{Action: ReadConfiguration},
 		},
 		{
 			"the existing tunnel is read by the ID in the settings",
-			all(adopted, func(f *Facts) { f.Memory.Remote.Tunnel.ID = otherTunnelID }), want{Action: ReadTunnel},
+			combine(adopted, func(f *Facts) { f.Memory.Remote.Tunnel.ID = otherTunnelID }), want{Action: ReadTunnel},
 		},
 		{
 			"a missing existing tunnel is never replaced",
-			all(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, 4*time.Second)),
+			combine(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonTunnelMissing},
 		},
 		{
 			"a missing existing tunnel is read again",
-			all(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, 0)), want{Action: ReadTunnel},
+			combine(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, 0)), want{Action: ReadTunnel},
 		},
 		{
 			"an adopted tunnel that is gone is read by its ID and not replaced",
-			all(adopting, tunnelNotFound), want{Action: ReadTunnel},
+			combine(adopting, tunnelNotFound), want{Action: ReadTunnel},
 		},
 		{
 			"an adopted tunnel that served is not read again after a restart",
-			all(adopting, restarted, func(f *Facts) { f.Memory.Claimed = true }),
+			combine(adopting, restarted, func(f *Facts) { f.Memory.Claimed = true }),
 			want{Action: ReadConfiguration, Priority: provider.PriorityStart},
 		},
 		{
 			"a locally managed tunnel with the Gateway's name is not configured, and read again later",
-			all(unlocated, func(f *Facts) {
+			combine(withoutTunnel, func(f *Facts) {
 				s := Step{Action: FindByName}
 				f.Memory = Conclude(f.Memory, s, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName, Local: true}})
 			}),
@@ -515,7 +515,7 @@ func TestOneTunnelClaimsATunnel(t *testing.T) {
 		},
 		{
 			"a locally managed existing tunnel is neither configured nor connected",
-			all(adopted, func(f *Facts) {
+			combine(adopted, func(f *Facts) {
 				s := Step{Action: ReadTunnel}
 				f.Memory = Conclude(f.Memory, s, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: testTunnelID, Name: "legacy", Local: true}})
 				f.Connectors.Current = false
@@ -524,20 +524,20 @@ func TestOneTunnelClaimsATunnel(t *testing.T) {
 		},
 		{
 			"a locally managed tunnel is not deleted",
-			retiring(tunnelRead(Present), local), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonLocallyManaged},
+			retiring(tunnelRead(Present), locallyManaged), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonLocallyManaged},
 		},
 		{
 			"a tunnel that must not be deleted is read again later",
-			retiring(local, func(f *Facts) { f.Memory.Remote.Tunnel.Read = At(f.Uptime - 30*time.Second) }),
+			retiring(locallyManaged, func(f *Facts) { f.Memory.Remote.Tunnel.Read = At(f.Uptime - 30*time.Second) }),
 			want{Action: ReadTunnel, Priority: provider.PriorityDeletion},
 		},
 		{
 			"a tunnel that was renamed to the name of another Gateway's tunnel is not deleted",
-			retiring(tunnelRead(Present), named("prod.team-a.web")), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonNameReserved},
+			retiring(tunnelRead(Present), withRemoteName("prod.team-a.web")), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonNameReserved},
 		},
 		{
 			"a tunnel that was renamed to an unreserved name is deleted",
-			retiring(named("renamed")), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
+			retiring(withRemoteName("renamed")), want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted},
 		},
 		{
 			"a retiring Tunnel without the claim deletes nothing",
@@ -562,36 +562,36 @@ func TestExistingTunnelIsAdopted(t *testing.T) {
 	testDecide(t, []row{
 		{
 			"replacing a configuration that the controller did not write requires takeover",
-			all(adopted, remoteConfiguration(externalConfiguration, 4)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
+			combine(adopted, remoteConfiguration(externalConfiguration, 4)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
 		},
 		{
 			"with takeover the configuration is replaced",
-			all(adopted, takeover, remoteConfiguration(externalConfiguration, 4)),
+			combine(adopted, takeover, remoteConfiguration(externalConfiguration, 4)),
 			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=external", Event: EventTakenOver},
 		},
 		{
 			"an adopted tunnel without a configuration requires no takeover",
-			all(adopted, remoteConfiguration(provider.Configuration{}, 0)),
+			combine(adopted, remoteConfiguration(provider.Configuration{}, 0)),
 			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty", Event: EventTunnelAdopted},
 		},
 		{
 			"an adopted tunnel with the desired configuration requires no takeover",
-			all(adopted, remoteConfiguration(wantedConfiguration, 4)),
+			combine(adopted, remoteConfiguration(wantedConfiguration, 4)),
 			want{Action: Record, Record: "configuration.hash=desired", Event: EventTunnelAdopted},
 		},
 		{
 			"an adopted tunnel that waits for takeover runs no connectors",
-			all(adopted, remoteConfiguration(externalConfiguration, 4), func(f *Facts) { f.Connectors.Current = false }),
+			combine(adopted, remoteConfiguration(externalConfiguration, 4), func(f *Facts) { f.Connectors.Current = false }),
 			want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
 		},
 		{
 			"the token of an adopted tunnel that waits for takeover is not rotated",
-			all(adopted, remoteConfiguration(externalConfiguration, 4), rotateOnDemand, connections(0)),
+			combine(adopted, remoteConfiguration(externalConfiguration, 4), rotateOnDemand, connections(0)),
 			want{Action: Wait, Wait: untilNextRead, Problem: ReasonTakeoverRequired},
 		},
 		{
 			"after the first configuration an external change is reverted without takeover",
-			all(adopting, remoteConfiguration(externalConfiguration, 9)),
+			combine(adopting, remoteConfiguration(externalConfiguration, 9)),
 			want{Action: Configure, Event: EventDriftRepaired, Change: 9},
 		},
 		{
@@ -615,7 +615,7 @@ func TestExistingTunnelIsAdopted(t *testing.T) {
 
 func TestTunnelIsDeletedSafely(t *testing.T) {
 	deleteIt := want{Action: Delete, Record: "deleting=true", Priority: provider.PriorityDeletion, Event: EventTunnelDeleted}
-	unrecorded := all(status(func(s *v1alpha1.TunnelStatus) {
+	unrecorded := combine(status(func(s *v1alpha1.TunnelStatus) {
 		s.TunnelID, s.Configuration, s.Token = "", v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 	}), tunnelRead(PresenceUnknown))
 	testDecide(t, []row{
@@ -639,7 +639,7 @@ func TestTunnelIsDeletedSafely(t *testing.T) {
 		{"the Tunnel object is deleted when the tunnel is gone", retiring(tunnelRead(Absent), status(deleting)), want{Action: DeleteObject}},
 		{
 			"a failed deletion of the Tunnel object is retried after a backoff",
-			all(retiring(tunnelRead(Absent), status(deleting)), failing(TrackObject, ReasonKubernetes, 4*time.Second)),
+			combine(retiring(tunnelRead(Absent), status(deleting)), failing(TrackObject, ReasonKubernetes, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
 		},
 		{"connections are listed before the tunnel is deleted", retiring(connections(time.Minute)), want{Action: ListConnections, Priority: provider.PriorityDeletion}},
@@ -654,38 +654,38 @@ func TestTunnelIsDeletedSafely(t *testing.T) {
 		},
 		{
 			"a tunnel with a live connector that this controller does not run is not deleted",
-			retiring(connections(0, live("a", -time.Hour))), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
+			retiring(connections(0, connectedConnector("a", -time.Hour))), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
 		},
 		{
 			"nothing is disconnected while another connector is live",
-			retiring(connections(0, disconnected("a"), live("b", -time.Hour))), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
+			retiring(connections(0, disconnected("a"), connectedConnector("b", -time.Hour))), want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
 		},
 		{
 			"live connectors are listed again later",
-			retiring(connections(30*time.Second, live("a", -time.Hour))), want{Action: ListConnections, Priority: provider.PriorityDeletion},
+			retiring(connections(30*time.Second, connectedConnector("a", -time.Hour))), want{Action: ListConnections, Priority: provider.PriorityDeletion},
 		},
 		{
 			"a live connector may belong to a pod that did not stop in time",
-			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, live("a", -time.Hour))),
+			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, connectedConnector("a", -time.Hour))),
 			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsStopping},
 		},
 		{
 			"if more connectors are connected than pods are left, this controller does not run all of them",
-			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, live("a", -time.Hour), live("b", -time.Hour))),
+			retiring(func(f *Facts) { f.Connectors.Pods, f.Memory.ConnectorsStopped = 1, At(f.Uptime-2*time.Minute) }, connections(0, connectedConnector("a", -time.Hour), connectedConnector("b", -time.Hour))),
 			want{Action: Wait, Wait: 30 * time.Second, Problem: ReasonConnectorsConnected},
 		},
 		{
 			"a tunnel with private network routes is not deleted, and the reason is reported",
-			all(retiring(status(deleting)), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)),
+			combine(retiring(status(deleting)), failing(TrackTunnel, ReasonPrivateRoutes, time.Minute)),
 			want{Action: Wait, Wait: time.Minute, Problem: ReasonPrivateRoutes},
 		},
 		{
 			"a tunnel is not deleted while the credentials are missing, and the reason is reported",
-			all(retiring(), credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(retiring(), credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
 		{
 			"a tunnel is not deleted with credentials for another account, and the reason is reported",
-			all(retiring(), credentials(CredentialsWrongAccount)), want{Action: None, Problem: ReasonWrongAccount},
+			combine(retiring(), credentials(CredentialsWrongAccount)), want{Action: None, Problem: ReasonWrongAccount},
 		},
 		{
 			"a tunnel that was never recorded is searched by name",
@@ -697,7 +697,7 @@ func TestTunnelIsDeletedSafely(t *testing.T) {
 		},
 		{
 			"a locally managed tunnel with the Gateway's name is kept when the Tunnel is deleted",
-			retiring(unrecorded, tunnelRead(Present), local), want{Action: DeleteObject},
+			retiring(unrecorded, tunnelRead(Present), locallyManaged), want{Action: DeleteObject},
 		},
 		{"a Tunnel object without a tunnel is deleted", retiring(unrecorded, tunnelRead(Absent)), want{Action: DeleteObject}},
 		{
@@ -756,22 +756,22 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 			"the end of a pause is written to the spec",
 			func(f *Facts) { f.Object.Spec.Paused = true }, want{Action: Claim},
 		},
-		{"a paused Gateway changes nothing at Cloudflare", all(paused, routesChanged), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
+		{"a paused Gateway changes nothing at Cloudflare", combine(paused, routesChanged), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
 		{
 			"a paused Gateway does not revert an external change",
-			all(paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused},
+			combine(paused, remoteConfiguration(externalConfiguration, 9)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused},
 		},
-		{"a paused Gateway reads the configuration after a restart", all(paused, restarted), want{Action: ReadConfiguration, Priority: provider.PriorityStart}},
+		{"a paused Gateway reads the configuration after a restart", combine(paused, restarted), want{Action: ReadConfiguration, Priority: provider.PriorityStart}},
 		{
 			"a paused Gateway creates no tunnel",
-			all(unlocated, paused, tunnelRead(Absent)), want{Action: None, Problem: ReasonPaused},
+			combine(withoutTunnel, paused, tunnelRead(Absent)), want{Action: None, Problem: ReasonPaused},
 		},
-		{"a paused Gateway replaces no lost tunnel", all(paused, tunnelNotFound, tunnelRead(Absent), failing(TrackConfiguration, ReasonFailed, time.Minute)), want{Action: Wait, Wait: time.Minute, Problem: ReasonPaused}},
+		{"a paused Gateway replaces no lost tunnel", combine(paused, tunnelNotFound, tunnelRead(Absent), failing(TrackConfiguration, ReasonFailed, time.Minute)), want{Action: Wait, Wait: time.Minute, Problem: ReasonPaused}},
 		{"a paused Gateway gets no Tunnel object", func(f *Facts) { f.Gateway.Paused, f.Object = true, nil }, want{Action: None, Problem: ReasonPaused}},
-		{"pausing clears contested", all(paused, status(contested)), want{Action: Record, Record: "contested="}},
+		{"pausing clears contested", combine(paused, status(contested)), want{Action: Record, Record: "contested="}},
 		{
 			"a pause resets the number of external changes",
-			all(remoteConfiguration(externalConfiguration, 9), func(f *Facts) {
+			combine(remoteConfiguration(externalConfiguration, 9), func(f *Facts) {
 				f.Memory.Drift = Drift{Times: []Instant{At(f.Uptime - 2*time.Minute), At(f.Uptime - time.Minute)}, Version: 8}
 				g := serving(paused)
 				g.Memory = f.Memory
@@ -779,39 +779,39 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 			}),
 			want{Action: Configure, Event: EventDriftRepaired, Change: 9},
 		},
-		{"a paused Gateway rotates no token", all(paused, rotateOnDemand, connections(0)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
+		{"a paused Gateway rotates no token", combine(paused, rotateOnDemand, connections(0)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused}},
 		{
 			"a paused Gateway still reads the new token of a rotation in progress",
-			all(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenRotating }), func(f *Facts) {
+			combine(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenRotating }), func(f *Facts) {
 				f.Memory.Token = TokenCheck{Rotated: At(f.Uptime), Pending: true, NextCheck: At(2 * uptime)}
 			}),
 			want{Action: ReadToken},
 		},
 		{
 			"a paused Gateway also reads the new token after a restart",
-			all(paused, restarted, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenRotating })),
+			combine(paused, restarted, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenRotating })),
 			want{Action: ReadToken},
 		},
 		{
 			"a paused Gateway does not disconnect connectors",
-			all(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenDisconnecting }), connections(0, live("a", -72*time.Hour))),
+			combine(paused, status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = v1alpha1.TokenDisconnecting }), connections(0, connectedConnector("a", -72*time.Hour))),
 			want{Action: Wait, Wait: untilNextRead, Problem: ReasonPaused},
 		},
 		{
 			"a paused Gateway that returns during the deletion waits for the deletion",
-			all(paused, returnedAfterDeleting), want{Action: ReadTunnel},
+			combine(paused, returnedAfterDeleting), want{Action: ReadTunnel},
 		},
 		{
 			"a Gateway that is deleted while paused keeps its connectors until an administrator acts",
-			all(gone(time.Minute), recordedPaused), want{Action: None, Problem: ReasonPaused},
+			combine(gatewayGone(time.Minute), recordedPaused), want{Action: None, Problem: ReasonPaused},
 		},
 		{
 			"the Tunnel retires when an administrator clears spec.paused",
-			gone(time.Minute), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			gatewayGone(time.Minute), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
 			"the Tunnel retires when an administrator sets the deletion policy to Retain",
-			all(gone(time.Minute), recordedPaused, withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
+			combine(gatewayGone(time.Minute), recordedPaused, withRetain), want{Action: WithdrawStatuses, Event: EventTunnelRetiring},
 		},
 		{
 			"a paused Tunnel with deletion policy Retain becomes retained",
@@ -819,7 +819,7 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 		},
 		{
 			"a paused Gateway that returns keeps its tunnel",
-			all(paused, otherUID), want{Action: Record, Record: "gatewayUID=uid-2"},
+			combine(paused, otherUID), want{Action: Record, Record: "gatewayUID=uid-2"},
 		},
 		{
 			"pausing a Tunnel stops its deletion",
@@ -827,7 +827,7 @@ func TestPausedGatewayChangesNothing(t *testing.T) {
 		},
 		{
 			"a paused Gateway without credentials reports the pause",
-			all(paused, credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: ReasonPaused},
+			combine(paused, credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: ReasonPaused},
 		},
 	})
 }
@@ -840,42 +840,42 @@ func TestMissingCredentialsDelayChanges(t *testing.T) {
 		{"while the credentials are missing, the tunnel keeps serving", credentials(CredentialsMissing), idle()},
 		{
 			"while the credentials are missing, changes wait and the reason is reported",
-			all(credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(credentials(CredentialsMissing), routesChanged), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
 		{
 			"while the credentials are missing, a due read waits without a busy loop",
-			all(credentials(CredentialsMissing), readDue), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(credentials(CredentialsMissing), readDue), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
 		{
 			"while the credentials are missing, connectors are still updated",
-			all(credentials(CredentialsMissing), func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
+			combine(credentials(CredentialsMissing), func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
 		},
 		{
 			"while the credentials are missing, no tunnel is searched",
-			all(unlocated, credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
+			combine(withoutTunnel, credentials(CredentialsMissing)), want{Action: None, Problem: ReasonCredentialsMissing},
 		},
 		{"changes continue when the credentials exist again", routesChanged, want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"}},
 		{
 			"the controller's token is not used for another account",
-			all(credentials(CredentialsWrongAccount), routesChanged), want{Action: None, Problem: ReasonWrongAccount},
+			combine(credentials(CredentialsWrongAccount), routesChanged), want{Action: None, Problem: ReasonWrongAccount},
 		},
 		{
 			"a failed read of the credentials is retried",
-			all(credentials(CredentialsUnknown), routesChanged), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonKubernetes},
+			combine(credentials(CredentialsUnknown), routesChanged), want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
 			"a token that Cloudflare rejected is retried after a backoff",
-			all(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second)),
+			combine(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second)),
 			want{Action: Wait, Wait: 32 * time.Second, Problem: ReasonUnauthorized},
 		},
 		{
 			"new credentials are tried immediately",
-			all(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
+			combine(routesChanged, failing(TrackConfiguration, ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
 		},
 		{
 			"credentials that were missing before are tried immediately",
-			all(unlocated, failing(TrackTunnel, ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
+			combine(withoutTunnel, failing(TrackTunnel, ReasonUnauthorized, 32*time.Second), func(f *Facts) { f.Credentials.Version = "2" }),
 			want{Action: FindByName},
 		},
 	})
@@ -883,10 +883,10 @@ func TestMissingCredentialsDelayChanges(t *testing.T) {
 
 func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 	external := remoteConfiguration(externalConfiguration, 9)
-	seen := func(ago ...time.Duration) change {
+	seen := func(ages ...time.Duration) change {
 		return func(f *Facts) {
 			f.Memory.Drift.Version = 8
-			for _, d := range ago {
+			for _, d := range ages {
 				f.Memory.Drift.Times = append(f.Memory.Drift.Times, At(f.Uptime-d))
 			}
 		}
@@ -899,26 +899,26 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"a write that is already recorded writes no record",
-			all(routesChanged, status(func(s *v1alpha1.TunnelStatus) {
+			combine(routesChanged, status(func(s *v1alpha1.TunnelStatus) {
 				s.Configuration = v1alpha1.ConfigurationRecord{Hash: changedConfiguration.Hash(), Previous: wantedConfiguration.Hash()}
 			})),
 			want{Action: Configure},
 		},
 		{
 			"a write that may still be applied is recorded as late",
-			all(routesChanged, func(f *Facts) {
-				f.Memory.Late = LateWrites{Hashes: []string{"late-hash"}, Settled: At(f.Uptime + time.Second)}
+			combine(routesChanged, func(f *Facts) {
+				f.Memory.LateWrites = LateWrites{Hashes: []string{"late-hash"}, Settled: At(f.Uptime + time.Second)}
 			}),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.late=late-hash configuration.previous=desired"},
 		},
 		{
 			"the configuration of a new tunnel is written without a read",
-			all(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0)),
+			combine(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0)),
 			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty"},
 		},
 		{
 			"the configuration of a tunnel that was found by name is replaced",
-			all(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), external),
+			combine(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), external),
 			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=external"},
 		},
 		{
@@ -927,7 +927,7 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"after a restart a configuration that must change is read with the priority of a change",
-			all(routesChanged, restarted), want{Action: ReadConfiguration},
+			combine(routesChanged, restarted), want{Action: ReadConfiguration},
 		},
 		{
 			"a periodic read of the configuration has the lowest priority",
@@ -935,16 +935,16 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"a configuration is not written while its record cannot be written",
-			all(routesChanged, failing(TrackObject, ReasonKubernetes, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
+			combine(routesChanged, failing(TrackObject, ReasonKubernetes, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonKubernetes},
 		},
 		{
 			"a failed read is retried after a backoff, without a busy loop",
-			all(readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			combine(readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"a read that waits for the API request budget does not delay a change",
-			all(readDue, routesChanged, func(f *Facts) {
+			combine(readDue, routesChanged, func(f *Facts) {
 				f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + time.Minute), Slot: Slot{Assigned: true, Priority: provider.PriorityDrift}}
 			}),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
@@ -956,44 +956,44 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"a configuration that the controller wrote before is not an external change",
-			all(routesChanged, status(func(s *v1alpha1.TunnelStatus) {
+			combine(routesChanged, status(func(s *v1alpha1.TunnelStatus) {
 				s.Configuration = v1alpha1.ConfigurationRecord{Hash: externalConfiguration.Hash(), Previous: wantedConfiguration.Hash()}
 			})),
 			want{Action: Configure, Record: "configuration.hash=changed"},
 		},
 		{
 			"a late write of this controller is not an external change",
-			all(external, func(f *Facts) {
-				f.Memory.Late = LateWrites{Hashes: []string{externalConfiguration.Hash()}, Settled: At(f.Uptime - time.Second)}
+			combine(external, func(f *Facts) {
+				f.Memory.LateWrites = LateWrites{Hashes: []string{externalConfiguration.Hash()}, Settled: At(f.Uptime - time.Second)}
 			}),
 			want{Action: Configure, Record: "configuration.previous=external"},
 		},
 		{
 			"after a restart the writes of the previous process may still be applied",
-			all(restarted, status(late), func(f *Facts) { f.Desired.Hash = "new" }), want{Action: ReadConfiguration},
+			combine(restarted, status(late), func(f *Facts) { f.Desired.Hash = "new" }), want{Action: ReadConfiguration},
 		},
 		{
 			"the rate of writes is limited",
-			all(routesChanged, func(f *Facts) {
+			combine(routesChanged, func(f *Facts) {
 				f.Memory.Push = Pace{Last: At(f.Uptime - 100*time.Millisecond), Gap: 300 * time.Millisecond}
 			}),
 			want{Action: Wait, Wait: 200 * time.Millisecond},
 		},
 		{
 			"a failed write is retried after a backoff",
-			all(routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			combine(routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"a rejected configuration is not sent again before its backoff",
-			all(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
+			combine(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
 				f.Memory.Backoffs[TrackConfiguration].Hash = changedConfiguration.Hash()
 			}),
 			want{Action: Wait, Wait: 32 * time.Second, Problem: ReasonConfigurationRejected},
 		},
 		{
 			"another configuration is sent immediately after a rejection",
-			all(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
+			combine(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 32*time.Second), func(f *Facts) {
 				f.Memory.Backoffs[TrackConfiguration].Hash = "rejected"
 			}),
 			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
@@ -1004,31 +1004,31 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"an external change is reported once even if its repair fails repeatedly",
-			all(external, seen(time.Minute), func(f *Facts) { f.Memory.Drift.Version = 9 }), want{Action: Configure, Change: 9},
+			combine(external, seen(time.Minute), func(f *Facts) { f.Memory.Drift.Version = 9 }), want{Action: Configure, Change: 9},
 		},
 		{
 			"the second external change is also reverted",
-			all(external, seen(time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+			combine(external, seen(time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
 		},
 		{
 			"the third external change within ten minutes is contested: the controller stops writing",
-			all(external, seen(9*time.Minute, time.Minute)), want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 9},
+			combine(external, seen(9*time.Minute, time.Minute)), want{Action: Record, Record: "contested=true", Event: EventDriftContested, Change: 9},
 		},
 		{
 			"external changes older than ten minutes do not count",
-			all(external, seen(10*time.Minute, time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
+			combine(external, seen(10*time.Minute, time.Minute)), want{Action: Configure, Event: EventDriftRepaired, Change: 9},
 		},
 		{
 			"a contested configuration is not written",
-			all(external, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested},
+			combine(external, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested},
 		},
 		{
 			"a contested configuration is not written when routes change",
-			all(routesChanged, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested},
+			combine(routesChanged, status(contested)), want{Action: Wait, Wait: untilNextRead, Problem: ReasonContested},
 		},
 		{
 			"a periodic read of a contested configuration is retried without a busy loop",
-			all(external, status(contested), readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			combine(external, status(contested), readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonContested},
 		},
 		{
@@ -1041,11 +1041,11 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 		},
 		{
 			"after an external change the configuration is read every minute",
-			all(readDue, seen(time.Minute)), want{Action: ReadConfiguration, Priority: provider.PriorityDrift, Interval: time.Minute},
+			combine(readDue, seen(time.Minute)), want{Action: ReadConfiguration, Priority: provider.PriorityDrift, Interval: time.Minute},
 		},
 		{
 			"an unknown configuration is read even if its tunnel was just configured",
-			all(func(f *Facts) { f.Memory.Remote.Configuration.Known = false }), want{Action: ReadConfiguration, Priority: provider.PriorityStart},
+			combine(func(f *Facts) { f.Memory.Remote.Configuration.Known = false }), want{Action: ReadConfiguration, Priority: provider.PriorityStart},
 		},
 	})
 }
@@ -1056,29 +1056,29 @@ func TestConnectorsAndTokenAreApplied(t *testing.T) {
 		{"connectors that differ from the desired state are applied", outdated, want{Action: RunConnectors}},
 		{
 			"connectors do not start before the tunnel is configured",
-			all(outdated, status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0),
+			combine(outdated, status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0),
 				func(f *Facts) {
 					f.Memory.Backoffs[TrackConfiguration] = Backoff{Until: At(f.Uptime + 4*time.Second), Problem: problem(ReasonUnavailable, "It failed.")}
 				}),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
-		{"connectors wait for the token", all(outdated, func(f *Facts) { f.Token.State = TokenMissing }), want{Action: ReadToken}},
+		{"connectors wait for the token", combine(outdated, func(f *Facts) { f.Token.State = TokenMissing }), want{Action: ReadToken}},
 		{
 			"connectors do not start while the token could not be read",
-			all(outdated, func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, ReasonTokenFailed, 4*time.Second)),
+			combine(outdated, func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, ReasonTokenFailed, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonTokenFailed},
 		},
 		{
 			"connectors are not applied while the settings are not valid",
-			all(outdated, invalidSettings), want{Action: None},
+			combine(outdated, invalidSettings), want{Action: None},
 		},
 		{
 			"connectors are applied even if the configuration cannot be written",
-			all(outdated, routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), want{Action: RunConnectors},
+			combine(outdated, routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), want{Action: RunConnectors},
 		},
 		{
 			"a failed apply of the connectors is retried after a backoff",
-			all(outdated, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
+			combine(outdated, failing(TrackConnectors, ReasonConnectorsFailed, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonConnectorsFailed},
 		},
 		{
@@ -1107,7 +1107,7 @@ func TestConnectorsAndTokenAreApplied(t *testing.T) {
 		},
 		{
 			"a failed read of the token is retried after a backoff",
-			all(func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, ReasonTokenFailed, 4*time.Second)),
+			combine(func(f *Facts) { f.Token.State = TokenMissing }, failing(TrackToken, ReasonTokenFailed, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonTokenFailed},
 		},
 	})
@@ -1138,10 +1138,10 @@ func TestTokenIsRotated(t *testing.T) {
 		return status(func(s *v1alpha1.TunnelStatus) { s.Token.Phase = p })
 	}
 	rotatedAgo := func(d time.Duration) change {
-		return status(func(s *v1alpha1.TunnelStatus) { s.Token.RotatedAt = at(-d) })
+		return status(func(s *v1alpha1.TunnelStatus) { s.Token.RotatedAt = timeAt(-d) })
 	}
-	rotated := func(ago time.Duration) change {
-		return func(f *Facts) { f.Memory.Token.Rotated = At(f.Uptime - ago) }
+	rotated := func(age time.Duration) change {
+		return func(f *Facts) { f.Memory.Token.Rotated = At(f.Uptime - age) }
 	}
 	blocked := want{Action: Wait, Wait: time.Minute, Problem: ReasonRotationBlocked}
 	testDecide(t, []row{
@@ -1151,11 +1151,11 @@ func TestTokenIsRotated(t *testing.T) {
 		},
 		{
 			"a new value of the annotation is recorded and rotates the token",
-			all(rotateOnDemand, connections(0)), want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"},
+			combine(rotateOnDemand, connections(0)), want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"},
 		},
 		{
 			"a value of the annotation that was already processed rotates nothing",
-			all(rotateOnDemand, status(func(s *v1alpha1.TunnelStatus) { s.Token.Requested = "september" })), idle(),
+			combine(rotateOnDemand, status(func(s *v1alpha1.TunnelStatus) { s.Token.Requested = "september" })), idle(),
 		},
 		{
 			"connections are listed before a rotation",
@@ -1163,92 +1163,92 @@ func TestTokenIsRotated(t *testing.T) {
 		},
 		{
 			"a failed list of connections is retried after a backoff",
-			all(rotateOnDemand, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+			combine(rotateOnDemand, failing(TrackTunnel, ReasonUnavailable, 4*time.Second)), want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"a schedule rotates the token when it is due",
-			all(rotateDaily, connections(0)), want{Action: RotateToken, Record: "token.phase=Rotating"},
+			combine(rotateDaily, connections(0)), want{Action: RotateToken, Record: "token.phase=Rotating"},
 		},
 		{
 			"a schedule rotates nothing before it is due",
-			all(rotateDaily, rotatedAgo(24*time.Hour-time.Minute), noJitter), want{Action: Wait, Wait: time.Minute},
+			combine(rotateDaily, rotatedAgo(24*time.Hour-time.Minute), noJitter), want{Action: Wait, Wait: time.Minute},
 		},
 		{
 			"a schedule waits while the token of another Tunnel is rotated",
-			all(rotateDaily, connections(0), func(f *Facts) { f.OtherRotating = true }), want{Action: Wait, Wait: time.Minute},
+			combine(rotateDaily, connections(0), func(f *Facts) { f.OtherRotating = true }), want{Action: Wait, Wait: time.Minute},
 		},
 		{
 			"a rotation on demand does not wait for the rotation of another Tunnel",
-			all(rotateOnDemand, connections(0), func(f *Facts) { f.OtherRotating = true }),
+			combine(rotateOnDemand, connections(0), func(f *Facts) { f.OtherRotating = true }),
 			want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"},
 		},
 		{
 			"connector.enabled: false blocks a rotation on demand, and the reason is reported",
-			all(rotateOnDemand, func(f *Facts) { f.Desired.RunConnectors = false }), blocked,
+			combine(rotateOnDemand, func(f *Facts) { f.Desired.RunConnectors = false }), blocked,
 		},
 		{
 			"connector.enabled: false blocks a scheduled rotation, and the reason is reported",
-			all(rotateDaily, func(f *Facts) { f.Desired.RunConnectors = false }), blocked,
+			combine(rotateDaily, func(f *Facts) { f.Desired.RunConnectors = false }), blocked,
 		},
 		{
 			"invalid settings block a rotation",
-			all(rotateOnDemand, invalidSettings), blocked,
+			combine(rotateOnDemand, invalidSettings), blocked,
 		},
 		{
 			"connectors that this controller does not run block a rotation",
-			all(rotateOnDemand, connections(0, live("a", -time.Hour), live("b", -time.Hour), live("c", -time.Hour)), surplusConnectors(30*time.Second)), blocked,
+			combine(rotateOnDemand, connections(0, connectedConnector("a", -time.Hour), connectedConnector("b", -time.Hour), connectedConnector("c", -time.Hour)), surplusConnectors(30*time.Second)), blocked,
 		},
 		{
 			"more connectors than pods block a rotation only after the grace period",
-			all(rotateOnDemand, connections(0, live("a", -time.Hour), live("b", -time.Hour), live("c", -time.Hour)), surplusConnectors(20*time.Second)),
+			combine(rotateOnDemand, connections(0, connectedConnector("a", -time.Hour), connectedConnector("b", -time.Hour), connectedConnector("c", -time.Hour)), surplusConnectors(20*time.Second)),
 			want{Action: Wait, Wait: 10 * time.Second},
 		},
 		{
 			"a live connector without pods blocks a rotation",
-			all(rotateOnDemand, connections(0, live("a", -time.Hour)), func(f *Facts) { f.Connectors.Pods = 0 }), blocked,
+			combine(rotateOnDemand, connections(0, connectedConnector("a", -time.Hour)), func(f *Facts) { f.Connectors.Pods = 0 }), blocked,
 		},
 		{
 			"disconnected connectors do not block a rotation",
-			all(rotateOnDemand, connections(0, live("a", -time.Hour), live("b", -time.Hour), disconnected("c"))),
+			combine(rotateOnDemand, connections(0, connectedConnector("a", -time.Hour), connectedConnector("b", -time.Hour), disconnected("c"))),
 			want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"},
 		},
 		{
 			"a rotation that began before a crash sets a new secret again",
-			all(phase(v1alpha1.TokenRotating), restarted, up(time.Minute), remoteConfiguration(wantedConfiguration, 7)), want{Action: RotateToken},
+			combine(phase(v1alpha1.TokenRotating), restarted, withUptime(time.Minute), remoteConfiguration(wantedConfiguration, 7)), want{Action: RotateToken},
 		},
 		{
 			"a rotation without a response is retried one call timeout later, because a late PATCH would replace the token again",
-			all(phase(v1alpha1.TokenRotating), func(f *Facts) { f.Memory.Token.Unanswered = At(f.Uptime - 4*time.Second) }),
+			combine(phase(v1alpha1.TokenRotating), func(f *Facts) { f.Memory.Token.Unanswered = At(f.Uptime - 4*time.Second) }),
 			want{Action: Wait, Wait: 6 * time.Second},
 		},
 		{
 			"after a restart a previous process may have sent a rotation just before",
-			all(phase(v1alpha1.TokenRotating), restarted, up(3*time.Second), remoteConfiguration(wantedConfiguration, 7)), want{Action: Wait, Wait: 7 * time.Second},
+			combine(phase(v1alpha1.TokenRotating), restarted, withUptime(3*time.Second), remoteConfiguration(wantedConfiguration, 7)), want{Action: Wait, Wait: 7 * time.Second},
 		},
 		{
 			"a failed rotation is retried after a backoff",
-			all(phase(v1alpha1.TokenRotating), failing(TrackToken, ReasonUnavailable, 4*time.Second)),
+			combine(phase(v1alpha1.TokenRotating), failing(TrackToken, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"after the PATCH the new token is written to the Secret",
-			all(phase(v1alpha1.TokenRotating), rotated(time.Second), func(f *Facts) { f.Memory.Token.Pending = true }), want{Action: ReadToken},
+			combine(phase(v1alpha1.TokenRotating), rotated(time.Second), func(f *Facts) { f.Memory.Token.Pending = true }), want{Action: ReadToken},
 		},
 		{
 			"when the token is in the Secret, the time of the response is recorded and the pods roll",
-			all(phase(v1alpha1.TokenRotating), rotated(3*time.Second)), want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T11:59:57Z"},
+			combine(phase(v1alpha1.TokenRotating), rotated(3*time.Second)), want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T11:59:57Z"},
 		},
 		{
 			"the time of the response is rounded up, so that no connector keeps the old token",
-			all(phase(v1alpha1.TokenRotating), rotated(2500*time.Millisecond)), want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T11:59:58Z"},
+			combine(phase(v1alpha1.TokenRotating), rotated(2500*time.Millisecond)), want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T11:59:58Z"},
 		},
 		{
 			"the rollout applies the connectors with the new token",
-			all(phase(v1alpha1.TokenRolling), func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
+			combine(phase(v1alpha1.TokenRolling), func(f *Facts) { f.Connectors.Current = false }), want{Action: RunConnectors},
 		},
 		{
 			"no connector is disconnected before the end of the rollout",
-			all(phase(v1alpha1.TokenRolling), func(f *Facts) { f.Connectors.RolledOut = false }), want{Action: Wait, Wait: 30 * time.Second},
+			combine(phase(v1alpha1.TokenRolling), func(f *Facts) { f.Connectors.RolledOut = false }), want{Action: Wait, Wait: 30 * time.Second},
 		},
 		{
 			"connections are listed after the rollout",
@@ -1256,44 +1256,44 @@ func TestTokenIsRotated(t *testing.T) {
 		},
 		{
 			"the end of the rollout is recorded",
-			all(phase(v1alpha1.TokenRolling), connections(0)), want{Action: Record, Record: "token.phase=Disconnecting"},
+			combine(phase(v1alpha1.TokenRolling), connections(0)), want{Action: Record, Record: "token.phase=Disconnecting"},
 		},
 		{
 			"connectors that connected before the PATCH are disconnected, including live connectors",
-			all(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, live("new", -30*time.Second), live("old", -2*time.Minute))),
+			combine(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, connectedConnector("new", -30*time.Second), connectedConnector("old", -2*time.Minute))),
 			want{Action: Disconnect, Connector: "old"},
 		},
 		{
 			"a connector with an unknown time of connection is disconnected",
-			all(phase(v1alpha1.TokenDisconnecting), connections(0, provider.Connector{ID: "a", Connected: true})), want{Action: Disconnect, Connector: "a"},
+			combine(phase(v1alpha1.TokenDisconnecting), connections(0, provider.Connector{ID: "a", Connected: true})), want{Action: Disconnect, Connector: "a"},
 		},
 		{
 			"connections are listed again before connectors are disconnected",
-			all(phase(v1alpha1.TokenDisconnecting), connections(time.Minute)), want{Action: ListConnections},
+			combine(phase(v1alpha1.TokenDisconnecting), connections(time.Minute)), want{Action: ListConnections},
 		},
 		{
 			"a failed disconnect is retried after a backoff",
-			all(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, live("old", -2*time.Minute)), failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
+			combine(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, connectedConnector("old", -2*time.Minute)), failing(TrackTunnel, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"the rotation ends when no connector has the old token",
-			all(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, live("new", -30*time.Second))),
+			combine(phase(v1alpha1.TokenDisconnecting), rotatedAgo(time.Minute), connections(0, connectedConnector("new", -30*time.Second))),
 			want{Action: Record, Record: "token.phase=", Event: EventTokenRotated},
 		},
 		{
 			"a rotation continues after a restart at the recorded phase",
-			all(phase(v1alpha1.TokenDisconnecting), restarted, remoteConfiguration(wantedConfiguration, 7)), want{Action: ListConnections},
+			combine(phase(v1alpha1.TokenDisconnecting), restarted, remoteConfiguration(wantedConfiguration, 7)), want{Action: ListConnections},
 		},
 		{
 			"the token of a tunnel that the controller has not configured is not rotated",
-			all(rotateOnDemand, connections(0), status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }),
+			combine(rotateOnDemand, connections(0), status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }),
 				remoteConfiguration(provider.Configuration{}, 0), failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
 		},
 		{
 			"while the state of the Gateway is unknown, the new token of a rotation is still read",
-			all(phase(v1alpha1.TokenRotating), gatewayIs(GatewayUnknown), rotated(time.Second), func(f *Facts) { f.Memory.Token.Pending = true }),
+			combine(phase(v1alpha1.TokenRotating), gatewayIs(GatewayUnknown), rotated(time.Second), func(f *Facts) { f.Memory.Token.Pending = true }),
 			want{Action: ReadToken},
 		},
 	})
@@ -1307,6 +1307,6 @@ func surplusConnectors(d time.Duration) change {
 // noJitter moves the last rotation so that the jitter of the Tunnel has no effect on the
 // next one.
 func noJitter(f *Facts) {
-	jitter := f.spread(f.Desired.TokenRotation / 10)
+	jitter := f.jitter(f.Desired.TokenRotation / 10)
 	f.Object.Status.Token.RotatedAt.Time = f.Object.Status.Token.RotatedAt.Add(-jitter)
 }

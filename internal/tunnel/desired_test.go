@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-func TestDesiredStateOfAGateway(t *testing.T) {
+func TestDesiredStateFollowsTheSettings(t *testing.T) {
 	options := tunnel.Options{ControllerName: "example.com/c", ClusterUID: "uid", ClusterID: "prod"}
 	configuration := &provider.Configuration{Ingress: []provider.IngressRule{{Service: "http_status:404"}}}
 	request := func(spec v1alpha1.TunnelConfigurationSpec) tunnel.Request {

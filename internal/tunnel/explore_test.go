@@ -165,7 +165,7 @@ func (x *exploration) expand(p pending, faults, cost int) {
 func (m *model) exploreStep(a, cost int, visit func(*model, transition)) {
 	base := *m
 	f, s := base.plan(a)
-	for _, o := range possible(s, base.actors[a].listing) {
+	for _, o := range possibleOutcomes(s, base.actors[a].mustList) {
 		if min(int(o), 1) == cost {
 			next := base
 			next.execute(a, f, s, o)
@@ -220,7 +220,7 @@ func (m *model) idle() bool {
 }
 
 // busy reports whether the actor reconciles or is due to reconcile.
-func (actor *actor) busy() bool { return actor.running || actor.dirty }
+func (actor *actor) busy() bool { return actor.running || actor.reconcileDue }
 
 // advance advances the time to the next event, and reports whether there is one. A stale
 // cache is refreshed after one sleep.
@@ -239,8 +239,8 @@ func (m *model) advance() bool {
 	}
 	m.settle()
 	for a := range m.count {
-		if actor := &m.actors[a]; actor.wake != 0 && actor.wake <= m.now {
-			actor.wake, actor.dirty = 0, true
+		if actor := &m.actors[a]; actor.nextReconcile != 0 && actor.nextReconcile <= m.now {
+			actor.nextReconcile, actor.reconcileDue = 0, true
 		}
 	}
 	return true
@@ -250,7 +250,7 @@ func (m *model) advance() bool {
 func (m *model) nextMoment() time.Duration {
 	next := m.timers()
 	for a := range m.count {
-		if wake := m.actors[a].wake; wake != 0 && (next == 0 || wake < next) {
+		if wake := m.actors[a].nextReconcile; wake != 0 && (next == 0 || wake < next) {
 			next = wake
 		}
 	}

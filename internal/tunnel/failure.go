@@ -8,8 +8,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// failed returns the Memory after a step failed.
-func (m Memory) failed(track Track, s Step, r Result) Memory {
+// afterFailure returns the Memory after a step failed.
+func (m Memory) afterFailure(track Track, s Step, r Result) Memory {
 	if s.Action == RotateToken {
 		m.Token.Rotated = Instant{} // it belongs to an earlier rotation
 	}
@@ -18,16 +18,16 @@ func (m Memory) failed(track Track, s Step, r Result) Memory {
 		b := m.Backoffs[track]
 		b.Until, b.Slot = At(r.Uptime+limited.RetryAfter), Slot{Assigned: true, Priority: s.Priority}
 		m.Backoffs[track] = b
-		return m.postponed(s, r, limited.RetryAfter)
+		return m.postponeRead(s, r, limited.RetryAfter)
 	}
 	if isLimited && s.Action == ReadConfiguration && m.Remote.Configuration.Known {
-		return m.postponed(s, r, limited.RetryAfter)
+		return m.postponeRead(s, r, limited.RetryAfter)
 	}
-	return m.attempted(s, r).explained(track, s, r)
+	return m.afterAttempt(s, r).withProblem(track, s, r)
 }
 
-// attempted returns the Memory after a failed attempt that may have been applied.
-func (m Memory) attempted(s Step, r Result) Memory {
+// afterAttempt returns the Memory after a failed attempt that may have been applied.
+func (m Memory) afterAttempt(s Step, r Result) Memory {
 	pending := !isRefused(r.Err)
 	switch s.Action {
 	case Claim:
@@ -43,7 +43,7 @@ func (m Memory) attempted(s Step, r Result) Memory {
 		_, limited := errors.AsType[*provider.RateLimitedError](r.Err)
 		m.Remote.Configuration.Known = limited
 		if pending {
-			m.Late, m.InEffect = m.Late.add(r.Uptime, s.Hash), ""
+			m.LateWrites, m.InEffect = m.LateWrites.add(r.Uptime, s.Hash), ""
 		}
 	case RotateToken:
 		if pending {
@@ -64,17 +64,17 @@ func isRefused(err error) bool {
 		errors.Is(err, provider.ErrLocallyManaged)
 }
 
-// postponed postpones the next read of a known configuration.
-func (m Memory) postponed(s Step, r Result, wait time.Duration) Memory {
+// postponeRead postpones the next read of a known configuration.
+func (m Memory) postponeRead(s Step, r Result, wait time.Duration) Memory {
 	if s.Action == ReadConfiguration && m.Remote.Configuration.Known {
 		m.Remote.Configuration.NextRead = r.Uptime + wait
 	}
 	return m
 }
 
-// explained sets the backoff with the problem of the error, and the state of the tunnel
+// withProblem sets the backoff with the problem of the error, and the state of the tunnel
 // that the error implies.
-func (m Memory) explained(track Track, s Step, r Result) Memory {
+func (m Memory) withProblem(track Track, s Step, r Result) Memory {
 	switch {
 	case errors.Is(r.Err, provider.ErrNotFound) && s.Action == FindByName:
 		m.Remote.Tunnel, m.Backoffs[track] = RemoteTunnel{Presence: Absent, Read: At(r.Uptime)}, Backoff{}
@@ -112,7 +112,7 @@ func problemOf(s Step, err error) *Problem {
 		return problem(ReasonTunnelMissing, "The tunnel that tunnel.existing.id names does not exist in the Cloudflare account. Correct the ID.")
 	}
 	if known, ok := errors.AsType[*Failure](err); ok {
-		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), NeedsPerson: describe(known.Reason).NeedsPerson}
+		return &Problem{Reason: known.Reason, Message: Sentence(known.Error()), RequiresAction: describe(known.Reason).RequiresAction}
 	}
 	return problem(reasonOf(s.Action), "%s", Sentence(err.Error()))
 }

@@ -58,7 +58,7 @@ func serving(changes ...change) Facts {
 			Status: v1alpha1.TunnelStatus{
 				TunnelID: testTunnelID, GatewayUID: testGatewayUID, Phase: v1alpha1.TunnelServing,
 				Configuration: v1alpha1.ConfigurationRecord{Hash: desired.Hash()},
-				Token:         v1alpha1.TokenStatus{RotatedAt: at(-48 * time.Hour)},
+				Token:         v1alpha1.TokenStatus{RotatedAt: timeAt(-48 * time.Hour)},
 			},
 		},
 		Gateway:     Gateway{State: GatewayExists, UID: testGatewayUID},
@@ -84,7 +84,7 @@ func serving(changes ...change) Facts {
 	return f
 }
 
-func at(d time.Duration) *metav1.Time {
+func timeAt(d time.Duration) *metav1.Time {
 	t := metav1.NewTime(wallClock.Add(d))
 	return &t
 }
@@ -107,8 +107,8 @@ var (
 	externalConfiguration = configurationFor("elsewhere.example.com")
 )
 
-// all combines changes.
-func all(changes ...change) change {
+// combine combines changes.
+func combine(changes ...change) change {
 	return func(f *Facts) {
 		for _, c := range changes {
 			c(f)
@@ -125,20 +125,20 @@ func gatewayIs(state GatewayState) change {
 	}
 }
 
-// gone is a Gateway that has been gone since d ago.
-func gone(d time.Duration) change {
-	return all(gatewayIs(GatewayGone), func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - d) })
+// gatewayGone is a Gateway that has been gone since d ago.
+func gatewayGone(d time.Duration) change {
+	return combine(gatewayIs(GatewayGone), func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - d) })
 }
 
 // retiring is a Tunnel whose connectors have stopped after its Gateway was
 // deleted.
 func retiring(changes ...change) change {
-	return all(gone(2*time.Minute), func(f *Facts) {
+	return combine(gatewayGone(2*time.Minute), func(f *Facts) {
 		f.Memory.StatusesWithdrawn, f.Memory.ConnectorsStopped = true, At(f.Uptime-time.Minute)
 		f.Connectors = Connectors{GracePeriod: 30 * time.Second}
 		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime)}
 		f.Memory.Remote.Tunnel.Read = At(f.Uptime)
-	}, all(changes...))
+	}, combine(changes...))
 }
 
 // returnedAfterDeleting is a Gateway that exists again after the deletion was recorded.
@@ -181,10 +181,10 @@ func restarted(f *Facts) {
 	f.Uptime, f.Memory = time.Second, Memory{CredentialsVersion: f.Credentials.Version}
 }
 
-func up(d time.Duration) change { return func(f *Facts) { f.Uptime = d } }
+func withUptime(d time.Duration) change { return func(f *Facts) { f.Uptime = d } }
 
-// unlocated is a Tunnel that was just claimed and has no tunnel yet.
-func unlocated(f *Facts) {
+// withoutTunnel is a Tunnel that was just claimed and has no tunnel yet.
+func withoutTunnel(f *Facts) {
 	f.Object.Status = v1alpha1.TunnelStatus{GatewayUID: testGatewayUID}
 	f.Memory = Memory{CredentialsVersion: f.Credentials.Version}
 	f.Token = TokenSecret{State: TokenMissing}
@@ -220,7 +220,7 @@ func adopted(f *Facts) {
 
 // notRecorded is a Tunnel that requests an existing tunnel and has not claimed it.
 func notRecorded(f *Facts) {
-	unlocated(f)
+	withoutTunnel(f)
 	adopting(f)
 	f.Memory.Remote.Tunnel = RemoteTunnel{}
 }
@@ -257,18 +257,18 @@ func tunnelRead(presence Presence) change {
 	}
 }
 
-func named(name string) change { return func(f *Facts) { f.Memory.Remote.Tunnel.Name = name } }
+func withRemoteName(name string) change { return func(f *Facts) { f.Memory.Remote.Tunnel.Name = name } }
 
-func local(f *Facts) { f.Memory.Remote.Tunnel.Local = true }
+func locallyManaged(f *Facts) { f.Memory.Remote.Tunnel.Local = true }
 
 // connections is a list of connectors that was read some time ago.
-func connections(ago time.Duration, connectors ...provider.Connector) change {
+func connections(age time.Duration, connectors ...provider.Connector) change {
 	return func(f *Facts) {
-		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime - ago), Connectors: connectors}
+		f.Memory.Remote.Connections = RemoteConnections{Read: At(f.Uptime - age), Connectors: connectors}
 	}
 }
 
-func live(id provider.ConnectorID, connected time.Duration) provider.Connector {
+func connectedConnector(id provider.ConnectorID, connected time.Duration) provider.Connector {
 	return provider.Connector{ID: id, Connected: true, ConnectedAt: wallClock.Add(connected)}
 }
 
@@ -289,10 +289,10 @@ func credentials(state CredentialsState) change {
 
 // failing is a track whose last attempt failed. The next attempt is due after the time
 // left.
-func failing(track Track, reason Reason, left time.Duration) change {
+func failing(track Track, reason Reason, remaining time.Duration) change {
 	return func(f *Facts) {
 		f.Memory.Backoffs[track] = Backoff{
-			Failures: 3, Until: At(f.Uptime + left), Delay: 8 * time.Second, Problem: problem(reason, "It failed."),
+			Failures: 3, Until: At(f.Uptime + remaining), Delay: 8 * time.Second, Problem: problem(reason, "It failed."),
 		}
 	}
 }
@@ -368,11 +368,11 @@ func checkStep(t *testing.T, s Step) {
 }
 
 // checkSentence checks that a text for users has the form of a sentence.
-func checkSentence(t *testing.T, what, s string) {
+func checkSentence(t *testing.T, name, s string) {
 	t.Helper()
 	switch {
 	case s == "", strings.ToUpper(s[:1]) != s[:1], !strings.HasSuffix(s, "."), strings.HasSuffix(s, ".."), strings.Contains(s, "  "), strings.Contains(s, "%!"):
-		t.Errorf("%s is not a sentence: %q", what, s)
+		t.Errorf("%s is not a sentence: %q", name, s)
 	}
 }
 
@@ -396,15 +396,15 @@ func summarize(f Facts, s Step) want {
 // changed field, "field=" for each removed field, and "unchanged" if the records are
 // equal. Hashes of the configurations of the rows are replaced by names.
 func recordChanges(before, after v1alpha1.TunnelStatus) string {
-	was, is := fields(before), fields(after)
+	previous, current := fields(before), fields(after)
 	changes := []string{}
-	for field, value := range is {
-		if was[field] != value {
+	for field, value := range current {
+		if previous[field] != value {
 			changes = append(changes, field+"="+value)
 		}
 	}
-	for field := range was {
-		if _, ok := is[field]; !ok {
+	for field := range previous {
+		if _, ok := current[field]; !ok {
 			changes = append(changes, field+"=")
 		}
 	}
@@ -432,13 +432,13 @@ func fields(s v1alpha1.TunnelStatus) map[string]string {
 	return flat
 }
 
-func flatten(path string, value any, into map[string]string) {
+func flatten(path string, value any, object map[string]string) {
 	tree, ok := value.(map[string]any)
 	if !ok {
-		into[path] = fmt.Sprint(value)
+		object[path] = fmt.Sprint(value)
 		return
 	}
 	for field, v := range tree {
-		flatten(strings.TrimPrefix(path+"."+field, "."), v, into)
+		flatten(strings.TrimPrefix(path+"."+field, "."), v, object)
 	}
 }

@@ -27,7 +27,7 @@ const restoredDelay = time.Hour
 
 func (f Facts) lifecycle() lifecycle {
 	switch {
-	case f.missing():
+	case f.gatewayMissing():
 		if since := f.Memory.MissingSince; since.IsSet() && since.since(f.Uptime) >= f.retirementDelay() {
 			return lifecycleRetiring
 		}
@@ -41,16 +41,16 @@ func (f Facts) lifecycle() lifecycle {
 	}
 }
 
-// missing reports whether the Tunnel's Gateway is gone or not managed by this
+// gatewayMissing reports whether the Tunnel's Gateway is gone or not managed by this
 // controller. A new Gateway with the same name resumes the Tunnel only if their
 // identities agree; otherwise the Tunnel's Gateway counts as missing.
-func (f Facts) missing() bool {
+func (f Facts) gatewayMissing() bool {
 	switch f.Gateway.State {
 	case GatewayGone, GatewayNotManaged:
 		return true
 	case GatewayExists:
 		recorded := types.UID(f.Object.Status.GatewayUID)
-		return recorded != "" && recorded != f.Gateway.UID && f.Desired != nil && !agree(f.Object.Spec, f.Desired.Spec)
+		return recorded != "" && recorded != f.Gateway.UID && f.Desired != nil && !specsAgree(f.Object.Spec, f.Desired.Spec)
 	default:
 		return false
 	}
@@ -87,7 +87,7 @@ func Observe(f Facts) Memory {
 	switch {
 	case f.Object == nil:
 		m = m.WithoutObject()
-	case !f.missing():
+	case !f.gatewayMissing():
 		m.MissingSince, m.StatusesWithdrawn, m.ConnectorsStopped = Instant{}, false, Instant{}
 	case !m.MissingSince.IsSet():
 		m.MissingSince = At(f.Uptime)
@@ -99,7 +99,7 @@ func Observe(f Facts) Memory {
 		m.CredentialsVersion = f.Credentials.Version
 		m.Backoffs[TrackTunnel], m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{}, Backoff{}
 	}
-	if f.Connectors.Pods >= f.connected() {
+	if f.Connectors.Pods >= f.connectedCount() {
 		m.SurplusSince = Instant{}
 	} else if !m.SurplusSince.IsSet() {
 		m.SurplusSince = At(f.Uptime)
@@ -111,13 +111,13 @@ func Observe(f Facts) Memory {
 // find the tunnel again. The state of requests that Cloudflare may still apply is kept.
 func (m Memory) WithoutObject() Memory {
 	return Memory{
-		Created: m.Created, Deleted: m.Deleted, Late: m.Late, Push: m.Push, Drift: m.Drift,
+		Created: m.Created, Deleted: m.Deleted, LateWrites: m.LateWrites, Push: m.Push, Drift: m.Drift,
 		CredentialsVersion: m.CredentialsVersion, Backoffs: m.Backoffs,
 	}
 }
 
-// connected returns the number of connectors that Cloudflare lists as connected.
-func (f Facts) connected() int {
+// connectedCount returns the number of connectors that Cloudflare lists as connected.
+func (f Facts) connectedCount() int {
 	n := 0
 	for _, c := range f.Memory.Remote.Connections.Connectors {
 		if c.Connected {
@@ -127,8 +127,8 @@ func (f Facts) connected() int {
 	return n
 }
 
-// agree reports whether two specs identify the same tunnel.
-func agree(a, b v1alpha1.TunnelSpec) bool { return Disagreement(a, b) == "" }
+// specsAgree reports whether two specs identify the same tunnel.
+func specsAgree(a, b v1alpha1.TunnelSpec) bool { return Disagreement(a, b) == "" }
 
 // Disagreement returns the name of the first setting by which the identity of the
 // desired spec differs from the recorded spec, or "".
@@ -156,26 +156,26 @@ func DesiredSpec(f Facts) v1alpha1.TunnelSpec {
 		return f.Desired.Spec
 	}
 	spec := *f.Object.Spec.DeepCopy()
-	if f.Gateway.State != GatewayExists || f.missing() {
+	if f.Gateway.State != GatewayExists || f.gatewayMissing() {
 		return spec
 	}
-	if f.Desired != nil && agree(spec, f.Desired.Spec) {
+	if f.Desired != nil && specsAgree(spec, f.Desired.Spec) {
 		spec = *f.Desired.Spec.DeepCopy()
 	}
 	spec.Paused = f.Gateway.Paused
 	return spec
 }
 
-// record returns a copy of the status with the change applied.
-func (f Facts) record(change func(*v1alpha1.TunnelStatus)) *v1alpha1.TunnelStatus {
+// statusWith returns a copy of the status with the change applied.
+func (f Facts) statusWith(change func(*v1alpha1.TunnelStatus)) *v1alpha1.TunnelStatus {
 	status := f.Object.Status.DeepCopy()
 	change(status)
 	return status
 }
 
-// spread returns a fraction of d that depends on the name of the Gateway, so that many
+// jitter returns a fraction of d that depends on the name of the Gateway, so that many
 // Tunnels do not act at the same time.
-func (f Facts) spread(d time.Duration) time.Duration {
+func (f Facts) jitter(d time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(f.Name.String())) // never fails
 	const steps = 1000

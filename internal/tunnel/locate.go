@@ -31,11 +31,11 @@ func locateExisting(f Facts) Step {
 		return Step{}
 	}
 	if remote.Tunnel.Presence != Present || string(remote.Tunnel.ID) != f.Object.Spec.Existing.ID {
-		return f.request(TrackTunnel, Step{Action: ReadTunnel})
+		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel})
 	}
 	if name := remote.Tunnel.Name; strings.HasPrefix(name, NamePrefix(f.Options.ClusterID)) && name != f.Object.Spec.Name {
 		p := problem(ReasonNameReserved, "Tunnel %s was created for another Gateway of this cluster. Set tunnel.existing.id to another tunnel.", f.Object.Spec.Existing.ID)
-		return f.readAgain(p, maxBackoff, provider.PriorityChange)
+		return f.rereadTunnel(p, maxBackoff, provider.PriorityChange)
 	}
 	return Step{}
 }
@@ -49,15 +49,15 @@ func (f Facts) adoptionEvent() *Event {
 	return newEvent(EventTunnelAdopted, "Adopted tunnel %s (%s).", f.Memory.Remote.Tunnel.Name, f.Object.Spec.Existing.ID)
 }
 
-// readAgain reads the tunnel again when the interval has passed since the last read,
+// rereadTunnel reads the tunnel again when the interval has passed since the last read,
 // because a user may have fixed the problem.
-func (f Facts) readAgain(p *Problem, interval time.Duration, priority provider.Priority) Step {
-	if left := interval - f.Memory.Remote.Tunnel.Read.since(f.Uptime); left > 0 {
-		w := waitFor(left)
+func (f Facts) rereadTunnel(p *Problem, interval time.Duration, priority provider.Priority) Step {
+	if remaining := interval - f.Memory.Remote.Tunnel.Read.since(f.Uptime); remaining > 0 {
+		w := waitFor(remaining)
 		w.Problem = p
 		return w
 	}
-	return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: priority})
+	return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: priority})
 }
 
 // locateByName finds the tunnel with the name of the Gateway, or creates it.
@@ -65,8 +65,8 @@ func locateByName(f Facts) Step {
 	status, found := f.Object.Status, f.Memory.Remote.Tunnel
 	if status.Creating && found.Presence != Present {
 		// A create without a response may still be applied.
-		if left := provider.CallTimeout - f.Memory.Created.since(f.Uptime); left > 0 {
-			w := waitFor(left)
+		if remaining := provider.CallTimeout - f.Memory.Created.since(f.Uptime); remaining > 0 {
+			w := waitFor(remaining)
 			w.Problem = f.Memory.Backoffs[TrackTunnel].Problem
 			return w
 		}
@@ -77,17 +77,17 @@ func locateByName(f Facts) Step {
 	case Absent:
 		switch {
 		case f.createPending():
-			return f.request(TrackTunnel, Step{Action: FindByName})
+			return f.attemptCall(TrackTunnel, Step{Action: FindByName})
 		case f.Desired == nil || f.Desired.Configuration == nil:
 			return Step{} // the controller creates no tunnel for a Gateway that is not accepted
 		}
 		step := Step{Action: Create, ReadInterval: f.driftInterval()}
 		if !status.Creating {
-			step.Record = f.record(func(s *v1alpha1.TunnelStatus) { s.Creating = true })
+			step.Record = f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Creating = true })
 		}
-		return f.request(TrackTunnel, step)
+		return f.attemptCall(TrackTunnel, step)
 	default:
-		return f.request(TrackTunnel, Step{Action: FindByName})
+		return f.attemptCall(TrackTunnel, Step{Action: FindByName})
 	}
 }
 
@@ -102,7 +102,7 @@ func (f Facts) recordTunnel() Step {
 	default:
 		e = newEvent(EventTunnelFound, "Found tunnel %s (%s), which gets the configuration of this Gateway.", found.Name, found.ID)
 	}
-	return Step{Action: Record, Event: e, Record: f.record(func(s *v1alpha1.TunnelStatus) {
+	return Step{Action: Record, Event: e, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 		if s.TunnelID != string(found.ID) {
 			s.Configuration, s.Token = v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 		}
@@ -120,11 +120,11 @@ func handleMissingTunnel(f Facts) Step {
 		return Step{
 			Action: Record,
 			Event:  newEvent(EventTunnelLost, "Tunnel %s was deleted at Cloudflare, but not by the controller. The controller creates a new tunnel, which has a new address.", f.Object.Status.TunnelID),
-			Record: f.record(func(s *v1alpha1.TunnelStatus) {
+			Record: f.statusWith(func(s *v1alpha1.TunnelStatus) {
 				s.TunnelID, s.Creating, s.Configuration, s.Token = "", false, v1alpha1.ConfigurationRecord{}, v1alpha1.TokenStatus{}
 			}),
 		}
 	default:
-		return f.request(TrackTunnel, Step{Action: FindByName})
+		return f.attemptCall(TrackTunnel, Step{Action: FindByName})
 	}
 }

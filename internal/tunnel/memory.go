@@ -52,16 +52,15 @@ type Memory struct {
 	CredentialsVersion string
 	// Backoffs contains the backoff of each track.
 	Backoffs [TrackCount]Backoff
-	// InEffect is the hash of the configuration that is known to be in effect; empty
-	// if unknown.
+	// InEffect is the hash of the configuration in effect; empty if unknown.
 	InEffect string
 	// FailedWrite is the hash of the configuration whose last write failed; empty if
 	// the last write succeeded.
 	FailedWrite string
 	// Push limits the rate of configuration writes.
 	Push Pace
-	// Late contains the configuration writes that Cloudflare may still apply.
-	Late LateWrites
+	// LateWrites contains the configuration writes that Cloudflare may still apply.
+	LateWrites LateWrites
 	// Drift contains the recent external changes of the configuration.
 	Drift Drift
 	// Token is the state of the token check and the token rotation.
@@ -132,17 +131,17 @@ type Track int
 
 // The tracks.
 const (
-	// TrackTunnel is for finding, creating and deleting the tunnel.
+	// TrackTunnel covers finding, creating and deleting the tunnel.
 	TrackTunnel Track = iota
-	// TrackConfiguration is for reading and writing the configuration.
+	// TrackConfiguration covers reading and writing the configuration.
 	TrackConfiguration
-	// TrackToken is for reading and rotating the token.
+	// TrackToken covers reading and rotating the token.
 	TrackToken
-	// TrackConnectors is for running and stopping the connectors.
+	// TrackConnectors covers running and stopping the connectors.
 	TrackConnectors
-	// TrackStatuses is for removing status entries.
+	// TrackStatuses covers removing status entries.
 	TrackStatuses
-	// TrackObject is for writing the Tunnel object and its record.
+	// TrackObject covers writing the Tunnel object and its record.
 	TrackObject
 	// TrackCount is the number of tracks.
 	TrackCount

@@ -195,7 +195,7 @@ func uidOf(t *v1alpha1.Tunnel) (uid int) {
 // collectLater schedules a garbage collection if the owner with the UID is gone.
 func (m *model) collectLater(a, uid int) {
 	if actor := &m.actors[a]; actor.object == nil || actor.object.uid != uid {
-		actor.collect = m.now + collectTime
+		actor.collectAt = m.now + collectTime
 	}
 }
 

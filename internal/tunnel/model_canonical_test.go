@@ -50,8 +50,8 @@ func (h *hasher) until(t, now time.Duration) {
 	h.duration(1 + max(t-now, 0))
 }
 
-// sumOf hashes the fields that decisions depend on: not derived fields, and not versions.
-func sumOf(t *v1alpha1.Tunnel) uint64 {
+// decisionHash hashes the fields that decisions depend on: not derived fields, and not versions.
+func decisionHash(t *v1alpha1.Tunnel) uint64 {
 	var h hasher
 	s := t.Spec
 	h.string(s.ControllerName)
@@ -81,9 +81,9 @@ func sumOf(t *v1alpha1.Tunnel) uint64 {
 // Versions, UIDs and IDs are relative to each other.
 func (m *model) key() [2]uint64 {
 	var h hasher
-	up := m.uptime()
-	h.duration(min(up, provider.CallTimeout))
-	h.bools(up >= tokenInterval/2, up >= tokenInterval, m.adminChanged, m.credentialsLost, m.staleCache != nil)
+	uptime := m.uptime()
+	h.duration(min(uptime, provider.CallTimeout))
+	h.bools(uptime >= tokenInterval/2, uptime >= tokenInterval, m.adminChanged, m.credentialsLost, m.staleCache != nil)
 	h.bools(m.rival.exists, m.rival.recorded, m.rival.older, m.rival.otherController)
 	for i := range m.cloudflare.tunnels {
 		h.tunnel(m, &m.cloudflare.tunnels[i])
@@ -139,7 +139,7 @@ func (h *hasher) view(m *model, actor *actor, v *view) {
 	if v.object == nil {
 		h.add(0)
 	} else {
-		h.add(v.object.sum)
+		h.add(v.object.hash)
 	}
 	h.gateway(v.gateway)
 	h.bools(v.secret.exists, v.object != nil && v.secret.owner == v.object.uid, v.deployment.exists, v.deployment.grpc,
@@ -160,26 +160,26 @@ func (h *hasher) gateway(g gatewayObject) {
 
 func (h *hasher) actor(m *model, actor *actor) {
 	h.view(m, actor, &actor.view)
-	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.listing, actor.dirty, actor.repeated)
+	h.bools(actor.running, actor.liveObject, actor.liveGateway, actor.liveRivals, actor.mustList, actor.reconcileDue, actor.waitRepeated)
 	if actor.backup != nil {
-		h.add(actor.backup.sum)
+		h.add(actor.backup.hash)
 	}
-	h.until(actor.collect, m.now)
-	if m.count > 1 && actor.wake-m.now > contestedInterval {
-		h.soon(actor.wake - m.now) // otherwise the drift intervals of two Gateways would give too many states
+	h.until(actor.collectAt, m.now)
+	if m.count > 1 && actor.nextReconcile-m.now > contestedInterval {
+		h.soon(actor.nextReconcile - m.now) // otherwise the drift intervals of two Gateways would give too many states
 	} else {
-		h.until(actor.wake, m.now)
+		h.until(actor.nextReconcile, m.now)
 	}
-	h.duration(actor.waited)
+	h.duration(actor.lastWait)
 	if actor.missing != 0 {
 		h.duration(min(m.now-actor.missing, actor.delay()))
 	}
 	h.memory(m, actor)
 }
 
-// caps contains, for each Instant in the Memory by field name, the age above which its exact
+// maxAges contains, for each Instant in the Memory by field name, the age above which its exact
 // age makes no difference.
-var caps = map[string]time.Duration{
+var maxAges = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
 	"ConnectorsStopped": gracePeriod + stopMargin, "SurplusSince": gracePeriod,
 	"Read": maxBackoff, "Last": 2 * maxGap, "Until": 0, "Settled": 0, "Rotated": 0, "Unanswered": provider.CallTimeout,
@@ -269,20 +269,20 @@ var (
 
 // soon adds a time in the far future: it makes a difference only whether the time has
 // passed or is within a minute.
-func (h *hasher) soon(left time.Duration) {
-	h.bools(left <= 0, left <= contestedInterval)
+func (h *hasher) soon(remaining time.Duration) {
+	h.bools(remaining <= 0, remaining <= contestedInterval)
 }
 
 func (h *hasher) instant(v reflect.Value, m *model, field string) {
 	if h.bools(v.Field(0).Bool()); !v.Field(0).Bool() {
 		return
 	}
-	left := time.Duration(v.Field(1).Int()) - m.uptime()
+	remaining := time.Duration(v.Field(1).Int()) - m.uptime()
 	if field == "NextCheck" {
-		h.soon(left)
+		h.soon(remaining)
 		return
 	}
-	limit, known := caps[field]
+	limit, known := maxAges[field]
 	if !known {
 		limit = time.Hour
 	}
@@ -292,7 +292,7 @@ func (h *hasher) instant(v reflect.Value, m *model, field string) {
 			limit = max(limit, m.actors[a].delay())
 		}
 	}
-	h.duration(max(left, -limit))
+	h.duration(max(remaining, -limit))
 }
 
 // delay returns the time for which the Gateway must be missing before its Tunnel retires.

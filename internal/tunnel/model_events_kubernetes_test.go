@@ -2,13 +2,13 @@ package tunnel
 
 import "github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 
-// onGateway returns an event that changes the Gateway of an actor.
-func onGateway(name string, free bool, change func(g *gatewayObject, m *model) bool) event {
+// gatewayEvent returns an event that changes the Gateway of an actor.
+func gatewayEvent(name string, free bool, change func(g *gatewayObject, m *model) bool) event {
 	return event{name: name, free: free, apply: func(m *model, a int) bool {
 		if !change(&m.actors[a].gateway, m) {
 			return false
 		}
-		m.touch()
+		m.requeueAll()
 		return true
 	}}
 }
@@ -16,14 +16,14 @@ func onGateway(name string, free bool, change func(g *gatewayObject, m *model) b
 // toggle returns the two events that set and restore a flag of the Gateway.
 func toggle(set, restore string, flag func(g *gatewayObject) *bool) []event {
 	return []event{
-		onGateway(set, false, func(g *gatewayObject, _ *model) bool {
+		gatewayEvent(set, false, func(g *gatewayObject, _ *model) bool {
 			if !g.exists || *flag(g) {
 				return false
 			}
 			*flag(g) = true
 			return true
 		}),
-		onGateway(restore, true, func(g *gatewayObject, _ *model) bool {
+		gatewayEvent(restore, true, func(g *gatewayObject, _ *model) bool {
 			if !g.exists || !*flag(g) {
 				return false
 			}
@@ -34,7 +34,7 @@ func toggle(set, restore string, flag func(g *gatewayObject) *bool) []event {
 }
 
 func settingsEvent(name string, free bool, change func(s *settings) bool) event {
-	return onGateway(name, free, func(g *gatewayObject, _ *model) bool { return g.exists && change(&g.settings) })
+	return gatewayEvent(name, free, func(g *gatewayObject, _ *model) bool { return g.exists && change(&g.settings) })
 }
 
 // selectTunnel returns the event that makes the settings select another tunnel.
@@ -54,21 +54,21 @@ func selectTunnel(name string, other identity) event {
 
 func gatewayEvents() []event {
 	return []event{
-		onGateway("the Gateway is deleted", false, func(g *gatewayObject, _ *model) bool {
+		gatewayEvent("the Gateway is deleted", false, func(g *gatewayObject, _ *model) bool {
 			if !g.exists {
 				return false
 			}
 			g.exists = false
 			return true
 		}),
-		onGateway("a Gateway with the same name is created", false, func(g *gatewayObject, _ *model) bool {
+		gatewayEvent("a Gateway with the same name is created", false, func(g *gatewayObject, _ *model) bool {
 			if g.exists {
 				return false
 			}
 			g.exists, g.paused, g.otherClass, g.uid = true, false, false, g.uid+1
 			return true
 		}),
-		onGateway("a Gateway with the same name and another account is created", false, func(g *gatewayObject, _ *model) bool {
+		gatewayEvent("a Gateway with the same name and another account is created", false, func(g *gatewayObject, _ *model) bool {
 			if g.exists {
 				return false
 			}
@@ -80,14 +80,14 @@ func gatewayEvents() []event {
 
 func unknownEvents() []event {
 	return []event{
-		onGateway("reads of the Gateway fail", false, func(g *gatewayObject, _ *model) bool {
+		gatewayEvent("reads of the Gateway fail", false, func(g *gatewayObject, _ *model) bool {
 			if g.unknown {
 				return false
 			}
 			g.unknown = true
 			return true
 		}),
-		onGateway("reads of the Gateway succeed again", true, func(g *gatewayObject, _ *model) bool {
+		gatewayEvent("reads of the Gateway succeed again", true, func(g *gatewayObject, _ *model) bool {
 			if !g.unknown {
 				return false
 			}
@@ -103,7 +103,7 @@ func classEvents() []event {
 
 func pauseEvents() []event {
 	list := toggle("the Gateway is paused", "the Gateway is resumed", func(g *gatewayObject) *bool { return &g.paused })
-	return append(list, onObject("an administrator clears spec.paused of the Tunnel", func(_ *model, actor *actor, t *v1alpha1.Tunnel) bool {
+	return append(list, objectEvent("an administrator clears spec.paused of the Tunnel", func(_ *model, actor *actor, t *v1alpha1.Tunnel) bool {
 		if !t.Spec.Paused || actor.gateway.exists {
 			return false
 		}
@@ -142,8 +142,8 @@ func restoreSettings(original identity) event {
 	})
 }
 
-// onObject returns an event that changes the Tunnel object.
-func onObject(name string, change func(m *model, actor *actor, t *v1alpha1.Tunnel) bool) event {
+// objectEvent returns an event that changes the Tunnel object.
+func objectEvent(name string, change func(m *model, actor *actor, t *v1alpha1.Tunnel) bool) event {
 	return event{name: name, apply: func(m *model, a int) bool {
 		actor := &m.actors[a]
 		if actor.object == nil {
@@ -154,7 +154,7 @@ func onObject(name string, change func(m *model, actor *actor, t *v1alpha1.Tunne
 			return false
 		}
 		actor.object = m.newObject(actor.object.uid, t)
-		m.touch()
+		m.requeueAll()
 		return true
 	}}
 }
@@ -173,7 +173,7 @@ func restored(name string, change func(t *v1alpha1.Tunnel)) event {
 		t := actor.backup.Tunnel
 		change(&t)
 		actor.object = m.newObject(m.newUID(), t)
-		m.touch()
+		m.requeueAll()
 		return true
 	}}
 }
@@ -195,7 +195,7 @@ func objectEvents() []event {
 		restored("the Tunnel object is restored from a backup", func(*v1alpha1.Tunnel) {}),
 		restored("the Tunnel object is restored from a backup without its status", func(t *v1alpha1.Tunnel) { t.Status = v1alpha1.TunnelStatus{} }),
 		restored("the Tunnel object is restored from a backup of another cluster", func(t *v1alpha1.Tunnel) { t.Spec.ClusterUID = "elsewhere" }),
-		onObject("an administrator sets deletionPolicy of the Tunnel to Retain", func(_ *model, actor *actor, t *v1alpha1.Tunnel) bool {
+		objectEvent("an administrator sets deletionPolicy of the Tunnel to Retain", func(_ *model, actor *actor, t *v1alpha1.Tunnel) bool {
 			if actor.gateway.exists || t.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain {
 				return false
 			}
@@ -212,7 +212,7 @@ func objectsOfConnectorsEvents() []event {
 				return false
 			}
 			m.actors[a].secret = secretObject{}
-			m.touch()
+			m.requeueAll()
 			return true
 		}},
 		{name: "the Deployment is deleted", apply: func(m *model, a int) bool {
@@ -220,14 +220,14 @@ func objectsOfConnectorsEvents() []event {
 				return false
 			}
 			m.stopConnectors(a)
-			m.touch()
+			m.requeueAll()
 			return true
 		}},
 	}
 }
 
 func rotationEvents() []event {
-	return []event{onObject("an administrator requests a token rotation", func(_ *model, _ *actor, t *v1alpha1.Tunnel) bool {
+	return []event{objectEvent("an administrator requests a token rotation", func(_ *model, _ *actor, t *v1alpha1.Tunnel) bool {
 		value := t.Annotations[v1alpha1.RotateTokenAnnotation] + "+"
 		t.Annotations = map[string]string{v1alpha1.RotateTokenAnnotation: value}
 		return len(value) < 3

@@ -23,8 +23,8 @@ func (m *model) recordedTunnel(a int) *remoteTunnel {
 	return nil
 }
 
-// onTunnel returns an event at Cloudflare.
-func onTunnel(name string, free bool, change func(m *model, t *remoteTunnel) bool) event {
+// tunnelEvent returns an event at Cloudflare.
+func tunnelEvent(name string, free bool, change func(m *model, t *remoteTunnel) bool) event {
 	return event{name: name, free: free, apply: func(m *model, a int) bool {
 		t := m.recordedTunnel(a)
 		return t != nil && change(m, t)
@@ -33,7 +33,7 @@ func onTunnel(name string, free bool, change func(m *model, t *remoteTunnel) boo
 
 func cloudflareEvents() []event {
 	return []event{
-		onTunnel("the configuration is changed externally", false, func(_ *model, t *remoteTunnel) bool {
+		tunnelEvent("the configuration is changed externally", false, func(_ *model, t *remoteTunnel) bool {
 			if t.local {
 				return false
 			}
@@ -41,7 +41,7 @@ func cloudflareEvents() []event {
 			t.external = true
 			return true
 		}),
-		onTunnel("the tunnel is deleted externally", false, func(m *model, t *remoteTunnel) bool {
+		tunnelEvent("the tunnel is deleted externally", false, func(m *model, t *remoteTunnel) bool {
 			*t = remoteTunnel{used: true}
 			for a := range m.count {
 				for i := range m.actors[a].pods {
@@ -50,10 +50,10 @@ func cloudflareEvents() []event {
 					}
 				}
 			}
-			m.touch()
+			m.requeueAll()
 			return true
 		}),
-		onTunnel("a private network route is added to the tunnel", false, func(_ *model, t *remoteTunnel) bool {
+		tunnelEvent("a private network route is added to the tunnel", false, func(_ *model, t *remoteTunnel) bool {
 			if t.routes {
 				return false
 			}
@@ -65,7 +65,7 @@ func cloudflareEvents() []event {
 
 func connectorEvents() []event {
 	return []event{
-		onTunnel("a connector of another operator connects", false, func(m *model, t *remoteTunnel) bool {
+		tunnelEvent("a connector of another operator connects", false, func(m *model, t *remoteTunnel) bool {
 			if t.unmanagedConnector() >= 0 || t.local {
 				return false
 			}
@@ -73,7 +73,7 @@ func connectorEvents() []event {
 			t.connect(remoteConnector{id: m.connectorIDs, connected: true, unmanaged: true, token: t.token, at: m.now})
 			return true
 		}),
-		onTunnel("the connector of another operator disconnects", true, func(_ *model, t *remoteTunnel) bool {
+		tunnelEvent("the connector of another operator disconnects", true, func(_ *model, t *remoteTunnel) bool {
 			i := t.unmanagedConnector()
 			if i < 0 {
 				return false
@@ -109,7 +109,7 @@ func (m *model) losePod(a int, state podState) bool {
 			p.connector = 0
 		}
 		m.continueRollOut(a)
-		m.touch()
+		m.requeueAll()
 		return true
 	}
 	return false
@@ -153,11 +153,11 @@ func timeEvents() []event {
 		}},
 		{name: "the process reconciles half-way through its sleep", idle: true, apply: func(m *model, a int) bool {
 			actor := &m.actors[a]
-			if actor.wake <= m.now || actor.wake-m.now > time.Hour {
+			if actor.nextReconcile <= m.now || actor.nextReconcile-m.now > time.Hour {
 				return false
 			}
-			m.sleep((actor.wake - m.now) / 2)
-			actor.dirty = true
+			m.sleep((actor.nextReconcile - m.now) / 2)
+			actor.reconcileDue = true
 			return true
 		}},
 		{name: "a day passes", idle: true, once: true, apply: func(m *model, _ int) bool {
@@ -166,7 +166,7 @@ func timeEvents() []event {
 			}
 			m.sleep(24 * time.Hour)
 			for a := range m.count {
-				m.actors[a].dirty = true
+				m.actors[a].reconcileDue = true
 			}
 			return true
 		}},
@@ -180,7 +180,7 @@ func credentialEvents() []event {
 				return false
 			}
 			m.credentialsLost = true
-			m.touch()
+			m.requeueAll()
 			return true
 		}},
 		{name: "a new API token is created", once: true, free: true, apply: func(m *model, _ int) bool {
@@ -189,7 +189,7 @@ func credentialEvents() []event {
 			}
 			m.credentialsLost = false
 			m.credentialsVersion++
-			m.touch()
+			m.requeueAll()
 			return true
 		}},
 	}
@@ -210,7 +210,7 @@ func rivalEvents() (list []event) {
 				return false
 			}
 			m.rival = r.rival
-			m.touch()
+			m.requeueAll()
 			return true
 		}})
 	}
@@ -219,7 +219,7 @@ func rivalEvents() (list []event) {
 			return false
 		}
 		m.rival = rivalObject{}
-		m.touch()
+		m.requeueAll()
 		return true
 	}})
 }

@@ -42,7 +42,7 @@ const maxSteps = 40
 func (m *model) plan(a int) (Facts, Step) {
 	actor := &m.actors[a]
 	if !actor.running {
-		actor.running, actor.dirty, actor.steps = true, false, 0
+		actor.running, actor.reconcileDue, actor.steps = true, false, 0
 	}
 	f, s := m.decide(a)
 	if s.Destructive() && !m.sameLive(a, f) {
@@ -58,7 +58,7 @@ func (m *model) decide(a int) (Facts, Step) {
 	f.Memory = Observe(f)
 	actor.memory = f.Memory
 	m.updateMissing(a, f)
-	if actor.listing {
+	if actor.mustList {
 		return f, actor.claim
 	}
 	return f, Decide(f)
@@ -70,8 +70,8 @@ func (m *model) sameLive(a int, f Facts) bool {
 	return live.object != nil && live.object.ResourceVersion == f.Object.ResourceVersion && live.object.UID == f.Object.UID && live.gateway.facts() == f.Gateway
 }
 
-// possible returns the possible outcomes of the step.
-func possible(s Step, listing bool) []outcome {
+// possibleOutcomes returns the possible outcomes of the step.
+func possibleOutcomes(s Step, listing bool) []outcome {
 	if s.Ends() {
 		return []outcome{outcomeSucceeds, outcomeStatusFails}
 	}
@@ -106,7 +106,7 @@ func (m *model) execute(a int, f Facts, s Step, o outcome) {
 		m.violate("a reconcile has more than %d steps without a wait", maxSteps)
 	}
 	m.checkExternal(a, s)
-	first := !actor.listing
+	first := !actor.mustList
 	if s.Action == Claim && first {
 		ok := false
 		if f, ok = m.claimObject(a, f, s, o); !ok {
@@ -117,7 +117,7 @@ func (m *model) execute(a int, f Facts, s Step, o outcome) {
 		return
 	}
 	if s.Action == Claim && first && s.Record != nil {
-		actor.listing, actor.claim = true, s // the Tunnels are listed in a separate step
+		actor.mustList, actor.claim = true, s // the Tunnels are listed in a separate step
 		return
 	}
 	m.act(a, f, s, o)
@@ -203,7 +203,7 @@ func (m *model) conclude(a int, s Step, r Result) bool {
 	actor := &m.actors[a]
 	r.Uptime = m.uptime()
 	actor.memory = Conclude(actor.memory, s, r)
-	actor.listing = false
+	actor.mustList = false
 	return false
 }
 
@@ -212,17 +212,17 @@ func (m *model) finish(a int, f Facts, s Step, o outcome) {
 	actor := &m.actors[a]
 	actor.running, actor.steps = false, 0
 	actor.liveObject, actor.liveGateway, actor.liveRivals = false, false, false
-	actor.wake = 0
+	actor.nextReconcile = 0
 	if s.Action == Wait {
 		wait := s.Delay
-		actor.repeated = wait == actor.waited && wait < tick
-		if actor.waited = 0; wait < tick {
-			actor.waited = wait
+		actor.waitRepeated = wait == actor.lastWait && wait < tick
+		if actor.lastWait = 0; wait < tick {
+			actor.lastWait = wait
 		}
-		if actor.repeated {
+		if actor.waitRepeated {
 			wait = tick
 		}
-		actor.wake = m.now + wait
+		actor.nextReconcile = m.now + wait
 	}
 	if f.Object == nil {
 		return
@@ -232,8 +232,8 @@ func (m *model) finish(a int, f Facts, s Step, o outcome) {
 		return
 	}
 	if retry := m.now + time.Second; o == outcomeStatusFails || !m.current(a, f) {
-		if actor.wake == 0 || actor.wake > retry {
-			actor.wake = retry
+		if actor.nextReconcile == 0 || actor.nextReconcile > retry {
+			actor.nextReconcile = retry
 		}
 		return
 	}
@@ -241,8 +241,8 @@ func (m *model) finish(a int, f Facts, s Step, o outcome) {
 	t.Status = status
 	actor.object = m.newObject(actor.object.uid, t)
 	f.Object = &t
-	if again := Status(f); !equality.Semantic.DeepEqual(again, status) {
-		m.violate("the status changes without a change of the Facts\n%s\n%s", describeStatus(status), describeStatus(again))
+	if repeated := Status(f); !equality.Semantic.DeepEqual(repeated, status) {
+		m.violate("the status changes without a change of the Facts\n%s\n%s", describeStatus(status), describeStatus(repeated))
 	}
 }
 
@@ -251,9 +251,9 @@ func (m *model) restart() {
 	m.boot = m.now
 	for a := range m.count {
 		actor := &m.actors[a]
-		actor.memory, actor.running, actor.steps, actor.listing, actor.claim = Memory{}, false, 0, false, Step{}
+		actor.memory, actor.running, actor.steps, actor.mustList, actor.claim = Memory{}, false, 0, false, Step{}
 		actor.liveObject, actor.liveGateway, actor.liveRivals = false, false, false
-		actor.missing, actor.wake, actor.waited, actor.repeated = 0, 0, 0, false
+		actor.missing, actor.nextReconcile, actor.lastWait, actor.waitRepeated = 0, 0, 0, false
 	}
 	m.refreshCache()
 }
@@ -261,7 +261,7 @@ func (m *model) restart() {
 // refreshCache brings the cache up to date, which makes a reconcile of every actor due.
 func (m *model) refreshCache() {
 	m.staleCache, m.staleRival, m.staleSleeps = nil, rivalObject{}, 0
-	m.touch()
+	m.requeueAll()
 }
 
 // sleep advances the time.

@@ -10,7 +10,7 @@ import (
 // independently of the Memory.
 func (m *model) updateMissing(a int, f Facts) {
 	actor := &m.actors[a]
-	missing := f.Object != nil && (f.Gateway.State == GatewayGone || f.Gateway.State == GatewayNotManaged || f.missing())
+	missing := f.Object != nil && (f.Gateway.State == GatewayGone || f.Gateway.State == GatewayNotManaged || f.gatewayMissing())
 	switch {
 	case !missing:
 		actor.missing = 0
@@ -33,8 +33,8 @@ type attempt struct {
 	excused bool
 }
 
-// checks contains the checks of each action. The first failed check is reported.
-var checks = map[Action][]func(m *model, at *attempt){
+// actionChecks contains the checks of each action. The first failed check is reported.
+var actionChecks = map[Action][]func(m *model, current *attempt){
 	Create:           {(*model).checkCreate, (*model).checkCreatedBefore},
 	Configure:        {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkConfigure},
 	RotateToken:      {(*model).checkTunnel, (*model).checkObject, (*model).checkClaim, (*model).checkRotation},
@@ -48,12 +48,12 @@ var checks = map[Action][]func(m *model, at *attempt){
 
 // check checks whether the action is allowed.
 func (m *model) check(a int, f Facts, s Step) {
-	at := &attempt{
+	current := &attempt{
 		actor: a, facts: f, step: s, live: m.actors[a].object, tunnel: recordedIndex(f),
 		excused: m.staleCache != nil && !s.Destructive(),
 	}
-	for _, check := range checks[s.Action] {
-		if check(m, at); m.violation != "" {
+	for _, check := range actionChecks[s.Action] {
+		if check(m, current); m.violation != "" {
 			return
 		}
 	}
@@ -69,39 +69,39 @@ func (m *model) checkExternal(a int, s Step) {
 }
 
 // checkTunnel checks that the tunnel can belong to the Gateway.
-func (m *model) checkTunnel(at *attempt) {
-	if at.tunnel < 0 {
-		m.violate("%s without a tunnel", at.step.Action)
+func (m *model) checkTunnel(current *attempt) {
+	if current.tunnel < 0 {
+		m.violate("%s without a tunnel", current.step.Action)
 		return
 	}
-	switch t := m.cloudflare.get(at.tunnel); {
+	switch t := m.cloudflare.get(current.tunnel); {
 	case t == nil: // a call for a deleted tunnel has no effect
 	case t.local:
-		m.violate("%s of a locally managed tunnel", at.step.Action)
-	case t.hasOtherGatewayName(at.actor):
-		m.violate("%s of a tunnel with another Gateway's name", at.step.Action)
+		m.violate("%s of a locally managed tunnel", current.step.Action)
+	case t.hasOtherGatewayName(current.actor):
+		m.violate("%s of a tunnel with another Gateway's name", current.step.Action)
 	}
 }
 
 // checkObject checks that the Tunnel object permits a change of the tunnel.
-func (m *model) checkObject(at *attempt) {
+func (m *model) checkObject(current *attempt) {
 	switch {
-	case at.excused:
-	case at.live == nil:
-		m.violate("%s without a Tunnel object", at.step.Action)
-	case at.live.Spec.ClusterUID != options.ClusterUID:
-		m.violate("%s by a Tunnel of another cluster", at.step.Action)
-	case at.live.Status.TunnelID != at.facts.Object.Status.TunnelID:
-		m.violate("%s of a tunnel that is not recorded", at.step.Action)
-	case at.live.Spec.Paused:
-		m.violate("%s while paused", at.step.Action)
+	case current.excused:
+	case current.live == nil:
+		m.violate("%s without a Tunnel object", current.step.Action)
+	case current.live.Spec.ClusterUID != options.ClusterUID:
+		m.violate("%s by a Tunnel of another cluster", current.step.Action)
+	case current.live.Status.TunnelID != current.facts.Object.Status.TunnelID:
+		m.violate("%s of a tunnel that is not recorded", current.step.Action)
+	case current.live.Spec.Paused:
+		m.violate("%s while paused", current.step.Action)
 	}
 }
 
 // checkClaim checks that no other Tunnel has claimed the tunnel.
-func (m *model) checkClaim(at *attempt) {
-	if m.staleCache == nil && m.belongsToRival(at.actor, at.tunnel) {
-		m.violate("%s of a tunnel that another Tunnel has claimed", at.step.Action)
+func (m *model) checkClaim(current *attempt) {
+	if m.staleCache == nil && m.belongsToRival(current.actor, current.tunnel) {
+		m.violate("%s of a tunnel that another Tunnel has claimed", current.step.Action)
 	}
 }
 
@@ -133,44 +133,44 @@ func (r rivalObject) hasClaim(id int, recorded bool) bool {
 }
 
 // checkCreate checks that the Tunnel object permits a new tunnel.
-func (m *model) checkCreate(at *attempt) {
+func (m *model) checkCreate(current *attempt) {
 	switch {
-	case at.live == nil:
-		if !at.excused {
+	case current.live == nil:
+		if !current.excused {
 			m.violate("Create without a Tunnel object")
 		}
-	case !at.live.Status.Creating:
+	case !current.live.Status.Creating:
 		m.violate("Create without a record")
-	case at.live.Status.TunnelID != "":
+	case current.live.Status.TunnelID != "":
 		m.violate("Create although a tunnel is recorded")
-	case at.live.Spec.ClusterUID != options.ClusterUID:
+	case current.live.Spec.ClusterUID != options.ClusterUID:
 		m.violate("Create by a Tunnel of another cluster")
-	case at.live.Spec.Paused && !at.excused:
+	case current.live.Spec.Paused && !current.excused:
 		m.violate("Create while paused")
 	}
 }
 
 // checkCreatedBefore checks that the Gateway has no other created tunnel.
-func (m *model) checkCreatedBefore(at *attempt) {
-	if at.live == nil || m.adminChanged {
+func (m *model) checkCreatedBefore(current *attempt) {
+	if current.live == nil || m.adminChanged {
 		return
 	}
 	for _, t := range m.cloudflare.tunnels {
-		if t.live && t.creator == at.actor+1 && tunnelNames[t.name] != at.live.Spec.Name {
+		if t.live && t.creator == current.actor+1 && tunnelNames[t.name] != current.live.Spec.Name {
 			m.violate("Create although a tunnel was created for the Gateway before")
 		}
 	}
 }
 
 // checkConfigure checks that the record permits the configuration.
-func (m *model) checkConfigure(at *attempt) {
-	live := at.live
-	if live == nil || at.excused {
+func (m *model) checkConfigure(current *attempt) {
+	live := current.live
+	if live == nil || current.excused {
 		return
 	}
-	t := m.cloudflare.get(at.tunnel)
+	t := m.cloudflare.get(current.tunnel)
 	switch {
-	case live.Status.Configuration.Hash != at.step.Hash:
+	case live.Status.Configuration.Hash != current.step.Hash:
 		m.violate("Configure without a record of the hash")
 	case live.Status.Contested:
 		m.violate("Configure of a contested tunnel")
@@ -180,31 +180,31 @@ func (m *model) checkConfigure(at *attempt) {
 }
 
 // checkRotation checks that the rotation is recorded.
-func (m *model) checkRotation(at *attempt) {
-	if at.live != nil && at.live.Status.Token.Phase != v1alpha1.TokenRotating {
+func (m *model) checkRotation(current *attempt) {
+	if current.live != nil && current.live.Status.Token.Phase != v1alpha1.TokenRotating {
 		m.violate("RotateToken without a record")
 	}
 }
 
 // checkMissing checks that the Gateway has been missing for long enough.
-func (m *model) checkMissing(at *attempt) {
-	actor := &m.actors[at.actor]
+func (m *model) checkMissing(current *attempt) {
+	actor := &m.actors[current.actor]
 	switch state := actor.gateway.state(); {
 	case state == GatewayUnknown:
-		m.violate("%s while the Gateway's state is unknown", at.step.Action)
+		m.violate("%s while the Gateway's state is unknown", current.step.Action)
 	case actor.object == nil:
-		m.violate("%s without a Tunnel object", at.step.Action)
-	case state == GatewayExists && !m.replaced(at.actor):
-		m.violate("%s although the Gateway exists", at.step.Action)
+		m.violate("%s without a Tunnel object", current.step.Action)
+	case state == GatewayExists && !m.replaced(current.actor):
+		m.violate("%s although the Gateway exists", current.step.Action)
 	case actor.missing == 0 || m.now-(actor.missing-1) < actor.delay():
-		m.violate("%s within the retirement delay", at.step.Action)
+		m.violate("%s within the retirement delay", current.step.Action)
 	}
 }
 
 // checkPause checks that a retiring Tunnel is not paused, unless its tunnel is retained.
-func (m *model) checkPause(at *attempt) {
-	if at.live != nil && at.live.Spec.Paused && at.live.Spec.DeletionPolicy != v1alpha1.DeletionPolicyRetain {
-		m.violate("%s while paused", at.step.Action)
+func (m *model) checkPause(current *attempt) {
+	if current.live != nil && current.live.Spec.Paused && current.live.Spec.DeletionPolicy != v1alpha1.DeletionPolicyRetain {
+		m.violate("%s while paused", current.step.Action)
 	}
 }
 
@@ -217,33 +217,33 @@ func (m *model) replaced(a int) bool {
 
 // checkDisconnect checks that a connector may be disconnected: after a rotation of the token,
 // or before the deletion of the tunnel if the connector is not live.
-func (m *model) checkDisconnect(at *attempt) {
-	if at.live == nil || at.live.Status.Token.Phase == v1alpha1.TokenDisconnecting && !at.live.Status.Deleting {
+func (m *model) checkDisconnect(current *attempt) {
+	if current.live == nil || current.live.Status.Token.Phase == v1alpha1.TokenDisconnecting && !current.live.Status.Deleting {
 		return
 	}
-	m.checkMissing(at)
-	m.checkDelete(at)
-	if t := m.cloudflare.get(at.tunnel); t != nil {
-		if c := t.connector(at.step.Connector); c != nil && c.connected {
+	m.checkMissing(current)
+	m.checkDelete(current)
+	if t := m.cloudflare.get(current.tunnel); t != nil {
+		if c := t.connector(current.step.Connector); c != nil && c.connected {
 			m.violate("Disconnect of a live connector")
 		}
 	}
 }
 
 // checkDelete checks that the deletion of the tunnel is recorded and permitted.
-func (m *model) checkDelete(at *attempt) {
+func (m *model) checkDelete(current *attempt) {
 	switch {
-	case at.live == nil:
-	case !at.live.Status.Deleting:
+	case current.live == nil:
+	case !current.live.Status.Deleting:
 		m.violate("the deletion begins without a record")
-	case at.live.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain:
+	case current.live.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain:
 		m.violate("a retained tunnel is deleted")
 	}
 }
 
 // checkDeleteObject checks that the Tunnel object is no longer needed.
-func (m *model) checkDeleteObject(at *attempt) {
-	live := at.live
+func (m *model) checkDeleteObject(current *attempt) {
+	live := current.live
 	if live == nil {
 		return
 	}
@@ -251,9 +251,9 @@ func (m *model) checkDeleteObject(at *attempt) {
 	if live.Status.Deleting && t == nil {
 		return
 	}
-	m.checkMissing(at)
+	m.checkMissing(current)
 	configured := live.Spec.Existing == nil || live.Status.Configuration.Hash != ""
-	if t != nil && configured && len(at.facts.Rivals) == 0 && !m.adminChanged {
+	if t != nil && configured && len(current.facts.Rivals) == 0 && !m.adminChanged {
 		m.violate("the Tunnel object is deleted before its tunnel")
 	}
 	if live.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain && configured {
@@ -262,8 +262,8 @@ func (m *model) checkDeleteObject(at *attempt) {
 }
 
 // checkRun checks that connectors may run.
-func (m *model) checkRun(at *attempt) {
-	if at.facts.Desired.RunConnectors && m.staleCache == nil && m.belongsToRival(at.actor, at.tunnel) {
+func (m *model) checkRun(current *attempt) {
+	if current.facts.Desired.RunConnectors && m.staleCache == nil && m.belongsToRival(current.actor, current.tunnel) {
 		m.violate("connectors run for a tunnel that another Tunnel has claimed")
 	}
 }
@@ -274,7 +274,7 @@ func (m *model) checkConnect(a, id int) {
 	switch live := m.actors[a].object; {
 	case t.local:
 		m.violate("a connector connects to a locally managed tunnel")
-	case live == nil, m.actors[a].collect != 0:
+	case live == nil, m.actors[a].collectAt != 0:
 	case live.Spec.ClusterUID != options.ClusterUID:
 		m.violate("a connector of a Tunnel of another cluster connects")
 	}

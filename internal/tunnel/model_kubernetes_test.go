@@ -65,7 +65,7 @@ func (m *model) gather(a int) Facts {
 	for b := range m.count {
 		other := m.view(b).object
 		f.OtherRotating = f.OtherRotating || b != a && other != nil && other.Status.Token.Phase != ""
-		f.Reserved = f.Reserved || b != a && m.actors[b].listing
+		f.Reserved = f.Reserved || b != a && m.actors[b].mustList
 	}
 	f.Token = seen.tokenFacts()
 	f.Connectors = seen.connectorFacts(f)
@@ -136,9 +136,9 @@ func (p pod) runs(d deployment) bool {
 
 // rivals returns the other Tunnels that record or request the same tunnel. It does not use
 // the function Rivals.
-func (m *model) rivals(a int, mine *object, live bool) []Rival {
+func (m *model) rivals(a int, current *object, live bool) []Rival {
 	var list []Rival
-	if r := m.rivalObject(live); r.exists && slices.Contains(claimed(mine), tunnelIDs[0]) {
+	if r := m.rivalObject(live); r.exists && slices.Contains(claimed(current), tunnelIDs[0]) {
 		list = append(list, Rival{Object: "rival", Recorded: r.recorded, Older: r.older, OtherController: r.otherController})
 	}
 	for b := range m.count {
@@ -146,8 +146,8 @@ func (m *model) rivals(a int, mine *object, live bool) []Rival {
 		if b == a || other == nil {
 			continue
 		}
-		if id := sharedTunnel(mine, other); id != "" {
-			list = append(list, Rival{Object: other.Name, Recorded: other.Status.TunnelID == id, Older: other.uid < mine.uid, HasGatewayName: other.Spec.Existing == nil})
+		if id := sharedTunnel(current, other); id != "" {
+			list = append(list, Rival{Object: other.Name, Recorded: other.Status.TunnelID == id, Older: other.uid < current.uid, HasGatewayName: other.Spec.Existing == nil})
 		}
 	}
 	return list
@@ -170,10 +170,10 @@ func (m *model) object(a int, live bool) *object {
 }
 
 // sharedTunnel returns the tunnel that both Tunnels record or request, or "".
-func sharedTunnel(mine, other *object) string {
-	theirs := claimed(other)
-	for _, id := range claimed(mine) {
-		if id != "" && slices.Contains(theirs, id) {
+func sharedTunnel(current, other *object) string {
+	otherClaims := claimed(other)
+	for _, id := range claimed(current) {
+		if id != "" && slices.Contains(otherClaims, id) {
 			return id
 		}
 	}
@@ -192,8 +192,8 @@ func claimed(o *object) []string {
 func (m *model) loseObject(a int) {
 	actor := &m.actors[a]
 	actor.object = nil
-	actor.collect = m.now + collectTime
-	m.touch()
+	actor.collectAt = m.now + collectTime
+	m.requeueAll()
 }
 
 // rollOut starts a pod with the settings of the Deployment and stops the outdated pods. A
@@ -260,7 +260,7 @@ func (m *model) timers() time.Duration {
 		}
 	}
 	for i := range m.count {
-		earliest(m.actors[i].collect)
+		earliest(m.actors[i].collectAt)
 		for _, p := range m.actors[i].pods {
 			earliest(p.until)
 		}
@@ -280,7 +280,7 @@ func (m *model) settle() {
 	}
 	for a := range m.count {
 		actor := &m.actors[a]
-		if actor.collect != 0 && actor.collect <= m.now {
+		if actor.collectAt != 0 && actor.collectAt <= m.now {
 			m.collectGarbage(a)
 		}
 		for i := range actor.pods {
@@ -293,15 +293,15 @@ func (m *model) settle() {
 
 func (m *model) collectGarbage(a int) {
 	actor := &m.actors[a]
-	actor.collect = 0
+	actor.collectAt = 0
 	owned := func(uid int) bool { return actor.object != nil && actor.object.uid == uid }
 	if actor.secret.exists && !owned(actor.secret.owner) {
 		actor.secret = secretObject{}
-		m.touch()
+		m.requeueAll()
 	}
 	if actor.deployment.exists && !owned(actor.deployment.owner) {
 		m.stopConnectors(a)
-		m.touch()
+		m.requeueAll()
 	}
 }
 
@@ -325,7 +325,7 @@ func (m *model) settlePod(a int, p *pod) {
 		t.connect(remoteConnector{id: p.connector, connected: true, token: p.token, at: m.now})
 		m.continueRollOut(a)
 	}
-	m.touch()
+	m.requeueAll()
 }
 
 // continueRollOut continues the rollout if the Deployment exists.

@@ -35,13 +35,13 @@ func scenarios() []scenario {
 			startAdopted(settings{takeover: true})(m)
 			m.count = 2
 			m.actors[1].gateway = m.actors[0].gateway
-			m.actors[1].dirty = true
+			m.actors[1].reconcileDue = true
 		}, events: pair},
 		{name: "a Gateway that adopts another Gateway's tunnel", depth: 1, start: func(m *model) {
 			startNamed(m)
 			m.count = 2
 			m.actors[1].gateway = gatewayObject{exists: true, uid: 1, settings: settings{identity: identityAdopted, takeover: true}}
-			m.actors[1].dirty = true
+			m.actors[1].reconcileDue = true
 		}, events: pair},
 	}
 }
@@ -51,7 +51,7 @@ const nameOfActor = 0
 // startNamed starts with a Gateway whose tunnel the controller creates.
 func startNamed(m *model) {
 	m.actors[0].gateway = gatewayObject{exists: true, uid: 1}
-	m.actors[0].dirty = true
+	m.actors[0].reconcileDue = true
 }
 
 // startExisting starts with such a Gateway and an existing tunnel.
@@ -82,6 +82,6 @@ func startDeleted(s settings) func(m *model) {
 			x.advanceOnce(m, nil)
 		}
 		m.actors[0].gateway.exists = false
-		m.touch()
+		m.requeueAll()
 	}
 }

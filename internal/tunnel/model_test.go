@@ -91,8 +91,8 @@ type actor struct {
 	view
 	// backup is an older version of the Tunnel.
 	backup *object
-	// collect is the time of the next garbage collection; 0 for never.
-	collect time.Duration
+	// collectAt is the time of the next garbage collection; 0 for never.
+	collectAt time.Duration
 
 	memory Memory
 	// running reports whether a reconcile is in progress, and steps is the number of its
@@ -102,18 +102,18 @@ type actor struct {
 	// liveObject, liveGateway and liveRivals report which objects the reconcile has read
 	// live or written.
 	liveObject, liveGateway, liveRivals bool
-	// listing reports whether a claim has written its record and must list the Tunnels.
+	// mustList reports whether a claim has written its record and must list the Tunnels.
 	// The tunnel is reserved while listing is true.
-	listing bool
+	mustList bool
 	// claim is the step of the claim in progress.
 	claim Step
-	// dirty reports whether a reconcile is due. wake is the time of the next reconcile;
+	// reconcileDue reports whether a reconcile is due. wake is the time of the next reconcile;
 	// 0 for never.
-	dirty bool
-	wake  time.Duration
-	// waited is the last wait, and repeated reports whether the wait before was equal.
-	waited   time.Duration
-	repeated bool
+	reconcileDue  bool
+	nextReconcile time.Duration
+	// lastWait is the last wait, and repeated reports whether the wait before was equal.
+	lastWait     time.Duration
+	waitRepeated bool
 
 	// missing is the time since which every read found the Gateway to be missing, plus
 	// one; 0 for never. The model determines it independently of the Memory.
@@ -124,8 +124,8 @@ type actor struct {
 type object struct {
 	v1alpha1.Tunnel
 	uid, version int
-	// sum is the hash of all fields that decisions depend on.
-	sum uint64
+	// hash is the hash of all fields that decisions depend on.
+	hash uint64
 }
 
 // gatewayObject is a Gateway and its settings.
@@ -216,13 +216,13 @@ func (m *model) violate(format string, args ...any) {
 	}
 }
 
-// touch makes a reconcile of every actor due, unless the cache is stale.
-func (m *model) touch() {
+// requeueAll makes a reconcile of every actor due, unless the cache is stale.
+func (m *model) requeueAll() {
 	if m.staleCache != nil {
 		return
 	}
 	for i := range m.count {
-		m.actors[i].dirty = true
+		m.actors[i].reconcileDue = true
 	}
 }
 
@@ -231,7 +231,7 @@ func (m *model) newObject(uid int, t v1alpha1.Tunnel) *object {
 	m.versions++
 	t.ResourceVersion = fmt.Sprint(m.versions)
 	t.UID = types.UID(fmt.Sprint("u", uid))
-	return &object{Tunnel: t, uid: uid, version: m.versions, sum: sumOf(&t)}
+	return &object{Tunnel: t, uid: uid, version: m.versions, hash: decisionHash(&t)}
 }
 
 func (m *model) newUID() int {

@@ -36,7 +36,7 @@ func ObjectName(gateway types.NamespacedName) string {
 // connectors. It is a DNS label of at most 46 characters.
 func ConnectorName(gateway types.NamespacedName) string {
 	name := strings.ReplaceAll(gateway.Namespace+"."+gateway.Name, ".", "-")
-	return cut(name, maxConnectorNamePrefix, gateway.String())
+	return truncateName(name, maxConnectorNamePrefix, gateway.String())
 }
 
 // RemoteName returns the name of a Gateway's tunnel at Cloudflare. It begins
@@ -52,7 +52,7 @@ func NamePrefix(clusterID string) string { return clusterID + "." }
 // one. It stays the same when the controller's namespace is deleted, and changes
 // when the cluster is rebuilt.
 func DefaultClusterID(clusterUID, controllerName string) string {
-	return digest(clusterUID + "/" + controllerName)[:clusterIDDigits]
+	return shortHash(clusterUID + "/" + controllerName)[:clusterIDDigits]
 }
 
 // Shorten returns the name if it has at most longest characters. Otherwise it
@@ -62,17 +62,17 @@ func Shorten(name string, longest int, identity string) string {
 	if len(name) <= longest {
 		return name
 	}
-	return cut(name, longest-1-hashDigits, identity)
+	return truncateName(name, longest-1-hashDigits, identity)
 }
 
-// cut returns at most length characters of the name, followed by a dash and a
+// truncateName returns at most length characters of the name, followed by a dash and a
 // hash of identity.
-func cut(name string, length int, identity string) string {
+func truncateName(name string, length int, identity string) string {
 	// A part of a DNS name cannot end with either character.
-	return strings.TrimRight(name[:min(length, len(name))], ".-") + "-" + digest(identity)[:hashDigits]
+	return strings.TrimRight(name[:min(length, len(name))], ".-") + "-" + shortHash(identity)[:hashDigits]
 }
 
-func digest(s string) string {
+func shortHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-func TestNameOfATunnelObject(t *testing.T) {
-	for _, c := range []struct{ what, namespace, name, want string }{
+func TestTunnelObjectIsNamedAfterItsGateway(t *testing.T) {
+	for _, c := range []struct{ description, namespace, name, want string }{
 		{"short", "infra", "shared", "infra.shared"},
 		{"with dots", "infra", "shop.example.com", "infra.shop.example.com"},
 		{"begins with a digit", "1", "2", "1.2"},
@@ -23,7 +23,7 @@ func TestNameOfATunnelObject(t *testing.T) {
 		{"the cut is after the namespace", repeat("n", 45), repeat("g", 18), repeat("n", 45) + "-739b66a037888b24"},
 		{"the longest", repeat("n", 63), repeat("g", 253), repeat("n", 46) + "-157805ad40ce537b"},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.description, func(t *testing.T) {
 			if got := tunnel.ObjectName(gatewayOf(c.namespace, c.name)); got != c.want {
 				t.Errorf("ObjectName = %q, want %q", got, c.want)
 			}
@@ -31,8 +31,8 @@ func TestNameOfATunnelObject(t *testing.T) {
 	}
 }
 
-func TestNameOfConnectorObjects(t *testing.T) {
-	for _, c := range []struct{ what, namespace, name, want string }{
+func TestConnectorObjectsAreNamedAfterTheirGateway(t *testing.T) {
+	for _, c := range []struct{ description, namespace, name, want string }{
 		{"short", "infra", "shared", "infra-shared-276e722498919bb9"},
 		{"with dots", "infra", "shop.example.com", "infra-shop-example-com-298643c8a606ed65"},
 		{"begins with a digit", "1", "2", "1-2-d939926f05444b0f"},
@@ -43,7 +43,7 @@ func TestNameOfConnectorObjects(t *testing.T) {
 		{"dashes at the cut", "infra", repeat("a", 9) + repeat("-", 20) + "b", "infra-" + repeat("a", 9) + "-891035bfd7c3c4a6"},
 		{"the longest", repeat("n", 63), repeat("g", 253), repeat("n", 29) + "-157805ad40ce537b"},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.description, func(t *testing.T) {
 			if got := tunnel.ConnectorName(gatewayOf(c.namespace, c.name)); got != c.want {
 				t.Errorf("ConnectorName = %q, want %q", got, c.want)
 			}
@@ -51,15 +51,15 @@ func TestNameOfConnectorObjects(t *testing.T) {
 	}
 }
 
-func TestNameOfATunnelAtCloudflare(t *testing.T) {
-	for _, c := range []struct{ what, namespace, name, want string }{
+func TestRemoteNameContainsClusterIDAndGateway(t *testing.T) {
+	for _, c := range []struct{ description, namespace, name, want string }{
 		{"short", "infra", "shared", "prod.infra.shared"},
 		{"96 characters", "infra", repeat("g", 85), "prod.infra." + repeat("g", 85)},
 		{"97 characters", "infra", repeat("g", 86), "prod.infra." + repeat("g", 68) + "-d507f003e8fc1900"},
 		{"a dot at the cut", "infra", repeat("a", 67) + "." + repeat("b", 30), "prod.infra." + repeat("a", 67) + "-799b057a1848f0f9"},
 		{"the longest", repeat("n", 63), repeat("g", 253), "prod." + repeat("n", 63) + "." + repeat("g", 10) + "-157805ad40ce537b"},
 	} {
-		t.Run(c.what, func(t *testing.T) {
+		t.Run(c.description, func(t *testing.T) {
 			if got := tunnel.RemoteName("prod", gatewayOf(c.namespace, c.name)); got != c.want {
 				t.Errorf("RemoteName = %q, want %q", got, c.want)
 			}
@@ -126,15 +126,15 @@ func TestNamesAreDistinct(t *testing.T) {
 	for range 20_000 {
 		gateway := gatewayOf(randomLabel(random, 63), randomSubdomain(random))
 		checkNames(t, gateway)
-		for what, name := range map[string]string{
+		for description, name := range map[string]string{
 			"object":    tunnel.ObjectName(gateway),
 			"connector": tunnel.ConnectorName(gateway),
 			"remote":    tunnel.RemoteName("c1", gateway),
 		} {
-			if other, ok := seen[what+name]; ok && other != gateway {
-				t.Fatalf("%s and %s both have the %s name %s", gateway, other, what, name)
+			if other, ok := seen[description+name]; ok && other != gateway {
+				t.Fatalf("%s and %s both have the %s name %s", gateway, other, description, name)
 			}
-			seen[what+name] = gateway
+			seen[description+name] = gateway
 		}
 	}
 }

@@ -53,8 +53,8 @@ type Problem struct {
 	Reason Reason
 	// Message describes what is wrong, where, and what to do.
 	Message string
-	// NeedsPerson reports whether the problem remains until a user acts.
-	NeedsPerson bool
+	// RequiresAction reports whether the problem remains until a user acts.
+	RequiresAction bool
 }
 
 // Entry describes a reason in the catalogue.
@@ -64,8 +64,8 @@ type Entry struct {
 	Meaning string
 	// Remedy describes what to do.
 	Remedy string
-	// NeedsPerson reports whether the problem remains until a user acts.
-	NeedsPerson bool
+	// RequiresAction reports whether the problem remains until a user acts.
+	RequiresAction bool
 }
 
 // Catalogue describes the reasons of problems, in the order of the documentation.
@@ -152,5 +152,5 @@ func describe(reason Reason) Entry {
 
 // problem returns a problem with the reason and the message.
 func problem(reason Reason, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...), NeedsPerson: describe(reason).NeedsPerson}
+	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...), RequiresAction: describe(reason).RequiresAction}
 }

@@ -32,14 +32,14 @@ type Outcome struct {
 	Tunnel provider.TunnelID
 }
 
-// NeedsPerson reports whether the desired configuration does not come into effect until a
+// RequiresAction reports whether the desired configuration does not come into effect until a
 // user acts.
-func (o Outcome) NeedsPerson() bool { return describe(o.Reason).NeedsPerson }
+func (o Outcome) RequiresAction() bool { return describe(o.Reason).RequiresAction }
 
 // Programmed returns the state of the tunnel that the Gateway's conditions report.
 func Programmed(f Facts) Outcome {
 	if f.Object == nil {
-		return f.outcome(f.explain(Decide(f).Problem))
+		return f.outcome(f.withRetryTime(Decide(f).Problem))
 	}
 	if p := f.objectProblem(); p != nil {
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
@@ -53,7 +53,7 @@ func Programmed(f Facts) Outcome {
 }
 
 func (f Facts) servingOutcome() Outcome {
-	if life := f.lifecycle(); life == lifecycleReturned || life == lifecycleRetiring && !f.retains() {
+	if stage := f.lifecycle(); stage == lifecycleReturned || stage == lifecycleRetiring && !f.retains() {
 		p := deletionPending()
 		return Outcome{State: OutcomeFailed, Reason: p.Reason, Message: p.Message}
 	}
@@ -96,7 +96,7 @@ func (p *Problem) keepsServing() bool {
 	case ReasonPaused, ReasonCredentialsMissing, ReasonWrongAccount:
 		return true
 	default:
-		return !p.NeedsPerson
+		return !p.RequiresAction
 	}
 }
 
@@ -108,7 +108,7 @@ func (f Facts) inEffect() bool {
 // to the record, and this process knows of no later or failed write.
 func (f Facts) probablyInEffect() bool {
 	return f.Object != nil && f.Desired != nil && f.Object.Status.Configuration.Hash == f.Desired.Hash &&
-		f.Memory.FailedWrite != f.Desired.Hash && !f.Memory.Late.pending(f.Uptime)
+		f.Memory.FailedWrite != f.Desired.Hash && !f.Memory.LateWrites.pending(f.Uptime)
 }
 
 // servingProblem returns the problem that prevents the desired configuration from being in
@@ -117,18 +117,18 @@ func (f Facts) servingProblem() *Problem {
 	for _, r := range []rule{pause, claim, locate, applyConfiguration} {
 		step := f.whenWritable(r(f))
 		if step.Ends() && step.Problem != nil {
-			return f.explain(step.Problem)
+			return f.withRetryTime(step.Problem)
 		}
 	}
 	return nil
 }
 
-// explain adds the retry delay to the message of a problem. The message does not change
+// withRetryTime adds the retry delay to the message of a problem. The message does not change
 // until the retry.
-func (f Facts) explain(p *Problem) *Problem {
+func (f Facts) withRetryTime(p *Problem) *Problem {
 	for _, b := range f.Memory.Backoffs {
-		if p != nil && b.Problem == p && b.Until.IsSet() && !p.NeedsPerson {
-			return &Problem{Reason: p.Reason, NeedsPerson: p.NeedsPerson, Message: fmt.Sprintf("%s Retrying in %s.", p.Message, b.Delay.Round(time.Second))}
+		if p != nil && b.Problem == p && b.Until.IsSet() && !p.RequiresAction {
+			return &Problem{Reason: p.Reason, RequiresAction: p.RequiresAction, Message: fmt.Sprintf("%s Retrying in %s.", p.Message, b.Delay.Round(time.Second))}
 		}
 	}
 	return p

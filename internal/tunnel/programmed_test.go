@@ -32,34 +32,34 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 		{"after a restart the reported state does not change until the configuration is read", restarted, pending, ""},
 		{
 			"after a restart a failure does not change the reported state",
-			all(restarted, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), pending, "It failed. Retrying in 8s.",
+			combine(restarted, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), pending, "It failed. Retrying in 8s.",
 		},
 		{
 			"a new configuration that could not be written is not in effect",
-			all(routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), notInEffect(ReasonUnavailable), "It failed. Retrying in 8s.",
+			combine(routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), notInEffect(ReasonUnavailable), "It failed. Retrying in 8s.",
 		},
 		{
 			"a rate limit does not count as a failure",
-			all(routesChanged, failing(TrackConfiguration, ReasonRateLimited, 4*time.Second)), pending, "It failed. Retrying in 8s.",
+			combine(routesChanged, failing(TrackConfiguration, ReasonRateLimited, 4*time.Second)), pending, "It failed. Retrying in 8s.",
 		},
 		{
 			"a configuration stays in effect when a read fails",
-			all(readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), inEffect, "",
+			combine(readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), inEffect, "",
 		},
 		{
 			"a rejected configuration is not in effect",
-			all(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 4*time.Second)), notInEffect(ReasonConfigurationRejected), "",
+			combine(routesChanged, failing(TrackConfiguration, ReasonConfigurationRejected, 4*time.Second)), notInEffect(ReasonConfigurationRejected), "",
 		},
 		{
 			"a write that may still be applied makes the effective configuration unknown",
-			all(restarted, func(f *Facts) {
-				f.Memory.Late = LateWrites{Hashes: []string{"late"}, Settled: At(f.Uptime + time.Second)}
+			combine(restarted, func(f *Facts) {
+				f.Memory.LateWrites = LateWrites{Hashes: []string{"late"}, Settled: At(f.Uptime + time.Second)}
 			},
 				failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			notInEffect(ReasonUnavailable), "",
 		},
 		{"an external change is being reverted", external, pending, ""},
-		{"a contested configuration requires a user", all(external, status(contested)), notInEffect(ReasonContested), "pause the Gateway"},
+		{"a contested configuration requires a user", combine(external, status(contested)), notInEffect(ReasonContested), "pause the Gateway"},
 		{"the desired configuration of a contested Tunnel is in effect", status(contested), inEffect, ""},
 
 		{"a different account in the settings is not applied, and the message names the account", otherAccount, notInEffect(ReasonSettingsNotApplied), "The setting account "},
@@ -69,17 +69,17 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 		},
 		{
 			"a different existing tunnel in the settings is not applied",
-			all(adopting, func(f *Facts) { f.Desired.Spec.Existing.ID = otherTunnelID }), notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
+			combine(adopting, func(f *Facts) { f.Desired.Spec.Existing.ID = otherTunnelID }), notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
 		},
 		{
 			"removing the existing tunnel from the settings is not applied",
-			all(adopting, func(f *Facts) { f.Desired.Spec.Existing = nil }), notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
+			combine(adopting, func(f *Facts) { f.Desired.Spec.Existing = nil }), notInEffect(ReasonSettingsNotApplied), "The setting tunnel.existing ",
 		},
 		{
 			"a different cluster ID is not applied",
 			func(f *Facts) { f.Desired.Spec.Name = "other.infra.shared" }, notInEffect(ReasonSettingsNotApplied), "The setting --cluster-id ",
 		},
-		{"a change of takeover is applied", all(adopting, func(f *Facts) { f.Desired.Spec.Existing.Takeover = true }), inEffect, ""},
+		{"a change of takeover is applied", combine(adopting, func(f *Facts) { f.Desired.Spec.Existing.Takeover = true }), inEffect, ""},
 		{"the message about settings that are not applied names the Tunnel object", otherAccount, notInEffect(ReasonSettingsNotApplied), "Tunnel infra.shared "},
 
 		{
@@ -94,72 +94,72 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 			"a Gateway that returns during the deletion is not programmed",
 			status(deleting), notInEffect(ReasonDeletionPending), "",
 		},
-		{"a Gateway that returns during the deletion is not programmed after a restart", all(status(deleting), restarted), notInEffect(ReasonDeletionPending), ""},
+		{"a Gateway that returns during the deletion is not programmed after a restart", combine(status(deleting), restarted), notInEffect(ReasonDeletionPending), ""},
 		{
 			"a Gateway whose settings do not agree with the retiring Tunnel waits until the Tunnel is gone",
-			all(otherUID, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }), notInEffect(ReasonDeletionPending), "",
+			combine(otherUID, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }), notInEffect(ReasonDeletionPending), "",
 		},
 		{
 			"the message names the setting that does not agree with a retained Tunnel",
-			all(otherUID, withRetain, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }),
+			combine(otherUID, withRetain, otherAccount, func(f *Facts) { f.Memory.MissingSince = At(f.Uptime - time.Minute) }),
 			notInEffect(ReasonSettingsNotApplied), "The setting account ",
 		},
 
 		{
 			"the message about a tunnel in use does not name the other Gateway",
-			all(adopting, rivals(Rival{Object: "team-a.secret", Recorded: true, Older: true})), notInEffect(ReasonTunnelInUse), "Another Gateway uses the tunnel",
+			combine(adopting, rivals(Rival{Object: "team-a.secret", Recorded: true, Older: true})), notInEffect(ReasonTunnelInUse), "Another Gateway uses the tunnel",
 		},
 		{
 			"a tunnel that is in use cannot be claimed",
-			all(notRecorded, rivals(Rival{Object: "team-a.secret", Recorded: true})), noTunnel(ReasonTunnelInUse), "Another Gateway uses the tunnel",
+			combine(notRecorded, rivals(Rival{Object: "team-a.secret", Recorded: true})), noTunnel(ReasonTunnelInUse), "Another Gateway uses the tunnel",
 		},
 		{
 			"an existing tunnel with another Gateway's name is not adopted",
-			all(adopted, tunnelRead(Present), named("prod.team-a.web")), notInEffect(ReasonNameReserved), "",
+			combine(adopted, tunnelRead(Present), withRemoteName("prod.team-a.web")), notInEffect(ReasonNameReserved), "",
 		},
 		{
 			"an existing tunnel that does not exist has no address",
-			all(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, time.Second)), noTunnel(ReasonTunnelMissing), "It failed.",
+			combine(adopted, tunnelRead(Absent), failing(TrackTunnel, ReasonTunnelMissing, time.Second)), noTunnel(ReasonTunnelMissing), "It failed.",
 		},
 		{
 			"an adopted tunnel keeps its address while it is missing",
-			all(adopting, tunnelNotFound, failing(TrackTunnel, ReasonTunnelMissing, time.Second)), notInEffect(ReasonTunnelMissing), "",
+			combine(adopting, tunnelNotFound, failing(TrackTunnel, ReasonTunnelMissing, time.Second)), notInEffect(ReasonTunnelMissing), "",
 		},
-		{"replacing the configuration of an existing tunnel requires takeover", all(adopted, external), notInEffect(ReasonTakeoverRequired), "tunnel.existing.takeover"},
+		{"replacing the configuration of an existing tunnel requires takeover", combine(adopted, external), notInEffect(ReasonTakeoverRequired), "tunnel.existing.takeover"},
 
 		{"a paused Gateway whose configuration is in effect is programmed, with a note", paused, inEffect, "The Gateway is paused"},
-		{"a paused Gateway whose routes changed is not programmed", all(paused, routesChanged), notInEffect(ReasonPaused), "The Gateway is paused"},
-		{"a restart does not change the reported state of a paused Gateway", all(paused, restarted), pending, ""},
+		{"a paused Gateway whose routes changed is not programmed", combine(paused, routesChanged), notInEffect(ReasonPaused), "The Gateway is paused"},
+		{"a restart does not change the reported state of a paused Gateway", combine(paused, restarted), pending, ""},
 		{"a paused Gateway without a Tunnel is not programmed", func(f *Facts) { f.Object, f.Memory, f.Gateway.Paused = nil, Memory{}, true }, noTunnel(ReasonPaused), ""},
 
 		{"while the credentials are missing, the configuration stays in effect", credentials(CredentialsMissing), inEffect, ""},
-		{"while the credentials are missing, a restart does not change the reported state", all(restarted, credentials(CredentialsMissing)), pending, "api-token not found"},
-		{"while the credentials are for another account, a restart does not change the reported state", all(restarted, credentials(CredentialsWrongAccount)), pending, "another account"},
+		{"while the credentials are missing, a restart does not change the reported state", combine(restarted, credentials(CredentialsMissing)), pending, "api-token not found"},
+		{"while the credentials are for another account, a restart does not change the reported state", combine(restarted, credentials(CredentialsWrongAccount)), pending, "another account"},
 		{
 			"while the credentials are missing, a new configuration is not in effect",
-			all(routesChanged, credentials(CredentialsMissing)), notInEffect(ReasonCredentialsMissing), "api-token not found",
+			combine(routesChanged, credentials(CredentialsMissing)), notInEffect(ReasonCredentialsMissing), "api-token not found",
 		},
-		{"a new Tunnel without credentials fails", all(unlocated, credentials(CredentialsMissing)), noTunnel(ReasonCredentialsMissing), ""},
+		{"a new Tunnel without credentials fails", combine(withoutTunnel, credentials(CredentialsMissing)), noTunnel(ReasonCredentialsMissing), ""},
 		{
 			"a new Tunnel with credentials for another account fails",
-			all(unlocated, credentials(CredentialsWrongAccount)), noTunnel(ReasonWrongAccount), "account account-1",
+			combine(withoutTunnel, credentials(CredentialsWrongAccount)), noTunnel(ReasonWrongAccount), "account account-1",
 		},
 		{
 			"a new Tunnel fails when Cloudflare rejects the token",
-			all(unlocated, failing(TrackTunnel, ReasonUnauthorized, time.Second)), noTunnel(ReasonUnauthorized), "Retrying in 8s.",
+			combine(withoutTunnel, failing(TrackTunnel, ReasonUnauthorized, time.Second)), noTunnel(ReasonUnauthorized), "Retrying in 8s.",
 		},
 
 		{"a Gateway without a Tunnel object is pending", func(f *Facts) { f.Object, f.Memory = nil, Memory{} }, Outcome{}, ""},
 		{
 			"a Gateway whose Tunnel object could not be created fails",
-			all(func(f *Facts) { f.Object, f.Memory = nil, Memory{} }, failing(TrackObject, ReasonKubernetes, time.Second)), noTunnel(ReasonKubernetes), "Retrying in 8s.",
+			combine(func(f *Facts) { f.Object, f.Memory = nil, Memory{} }, failing(TrackObject, ReasonKubernetes, time.Second)), noTunnel(ReasonKubernetes), "Retrying in 8s.",
 		},
 		{"a Gateway whose settings are not valid does not change the reported state", invalidSettings, pending, ""},
 		{"failing connectors do not affect the configuration", failing(TrackConnectors, ReasonConnectorsFailed, time.Second), inEffect, ""},
 		{"a token that cannot be read does not affect the configuration", func(f *Facts) { f.Token.State = TokenNameConflict }, inEffect, ""},
 		{
 			"a Gateway with a locally managed tunnel fails",
-			all(unlocated, func(f *Facts) {
+			combine(withoutTunnel, func(f *Facts) {
 				f.Memory = Conclude(f.Memory, Step{Action: FindByName}, Result{Uptime: f.Uptime, Tunnel: provider.Tunnel{ID: testTunnelID, Name: testTunnelName, Local: true}})
 			}),
 			noTunnel(ReasonLocallyManaged), "locally managed",
@@ -211,20 +211,20 @@ func TestDesiredSpecFollowsTheSettings(t *testing.T) {
 		{"a healthy Tunnel keeps its spec", nil, unchanged},
 		{"the settings are written while they agree with every identity field", changed, applied},
 		{"a manual change of the spec is overwritten while the Gateway exists", manualChange, func(s spec) { s.DeletionPolicy = v1alpha1.DeletionPolicyDelete }},
-		{"while the account disagrees, nothing is written", all(changed, otherAccount), unchanged},
-		{"while the name disagrees, nothing is written", all(changed, func(f *Facts) { f.Desired.Spec.Name = "other" }), unchanged},
+		{"while the account disagrees, nothing is written", combine(changed, otherAccount), unchanged},
+		{"while the name disagrees, nothing is written", combine(changed, func(f *Facts) { f.Desired.Spec.Name = "other" }), unchanged},
 		{
 			"while the existing tunnel disagrees, nothing is written",
-			all(changed, func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherTunnelID} }), unchanged,
+			combine(changed, func(f *Facts) { f.Desired.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: otherTunnelID} }), unchanged,
 		},
-		{"while settings disagree, paused is written", all(changed, otherAccount, func(f *Facts) { f.Gateway.Paused = true }), func(s spec) { s.Paused = true }},
-		{"while settings disagree, the end of a pause is written", all(recordedPaused, otherAccount), func(s spec) { s.Paused = false }},
-		{"while settings are not valid, paused is written", all(invalidSettings, func(f *Facts) { f.Gateway.Paused = true }), func(s spec) { s.Paused = true }},
-		{"takeover is written because it is not a part of the identity", all(adopting, func(f *Facts) { f.Desired.Spec.Existing.Takeover = true }), func(s spec) { s.Existing.Takeover = true }},
-		{"while the Gateway is gone, nothing is written", all(recordedPaused, gatewayIs(GatewayGone)), unchanged},
-		{"while the Gateway is not managed, nothing is written", all(recordedPaused, gatewayIs(GatewayNotManaged)), unchanged},
-		{"while the Gateway is unknown, nothing is written", all(changed, recordedPaused, func(f *Facts) { f.Gateway.State = GatewayUnknown }), unchanged},
-		{"for a new Gateway whose settings disagree, nothing is written", all(changed, otherUID, otherAccount, func(f *Facts) { f.Gateway.Paused = true }), unchanged},
+		{"while settings disagree, paused is written", combine(changed, otherAccount, func(f *Facts) { f.Gateway.Paused = true }), func(s spec) { s.Paused = true }},
+		{"while settings disagree, the end of a pause is written", combine(recordedPaused, otherAccount), func(s spec) { s.Paused = false }},
+		{"while settings are not valid, paused is written", combine(invalidSettings, func(f *Facts) { f.Gateway.Paused = true }), func(s spec) { s.Paused = true }},
+		{"takeover is written because it is not a part of the identity", combine(adopting, func(f *Facts) { f.Desired.Spec.Existing.Takeover = true }), func(s spec) { s.Existing.Takeover = true }},
+		{"while the Gateway is gone, nothing is written", combine(recordedPaused, gatewayIs(GatewayGone)), unchanged},
+		{"while the Gateway is not managed, nothing is written", combine(recordedPaused, gatewayIs(GatewayNotManaged)), unchanged},
+		{"while the Gateway is unknown, nothing is written", combine(changed, recordedPaused, func(f *Facts) { f.Gateway.State = GatewayUnknown }), unchanged},
+		{"for a new Gateway whose settings disagree, nothing is written", combine(changed, otherUID, otherAccount, func(f *Facts) { f.Gateway.Paused = true }), unchanged},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {

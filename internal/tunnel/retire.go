@@ -81,13 +81,13 @@ func stopConnectors(f Facts) Step {
 	case stopped.IsSet() && !f.Connectors.Exist:
 		return Step{}
 	case stopped.IsSet() && stopped.since(f.Uptime) < stopInterval:
-		return f.stopping()
+		return f.waitForConnectors()
 	}
 	return f.attempt(TrackConnectors, Step{Action: StopConnectors})
 }
 
-// stopping waits for the connectors to stop.
-func (f Facts) stopping() Step {
+// waitForConnectors waits for the connectors to stop.
+func (f Facts) waitForConnectors() Step {
 	w := waitFor(stopInterval)
 	w.Problem = problem(ReasonConnectorsStopping, "Waiting for the connectors to stop (pods left: %d).", f.Connectors.Pods)
 	return w
@@ -99,18 +99,18 @@ func waitForPods(f Facts) Step {
 	if f.Connectors.Pods == 0 || f.Memory.ConnectorsStopped.since(f.Uptime) >= f.Connectors.GracePeriod+stopMargin {
 		return Step{}
 	}
-	return f.stopping()
+	return f.waitForConnectors()
 }
 
 // retain keeps the tunnel at Cloudflare and the Tunnel object.
 func retain(f Facts) Step {
-	switch left := f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange); {
+	switch remaining := f.Memory.Backoffs[TrackStatuses].wait(f.Uptime, provider.PriorityChange); {
 	case !f.retains():
 		return Step{}
 	case f.adopts() && f.Object.Status.Configuration.Hash == "":
 		return Step{Action: DeleteObject} // the tunnel never served this Gateway
-	case !f.Memory.StatusesWithdrawn && left > 0:
-		return waitFor(left)
+	case !f.Memory.StatusesWithdrawn && remaining > 0:
+		return waitFor(remaining)
 	default:
 		return Step{Action: None}
 	}
@@ -136,10 +136,10 @@ func deleteTunnel(f Facts) Step {
 	case status.TunnelID == "":
 		return f.findUnrecorded()
 	case remote.Tunnel.Presence != Present || string(remote.Tunnel.ID) != status.TunnelID:
-		return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
+		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	if p := f.deletionProblem(); p != nil {
-		return f.readAgain(p, connectionsRetry, provider.PriorityDeletion)
+		return f.rereadTunnel(p, connectionsRetry, provider.PriorityDeletion)
 	}
 	if step := f.removeConnections(); step.Action != "" {
 		return step
@@ -156,10 +156,10 @@ func (f Facts) createPending() bool {
 // findUnrecorded finds the tunnel of a Gateway if its ID was not recorded.
 func (f Facts) findUnrecorded() Step {
 	found := f.Memory.Remote.Tunnel
-	left := provider.CallTimeout - f.Memory.Created.since(f.Uptime)
+	remaining := provider.CallTimeout - f.Memory.Created.since(f.Uptime)
 	switch {
-	case f.Object.Status.Creating && left > 0 && found.Presence != Present:
-		return waitFor(left)
+	case f.Object.Status.Creating && remaining > 0 && found.Presence != Present:
+		return waitFor(remaining)
 	case found.Presence == Present && found.Local:
 		return Step{} // this controller does not create locally managed tunnels
 	case found.Presence == Present:
@@ -167,7 +167,7 @@ func (f Facts) findUnrecorded() Step {
 		step.Event = nil
 		return step
 	}
-	return f.request(TrackTunnel, Step{Action: FindByName, Priority: provider.PriorityDeletion})
+	return f.attemptCall(TrackTunnel, Step{Action: FindByName, Priority: provider.PriorityDeletion})
 }
 
 // deletionProblem returns the problem that forbids the deletion of the tunnel, or nil.
@@ -190,9 +190,9 @@ func (f Facts) deletionProblem() *Problem {
 func (f Facts) removeConnections() Step {
 	connections := f.Memory.Remote.Connections
 	if connections.stale(f.Uptime) {
-		return f.request(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDeletion})
+		return f.attemptCall(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDeletion})
 	}
-	if n := f.connected(); n > 0 {
+	if n := f.connectedCount(); n > 0 {
 		w := waitFor(connectionsRetry)
 		if n <= f.Connectors.Pods {
 			w.Problem = problem(ReasonConnectorsStopping, "Waiting for the connectors to stop; %d pods are left and %d connectors are connected. "+
@@ -214,13 +214,13 @@ func (f Facts) removeConnections() Step {
 // tunnel may have become locally managed or have been renamed.
 func (f Facts) withDeletionRecord(step Step) Step {
 	if f.Memory.Remote.Tunnel.Read.since(f.Uptime) > maxTunnelAge {
-		return f.request(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
+		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	step.Priority = provider.PriorityDeletion
 	if !f.Object.Status.Deleting {
-		step.Record = f.record(func(s *v1alpha1.TunnelStatus) { s.Deleting = true })
+		step.Record = f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Deleting = true })
 	}
-	return f.request(TrackTunnel, step)
+	return f.attemptCall(TrackTunnel, step)
 }
 
 func deletionPending() *Problem {
@@ -236,18 +236,18 @@ func resume(f Facts) Step {
 	if found.Presence == Absent {
 		return Step{Action: DeleteObject}
 	}
-	if left := provider.CallTimeout - f.Memory.Deleted.since(f.Uptime); left > 0 {
-		w := waitFor(left)
+	if remaining := provider.CallTimeout - f.Memory.Deleted.since(f.Uptime); remaining > 0 {
+		w := waitFor(remaining)
 		w.Problem = pending
 		return w
 	}
 	if found.Presence == Present && f.Memory.Deleted.settled(found.Read) {
 		return Step{
-			Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Deleting = false }),
+			Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Deleting = false }),
 			Event: newEvent(EventTunnelResumed, "Tunnel %s was not deleted and serves this Gateway again.", f.Object.Status.TunnelID),
 		}
 	}
-	step := f.request(TrackTunnel, Step{Action: ReadTunnel})
+	step := f.attemptCall(TrackTunnel, Step{Action: ReadTunnel})
 	if step.Ends() && step.Problem == nil {
 		step.Problem = pending
 	}

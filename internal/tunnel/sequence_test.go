@@ -46,7 +46,7 @@ func runSequence(t *testing.T, f Facts, steps []sequenceStep) {
 	}
 }
 
-func TestSequencesOfSteps(t *testing.T) {
+func TestStepsFollowTheLifetimeOfATunnel(t *testing.T) {
 	spec := serving().Object.Spec
 	tunnel := provider.Tunnel{ID: testTunnelID, Name: testTunnelName}
 	objectCreated := func(f *Facts) { f.Object = &v1alpha1.Tunnel{Spec: spec}; f.Object.Name = "infra.shared" }
@@ -75,7 +75,7 @@ func TestSequencesOfSteps(t *testing.T) {
 		})
 	})
 	t.Run("the tunnel of a create without a response is found one call timeout later", func(t *testing.T) {
-		runSequence(t, serving(unlocated, tunnelRead(Absent)), []sequenceStep{
+		runSequence(t, serving(withoutTunnel, tunnelRead(Absent)), []sequenceStep{
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable}, wait: 10 * time.Second},
 			{want: want{Action: FindByName}, result: Result{Tunnel: tunnel}},
@@ -83,7 +83,7 @@ func TestSequencesOfSteps(t *testing.T) {
 		})
 	})
 	t.Run("a create that was not applied is retried one call timeout later", func(t *testing.T) {
-		runSequence(t, serving(unlocated, tunnelRead(Absent)), []sequenceStep{
+		runSequence(t, serving(withoutTunnel, tunnelRead(Absent)), []sequenceStep{
 			{want: want{Action: Create, Record: "creating=true"}, result: Result{Err: errNoResponse}},
 			{want: want{Action: Wait, Wait: 10 * time.Second, Problem: ReasonUnavailable}, wait: 10 * time.Second},
 			{want: want{Action: FindByName}, result: Result{Err: provider.ErrNotFound}},
@@ -92,7 +92,7 @@ func TestSequencesOfSteps(t *testing.T) {
 		})
 	})
 	t.Run("a tunnel that is created late while its Tunnel retires is deleted", func(t *testing.T) {
-		runSequence(t, serving(retiring(unlocated, status(creating), func(f *Facts) {
+		runSequence(t, serving(retiring(withoutTunnel, status(creating), func(f *Facts) {
 			f.Memory.MissingSince, f.Memory.StatusesWithdrawn, f.Memory.ConnectorsStopped = At(f.Uptime-time.Minute), true, At(f.Uptime)
 			f.Memory.Created = At(f.Uptime)
 		})), []sequenceStep{
@@ -209,13 +209,13 @@ func TestSequencesOfSteps(t *testing.T) {
 	})
 	t.Run("a rotation sets a new secret, writes the token, rolls the pods, and disconnects the old connectors", func(t *testing.T) {
 		runSequence(t, serving(rotateOnDemand), []sequenceStep{
-			{want: want{Action: ListConnections, Priority: provider.PriorityDrift}, result: Result{Connectors: []provider.Connector{live("a", -time.Hour), live("b", -time.Hour)}}},
+			{want: want{Action: ListConnections, Priority: provider.PriorityDrift}, result: Result{Connectors: []provider.Connector{connectedConnector("a", -time.Hour), connectedConnector("b", -time.Hour)}}},
 			{want: want{Action: RotateToken, Record: "token.phase=Rotating token.requested=september"}},
 			{want: want{Action: ReadToken}, then: func(f *Facts) { f.Token.Version, f.Connectors.Current, f.Connectors.RolledOut = "2", false, false }},
 			{want: want{Action: RunConnectors}, then: func(f *Facts) { f.Connectors.Current = true }},
 			{want: want{Action: Record, Record: "token.phase=Rolling token.rotatedAt=2026-09-01T12:00:00Z"}},
 			{want: want{Action: Wait, Wait: 30 * time.Second}, wait: 30 * time.Second, then: func(f *Facts) { f.Connectors.RolledOut = true }},
-			{want: want{Action: ListConnections}, result: Result{Connectors: []provider.Connector{live("a", -time.Hour), live("c", 20*time.Second)}}},
+			{want: want{Action: ListConnections}, result: Result{Connectors: []provider.Connector{connectedConnector("a", -time.Hour), connectedConnector("c", 20*time.Second)}}},
 			{want: want{Action: Record, Record: "token.phase=Disconnecting"}},
 			{want: want{Action: Disconnect, Connector: "a"}},
 			{want: want{Action: Record, Record: "token.phase=", Event: EventTokenRotated}},
@@ -231,14 +231,14 @@ func TestSequencesOfSteps(t *testing.T) {
 		})
 	})
 	t.Run("a Tunnel whose Gateway was deleted while paused retires when an administrator clears spec.paused", func(t *testing.T) {
-		runSequence(t, serving(gone(time.Minute), recordedPaused), []sequenceStep{
+		runSequence(t, serving(gatewayGone(time.Minute), recordedPaused), []sequenceStep{
 			{want: want{Action: None, Problem: ReasonPaused}, then: func(f *Facts) { f.Object.Spec.Paused = false }},
 			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}},
 			{want: want{Action: StopConnectors}},
 		})
 	})
 	t.Run("a status that cannot be withdrawn does not delay the retirement and is reported once", func(t *testing.T) {
-		runSequence(t, serving(gone(time.Minute)), []sequenceStep{
+		runSequence(t, serving(gatewayGone(time.Minute)), []sequenceStep{
 			{want: want{Action: WithdrawStatuses, Event: EventTunnelRetiring}, result: Result{Err: errAPIServer}},
 			{want: want{Action: StopConnectors}, then: func(f *Facts) { f.Connectors = Connectors{} }, wait: time.Second},
 			{want: want{Action: WithdrawStatuses}, result: Result{Err: errAPIServer}},

@@ -15,19 +15,19 @@ type rule func(Facts) Step
 
 // serve returns the next step for the Tunnel of a Gateway that exists. The first rules
 // run in order: each must be satisfied before the next rule runs. The rules passed to
-// firstOf are independent of each other.
+// firstStep are independent of each other.
 func serve(f Facts) Step {
 	for _, r := range []rule{applySpec, recordGateway, pause, claim, locate} {
 		if step := r(f); step.Action != "" {
 			return step
 		}
 	}
-	return firstOf(f, applyConfiguration, ensureToken, ensureConnectors, rotateToken)
+	return firstStep(f, applyConfiguration, ensureToken, ensureConnectors, rotateToken)
 }
 
-// firstOf returns the first step of the rules that has an action. If there is none, it
+// firstStep returns the first step of the rules that has an action. If there is none, it
 // returns the shortest wait, with the first problem.
-func firstOf(f Facts, rules ...rule) Step {
+func firstStep(f Facts, rules ...rule) Step {
 	end := Step{Action: None}
 	for _, r := range rules {
 		step := r(f)
@@ -60,7 +60,7 @@ func recordGateway(f Facts) Step {
 	if recorded == f.Gateway.UID || recorded != "" && f.Desired == nil {
 		return Step{} // a new Gateway's identity cannot be compared until its settings are valid
 	}
-	return Step{Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = string(f.Gateway.UID) })}
+	return Step{Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.GatewayUID = string(f.Gateway.UID) })}
 }
 
 // PausedMessage is the message of [ReasonPaused] while the Gateway exists.
@@ -75,13 +75,13 @@ func pause(f Facts) Step {
 	case !f.Object.Spec.Paused:
 		return Step{}
 	case f.Object.Status.Contested:
-		return Step{Action: Record, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.Contested = false })}
+		return Step{Action: Record, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.Contested = false })}
 	}
 	problem := pausedProblem()
 	if f.Object.Status.TunnelID == "" || f.Desired == nil || f.Desired.Configuration == nil || f.claimProblem() != nil || f.credentialsProblem() != nil {
 		return blocked(problem)
 	}
-	step := firstOf(f, finishToken, nextRead)
+	step := firstStep(f, finishToken, nextRead)
 	if step.Ends() {
 		step.Problem = problem
 	}
@@ -105,7 +105,7 @@ func claim(f Facts) Step {
 	case f.Reserved:
 		return waitFor(minBackoff)
 	}
-	return f.attempt(TrackObject, Step{Action: Claim, Record: f.record(func(s *v1alpha1.TunnelStatus) { s.TunnelID = id })})
+	return f.attempt(TrackObject, Step{Action: Claim, Record: f.statusWith(func(s *v1alpha1.TunnelStatus) { s.TunnelID = id })})
 }
 
 // contenders returns the rivals that can win the claim. A tunnel with the name of its
@@ -166,8 +166,8 @@ func (f Facts) attempt(track Track, step Step) Step {
 	return step
 }
 
-// request is attempt for a step that calls the Cloudflare API: it also requires credentials.
-func (f Facts) request(track Track, step Step) Step {
+// attemptCall is attempt for a step that calls the Cloudflare API: it also requires credentials.
+func (f Facts) attemptCall(track Track, step Step) Step {
 	switch p := f.credentialsProblem(); {
 	case p == nil:
 		return f.attempt(track, step)

@@ -29,10 +29,10 @@ func Status(f Facts) v1alpha1.TunnelStatus {
 	}
 	c := f.Connectors
 	s.Connectors = v1alpha1.ConnectorsStatus{Desired: c.Desired, Ready: c.Ready, Summary: fmt.Sprintf("%d/%d", c.Ready, c.Desired)}
-	if c.Desired == 0 && f.connectorsReady() == nil {
+	if c.Desired == 0 && f.connectorsReadyCondition() == nil {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.TunnelConnectorsReady)
 	}
-	for _, condition := range []*metav1.Condition{f.ready(s.Phase), f.credentialsValid(), f.configurationApplied(), f.connectorsReady()} {
+	for _, condition := range []*metav1.Condition{f.readyCondition(s.Phase), f.credentialsValid(), f.configurationApplied(), f.connectorsReadyCondition()} {
 		if condition != nil {
 			condition.ObservedGeneration = f.Object.Generation
 			condition.LastTransitionTime = *f.now()
@@ -76,7 +76,7 @@ func servingPhase(f Facts) v1alpha1.TunnelPhase {
 		return v1alpha1.TunnelServing
 	}
 	switch p := f.servingProblem(); {
-	case p != nil && p.NeedsPerson:
+	case p != nil && p.RequiresAction:
 		return v1alpha1.TunnelBlocked
 	case f.adopts() && !f.Memory.Claimed:
 		return v1alpha1.TunnelClaiming
@@ -90,7 +90,7 @@ func servingPhase(f Facts) v1alpha1.TunnelPhase {
 func retiringPhase(f Facts) v1alpha1.TunnelPhase {
 	step := retire(f)
 	switch {
-	case step.Problem != nil && step.Problem.NeedsPerson:
+	case step.Problem != nil && step.Problem.RequiresAction:
 		return v1alpha1.TunnelBlocked
 	case step.Action == None && f.retains():
 		return v1alpha1.TunnelRetained
@@ -105,16 +105,16 @@ func condition(kind string, status metav1.ConditionStatus, reason Reason, messag
 	return &metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message}
 }
 
-// ready returns the condition Ready. It is True if the tunnel is in the desired state.
+// readyCondition returns the condition Ready. It is True if the tunnel is in the desired state.
 // Otherwise its reason is the reason of the first problem.
-func (f Facts) ready(phase v1alpha1.TunnelPhase) *metav1.Condition {
-	if c := f.notServing(); c != nil {
+func (f Facts) readyCondition(phase v1alpha1.TunnelPhase) *metav1.Condition {
+	if c := f.notServingCondition(); c != nil {
 		return c
 	}
 	step := Decide(f)
 	switch {
 	case step.Problem != nil:
-		p := f.explain(step.Problem)
+		p := f.withRetryTime(step.Problem)
 		return condition(v1alpha1.TunnelReady, metav1.ConditionFalse, p.Reason, p.Message)
 	case phase == v1alpha1.TunnelRetained:
 		return condition(v1alpha1.TunnelReady, metav1.ConditionTrue, ReasonRetained,
@@ -132,10 +132,10 @@ func (f Facts) ready(phase v1alpha1.TunnelPhase) *metav1.Condition {
 	}
 }
 
-// notServing returns the condition Ready of a Tunnel that does not serve its Gateway as
+// notServingCondition returns the condition Ready of a Tunnel that does not serve its Gateway as
 // desired, or nil. In contrast to the Gateway's conditions, it names the other Tunnel that
 // has claimed the tunnel.
-func (f Facts) notServing() *metav1.Condition {
+func (f Facts) notServingCondition() *metav1.Condition {
 	if f.objectProblem() == nil {
 		switch f.lifecycle() {
 		case lifecycleServing:
@@ -185,7 +185,7 @@ func (f Facts) configurationApplied() *metav1.Condition {
 	}
 }
 
-func (f Facts) connectorsReady() *metav1.Condition {
+func (f Facts) connectorsReadyCondition() *metav1.Condition {
 	if b := f.Memory.Backoffs[TrackConnectors]; b.Problem != nil {
 		return condition(v1alpha1.TunnelConnectorsReady, metav1.ConditionFalse, b.Problem.Reason, b.Problem.Message)
 	}

@@ -62,7 +62,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		{"a new configuration is pending", routesChanged, served("False Pending", "False Pending"), ""},
 		{
 			"Ready reports a configuration that could not be written",
-			all(routesChanged, failing(TrackConfiguration, ReasonUnavailable, time.Second)),
+			combine(routesChanged, failing(TrackConfiguration, ReasonUnavailable, time.Second)),
 			served("False CloudflareUnavailable", "False CloudflareUnavailable"), "Retrying in 8s.",
 		},
 		{"after a restart nothing is reported until Cloudflare has responded", restarted, statusSummary{v1alpha1.TunnelServing, "", "", "", running}, ""},
@@ -75,7 +75,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"Ready reports connectors that could not be applied",
-			all(func(f *Facts) { f.Connectors.Current = false }, failing(TrackConnectors, ReasonConnectorsFailed, time.Second)),
+			combine(func(f *Facts) { f.Connectors.Current = false }, failing(TrackConnectors, ReasonConnectorsFailed, time.Second)),
 			statusSummary{v1alpha1.TunnelServing, "False ConnectorsFailed", accepted, applied, "False ConnectorsFailed"}, "",
 		},
 		{
@@ -85,10 +85,10 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 
 		{"a Tunnel that requests an existing tunnel begins with the claim", notRecorded, statusSummary{v1alpha1.TunnelClaiming, "False Pending", "", "False Pending", ""}, ""},
-		{"a Tunnel without a tunnel is locating it", unlocated, statusSummary{v1alpha1.TunnelLocating, "False Pending", "", "False Pending", ""}, ""},
+		{"a Tunnel without a tunnel is locating it", withoutTunnel, statusSummary{v1alpha1.TunnelLocating, "False Pending", "", "False Pending", ""}, ""},
 		{
 			"a Tunnel whose first configuration is not written yet is being configured",
-			all(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0)),
+			combine(status(func(s *v1alpha1.TunnelStatus) { s.Configuration = v1alpha1.ConfigurationRecord{} }), remoteConfiguration(provider.Configuration{}, 0)),
 			statusSummary{v1alpha1.TunnelConfiguring, "False Pending", accepted, "False Pending", running}, "",
 		},
 		{
@@ -97,20 +97,20 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"a missing existing tunnel blocks the Tunnel",
-			all(adopting, tunnelNotFound, failing(TrackTunnel, ReasonTunnelMissing, time.Second)),
+			combine(adopting, tunnelNotFound, failing(TrackTunnel, ReasonTunnelMissing, time.Second)),
 			statusSummary{v1alpha1.TunnelBlocked, "False TunnelMissing", "", "False TunnelMissing", running}, "",
 		},
 		{
 			"a missing takeover blocks the Tunnel",
-			all(adopted, external), statusSummary{v1alpha1.TunnelBlocked, "False TakeoverRequired", accepted, "False TakeoverRequired", running}, "",
+			combine(adopted, external), statusSummary{v1alpha1.TunnelBlocked, "False TakeoverRequired", accepted, "False TakeoverRequired", running}, "",
 		},
 		{
 			"a contested Tunnel serves but is not ready",
-			all(external, status(contested)), served("False Contested", "False Contested"), "pause the Gateway",
+			combine(external, status(contested)), served("False Contested", "False Contested"), "pause the Gateway",
 		},
 		{
 			"the message names the Tunnel that has claimed the tunnel",
-			all(notRecorded, rivals(Rival{Object: "team-a.web", Recorded: true})),
+			combine(notRecorded, rivals(Rival{Object: "team-a.web", Recorded: true})),
 			statusSummary{v1alpha1.TunnelBlocked, "False TunnelInUse", "", "False TunnelInUse", ""}, "Tunnel team-a.web has claimed the same tunnel",
 		},
 		{
@@ -120,7 +120,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		{"a paused Tunnel serves but is not ready", paused, served("False Paused", applied), "The Gateway is paused"},
 		{
 			"a paused Tunnel whose routes changed reports the pause",
-			all(paused, routesChanged), served("False Paused", "False Paused"), "The Gateway is paused",
+			combine(paused, routesChanged), served("False Paused", "False Paused"), "The Gateway is paused",
 		},
 		{
 			"a Tunnel of another cluster is blocked",
@@ -129,7 +129,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"Ready reports why a rotation is blocked",
-			all(rotateOnDemand, func(f *Facts) { f.Desired.RunConnectors = false }), served("False RotationBlocked", applied), "connector.enabled is false",
+			combine(rotateOnDemand, func(f *Facts) { f.Desired.RunConnectors = false }), served("False RotationBlocked", applied), "connector.enabled is false",
 		},
 
 		{
@@ -138,11 +138,11 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"missing credentials are reported after a restart",
-			all(restarted, credentials(CredentialsMissing)), statusSummary{v1alpha1.TunnelServing, "False CredentialsMissing", "False CredentialsMissing", "", running}, "api-token not found",
+			combine(restarted, credentials(CredentialsMissing)), statusSummary{v1alpha1.TunnelServing, "False CredentialsMissing", "False CredentialsMissing", "", running}, "api-token not found",
 		},
 		{
 			"missing credentials block a new Tunnel",
-			all(unlocated, credentials(CredentialsMissing)),
+			combine(withoutTunnel, credentials(CredentialsMissing)),
 			statusSummary{v1alpha1.TunnelBlocked, "False CredentialsMissing", "False CredentialsMissing", "False CredentialsMissing", ""}, "",
 		},
 		{
@@ -156,7 +156,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 
 		{
 			"a Tunnel whose Gateway is missing keeps its phase until the retirement delay has passed",
-			gone(time.Second), statusSummary{v1alpha1.TunnelServing, "False GatewayMissing", accepted, "", running}, "Gateway infra/shared is gone",
+			gatewayGone(time.Second), statusSummary{v1alpha1.TunnelServing, "False GatewayMissing", accepted, "", running}, "Gateway infra/shared is gone",
 		},
 		{
 			"a Tunnel whose Gateway is unknown keeps its phase",
@@ -164,9 +164,9 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"a new Tunnel whose Gateway is unknown is in the first phase",
-			all(unlocated, gatewayIs(GatewayUnknown)), statusSummary{v1alpha1.TunnelClaiming, "False GatewayUnknown", "", "", ""}, "",
+			combine(withoutTunnel, gatewayIs(GatewayUnknown)), statusSummary{v1alpha1.TunnelClaiming, "False GatewayUnknown", "", "", ""}, "",
 		},
-		{"a Tunnel retires", gone(time.Minute), statusSummary{v1alpha1.TunnelRetiring, "False Pending", accepted, "", running}, ""},
+		{"a Tunnel retires", gatewayGone(time.Minute), statusSummary{v1alpha1.TunnelRetiring, "False Pending", accepted, "", running}, ""},
 		{
 			"a retiring Tunnel waits for its connectors",
 			retiring(func(f *Facts) { f.Connectors.Pods = 1 }), stopped(v1alpha1.TunnelRetiring, "False ConnectorsStopping"), "pods left: 1",
@@ -182,11 +182,11 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"connectors that this controller does not run block the deletion",
-			retiring(connections(0, live("a", 0))), stopped(v1alpha1.TunnelBlocked, "False ConnectorsConnected"), "Retain",
+			retiring(connections(0, connectedConnector("a", 0))), stopped(v1alpha1.TunnelBlocked, "False ConnectorsConnected"), "Retain",
 		},
 		{
 			"a locally managed tunnel blocks the deletion",
-			retiring(tunnelRead(Present), local), stopped(v1alpha1.TunnelBlocked, "False LocallyManaged"), "Retain",
+			retiring(tunnelRead(Present), locallyManaged), stopped(v1alpha1.TunnelBlocked, "False LocallyManaged"), "Retain",
 		},
 		{
 			"missing credentials block the deletion",
@@ -194,7 +194,7 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 		},
 		{
 			"a Gateway that was deleted while paused blocks the deletion, and the message describes what to do",
-			all(gone(time.Minute), recordedPaused), statusSummary{v1alpha1.TunnelBlocked, "False Paused", accepted, "", running}, "Set spec.paused of Tunnel infra.shared to false",
+			combine(gatewayGone(time.Minute), recordedPaused), statusSummary{v1alpha1.TunnelBlocked, "False Paused", accepted, "", running}, "Set spec.paused of Tunnel infra.shared to false",
 		},
 		{"a retained Tunnel is ready", retiring(withRetain), stopped(v1alpha1.TunnelRetained, "True Retained"), "Delete the Tunnel object"},
 		{
@@ -217,10 +217,10 @@ func TestStatusReportsPhaseAndConditions(t *testing.T) {
 			if c := meta.FindStatusCondition(got.Conditions, v1alpha1.TunnelReady); r.ready != "" && !strings.Contains(c.Message, r.ready) {
 				t.Errorf("message of Ready = %q, want it to contain %q", c.Message, r.ready)
 			}
-			again := f
-			again.Object = f.Object.DeepCopy()
-			again.Object.Status, again.Clock = *got.DeepCopy(), f.Clock.Add(time.Minute)
-			if diff := cmp.Diff(got, Status(again)); diff != "" {
+			repeated := f
+			repeated.Object = f.Object.DeepCopy()
+			repeated.Object.Status, repeated.Clock = *got.DeepCopy(), f.Clock.Add(time.Minute)
+			if diff := cmp.Diff(got, Status(repeated)); diff != "" {
 				t.Errorf("the status changed without a change of the Facts (-first +second):\n%s", diff)
 			}
 			for _, c := range got.Conditions {
@@ -261,13 +261,13 @@ func TestStatusReportsPrintedFields(t *testing.T) {
 		f.Desired.Configuration, f.Desired.Hash, f.Memory.InEffect = &c, c.Hash(), c.Hash()
 	}).Hostnames)
 	equal("hostnames are counted in the configuration in effect, not in the desired configuration", hostnames(7), status(routesChanged, reported(7)).Hostnames)
-	equal("hostnames are kept when the Gateway is gone", hostnames(7), status(gone(time.Minute), reported(7)).Hostnames)
-	equal("the time since which the Gateway is missing is recorded", at(0), status(gatewayIs(GatewayGone)).MissingSince)
-	equal("the time since which the Gateway is missing is kept after a restart", at(-time.Hour), status(gatewayIs(GatewayGone), func(f *Facts) {
-		f.Object.Status.MissingSince = at(-time.Hour)
+	equal("hostnames are kept when the Gateway is gone", hostnames(7), status(gatewayGone(time.Minute), reported(7)).Hostnames)
+	equal("the time since which the Gateway is missing is recorded", timeAt(0), status(gatewayIs(GatewayGone)).MissingSince)
+	equal("the time since which the Gateway is missing is kept after a restart", timeAt(-time.Hour), status(gatewayIs(GatewayGone), func(f *Facts) {
+		f.Object.Status.MissingSince = timeAt(-time.Hour)
 	}).MissingSince)
 	equal("the time since which the Gateway is missing is removed when it returns", (*metav1.Time)(nil), status(func(f *Facts) {
-		f.Object.Status.MissingSince = at(-time.Hour)
+		f.Object.Status.MissingSince = timeAt(-time.Hour)
 	}).MissingSince)
 
 	equal("stopped connectors are no longer reported as ready", (*metav1.Condition)(nil), meta.FindStatusCondition(status(retiring(func(f *Facts) {

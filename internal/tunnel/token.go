@@ -38,7 +38,7 @@ func ensureToken(f Facts) Step {
 		w.Problem = problem(ReasonTokenFailed, "Failed to read the Secret with the tunnel's token.")
 		return w
 	case TokenPresent:
-		if !f.tokenDue() {
+		if !f.tokenReadDue() {
 			return Step{}
 		}
 		if f.Object.Status.Token.Phase == "" {
@@ -46,18 +46,18 @@ func ensureToken(f Facts) Step {
 		}
 	default: // TokenMissing
 	}
-	return f.request(TrackToken, step)
+	return f.attemptCall(TrackToken, step)
 }
 
-// tokenDue reports whether the token must be read from Cloudflare although the Secret
+// tokenReadDue reports whether the token must be read from Cloudflare although the Secret
 // contains one.
-func (f Facts) tokenDue() bool {
+func (f Facts) tokenReadDue() bool {
 	check := f.Memory.Token
 	if check.Suspect || check.Pending {
 		return true
 	}
 	if !check.NextCheck.IsSet() {
-		return f.Uptime >= tokenInterval-f.spread(tokenInterval/2)
+		return f.Uptime >= tokenInterval-f.jitter(tokenInterval/2)
 	}
 	return f.Uptime >= check.NextCheck.at
 }
@@ -88,12 +88,12 @@ func finishToken(f Facts) Step {
 	if f.Object.Status.Token.Phase != v1alpha1.TokenRotating || f.Token.State == TokenNameConflict || !check.Pending && check.NextCheck.IsSet() {
 		return Step{}
 	}
-	return f.request(TrackToken, f.readToken())
+	return f.attemptCall(TrackToken, f.readToken())
 }
 
 // readToken returns the step that reads the token.
 func (f Facts) readToken() Step {
-	return Step{Action: ReadToken, ReadInterval: tokenInterval - f.spread(tokenInterval/2)}
+	return Step{Action: ReadToken, ReadInterval: tokenInterval - f.jitter(tokenInterval/2)}
 }
 
 // startRotation starts a rotation that was requested or is due.
@@ -103,17 +103,17 @@ func startRotation(f Facts) Step {
 		return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.RotatedAt = f.now() })}
 	}
 	onDemand := f.rotationRequested()
-	left, scheduled := f.untilScheduled()
-	if !onDemand && (!scheduled || left > 0) {
+	remaining, scheduled := f.untilScheduled()
+	if !onDemand && (!scheduled || remaining > 0) {
 		if scheduled {
-			return waitFor(left)
+			return waitFor(remaining)
 		}
 		return Step{}
 	}
 	if step := f.rotationBlocked(); step.Action != "" {
 		return step
 	}
-	return f.request(TrackToken, Step{Action: RotateToken, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) {
+	return f.attemptCall(TrackToken, Step{Action: RotateToken, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) {
 		t.Phase = v1alpha1.TokenRotating
 		if onDemand {
 			t.Requested = f.Object.Annotations[v1alpha1.RotateTokenAnnotation]
@@ -124,9 +124,9 @@ func startRotation(f Facts) Step {
 // DependsOnPods reports whether the next decision depends on the pods of the connectors:
 // while the Tunnel may retire, and during a rotation of its token.
 func DependsOnPods(f Facts) bool {
-	left, scheduled := f.untilScheduled()
+	remaining, scheduled := f.untilScheduled()
 	return f.Gateway.State != GatewayExists || f.Memory.MissingSince.IsSet() || f.Object.Status.Token.Phase != "" ||
-		f.rotationRequested() || scheduled && left <= 0
+		f.rotationRequested() || scheduled && remaining <= 0
 }
 
 // rotationRequested reports whether the Tunnel's annotation requests a rotation.
@@ -142,25 +142,25 @@ func (f Facts) untilScheduled() (time.Duration, bool) {
 		return 0, false
 	}
 	const jitter = 10 // one tenth of the interval
-	interval := f.Desired.TokenRotation + f.spread(f.Desired.TokenRotation/jitter)
-	left := interval - f.Clock.Sub(f.Object.Status.Token.RotatedAt.Time)
-	if left <= 0 && f.OtherRotating {
-		left = blockedRotationInterval
+	interval := f.Desired.TokenRotation + f.jitter(f.Desired.TokenRotation/jitter)
+	remaining := interval - f.Clock.Sub(f.Object.Status.Token.RotatedAt.Time)
+	if remaining <= 0 && f.OtherRotating {
+		remaining = blockedRotationInterval
 	}
-	return left, true
+	return remaining, true
 }
 
 // rotationBlocked returns the step that waits while the token cannot be rotated, or the zero
 // Step.
 func (f Facts) rotationBlocked() Step {
-	cause, surplus := "", f.connected() > f.Connectors.Pods
+	cause, surplus := "", f.connectedCount() > f.Connectors.Pods
 	switch {
 	case f.Desired == nil:
 		cause = "the settings of the Gateway are not valid; fix them"
 	case !f.Desired.RunConnectors:
 		cause = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):
-		return f.request(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
+		return f.attemptCall(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
 	case surplus && f.Connectors.Pods > 0 && f.Memory.SurplusSince.since(f.Uptime) < f.Connectors.GracePeriod:
 		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.since(f.Uptime)) // it may be the connector of a stopped pod
 	case surplus:
@@ -185,12 +185,12 @@ func (c RemoteConnections) stale(uptime time.Duration) bool {
 func continueRotating(f Facts) Step {
 	switch {
 	case !f.Memory.Token.Rotated.IsSet():
-		if left := provider.CallTimeout - f.Memory.Token.Unanswered.since(f.Uptime); left > 0 {
-			w := waitFor(left)
+		if remaining := provider.CallTimeout - f.Memory.Token.Unanswered.since(f.Uptime); remaining > 0 {
+			w := waitFor(remaining)
 			w.Problem = f.Memory.Backoffs[TrackToken].Problem
 			return w
 		}
-		return f.request(TrackToken, Step{Action: RotateToken})
+		return f.attemptCall(TrackToken, Step{Action: RotateToken})
 	case f.Memory.Token.Pending:
 		return Step{} // rule ensureToken reads the token
 	}
@@ -205,7 +205,7 @@ func continueRolling(f Facts) Step {
 	case f.Desired == nil || !f.Connectors.Current || !f.Connectors.RolledOut:
 		return waitFor(rolloutInterval)
 	case f.Memory.Remote.Connections.stale(f.Uptime):
-		return f.request(TrackTunnel, Step{Action: ListConnections})
+		return f.attemptCall(TrackTunnel, Step{Action: ListConnections})
 	}
 	return Step{Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.Phase = v1alpha1.TokenDisconnecting })}
 }
@@ -214,12 +214,12 @@ func continueRolling(f Facts) Step {
 // live connectors.
 func disconnectRotated(f Facts) Step {
 	if f.Memory.Remote.Connections.stale(f.Uptime) {
-		return f.request(TrackTunnel, Step{Action: ListConnections})
+		return f.attemptCall(TrackTunnel, Step{Action: ListConnections})
 	}
 	since := f.Object.Status.Token.RotatedAt
 	i := slices.IndexFunc(f.Memory.Remote.Connections.Connectors, func(c provider.Connector) bool { return c.ConnectedAt.Before(since.Time) })
 	if i >= 0 {
-		return f.request(TrackTunnel, Step{Action: Disconnect, Connector: f.Memory.Remote.Connections.Connectors[i].ID})
+		return f.attemptCall(TrackTunnel, Step{Action: Disconnect, Connector: f.Memory.Remote.Connections.Connectors[i].ID})
 	}
 	return Step{
 		Action: Record, Record: f.tokenRecord(func(t *v1alpha1.TokenStatus) { t.Phase = "" }),
@@ -228,7 +228,7 @@ func disconnectRotated(f Facts) Step {
 }
 
 func (f Facts) tokenRecord(change func(*v1alpha1.TokenStatus)) *v1alpha1.TunnelStatus {
-	return f.record(func(s *v1alpha1.TunnelStatus) { change(&s.Token) })
+	return f.statusWith(func(s *v1alpha1.TunnelStatus) { change(&s.Token) })
 }
 
 // recordedTime returns the wall clock time of an Instant, rounded up to whole seconds: a

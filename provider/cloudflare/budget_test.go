@@ -92,10 +92,10 @@ func TestPrioritiesLeaveTheirReserve(t *testing.T) {
 }
 
 func TestChangesCanUseTheReserve(t *testing.T) {
-	left := map[provider.Priority]int{
+	remaining := map[provider.Priority]int{
 		provider.PriorityDeletion: 5, provider.PriorityStart: 10, provider.PriorityDrift: 29,
 	}
-	for p, want := range left {
+	for p, want := range remaining {
 		b := &budget{}
 		b.drain(t, p)
 		if got := b.drain(t, provider.PriorityChange); got != want {
@@ -189,9 +189,9 @@ func TestSlotAfterTheMaximumWaitIsAnError(t *testing.T) {
 	})
 }
 
-// A wait is reported once, with its length. A call that does not wait, or that returns
-// an error instead of waiting, reports nothing.
 func TestBudgetReportsWaits(t *testing.T) {
+	// A wait is reported once, with its length. A call that does not wait, or that returns
+	// an error instead of waiting, reports nothing.
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
 		ctx := provider.WithWaitReporter(t.Context(), func(wait time.Duration) { waits = append(waits, wait) })
@@ -247,7 +247,7 @@ func TestChangesPrecedeAWaitingDeletion(t *testing.T) {
 	})
 }
 
-func TestBlockDuringAWait(t *testing.T) {
+func TestBlockEndsAWaitThatIsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
 		b.block(time.Second)

@@ -15,9 +15,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
-// Jobs with a reservation finish although many of them run at the same time: once its
-// reservation is granted, a job is not rejected between two calls.
 func TestManyJobsOfSeveralRequestsFinish(t *testing.T) {
+	// Jobs with a reservation finish although many of them run at the same time: once its
+	// reservation is granted, a job is not rejected between two calls.
 	const size = 100
 	for name, test := range map[string]struct {
 		requests int
@@ -59,8 +59,8 @@ func TestManyJobsOfSeveralRequestsFinish(t *testing.T) {
 						t.Errorf("%d requests, want %d", got, want)
 					}
 					ideal := time.Duration(size*test.requests-requestBurst) * requestInterval
-					if took := time.Since(start); took > ideal*3/2 {
-						t.Errorf("took %s, want about %s", took, ideal)
+					if elapsed := time.Since(start); elapsed > ideal*3/2 {
+						t.Errorf("took %s, want about %s", elapsed, ideal)
 					}
 				})
 			})
@@ -68,9 +68,9 @@ func TestManyJobsOfSeveralRequestsFinish(t *testing.T) {
 	}
 }
 
-// A change finds its reserve, regardless of the number of deletions in progress and the
-// latency of their requests.
 func TestChangesDoNotWaitForDeletions(t *testing.T) {
+	// A change finds its reserve, regardless of the number of deletions in progress and the
+	// latency of their requests.
 	const latency, jobs = 200 * time.Millisecond, 100
 	for _, workers := range []int{4, 32} {
 		t.Run(fmt.Sprintf("by %d workers", workers), func(t *testing.T) {
@@ -135,9 +135,9 @@ func work(t *testing.T, workers, jobs int, do func(int) error) {
 	running.Wait()
 }
 
-// A write whose response was lost may have been applied, even if its retry reached the
-// rate limit.
 func TestRateLimitAfterALostResponseIsUnavailable(t *testing.T) {
+	// A write whose response was lost may have been applied, even if its retry reached the
+	// rate limit.
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
 		p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(), Transport: transportFunc(func(*http.Request) (*http.Response, error) {

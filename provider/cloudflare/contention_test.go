@@ -64,12 +64,12 @@ func (c *callers) want(t *testing.T, burst int, interval, end time.Duration) {
 	if last := c.finished[len(c.finished)-1]; last > end {
 		t.Errorf("the last caller finished after %s, want %s at most", last, end)
 	}
-	if most := slices.Max(c.rejected); most > 2 {
-		t.Errorf("a caller was rejected %d times, want 2 at most", most)
+	if maximum := slices.Max(c.rejected); maximum > 2 {
+		t.Errorf("a caller was rejected %d times, want 2 at most", maximum)
 	}
 }
 
-func TestStartWithManyGateways(t *testing.T) {
+func TestChangesDoNotWaitForAStartWithManyGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{}
 		c := startCallers(t, b, 500, provider.PriorityStart)

@@ -127,7 +127,7 @@ func (x *exchange) mayRetry(ctx context.Context, err error) bool {
 // defaultRetryAfter is the wait after a 429 response without a Retry-After header.
 const defaultRetryAfter = 30 * time.Second
 
-// retryAfter returns the wait that the API asks for in a response with status 429 or
+// retryAfter returns the wait that the API requests in a response with status 429 or
 // 503, in whole seconds, or zero. resp may be nil.
 func retryAfter(resp *http.Response) time.Duration {
 	wait := wholeSeconds(retryablehttp.DefaultBackoff(0, 0, 0, resp))

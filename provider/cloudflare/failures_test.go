@@ -66,8 +66,8 @@ func TestCreateWithALostResponseCreatesOneTunnel(t *testing.T) {
 	})
 }
 
-// A tunnel may appear after its creation failed and FindTunnel did not find it.
-func TestCreateThatIsAppliedLate(t *testing.T) {
+func TestCreateAppliedLateReservesTheName(t *testing.T) {
+	// A tunnel may appear after its creation failed and FindTunnel did not find it.
 	withEdge(t, func(t *testing.T, e *edge) {
 		e.Inject(simulator.Fault{Method: http.MethodPost, Drop: simulator.DropThenWrite, Latency: time.Minute, Times: 1})
 		_, err := e.CreateTunnel(t.Context(), name)
@@ -114,9 +114,9 @@ func TestCreateIsNotRetried(t *testing.T) {
 	})
 }
 
-// A retry sends the same secret again, so that the token that is read after a successful
-// rotation does not depend on which request was applied last.
 func TestRotationWithALostResponseKeepsItsSecret(t *testing.T) {
+	// A retry sends the same secret again, so that the token that is read after a successful
+	// rotation does not depend on which request was applied last.
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		var tokens []provider.Token
@@ -167,7 +167,7 @@ func TestRateLimitAppliesToAllProvidersOfAToken(t *testing.T) {
 	})
 }
 
-func TestRateLimitWithoutRetryAfter(t *testing.T) {
+func TestRateLimitWithoutRetryAfterUsesTheDefaultWait(t *testing.T) {
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Status: http.StatusTooManyRequests})
@@ -209,7 +209,7 @@ func TestLongFailureIsReportedSoon(t *testing.T) {
 	})
 }
 
-func TestRetryAfterOfAnUnavailableAPI(t *testing.T) {
+func TestRetryWaitsAsLongAsAnUnavailableAPIRequires(t *testing.T) {
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		fault := simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: time.Second, Times: 1}
@@ -257,8 +257,8 @@ func TestDroppedDeletionIsRetried(t *testing.T) {
 	})
 }
 
-// DeleteTunnel sends one request and removes no connections.
 func TestDeletionIsOneRequest(t *testing.T) {
+	// DeleteTunnel sends one request and removes no connections.
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Connect(string(id), 1)
@@ -309,7 +309,7 @@ func TestEndOfTheContextIsReported(t *testing.T) {
 	})
 }
 
-func TestCancelDuringABackoff(t *testing.T) {
+func TestCancelEndsABackoff(t *testing.T) {
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Status: http.StatusServiceUnavailable})

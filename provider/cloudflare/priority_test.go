@@ -30,8 +30,8 @@ func TestBudgetUsesThePriorityOfTheCall(t *testing.T) {
 	})
 }
 
-// A retry would occupy a worker, and an exhausted budget would replace the first error.
 func TestReadsAtStartAndForDriftAreNotRetried(t *testing.T) {
+	// A retry would occupy a worker, and an exhausted budget would replace the first error.
 	for _, p := range []provider.Priority{provider.PriorityStart, provider.PriorityDrift} {
 		withEdge(t, func(t *testing.T, e *edge) {
 			id := e.newTunnel(t)
@@ -49,9 +49,9 @@ func TestReadsAtStartAndForDriftAreNotRetried(t *testing.T) {
 	}
 }
 
-// If every page of a list needed a slot behind other calls, a list of several pages
-// would never be complete.
 func TestListOfSeveralPagesIsNotInterrupted(t *testing.T) {
+	// If every page of a list needed a slot behind other calls, a list of several pages
+	// would never be complete.
 	pages := 0
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: transportFunc(func(*http.Request) (*http.Response, error) {
@@ -78,7 +78,7 @@ func retryAfterOf(status int, header string) time.Duration {
 	return retryAfter(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {header}}})
 }
 
-func TestRetryAfterHeader(t *testing.T) {
+func TestRetryAfterHeaderDeterminesTheWait(t *testing.T) {
 	tests := map[string]struct {
 		status int
 		header string
@@ -99,9 +99,9 @@ func TestRetryAfterHeader(t *testing.T) {
 			}
 		})
 	}
-	until := time.Now().Add(90 * time.Second).UTC()
-	got := retryAfterOf(http.StatusTooManyRequests, until.Format(http.TimeFormat))
+	deadline := time.Now().Add(90 * time.Second).UTC()
+	got := retryAfterOf(http.StatusTooManyRequests, deadline.Format(http.TimeFormat))
 	if got%time.Second != 0 || got < 88*time.Second || got > 90*time.Second {
-		t.Errorf("a wait until %s: got %s", until, got)
+		t.Errorf("a wait until %s: got %s", deadline, got)
 	}
 }

@@ -52,8 +52,8 @@ func TestValuesHideTheToken(t *testing.T) {
 	}
 }
 
-// In the worst case, the API and the transport repeat the token in every text.
 func TestErrorsHideTheToken(t *testing.T) {
+	// In the worst case, the API and the transport repeat the token in every text.
 	echo := func(status int, contentType, body string) transportFunc {
 		return func(req *http.Request) (*http.Response, error) {
 			resp := jsonResponse(status, fmt.Sprintf(body, req.Header.Get("Authorization")))
@@ -110,8 +110,8 @@ func errorsOfAllMethods(t *testing.T, p *Provider) map[string]error {
 	}
 }
 
-// An error about an unexpected response must not contain a tunnel token from it.
 func TestErrorsHideTheTunnelToken(t *testing.T) {
+	// An error about an unexpected response must not contain a tunnel token from it.
 	for _, body := range []string{
 		`{"success":true,"result":{"token":"sesame"}}`,
 		`{"success":true,"result":["sesame"]}`,

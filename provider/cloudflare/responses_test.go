@@ -73,9 +73,9 @@ func TestStatusDeterminesTheError(t *testing.T) {
 	}
 }
 
-// A 404 of a proxy, or because of a wrong base URL, does not mean that the tunnel is
-// gone.
 func TestNotFoundRequiresAnAPIResponse(t *testing.T) {
+	// A 404 of a proxy, or because of a wrong base URL, does not mean that the tunnel is
+	// gone.
 	t.Run("not JSON", func(t *testing.T) {
 		withEdge(t, func(t *testing.T, e *edge) {
 			id := e.newTunnel(t)
@@ -97,8 +97,8 @@ func TestNotFoundRequiresAnAPIResponse(t *testing.T) {
 	})
 }
 
-// A tunnel is not found only if the list of tunnels does not contain it either.
 func TestNotFoundIsConfirmedByTheList(t *testing.T) {
+	// A tunnel is not found only if the list of tunnels does not contain it either.
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Method: http.MethodGet, Path: "/accounts/*/cfd_tunnel/*", Status: http.StatusNotFound})
@@ -110,7 +110,7 @@ func TestNotFoundIsConfirmedByTheList(t *testing.T) {
 	})
 }
 
-func TestConfigurationRejectedByTheAPI(t *testing.T) {
+func TestConfigurationRejectedByTheAPIIsInvalid(t *testing.T) {
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		e.Inject(simulator.Fault{Method: http.MethodPut, Status: http.StatusBadRequest})
@@ -135,7 +135,7 @@ func TestInvalidConfigurationIsNotSent(t *testing.T) {
 	})
 }
 
-func TestUnexpectedResponses(t *testing.T) {
+func TestUnexpectedResponsesAreUnavailableErrors(t *testing.T) {
 	for _, body := range []string{`null`, `{}`, `{"success":false,"result":null}`, `[]`, `{`, ``} {
 		t.Run(body, func(t *testing.T) {
 			p := providerReturning(t, body)
@@ -160,7 +160,7 @@ func TestUnexpectedResponses(t *testing.T) {
 	}
 }
 
-func TestRemoteConfigurationThatCannotBeParsed(t *testing.T) {
+func TestUnparsableRemoteConfigurationIsAPermanentError(t *testing.T) {
 	p := providerReturning(t, `{"result":{"version":3,"config":{"originRequest":{"connectTimeout":"30s"}}}}`)
 	_, _, err := p.Configuration(t.Context(), testID)
 	if err == nil || provider.IsTransient(err) || !strings.Contains(err.Error(), "connectTimeout") {
@@ -168,8 +168,8 @@ func TestRemoteConfigurationThatCannotBeParsed(t *testing.T) {
 	}
 }
 
-// A configuration without a source is remotely managed.
 func TestLocallyManagedTunnelIsReported(t *testing.T) {
+	// A configuration without a source is remotely managed.
 	for source, local := range map[string]bool{`"local"`: true, `"cloudflare"`: false, `""`: false, `null`: false} {
 		t.Run(source, func(t *testing.T) {
 			p := providerReturning(t, fmt.Sprintf(`{"success":true,"result":{"version":3,"config":null,"source":%s}}`, source))
@@ -223,9 +223,9 @@ func TestPendingReconnectIsNotConnected(t *testing.T) {
 	}
 }
 
-// An invalid list must not be treated as an empty list: the tunnel could then be deleted
-// while connectors are connected.
 func TestInvalidConnectorsAreAnError(t *testing.T) {
+	// An invalid list must not be treated as an empty list: the tunnel could then be deleted
+	// while connectors are connected.
 	for _, result := range []string{`[{"run_at":"2026-01-02T03:04:05Z"}]`, `{}`, `"connectors"`, `[{"id":"1","run_at":"yesterday"}]`} {
 		got, err := providerReturning(t, `{"success":true,"result":`+result+`}`).Connections(t.Context(), testID)
 		if wantUnavailable(t, err, 0); got != nil {
@@ -234,8 +234,8 @@ func TestInvalidConnectorsAreAnError(t *testing.T) {
 	}
 }
 
-// Without an ID, the request would disconnect all connectors.
 func TestDisconnectAlwaysSendsTheConnectorID(t *testing.T) {
+	// Without an ID, the request would disconnect all connectors.
 	withEdge(t, func(t *testing.T, e *edge) {
 		id := e.newTunnel(t)
 		if err := e.Provider.Disconnect(t.Context(), id, ""); err == nil {
@@ -347,7 +347,7 @@ func TestTunnelsReadsAllPages(t *testing.T) {
 	}
 }
 
-func TestIncompleteListIsAnError(t *testing.T) {
+func TestIncompleteListReturnsAnError(t *testing.T) {
 	p := newProvider(t, Options{AccountID: account, APIToken: rand.Text(),
 		Transport: transportFunc(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("page") == "1" {

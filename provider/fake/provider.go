@@ -208,7 +208,7 @@ func (p *Provider) DeleteTunnel(ctx context.Context, id provider.TunnelID) error
 
 // onTunnel makes a call that requires a live tunnel, and returns its result.
 func onTunnel[R any](ctx context.Context, p *Provider, call Call, apply func(*tunnel) R) (result R, err error) {
-	var none R
+	var zero R
 	err = p.do(ctx, call, func(*Call) error {
 		t, err := p.live(call.Tunnel)
 		if err == nil {
@@ -217,7 +217,7 @@ func onTunnel[R any](ctx context.Context, p *Provider, call Call, apply func(*tu
 		return err
 	})
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	return result, nil
 }

@@ -114,7 +114,7 @@ func TestCallsAreRecorded(t *testing.T) {
 	}
 }
 
-func TestClockDeterargumentsConnectedAt(t *testing.T) {
+func TestClockDeterminesConnectedAt(t *testing.T) {
 	p, id := newTunnel(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p.SetClock(func() time.Time { return at })

@@ -148,8 +148,8 @@ func serving(host string) provider.Configuration {
 	}}
 }
 
-// full returns a configuration with all fields that need no file on the connector.
-func full() provider.Configuration {
+// fullConfiguration returns a configuration with all fields that need no file on the connector.
+func fullConfiguration() provider.Configuration {
 	seconds, connections, yes := int64(7), int64(50), true
 	origin := provider.OriginRequest{
 		ConnectTimeout:         &seconds,

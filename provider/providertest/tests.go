@@ -96,8 +96,8 @@ func listsLive(t *testing.T, f Fixture) {
 	if got := list(t, f); len(got) != 0 {
 		t.Errorf("an empty account has tunnels %+v", got)
 	}
-	first, gone, last := create(t, f, "edge"), create(t, f, "gone"), create(t, f, "edge-2")
-	deleteTunnel(t, f, gone.ID)
+	first, deleted, last := create(t, f, "edge"), create(t, f, "gone"), create(t, f, "edge-2")
+	deleteTunnel(t, f, deleted.ID)
 	want := map[provider.TunnelID]provider.Tunnel{
 		first.ID: {ID: first.ID, Name: "edge", Status: provider.TunnelInactive},
 		last.ID:  {ID: last.ID, Name: "edge-2", Status: provider.TunnelInactive},
@@ -168,13 +168,13 @@ func newTunnelIsEmpty(t *testing.T, f Fixture) {
 
 func configureRoundTrip(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
-	version := configure(t, f, tunnel.ID, full())
-	wantConfiguration(t, f, tunnel.ID, full(), version)
+	version := configure(t, f, tunnel.ID, fullConfiguration())
+	wantConfiguration(t, f, tunnel.ID, fullConfiguration(), version)
 }
 
 func unknownFieldsRoundTrip(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
-	f.Cloud.SetConfiguration(tunnel.ID, full())
+	f.Cloud.SetConfiguration(tunnel.ID, fullConfiguration())
 	read, _, err := f.Provider.Configuration(t.Context(), tunnel.ID)
 	if err != nil {
 		t.Fatalf("Configuration: %v", err)
@@ -190,7 +190,7 @@ func unknownFieldsRoundTrip(t *testing.T, f Fixture) {
 	if err := json.Unmarshal(read.UnknownFields["warp-routing"], &got); err != nil {
 		t.Fatalf("warp-routing: %v", err)
 	}
-	if err := json.Unmarshal(full().UnknownFields["warp-routing"], &want); err != nil {
+	if err := json.Unmarshal(fullConfiguration().UnknownFields["warp-routing"], &want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -200,7 +200,7 @@ func unknownFieldsRoundTrip(t *testing.T, f Fixture) {
 
 func configureReplaces(t *testing.T, f Fixture) {
 	tunnel := create(t, f, "edge")
-	configure(t, f, tunnel.ID, full())
+	configure(t, f, tunnel.ID, fullConfiguration())
 	version := configure(t, f, tunnel.ID, serving("b.example.com"))
 	wantConfiguration(t, f, tunnel.ID, serving("b.example.com"), version)
 	version = configure(t, f, tunnel.ID, provider.Configuration{})

@@ -86,7 +86,7 @@ func (r Request) ChangesOutside(inside func(namespace string) bool) bool {
 }
 
 // ReadAudit returns the requests of a user for resources, from the log of
-// [Audit]. It leaves out discovery requests, which every user may send.
+// [Audit]. It omits discovery requests, which every user may send.
 func ReadAudit(log, user string) ([]Request, error) {
 	file, err := os.Open(log)
 	if err != nil {

@@ -36,7 +36,7 @@ type Options struct {
 //
 // The cluster has no Nodes, no scheduler and no volumes. A Pod stays pending
 // unless package node runs it or a test updates its status. Such a test must also
-// create the Node, because EndpointSlices leave out the Pods of a Node that does
+// create the Node, because EndpointSlices omit the Pods of a Node that does
 // not exist. The Node needs no lease.
 type Cluster struct {
 	// Config connects as a member of system:masters.

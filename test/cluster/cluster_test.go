@@ -20,7 +20,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-func TestControlPlane(t *testing.T) {
+func TestClusterServesAndReconcilesObjects(t *testing.T) {
 	c, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

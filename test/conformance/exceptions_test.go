@@ -99,6 +99,6 @@ func (x exceptions) testsWith(outcomes ...outcome) []string {
 // testsWithout returns the tests of the suite that testsWith does not return,
 // sorted.
 func (x exceptions) testsWithout(outcomes ...outcome) []string {
-	with := x.testsWith(outcomes...)
-	return slices.DeleteFunc(testNames(), func(name string) bool { return slices.Contains(with, name) })
+	included := x.testsWith(outcomes...)
+	return slices.DeleteFunc(testNames(), func(name string) bool { return slices.Contains(included, name) })
 }

@@ -27,9 +27,9 @@ func checkFeatures(t *testing.T, featuresFile string, outcomes results) {
 	want := sets.New(profile.CoreFeatures.UnsortedList()...)
 	for feature := range profile.ExtendedFeatures {
 		total, passed := 0, 0
-		with := claimed.Union(sets.New(feature))
+		extended := claimed.Union(sets.New(feature))
 		for _, test := range tests.ConformanceTests {
-			if slices.Contains(test.Features, feature) && with.HasAll(test.Features...) {
+			if slices.Contains(test.Features, feature) && extended.HasAll(test.Features...) {
 				total++
 				if outcomes[test.ShortName] == passes {
 					passed++

@@ -77,7 +77,7 @@ func TestSuite(t *testing.T) {
 }
 
 // isEnabled reports whether a run takes place. An existing cluster does not run
-// the tests that are expected to fail, because their result would prove nothing.
+// the tests that are expected to fail, because their result has no meaning there.
 func isEnabled(run string) bool { return run != "" && (!*existing || run != unsupportedRun) }
 
 // controlTest is a test that fails if the controller, the API server, the node or

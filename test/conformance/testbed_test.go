@@ -46,7 +46,7 @@ var programs = map[string]struct{ module, pkg string }{
 // testBed contains the control plane, the controller and the simulator that the
 // suite runs against.
 type testBed struct {
-	test       *testing.T
+	t          *testing.T
 	kubeconfig string
 	cloudflare *simulator.Server
 	edgeTLS    *tls.Config
@@ -68,7 +68,7 @@ func startTestBed(t *testing.T, controllerLog string) *testBed {
 	}
 	control, err := cluster.Start(t.Context(), cluster.Options{Progress: os.Stderr})
 	stopAtEnd(t, err, func() error { return control.Stop() })
-	b := &testBed{test: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]tunnelAddresses{}}
+	b := &testBed{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), tunnels: map[string]tunnelAddresses{}}
 	must(t, control.Kubeconfig(b.kubeconfig))
 
 	b.edgeTLS = edgeCertificate(t)
@@ -150,12 +150,12 @@ func images(binaries, edge string) map[string]node.Image {
 func (b *testBed) listen(tunnel simulator.Tunnel) {
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		b.test.Errorf("listen for tunnel %s: %v", tunnel.Name, err)
+		b.t.Errorf("listen for tunnel %s: %v", tunnel.Name, err)
 		return
 	}
 	secure, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		b.test.Errorf("listen for tunnel %s: %v", tunnel.Name, err)
+		b.t.Errorf("listen for tunnel %s: %v", tunnel.Name, err)
 		return
 	}
 	b.mu.Lock()

@@ -10,9 +10,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
 )
 
-// Additional flags come last, so they override the defaults. The options override
-// the Cloudflare variables of the environment.
 func TestStartPassesFlagsAndCredentials(t *testing.T) {
+	// Additional flags come last, so they override the defaults. The options override
+	// the Cloudflare variables of the environment.
 	t.Setenv("CLOUDFLARE_API_TOKEN", "real-token")
 	binary := script(t, `printf '%s\n' "$@" "$CLOUDFLARE_ACCOUNT_ID $CLOUDFLARE_API_TOKEN $CLOUDFLARE_BASE_URL"`)
 	var output bytes.Buffer

@@ -207,11 +207,11 @@ func startController(binary, kubeconfig, api, log string) (*controllerproc.Proce
 // keepLog moves the log out of the directory that is removed at the end, and
 // returns its new path.
 func keepLog(file string) string {
-	kept := filepath.Join(os.TempDir(), "tunnel-gateway-demo-controller.log")
-	if err := os.Rename(file, kept); err != nil {
+	logPath := filepath.Join(os.TempDir(), "tunnel-gateway-demo-controller.log")
+	if err := os.Rename(file, logPath); err != nil {
 		return file
 	}
-	return kept
+	return logPath
 }
 
 func printStep(format string, args ...any) { fmt.Printf("==> "+format+"\n", args...) }

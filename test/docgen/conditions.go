@@ -27,7 +27,7 @@ var (
 )
 
 // conditionsPages returns the page with every condition, reason and event of the
-// controller. It reads the files of package gateway in the current folder. It
+// controller. It reads the files of package gateway in the current directory. It
 // returns an error if the texts lack a reason that the code or a golden case
 // reports, or describe a reason that neither reports.
 func conditionsPages() ([]page, error) {
@@ -59,7 +59,7 @@ func (t *conditionTexts) page() string {
 	problems := newTable("Reason", "Meaning", "What to do", "Action required")
 	for _, row := range t.Problems.rows {
 		actionRequired := "no"
-		if row.NeedsPerson {
+		if row.RequiresAction {
 			actionRequired = "yes"
 		}
 		problems.add(code(string(row.Reason)), cell(row.Meaning), cell(row.Remedy), actionRequired)

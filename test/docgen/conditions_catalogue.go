@@ -84,11 +84,11 @@ func eventType(warning bool) string {
 
 // unusedLinks returns an error if the map of links is not empty. Its keys are
 // reasons that package tunnel does not have.
-func unusedLinks(what string, links map[string]string) error {
+func unusedLinks(name string, links map[string]string) error {
 	if len(links) == 0 {
 		return nil
 	}
-	return fmt.Errorf("package tunnel has no %s %s", what, strings.Join(slices.Sorted(maps.Keys(links)), ", "))
+	return fmt.Errorf("package tunnel has no %s %s", name, strings.Join(slices.Sorted(maps.Keys(links)), ", "))
 }
 
 // withLink appends a link to a text.

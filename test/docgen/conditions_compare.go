@@ -43,16 +43,16 @@ func (t *conditionTexts) compareCode(r *reports) error {
 
 // differences returns an error for each name that only the code or only the texts
 // have.
-func differences(what string, code positions, texts map[string]bool) error {
+func differences(kind string, code positions, texts map[string]bool) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(code)) {
 		if !texts[name] {
-			errs = append(errs, fmt.Errorf("%s %s: no text, but %s uses it", what, name, code[name]))
+			errs = append(errs, fmt.Errorf("%s %s: no text, but %s uses it", kind, name, code[name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if _, found := code[name]; !found {
-			errs = append(errs, fmt.Errorf("%s %s: a text, but no code uses it", what, name))
+			errs = append(errs, fmt.Errorf("%s %s: a text, but no code uses it", kind, name))
 		}
 	}
 	return errors.Join(errs...)
@@ -83,14 +83,14 @@ func (t *conditionTexts) compareGolden(golden map[reasonKey]string) error {
 }
 
 // checkTests returns an error for each reason whose test file does not contain
-// it. The folder is the root of the repository.
-func (t *conditionTexts) checkTests(folder string) error {
+// it. The directory is the root of the repository.
+func (t *conditionTexts) checkTests(directory string) error {
 	var errs []error
 	for key, text := range t.reasons() {
 		if text.Test == "" {
 			continue
 		}
-		test, err := os.ReadFile(filepath.Join(folder, text.Test))
+		test, err := os.ReadFile(filepath.Join(directory, text.Test))
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", key, err))

@@ -41,9 +41,9 @@ type eventKey struct {
 	reason    string
 }
 
-// readReports reads the code of the module whose root is the folder.
-func readReports(folder string) (*reports, error) {
-	s, err := readSource(folder, reportingPackages...)
+// readReports reads the code of the module whose root is the directory.
+func readReports(directory string) (*reports, error) {
+	s, err := readSource(directory, reportingPackages...)
 	if err != nil {
 		return nil, err
 	}

@@ -46,8 +46,8 @@ type listedPackage struct {
 
 // readSource type-checks packages of the module and the packages of the module
 // that they import. It reads other packages from the compiler's export data.
-func readSource(folder string, packages ...string) (*source, error) {
-	all, err := listPackages(folder, packages)
+func readSource(directory string, packages ...string) (*source, error) {
+	all, err := listPackages(directory, packages)
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +75,10 @@ func readSource(folder string, packages ...string) (*source, error) {
 
 // listPackages lists the packages and all packages that they import, with the
 // export data of each.
-func listPackages(folder string, packages []string) ([]listedPackage, error) {
+func listPackages(directory string, packages []string) ([]listedPackage, error) {
 	command := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, packages...)...)
 	var stderr bytes.Buffer
-	command.Dir, command.Stderr = folder, &stderr
+	command.Dir, command.Stderr = directory, &stderr
 	out, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the packages: %w\n%s", err, stderr.String())

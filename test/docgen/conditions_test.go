@@ -19,8 +19,8 @@ var (
 )
 
 func TestEveryLinkOfTheConditionsPageLeadsToAnAnchor(t *testing.T) {
-	folder := os.DirFS(docs)
-	content, err := fs.ReadFile(folder, "conditions.md")
+	directory := os.DirFS(docs)
+	content, err := fs.ReadFile(directory, "conditions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestEveryLinkOfTheConditionsPageLeadsToAnAnchor(t *testing.T) {
 		if file == "" {
 			file = "conditions.md"
 		}
-		target, err := fs.ReadFile(folder, file)
+		target, err := fs.ReadFile(directory, file)
 		if err != nil {
 			t.Error(err)
 			continue

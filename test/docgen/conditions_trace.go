@@ -97,8 +97,8 @@ func (t *trace) call(n *ast.CallExpr, result int) error {
 func (t *trace) isConversion(n *ast.CallExpr) bool { return t.info.Types[n.Fun].IsType() }
 
 // unknown returns the error for an expression whose values cannot be listed.
-func (t *trace) unknown(e ast.Expr, why string) error {
-	return fmt.Errorf("%s: cannot list all types and reasons: %s", t.fset.Position(e.Pos()), why)
+func (t *trace) unknown(e ast.Expr, reason string) error {
+	return fmt.Errorf("%s: cannot list all types and reasons: %s", t.fset.Position(e.Pos()), reason)
 }
 
 // events returns the types and reasons that the code can pass to a function, each

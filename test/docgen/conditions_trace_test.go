@@ -38,7 +38,7 @@ func reasonField(p *types.Package) types.Object {
 	return p.Scope().Lookup("condition").Type().Underlying().(*types.Struct).Field(1)
 }
 
-func TestAReasonIsFoundOnEveryWayToTheCondition(t *testing.T) {
+func TestReasonIsFoundForEveryWayToSetACondition(t *testing.T) {
 	for name, text := range map[string]string{
 		"constant":                     `const want = "Want"; func f() { set("k", want) }`,
 		"conversion":                   `type word string; const want word = "Want"; func f() { set("k", string(want)) }`,
@@ -69,7 +69,7 @@ func TestAReasonIsFoundOnEveryWayToTheCondition(t *testing.T) {
 	}
 }
 
-func TestAReasonThatIsNotAConstantIsAnError(t *testing.T) {
+func TestReasonThatIsNotAConstantIsAnError(t *testing.T) {
 	for name, text := range map[string]string{
 		"computed at run time":                  `func f(s string) { set("k", "Not" + s) }`,
 		"parameter of a function without calls": `func F(s string) { set("k", s) }`,

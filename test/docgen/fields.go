@@ -58,7 +58,7 @@ var (
 )
 
 // fieldsPages returns the pages with the fields of the custom resources. It reads
-// the files of package crd in the current folder.
+// the files of package crd in the current directory.
 func fieldsPages() ([]page, error) {
 	var pages []page
 	for _, p := range []fieldsPage{configurationPage, tunnelPage} {

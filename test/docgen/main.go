@@ -21,7 +21,7 @@ import (
 const (
 	// root is the root of the repository, relative to the packages that run docgen.
 	root = "../.."
-	// docs is the folder of the pages.
+	// docs is the directory of the pages.
 	docs = root + "/docs"
 )
 
@@ -51,8 +51,8 @@ func main() {
 	}
 }
 
-// run writes the pages that the arguments name to the folder.
-func run(arguments []string, folder string) error {
+// run writes the pages that the arguments name to the directory.
+func run(arguments []string, directory string) error {
 	all := generators()
 	if len(arguments) != 1 || all[arguments[0]] == nil {
 		names := strings.Join(slices.Sorted(maps.Keys(all)), "|")
@@ -63,7 +63,7 @@ func run(arguments []string, folder string) error {
 		return fmt.Errorf("generate %s: %w", arguments[0], err)
 	}
 	for _, p := range pages {
-		if err := os.WriteFile(filepath.Join(folder, p.name), []byte(p.text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(directory, p.name), []byte(p.text), 0o644); err != nil {
 			return err
 		}
 	}

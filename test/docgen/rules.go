@@ -14,8 +14,8 @@ import (
 const (
 	// caseInputs are the manifests of the golden cases, relative to package gateway.
 	caseInputs = "testdata/*.in.yaml"
-	// gatewayFolder is the folder of package gateway, relative to the page.
-	gatewayFolder = "../internal/gateway/"
+	// gatewayDirectory is the directory of package gateway, relative to the page.
+	gatewayDirectory = "../internal/gateway/"
 )
 
 //go:embed rules.head.md
@@ -39,7 +39,7 @@ var ruleSections = []struct{ key, title string }{
 var caseHeader = regexp.MustCompile(`^# rule: (\S+) (.+)$`)
 
 // rulesPages returns the page that lists the golden case of each rule. It reads
-// the files of package gateway in the current folder.
+// the files of package gateway in the current directory.
 func rulesPages() ([]page, error) {
 	files, err := filepath.Glob(caseInputs)
 	if err != nil || len(files) == 0 {
@@ -63,7 +63,7 @@ func rulesPages() ([]page, error) {
 			return nil, fmt.Errorf("%s: section %q does not exist", file, header[1])
 		}
 		name := strings.TrimSuffix(path.Base(file), ".in.yaml")
-		t.add(escape(header[2]), fmt.Sprintf("[%s](%s)", name, gatewayFolder+file))
+		t.add(escape(header[2]), fmt.Sprintf("[%s](%s)", name, gatewayDirectory+file))
 	}
 	text := rulesHead
 	for _, section := range ruleSections {

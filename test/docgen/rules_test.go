@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// writeCase writes a golden case to an empty folder and makes the folder the
+// writeCase writes a golden case to an empty directory and makes the directory the
 // current one.
 func writeCase(t *testing.T, firstLine string) {
 	t.Helper()
@@ -32,7 +32,7 @@ func TestEveryGoldenCaseIsInTheSectionOfItsRule(t *testing.T) {
 	}
 }
 
-func TestGoldenCaseNeedsARuleInAKnownSection(t *testing.T) {
+func TestGoldenCaseRequiresARuleInAnExistingSection(t *testing.T) {
 	for line, want := range map[string]string{
 		"# a comment":    "the first line must be",
 		"# rule: 99 new": `section "99" does not exist`,
@@ -44,9 +44,9 @@ func TestGoldenCaseNeedsARuleInAKnownSection(t *testing.T) {
 	}
 }
 
-func TestRulesNeedGoldenCases(t *testing.T) {
+func TestRulesRequireGoldenCases(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := rulesPages(); err == nil {
-		t.Error("got no error in a folder without golden cases")
+		t.Error("got no error in a directory without golden cases")
 	}
 }

@@ -21,9 +21,9 @@ var (
 	layout = regexp.MustCompile(`^(flowchart TD|subgraph \w+ \[[^]]*\]|end|\w*)$`)
 )
 
-// The diagram has a box for every package of the product. It has an arrow for every
-// import except imports of packages that another imported package also imports.
 func TestArchitectureDiagramMatchesTheImports(t *testing.T) {
+	// The diagram has a box for every package of the product. It has an arrow for every
+	// import except imports of packages that another imported package also imports.
 	boxes, arrows := parseDiagram(t)
 	imports := productImports(t)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(imports)), slices.Sorted(slices.Values(boxes))); diff != "" {
@@ -74,7 +74,7 @@ func productImports(t *testing.T) map[string][]string {
 	}
 	imports := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
-		packages := productFolders(strings.Fields(line))
+		packages := productDirectories(strings.Fields(line))
 		if name := packages[0]; !strings.HasPrefix(name, "test/") {
 			imports[name] = packages[1:]
 		}
@@ -82,15 +82,15 @@ func productImports(t *testing.T) map[string][]string {
 	return imports
 }
 
-// productFolders returns the folders of the packages that are in the main module.
-func productFolders(packages []string) []string {
-	var folders []string
+// productDirectories returns the directories of the packages that are in the main module.
+func productDirectories(packages []string) []string {
+	var directories []string
 	for _, path := range packages {
-		if folder, ok := strings.CutPrefix(path, modulePrefix); ok {
-			folders = append(folders, folder)
+		if directory, ok := strings.CutPrefix(path, modulePrefix); ok {
+			directories = append(directories, directory)
 		}
 	}
-	return folders
+	return directories
 }
 
 // transitiveReduction returns the imports, as "from -> to", without an import of a

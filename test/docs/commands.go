@@ -54,7 +54,7 @@ var knownPrograms = map[string]func([]string) error{
 var placeholder = regexp.MustCompile(`<[a-z][a-zA-Z_' -]*>`)
 
 // Commands returns the simple commands of a shell block, each as a list of words.
-// It adds the functions that the block declares to functions, and leaves out the
+// It adds the functions that the block declares to functions, and omits the
 // calls of functions.
 func Commands(block string, functions map[string]bool) ([][]string, error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(placeholder.ReplaceAllString(block, "PLACEHOLDER")), "")
@@ -121,8 +121,8 @@ func Check(words []string) error {
 	return nil
 }
 
-// repositoryFolders are the top-level folders of the repository.
-var repositoryFolders = []string{"api", "charts", "cmd", "config", "docs", "internal", "provider", "test", ".ci"}
+// repositoryDirectories are the top-level directories of the repository.
+var repositoryDirectories = []string{"api", "charts", "cmd", "config", "docs", "internal", "provider", "test", ".ci"}
 
 // checkPaths returns an error if an argument looks like a path in the repository
 // and does not exist.
@@ -130,7 +130,7 @@ func checkPaths(words []string) error {
 	var errs []error
 	for _, w := range words {
 		w = strings.TrimSuffix(strings.TrimPrefix(w, "./"), "/...")
-		if first, _, _ := strings.Cut(w, "/"); !slices.Contains(repositoryFolders, first) {
+		if first, _, _ := strings.Cut(w, "/"); !slices.Contains(repositoryDirectories, first) {
 			continue
 		}
 		if found, err := filepath.Glob(filepath.Join(root, w)); err != nil || len(found) == 0 {
@@ -208,7 +208,7 @@ func checkValues(words []string) error {
 func checkTunnelGateway(words []string) error {
 	arguments := append([]string{"tunnel-gateway"}, words...)
 	for i, w := range arguments {
-		if first, _, _ := strings.Cut(w, "/"); slices.Contains(repositoryFolders, first) {
+		if first, _, _ := strings.Cut(w, "/"); slices.Contains(repositoryDirectories, first) {
 			arguments[i] = filepath.Join(root, w)
 		}
 	}
@@ -232,7 +232,7 @@ func readsOnlyRepositoryFiles(words []string) bool {
 	clusterFlags := []string{"--context", "--kubeconfig", "--diff"}
 	for i, w := range words[1:] {
 		first, _, _ := strings.Cut(w, "/")
-		if slices.Contains(clusterFlags, w) || words[i] == "-f" && !slices.Contains(repositoryFolders, first) {
+		if slices.Contains(clusterFlags, w) || words[i] == "-f" && !slices.Contains(repositoryDirectories, first) {
 			return false
 		}
 	}

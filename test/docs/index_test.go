@@ -9,12 +9,12 @@ import (
 
 func TestIndexLinksToEveryPage(t *testing.T) {
 	index := page(t, "README.md")
-	folder := filepath.Join(root, "docs")
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	directory := filepath.Join(root, "docs")
+	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
 			return err
 		}
-		name, err := filepath.Rel(folder, path)
+		name, err := filepath.Rel(directory, path)
 		if err != nil || name == "README.md" {
 			return err
 		}

@@ -20,9 +20,9 @@ func pages(t *testing.T) []*Page {
 	return all
 }
 
-// A link to a file of the repository must have an existing target, including the
-// heading. Every other link must be an HTTPS URL.
 func TestLinksHaveExistingTargets(t *testing.T) {
+	// A link to a file of the repository must have an existing target, including the
+	// heading. Every other link must be an HTTPS URL.
 	byPath := map[string]*Page{}
 	for _, page := range pages(t) {
 		byPath[page.Path] = page

@@ -30,8 +30,8 @@ func page(t *testing.T, name string) string {
 var manifestBlock = regexp.MustCompile("(?ms)(?:\\[([^]\n]+)\\]\\(\\.\\./([^)\n]+)\\):\n\n)?^```yaml\n(.*?)^```$")
 
 func TestQuickStartShowsEverySampleFileUnchanged(t *testing.T) {
-	const folder = "config/samples/quickstart"
-	files, err := filepath.Glob(filepath.Join(root, folder, "*"))
+	const directory = "config/samples/quickstart"
+	files, err := filepath.Glob(filepath.Join(root, directory, "*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -52,12 +52,12 @@ func TestQuickStartShowsEverySampleFileUnchanged(t *testing.T) {
 		shown = append(shown, filepath.Join(root, link))
 	}
 	if diff := cmp.Diff(files, shown); diff != "" {
-		t.Errorf("files of %s (-folder +page):\n%s", folder, diff)
+		t.Errorf("files of %s (-directory +page):\n%s", directory, diff)
 	}
 }
 
-// The controller is built with the version [consts.BundleVersion].
 func TestQuickStartInstallsTheCRDsOfTheBuiltInVersion(t *testing.T) {
+	// The controller is built with the version [consts.BundleVersion].
 	url := "https://github.com/kubernetes-sigs/gateway-api/releases/download/" + consts.BundleVersion + "/standard-install.yaml\n"
 	if !strings.Contains(page(t, "quickstart.md"), url) {
 		t.Errorf("the quick start does not install %s", url)

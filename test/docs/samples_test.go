@@ -15,8 +15,8 @@ import (
 func sampleFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files, repository := map[string]string{}, os.DirFS(root)
-	for _, folder := range []string{"config", "charts/tunnel-gateway/files"} {
-		err := fs.WalkDir(repository, folder, func(path string, entry fs.DirEntry, err error) error {
+	for _, directory := range []string{"config", "charts/tunnel-gateway/files"} {
+		err := fs.WalkDir(repository, directory, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml" {
 				return err
 			}
@@ -31,10 +31,10 @@ func sampleFiles(t *testing.T) map[string]string {
 	return files
 }
 
-// A YAML block must be an exact part of a file that a test applies. Outside the
-// guides it can also be a complete manifest, which the integration tests apply, or
-// chart values, which the tests of the chart render.
 func TestYAMLOnThePagesIsTested(t *testing.T) {
+	// A YAML block must be an exact part of a file that a test applies. Outside the
+	// guides it can also be a complete manifest, which the integration tests apply, or
+	// chart values, which the tests of the chart render.
 	files := sampleFiles(t)
 	for _, page := range pages(t) {
 		for _, block := range page.Blocks("yaml") {
@@ -101,8 +101,8 @@ func TestEverySampleHasALink(t *testing.T) {
 		}
 	}
 	for path := range sampleFiles(t) {
-		folder := filepath.Dir(path)
-		if strings.HasPrefix(path, "config/samples/") && !linked[path] && !linked[folder] && !strings.Contains(text.String(), path) {
+		directory := filepath.Dir(path)
+		if strings.HasPrefix(path, "config/samples/") && !linked[path] && !linked[directory] && !strings.Contains(text.String(), path) {
 			t.Errorf("no page links to or names %s", path)
 		}
 	}

@@ -138,16 +138,16 @@ func (env *environment) watchMinReplicas(ctx context.Context) func() int32 {
 	watch, err := kube.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(env.controllerNamespace))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(watch.Stop)
-	var least atomic.Int32
-	least.Store(env.connectorReplicas())
+	var minimum atomic.Int32
+	minimum.Store(env.connectorReplicas())
 	go func() {
 		for event := range watch.ResultChan() {
 			if deployment, ok := event.Object.(*appsv1.Deployment); ok {
-				least.Store(min(least.Load(), ptr.Deref(deployment.Spec.Replicas, 1)))
+				minimum.Store(min(minimum.Load(), ptr.Deref(deployment.Spec.Replicas, 1)))
 			}
 		}
 	}()
-	return least.Load
+	return minimum.Load
 }
 
 // grpcRoute returns a GRPCRoute of the Gateway "shared" for <name>.example.com.

@@ -211,7 +211,7 @@ var _ = Describe("connectors", func() {
 		useOwnSettings(g)
 		env.create(settings, g)
 		Eventually(env.connectorReplicas).Should(BeEquivalentTo(4))
-		least := env.watchMinReplicas(ctx)
+		minimum := env.watchMinReplicas(ctx)
 		update(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Connector = &v1alpha1.Connector{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: ptr.To[int32](9)}}
 		})
@@ -229,6 +229,6 @@ var _ = Describe("connectors", func() {
 		env.start()
 		env.waitUntilIdle(ctx)
 		Expect(env.connectorReplicas()).To(BeEquivalentTo(7))
-		Expect(least()).To(BeEquivalentTo(4), "the number of replicas never drops")
+		Expect(minimum()).To(BeEquivalentTo(4), "the number of replicas never drops")
 	})
 })

@@ -93,10 +93,10 @@ var _ = Describe("the cost of a change", slow, func() {
 		env.cloudflare.ResetRequests()
 		routes, sets := env.countWrites(ctx, &gatewayv1.HTTPRouteList{}), env.countWrites(ctx, &gatewayv1.ListenerSetList{})
 		update(g, func(g *gatewayv1.Gateway) {
-			more := g.Spec.Listeners[0]
-			more.Name, more.Hostname = "more", ptr.To[gatewayv1.Hostname]("more.example.com")
-			more.AllowedRoutes = &gatewayv1.AllowedRoutes{Kinds: []gatewayv1.RouteGroupKind{{Kind: "GRPCRoute"}}}
-			g.Spec.Listeners = append(g.Spec.Listeners, more)
+			additional := g.Spec.Listeners[0]
+			additional.Name, additional.Hostname = "more", ptr.To[gatewayv1.Hostname]("more.example.com")
+			additional.AllowedRoutes = &gatewayv1.AllowedRoutes{Kinds: []gatewayv1.RouteGroupKind{{Kind: "GRPCRoute"}}}
+			g.Spec.Listeners = append(g.Spec.Listeners, additional)
 		})
 		Eventually(env.get).WithArguments("shared", "more.example.com", "/").Should(Equal("404"))
 		Eventually(func() int { return len(latest(g).Status.Listeners) }).Should(Equal(2))

@@ -21,9 +21,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// The controller and plan exit with one message about all CRDs that are missing
-// or not supported.
 func TestProgramExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
+	// The controller and plan exit with one message about all CRDs that are missing
+	// or not supported.
 	if kubeconfig != "" {
 		return // this process runs a part of the suite
 	}
@@ -105,7 +105,7 @@ func checkMissingKindError(ctx context.Context, t *testing.T, admin *rest.Config
 // version on those of Gateways and TunnelConfigurations, and removes the version
 // of the CRD of HTTPRoutes.
 func unsupportedCRDs(supported []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
-	var kept []*apiextensionsv1.CustomResourceDefinition
+	var remaining []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range supported {
 		switch crd.Spec.Names.Plural {
 		case "listenersets", "tunnels":
@@ -117,7 +117,7 @@ func unsupportedCRDs(supported []*apiextensionsv1.CustomResourceDefinition) []*a
 		case "gateways":
 			crd.Annotations[consts.BundleVersionAnnotation] = "v1.4.0"
 		}
-		kept = append(kept, crd)
+		remaining = append(remaining, crd)
 	}
-	return kept
+	return remaining
 }

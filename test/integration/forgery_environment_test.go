@@ -66,17 +66,17 @@ func allForgeries() []*forgery {
 
 // String describes the attack.
 func (f *forgery) String() string {
-	account, fate, moment := "same account", "Gateway kept", "while the controller runs"
+	account, gatewayAction, timing := "same account", "Gateway kept", "while the controller runs"
 	if f.otherAccount {
 		account = "different account"
 	}
 	if f.deletesGateway {
-		fate = "Gateway deleted"
+		gatewayAction = "Gateway deleted"
 	}
 	if f.whileStopped {
-		moment = "while the controller is stopped"
+		timing = "while the controller is stopped"
 	}
-	return strings.Join([]string{"origin " + f.origin, account, f.settings + " settings", fate, moment}, ", ")
+	return strings.Join([]string{"origin " + f.origin, account, f.settings + " settings", gatewayAction, timing}, ", ")
 }
 
 // classGroup identifies the pair of GatewayClasses that the attack uses. Each

@@ -142,8 +142,8 @@ func inSeconds(originRequest map[string]any) {
 	}
 }
 
-// The migrated samples serve each request like the configuration of cloudflared.
 func TestMigratedSamplesServeTheSameBackends(t *testing.T) {
+	// The migrated samples serve each request like the configuration of cloudflared.
 	text, err := remoteConfiguration()
 	if err != nil {
 		t.Fatal(err)
@@ -164,10 +164,10 @@ func TestMigratedSamplesServeTheSameBackends(t *testing.T) {
 	}
 	// Services without an equivalent are not served. They stay on the old tunnel.
 	for host, want := range map[string]string{"closed.example.com": "http_status:410", "ssh.example.com": "ssh://bastion.store.svc.cluster.local:22"} {
-		rule, had := before.evaluate(host, "/")
+		rule, found := before.evaluate(host, "/")
 		used[rule] = true
-		if _, got := after.evaluate(host, "/"); !strings.HasPrefix(had, want) || got != "http_status:404" {
-			t.Errorf("%s: %s after the migration of %s, want http_status:404", host, got, had)
+		if _, got := after.evaluate(host, "/"); !strings.HasPrefix(found, want) || got != "http_status:404" {
+			t.Errorf("%s: %s after the migration of %s, want http_status:404", host, got, found)
 		}
 	}
 	if len(used) != len(before.configuration.Ingress) {
@@ -175,8 +175,8 @@ func TestMigratedSamplesServeTheSameBackends(t *testing.T) {
 	}
 }
 
-// The guide shows the rules as plan prints them.
 func TestGuideShowsThePlan(t *testing.T) {
+	// The guide shows the rules as plan prints them.
 	guide, err := os.ReadFile("../../docs/guides/migration-from-cloudflared.md")
 	if err != nil {
 		t.Fatal(err)
@@ -191,13 +191,13 @@ func TestGuideShowsThePlan(t *testing.T) {
 	}
 }
 
-// The settings for a takeover are the settings of the guide plus the tunnel.
 func TestTakeoverSettingsOnlyAddTheTunnel(t *testing.T) {
+	// The settings for a takeover are the settings of the guide plus the tunnel.
 	var settings, takeover map[string]any
-	for file, into := range map[string]*map[string]any{"10-settings.yaml": &settings, "takeover/settings.yaml": &takeover} {
+	for file, target := range map[string]*map[string]any{"10-settings.yaml": &settings, "takeover/settings.yaml": &takeover} {
 		text, err := os.ReadFile(filepath.Join(samplesDir, migrationSamples, file))
 		if err == nil {
-			err = yaml.UnmarshalStrict(text, into)
+			err = yaml.UnmarshalStrict(text, target)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -209,9 +209,9 @@ func TestTakeoverSettingsOnlyAddTheTunnel(t *testing.T) {
 	}
 }
 
-// Each test case is a row of the guide's table of paths, with the request paths
-// that the match of the Gateway API serves differently.
 func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
+	// Each test case is a row of the guide's table of paths, with the request paths
+	// that the match of the Gateway API serves differently.
 	for _, test := range []struct {
 		path, kind, value string
 		differ            []string
@@ -240,8 +240,8 @@ func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
 	}
 }
 
-// The order of rules is the one that the guide describes.
 func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
+	// The order of rules is the one that the guide describes.
 	rule := func(kind, value, service string) string {
 		return fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: %s, port: 80}]\n", kind, value, service)
 	}
@@ -285,8 +285,8 @@ func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
 	}
 }
 
-// Two listeners with the same hostname give two paths separate settings.
 func TestTwoListenersSeparateTheSettingsOfTwoPaths(t *testing.T) {
+	// Two listeners with the same hostname give two paths separate settings.
 	before := `{"ingress":[
 		{"hostname":"a.example.com","path":"^/api(/|$)","service":"http://one.ns.svc.cluster.local:80","originRequest":{"connectTimeout":3}},
 		{"hostname":"a.example.com","service":"http://two.ns.svc.cluster.local:80","originRequest":{"connectTimeout":9}},

@@ -20,8 +20,8 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 )
 
-// As the guide states, plan reports only the missing certificate.
 func TestPlanReportsOnlyTheMissingCertificate(t *testing.T) {
+	// As the guide states, plan reports only the missing certificate.
 	for _, listener := range planManifests(t, "", filepath.Join(samplesDir, "multi-tenancy")).Gateways[0].Listeners {
 		want := ""
 		if listener.Owner.Name == "orders-secure" {
@@ -175,21 +175,21 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 	})
 
 	It("rejects a route to the listeners or the backends of another team", func(ctx SpecContext) {
-		intruder := env.route("intruder", "pages", gatewayv1.ParentReference{
+		unauthorized := env.route("unauthorized", "pages", gatewayv1.ParentReference{
 			Kind: ptr.To(gatewayv1.Kind("ListenerSet")), Namespace: ptr.To(gatewayv1.Namespace("orders")), Name: "orders",
 		}, gatewayv1.ParentReference{Namespace: ptr.To(gatewayv1.Namespace("gateways")), Name: "shared"})
-		thief := env.route("thief", "cart", listenerSetParent("journal"))
-		thief.Spec.Hostnames = []gatewayv1.Hostname{"thief.journal.example.com"}
-		thief.Spec.Rules[0].BackendRefs[0].Namespace = ptr.To(gatewayv1.Namespace("orders"))
-		intruder.Namespace, thief.Namespace = "journal", "journal"
-		DeferCleanup(env.delete, intruder, thief)
-		Expect(journal.Create(ctx, intruder)).To(Succeed())
-		Expect(journal.Create(ctx, thief)).To(Succeed())
-		Eventually(routeAccepted(intruder, "orders")).Should(Equal("False NotAllowedByListeners"))
-		Eventually(routeAccepted(intruder, "shared")).Should(Equal("False NotAllowedByListeners"))
-		Eventually(get).WithArguments("thief.journal.example.com").Should(Equal("500"))
+		rival := env.route("rival", "cart", listenerSetParent("journal"))
+		rival.Spec.Hostnames = []gatewayv1.Hostname{"rival.journal.example.com"}
+		rival.Spec.Rules[0].BackendRefs[0].Namespace = ptr.To(gatewayv1.Namespace("orders"))
+		unauthorized.Namespace, rival.Namespace = "journal", "journal"
+		DeferCleanup(env.delete, unauthorized, rival)
+		Expect(journal.Create(ctx, unauthorized)).To(Succeed())
+		Expect(journal.Create(ctx, rival)).To(Succeed())
+		Eventually(routeAccepted(unauthorized, "orders")).Should(Equal("False NotAllowedByListeners"))
+		Eventually(routeAccepted(unauthorized, "shared")).Should(Equal("False NotAllowedByListeners"))
+		Eventually(get).WithArguments("rival.journal.example.com").Should(Equal("500"))
 		Eventually(func() string {
-			return formatCondition(routeConditions(thief, "journal"), gatewayv1.RouteConditionResolvedRefs)
+			return formatCondition(routeConditions(rival, "journal"), gatewayv1.RouteConditionResolvedRefs)
 		}).Should(Equal("False RefNotPermitted"))
 		Expect(get("orders.example.com")).To(Equal("cart"))
 	})

@@ -65,13 +65,13 @@ func allowedToPlatformTeam() []TableEntry {
 	settings, route := newObject(projectAPI, "TunnelConfiguration", "gateways", "teams"), newObject(gatewayAPI, "HTTPRoute", "journal", "pages")
 	class := newObject(gatewayAPI, "GatewayClass", "", "permissions")
 	class.Object["spec"] = map[string]any{"controllerName": "example.com/permissions"}
-	more := newObject(projectAPI, "TunnelConfiguration", "gateways", "more")
-	more.Object["spec"] = map[string]any{}
+	additional := newObject(projectAPI, "TunnelConfiguration", "gateways", "more")
+	additional.Object["spec"] = map[string]any{}
 	return []TableEntry{
 		Entry("to change the Gateway", updateOperation(gateway)),
 		Entry("to delete the Gateway", deleteOperation(gateway)),
 		Entry("to create a GatewayClass", createOperation(class)),
-		Entry("to create a TunnelConfiguration", createOperation(more)),
+		Entry("to create a TunnelConfiguration", createOperation(additional)),
 		Entry("to change a TunnelConfiguration", updateOperation(settings)),
 		Entry("to create the Secret with the API token", createOperation(newObject("v1", "Secret", "gateways", "token"))),
 		Entry("to create a ReferenceGrant in the Gateway's namespace", createOperation(referenceGrant("gateways"))),

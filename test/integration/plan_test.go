@@ -46,9 +46,9 @@ var _ = Describe("plan", Ordered, ContinueOnFailure, func() {
 		Expect(env.plan("-f", env.dumpObjects(ctx))).To(Equal(live))
 
 		By("selecting one of several Gateways")
-		one := env.plan("--kubeconfig", kubeconfig, "--gateway", env.namespace+"/other")
-		Expect(one.stdout).To(And(ContainSubstring(`"name": "other"`), ContainSubstring("other.example.com")))
-		Expect(one.stdout).NotTo(ContainSubstring("team.example.com"))
+		selected := env.plan("--kubeconfig", kubeconfig, "--gateway", env.namespace+"/other")
+		Expect(selected.stdout).To(And(ContainSubstring(`"name": "other"`), ContainSubstring("other.example.com")))
+		Expect(selected.stdout).NotTo(ContainSubstring("team.example.com"))
 		none := env.plan("--kubeconfig", kubeconfig, "--gateway", env.namespace+"/none")
 		Expect(none.status).To(Equal(1))
 		Expect(none.stderr).To(And(ContainSubstring("not found"), ContainSubstring(env.namespace+"/other, "+env.namespace+"/shared")))

@@ -118,11 +118,11 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 		env.allowGatewayFields("tunnel.existing")
 		env.allowTakeover()
 		env.create(env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{Tunnel: &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: id}}}))
-		thief := env.gateway("thief", "b.example.com")
-		useOwnSettings(thief)
-		env.create(thief)
-		Eventually(programmed(thief)).Should(Equal("False Pending"))
-		env.deleteAndWait(thief)
+		rival := env.gateway("rival", "b.example.com")
+		useOwnSettings(rival)
+		env.create(rival)
+		Eventually(programmed(rival)).Should(Equal("False Pending"))
+		env.deleteAndWait(rival)
 		Expect(env.getThrough(id, "a.example.com", "/")).To(Equal("web"))
 	})
 
@@ -131,20 +131,20 @@ var _ = Describe("the ownership of a tunnel", lifecycle, func() {
 		other := env.createUnrelatedTunnel()
 		env.start()
 		env.allowGatewayFields("tunnel.existing")
-		own := env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{})
+		settings := env.gatewaySettings("own", v1alpha1.TunnelConfigurationSpec{})
 		g := env.gateway("shared", "*.example.com")
 		useOwnSettings(g)
-		env.create(env.service("web"), own, g, env.route("web", "web", gatewayParent("shared")))
+		env.create(env.service("web"), settings, g, env.route("web", "web", gatewayParent("shared")))
 		Eventually(programmed(g)).Should(Equal("True Programmed"))
 		id := env.tunnel("shared")
-		update(own, func(c *v1alpha1.TunnelConfiguration) {
+		update(settings, func(c *v1alpha1.TunnelConfiguration) {
 			c.Spec.Tunnel = &v1alpha1.TunnelSettings{Existing: &v1alpha1.ExistingTunnel{ID: other}}
 		})
 		Eventually(programmed(g)).Should(Equal("False SettingsNotApplied"))
 		Expect(gatewayMessage(g)()).To(ContainSubstring("tunnel.existing"))
-		more := env.route("more", "web", gatewayParent("shared"))
-		more.Spec.Hostnames = []gatewayv1.Hostname{"more.example.com"}
-		env.create(more)
+		additional := env.route("more", "web", gatewayParent("shared"))
+		additional.Spec.Hostnames = []gatewayv1.Hostname{"more.example.com"}
+		env.create(additional)
 		Eventually(env.hostnames).WithArguments("shared").Should(ContainElement("more.example.com"), "the controller still writes route changes")
 
 		By("deleting the Tunnel, as an administrator does to switch tunnels")

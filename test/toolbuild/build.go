@@ -73,7 +73,7 @@ func (b *build) logf(format string, a ...any) {
 
 // lock acquires the lock of the set, and waits while another process has it.
 func (b *build) lock(ctx context.Context) (unlock func(), err error) {
-	done := every(progressInterval, func(waited time.Duration) {
+	done := reportEvery(progressInterval, func(waited time.Duration) {
 		b.logf("waiting for the build of another process (%s)", waited)
 	})
 	defer done()
@@ -86,7 +86,7 @@ func (b *build) lock(ctx context.Context) (unlock func(), err error) {
 
 // compile builds one program into dir.
 func (b *build) compile(ctx context.Context, p Program, dir string, start time.Time) error {
-	done := every(progressInterval, func(time.Duration) {
+	done := reportEvery(progressInterval, func(time.Duration) {
 		b.logf("building %s (%s)", p.Name, elapsed(start))
 	})
 	defer done()
@@ -102,9 +102,9 @@ func (b *build) compile(ctx context.Context, p Program, dir string, start time.T
 	return nil
 }
 
-// every calls report at each interval with the time since the call. The returned
+// reportEvery calls report at each interval with the time since the call. The returned
 // function stops it.
-func every(interval time.Duration, report func(passed time.Duration)) (stop func()) {
+func reportEvery(interval time.Duration, report func(passed time.Duration)) (stop func()) {
 	start, stopped, finished := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(finished)

@@ -52,9 +52,9 @@ func TestVersionsRequireEveryModule(t *testing.T) {
 	}
 }
 
-// After a program is added to a set, the directory of the earlier build is not
-// reused.
 func TestFingerprintDependsOnThePrograms(t *testing.T) {
+	// After a program is added to a set, the directory of the earlier build is not
+	// reused.
 	all, fewer := fingerprint(nil, testSet.Programs, nil), fingerprint(nil, testSet.Programs[1:], nil)
 	if all == fewer {
 		t.Errorf("%d and %d programs have the same fingerprint %s", len(testSet.Programs), len(testSet.Programs)-1, all)

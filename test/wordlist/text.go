@@ -16,7 +16,7 @@ type text struct {
 	text string
 }
 
-// notText are files that hold no prose.
+// notText are files that contain no prose.
 var notText = []string{"go.mod", "go.sum"}
 
 // textsOf returns the texts of a file: comments, identifiers and strings of a Go
@@ -57,7 +57,7 @@ func goTexts(content []byte) []text {
 			texts = append(texts, text{line, literal})
 		case token.IDENT:
 			texts = append(texts, text{line, splitIdentifier(literal)})
-		default: // operators, keywords and numbers hold no prose
+		default: // operators, keywords and numbers contain no prose
 		}
 	}
 }

@@ -84,8 +84,8 @@ func TestServicesSelectThePodsOfADeploymentInTurn(t *testing.T) {
 	}
 }
 
-// Of the three EndpointSlices, only one has a ready endpoint for the port.
 func TestServiceWithoutASelectorUsesItsEndpointSlices(t *testing.T) {
+	// Of the three EndpointSlices, only one has a ready endpoint for the port.
 	t.Parallel()
 	pod := echo(namespace(t), "echo", nil)
 	create(t, pod)

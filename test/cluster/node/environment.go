@@ -45,13 +45,13 @@ func (v *variables) expand(text string) string {
 func (c *container) environment(ctx context.Context) (*variables, error) {
 	v := &variables{values: map[string]string{}}
 	v.set("HOSTNAME", c.pod.object.Name)
-	for _, from := range c.spec.EnvFrom {
-		data, err := c.envFrom(ctx, from)
+	for _, source := range c.spec.EnvFrom {
+		data, err := c.envFrom(ctx, source)
 		if err != nil {
 			return nil, err
 		}
 		for name, value := range data {
-			v.set(from.Prefix+name, string(value))
+			v.set(source.Prefix+name, string(value))
 		}
 	}
 	for _, variable := range c.spec.Env {
@@ -69,13 +69,13 @@ func (c *container) environment(ctx context.Context) (*variables, error) {
 	return v, nil
 }
 
-// envFrom returns the data of the Secret or ConfigMap that from refers to.
-func (c *container) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string][]byte, error) {
+// envFrom returns the data of the Secret or ConfigMap that the source refers to.
+func (c *container) envFrom(ctx context.Context, source corev1.EnvFromSource) (map[string][]byte, error) {
 	switch {
-	case from.SecretRef != nil:
-		return c.pod.secret(ctx, from.SecretRef.Name, from.SecretRef.Optional)
-	case from.ConfigMapRef != nil:
-		return c.pod.configMap(ctx, from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
+	case source.SecretRef != nil:
+		return c.pod.secret(ctx, source.SecretRef.Name, source.SecretRef.Optional)
+	case source.ConfigMapRef != nil:
+		return c.pod.configMap(ctx, source.ConfigMapRef.Name, source.ConfigMapRef.Optional)
 	default:
 		return nil, configError("envFrom refers to neither a Secret nor a ConfigMap")
 	}
@@ -83,17 +83,17 @@ func (c *container) envFrom(ctx context.Context, from corev1.EnvFromSource) (map
 
 // valueFrom returns the value of the source, or false if it is optional and does
 // not exist.
-func (c *container) valueFrom(ctx context.Context, from *corev1.EnvVarSource) (string, bool, error) {
+func (c *container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) (string, bool, error) {
 	switch {
-	case from.FieldRef != nil:
-		value, err := c.pod.field(from.FieldRef.FieldPath)
+	case source.FieldRef != nil:
+		value, err := c.pod.field(source.FieldRef.FieldPath)
 		return value, err == nil, err
-	case from.SecretKeyRef != nil:
-		ref := from.SecretKeyRef
+	case source.SecretKeyRef != nil:
+		ref := source.SecretKeyRef
 		data, err := c.pod.secret(ctx, ref.Name, ref.Optional)
 		return lookUpKey(data, "Secret "+ref.Name, ref.Key, ref.Optional, err)
-	case from.ConfigMapKeyRef != nil:
-		ref := from.ConfigMapKeyRef
+	case source.ConfigMapKeyRef != nil:
+		ref := source.ConfigMapKeyRef
 		data, err := c.pod.configMap(ctx, ref.Name, ref.Optional)
 		return lookUpKey(data, "ConfigMap "+ref.Name, ref.Key, ref.Optional, err)
 	default:

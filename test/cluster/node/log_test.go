@@ -21,7 +21,7 @@ func logOf(t *testing.T, pod *corev1.Pod, options corev1.PodLogOptions) string {
 	return string(content)
 }
 
-func TestLogOptionsSelectLines(t *testing.T) {
+func TestLogOptionsSelectLogLines(t *testing.T) {
 	t.Parallel()
 	pod := echo(namespace(t), "echo", nil)
 	create(t, pod)

@@ -73,8 +73,8 @@ func TestUnsupportedImageIsReported(t *testing.T) {
 	}
 }
 
-// Without the error, the Pod would never become ready.
 func TestProbeOfAnUnknownPortIsReported(t *testing.T) {
+	// Without the error, the Pod would never become ready.
 	t.Parallel()
 	pod := echo(namespace(t), "echo", func(p *corev1.Pod) { probe(p, intstr.FromInt32(7070)) })
 	create(t, pod)
@@ -154,9 +154,9 @@ func eventuallyGone(t *testing.T, object client.Object, limit time.Duration) {
 	}, limit, 20*time.Millisecond).Should(BeTrue(), "%s still exists", object.GetName())
 }
 
-// The process handles SIGTERM, so the node does not wait for the grace period of
-// 30 seconds.
 func TestDeletedPodIsRemovedWhenItsProcessEnds(t *testing.T) {
+	// The process handles SIGTERM, so the node does not wait for the grace period of
+	// 30 seconds.
 	t.Parallel()
 	pod := echo(namespace(t), "echo", nil)
 	create(t, pod)
@@ -188,8 +188,8 @@ func TestProcessThatIgnoresSIGTERMIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventuallyEnds(t, connection)
-			if took := time.Since(start); took < time.Duration(grace)*time.Second {
-				t.Errorf("the process was killed after %s, want a grace period of %d s", took, grace)
+			if elapsed := time.Since(start); elapsed < time.Duration(grace)*time.Second {
+				t.Errorf("the process was killed after %s, want a grace period of %d s", elapsed, grace)
 			}
 			eventuallyGone(t, pod, timeout)
 		})

@@ -17,7 +17,7 @@ import (
 type mounts []mount
 
 // mount maps a mount path in the container to the real path of the volume.
-type mount struct{ container, real string }
+type mount struct{ containerPath, hostPath string }
 
 // prepareVolumes writes the container's volumes and returns its mounts. The volumes
 // are not updated until the container restarts.
@@ -36,10 +36,10 @@ func (c *container) prepareVolumes(ctx context.Context) (mounts, error) {
 			return nil, err
 		}
 		if path := strings.TrimRight(m.MountPath, "/"); path != "" {
-			all = append(all, mount{container: path, real: filepath.Join(dir, m.SubPath)})
+			all = append(all, mount{containerPath: path, hostPath: filepath.Join(dir, m.SubPath)})
 		}
 	}
-	slices.SortFunc(all, func(a, b mount) int { return cmp.Compare(len(b.container), len(a.container)) })
+	slices.SortFunc(all, func(a, b mount) int { return cmp.Compare(len(b.containerPath), len(a.containerPath)) })
 	return all, nil
 }
 
@@ -113,8 +113,8 @@ func (m mounts) rewrite(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
 		if found := m.matchAt(text, i); found != nil {
-			out.WriteString(found.real)
-			i += len(found.container)
+			out.WriteString(found.hostPath)
+			i += len(found.containerPath)
 			continue
 		}
 		out.WriteByte(text[i])
@@ -129,7 +129,7 @@ func (m mounts) matchAt(text string, i int) *mount {
 		return nil
 	}
 	for j := range m {
-		rest, ok := strings.CutPrefix(text[i:], m[j].container)
+		rest, ok := strings.CutPrefix(text[i:], m[j].containerPath)
 		if ok && (rest == "" || rest[0] == '/' || !isPathCharacter(rest[0])) {
 			return &m[j]
 		}

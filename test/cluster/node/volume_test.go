@@ -20,7 +20,7 @@ func TestMountPathsAreRewritten(t *testing.T) {
 	}
 }
 
-func TestRepositoryOfAnImage(t *testing.T) {
+func TestRepositoryOmitsTagDigestAndDockerHub(t *testing.T) {
 	for image, want := range map[string]string{
 		"busybox":                                 "busybox",
 		"docker.io/library/busybox:1.37":          "busybox",

@@ -58,9 +58,9 @@ func TestDeletedTunnelKeepsItsRecordAndFreesItsName(t *testing.T) {
 	_, err = c.configure(ctx, id, `{}`)
 	wantError(t, err, http.StatusNotFound, 1003)
 
-	again := c.create(t, "one").ID
+	recreated := c.create(t, "one").ID
 	tunnels := s.Tunnels()
-	if again == id || len(tunnels) != 2 || !tunnels[0].Deleted || tunnels[1].Deleted || tunnels[1].ID != again {
+	if recreated == id || len(tunnels) != 2 || !tunnels[0].Deleted || tunnels[1].Deleted || tunnels[1].ID != recreated {
 		t.Errorf("after a second create: %+v", tunnels)
 	}
 }
@@ -90,8 +90,8 @@ func TestListAppliesFiltersAndPages(t *testing.T) {
 	for _, name := range []string{"a-1", "a-2", "b-1", "gone"} {
 		c.create(t, name)
 	}
-	gone := c.create(t, "gone-2").ID
-	if _, err := c.delete(t.Context(), gone); err != nil {
+	deleted := c.create(t, "gone-2").ID
+	if _, err := c.delete(t.Context(), deleted); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
@@ -111,7 +111,7 @@ func TestListAppliesFiltersAndPages(t *testing.T) {
 			[]string{"gone-2"}},
 		"name": {func(p *zero_trust.TunnelCloudflaredListParams) { p.Name = cloudflare.F("gone") },
 			[]string{"gone"}},
-		"uuid": {func(p *zero_trust.TunnelCloudflaredListParams) { p.UUID = cloudflare.F(gone) },
+		"uuid": {func(p *zero_trust.TunnelCloudflaredListParams) { p.UUID = cloudflare.F(deleted) },
 			[]string{"gone-2"}},
 		"prefix": {func(p *zero_trust.TunnelCloudflaredListParams) { p.IncludePrefix = cloudflare.F("a-") },
 			[]string{"a-1", "a-2"}},
@@ -176,13 +176,13 @@ func TestNewTunnelHasNoConfiguration(t *testing.T) {
 func TestConfigurationIsStoredWithDefaults(t *testing.T) {
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
-	put, err := c.configure(t.Context(), id,
+	stored, err := c.configure(t.Context(), id,
 		`{"x":1,"ingress":[{"hostname":"a","path":"<","service":"http://a","originRequest":{"y":2}},{"service":"http_status:404"}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if put.Version != 1 || put.TunnelID != id || put.Source != "cloudflare" {
-		t.Errorf("put: %s", put.JSON.RawJSON())
+	if stored.Version != 1 || stored.TunnelID != id || stored.Source != "cloudflare" {
+		t.Errorf("put: %s", stored.JSON.RawJSON())
 	}
 	got, err := c.configuration(t.Context(), id)
 	if err != nil {
@@ -305,11 +305,11 @@ func TestRotatedTokenKeepsConnectorsConnected(t *testing.T) {
 	id := c.create(t, "one").ID
 	s.Connect(id, 2)
 	before := c.connectors(t, id)
-	old, again := c.tunnelToken(t, id), c.tunnelToken(t, id)
+	old, unchanged := c.tunnelToken(t, id), c.tunnelToken(t, id)
 	s.RotateToken(id)
 	rotated := c.tunnelToken(t, id)
-	if old != again || rotated == old {
-		t.Errorf("tokens before the rotation: %q and %q, after: %q", old, again, rotated)
+	if old != unchanged || rotated == old {
+		t.Errorf("tokens before the rotation: %q and %q, after: %q", old, unchanged, rotated)
 	}
 	if after := c.connectors(t, id); len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID {
 		t.Errorf("connectors %v, want %v", after, before)

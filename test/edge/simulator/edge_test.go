@@ -110,11 +110,11 @@ func TestTunnelWithAConnectorCannotBeDeleted(t *testing.T) {
 	_, c, edge, id := newEdge(t)
 	token := c.tunnelToken(t, id)
 	first, second := uuid.NewString(), uuid.NewString()
-	one := mustConnect(t, edge, token, first)
+	connection := mustConnect(t, edge, token, first)
 	other := mustConnect(t, edge, token, second)
 	c.wantReplicas(t, id, first, second)
 	c.wantStatus(t, id, "healthy")
-	one.unregister(t)
+	connection.unregister(t)
 	c.wantReplicas(t, id, second)
 	_, err := c.delete(t.Context(), id)
 	wantError(t, err, http.StatusBadRequest, 1022)
@@ -129,8 +129,8 @@ func TestTunnelWithAConnectorCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// When a connection breaks, the connector has not unregistered.
 func TestBrokenConnectionStaysListedUntilTheTimeout(t *testing.T) {
+	// When a connection breaks, the connector has not unregistered.
 	for name, test := range map[string]struct {
 		timeout time.Duration
 		listed  int
@@ -162,7 +162,7 @@ func TestEdgeRefusesInvalidConnectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := func(old, replacement string) string {
+	replace := func(old, replacement string) string {
 		return base64.StdEncoding.EncodeToString([]byte(strings.Replace(string(content), old, replacement, 1)))
 	}
 	connector := uuid.NewString()
@@ -172,13 +172,13 @@ func TestEdgeRefusesInvalidConnectors(t *testing.T) {
 	}{
 		"no token":        {"", connector, http.StatusUnauthorized},
 		"not base64":      {"?" + valid, connector, http.StatusUnauthorized},
-		"not JSON":        {with("{", "["), connector, http.StatusUnauthorized},
+		"not JSON":        {replace("{", "["), connector, http.StatusUnauthorized},
 		"no credentials":  {base64.StdEncoding.EncodeToString([]byte("{}")), connector, http.StatusUnauthorized},
 		"no connector ID": {valid, "", http.StatusBadRequest},
-		"unknown tunnel":  {with(id, connector), connector, http.StatusNotFound},
-		"other account":   {with(account, "other"), connector, http.StatusNotFound},
-		"wrong secret":    {with(`"s":"`, `"s":"AAAA`), connector, http.StatusForbidden},
-		"no secret":       {with(`"s"`, `"none"`), connector, http.StatusForbidden},
+		"unknown tunnel":  {replace(id, connector), connector, http.StatusNotFound},
+		"other account":   {replace(account, "other"), connector, http.StatusNotFound},
+		"wrong secret":    {replace(`"s":"`, `"s":"AAAA`), connector, http.StatusForbidden},
+		"no secret":       {replace(`"s"`, `"none"`), connector, http.StatusForbidden},
 		"valid":           {valid, connector, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,13 +251,13 @@ func TestReconnectingConnectorReplacesItsEarlierReplica(t *testing.T) {
 	before.waitForEnd(t)
 	c.wantReplicas(t, id, connector)
 
-	again := mustConnect(t, edge, token, connector)
+	reconnected := mustConnect(t, edge, token, connector)
 	c.wantReplicas(t, id, connector)
 	if got := c.pending(t, id); got[0] {
 		t.Error("is_pending_reconnect is true after the connector has reconnected")
 	}
 	third := mustConnect(t, edge, token, connector)
-	again.waitForEnd(t)
+	reconnected.waitForEnd(t)
 	c.wantReplicas(t, id, connector)
 	third.unregister(t)
 	c.wantReplicas(t, id)

@@ -37,7 +37,7 @@ type Fault struct {
 	// Before is called after Latency, before the request is executed, dropped or
 	// answered by the fault. After is called only if the request was executed,
 	// before it is dropped or answered. Both may block and may call methods of the
-	// server. They get the request as recorded so far.
+	// server. They receive the request as recorded so far.
 	Before, After func(Request)
 	// Status makes the fault answer with this status instead of executing the
 	// request. 0 executes the request.

@@ -129,8 +129,8 @@ func TestLatencyDelaysTheRequest(t *testing.T) {
 		s.Inject(simulator.Fault{Latency: time.Minute})
 		start := time.Now()
 		s.API().ServeHTTP(httptest.NewRecorder(), createRequest(t.Context()))
-		if took := time.Since(start); took != time.Minute || len(s.Tunnels()) != 1 {
-			t.Errorf("took %s with %d tunnels, want 1m0s and one", took, len(s.Tunnels()))
+		if elapsed := time.Since(start); elapsed != time.Minute || len(s.Tunnels()) != 1 {
+			t.Errorf("took %s with %d tunnels, want 1m0s and one", elapsed, len(s.Tunnels()))
 		}
 	})
 }
@@ -157,8 +157,8 @@ func TestLateFaultExecutesACanceledRequest(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		s.API().ServeHTTP(httptest.NewRecorder(), createRequest(ctx))
-		if took := time.Since(start); took != time.Minute || len(s.Tunnels()) != 1 {
-			t.Errorf("took %s with %d tunnels, want 1m0s and one", took, len(s.Tunnels()))
+		if elapsed := time.Since(start); elapsed != time.Minute || len(s.Tunnels()) != 1 {
+			t.Errorf("took %s with %d tunnels, want 1m0s and one", elapsed, len(s.Tunnels()))
 		}
 	})
 }
@@ -246,8 +246,8 @@ func TestDropThenWriteExecutesTheRequestLater(t *testing.T) {
 				if !isDropped(func() { call(t, s, test.method, strings.Replace(test.path, "{id}", id, 1), test.body) }) {
 					t.Error("the request was answered")
 				}
-				if took := time.Since(start); took != 0 {
-					t.Errorf("the connection was dropped after %s", took)
+				if elapsed := time.Since(start); elapsed != 0 {
+					t.Errorf("the connection was dropped after %s", elapsed)
 				}
 				test.next(t, s, id)
 				advance(time.Hour)

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// onTunnel returns an endpoint that finds the tunnel of the request and calls
+// tunnelEndpoint returns an endpoint that finds the tunnel of the request and calls
 // call. A deleted tunnel is not found.
-func (s *Server) onTunnel(call func(*http.Request, *tunnel) response) endpoint {
-	return s.onAnyTunnel(func(r *http.Request, t *tunnel) response {
+func (s *Server) tunnelEndpoint(call func(*http.Request, *tunnel) response) endpoint {
+	return s.anyTunnelEndpoint(func(r *http.Request, t *tunnel) response {
 		if t.deleted() {
 			return tunnelNotFound()
 		}
@@ -19,9 +19,9 @@ func (s *Server) onTunnel(call func(*http.Request, *tunnel) response) endpoint {
 	})
 }
 
-// onAnyTunnel is like onTunnel, but also finds deleted tunnels. The server is
+// anyTunnelEndpoint is like onTunnel, but also finds deleted tunnels. The server is
 // locked during the call.
-func (s *Server) onAnyTunnel(call func(*http.Request, *tunnel) response) endpoint {
+func (s *Server) anyTunnelEndpoint(call func(*http.Request, *tunnel) response) endpoint {
 	return func(r *http.Request) response {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -22,7 +22,7 @@ type seconds int64
 
 func (s seconds) duration() time.Duration { return time.Duration(s) * time.Second }
 
-// originRequest contains the settings of a connection to an origin. It leaves out
+// originRequest contains the settings of a connection to an origin. It omits
 // the fields that concern only the dialer or the transfer encoding.
 type originRequest struct {
 	ConnectTimeout       seconds `json:"connectTimeout"`

@@ -37,18 +37,18 @@ func (r *replica) markLost() {
 	r.close()
 }
 
-// connect adds or removes simulated replicas until their number is wanted. It
+// connect adds or removes simulated replicas until their number is count. It
 // keeps lost replicas and does not count them.
-func (t *tunnel) connect(wanted int) {
-	count := 0
+func (t *tunnel) connect(count int) {
+	connected := 0
 	t.removeReplicas(func(r *replica) bool {
 		if r.lost() || r.closeConnection != nil {
 			return false
 		}
-		count++
-		return count > wanted
+		connected++
+		return connected > count
 	})
-	for ; count < wanted; count++ {
+	for ; connected < count; connected++ {
 		t.addReplica(uuid.NewString(), nil)
 	}
 }

@@ -66,8 +66,8 @@ func TestSimulatedConnectorsAreListed(t *testing.T) {
 	}
 }
 
-// Without a delay, only the start time of a connector shows that it reconnected.
 func TestDisconnectedConnectorReconnects(t *testing.T) {
+	// Without a delay, only the start time of a connector shows that it reconnected.
 	s, c := newAPI(t, simulator.Options{})
 	id := c.create(t, "one").ID
 	s.Connect(id, 2)

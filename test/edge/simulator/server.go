@@ -50,7 +50,7 @@ type Options struct {
 	PendingReconnect time.Duration
 }
 
-// defaultPendingReconnect is three minutes: the documentation of the API says
+// defaultPendingReconnect is three minutes: the documentation of the API states
 // "several minutes".
 const defaultPendingReconnect = 3 * time.Minute
 

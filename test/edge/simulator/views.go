@@ -11,17 +11,17 @@ import (
 
 // tunnelView is a tunnel in an API response.
 type tunnelView struct {
-	ID           string     `json:"id"`
-	AccountTag   string     `json:"account_tag"`
-	Name         string     `json:"name"`
-	ConfigSrc    string     `json:"config_src"`
-	RemoteConfig bool       `json:"remote_config"`
-	Status       string     `json:"status"`
-	TunType      string     `json:"tun_type"`
-	CreatedAt    time.Time  `json:"created_at"`
-	DeletedAt    *time.Time `json:"deleted_at"`
-	Connections  []connView `json:"connections"`
-	Metadata     struct{}   `json:"metadata"`
+	ID           string           `json:"id"`
+	AccountTag   string           `json:"account_tag"`
+	Name         string           `json:"name"`
+	ConfigSrc    string           `json:"config_src"`
+	RemoteConfig bool             `json:"remote_config"`
+	Status       string           `json:"status"`
+	TunType      string           `json:"tun_type"`
+	CreatedAt    time.Time        `json:"created_at"`
+	DeletedAt    *time.Time       `json:"deleted_at"`
+	Connections  []connectionView `json:"connections"`
+	Metadata     struct{}         `json:"metadata"`
 }
 
 func (t *tunnel) view() tunnelView {
@@ -34,7 +34,7 @@ func (t *tunnel) view() tunnelView {
 		Status:       t.status(),
 		TunType:      "cfd_tunnel",
 		CreatedAt:    t.createdAt,
-		Connections:  []connView{}, // the API lists connections at a separate endpoint
+		Connections:  []connectionView{}, // the API lists connections at a separate endpoint
 	}
 	if t.deleted() {
 		deletedAt := t.deletedAt
@@ -78,17 +78,17 @@ func (t *tunnel) configurationView() configurationView {
 
 // replicaView is a connector in an API response.
 type replicaView struct {
-	ID            string     `json:"id"`
-	Arch          string     `json:"arch"`
-	ConfigVersion int64      `json:"config_version"`
-	Conns         []connView `json:"conns"`
-	Features      []string   `json:"features"`
-	RunAt         time.Time  `json:"run_at"`
-	Version       string     `json:"version"`
+	ID            string           `json:"id"`
+	Arch          string           `json:"arch"`
+	ConfigVersion int64            `json:"config_version"`
+	Conns         []connectionView `json:"conns"`
+	Features      []string         `json:"features"`
+	RunAt         time.Time        `json:"run_at"`
+	Version       string           `json:"version"`
 }
 
-// connView is one of the connections of a connector.
-type connView struct {
+// connectionView is one of the connections of a connector.
+type connectionView struct {
 	ID            string    `json:"id"`
 	UUID          string    `json:"uuid"`
 	ClientID      string    `json:"client_id"`
@@ -118,7 +118,7 @@ func (r *replica) view(configVersion int64) replicaView {
 	}
 	for i := range connectionsPerConnector {
 		id := uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s/%d", r.id, i)).String()
-		view.Conns = append(view.Conns, connView{
+		view.Conns = append(view.Conns, connectionView{
 			ID: id, UUID: id, ClientID: r.id, ClientVersion: connectorVersion,
 			ColoName: "dfw01", OpenedAt: r.startedAt, OriginIP: "192.0.2.1",
 			IsPendingReconnect: r.lost(),

@@ -14,8 +14,8 @@ var _ = Describe("the samples in the guides", func() {
 			applied = append(applied, files...)
 		}
 		for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
-			for _, folder := range []string{"cert-manager", "migration"} {
-				found, err := filepath.Glob(filepath.Join(samples, folder, pattern))
+			for _, directory := range []string{"cert-manager", "migration"} {
+				found, err := filepath.Glob(filepath.Join(samples, directory, pattern))
 				Expect(err).NotTo(HaveOccurred())
 				for _, file := range found {
 					name, err := filepath.Rel(samples, file)

@@ -111,9 +111,9 @@ var _ = Describe("cert-manager", func() {
 		create(namespace, e.class())
 		createIssuer(namespace.Name, "team")
 		g := e.gateway(namespace.Name, httpsListener("home", "home.example.com"))
-		without := listenerSet(namespace.Name, "without-issuer", g, []gatewayv1.Listener{httpsListener("web", "web.example.com")})
-		with := listenerSet(namespace.Name, "with-issuer", g, []gatewayv1.Listener{httpsListener("api", "api.example.com")}, issuerAnnotation+"=team")
-		create(g, without, with)
+		withoutIssuer := listenerSet(namespace.Name, "without-issuer", g, []gatewayv1.Listener{httpsListener("web", "web.example.com")})
+		withIssuer := listenerSet(namespace.Name, "with-issuer", g, []gatewayv1.Listener{httpsListener("api", "api.example.com")}, issuerAnnotation+"=team")
+		create(g, withoutIssuer, withIssuer)
 
 		Eventually(readyStatus).WithArguments(namespace.Name, "api-tls").Should(Equal("True"))
 		Eventually(gatewayConditions).WithArguments(g).Should(HaveExactElements(partlyProgrammed, certificateMissing))

@@ -30,8 +30,8 @@ const (
 // annotations are annotations in the form "key=value".
 type annotations []string
 
-// setOn replaces the annotations of the object.
-func (a annotations) setOn(object client.Object) {
+// replaceIn replaces the annotations of the object.
+func (a annotations) replaceIn(object client.Object) {
 	all := map[string]string{}
 	for _, annotation := range a {
 		key, value, _ := strings.Cut(annotation, "=")
@@ -142,7 +142,7 @@ func (e *environment) gateway(namespace string, listener gatewayv1.Listener, a .
 			Listeners:        []gatewayv1.Listener{listener},
 		},
 	}
-	annotations(a).setOn(g)
+	annotations(a).replaceIn(g)
 	return g
 }
 
@@ -173,7 +173,7 @@ func listenerSet(namespace, name string, parent *gatewayv1.Gateway, listeners []
 	for _, l := range listeners {
 		s.Spec.Listeners = append(s.Spec.Listeners, gatewayv1.ListenerEntry(l))
 	}
-	annotations(a).setOn(s)
+	annotations(a).replaceIn(s)
 	return s
 }
 

@@ -94,7 +94,7 @@ var _ = Describe("an existing certificate", func() {
 		t := newSharedGateway()
 		namespace := t.gateway.Namespace
 		createIssuer(namespace, "other")
-		update(t.team, func(s *gatewayv1.ListenerSet) { annotations{issuerAnnotation + "=other"}.setOn(s) })
+		update(t.team, func(s *gatewayv1.ListenerSet) { annotations{issuerAnnotation + "=other"}.replaceIn(s) })
 		Eventually(func() string { return storedCertificate(namespace, "web-tls").Issuer.CommonName }).Should(Equal("other"))
 		Eventually(func() string { return storedCertificate(namespace, "api-tls").Issuer.CommonName }).Should(Equal("other"))
 		Expect(signedBy(namespace, "web-tls")).To(Equal("Issuer other"))

@@ -86,8 +86,8 @@ func defaultObjects(t *testing.T) []object {
 	return all
 }
 
-// configFolder returns the folder of config that contains the object.
-func configFolder(o object) string {
+// configSubdirectory returns the directory of config that contains the object.
+func configSubdirectory(o object) string {
 	switch o["kind"] {
 	case "CustomResourceDefinition":
 		return "crd"
@@ -103,11 +103,11 @@ func configFolder(o object) string {
 func TestConfigFilesMatchTheChart(t *testing.T) {
 	files := map[string]*bytes.Buffer{}
 	for _, o := range defaultObjects(t) {
-		folder := configFolder(o)
-		if folder == "crd" {
+		directory := configSubdirectory(o)
+		if directory == "crd" {
 			continue // the chart contains a copy of the file in config/crd
 		}
-		name := filepath.Join(configDir, folder, strings.ToLower(fmt.Sprint(o["kind"]))+".yaml")
+		name := filepath.Join(configDir, directory, strings.ToLower(fmt.Sprint(o["kind"]))+".yaml")
 		if files[name] == nil {
 			files[name] = bytes.NewBufferString("# Generated from charts/tunnel-gateway by `make golden`. Do not edit.\n")
 		}
@@ -177,7 +177,7 @@ func byID(t *testing.T, all []object) map[string]object {
 }
 
 // TestChartContainsTheCRDsOfConfig checks the chart's copies of the CRDs. A chart
-// cannot contain files outside its folder.
+// cannot contain files outside its directory.
 func TestChartContainsTheCRDsOfConfig(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(configDir, "crd", "tunnelgateway.dev_*.yaml"))
 	if err != nil || len(files) != 2 {

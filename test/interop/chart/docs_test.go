@@ -140,17 +140,17 @@ func TestDocumentedOverlayBuilds(t *testing.T) {
 // TestDocumentedDeletionKeepsTheCRDs checks that the commands on the page delete the
 // controller before its roles, and never the CRDs.
 func TestDocumentedDeletionKeepsTheCRDs(t *testing.T) {
-	folders := regexp.MustCompile(`kubectl delete .*-k 'https://github.com/tunnel-gateway/tunnel-gateway//config/(\w+)\?ref=main'`)
+	directories := regexp.MustCompile(`kubectl delete .*-k 'https://github.com/tunnel-gateway/tunnel-gateway//config/(\w+)\?ref=main'`)
 	var order []string
-	for _, found := range folders.FindAllStringSubmatch(readPage(t, installPage), -1) {
+	for _, found := range directories.FindAllStringSubmatch(readPage(t, installPage), -1) {
 		order = append(order, found[1])
 	}
 	if !slices.Equal(order, []string{"controller", "rbac"}) {
 		t.Errorf("the page deletes %q, want controller and rbac", order)
 	}
 	for _, o := range defaultObjects(t) {
-		if folder := configFolder(o); (o["kind"] == "CustomResourceDefinition") == slices.Contains(order, folder) {
-			t.Errorf("config/%s contains %s", folder, o.id())
+		if directory := configSubdirectory(o); (o["kind"] == "CustomResourceDefinition") == slices.Contains(order, directory) {
+			t.Errorf("config/%s contains %s", directory, o.id())
 		}
 	}
 }

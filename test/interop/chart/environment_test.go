@@ -43,7 +43,7 @@ const (
 // environment is a cluster without the controller's CRDs, a simulated
 // Cloudflare, and a binary of the controller.
 type environment struct {
-	test         *testing.T // the whole test, not one of its steps
+	t            *testing.T // the whole test, not one of its steps
 	controlPlane *cluster.Cluster
 	kube         client.Client
 	kubeconfig   string
@@ -59,7 +59,7 @@ type environment struct {
 // the controller.
 func newEnvironment(t *testing.T) *environment {
 	t.Helper()
-	e := &environment{test: t, dir: t.TempDir()}
+	e := &environment{t: t, dir: t.TempDir()}
 	log, audited, err := cluster.Audit(e.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -114,14 +114,14 @@ func (e *environment) startEdge(t *testing.T) {
 
 // dialBackend connects to a backend that answers with the name of its Service.
 func dialBackend(_ context.Context, _, address string) (net.Conn, error) {
-	near, far := net.Pipe()
+	local, remote := net.Pipe()
 	service, _, _ := strings.Cut(address, ".svc.")
 	go func() {
 		listener := &singleConnListener{conns: make(chan net.Conn, 1)}
-		listener.conns <- far
+		listener.conns <- remote
 		_ = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, service) })) // #nosec G114 -- a test
 	}()
-	return near, nil
+	return local, nil
 }
 
 // singleConnListener is a listener that accepts a single connection.
@@ -215,7 +215,7 @@ func tokenSecret(namespace string) *corev1.Secret {
 }
 
 // eventually retries check until it returns no error.
-func eventually(t *testing.T, what string, check func() error) {
+func eventually(t *testing.T, name string, check func() error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
@@ -223,14 +223,14 @@ func eventually(t *testing.T, what string, check func() error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for %s: %v", what, errors.Join(last, err))
+		t.Fatalf("waiting for %s: %v", name, errors.Join(last, err))
 	}
 }
 
 // runningController is a controller that runs with the arguments of the chart's
 // Deployment and the permissions of its ServiceAccount.
 type runningController struct {
-	test            *testing.T
+	t               *testing.T
 	namespace, user string
 	// earlierRequests is the number of requests that the user had sent before the
 	// controller started.
@@ -241,7 +241,7 @@ type runningController struct {
 
 // startController starts the controller as in the pod of the Deployment. It
 // disables WatchList: a separate list request shows in the audit log how the
-// controller asks for the objects.
+// controller requests the objects.
 func (e *environment) startController(t *testing.T, pod corev1.PodSpec, namespace string) *runningController {
 	t.Helper()
 	return e.startControllerAt(t, pod, namespace, e.controlPlane.Config, "KUBE_FEATURE_WatchListClient=false")
@@ -260,7 +260,7 @@ func (e *environment) startControllerAt(t *testing.T, pod corev1.PodSpec, namesp
 		t.Fatal(err)
 	}
 	e.starts++
-	r := &runningController{test: e.test, namespace: namespace, user: user, earlierRequests: len(e.requests(t, user)), logFile: filepath.Join(e.dir, fmt.Sprintf("log-%s-%d", namespace, e.starts))}
+	r := &runningController{t: e.t, namespace: namespace, user: user, earlierRequests: len(e.requests(t, user)), logFile: filepath.Join(e.dir, fmt.Sprintf("log-%s-%d", namespace, e.starts))}
 	out, err := os.Create(r.logFile)
 	if err != nil {
 		t.Fatal(err)
@@ -273,11 +273,11 @@ func (e *environment) startControllerAt(t *testing.T, pod corev1.PodSpec, namesp
 	if r.process, err = controllerproc.Run(command); err != nil {
 		t.Fatal(err)
 	}
-	e.test.Cleanup(func() {
+	e.t.Cleanup(func() {
 		r.stop()
 		_ = out.Close()
-		if e.test.Failed() {
-			e.test.Logf("last lines of the controller's log %s:\n%s", r.logFile, tail(r.readLog(e.test), 60))
+		if e.t.Failed() {
+			e.t.Logf("last lines of the controller's log %s:\n%s", r.logFile, tail(r.readLog(e.t), 60))
 		}
 	})
 	return r
@@ -314,7 +314,7 @@ func tail(text string, lines int) string {
 // stop stops the controller if it is running.
 func (r *runningController) stop() {
 	if err := r.process.Stop(); err != nil {
-		r.test.Error(err)
+		r.t.Error(err)
 	}
 }
 

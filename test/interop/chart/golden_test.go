@@ -42,13 +42,13 @@ func TestGoldenManifests(t *testing.T) {
 
 // withoutCRD removes the CRDs, which another test compares with config/crd.
 func withoutCRD(manifests string) string {
-	var kept []string
+	var lines []string
 	for document := range strings.SplitSeq(manifests, "---\n") {
 		if !strings.Contains(document, "kind: CustomResourceDefinition") {
-			kept = append(kept, document)
+			lines = append(lines, document)
 		}
 	}
-	return strings.Join(kept, "---\n")
+	return strings.Join(lines, "---\n")
 }
 
 // withoutDashboard removes the content of the dashboard, which

@@ -85,7 +85,7 @@ func (e *environment) deploymentPod(t *testing.T, name, namespace string) corev1
 	return get(t, e, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}).Spec.Template.Spec
 }
 
-var shared = &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared"}}
+var sharedGateway = &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "shared"}}
 
 // checkProgrammed returns a function that returns an error until the Gateway is
 // programmed in its current generation.
@@ -105,13 +105,13 @@ func (e *environment) checkProgrammed(t *testing.T, g *gatewayv1.Gateway) func()
 // servesSamples applies the samples and sends a request to each of their hostnames.
 func (e *environment) servesSamples(t *testing.T) {
 	e.apply(t, root+"/config/samples")
-	eventually(t, "the Gateway of the samples to be programmed", e.checkProgrammed(t, shared.DeepCopy()))
+	eventually(t, "the Gateway of the samples to be programmed", e.checkProgrammed(t, sharedGateway.DeepCopy()))
 	for host, want := range map[string]string{
 		"shared.example.com": "home.platform", "team-a.example.com": "web.team-a",
 		"shop.team-b.example.com": "shop.team-b", "unknown.example.com": "404",
 	} {
 		eventually(t, "the answer for "+host, func() error {
-			if got := e.answer(e.tunnelName(t, shared), host); got != want {
+			if got := e.answer(e.tunnelName(t, sharedGateway), host); got != want {
 				return fmt.Errorf("got %s, want %s", got, want)
 			}
 			return nil
@@ -153,23 +153,23 @@ func (e *environment) upgradesCRD(t *testing.T) {
 	if _, ok := properties["mergingMode"]; !ok {
 		t.Error("the upgrade did not upgrade the CRD")
 	}
-	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: connectorMeta(namespace, shared)}
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: connectorMeta(namespace, sharedGateway)}
 	eventually(t, "the autoscaler of the TunnelConfiguration", func() error {
 		return e.kube.Get(t.Context(), client.ObjectKeyFromObject(scaler), scaler)
 	})
-	eventually(t, "the Gateway to be programmed after the upgrade", e.checkProgrammed(t, shared.DeepCopy()))
+	eventually(t, "the Gateway to be programmed after the upgrade", e.checkProgrammed(t, sharedGateway.DeepCopy()))
 }
 
 // usesEveryPermission makes the controller use each permission that the chart grants.
 func (e *environment) usesEveryPermission(t *testing.T, r *runningController) {
 	granted := e.permissions(t, release)
 	e.exerciseController(t, r, granted, exercisedObjects{
-		controllerNamespace: namespace, gateway: shared, class: "cloudflare-tunnel",
+		controllerNamespace: namespace, gateway: sharedGateway, class: "cloudflare-tunnel",
 		set:   types.NamespacedName{Namespace: "team-b", Name: "team-b-late"},
 		route: types.NamespacedName{Namespace: "platform", Name: "home"}, service: "home",
 	})
 	checkSecrets(t, e.requests(t, r.user), namespace+"/cloudflare", "platform/certificate",
-		tunnelSecretName(namespace, shared), tunnelSecretName(namespace, retiringGateway("platform", "cloudflare-tunnel")))
+		tunnelSecretName(namespace, sharedGateway), tunnelSecretName(namespace, retiringGateway("platform", "cloudflare-tunnel")))
 }
 
 // tunnelSecretName returns the key of the Secret with the token of a Gateway's tunnel.
@@ -187,7 +187,7 @@ type exercisedObjects struct {
 	service             string // the backend of the route
 }
 
-// exerciseController makes the controller do all of its work, until it has used
+// exerciseController makes the controller perform all its operations, until it has used
 // every granted permission, and then checks its requests.
 func (e *environment) exerciseController(t *testing.T, r *runningController, granted []permission, o exercisedObjects) {
 	t.Helper()
@@ -345,28 +345,28 @@ func (e *environment) keepsServingAfterUninstall(t *testing.T, r *runningControl
 			e.checkDeleted(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}),
 		)
 	})
-	connectors := &appsv1.Deployment{ObjectMeta: connectorMeta(namespace, shared)}
-	for _, kept := range []client.Object{
+	connectors := &appsv1.Deployment{ObjectMeta: connectorMeta(namespace, sharedGateway)}
+	for _, object := range []client.Object{
 		&gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "cloudflare-tunnel"}},
 		&v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudflare-tunnel"}},
-		tunnelObject(namespace, shared), connectors, shared.DeepCopy(), tokenSecret(namespace),
+		tunnelObject(namespace, sharedGateway), connectors, sharedGateway.DeepCopy(), tokenSecret(namespace),
 	} {
-		if got := get(t, e, kept); got.GetDeletionTimestamp() != nil || len(got.GetFinalizers()) > 0 {
-			t.Errorf("%T %s: deletion timestamp %v, finalizers %q", kept, kept.GetName(), got.GetDeletionTimestamp(), got.GetFinalizers())
+		if got := get(t, e, object); got.GetDeletionTimestamp() != nil || len(got.GetFinalizers()) > 0 {
+			t.Errorf("%T %s: deletion timestamp %v, finalizers %q", object, object.GetName(), got.GetDeletionTimestamp(), got.GetFinalizers())
 		}
 	}
-	if got := e.answer(e.tunnelName(t, shared), "team-a.example.com"); got != "web.team-a" {
+	if got := e.answer(e.tunnelName(t, sharedGateway), "team-a.example.com"); got != "web.team-a" {
 		t.Errorf("the tunnel answers %s after the uninstall, want web.team-a", got)
 	}
 
 	e.helm(t, "install", release, chartDir, "--namespace", namespace, "--set", e.values()+","+settingsValues+",certificates.validate=false")
 	reinstalled := e.startController(t, e.deploymentPod(t, release, namespace), namespace)
 	e.skipsCertificateChecks(t, reinstalled)
-	if err := e.kube.Delete(t.Context(), shared.DeepCopy()); err != nil {
+	if err := e.kube.Delete(t.Context(), sharedGateway.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Tunnel to retire", func() error { return e.checkDeleted(t, tunnelObject(namespace, shared)) })
-	if _, exists := e.edge.TunnelID(e.tunnelName(t, shared)); exists {
+	eventually(t, "the Tunnel to retire", func() error { return e.checkDeleted(t, tunnelObject(namespace, sharedGateway)) })
+	if _, exists := e.edge.TunnelID(e.tunnelName(t, sharedGateway)); exists {
 		t.Error("the tunnel of the deleted Gateway still exists")
 	}
 	eventually(t, "the controller to delete the connectors", func() error { return e.checkDeleted(t, connectors) })

@@ -21,12 +21,12 @@ func (e *environment) servesListedNamespacesOnly(t *testing.T) *runningControlle
 		e.create(t, newNamespace(name))
 	}
 	e.create(t, tokenSecret("narrow"))
-	e.helm(t, "install", "narrow", chartDir, "--namespace", "narrow", "--set", e.narrowValues())
+	e.helm(t, "install", "narrow", chartDir, "--namespace", "narrow", "--set", e.scopedValues())
 	r := e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
-	inside, outside := narrowGateway("narrow-a"), narrowGateway("outside")
+	inside, outside := scopedGateway("narrow-a"), scopedGateway("outside")
 	e.create(t, outside, inside, webService("narrow-b"), webService("outside"),
-		narrowRoute("narrow-b", "web.example.com", "narrow-b"), narrowRoute("outside", "ignored.example.com", "outside"),
-		narrowRoute("narrow-a", "broken.example.com", "outside"))
+		scopedRoute("narrow-b", "web.example.com", "narrow-b"), scopedRoute("outside", "ignored.example.com", "outside"),
+		scopedRoute("narrow-a", "broken.example.com", "outside"))
 	eventually(t, "the Gateway in a listed namespace to be programmed", e.checkProgrammed(t, inside))
 	for host, want := range map[string]string{
 		"web.example.com": "web.narrow-b",
@@ -34,7 +34,7 @@ func (e *environment) servesListedNamespacesOnly(t *testing.T) *runningControlle
 		"broken.example.com": "500", "ignored.example.com": "404",
 	} {
 		eventually(t, "the answer for "+host, func() error {
-			if got := e.answer(narrowTunnel(inside), host); got != want {
+			if got := e.answer(scopedTunnel(inside), host); got != want {
 				return fmt.Errorf("got %s, want %s", got, want)
 			}
 			return nil
@@ -56,9 +56,9 @@ func (e *environment) servesListedNamespacesOnly(t *testing.T) *runningControlle
 	return r
 }
 
-// narrowTunnel returns the name of a Gateway's tunnel at Cloudflare, for the
+// scopedTunnel returns the name of a Gateway's tunnel at Cloudflare, for the
 // second release.
-func narrowTunnel(g *gatewayv1.Gateway) string {
+func scopedTunnel(g *gatewayv1.Gateway) string {
 	return tunnel.RemoteName("narrow", client.ObjectKeyFromObject(g))
 }
 
@@ -69,13 +69,13 @@ func (e *environment) checkTunnelRetires(t *testing.T, g *gatewayv1.Gateway) {
 	eventually(t, fmt.Sprintf("the Tunnel of Gateway %s to retire", client.ObjectKeyFromObject(g)), func() error {
 		return e.checkDeleted(t, tunnelObject("narrow", g))
 	})
-	if _, exists := e.edge.TunnelID(narrowTunnel(g)); exists {
+	if _, exists := e.edge.TunnelID(scopedTunnel(g)); exists {
 		t.Errorf("the tunnel of the deleted Gateway %s still exists", client.ObjectKeyFromObject(g))
 	}
 }
 
-// narrowValues returns the values of the second release.
-func (e *environment) narrowValues() string {
+// scopedValues returns the values of the second release.
+func (e *environment) scopedValues() string {
 	return e.values() + ",controller.namespaces={narrow-a,narrow-b},certificates.namespaces={narrow-a},controller.clusterID=narrow" +
 		",controller.name=tunnelgateway.dev/narrow,gatewayClass.name=narrow,crds.install=false,fullnameOverride=narrow"
 }
@@ -87,7 +87,7 @@ func webService(namespace string) *corev1.Service {
 // survivesNamespaceDeletion deletes a listed namespace that contains a Gateway
 // while the controller is stopped.
 func (e *environment) survivesNamespaceDeletion(t *testing.T, r *runningController) *runningController {
-	deleted := narrowGateway("narrow-b")
+	deleted := scopedGateway("narrow-b")
 	e.create(t, deleted)
 	eventually(t, "the Gateway in the listed namespace to be programmed", e.checkProgrammed(t, deleted))
 	r.stop()
@@ -95,10 +95,10 @@ func (e *environment) survivesNamespaceDeletion(t *testing.T, r *runningControll
 
 	r = e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
 	e.checkTunnelRetires(t, deleted)
-	remaining := narrowGateway("narrow-a")
+	remaining := scopedGateway("narrow-a")
 	e.create(t, remaining)
 	eventually(t, "a Gateway in the remaining namespace to be programmed", e.checkProgrammed(t, remaining))
-	r.checkLog(t, "ignoring a namespace of the list", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
+	r.checkLog(t, "ignoring namespace", "the namespace does not exist", `"namespace":"narrow-b"`, "helm upgrade")
 	return r
 }
 
@@ -120,14 +120,14 @@ func (e *environment) restartsWhenNamespaceIsDeleted(t *testing.T, r *runningCon
 	r.waitForExit(t)
 	r.checkLog(t, "exiting for a restart", "narrow-b can no longer be served: the namespace does not exist")
 	e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
-	e.checkTunnelRetires(t, narrowGateway("narrow-b"))
+	e.checkTunnelRetires(t, scopedGateway("narrow-b"))
 }
 
 // checkLog checks that the controller has logged the texts.
-func (r *runningController) checkLog(t *testing.T, wanted ...string) {
+func (r *runningController) checkLog(t *testing.T, substrings ...string) {
 	t.Helper()
 	text := r.readLog(t)
-	for _, want := range wanted {
+	for _, want := range substrings {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log does not contain %q:\n%s", want, tail(text, 20))
 		}
@@ -142,18 +142,18 @@ func (e *environment) servesRecreatedNamespace(t *testing.T, r *runningControlle
 	e.create(t, newNamespace("narrow-b"))
 	r.stop()
 	r = e.startController(t, e.deploymentPod(t, "narrow", "narrow"), "narrow")
-	remaining := narrowGateway("narrow-a")
+	remaining := scopedGateway("narrow-a")
 	change(t, e, remaining, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = ptr.To[gatewayv1.Hostname]("*.example.com") })
 	eventually(t, "the Gateway in the remaining namespace to be programmed", e.checkProgrammed(t, remaining))
-	r.checkLog(t, "ignoring a namespace of the list", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
+	r.checkLog(t, "ignoring namespace", "the controller has no permission to list gateways.gateway.networking.k8s.io, watch gateways")
 
-	e.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", e.narrowValues()+","+settingsValues)
+	e.helm(t, "upgrade", "narrow", chartDir, "--namespace", "narrow", "--force-conflicts", "--set", e.scopedValues()+","+settingsValues)
 	r.waitForExit(t)
 	r.checkLog(t, "exiting for a restart", "narrow-b can now be served")
 
 	proxy := newRecordingProxy(t, e)
 	r = e.startControllerAt(t, e.deploymentPod(t, "narrow", "narrow"), "narrow", proxy.config())
-	recreated := narrowGateway("narrow-b")
+	recreated := scopedGateway("narrow-b")
 	e.create(t, recreated)
 	eventually(t, "the Gateway in the recreated namespace to be programmed", e.checkProgrammed(t, recreated))
 	proxy.checkSecrets(t, apiToken, connectorMeta("narrow", recreated).Name)
@@ -170,26 +170,26 @@ func (e *environment) usesEveryPermissionInNamespaces(t *testing.T, r *runningCo
 	}}
 	// With two listeners as parents, one update of the route's status contains the
 	// same change twice. The second event then continues the series of the first.
-	parent := narrowGateway("narrow-a")
+	parent := scopedGateway("narrow-a")
 	change(t, e, parent, func(g *gatewayv1.Gateway) {
 		second := *g.Spec.Listeners[0].DeepCopy()
 		second.Name, second.Port = "second", 8080
 		g.Spec.Listeners = append(g.Spec.Listeners, second)
 	})
-	route := narrowRoute("narrow-b", "web.example.com", "narrow-b")
+	route := scopedRoute("narrow-b", "web.example.com", "narrow-b")
 	second := *route.Spec.ParentRefs[0].DeepCopy()
 	route.Spec.ParentRefs[0].SectionName, second.SectionName = ptr.To[gatewayv1.SectionName]("web"), ptr.To[gatewayv1.SectionName]("second")
 	route.Spec.ParentRefs = append(route.Spec.ParentRefs, second)
 	e.create(t, set, webService("narrow-b"), route)
 	e.exerciseController(t, r, mergeNamespaces(e.permissions(t, "narrow"), "narrow", "narrow-a", "narrow-b"), exercisedObjects{
-		controllerNamespace: "narrow", gateway: narrowGateway("narrow-a"), class: "narrow", set: client.ObjectKeyFromObject(set),
+		controllerNamespace: "narrow", gateway: scopedGateway("narrow-a"), class: "narrow", set: client.ObjectKeyFromObject(set),
 		route: client.ObjectKeyFromObject(route), service: "web",
 	})
-	checkSecrets(t, e.requests(t, r.user), "narrow/cloudflare", "narrow-a/certificate", tunnelSecretName("narrow", narrowGateway("narrow-a")),
-		tunnelSecretName("narrow", narrowGateway("narrow-b")), tunnelSecretName("narrow", retiringGateway("narrow-a", "narrow")))
+	checkSecrets(t, e.requests(t, r.user), "narrow/cloudflare", "narrow-a/certificate", tunnelSecretName("narrow", scopedGateway("narrow-a")),
+		tunnelSecretName("narrow", scopedGateway("narrow-b")), tunnelSecretName("narrow", retiringGateway("narrow-a", "narrow")))
 }
 
-func narrowGateway(namespace string) *gatewayv1.Gateway {
+func scopedGateway(namespace string) *gatewayv1.Gateway {
 	return &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "narrow"}, Spec: gatewayv1.GatewaySpec{
 		GatewayClassName: "narrow",
 		Listeners: []gatewayv1.Listener{{
@@ -199,8 +199,8 @@ func narrowGateway(namespace string) *gatewayv1.Gateway {
 	}}
 }
 
-// narrowRoute returns a route to the Service web in the namespace backend.
-func narrowRoute(namespace string, host gatewayv1.Hostname, backend gatewayv1.Namespace) *gatewayv1.HTTPRoute {
+// scopedRoute returns a route to the Service web in the namespace backend.
+func scopedRoute(namespace string, host gatewayv1.Hostname, backend gatewayv1.Namespace) *gatewayv1.HTTPRoute {
 	return &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}, Spec: gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "narrow", Namespace: ptr.To[gatewayv1.Namespace]("narrow-a")}}},
 		Hostnames:       []gatewayv1.Hostname{host},

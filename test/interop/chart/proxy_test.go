@@ -52,7 +52,7 @@ func newRecordingProxy(t *testing.T, e *environment) *recordingProxy {
 		FlushInterval:  -1, // forward each event of a watch immediately
 		ModifyResponse: p.record,
 	})
-	e.test.Cleanup(func() {
+	e.t.Cleanup(func() {
 		p.server.CloseClientConnections()
 		p.server.Close()
 	})

@@ -61,7 +61,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // the folder is temporary
+	defer os.RemoveAll(dir) //nolint:errcheck // the directory is temporary
 	controllerBinary = filepath.Join(dir, "tunnel-gateway")
 	if err := controllerproc.Build(context.Background(), controllerBinary); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -119,24 +119,24 @@ var alertCases = map[string]struct {
 }{
 	"normal operation": {record: func(s *prometheusServer) {
 		s.recordHealthy()
-		s.RecordPush(shared, 100)
-		s.SetOldestChange(shared, s.now.Add(-time.Second))
+		s.RecordPush(sharedGateway, 100)
+		s.SetOldestChange(sharedGateway, s.now.Add(-time.Second))
 		s.callProvider(nil)
 	}},
 	"one repaired external change": {record: func(s *prometheusServer) {
 		s.recordHealthy()
 		if s.now.Minute() == 20 {
-			s.RecordDriftRepair(shared)
+			s.RecordDriftRepair(sharedGateway)
 		}
 	}},
 	"an external change every 15 minutes": {want: []string{"TunnelGatewayDriftRepairs"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
 		if s.now.Minute()%15 == 0 {
-			s.RecordDriftRepair(shared)
+			s.RecordDriftRepair(sharedGateway)
 		}
 	}},
 	"a paused Gateway": {record: func(s *prometheusServer) {
-		s.SetGateway(shared, metrics.Gateway{Paused: true, Connectors: &metrics.Connectors{}})
+		s.SetGateway(sharedGateway, metrics.Gateway{Paused: true, Connectors: &metrics.Connectors{}})
 	}},
 	"drift checks wait for the request budget": {record: func(s *prometheusServer) {
 		s.recordHealthy()
@@ -145,66 +145,66 @@ var alertCases = map[string]struct {
 	"an error every ten minutes": {record: func(s *prometheusServer) {
 		s.recordHealthy()
 		if s.now.Minute()%10 == 0 {
-			s.RecordError(shared, tunnel.ReasonUnavailable)
+			s.RecordError(sharedGateway, tunnel.ReasonUnavailable)
 		}
 	}},
 	"zero connector replicas": {record: func(s *prometheusServer) {
-		s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{}})
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{}})
 	}},
 	"connectors are disabled": {record: func(s *prometheusServer) {
-		s.SetGateway(shared, metrics.Gateway{Programmed: true})
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true})
 	}},
 	"a Gateway is not programmed": {want: []string{"TunnelGatewayNotProgrammed"}, record: func(s *prometheusServer) {
-		s.SetGateway(shared, metrics.Gateway{})
+		s.SetGateway(sharedGateway, metrics.Gateway{})
 	}},
 	"each change waits up to five minutes": {record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.callProvider(&provider.RateLimitedError{RetryAfter: time.Minute})
-		s.SetOldestChange(shared, s.now.Add(-time.Duration(s.now.Minute()%5)*time.Minute))
+		s.SetOldestChange(sharedGateway, s.now.Add(-time.Duration(s.now.Minute()%5)*time.Minute))
 	}},
 	"a change waits for a long time": {want: []string{"TunnelGatewayChangesLate"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
-		s.SetOldestChange(shared, startTime.Add(10*time.Minute))
+		s.SetOldestChange(sharedGateway, startTime.Add(10*time.Minute))
 	}},
 	"a change waits for the rate limit of the API": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.callProvider(&provider.RateLimitedError{RetryAfter: time.Minute})
-		s.SetOldestChange(shared, startTime.Add(10*time.Minute))
+		s.SetOldestChange(sharedGateway, startTime.Add(10*time.Minute))
 	}},
 	"a change waits for the request budget": {want: []string{"TunnelGatewayChangesLate", "TunnelGatewayRateBudgetExhausted"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.callProvider(&provider.RateLimitedError{RetryAfter: time.Minute, Budget: true})
-		s.SetOldestChange(shared, startTime.Add(10*time.Minute))
+		s.SetOldestChange(sharedGateway, startTime.Add(10*time.Minute))
 	}},
 	"a change waited and is pushed": {record: func(s *prometheusServer) {
 		s.recordHealthy()
-		if s.SetOldestChange(shared, startTime); s.now.Minute() > 30 {
-			s.SetOldestChange(shared, time.Time{})
+		if s.SetOldestChange(sharedGateway, startTime); s.now.Minute() > 30 {
+			s.SetOldestChange(sharedGateway, time.Time{})
 		}
 	}},
 	"external changes have stopped the controller": {want: []string{"TunnelGatewayDriftFight", "TunnelGatewayNotProgrammed"}, record: func(s *prometheusServer) {
-		s.SetGateway(shared, metrics.Gateway{})
+		s.SetGateway(sharedGateway, metrics.Gateway{})
 		if s.now.Minute() == 40 {
-			s.RecordDriftContested(shared)
+			s.RecordDriftContested(sharedGateway)
 		}
 	}},
 	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, record: func(s *prometheusServer) {
-		s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Desired: 2}})
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Desired: 2}})
 	}},
 	"no replica leads": {want: []string{"TunnelGatewayDown"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.replicas[releasePods[0]] = 0
 	}},
 	"the Gateway has not existed for two hours": {want: []string{"TunnelGatewayTunnelNotDeleted"}, record: func(s *prometheusServer) {
-		s.SetGatewayMissing(shared, startTime.Add(-2*time.Hour))
+		s.SetGatewayMissing(sharedGateway, startTime.Add(-2*time.Hour))
 	}},
 	"the Gateway has not existed for half an hour": {record: func(s *prometheusServer) {
-		s.SetGatewayMissing(shared, startTime.Add(20*time.Minute))
+		s.SetGatewayMissing(sharedGateway, startTime.Add(20*time.Minute))
 	}},
 	"the Gateway exists again or its tunnel is retained": {record: func(s *prometheusServer) {
-		s.SetGatewayMissing(shared, startTime.Add(-2*time.Hour))
+		s.SetGatewayMissing(sharedGateway, startTime.Add(-2*time.Hour))
 		if s.now.Minute() > 30 {
-			s.SetGatewayMissing(shared, time.Time{})
+			s.SetGatewayMissing(sharedGateway, time.Time{})
 		}
 	}},
 	"tunnels without a Tunnel": {want: []string{"TunnelGatewayOrphanedTunnels"}, record: func(s *prometheusServer) {
@@ -221,13 +221,13 @@ var alertCases = map[string]struct {
 	}},
 	"an error every minute": {want: []string{"TunnelGatewayReconcileErrors"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
-		s.RecordError(shared, tunnel.ReasonUnauthorized)
+		s.RecordError(sharedGateway, tunnel.ReasonUnauthorized)
 	}},
 }
 
 // recordHealthy records the metrics of a healthy Gateway.
 func (s *prometheusServer) recordHealthy() {
-	s.SetGateway(shared, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 1}})
+	s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 1}})
 }
 
 // TestSituationsFireTheExpectedAlerts checks which alerts fire in each of alertCases,
@@ -267,7 +267,7 @@ func TestDriftFightAlertFiresForTheFirstEvent(t *testing.T) {
 	if s.fires(rule) {
 		t.Error("the alert fires before the first event")
 	}
-	s.RecordDriftContested(shared)
+	s.RecordDriftContested(sharedGateway)
 	s.advance(2, func() {})
 	if !s.fires(rule) {
 		t.Error("the alert does not fire")
@@ -278,12 +278,12 @@ func TestDriftFightAlertFiresForTheFirstEvent(t *testing.T) {
 // deleted Gateway do not keep the alert active.
 func TestNotProgrammedAlertEndsWhenTheGatewayIsDeleted(t *testing.T) {
 	s := newServer(t)
-	s.advance(15, func() { s.SetGateway(shared, metrics.Gateway{}) })
+	s.advance(15, func() { s.SetGateway(sharedGateway, metrics.Gateway{}) })
 	rule := alerts(t)["TunnelGatewayNotProgrammed"]
 	if !s.fires(rule) {
 		t.Error("the alert does not fire")
 	}
-	s.DeleteGateway(shared)
+	s.DeleteGateway(sharedGateway)
 	s.advance(6, func() {}) // longer than the lookback delta of Prometheus
 	if s.fires(rule) {
 		t.Error("the alert fires for a deleted Gateway")

@@ -204,7 +204,7 @@ var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 func TestDashboardVariablesOfferTheGateways(t *testing.T) {
 	s := newServer(t)
 	s.advance(2, s.recordAll)
-	want := map[string]string{"namespace": shared.Namespace, "gateway": shared.Name}
+	want := map[string]string{"namespace": sharedGateway.Namespace, "gateway": sharedGateway.Name}
 	for _, variable := range loadDashboard(t).Templating.List {
 		if variable.Type != "query" {
 			continue

@@ -30,9 +30,9 @@ import (
 const interval = time.Minute
 
 var (
-	queryParser = parser.NewParser(parser.Options{})
-	shared      = types.NamespacedName{Namespace: "platform", Name: "shared"}
-	startTime   = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	queryParser   = parser.NewParser(parser.Options{})
+	sharedGateway = types.NamespacedName{Namespace: "platform", Name: "shared"}
+	startTime     = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
 // prometheusServer scrapes a registry and answers queries.
@@ -171,17 +171,17 @@ func (s *prometheusServer) query(expression string) promql.Vector {
 func (s *prometheusServer) recordAll() {
 	s.t.Helper()
 	n := 3
-	s.SetGateway(shared, metrics.Gateway{
+	s.SetGateway(sharedGateway, metrics.Gateway{
 		Programmed: true, Paused: true, Rules: &n, Listeners: map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2},
 		Connectors: &metrics.Connectors{Ready: true, Desired: 2, Available: 2},
 	})
-	s.SetOldestChange(shared, s.now)
-	s.RecordPush(shared, 1000)
+	s.SetOldestChange(sharedGateway, s.now)
+	s.RecordPush(sharedGateway, 1000)
 	s.ObserveChangeToPush(time.Second)
-	s.RecordDriftRepair(shared)
-	s.RecordDriftContested(shared)
-	s.RecordError(shared, tunnel.ReasonUnavailable)
-	s.SetGatewayMissing(shared, s.now.Add(-time.Minute))
+	s.RecordDriftRepair(sharedGateway)
+	s.RecordDriftContested(sharedGateway)
+	s.RecordError(sharedGateway, tunnel.ReasonUnavailable)
+	s.SetGatewayMissing(sharedGateway, s.now.Add(-time.Minute))
 	s.SetAccount("west", 10, 1)
 	s.callProvider(nil)
 	s.callProvider(&provider.UnavailableError{Err: errors.New("reset")})
