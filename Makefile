@@ -64,9 +64,11 @@ explore: ## Check every reachable state of a tunnel's lifecycle; DEPTH=<faults a
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
 	@mkdir -p bin
-	@for target in $$(go test ./internal/gateway -list '^Fuzz' | grep '^Fuzz'); do \
-		echo "==> fuzzing $$target for $(FUZZTIME)"; \
-		go test ./internal/gateway -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) >bin/fuzz.log || { cat bin/fuzz.log; exit 1; }; \
+	@for package in ./internal/gateway ./internal/routing; do \
+		for target in $$(go test $$package -list '^Fuzz' | grep '^Fuzz'); do \
+			echo "==> fuzzing $$target for $(FUZZTIME)"; \
+			go test $$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) >bin/fuzz.log || { cat bin/fuzz.log; exit 1; }; \
+		done; \
 	done
 
 .PHONY: conformance

@@ -35,6 +35,8 @@ type planOptions struct {
 	gateway             string
 	output              string
 	why                 string
+	method              string
+	headers             []string
 	strict              bool
 	clusterDomain       string
 	controller          string
@@ -84,6 +86,7 @@ func planCommand(program string) *cobra.Command {
   PROGRAM plan -f teams/ --context production
   PROGRAM plan -f teams/ --context production --diff
   PROGRAM plan --why shop.example.com/cart
+  PROGRAM plan --why shop.example.com/cart --method POST --header x-version:2
   kustomize build . | PROGRAM plan -f - --strict`, "PROGRAM", program),
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -106,7 +109,9 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.context, "context", "", "`name` of a context in the kubeconfig (default the current context)")
 	f.StringVar(&o.gateway, "gateway", "", "show only the Gateway `namespace/name`")
 	f.StringVarP(&o.output, "output", "o", "table", "output `format`: "+strings.Join(planFormats, ", "))
-	f.StringVar(&o.why, "why", "", "explain which rule answers a `request` HOST[/PATH], and why, instead of printing the plan")
+	f.StringVar(&o.why, "why", "", "explain what answers a `request` HOST[/PATH][?QUERY], and why, instead of printing the plan")
+	f.StringVar(&o.method, "method", "", "`method` of the request of --why (default GET)")
+	f.StringArrayVar(&o.headers, "header", nil, "header of the request of --why, as `NAME:VALUE`; may be repeated")
 	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if a condition does not have its expected status")
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, "DNS `domain` of the cluster")
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, "spec.controllerName of the controller's GatewayClasses, as `domain/path`")

@@ -278,6 +278,9 @@ func TestPlanErrorsNameTheirPlace(t *testing.T) {
 		"empty file name":               {arguments: []string{"-f", ""}, want: []string{"--filename must not be empty"}},
 		"empty request":                 {arguments: []string{"-f", samples, "--why", ""}, want: []string{"--why must not be empty"}},
 		"request without a host":        {arguments: []string{"-f", samples, "--why", "/cart"}, want: []string{`--why: "/cart" has no hostname; use HOST, HOST/PATH or a URL`}},
+		"--method without --why":        {arguments: []string{"-f", samples, "--method", "POST"}, want: []string{"--method requires --why"}},
+		"--header without --why":        {arguments: []string{"-f", samples, "--header", "a:b"}, want: []string{"--header requires --why"}},
+		"a header without a value":      {arguments: []string{"-f", samples, "--why", "a.example.com", "--header", "a"}, want: []string{`--header must be of the form NAME:VALUE, got "a"`}},
 		"--why and --diff":              {arguments: []string{"-f", samples, "--why", "a.example.com", "--diff"}, want: []string{"--why must not be set together with --diff"}},
 		"-n of kubectl":                 {arguments: []string{"-n", "team"}, want: []string{"'n' in -n", "plan always reads all namespaces, and --gateway selects one Gateway"}},
 		"-A of kubectl":                 {arguments: []string{"-A"}, want: []string{"plan always reads all namespaces"}},
@@ -332,7 +335,7 @@ func TestPlanExplainsARequest(t *testing.T) {
 		return append([]string{"plan", "-f", "../../config/samples", "--why", request}, flags...)
 	}
 	for format, want := range map[string]string{
-		"table": "Answered by rule 1 (team-a.example.com, ^/api(/|$)) of HTTPRoute team-a/web rule 0 match 0 -> http://api.team-a.svc.cluster.local:8080\n",
+		"table": "Answered by HTTPRoute team-a/web rule 0 match 0 (team-a.example.com, PathPrefix /api) -> http://api.team-a.svc.cluster.local:8080\n",
 		"json":  `"host": "team-a.example.com"`,
 		"yaml":  "path: /api/orders\n",
 	} {
@@ -342,6 +345,10 @@ func TestPlanExplainsARequest(t *testing.T) {
 	}
 	if got := run(t, "", arguments("--strict")...); got.status != 2 || got.stdout == "" {
 		t.Errorf("with --strict, status = %d and %d bytes on stdout, want status 2 and the explanation", got.status, len(got.stdout))
+	}
+	withQuery := wantStdout(t, "", arguments("--method", "post", "--header", "X-Version: 2", "--header", "x-version:3")...)
+	if want := "POST team-a.example.com/api/orders?of=today at Gateway platform/shared\n"; !strings.HasPrefix(withQuery, want) {
+		t.Errorf("the output does not begin with %q:\n%s", want, withQuery)
 	}
 	if got := run(t, "", arguments("--diff")...); got.status != 1 || !strings.Contains(got.stderr, "why") {
 		t.Errorf("with --diff, status = %d, stderr = %q; want 1 and an error about --why", got.status, got.stderr)

@@ -46,6 +46,8 @@ func (o *planOptions) validate(isSet func(flag string) bool) error {
 	check("controller-namespace", config.CheckNamespace(o.controllerNamespace))
 	check("cluster-id", config.CheckClusterID(o.clusterID))
 	check("why", o.checkWhy(isSet("why")))
+	check("method", o.checkRequestFlag(isSet("method")))
+	check("header", o.checkRequestFlag(isSet("header")))
 	if slices.Contains(o.paths, "") {
 		check("filename", errEmptyValue)
 	}
@@ -60,6 +62,15 @@ func (o *planOptions) validate(isSet func(flag string) bool) error {
 		check("gateway", fmt.Errorf("must be of the form namespace/name, got %q", o.gateway))
 	}
 	return errors.Join(errs...)
+}
+
+// checkRequestFlag validates a flag that describes the request of --why. isSet
+// reports whether it is set.
+func (o *planOptions) checkRequestFlag(isSet bool) error {
+	if isSet && o.why == "" {
+		return errors.New("requires --why: it describes the request")
+	}
+	return nil
 }
 
 // checkWhy validates --why. isSet reports whether it is set.

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // printFunc prints a plan, its differences, or the explanation of a request.
@@ -25,12 +26,32 @@ func (o *planOptions) printer(stdout io.Writer) (printFunc, error) {
 		}
 		return formatPrinter(o.output, table, func(p *plan.Plan) any { return p })
 	}
-	request, err := gateway.ParseRequest(o.why)
+	request, err := o.request()
 	if err != nil {
-		return nil, fmt.Errorf("--why: %w", err)
+		return nil, err
 	}
 	table := func(w io.Writer, p *plan.Plan) error { return p.Explain(request).WriteTable(w) }
 	return formatPrinter(o.output, table, func(p *plan.Plan) any { return p.Explain(request) })
+}
+
+// request returns the request that --why, --method and --header describe.
+func (o *planOptions) request() (routing.Request, error) {
+	request, err := routing.ParseRequest(o.why)
+	if err != nil {
+		return request, fmt.Errorf("--why: %w", err)
+	}
+	request.Method = strings.ToUpper(o.method)
+	for _, header := range o.headers {
+		name, value, ok := strings.Cut(header, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return request, fmt.Errorf("--header must be of the form NAME:VALUE, got %q", header)
+		}
+		if request.Headers == nil {
+			request.Headers = http.Header{}
+		}
+		http.Header(request.Headers).Add(name, strings.TrimSpace(value))
+	}
+	return request, nil
 }
 
 // planFormats are the values of --output.

@@ -28,6 +28,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
@@ -167,11 +168,14 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
 			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader(), Reads: o.ReadsCertificates},
 		},
-		buildOptions: gateway.Options{ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace},
-		writer:       writer,
-		observer:     newObserver(o.Metrics, o.Tracer, time.Now),
-		now:          time.Now,
-		lifecycle:    l,
+		buildOptions: gateway.Options{
+			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
+			Capabilities: ingress.Capabilities(),
+		},
+		writer:    writer,
+		observer:  newObserver(o.Metrics, o.Tracer, time.Now),
+		now:       time.Now,
+		lifecycle: l,
 	}
 }
 

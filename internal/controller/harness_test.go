@@ -22,6 +22,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
@@ -140,8 +141,11 @@ func (h *harness) restart() {
 			Reader: c, ControllerName: controllerName, ControllerNamespace: controllerNamespace,
 			Certificates: &state.CachedCertificates{Metadata: c, Live: live, Reads: func(string) bool { return true }},
 		},
-		buildOptions: gateway.Options{ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace},
-		lifecycle:    l, writer: writer, observer: newObserver(metrics.New(h.registry), noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
+		buildOptions: gateway.Options{
+			ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace,
+			Capabilities: ingress.Capabilities(),
+		},
+		lifecycle: l, writer: writer, observer: newObserver(metrics.New(h.registry), noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
 		now: func() time.Time { return h.wallTime },
 	}
 	h.hostnames = &sharedHostnames{

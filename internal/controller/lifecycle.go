@@ -93,9 +93,12 @@ type target struct {
 	// gateway is nil when the cache does not contain the Gateway.
 	gateway *gatewayv1.Gateway
 	state   tunnel.Gateway
-	// result contains the desired ingress rules; nil when the controller does not
-	// manage the Gateway.
+	// result is the decision about the Gateway; nil when the controller does not manage
+	// it.
 	result *gateway.Result
+	// configuration is the desired configuration of the tunnel; nil when the Gateway is
+	// not accepted or not managed.
+	configuration *provider.Configuration
 	// snapshot contains the objects whose status entries are removed when the Tunnel
 	// retires.
 	snapshot *gateway.Snapshot
@@ -191,7 +194,7 @@ func (l *lifecycle) desired(t target) *tunnel.Desired {
 	return tunnel.NewDesired(l.options, tunnel.Request{
 		Gateway: t.key.NamespacedName, Paused: t.state.Paused, Settings: s,
 		AccountID: l.accounts.defaults.ForSettings(s).Account, Credentials: l.accounts.defaults.SecretReference(s),
-		Configuration: t.result.Configuration(), ServesGRPC: t.result.ServesGRPC(),
+		Configuration: t.configuration, ServesGRPC: t.result.ServesGRPC(),
 	})
 }
 

@@ -11,9 +11,11 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // interimStatusDelay is how long the lifecycle of a tunnel may run before the reconciler
@@ -74,30 +76,35 @@ func (r *reconciler) load(ctx context.Context, key state.Key) (*state.Loaded, er
 	return loaded, nil
 }
 
-// build builds the ingress rules and the conditions of a managed Gateway.
-func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loaded) *gateway.Result {
+// build builds the configuration of the tunnel and the conditions of a managed
+// Gateway. The configuration is nil when the Gateway is not accepted.
+func (r *reconciler) build(ctx context.Context, key state.Key, loaded *state.Loaded) (*gateway.Result, *provider.Configuration) {
 	_, end := r.observer.span(ctx, "build", key)
 	loaded.Snapshot.Now = r.now()
 	result := gateway.Build(loaded.Snapshot, r.buildOptions)
+	configuration, rules := ingress.Configuration(result.Table), 0
+	if configuration != nil {
+		rules = len(configuration.Ingress)
+	}
 	end(nil, attribute.Int("gateway.listeners", len(result.Listeners)), attribute.Int("gateway.routes", len(result.Routes)),
-		attribute.Int("tunnel.rules", len(result.Rules)), attribute.Bool("gateway.accepted", result.Rejected == nil))
-	return result
+		attribute.Int("tunnel.rules", rules), attribute.Bool("gateway.accepted", result.Rejected == nil))
+	return result, configuration
 }
 
 // reconcileManaged updates the tunnel and the statuses of a managed Gateway.
 func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
-	result := r.build(ctx, key, loaded)
+	result, configuration := r.build(ctx, key, loaded)
 	shared, err := r.hostnames.update(ctx, loaded.Gateway, result.Hostnames())
 	if err != nil {
 		return 0, err
 	}
 	t := target{
-		key: key, gateway: loaded.Gateway, result: result, snapshot: loaded.Snapshot,
+		key: key, gateway: loaded.Gateway, result: result, configuration: configuration, snapshot: loaded.Snapshot,
 		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
 	}
 	summary.managed, summary.paused = r.lifecycle.tunnelFor(key), t.state.Paused
-	if want := result.Configuration(); want != nil {
-		summary.configurationHash = want.Hash()
+	if configuration != nil {
+		summary.configurationHash = configuration.Hash()
 	}
 	interim := r.outcome(ctx, t, shared, tunnel.Outcome{Tunnel: loaded.Snapshot.Tunnel}, loaded.Tunnel)
 	outcome, requeueAfter, err := r.manageTunnel(ctx, t, interim)
@@ -121,7 +128,7 @@ func (r *reconciler) outcome(ctx context.Context, t target, shared gateway.Share
 func pushResult(result *gateway.Result, o tunnel.Outcome, accountProblem string) gateway.Push {
 	p := gateway.Push{Message: o.Message}
 	switch {
-	case result.Configuration() == nil:
+	case result.Rejected != nil:
 		return gateway.Push{State: gateway.PushOutstanding}
 	case accountProblem != "":
 		return gateway.Push{State: gateway.PushFailed, Message: accountProblem}

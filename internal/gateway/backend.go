@@ -3,66 +3,61 @@ package gateway
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// backendResolver finds the origins of backendRefs.
+// backendResolver finds the backends of backendRefs.
 type backendResolver struct {
-	grants        grants
-	services      map[types.NamespacedName]*corev1.Service
-	slices        map[types.NamespacedName][]*discoveryv1.EndpointSlice
-	clusterDomain string
+	grants    grants
+	services  map[types.NamespacedName]*corev1.Service
+	slices    map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	protocols []routing.Protocol // that the data plane supports
 }
 
-// origin is the URL to which an ingress rule sends requests.
-type origin struct {
-	scheme, url string
-}
-
-// resolve returns the origin of the Service port that ref names in the route, or
+// resolve returns the Service port that ref names in the route, or
 // why the reference does not resolve.
-func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Route) (origin, *Problem) {
+func (r backendResolver) resolve(ref gatewayv1.BackendObjectReference, route *Route) (routing.Backend, *Problem) {
 	if group, kind := ptr.Deref(ref.Group, ""), ptr.Deref(ref.Kind, "Service"); group != "" || kind != "Service" {
-		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "backend %q has kind %s in group %q; only Services of the core group are supported", ref.Name, kind, group)
+		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "backend %q has kind %s in group %q; only Services of the core group are supported", ref.Name, kind, group)
 	}
 	name := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
 	if !r.grants.permits(referrer{route.Kind, route.Namespace}, target{"Service", name.Namespace, name.Name}) {
 		// The grant is checked before the Service is read. The message must not
 		// reveal whether the Service exists.
-		return origin{}, routeProblem(gatewayv1.RouteReasonRefNotPermitted,
+		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonRefNotPermitted,
 			"Service %s is in another namespace, and no ReferenceGrant there permits references from %ss in namespace %q", name, route.Kind, route.Namespace)
 	}
 	return r.resolveService(name, ptr.Deref(ref.Port, 0))
 }
 
-func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (origin, *Problem) {
+func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (routing.Backend, *Problem) {
 	service := r.services[name]
 	if service == nil {
-		return origin{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s does not exist", name)
+		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s does not exist", name)
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return origin{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "Service %s has type ExternalName, which is not supported because it can point to any host", name)
+		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonInvalidKind, "Service %s has type ExternalName, which is not supported because it can point to any host", name)
 	}
 	port := servicePort(service, number)
 	if port == nil {
-		return origin{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", name, number)
+		return routing.Backend{}, routeProblem(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", name, number)
 	}
-	scheme, problem := originScheme(name, port)
+	protocol, problem := r.protocol(name, port)
 	if problem != nil {
-		return origin{}, problem
+		return routing.Backend{}, problem
 	}
-	dial, problem := r.originPort(name, service, port)
+	dial, problem := r.port(name, service, port)
 	if problem != nil {
-		return origin{}, problem
+		return routing.Backend{}, problem
 	}
-	url := scheme + "://" + name.Name + "." + name.Namespace + ".svc." + r.clusterDomain + ":" + strconv.Itoa(int(dial))
-	return origin{scheme, url}, nil
+	return routing.Backend{Service: name, Port: dial, Protocol: protocol, Headless: service.Spec.ClusterIP == corev1.ClusterIPNone}, nil
 }
 
 // servicePort returns the Service's TCP port with the number, or nil.
@@ -76,17 +71,21 @@ func servicePort(service *corev1.Service, number gatewayv1.PortNumber) *corev1.S
 	return &service.Spec.Ports[i]
 }
 
-// originScheme maps the appProtocol (KEP-3726) of the port to the URL scheme.
-func originScheme(name types.NamespacedName, port *corev1.ServicePort) (string, *Problem) {
-	switch protocol := ptr.Deref(port.AppProtocol, ""); protocol {
-	case "", "http", "kubernetes.io/ws":
-		return "http", nil
-	case "https", "kubernetes.io/wss":
-		return "https", nil
-	default:
-		return "", routeProblem(gatewayv1.RouteReasonUnsupportedProtocol,
-			"port %d of Service %s has appProtocol %q, which a tunnel does not support", port.Port, name, protocol)
+// protocol maps the appProtocol (KEP-3726) of the port to a protocol that the data
+// plane supports.
+func (r backendResolver) protocol(name types.NamespacedName, port *corev1.ServicePort) (routing.Protocol, *Problem) {
+	appProtocol := ptr.Deref(port.AppProtocol, "")
+	if p := appProtocols[appProtocol]; slices.Contains(r.protocols, p) {
+		return p, nil
 	}
+	return 0, routeProblem(gatewayv1.RouteReasonUnsupportedProtocol,
+		"port %d of Service %s has appProtocol %q, which a tunnel does not support", port.Port, name, appProtocol)
+}
+
+var appProtocols = map[string]routing.Protocol{
+	"": routing.ProtocolHTTP, "http": routing.ProtocolHTTP, "kubernetes.io/ws": routing.ProtocolHTTP,
+	"https": routing.ProtocolHTTPS, "kubernetes.io/wss": routing.ProtocolHTTPS,
+	"kubernetes.io/h2c": routing.ProtocolH2C,
 }
 
 // NamesTargetPort reports whether the Service is headless and refers to a target
@@ -96,9 +95,9 @@ func NamesTargetPort(service *corev1.Service) bool {
 		func(p corev1.ServicePort) bool { return p.TargetPort.StrVal != "" })
 }
 
-// originPort returns the port to dial. The name of a headless Service resolves to
+// port returns the port to dial. The name of a headless Service resolves to
 // the pods, so the port of such a Service is the target port.
-func (r backendResolver) originPort(name types.NamespacedName, service *corev1.Service, port *corev1.ServicePort) (int32, *Problem) {
+func (r backendResolver) port(name types.NamespacedName, service *corev1.Service, port *corev1.ServicePort) (int32, *Problem) {
 	switch {
 	case service.Spec.ClusterIP != corev1.ClusterIPNone:
 		return port.Port, nil

@@ -11,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
 // BenchmarkBuild measures Build for clusters in which each team has a namespace
@@ -19,7 +20,22 @@ import (
 // on a small machine with two cores, and less than eleven times as long as the
 // smaller cluster.
 func BenchmarkBuild(b *testing.B) {
-	forEachSize(b, func(s *gateway.Snapshot) { gateway.Build(s, randomOptions) })
+	forEachSize(b, func(s *gateway.Snapshot) { ingress.Configuration(gateway.Build(s, randomOptions).Table) })
+}
+
+// BenchmarkBuildOneGroup measures Build for one listener with many routes, which the
+// routing table has to sort.
+func BenchmarkBuildOneGroup(b *testing.B) {
+	s := routesSnapshot()
+	for i := range 10000 {
+		route := httpRoute(routeMeta(fmt.Sprintf("route-%05d", i*7919%10000), time.Duration(i%97)*time.Hour), gatewayv1.HTTPRouteMatch{})
+		route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(fmt.Sprintf("h%05d.example.com", i*7907%10000))}
+		s.HTTPRoutes = append(s.HTTPRoutes, route)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		ingress.Configuration(gateway.Build(s, randomOptions).Table)
+	}
 }
 
 // BenchmarkBuildAndReport measures Build and Report.

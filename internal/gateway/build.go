@@ -1,7 +1,6 @@
-// Package gateway decides what a tunnel serves. [Build] takes a [Snapshot] of
+// Package gateway decides what a Gateway serves. [Build] takes a [Snapshot] of
 // everything in the cluster that can affect one Gateway, and returns a [Result]:
-// the effective listeners, the ingress rules of the tunnel and the status of
-// every object.
+// the effective listeners, the routing table and the status of every object.
 //
 // The package is pure: it uses no client, no context, no clock, no logger and no
 // I/O. Build never changes the Snapshot, and the order of the Snapshot's slices
@@ -18,6 +17,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -79,6 +79,8 @@ type Options struct {
 	// ClusterDomain is the DNS domain of the cluster, without a leading or
 	// trailing dot.
 	ClusterDomain string
+	// Capabilities describe what the data plane can express.
+	Capabilities routing.Capabilities
 }
 
 // Result is what Build decided about one Gateway.
@@ -96,13 +98,14 @@ type Result struct {
 	// nil when they are not valid: the Gateway is then rejected, and the
 	// configuration of its tunnel stays unchanged.
 	Settings *settings.Settings
-	// Rules are the ingress rules of the tunnel in order, each with the route that
-	// it comes from. There are none when the Gateway is not accepted.
-	Rules []Rule
+	// Table is the routing table. It is nil when the Gateway is not accepted: the
+	// data plane then keeps its last configuration.
+	Table *routing.Table
 
-	gateway    *gatewayv1.Gateway
-	listeners  []*Listener // of the Gateway itself
-	controller gatewayv1.GatewayController
+	gateway      *gatewayv1.Gateway
+	listeners    []*Listener // of the Gateway itself
+	controller   gatewayv1.GatewayController
+	capabilities routing.Capabilities
 }
 
 // Problem is the reason and the message of a condition that reports a problem.
@@ -111,7 +114,7 @@ type Problem = settings.Problem
 // Build decides about one Gateway. Each step uses the results of the steps
 // before it.
 func Build(s *Snapshot, o Options) *Result {
-	r := &Result{gateway: s.Gateway, controller: o.ControllerName}
+	r := &Result{gateway: s.Gateway, controller: o.ControllerName, capabilities: o.Capabilities}
 
 	// Merge the listeners in order of precedence.
 	r.listeners, r.Sets = mergeListeners(s)
@@ -128,53 +131,42 @@ func Build(s *Snapshot, o Options) *Result {
 	}
 
 	// Merge the settings of the class and of the Gateway.
-	rules, invalid := r.applySettings(s, o)
+	byHostname, invalid := r.applySettings(s, o)
 	r.Rejected = r.gatewayProblem(s, invalid)
 
 	// Resolve the backends of the routes, and attach the routes to the listeners.
 	r.Routes = normaliseRoutes(s)
-	backends := backendResolver{grants: permitted, services: s.Services, slices: s.EndpointSlices, clusterDomain: o.ClusterDomain}
-	resolveRoutes(r.Routes, backends)
+	resolveRoutes(r.Routes, translator{
+		capabilities: o.Capabilities,
+		backends: backendResolver{
+			grants: permitted, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
+		},
+	})
 	attachRoutes(r.Routes, newParents(s, r.listeners, r.Sets))
 
-	// Render the ingress rules.
+	// Build the routing table.
 	if r.Rejected == nil {
-		r.Rules = ingressRules(r.Listeners, rules)
+		r.Table = newTable(r.Listeners, byHostname)
+		r.Table.ClusterDomain, r.Table.OriginRequest = o.ClusterDomain, r.Settings.Spec.OriginRequest
 	}
 	return r
 }
 
 // applySettings sets the settings of the Result and returns the settings of the
-// ingress rules, or why the settings are not valid. It rejects the listeners of
+// hostnames, or why the settings are not valid. It rejects the listeners of
 // ListenerSets with contradictory settings.
-func (r *Result) applySettings(s *Snapshot, o Options) (ruleSettings, *Problem) {
+func (r *Result) applySettings(s *Snapshot, o Options) (settingsByHostname, *Problem) {
 	merged, problem := settings.Resolve(settings.Input{
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
 		ControllerNamespace: o.ControllerNamespace,
 	})
 	if problem != nil {
-		return ruleSettings{}, problem
+		return nil, problem
 	}
-	rules := newRuleSettings(merged, r.Listeners)
-	if problem := rules.rejectContradictions(r.Listeners); problem != nil {
-		return ruleSettings{}, problem
+	byHostname := newSettingsByHostname(merged, r.Listeners)
+	if problem := byHostname.rejectContradictions(r.Listeners); problem != nil {
+		return nil, problem
 	}
 	r.Settings = merged
-	return rules, nil
-}
-
-// Configuration returns the configuration of the tunnel. It returns nil when the
-// Gateway is not accepted: the tunnel then keeps its last configuration.
-func (r *Result) Configuration() *provider.Configuration {
-	if r.Rejected != nil {
-		return nil
-	}
-	c := &provider.Configuration{Ingress: make([]provider.IngressRule, len(r.Rules))}
-	if request := r.Settings.Spec.OriginRequest; request != nil {
-		c.OriginRequest = renderOriginRequest(*request)
-	}
-	for i := range r.Rules {
-		c.Ingress[i] = r.Rules[i].IngressRule()
-	}
-	return c
+	return byHostname, nil
 }

@@ -10,56 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
-
-// validHostname is the pattern of the CRD for hostnames, or an empty hostname.
-var validHostname = regexp.MustCompile(`^((\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`)
-
-func FuzzIntersect(f *testing.F) {
-	f.Add("*.example.com", "a.b.example.com")
-	f.Add("*.example.com", "*.b.example.com")
-	f.Add("*.example.com", "example.com")
-	f.Add("*.example.com", "notexample.com")
-	f.Add("*.example.com", "*.notexample.com")
-	f.Add("*.com", "")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		got, ok := intersect(a, b)
-		if !validHostname.MatchString(a) || !validHostname.MatchString(b) {
-			return
-		}
-		if reverse, reverseOK := intersect(b, a); reverse != got || reverseOK != ok {
-			t.Errorf("intersect(%q, %q) = %q, %t, but with swapped arguments %q, %t", a, b, got, ok, reverse, reverseOK)
-		}
-		if ok && got != a && got != b {
-			t.Errorf("intersect(%q, %q) = %q, want one of the arguments", a, b, got)
-		}
-		for _, host := range append(hostsAround(a), hostsAround(b)...) {
-			want := matchesByLabel(a, host) && matchesByLabel(b, host)
-			if matches := ok && matchesByLabel(got, host); matches != want {
-				t.Errorf("intersect(%q, %q) = %q, %t: it matches host %q: %t, but both arguments match it: %t", a, b, got, ok, host, matches, want)
-			}
-		}
-	})
-}
-
-func hostsAround(hostname string) []string {
-	name := strings.TrimPrefix(hostname, "*.")
-	return []string{name, "x." + name, "x.y." + name, "x" + name}
-}
-
-// matchesByLabel reports whether the hostname matches the host. It compares label
-// by label, from the right.
-func matchesByLabel(hostname, host string) bool {
-	if hostname == "" || hostname == host {
-		return true
-	}
-	labels, names := strings.Split(hostname, "."), strings.Split(host, ".")
-	if labels[0] != "*" || len(names) < len(labels) {
-		return false
-	}
-	rest := labels[1:]
-	return strings.Join(names[len(names)-len(rest):], ".") == strings.Join(rest, ".")
-}
 
 // validPath is the pattern of the CRD for literal paths.
 var validPath = regexp.MustCompile(`^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$`)
@@ -69,7 +24,7 @@ func isValidPath(value string) bool {
 		!strings.Contains(value, "//") && !strings.Contains(strings.ToLower(value), "%2f")
 }
 
-func FuzzNewPathMatch(f *testing.F) {
+func FuzzNewPath(f *testing.F) {
 	exact, prefix, expression := string(gatewayv1.PathMatchExact), string(gatewayv1.PathMatchPathPrefix), string(gatewayv1.PathMatchRegularExpression)
 	f.Add(exact, "/c%2Bd", "/c+d")
 	f.Add(exact, "/a.b", "/a\n")
@@ -84,26 +39,34 @@ func FuzzNewPathMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, value, path string) {
 		pathType := gatewayv1.PathMatchType(kind)
 		literal := pathType == gatewayv1.PathMatchExact || pathType == gatewayv1.PathMatchPathPrefix
-		match, err := newPathMatch(&gatewayv1.HTTPPathMatch{Type: &pathType, Value: &value})
+		match, err := newPath(&gatewayv1.HTTPPathMatch{Type: &pathType, Value: &value}, ingress.Capabilities())
 		if literal && !isValidPath(value) {
 			return
 		}
 		supported, matches := referencePathMatch(pathType, value, path)
 		if (err == nil) != supported {
-			t.Fatalf("newPathMatch(%s %q) returns the error %v, want an error: %t", kind, value, err, !supported)
+			t.Fatalf("newPath(%s %q) returns the error %v, want an error: %t", kind, value, err, !supported)
 		}
 		if err != nil {
 			return
 		}
-		compiled, err := regexp.Compile(match.expression)
+		compiled, err := regexp.Compile(expressionOf(match))
 		if err != nil {
-			t.Fatalf("newPathMatch(%s %q) returns an invalid expression: %v", kind, value, err)
+			t.Fatalf("newPath(%s %q) returns an invalid expression: %v", kind, value, err)
 		}
 		// RE2 replaces invalid bytes with U+FFFD, so paths with such bytes are ignored.
-		if got := compiled.MatchString(path); got != matches && utf8.ValidString(path) {
-			t.Errorf("newPathMatch(%s %q) matches %q: %t, want %t", kind, value, path, got, matches)
+		if got := match.Matches(path); got != compiled.MatchString(path) {
+			t.Errorf("%s %q: the table matches %q: %t, and the ingress rule does not agree", kind, value, path, got)
+		} else if got != matches && utf8.ValidString(path) {
+			t.Errorf("newPath(%s %q) matches %q: %t, want %t", kind, value, path, got, matches)
 		}
 	})
+}
+
+// expressionOf returns the path of the ingress rule for a path match.
+func expressionOf(p routing.Path) string {
+	entry := routing.Entry{Match: &routing.Match{Path: p}, Action: &routing.Action{Status: 200}, Source: routing.Source{Route: &routing.Route{}}}
+	return ingress.Rules(&routing.Table{Groups: []routing.Group{{Entries: []routing.Entry{entry}}}})[0].Path
 }
 
 // referencePathMatch is a second implementation of the path types. It returns

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -34,6 +35,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 var options = gateway.Options{
 	ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
+	Capabilities: ingress.Capabilities(),
 }
 
 // goldenTime is the time of the decisions in all golden cases.
@@ -76,7 +78,7 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 	for _, d := range decisions {
 		writeConfiguration(&configurations, d)
 		writeStatuses(&statuses, d.report)
-		if c := d.result.Configuration(); c != nil {
+		if c := ingress.Configuration(d.result.Table); c != nil {
 			if err := provider.Validate(*c); err != nil {
 				t.Errorf("the connector rejects the configuration: %v", err)
 			}
@@ -179,7 +181,7 @@ func updateGolden(t *testing.T, path string, got []byte) {
 // files are readable.
 func writeConfiguration(w *bytes.Buffer, d decision) {
 	fmt.Fprintf(w, "# %s\n", d.key)
-	c := d.result.Configuration()
+	c := ingress.Configuration(d.result.Table)
 	if c == nil {
 		fmt.Fprintln(w, "null # not accepted: the tunnel keeps its configuration")
 		return

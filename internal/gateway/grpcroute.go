@@ -1,11 +1,12 @@
 package gateway
 
 import (
-	"cmp"
 	"regexp"
 
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // newGRPCRoute converts a GRPCRoute to the form of an HTTPRoute. A gRPC call is a
@@ -92,8 +93,8 @@ func methodExpression(service, method string) string {
 			parts[i] = "[^/]+"
 			continue
 		}
-		enclosed, ok := wrapInGroup(part)
-		if !ok {
+		enclosed, err := wrapInGroup(part)
+		if err != nil {
 			return part
 		}
 		parts[i] = enclosed
@@ -101,28 +102,19 @@ func methodExpression(service, method string) string {
 	return "/" + parts[0] + "/" + parts[1]
 }
 
-// methodLength is the length of an exact method match, which decides its
-// precedence: "Precedence MUST be given to the rule with the largest number of:
-// [...] Characters in a matching service. Characters in a matching method."
-// (GRPCRouteRule.Matches) A regular expression counts as length 0, because its
-// length does not indicate how specific it is.
-type methodLength struct{ service, method int }
-
-// methodLength returns the length of a match of a rule. It is zero for an
+// call returns the gRPC method match of a match of a rule, or nil for an
 // HTTPRoute.
-func (r *Route) methodLength(rule, match int) methodLength {
-	if r.grpc == nil || match >= len(r.grpc.Spec.Rules[rule].Matches) {
-		return methodLength{}
+func (r *Route) call(rule, match int) *routing.Call {
+	if r.grpc == nil {
+		return nil
 	}
-	m := r.grpc.Spec.Rules[rule].Matches[match].Method
-	if m == nil || ptr.Deref(m.Type, gatewayv1.GRPCMethodMatchExact) != gatewayv1.GRPCMethodMatchExact {
-		return methodLength{}
+	call := &routing.Call{}
+	if match >= len(r.grpc.Spec.Rules[rule].Matches) {
+		return call // the default match of a rule without matches
 	}
-	return methodLength{len(ptr.Deref(m.Service, "")), len(ptr.Deref(m.Method, ""))}
-}
-
-// compareMethods orders longer services before shorter services, then longer
-// methods before shorter methods.
-func compareMethods(a, b methodLength) int {
-	return cmp.Or(cmp.Compare(b.service, a.service), cmp.Compare(b.method, a.method))
+	if m := r.grpc.Spec.Rules[rule].Matches[match].Method; m != nil {
+		call.Service, call.Method = ptr.Deref(m.Service, ""), ptr.Deref(m.Method, "")
+		call.Expression = ptr.Deref(m.Type, gatewayv1.GRPCMethodMatchExact) != gatewayv1.GRPCMethodMatchExact
+	}
+	return call
 }

@@ -2,18 +2,13 @@ package gateway_test
 
 import (
 	"cmp"
-	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
@@ -22,12 +17,15 @@ import (
 
 // oracle is an independent implementation of the specification, so that both
 // implementations are unlikely to have the same bugs. It is slow and simple: it
-// decides about each request, whereas Build renders rules. It shares only the types
+// decides about each request, whereas Build sorts a table. It shares only the types
 // of the input with the package.
 type oracle struct {
-	snapshot *gateway.Snapshot
-	claims   []*claim // in order of precedence; sets that are not allowed come last
-	compiled map[string]*regexp.Regexp
+	snapshot   *gateway.Snapshot
+	everything bool         // whether the data plane can express every match and action
+	claims     []*claim     // in order of precedence; sets that are not allowed come last
+	routes     []*specRoute // the oldest first
+	attached   map[*claim][]*specRoute
+	compiled   map[string]*regexp.Regexp
 }
 
 // claim is a listener and the decision about it.
@@ -45,8 +43,13 @@ const (
 	answerError    = "http_status:500"
 )
 
-func newOracle(s *gateway.Snapshot) *oracle {
-	o := &oracle{snapshot: s, compiled: map[string]*regexp.Regexp{}}
+// newOracle returns the oracle for ingress rules.
+func newOracle(s *gateway.Snapshot) *oracle { return newOracleFor(s, false) }
+
+// newOracleFor returns the oracle for ingress rules, or for a data plane that can
+// express everything.
+func newOracleFor(s *gateway.Snapshot, everything bool) *oracle {
+	o := &oracle{snapshot: s, everything: everything, attached: map[*claim][]*specRoute{}, compiled: map[string]*regexp.Regexp{}}
 	owners := [][]*claim{o.claimsOf(gateway.KindGateway, s.Gateway, s.Gateway.Spec.Listeners, true)}
 	var notAllowed []*claim
 	for _, set := range setsByPrecedence(s.ListenerSets) {
@@ -63,6 +66,7 @@ func newOracle(s *gateway.Snapshot) *oracle {
 	}
 	resolveClaims(owners)
 	o.claims = append(slices.Concat(owners...), notAllowed...)
+	o.attachRoutes()
 	return o
 }
 
@@ -185,7 +189,9 @@ func (c *claim) conflicted() bool {
 // unresolved returns the reason of ResolvedRefs=False, or "". It performs each check
 // for all references before the next check.
 func (o *oracle) unresolved(c *claim) string {
-	notSupported := func(kind gatewayv1.RouteGroupKind) bool { return !c.supported() || !isHTTPRoute(kind) }
+	notSupported := func(kind gatewayv1.RouteGroupKind) bool {
+		return !c.supported() || !isRouteKind(kind)
+	}
 	var refs []gatewayv1.SecretObjectReference
 	if c.TLS != nil {
 		refs = c.TLS.CertificateRefs
@@ -245,8 +251,12 @@ func (c *claim) kinds() []gatewayv1.RouteGroupKind {
 	return c.AllowedRoutes.Kinds
 }
 
-func isHTTPRoute(kind gatewayv1.RouteGroupKind) bool {
-	return (kind.Group == nil || *kind.Group == gatewayv1.GroupName) && kind.Kind == "HTTPRoute"
+func isRouteKind(kind gatewayv1.RouteGroupKind) bool {
+	return isKind(kind, "HTTPRoute") || isKind(kind, "GRPCRoute")
+}
+
+func isKind(kind gatewayv1.RouteGroupKind, name string) bool {
+	return (kind.Group == nil || *kind.Group == gatewayv1.GroupName) && string(kind.Kind) == name
 }
 
 // serves reports whether the listener is accepted and all references are resolved.
@@ -268,30 +278,6 @@ func (o *oracle) accepted() bool {
 func (o *oracle) claimsAt(kind, namespace, name string) []*claim {
 	owner := gateway.Owner{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 	return slices.DeleteFunc(slices.Clone(o.claims), func(c *claim) bool { return c.owner != owner })
-}
-
-// answer returns the service that answers a request. The host must be in lower case,
-// and the path decoded.
-func (o *oracle) answer(host, path string) string {
-	group, found := o.groupOf(host)
-	if !found {
-		return answerNotFound
-	}
-	var best *candidate
-	for _, route := range o.snapshot.HTTPRoutes {
-		if !o.isInGroup(route, group) {
-			continue
-		}
-		for _, c := range o.candidates(route, host, path) {
-			if best == nil || c.before(best) {
-				best = c
-			}
-		}
-	}
-	if best == nil {
-		return answerNotFound
-	}
-	return o.action(best.route.Spec.Rules[best.rule], best.route.Namespace)
 }
 
 // groupOf returns the most specific claimed hostname that matches the host, whether
@@ -330,197 +316,6 @@ func hostnamesIntersect(a, b string) bool {
 	return hostMatches(a, b) || hostMatches(b, a)
 }
 
-// isInGroup reports whether a served listener with the hostname admits the route.
-func (o *oracle) isInGroup(route *gatewayv1.HTTPRoute, hostname string) bool {
-	return slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
-		return slices.ContainsFunc(o.selected(ref, route.Namespace), func(c *claim) bool {
-			return c.serves() && c.hostname() == hostname && o.admits(c, route)
-		})
-	})
-}
-
-// candidate is a match of a route's rule that matches the request.
-type candidate struct {
-	route       *gatewayv1.HTTPRoute
-	hostname    int // the specificity of the hostname in the route
-	kind        int // of the path: Exact before RegularExpression before PathPrefix
-	length      int // of a path prefix
-	rule, match int
-}
-
-func (c *candidate) before(other *candidate) bool {
-	return cmp.Or(
-		-cmp.Compare(c.hostname, other.hostname),
-		cmp.Compare(c.kind, other.kind),
-		-cmp.Compare(c.length, other.length),
-		byAge(c.route.CreationTimestamp, other.route.CreationTimestamp),
-		strings.Compare(c.route.Namespace+"/"+c.route.Name, other.route.Namespace+"/"+other.route.Name),
-		cmp.Compare(c.rule, other.rule),
-		cmp.Compare(c.match, other.match),
-	) < 0
-}
-
-func (o *oracle) candidates(route *gatewayv1.HTTPRoute, host, path string) []*candidate {
-	hostname := -1
-	for _, written := range writtenHostnames(route) {
-		if hostMatches(written, host) {
-			hostname = max(hostname, specificity(written))
-		}
-	}
-	if hostname < 0 {
-		return nil
-	}
-	var found []*candidate
-	for i, rule := range route.Spec.Rules {
-		for j, match := range matchesOf(rule) {
-			if kind, length, ok := o.pathMatches(match, path); ok && isMatchSupported(match) {
-				found = append(found, &candidate{route, hostname, kind, length, i, j})
-			}
-		}
-	}
-	return found
-}
-
-func writtenHostnames(route *gatewayv1.HTTPRoute) []string {
-	if len(route.Spec.Hostnames) == 0 {
-		return []string{""}
-	}
-	var written []string
-	for _, hostname := range route.Spec.Hostnames {
-		written = append(written, string(hostname))
-	}
-	return written
-}
-
-func matchesOf(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
-	if len(rule.Matches) == 0 {
-		return []gatewayv1.HTTPRouteMatch{{}}
-	}
-	return rule.Matches
-}
-
-func pathOf(match gatewayv1.HTTPRouteMatch) (gatewayv1.PathMatchType, string) {
-	kind, value := gatewayv1.PathMatchPathPrefix, "/"
-	if match.Path != nil && match.Path.Type != nil {
-		kind = *match.Path.Type
-	}
-	if match.Path != nil && match.Path.Value != nil {
-		value = *match.Path.Value
-	}
-	return kind, value
-}
-
-// pathMatches compares a match with the decoded path. A prefix consists of whole
-// path elements, and its trailing slash is ignored.
-func (o *oracle) pathMatches(match gatewayv1.HTTPRouteMatch, path string) (kind, length int, ok bool) {
-	pathType, value := pathOf(match)
-	if pathType == gatewayv1.PathMatchRegularExpression {
-		return 1, 0, o.matchesWhole(value, path)
-	}
-	literal, _ := url.PathUnescape(value)
-	if pathType == gatewayv1.PathMatchExact {
-		return 0, 0, literal == path
-	}
-	prefix := strings.TrimSuffix(literal, "/")
-	return 2, len(prefix), path == prefix || strings.HasPrefix(path, prefix+"/")
-}
-
-// matchesWhole reports whether the expression matches the whole path. It uses the
-// longest match, because the first alternative that matches can be too short.
-func (o *oracle) matchesWhole(expression, path string) bool {
-	compiled, known := o.compiled[expression]
-	if !known {
-		compiled, _ = regexp.Compile(expression) // nil when it does not compile
-		o.compiled[expression] = compiled
-	}
-	if compiled == nil {
-		return false
-	}
-	compiled.Longest()
-	location := compiled.FindStringIndex(path)
-	return location != nil && location[0] == 0 && location[1] == len(path)
-}
-
-// isMatchSupported reports whether an ingress rule can express the match: it has
-// only a path, which is a valid expression or valid UTF-8.
-func isMatchSupported(match gatewayv1.HTTPRouteMatch) bool {
-	pathType, value := pathOf(match)
-	if len(match.Headers) > 0 || len(match.QueryParams) > 0 || match.Method != nil {
-		return false
-	}
-	if pathType == gatewayv1.PathMatchRegularExpression {
-		_, err := regexp.Compile(value)
-		return err == nil
-	}
-	literal, err := url.PathUnescape(value)
-	return err == nil && utf8.ValidString(literal)
-}
-
-// action returns the service that answers for a rule. The rule answers 500 when its
-// action is not supported, or when it has no backend that resolves.
-func (o *oracle) action(rule gatewayv1.HTTPRouteRule, namespace string) string {
-	weighted := weightedBackends(rule)
-	if !isActionSupported(rule) || len(weighted) != 1 {
-		return answerError
-	}
-	service, ok := o.backend(weighted[0], namespace)
-	if !ok {
-		return answerError
-	}
-	return service
-}
-
-func weightedBackends(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPBackendRef {
-	return slices.DeleteFunc(slices.Clone(rule.BackendRefs), func(ref gatewayv1.HTTPBackendRef) bool {
-		return ref.Weight != nil && *ref.Weight == 0
-	})
-}
-
-// isActionSupported reports whether the rule only sends requests to one backend.
-func isActionSupported(rule gatewayv1.HTTPRouteRule) bool {
-	weighted := weightedBackends(rule)
-	return len(rule.Filters) == 0 && rule.Timeouts == nil && rule.Retry == nil && rule.SessionPersistence == nil && len(weighted) <= 1 &&
-		!slices.ContainsFunc(weighted, func(ref gatewayv1.HTTPBackendRef) bool { return len(ref.Filters) > 0 })
-}
-
-// backend returns the URL of the service, and false when it does not resolve.
-func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, namespace string) (string, bool) {
-	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
-		return "", false
-	}
-	name := types.NamespacedName{Namespace: namespace, Name: string(ref.Name)}
-	if ref.Namespace != nil {
-		name.Namespace = string(*ref.Namespace)
-	}
-	if !o.granted("HTTPRoute", namespace, "Service", name) {
-		return "", false
-	}
-	service := o.snapshot.Services[name]
-	if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName || ref.Port == nil {
-		return "", false
-	}
-	for _, port := range service.Spec.Ports {
-		if port.Port == *ref.Port {
-			return urlOf(service, port)
-		}
-	}
-	return "", false
-}
-
-func urlOf(service *corev1.Service, port corev1.ServicePort) (string, bool) {
-	schemes := map[string]string{"": "http", "http": "http", "kubernetes.io/ws": "http", "https": "https", "kubernetes.io/wss": "https"}
-	number, protocol := port.Port, ""
-	if port.AppProtocol != nil {
-		protocol = *port.AppProtocol
-	}
-	scheme, reachable := schemes[protocol]
-	if service.Spec.ClusterIP == corev1.ClusterIPNone {
-		reachable = reachable && port.TargetPort.Type == intstr.Int // a named port requires EndpointSlices
-		number = port.TargetPort.IntVal
-	}
-	return fmt.Sprintf("%s://%s.%s.svc.%s:%d", scheme, service.Name, service.Namespace, randomOptions.ClusterDomain, number), reachable
-}
-
 // selected returns the listeners that a parentRef selects. A ListenerSet that is not
 // allowed has none.
 func (o *oracle) selected(ref gatewayv1.ParentReference, namespace string) []*claim {
@@ -540,8 +335,9 @@ func (o *oracle) selected(ref gatewayv1.ParentReference, namespace string) []*cl
 }
 
 // allowsRoutes reports whether the allowedRoutes of the listener admit the route.
-func (o *oracle) allowsRoutes(c *claim, route *gatewayv1.HTTPRoute) bool {
-	if !c.supported() || len(c.kinds()) > 0 && !slices.ContainsFunc(c.kinds(), isHTTPRoute) {
+func (o *oracle) allowsRoutes(c *claim, route *specRoute) bool {
+	allowsKind := func(kind gatewayv1.RouteGroupKind) bool { return isKind(kind, route.kind) }
+	if !c.supported() || len(c.kinds()) > 0 && !slices.ContainsFunc(c.kinds(), allowsKind) {
 		return false
 	}
 	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
@@ -554,40 +350,73 @@ func (o *oracle) allowsRoutes(c *claim, route *gatewayv1.HTTPRoute) bool {
 	return o.admitsNamespace(from, selector, c.owner.Namespace, route.Namespace)
 }
 
-func (o *oracle) admits(c *claim, route *gatewayv1.HTTPRoute) bool {
-	return o.allowsRoutes(c, route) && slices.ContainsFunc(writtenHostnames(route), func(written string) bool {
+// intersects reports whether the listener allows the route and their hostnames
+// intersect.
+func (o *oracle) intersects(c *claim, route *specRoute) bool {
+	return o.allowsRoutes(c, route) && slices.ContainsFunc(route.hostnames, func(written string) bool {
 		return hostnamesIntersect(c.hostname(), written)
 	})
 }
 
+// admits reports whether the listener admits the route: they intersect, and no older
+// route of the other kind is attached to the listener with a common hostname.
+func (o *oracle) admits(c *claim, route *specRoute) bool {
+	return o.intersects(c, route) && !slices.ContainsFunc(o.attached[c], func(other *specRoute) bool {
+		return other.kind != route.kind && compareRouteAge(other, route) < 0 && o.isPartlySupported(other) && haveCommonHostname(c.hostname(), other, route)
+	})
+}
+
+// haveCommonHostname reports whether both routes serve a common hostname on a
+// listener. Hostnames that intersect in pairs have a common intersection.
+func haveCommonHostname(listener string, a, b *specRoute) bool {
+	return slices.ContainsFunc(a.hostnames, func(x string) bool {
+		return slices.ContainsFunc(b.hostnames, func(y string) bool {
+			return hostnamesIntersect(listener, x) && hostnamesIntersect(listener, y) && hostnamesIntersect(x, y)
+		})
+	})
+}
+
+// attachRoutes attaches the routes to the listeners that admit them, the oldest
+// first.
+func (o *oracle) attachRoutes() {
+	o.routes = specRoutes(o.snapshot)
+	for _, route := range o.routes {
+		for _, ref := range route.parentRefs {
+			for _, c := range o.selected(ref, route.Namespace) {
+				if o.admits(c, route) && !slices.Contains(o.attached[c], route) {
+					o.attached[c] = append(o.attached[c], route)
+				}
+			}
+		}
+	}
+}
+
 // routeReason returns the reason of the Accepted condition for a parentRef.
-func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) string {
+func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *specRoute) string {
 	selected := o.selected(ref, route.Namespace)
-	allowing := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.allowsRoutes(c, route) })
-	admitting := slices.DeleteFunc(slices.Clone(selected), func(c *claim) bool { return !o.admits(c, route) })
+	reaches := func(step func(*claim, *specRoute) bool) bool {
+		return slices.ContainsFunc(selected, func(c *claim) bool { return step(c, route) })
+	}
 	switch {
 	case len(selected) == 0:
 		return "NoMatchingParent"
-	case len(allowing) == 0:
+	case !reaches(o.allowsRoutes):
 		return "NotAllowedByListeners"
-	case len(admitting) == 0:
+	case !reaches(o.intersects):
 		return "NoMatchingListenerHostname"
-	case !slices.ContainsFunc(route.Spec.Rules, isRuleSupported):
+	case !reaches(o.admits):
+		return "RouteKindConflict"
+	case !o.isPartlySupported(route):
 		return "UnsupportedValue"
 	default:
 		return "Accepted"
 	}
 }
 
-// isRuleSupported reports whether a tunnel serves the rule as written.
-func isRuleSupported(rule gatewayv1.HTTPRouteRule) bool {
-	return isActionSupported(rule) && !slices.ContainsFunc(matchesOf(rule), func(match gatewayv1.HTTPRouteMatch) bool { return !isMatchSupported(match) })
-}
-
 // attachedRoutes returns the number of routes attached to a listener.
 func (o *oracle) attachedRoutes(c *claim) (n int32) {
-	for _, route := range o.snapshot.HTTPRoutes {
-		if slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
+	for _, route := range o.routes {
+		if slices.ContainsFunc(route.parentRefs, func(ref gatewayv1.ParentReference) bool {
 			return slices.Contains(o.selected(ref, route.Namespace), c) && o.admits(c, route) && o.routeReason(ref, route) == "Accepted"
 		}) {
 			n++

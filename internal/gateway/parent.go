@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // Parent is the result of attaching a route through one of its parentRefs.
@@ -174,7 +176,7 @@ func (l *Listener) hasConflictingKind(route *Route) bool {
 func shareHostname(a, b iter.Seq[servedHostname]) bool {
 	for x := range a {
 		for y := range b {
-			if _, ok := intersect(x.served, y.served); ok {
+			if _, ok := routing.Intersect(x.served, y.served); ok {
 				return true
 			}
 		}

@@ -20,6 +20,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
@@ -28,7 +30,7 @@ import (
 // seed: -run 'TestRequestsGetTheSpecifiedAnswer/seed=7$' repeats that cluster.
 var clusters = flag.Uint64("clusters", 200, "random clusters for each property")
 
-var randomOptions = gateway.Options{ControllerName: "tunnelgateway.dev/controller", ClusterDomain: "cluster.local"}
+var randomOptions = gateway.Options{ControllerName: "tunnelgateway.dev/controller", ClusterDomain: "cluster.local", Capabilities: ingress.Capabilities()}
 
 func forEachCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapshot, seed uint64)) {
 	t.Helper()
@@ -68,7 +70,7 @@ func encodeResult(t *testing.T, s *gateway.Snapshot) []byte {
 	}
 	slices.Sort(owners)
 	encoded, err := json.Marshal([]any{
-		result.Configuration(), result.Listeners, status.Gateway, status.ListenerSets, status.Routes, owners,
+		ingress.Configuration(result.Table), result.Listeners, status.Gateway, status.ListenerSets, status.Routes, owners,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +125,7 @@ func deepCopy(s *gateway.Snapshot) *gateway.Snapshot {
 // that the connector accepts but serves in an unexpected way.
 func TestConfigurationIsValid(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
-		configuration := gateway.Build(s, randomOptions).Configuration()
+		configuration := ingress.Configuration(gateway.Build(s, randomOptions).Table)
 		if configuration == nil {
 			return
 		}
@@ -218,28 +220,46 @@ func TestHostnameIsServedByOneOwner(t *testing.T) {
 	})
 }
 
-// The connector answers random requests as the specification requires.
+// The routing table, the virtual hosts of the table, and the connector with the
+// rendered rules answer random requests as the specification requires.
 func TestRequestsGetTheSpecifiedAnswer(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
-		o := newOracle(s)
-		configuration := gateway.Build(s, randomOptions).Configuration()
+		o, table := newOracle(s), gateway.Build(s, randomOptions).Table
+		configuration := ingress.Configuration(table)
 		if (configuration != nil) != o.accepted() {
 			t.Fatalf("has a configuration: %t, but the Gateway is accepted: %t", configuration != nil, o.accepted())
 		}
 		if configuration == nil {
 			return
 		}
-		rules := compile(t, configuration)
-		dice := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // the test must be reproducible
-		hosts, paths := hostsAround(s), pathsAround(s)
-		for range 150 {
-			host, path := hosts[dice.IntN(len(hosts))], paths[dice.IntN(len(paths))]
-			index, got, _ := rules.Match(host, path)
-			if want := o.answer(host, path); got != want {
-				t.Errorf("request %q %q: rule %d answers with %s, want %s", host, path, index, got, want)
+		rules, hosts := compile(t, configuration), table.Hosts()
+		for _, request := range requestsFor(s, seed, false, 150) {
+			index, got, _ := rules.Match(request.Host, request.Path)
+			want := o.answer(request.Host, request.Path)
+			if got != want {
+				t.Errorf("request %q %q: rule %d answers with %s, want %s", request.Host, request.Path, index, got, want)
+			}
+			answer, _ := table.Answer(request)
+			if got := serviceOf(answer); got != want {
+				t.Errorf("request %q %q: the table answers with %s, want %s", request.Host, request.Path, got, want)
+			}
+			if got := answerOfHosts(hosts, request); got != answer {
+				t.Errorf("request %q %q: the virtual hosts answer with %s, want %s", request.Host, request.Path, describeAnswer(got), describeAnswer(answer))
 			}
 		}
 	})
+}
+
+// serviceOf returns the service of the ingress rule for the entry.
+func serviceOf(e *routing.Entry) string {
+	switch {
+	case e == nil:
+		return answerNotFound
+	case e.Action.Forward != nil:
+		return e.Action.Forward.Backends[0].Backend.URL(randomOptions.ClusterDomain)
+	default:
+		return fmt.Sprintf("http_status:%d", e.Action.Status)
+	}
 }
 
 // hostsAround returns hosts that match the hostnames in the snapshot, and similar
@@ -256,6 +276,11 @@ func hostsAround(s *gateway.Snapshot) []string {
 		}
 	}
 	for _, route := range s.HTTPRoutes {
+		for _, hostname := range route.Spec.Hostnames {
+			add(hostname)
+		}
+	}
+	for _, route := range s.GRPCRoutes {
 		for _, hostname := range route.Spec.Hostnames {
 			add(hostname)
 		}
@@ -460,7 +485,7 @@ func TestRoutesHaveTheSpecifiedStatus(t *testing.T) {
 			for _, parent := range statuses[types.NamespacedName{Namespace: route.Namespace, Name: route.Name}].Parents {
 				refs = append(refs, parent.ParentRef)
 				name := fmt.Sprintf("%s/%s at %s", route.Namespace, route.Name, describeRef(parent.ParentRef))
-				wantConditions(t, name, parent.Conditions, route.Generation, o.parentConditions(parent.ParentRef, route))
+				wantConditions(t, name, parent.Conditions, route.Generation, o.parentConditions(parent.ParentRef, specHTTPRoute(route)))
 			}
 			if diff := cmp.Diff(managed, refs); diff != "" {
 				t.Errorf("%s/%s: entries differ (-want +got):\n%s", route.Namespace, route.Name, diff)
@@ -473,18 +498,18 @@ func (o *oracle) isManaged(ref gatewayv1.ParentReference) bool {
 	return *ref.Group == gatewayv1.GroupName && (*ref.Kind == gateway.KindListenerSet || string(ref.Name) == o.snapshot.Gateway.Name)
 }
 
-func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *gatewayv1.HTTPRoute) map[string]string {
+func (o *oracle) parentConditions(ref gatewayv1.ParentReference, route *specRoute) map[string]string {
 	want := map[string]string{"Accepted": "False " + o.routeReason(ref, route), "ResolvedRefs": "True ResolvedRefs"}
-	for _, rule := range route.Spec.Rules {
+	for _, rule := range route.rules {
 		for _, ref := range rule.BackendRefs {
-			if _, ok := o.backend(ref, route.Namespace); !ok {
+			if _, ok := o.backend(ref, route); !ok {
 				want["ResolvedRefs"] = "False"
 			}
 		}
 	}
 	if want["Accepted"] == "False Accepted" {
 		want["Accepted"] = "True Accepted"
-		if slices.ContainsFunc(route.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool { return !isRuleSupported(rule) }) {
+		if slices.ContainsFunc(route.rules, func(rule specRule) bool { return !o.isRuleSupported(rule) }) {
 			want["PartiallyInvalid"] = "True UnsupportedValue"
 		}
 	}

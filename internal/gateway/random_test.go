@@ -53,11 +53,17 @@ type randomizer struct {
 	*rand.Rand
 	hostnames []string
 	snapshot  *gateway.Snapshot
+	// everything reports whether the routes have all kinds of matches and actions, in
+	// any combination. Otherwise, they have mostly the kinds that an ingress rule can
+	// express.
+	everything bool
 }
 
-// randomSnapshot returns a cluster with up to 30 listeners and 60 routes.
-func randomSnapshot(seed uint64) *gateway.Snapshot {
-	d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // the test must be reproducible
+// randomSnapshot returns a cluster with up to 30 listeners and 60 HTTPRoutes.
+func randomSnapshot(seed uint64) *gateway.Snapshot { return newRandomSnapshot(seed, false) }
+
+func newRandomSnapshot(seed uint64, everything bool) *gateway.Snapshot {
+	d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 0)), everything: everything} //nolint:gosec // the test must be reproducible
 	scale := pick(d, 2, 5, 12, 30)
 	d.hostnames = slices.Clone(randomHostnames)
 	d.Shuffle(len(d.hostnames), func(i, j int) { d.hostnames[i], d.hostnames[j] = d.hostnames[j], d.hostnames[i] })
@@ -90,6 +96,9 @@ func randomSnapshot(seed uint64) *gateway.Snapshot {
 	}
 	for i := range d.IntN(2*scale + 1) {
 		d.snapshot.HTTPRoutes = append(d.snapshot.HTTPRoutes, d.route(i))
+	}
+	if d.everything {
+		d.addGRPCRoutes(pick(d, 0, scale, 2*scale))
 	}
 	return d.snapshot
 }
@@ -251,7 +260,9 @@ func (d *randomizer) allowedRoutes() *gatewayv1.AllowedRoutes {
 	httpRoute := gatewayv1.RouteGroupKind{Group: &group, Kind: "HTTPRoute"}
 	tcpRoute := gatewayv1.RouteGroupKind{Group: &group, Kind: "TCPRoute"}
 	otherGroup := gatewayv1.RouteGroupKind{Group: new(gatewayv1.Group("example.com")), Kind: "HTTPRoute"}
-	if d.chance(12) {
+	if d.everything && d.chance(5) {
+		allowed.Kinds = []gatewayv1.RouteGroupKind{{Group: &group, Kind: "GRPCRoute"}}
+	} else if d.chance(12) {
 		allowed.Kinds = pick(d, []gatewayv1.RouteGroupKind{httpRoute}, []gatewayv1.RouteGroupKind{tcpRoute},
 			[]gatewayv1.RouteGroupKind{tcpRoute, httpRoute}, []gatewayv1.RouteGroupKind{otherGroup})
 	}
@@ -272,25 +283,36 @@ func (d *randomizer) service(key types.NamespacedName, change func(*corev1.Servi
 
 func (d *randomizer) route(i int) *gatewayv1.HTTPRoute {
 	r := &gatewayv1.HTTPRoute{ObjectMeta: d.meta(pick(d, randomNamespaces...), fmt.Sprintf("route-%d", i))}
-	r.Spec.ParentRefs = []gatewayv1.ParentReference{d.parentRef()}
-	for d.chance(35) {
-		r.Spec.ParentRefs = append(r.Spec.ParentRefs, d.parentRef())
-	}
-	if d.chance(15) { // a parent that the controller does not manage
-		r.Spec.ParentRefs = append(r.Spec.ParentRefs, pick(d,
-			gatewayv1.ParentReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")), Name: "shared"},
-			gatewayv1.ParentReference{Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")), Name: "absent"},
-		))
-	}
-	for range d.IntN(4) {
-		if hostname := pick(d, d.hostnames...); hostname != "" {
-			r.Spec.Hostnames = append(r.Spec.Hostnames, gatewayv1.Hostname(hostname))
-		}
-	}
+	r.Spec.CommonRouteSpec, r.Spec.Hostnames = d.parents(), d.routeHostnames()
 	for rule := range 1 + d.IntN(3) {
 		r.Spec.Rules = append(r.Spec.Rules, d.rule(types.NamespacedName{Namespace: r.Namespace, Name: fmt.Sprintf("%s-%d", r.Name, rule)}))
 	}
 	return r
+}
+
+func (d *randomizer) parents() gatewayv1.CommonRouteSpec {
+	var spec gatewayv1.CommonRouteSpec
+	spec.ParentRefs = []gatewayv1.ParentReference{d.parentRef()}
+	for d.chance(35) {
+		spec.ParentRefs = append(spec.ParentRefs, d.parentRef())
+	}
+	if d.chance(15) { // a parent that the controller does not manage
+		spec.ParentRefs = append(spec.ParentRefs, pick(d,
+			gatewayv1.ParentReference{Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")), Name: "shared"},
+			gatewayv1.ParentReference{Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")), Name: "absent"},
+		))
+	}
+	return spec
+}
+
+func (d *randomizer) routeHostnames() []gatewayv1.Hostname {
+	var hostnames []gatewayv1.Hostname
+	for range d.IntN(4) {
+		if hostname := pick(d, d.hostnames...); hostname != "" {
+			hostnames = append(hostnames, gatewayv1.Hostname(hostname))
+		}
+	}
+	return hostnames
 }
 
 // parentRef returns a parentRef to the Gateway or to one of its ListenerSets.
@@ -321,7 +343,9 @@ func (d *randomizer) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule 
 	for d.chance(60) || len(rule.Matches) == 0 && d.chance(95) {
 		rule.Matches = append(rule.Matches, d.match())
 	}
-	if d.chance(8) {
+	if d.everything {
+		rule.Filters = d.filters(service)
+	} else if d.chance(8) {
 		header := &gatewayv1.HTTPHeaderFilter{Remove: []string{"X-Secret"}}
 		rule.Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: header}}
 	}
@@ -335,13 +359,24 @@ func (d *randomizer) rule(service types.NamespacedName) gatewayv1.HTTPRouteRule 
 	case 3:
 		return rule
 	}
-	rule.BackendRefs = []gatewayv1.HTTPBackendRef{d.backend(service, 70)}
-	for d.chance(15) {
-		extra := d.backend(types.NamespacedName{Namespace: service.Namespace, Name: service.Name + "x"}, 30)
-		rule.BackendRefs = append(rule.BackendRefs, extra)
+	if !slices.ContainsFunc(rule.Filters, isRedirect) { // the CRD rejects backends in addition to a redirect
+		rule.BackendRefs = d.backends(service)
 	}
-	d.Shuffle(len(rule.BackendRefs), func(i, j int) { rule.BackendRefs[i], rule.BackendRefs[j] = rule.BackendRefs[j], rule.BackendRefs[i] })
 	return rule
+}
+
+func isRedirect(f gatewayv1.HTTPRouteFilter) bool {
+	return f.Type == gatewayv1.HTTPRouteFilterRequestRedirect
+}
+
+func (d *randomizer) backends(service types.NamespacedName) []gatewayv1.HTTPBackendRef {
+	refs := []gatewayv1.HTTPBackendRef{d.backend(service, 70)}
+	for d.chance(15) || d.everything && d.chance(40) {
+		extra := d.backend(types.NamespacedName{Namespace: service.Namespace, Name: service.Name + "x"}, 30)
+		refs = append(refs, extra)
+	}
+	d.Shuffle(len(refs), func(i, j int) { refs[i], refs[j] = refs[j], refs[i] })
+	return refs
 }
 
 func (d *randomizer) match() gatewayv1.HTTPRouteMatch {
@@ -353,6 +388,9 @@ func (d *randomizer) match() gatewayv1.HTTPRouteMatch {
 		kind, value = gatewayv1.PathMatchRegularExpression, pick(d, randomExpressions...)
 	}
 	match := gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &kind, Value: &value}}
+	if d.everything {
+		return d.extendMatch(match)
+	}
 	switch d.IntN(30) {
 	case 0:
 		match.Headers = []gatewayv1.HTTPHeaderMatch{{Type: new(gatewayv1.HeaderMatchExact), Name: "version", Value: "2"}}
@@ -370,6 +408,9 @@ func (d *randomizer) backend(key types.NamespacedName, healthy int) gatewayv1.HT
 	var ref gatewayv1.HTTPBackendRef
 	ref.Group, ref.Kind = new(gatewayv1.Group("")), new(gatewayv1.Kind("Service"))
 	ref.Name, ref.Port, ref.Weight = gatewayv1.ObjectName(key.Name), new(gatewayv1.PortNumber(8080)), new(int32(1))
+	if d.everything {
+		ref.Weight = new(pick[int32](d, 1, 1, 2, 50, 0))
+	}
 	if d.chance(healthy) {
 		d.service(key, func(*corev1.Service) {})
 		return ref

@@ -9,10 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // Route is a route of any kind in the form of an HTTPRoute. It keeps all fields of
-// the spec, including fields that an ingress rule cannot express.
+// the spec, including fields that the data plane cannot express.
 type Route struct {
 	// Kind is KindHTTPRoute or KindGRPCRoute.
 	Kind string
@@ -28,16 +30,16 @@ type Route struct {
 	// Unresolved has the reason of the first backendRef that is not resolved, and
 	// the messages of all of them. It is nil when all are resolved.
 	Unresolved *Problem
-	// Dropped lists the rules that an ingress rule cannot express in full.
+	// Dropped lists the rules that the data plane cannot express in full.
 	Dropped []DroppedRule
 
 	grpc       *gatewayv1.GRPCRoute // the original object; nil for an HTTPRoute
 	generation int64
 	age        age
 	parentRefs []gatewayv1.ParentReference
-	rank       int          // the position among all routes, oldest first
-	actions    []ruleAction // one for each rule
-	matches    []ruleMatch  // that an ingress rule can express, in order
+	source     routing.Route    // identifies the route in the routing table
+	actions    []routing.Action // one for each rule
+	matches    []ruleMatch      // that the data plane can express, in order
 }
 
 // normaliseRoutes returns all routes of the snapshot: the oldest first, then by
@@ -64,7 +66,7 @@ func normaliseRoutes(s *Snapshot) []*Route {
 		return cmp.Compare(a.Kind, b.Kind)
 	})
 	for i, route := range routes {
-		route.rank = i
+		route.source = routing.Route{Kind: route.Kind, NamespacedName: route.NamespacedName, Created: int64(route.age), Rank: i}
 	}
 	return routes
 }
@@ -85,10 +87,10 @@ func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec,
 	}
 }
 
-// The kinds of routes that ingress rules can serve.
+// The kinds of routes.
 const (
-	KindHTTPRoute = "HTTPRoute"
-	KindGRPCRoute = "GRPCRoute"
+	KindHTTPRoute = routing.KindHTTPRoute
+	KindGRPCRoute = routing.KindGRPCRoute
 )
 
 // CommonRoute returns pointers to the fields of the object that routes of every
@@ -104,28 +106,21 @@ func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.R
 	}
 }
 
-// ruleMatch is a match of a rule that an ingress rule can express.
-type ruleMatch struct {
-	rule, match int
-	path        pathMatch
-	method      methodLength
-}
-
-// resolveRoutes determines the action of each rule and the matches that an
-// ingress rule can express. All routes share two buffers, because there can be
-// thousands of routes.
-func resolveRoutes(routes []*Route, backends backendResolver) {
-	answers := make([]ruleAction, 0, len(routes))
+// resolveRoutes determines the action of each rule and the matches that the data
+// plane can express. All routes share two buffers, because there can be thousands
+// of routes.
+func resolveRoutes(routes []*Route, t translator) {
+	actions := make([]routing.Action, 0, len(routes))
 	matches := make([]ruleMatch, 0, len(routes))
 	for _, r := range routes {
-		firstAnswer, firstMatch := len(answers), len(matches)
+		firstAction, firstMatch := len(actions), len(matches)
 		for i := range r.Rules {
-			a, problems := backends.action(r, i)
-			r.addUnresolved(problems)
-			answers = append(answers, a)
-			matches = r.appendMatches(matches, i, a.unsupported)
+			a := t.action(r, i)
+			r.addUnresolved(a.problems)
+			actions = append(actions, a.action)
+			matches = r.appendMatches(matches, i, a, t.capabilities)
 		}
-		r.actions, r.matches = appendedSince(answers, firstAnswer), appendedSince(matches, firstMatch)
+		r.actions, r.matches = appendedSince(actions, firstAction), appendedSince(matches, firstMatch)
 	}
 }
 
@@ -143,17 +138,17 @@ func (r *Route) addUnresolved(problems []*Problem) {
 	}
 }
 
-// appendMatches appends the matches of a rule that an ingress rule can express.
+// appendMatches appends the matches of a rule that the data plane can express.
 // It adds the rule to r.Dropped when a match or an action is not supported.
-func (r *Route) appendMatches(matches []ruleMatch, rule int, unsupportedActions []string) []ruleMatch {
-	dropped := DroppedRule{Rule: rule, Actions: unsupportedActions}
+func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, c routing.Capabilities) []ruleMatch {
+	dropped := DroppedRule{Rule: rule, Actions: a.unsupported, Status: a.action.Status}
 	for j, match := range matchesOf(&r.Rules[rule]) {
-		path, fields := translateMatch(match)
+		translated, fields := translateMatch(match, r.call(rule, j), c)
 		if len(fields) > 0 {
 			dropped.Matches = append(dropped.Matches, OmittedMatch{Match: j, Fields: fields})
 			continue
 		}
-		matches = append(matches, ruleMatch{rule: rule, match: j, path: path, method: r.methodLength(rule, j)})
+		matches = append(matches, ruleMatch{rule: rule, match: j, Match: translated})
 	}
 	if len(dropped.Actions) > 0 || len(dropped.Matches) > 0 {
 		r.Dropped = append(r.Dropped, dropped)
@@ -188,12 +183,26 @@ func (r *Route) hostnamesOnListener(listener string) iter.Seq[servedHostname] {
 			return
 		}
 		for _, written := range r.Hostnames {
-			served, ok := intersect(listener, string(written))
+			served, ok := routing.Intersect(listener, string(written))
 			if ok && !yield(servedHostname{written: string(written), served: served}) {
 				return
 			}
 		}
 	}
+}
+
+// hasMoreSpecific reports whether another hostname of the route has the same
+// intersection with the hostname of a listener and decides the order instead.
+func (r *Route) hasMoreSpecific(hostname servedHostname, listener string) bool {
+	if len(r.Hostnames) < 2 {
+		return false // most routes
+	}
+	for other := range r.hostnamesOnListener(listener) {
+		if other.served == hostname.served && routing.CompareRouteHostnames(other.written, hostname.written) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // intersects reports whether a hostname of the route intersects with the hostname
@@ -207,7 +216,7 @@ func (r *Route) intersects(listener string) bool {
 
 type servedHostname struct {
 	written string // the hostname in the route, which decides the order
-	served  string // the hostname of the ingress rule
+	served  string // the hostname for which the route is served
 }
 
 func (r *Route) describeHostnames() string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -95,7 +96,7 @@ func TestSettingsPreserveTheProperties(t *testing.T) {
 		if got := encodeResult(t, s); !bytes.Equal(got, want) {
 			t.Fatalf("the result depends on the order of the input (-want +got):\n%s", gocmp.Diff(indent(want), indent(got)))
 		}
-		if c := gateway.Build(s, randomOptions).Configuration(); c != nil {
+		if c := ingress.Configuration(gateway.Build(s, randomOptions).Table); c != nil {
 			if err := provider.Validate(*c); err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +156,7 @@ func TestEveryRequestRequiresAccessOfAllListeners(t *testing.T) {
 	protected, contradictory := 0, 0
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o := newOracle(s)
-		configuration := gateway.Build(s, randomOptions).Configuration()
+		configuration := ingress.Configuration(gateway.Build(s, randomOptions).Table)
 		if configuration == nil {
 			return
 		}
@@ -214,8 +215,8 @@ func TestRouteTakesOverridesOfItsListeners(t *testing.T) {
 	overrides := 0
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
-		for _, rule := range gateway.Build(s, randomOptions).Rules {
-			if rule.Route == nil || rule.Service == answerError {
+		for _, rule := range ingress.Rules(gateway.Build(s, randomOptions).Table) {
+			if rule.Entry == nil || rule.Service == answerError {
 				continue
 			}
 			want := o.connectTimeout(t, rule)
@@ -227,7 +228,7 @@ func TestRouteTakesOverridesOfItsListeners(t *testing.T) {
 				overrides++
 			}
 			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("rule of %s for %q %q: connectTimeout differs (-want +got):\n%s", rule.Route.NamespacedName, rule.Hostname, rule.Path, diff)
+				t.Errorf("rule of %s for %q %q: connectTimeout differs (-want +got):\n%s", rule.Entry.Source.Route.NamespacedName, rule.Hostname, rule.Path, diff)
 			}
 		}
 	})
@@ -236,17 +237,17 @@ func TestRouteTakesOverridesOfItsListeners(t *testing.T) {
 	}
 }
 
-func (o *oracle) connectTimeout(t *testing.T, rule gateway.Rule) *int64 {
+func (o *oracle) connectTimeout(t *testing.T, rule ingress.Rule) *int64 {
 	t.Helper()
 	i := slices.IndexFunc(o.snapshot.HTTPRoutes, func(r *gatewayv1.HTTPRoute) bool {
-		return r.Name == rule.Route.Name && r.Namespace == rule.Route.Namespace
+		return r.Name == rule.Entry.Source.Route.Name && r.Namespace == rule.Entry.Source.Route.Namespace
 	})
 	route := o.snapshot.HTTPRoutes[i]
 	group, _ := o.groupOf(hostOf(rule.Hostname))
 	var attached []*claim
 	for _, ref := range route.Spec.ParentRefs {
 		for _, c := range o.selected(ref, route.Namespace) {
-			if c.claims && c.hostname() == group && o.admits(c, route) {
+			if c.claims && c.hostname() == group && o.admits(c, specHTTPRoute(route)) {
 				attached = append(attached, c)
 			}
 		}

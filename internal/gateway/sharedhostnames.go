@@ -2,12 +2,15 @@ package gateway
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // TypeHostnameShared is the type of the Gateway condition that is present and True
@@ -104,17 +107,38 @@ type Shared struct {
 // It omits the empty hostname, which has no DNS record.
 func (r *Result) Hostnames() []string {
 	seen := map[string]bool{}
-	for i := range r.Rules {
-		if rule := &r.Rules[i]; rule.Route != nil && rule.Hostname != "" {
-			seen[rule.Hostname] = true
+	for e := range r.entries() {
+		if e.Hostname != "" {
+			seen[e.Hostname] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// ServesGRPC reports whether an ingress rule belongs to a GRPCRoute.
+// entries returns the entries of the routing table.
+func (r *Result) entries() iter.Seq[*routing.Entry] {
+	return func(yield func(*routing.Entry) bool) {
+		if r.Table == nil {
+			return
+		}
+		for i := range r.Table.Groups {
+			for j := range r.Table.Groups[i].Entries {
+				if !yield(&r.Table.Groups[i].Entries[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ServesGRPC reports whether a GRPCRoute is served.
 func (r *Result) ServesGRPC() bool {
-	return slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Route != nil && rule.Route.Kind == KindGRPCRoute })
+	for e := range r.entries() {
+		if e.Source.Route.Kind == KindGRPCRoute {
+			return true
+		}
+	}
+	return false
 }
 
 // setHostnameShared adds the condition HostnameShared if the Gateway shares

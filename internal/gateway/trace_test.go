@@ -1,166 +1,192 @@
 package gateway_test
 
 import (
-	"math/rand/v2"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// The trace of a random request has the rule that the connector chooses, the
-// listener to which the request belongs by the specification, and every other match
-// that matches the request.
+// The trace of a random request has the answer of the specification, the listeners
+// to which the request belongs by the specification, and every other entry that
+// matches the request.
 func TestTraceExplainsTheAnswer(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
-		o, result := newOracle(s), gateway.Build(s, randomOptions)
-		configuration := result.Configuration()
-		dice := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // the test must be reproducible
-		hosts, paths := hostsAround(s), pathsAround(s)
-		for range 100 {
-			request := gateway.Request{Host: hosts[dice.IntN(len(hosts))], Path: paths[dice.IntN(len(paths))]}
-			trace := result.Trace(request)
-			wantClaimants(t, o, trace)
-			if configuration == nil {
-				if trace.Answer != -1 || len(trace.Shadowed) > 0 {
-					t.Errorf("%s: rule %d answers, but the Gateway is not accepted", request, trace.Answer)
-				}
-				continue
-			}
-			index, _, _ := compile(t, configuration).Match(request.Host, request.Path)
-			if trace.Answer != index {
-				t.Fatalf("%s: rule %d answers, want rule %d", request, trace.Answer, index)
-			}
-			wantShadowed(t, result, trace)
-			wantOtherRoutes(t, result, trace)
-		}
+		wantTraces(t, newOracle(s), gateway.Build(s, randomOptions), requestsFor(s, seed, false, 40))
 	})
 }
 
+func TestTraceExplainsTheAnswerOfEveryMatchAndAction(t *testing.T) {
+	forEachFullCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
+		wantTraces(t, newOracleFor(s, true), gateway.Build(s, fullOptions()), requestsFor(s, seed, true, 40))
+	})
+}
+
+func wantTraces(t *testing.T, o *oracle, result *gateway.Result, requests []routing.Request) {
+	t.Helper()
+	for _, request := range requests {
+		trace := result.Trace(request)
+		wantClaimants(t, o, trace)
+		if result.Table == nil {
+			if trace.Answer != nil || len(trace.Shadowed) > 0 || len(trace.Via) > 0 || len(trace.Others) > 0 {
+				t.Errorf("%s: a route answers, but the Gateway is not accepted: %+v", request, trace)
+			}
+			continue
+		}
+		if got, want := describeAnswer(trace.Answer), o.describeAnswer(request); got != want {
+			t.Errorf("%s: the trace has the answer %s, want %s", request, got, want)
+		}
+		wantShadowed(t, o, result, trace)
+		wantVia(t, result, trace)
+		wantUnserved(t, trace)
+		wantOtherRoutes(t, o, result, trace)
+	}
+}
+
+// wantClaimants checks that Claimants has the listeners that claim the most specific
+// hostname for the request.
 func wantClaimants(t *testing.T, o *oracle, trace *gateway.Trace) {
 	t.Helper()
-	hostname, found := o.groupOf(trace.Request.Host)
-	if found != (len(trace.Claimants) > 0) {
-		t.Fatalf("%s: got %d claimants, but the specification has a claimant: %t", trace.Request, len(trace.Claimants), found)
+	var want, got []string
+	hostname, _ := o.groupOf(trace.Request.Host)
+	for _, c := range o.claims {
+		if c.claims && c.hostname() == hostname && hostMatches(hostname, trace.Request.Host) {
+			want = append(want, fmt.Sprintf("%s %s", c.owner, c.Name))
+		}
 	}
 	for _, l := range trace.Claimants {
-		if l.Hostname() != hostname || !slices.Contains(trace.Listeners, l) {
-			t.Errorf("%s: got claimant with hostname %q, want %q", trace.Request, l.Hostname(), hostname)
+		got = append(got, fmt.Sprintf("%s %s", l.Owner, l.Spec.Name))
+		if !slices.Contains(trace.Listeners, l) {
+			t.Errorf("%s: the claimant %s is not in Listeners", trace.Request, l.Spec.Name)
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: claimants differ (-want +got):\n%s", trace.Request, diff)
+	}
+}
+
+// wantShadowed checks that Shadowed has every other entry that matches the request
+// once, in the order of the table, with a reason.
+func wantShadowed(t *testing.T, o *oracle, result *gateway.Result, trace *gateway.Trace) {
+	t.Helper()
+	matching := o.matchingSources(trace.Request)
+	var want []*routing.Entry
+	for i := range result.Table.Groups {
+		for j := range result.Table.Groups[i].Entries {
+			e := &result.Table.Groups[i].Entries[j]
+			if e != trace.Answer && hostMatches(e.Hostname, trace.Request.Host) && matching[sourceOf(e)] {
+				want = append(want, e)
+			}
+		}
+	}
+	var got []*routing.Entry
+	owner, _ := o.groupOf(trace.Request.Host)
+	for _, s := range trace.Shadowed {
+		got = append(got, s.Entry)
+		if isolated := strings.Contains(s.Reason, "never falls through"); s.Reason == "" || isolated != (s.Group != owner) {
+			t.Errorf("%s: the entry of %s in the group %q is shadowed for the reason %q", trace.Request, sourceOf(s.Entry), s.Group, s.Reason)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %d entries are shadowed, want %d", trace.Request, len(got), len(want))
+	}
+}
+
+// matchingSources returns the supported matches of all routes that match the request,
+// for any host.
+func (o *oracle) matchingSources(r routing.Request) map[string]bool {
+	sources := map[string]bool{}
+	for _, route := range o.routes {
+		for i, rule := range route.rules {
+			for j, match := range rule.matches {
+				if o.isMatchSupported(match) && o.matches(match, r) {
+					sources[(&candidate{route: route, rule: i, match: j}).String()] = true
+				}
+			}
+		}
+	}
+	return sources
+}
+
+// wantVia checks that Via has the served claimants to which the answering route is
+// attached.
+func wantVia(t *testing.T, result *gateway.Result, trace *gateway.Trace) {
+	t.Helper()
+	var want []*gateway.Listener
+	if trace.Answer != nil {
+		for _, l := range trace.Claimants {
+			if l.Serves() && isAttached(routeOf(result, trace.Answer), []*gateway.Listener{l}) {
+				want = append(want, l)
+			}
+		}
+	}
+	if !slices.Equal(trace.Via, want) || (trace.Answer != nil) != (len(trace.Via) > 0) {
+		t.Errorf("%s: %s answers, but Via has %d listeners, want %d", trace.Request, describeAnswer(trace.Answer), len(trace.Via), len(want))
+	}
+}
+
+func routeOf(result *gateway.Result, e *routing.Entry) *gateway.Route {
+	i := slices.IndexFunc(result.Routes, func(r *gateway.Route) bool {
+		return r.Kind == e.Source.Route.Kind && r.NamespacedName == e.Source.Route.NamespacedName
+	})
+	return result.Routes[i]
+}
+
+// isAttached reports whether one of the listeners admits the route.
+func isAttached(route *gateway.Route, listeners []*gateway.Listener) bool {
+	return slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool {
+		return slices.ContainsFunc(p.Listeners, func(l *gateway.Listener) bool { return slices.Contains(listeners, l) })
+	})
+}
+
+// wantUnserved checks that each route in Unserved has a reason, and that a route that
+// serves the request is there only for omitted matches.
+func wantUnserved(t *testing.T, trace *gateway.Trace) {
+	t.Helper()
+	for i, u := range trace.Unserved {
+		serves := trace.Answer != nil && u.Route.Kind == trace.Answer.Source.Route.Kind && u.Route.NamespacedName == trace.Answer.Source.Route.NamespacedName
+		if u.Reason == "" || u.Message == "" || serves && !strings.Contains(u.Message, " is omitted, ") {
+			t.Errorf("%s: %s is in Unserved with the reason %q and the message %q", trace.Request, u.Route.NamespacedName, u.Reason, u.Message)
+		}
+		if slices.Contains(trace.Unserved[:i], u) {
+			t.Errorf("%s: %s is in Unserved twice with the message %q", trace.Request, u.Route.NamespacedName, u.Message)
 		}
 	}
 }
 
 // wantOtherRoutes checks Others. When no route answers the request, Others has every
 // route that is attached to the claimants and does not match.
-func wantOtherRoutes(t *testing.T, result *gateway.Result, trace *gateway.Trace) {
+func wantOtherRoutes(t *testing.T, o *oracle, result *gateway.Result, trace *gateway.Trace) {
 	t.Helper()
-	if result.Rules[trace.Answer].Route != nil {
+	if trace.Answer != nil {
 		if len(trace.Others) > 0 {
 			t.Errorf("%s: a route answers, but Others has %d routes", trace.Request, len(trace.Others))
 		}
 		return
 	}
 	for _, route := range result.Routes {
-		attached := slices.ContainsFunc(route.Parents, func(p gateway.Parent) bool {
-			return slices.ContainsFunc(p.Listeners, func(l *gateway.Listener) bool { return slices.Contains(trace.Claimants, l) })
-		})
+		attached := isAttached(route, trace.Claimants)
 		unserved := slices.ContainsFunc(trace.Unserved, func(u gateway.UnservedRoute) bool { return u.Route == route })
 		other := slices.ContainsFunc(trace.Others, func(o gateway.OtherRoute) bool { return o.Route == route })
-		if attached && !unserved && !other || other && (unserved || !attached) {
+		if other != (attached && !unserved) {
 			t.Errorf("%s: route %s: attached: %t, in Unserved: %t, in Others: %t", trace.Request, route.NamespacedName, attached, unserved, other)
 		}
 	}
-	wantOtherRequests(t, trace)
-}
-
-// wantOtherRequests checks that each route in Others has either hostnames or paths,
-// and that no path matches the request.
-func wantOtherRequests(t *testing.T, trace *gateway.Trace) {
-	t.Helper()
 	for _, other := range trace.Others {
-		if (len(other.Hostnames) > 0) == (len(other.Paths) > 0) {
-			t.Errorf("%s: route %s has hostnames %q and paths %q, want exactly one of them", trace.Request, other.Route.NamespacedName, other.Hostnames, other.Paths)
+		name := other.Route.NamespacedName
+		i := slices.IndexFunc(o.routes, func(r *specRoute) bool {
+			return r.kind == other.Route.Kind && r.Namespace == name.Namespace && r.Name == name.Name
+		})
+		if len(o.candidates(o.routes[i], trace.Request)) > 0 {
+			t.Errorf("%s: route %s is in Others, but a match matches the request", trace.Request, name)
 		}
-		for _, path := range other.Paths {
-			only := gateway.Result{Rules: []gateway.Rule{{Path: path}, {}}}
-			if only.Trace(trace.Request).Answer == 0 {
-				t.Errorf("%s: route %s is in Others, but its path %q matches", trace.Request, other.Route.NamespacedName, path)
-			}
-		}
-	}
-}
-
-// wantShadowed checks that each shadowed match comes after the answer and has a
-// reason.
-func wantShadowed(t *testing.T, result *gateway.Result, trace *gateway.Trace) {
-	t.Helper()
-	shadowed := map[int]bool{}
-	for _, s := range trace.Shadowed {
-		if s.Reason == "" || s.Index >= 0 && (s.Index <= trace.Answer || shadowed[s.Index]) {
-			t.Errorf("%s: rule %d is shadowed by rule %d for the reason %q", trace.Request, s.Index, trace.Answer, s.Reason)
-		}
-		if (s.Index < 0) != (s.CoveredBy >= 0) {
-			t.Errorf("%s: rule %d is covered by rule %d, want a covering rule exactly when the rule is omitted", trace.Request, s.Index, s.CoveredBy)
-		}
-		shadowed[s.Index] = true
-	}
-	wantAllShadowed(t, result, trace, shadowed)
-	wantAnswer(t, result, trace)
-}
-
-// wantAllShadowed checks that Shadowed has every other rule of a route that matches
-// the request.
-func wantAllShadowed(t *testing.T, result *gateway.Result, trace *gateway.Trace, shadowed map[int]bool) {
-	t.Helper()
-	for index := trace.Answer + 1; index < len(result.Rules); index++ {
-		rule := result.Rules[index]
-		only := gateway.Result{Rules: []gateway.Rule{rule, {}}}
-		if matches := only.Trace(trace.Request).Answer == 0; matches && rule.Route != nil && !shadowed[index] {
-			t.Errorf("%s: rule %d (%s %s) matches, but is not in Shadowed", trace.Request, index, rule.Hostname, rule.Path)
-		}
-	}
-}
-
-// wantAnswer checks Failure and Via, and that the route that answers is not in
-// Unserved except for omitted matches.
-func wantAnswer(t *testing.T, result *gateway.Result, trace *gateway.Trace) {
-	t.Helper()
-	if fails := result.Rules[trace.Answer].Service == answerError; fails != (trace.Failure != nil) {
-		t.Errorf("%s: answers 500: %t, but Failure is %v", trace.Request, fails, trace.Failure)
-	}
-	for _, l := range trace.Via {
-		if !l.Serves() || !slices.Contains(trace.Claimants, l) {
-			t.Errorf("%s: Via has listener %s, which is not served or not a claimant", trace.Request, l.Spec.Name)
-		}
-	}
-	for _, unserved := range trace.Unserved {
-		if unserved.Route == result.Rules[trace.Answer].Route && !strings.Contains(unserved.Message, " is omitted, ") {
-			t.Errorf("%s: the route that answers is in Unserved: %s", trace.Request, unserved.Message)
-		}
-	}
-	if hasRoute := result.Rules[trace.Answer].Route != nil; hasRoute != (len(trace.Via) > 0) {
-		t.Errorf("%s: rule %d has a route: %t, but Via has %d listeners", trace.Request, trace.Answer, hasRoute, len(trace.Via))
-	}
-}
-
-func TestParseRequest(t *testing.T) {
-	for text, want := range map[string]gateway.Request{
-		"shop.example.com":                       {Host: "shop.example.com", Path: "/"},
-		"Shop.Example.com./cart":                 {Host: "shop.example.com", Path: "/cart"},
-		"shop.example.com:8443/cart?item=1#top":  {Host: "shop.example.com", Path: "/cart"},
-		"https://shop.example.com/a%20b":         {Host: "shop.example.com", Path: "/a b"},
-		"shop.example.com/hello.Greeter/SayHi":   {Host: "shop.example.com", Path: "/hello.Greeter/SayHi"},
-		"HTTPS://shop.example.com/cart":          {Host: "shop.example.com", Path: "/cart"},
-		"shop.example.com/to?url=https://a.test": {Host: "shop.example.com", Path: "/to"},
-	} {
-		if got, err := gateway.ParseRequest(text); err != nil || got != want {
-			t.Errorf("ParseRequest(%q) = %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "/cart", "ftp://shop.example.com", "wss://shop.example.com", "https://me:secret@shop.example.com", "me:secret@shop", "*.example.com", "shop_1.example.com", "https://", "shop.example.com/%zz"} {
-		if got, err := gateway.ParseRequest(text); err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("ParseRequest(%q) = %v, %v, want an error without the password", text, got, err)
+		if len(other.Hostnames) > 0 && len(other.Matches) > 0 {
+			t.Errorf("%s: route %s has hostnames %q and matches %q, want one of them", trace.Request, name, other.Hostnames, other.Matches)
 		}
 	}
 }

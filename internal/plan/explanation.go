@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // Explanation traces one request through every Gateway that has a listener for its
 // host. Its JSON encoding is stable.
 type Explanation struct {
-	Request gateway.Request `json:"request"`
+	Request routing.Request `json:"request"`
 	Traces  []Trace         `json:"traces"`
 
 	terminating []types.NamespacedName
@@ -26,7 +27,7 @@ type Trace struct {
 	// Listeners are the listeners whose hostname covers the host of the request, the
 	// most specific hostname first.
 	Listeners []MatchingListener `json:"listeners"`
-	// Answer is the rule that answers the request; nil if the Gateway is not accepted.
+	// Answer is what happens to the request; nil if the Gateway is not accepted.
 	Answer *Answer `json:"answer"`
 	// Shadowed are the other matches of the request, the next in precedence first.
 	Shadowed []ShadowedMatch `json:"shadowed"`
@@ -60,13 +61,13 @@ type MatchingListener struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Answer is the rule that answers the request.
+// Answer is what happens to the request.
 type Answer struct {
-	Rule
-	// Failure is the reason why the rule answers with an error instead of a backend;
-	// empty if it does not.
-	Failure string `json:"failure,omitempty"`
-	// Via are the listeners that the route of the rule attaches to.
+	// Entry is the entry of the routing table that answers; nil if no entry matches, so
+	// that the request gets the status 404.
+	Entry *Entry `json:"entry"`
+	Outcome
+	// Via are the listeners that the route of the entry attaches to.
 	Via []Attachment `json:"via"`
 }
 
@@ -82,28 +83,21 @@ func (a Attachment) String() string { return fmt.Sprintf("%s listener %s", a.Own
 // ShadowedMatch is a match of the request that does not answer it, because another
 // match takes precedence.
 type ShadowedMatch struct {
-	Rule
-	// CoveredBy is the number of the rule that matches all requests of this match, so
-	// that the tunnel has no rule for it; nil if the tunnel has a rule for it.
-	CoveredBy *int `json:"coveredBy,omitempty"`
+	Entry
 	// Reason is the reason why the other match takes precedence.
 	Reason string `json:"reason"`
 }
 
-// Rule is an ingress rule of the tunnel, and the match of a route that it serves.
-type Rule struct {
-	// Number is the index of the rule, from 0; nil if the tunnel has no such rule.
-	Number   *int   `json:"number"`
+// Entry is an entry of the routing table: a match of a route.
+type Entry struct {
 	Hostname string `json:"hostname"`
-	Path     string `json:"path"`
-	Service  string `json:"service"`
-	// Route is the route of the rule; nil for the catch-all rule of a hostname or of
-	// the tunnel.
-	Route *Owner `json:"route"`
-	// RouteRule and Match are the indexes of the rule in the route and of the match in
-	// that rule.
-	RouteRule int `json:"rule"`
-	Match     int `json:"match"`
+	// Match describes the condition for requests with the hostname.
+	Match string `json:"match"`
+	Route Owner  `json:"route"`
+	// Rule is the index of the rule in the route, and MatchIndex the index of the match
+	// in the rule, both from 0.
+	Rule       int `json:"rule"`
+	MatchIndex int `json:"matchIndex"`
 }
 
 // UnservedRoute is a route that matches the request, but that the Gateway does not
@@ -116,15 +110,15 @@ type UnservedRoute struct {
 	Message string `json:"message"`
 }
 
-// OtherRoute is a route that matches other hostnames or other paths.
+// OtherRoute is a route that matches other hostnames or other requests.
 type OtherRoute struct {
 	Route     Owner    `json:"route"`
 	Hostnames []string `json:"hostnames"`
-	Paths     []string `json:"paths"`
+	Matches   []string `json:"matches"`
 }
 
-// Explain explains which rule answers a request.
-func (p *Plan) Explain(request gateway.Request) *Explanation {
+// Explain explains which entry of the routing table answers a request.
+func (p *Plan) Explain(request routing.Request) *Explanation {
 	e := &Explanation{Request: request, Traces: []Trace{}, terminating: p.terminating}
 	for i := range p.Gateways {
 		found := p.Gateways[i].result.Trace(request)
@@ -148,22 +142,15 @@ func (g *Gateway) trace(found *gateway.Trace) Trace {
 		row := g.Listeners[slices.Index(g.result.Listeners, l)]
 		t.Listeners[i] = MatchingListener{Listener: row, ReceivesRequest: slices.Contains(found.Claimants, l), Message: messageOf(l)}
 	}
-	if found.Answer >= 0 {
-		t.Answer = &Answer{Rule: newRule(&g.result.Rules[found.Answer], found.Answer), Via: []Attachment{}}
-		if p := found.Failure; p != nil {
-			t.Answer.Failure = p.Reason + ": " + p.Message
-		}
-		for _, l := range found.Via {
-			t.Answer.Via = append(t.Answer.Via, Attachment{newOwner(l.Owner), string(l.Spec.Name)})
-		}
+	if g.result.Table != nil {
+		t.Answer = newAnswer(found, g.result.Table.ClusterDomain)
 	}
-	for i := range found.Shadowed {
-		s := &found.Shadowed[i]
-		t.Shadowed = append(t.Shadowed, ShadowedMatch{Rule: newRule(&s.Rule, s.Index), CoveredBy: indexOrNil(s.CoveredBy), Reason: s.Reason})
+	for _, shadowed := range found.Shadowed {
+		t.Shadowed = append(t.Shadowed, ShadowedMatch{Entry: newEntry(shadowed.Entry), Reason: shadowed.Reason})
 	}
 	for _, o := range found.Others {
 		t.Others = append(t.Others, OtherRoute{
-			Route: ownerOf(o.Route), Hostnames: append([]string{}, o.Hostnames...), Paths: append([]string{}, o.Paths...),
+			Route: ownerOf(o.Route), Hostnames: append([]string{}, o.Hostnames...), Matches: append([]string{}, o.Matches...),
 		})
 	}
 	for _, u := range found.Unserved {
@@ -180,21 +167,24 @@ func messageOf(l *gateway.Listener) string {
 	return ""
 }
 
-// newRule converts a rule. index is negative if the tunnel has no such rule.
-func newRule(rule *gateway.Rule, index int) Rule {
-	r := Rule{Hostname: rule.Hostname, Path: rule.Path, Service: rule.Service, RouteRule: rule.RuleIndex, Match: rule.MatchIndex, Number: indexOrNil(index)}
-	if rule.Route != nil {
-		r.Route = new(ownerOf(rule.Route))
+// newAnswer converts the answer of a trace.
+func newAnswer(found *gateway.Trace, clusterDomain string) *Answer {
+	a := &Answer{Outcome: newOutcome(found.Answer, found.Request, clusterDomain), Via: []Attachment{}}
+	if found.Answer != nil {
+		a.Entry = new(newEntry(found.Answer))
 	}
-	return r
+	for _, l := range found.Via {
+		a.Via = append(a.Via, Attachment{newOwner(l.Owner), string(l.Spec.Name)})
+	}
+	return a
 }
 
-// indexOrNil returns nil for a negative index.
-func indexOrNil(index int) *int {
-	if index < 0 {
-		return nil
+func newEntry(e *routing.Entry) Entry {
+	route := e.Source.Route
+	return Entry{
+		Hostname: e.Hostname, Match: e.Match.String(), Route: Owner{route.Kind, route.Namespace, route.Name},
+		Rule: e.Source.Rule, MatchIndex: e.Source.Match,
 	}
-	return &index
 }
 
 func ownerOf(route *gateway.Route) Owner { return Owner{route.Kind, route.Namespace, route.Name} }

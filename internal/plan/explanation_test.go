@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden file")
@@ -37,7 +37,7 @@ func TestExplanationsMatchTheGoldenFile(t *testing.T) {
 	p := buildPlan(t, read(t, "", "testdata/why.yaml"), now)
 	var got bytes.Buffer
 	for _, text := range requests {
-		request, err := gateway.ParseRequest(text)
+		request, err := routing.ParseRequest(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,25 +65,25 @@ func TestExplanationsMatchTheGoldenFile(t *testing.T) {
 // The JSON encoding has the same content as the text, and empty lists instead of null.
 func TestExplanationInJSON(t *testing.T) {
 	p := buildPlan(t, read(t, "", "testdata/why.yaml"), now)
-	text, err := json.Marshal(p.Explain(gateway.Request{Host: "shop.example.com", Path: "/cart"}))
+	text, err := json.Marshal(p.Explain(routing.Request{Host: "shop.example.com", Path: "/cart"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		`{"request":{"host":"shop.example.com","path":"/cart"},"traces":[{"namespace":"infra","name":"shared","listeners":[`,
-		`"receivesRequest":true`, `"number":2,"hostname":"shop.example.com","path":"^/cart$"`, `"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"rule":0,"match":0`,
-		`"via":[{"owner":{"kind":"ListenerSet","namespace":"team","name":"shop"},"listener":"shop"}]`, `"coveredBy":2,"reason":"its route is younger"`,
-		`"number":null`, `"reason":"HostnameConflict"`, `"others":[]`,
+		`"receivesRequest":true`, `"answer":{"entry":{"hostname":"shop.example.com","match":"Exact /cart"`, `"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"rule":0,"matchIndex":0`,
+		`"via":[{"owner":{"kind":"ListenerSet","namespace":"team","name":"shop"},"listener":"shop"}]`, `"backends":[{"backend":"http://web.team.svc.cluster.local:80","percent":100}]`, `"reason":"its route is younger"`,
+		`"reason":"HostnameConflict"`, `"others":[]`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the JSON does not contain %s:\n%s", want, text)
 		}
 	}
-	unmatched, _ := json.Marshal(p.Explain(gateway.Request{Host: "shop.example.com", Path: "/"}))
-	if want := `"others":[{"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"hostnames":[],"paths":["^/cart$",`; !strings.Contains(string(unmatched), want) {
+	unmatched, _ := json.Marshal(p.Explain(routing.Request{Host: "shop.example.com", Path: "/"}))
+	if want := `"others":[{"route":{"kind":"HTTPRoute","namespace":"team","name":"shop"},"hostnames":[],"matches":["Exact /cart",`; !strings.Contains(string(unmatched), want) {
 		t.Errorf("the JSON does not contain %s:\n%s", want, unmatched)
 	}
-	unknown, _ := json.Marshal(p.Explain(gateway.Request{Host: "unknown.test", Path: "/"}))
+	unknown, _ := json.Marshal(p.Explain(routing.Request{Host: "unknown.test", Path: "/"}))
 	if want := `{"request":{"host":"unknown.test","path":"/"},"traces":[]}`; string(unknown) != want {
 		t.Errorf("got %s, want %s", unknown, want)
 	}

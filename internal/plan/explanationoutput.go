@@ -5,7 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // WriteTable prints the explanation as text.
@@ -28,7 +28,7 @@ func (e *Explanation) WriteTable(w io.Writer) error {
 	return out.Flush()
 }
 
-func (t *Trace) write(out *tabwriter.Writer, request gateway.Request) {
+func (t *Trace) write(out *tabwriter.Writer, request routing.Request) {
 	printf(out, "%s at Gateway %s/%s\n", request, t.Namespace, t.Name)
 	if t.Problem != "" {
 		printf(out, "Gateway %s/%s: %s\n", t.Namespace, t.Name, t.Problem)
@@ -73,7 +73,7 @@ func (t *Trace) writeOthers(out io.Writer) {
 		if len(o.Hostnames) > 0 {
 			printf(out, "  %s: hostnames %s\n", o.Route, abbreviate(o.Hostnames))
 		} else {
-			printf(out, "  %s: paths %s\n", o.Route, abbreviate(o.Paths))
+			printf(out, "  %s: %s\n", o.Route, abbreviate(o.Matches))
 		}
 	}
 }
@@ -90,41 +90,45 @@ func (l *MatchingListener) write(out io.Writer) {
 }
 
 func (t *Trace) writeAnswer(out io.Writer) {
-	switch a := t.Answer; {
+	a := t.Answer
+	switch {
 	case a == nil:
-	case a.Route != nil:
-		printf(out, "Answered by %s -> %s\n", a.describe(), a.Service)
-		if a.Failure != "" {
-			printf(out, "  %s\n", a.Failure)
-		}
-		for _, listener := range a.Via {
-			printf(out, "  attached to %s\n", listener)
-		}
-	case a.Hostname != "":
-		printf(out, "Answered by rule %d -> %s: no other rule for %s matches\n", *a.Number, a.Service, a.Hostname)
+		return
+	case a.Entry == nil:
+		printf(out, "Answered with the status %d: no match of a route at these listeners applies\n", a.Status)
+		return
+	case a.Location != "":
+		printf(out, "Answered by %s -> %d %s\n", a.Entry, a.Status, a.Location)
+	case a.Status != 0:
+		printf(out, "Answered by %s -> status %d\n", a.Entry, a.Status)
+	case len(a.Backends) == 1:
+		printf(out, "Answered by %s -> %s\n", a.Entry, a.Backends[0].Backend)
+		writeChanges(out, "  ", a.Backends[0].Changes)
 	default:
-		printf(out, "Answered by rule %d -> %s: no other rule matches\n", *a.Number, a.Service)
+		printf(out, "Answered by %s ->\n", a.Entry)
+		for _, share := range a.Backends {
+			printf(out, "  %d %% %s\n", share.Percent, share.Backend)
+			writeChanges(out, "    ", share.Changes)
+		}
+	}
+	if a.Failure != "" {
+		printf(out, "  %s\n", a.Failure)
+	}
+	writeChanges(out, "  ", a.Changes)
+	for _, listener := range a.Via {
+		printf(out, "  attached to %s\n", listener)
 	}
 }
 
-func (s *ShadowedMatch) write(out io.Writer) {
-	printf(out, "  %s: %s", s.describe(), s.Reason)
-	if s.CoveredBy != nil {
-		printf(out, "; the tunnel has no rule for it, because rule %d matches all its requests", *s.CoveredBy)
+func writeChanges(out io.Writer, indent string, changes []string) {
+	for _, change := range changes {
+		printf(out, "%schanged: %s\n", indent, change)
 	}
-	fmt.Fprintln(out)
 }
 
-// describe returns the number, hostname and path of the rule, and the route that it
-// serves.
-func (r *Rule) describe() string {
-	number := "no rule"
-	if r.Number != nil {
-		number = fmt.Sprintf("rule %d", *r.Number)
-	}
-	path := r.Path
-	if path == "" {
-		path = "every path"
-	}
-	return fmt.Sprintf("%s (%s, %s) of %s rule %d match %d", number, orStar(r.Hostname), path, r.Route, r.RouteRule, r.Match)
+func (s *ShadowedMatch) write(out io.Writer) { printf(out, "  %s: %s\n", &s.Entry, s.Reason) }
+
+// String returns the route, the indexes, the hostname and the match of the entry.
+func (e *Entry) String() string {
+	return fmt.Sprintf("%s rule %d match %d (%s, %s)", e.Route, e.Rule, e.MatchIndex, orStar(e.Hostname), e.Match)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -113,6 +114,7 @@ type Status struct {
 // Build builds the plan for all Gateways of the controller in the source. now is the
 // current time.
 func Build(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
+	o.Capabilities = ingress.Capabilities()
 	loader := state.Loader{
 		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
 	}
@@ -247,7 +249,7 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 		Namespace: key.Namespace, Name: key.Name,
 		AttachedListenerSets: result.AttachedListenerSets(),
 		Listeners:            make([]Listener, len(result.Listeners)),
-		Config:               result.Configuration(),
+		Config:               ingress.Configuration(result.Table),
 		result:               result,
 	}
 	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // hostile has paths with escape sequences of a terminal, line breaks and tabs.
@@ -55,7 +55,7 @@ func TestTablesEscapeUnprintableCharacters(t *testing.T) {
 	}
 	wantHarmless(t, table.String(), `\x1b\[2J`, `\u009b2J`, `\u202e`, `\tforged`, `\nforged`, `no\nforged`)
 
-	if err := p.Explain(gateway.Request{Host: "new.example.com", Path: "/\nforged\x1b[2J\u009b\u202e\tforged"}).WriteTable(&why); err != nil {
+	if err := p.Explain(routing.Request{Host: "new.example.com", Path: "/\nforged\x1b[2J\u009b\u202e\tforged"}).WriteTable(&why); err != nil {
 		t.Fatal(err)
 	}
 	wantHarmless(t, why.String(), `\x1b\[2J`, `/\nforged\x1b[2J\u009b\u202e\tforged`)

@@ -9,6 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
 // WriteTable prints the plan as text.
@@ -66,10 +67,10 @@ func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
 
 func (g *Gateway) writeRules(out *tabwriter.Writer) {
 	fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tFROM")
-	for i, rule := range g.result.Rules {
+	for i, rule := range ingress.Rules(g.result.Table) {
 		from := "catch-all"
-		if rule.Route != nil {
-			from = fmt.Sprintf("%s %s rule %d", rule.Route.Kind, rule.Route.NamespacedName, rule.RuleIndex)
+		if rule.Entry != nil {
+			from = fmt.Sprintf("%s rule %d", rule.Entry.Source.Route.Describe(), rule.Entry.Source.Rule)
 		} else if rule.Hostname != "" {
 			from = "catch-all of the hostname"
 		}

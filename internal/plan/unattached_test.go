@@ -11,6 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -123,7 +124,7 @@ func TestAddressIsThatOfTheRecordedTunnel(t *testing.T) {
 func explanation(t *testing.T, p *plan.Plan, host string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := p.Explain(gateway.Request{Host: host, Path: "/"}).WriteTable(&out); err != nil {
+	if err := p.Explain(routing.Request{Host: host, Path: "/"}).WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// ruleAction is the action of a rule of a route.
+type ruleAction struct {
+	action routing.Action
+	// unsupported are the parts of the action that the data plane cannot express.
+	unsupported []string
+	// problems are the problems of the references that do not resolve.
+	problems []*Problem
+}
+
+// translator translates rules for a data plane.
+type translator struct {
+	capabilities routing.Capabilities
+	backends     backendResolver
+}
+
+// action returns the action of a rule of the route.
+//
+// "If *all* entries in BackendRefs are invalid, and there are also no filters
+// specified in this route rule, *all* traffic which matches this rule MUST receive a
+// 500 status code." (HTTPRouteRule.BackendRefs)
+//
+// A backend of weight 0 receives no requests, so it affects only the ResolvedRefs
+// condition of the route.
+func (t translator) action(route *Route, index int) ruleAction {
+	rule := &route.Rules[index]
+	result := ruleAction{unsupported: unsupportedParts(rule, t.capabilities)}
+	var weighted []routing.WeightedBackend
+	var unresolved *Problem
+	for i, ref := range rule.BackendRefs {
+		backend, problem := t.backends.resolve(ref.BackendObjectReference, route)
+		if problem != nil {
+			result.problems = append(result.problems, &Problem{Reason: problem.Reason, Message: fmt.Sprintf("Rule %d, backendRef %d: %s.", index, i, problem.Message)})
+		}
+		if weight(ref) == 0 {
+			continue
+		}
+		w := routing.WeightedBackend{Backend: backend, Weight: weight(ref)}
+		if problem != nil {
+			unresolved = cmp.Or(unresolved, problem)
+			w.Status = t.capabilities.ErrorStatus(route.Kind)
+		}
+		weighted = append(weighted, w)
+	}
+	for _, w := range weighted {
+		if w.Status == 0 {
+			result.refuse(t.capabilities.Backend(route.Kind, w.Backend.Protocol))
+		}
+	}
+	result.action = t.newAction(route, index, result.unsupported, weighted, unresolved)
+	if len(result.unsupported) == 0 {
+		result.problems = append(result.problems, t.applyFilters(&result.action, route, index)...)
+	}
+	return result
+}
+
+// refuse adds an unsupported part, unless the reason is empty or known already.
+func (a *ruleAction) refuse(reason string) {
+	if reason != "" && !slices.Contains(a.unsupported, reason) {
+		a.unsupported = append(a.unsupported, reason)
+	}
+}
+
+// newAction returns the action of a rule without its filters.
+func (t translator) newAction(route *Route, index int, unsupported []string, weighted []routing.WeightedBackend, unresolved *Problem) routing.Action {
+	rule, status := &route.Rules[index], t.capabilities.ErrorStatus(route.Kind)
+	fail := func(reason gatewayv1.RouteConditionReason, message string) routing.Action {
+		return routing.Action{Status: status, Problem: &routing.Problem{Reason: string(reason), Message: message + "."}}
+	}
+	switch {
+	case len(unsupported) > 0:
+		dropped := DroppedRule{Rule: index, Actions: unsupported, Status: status}
+		return fail(gatewayv1.RouteReasonUnsupportedValue, dropped.describe("Rule"))
+	case redirectOf(rule) != nil:
+		return routing.Action{Redirect: newRedirect(redirectOf(rule))}
+	case len(weighted) == 0:
+		return fail(gatewayv1.RouteReasonBackendNotFound, fmt.Sprintf("Rule %d answers %d: it has no backend with non-zero weight", index, status))
+	case !slices.ContainsFunc(weighted, func(w routing.WeightedBackend) bool { return w.Status == 0 }):
+		return fail(gatewayv1.RouteConditionReason(unresolved.Reason), fmt.Sprintf("Rule %d answers %d: %s", index, status, unresolved.Message))
+	default:
+		return routing.Action{Forward: &routing.Forward{
+			Backends: weighted, Timeouts: newTimeouts(rule.Timeouts), Retry: newRetry(rule.Retry), Persistence: newPersistence(rule.SessionPersistence),
+		}}
+	}
+}
+
+// unsupportedParts returns the parts of a rule's action that the data plane cannot
+// express, and the filters that this controller supports on no data plane.
+func unsupportedParts(rule *gatewayv1.HTTPRouteRule, c routing.Capabilities) []string {
+	a := ruleAction{unsupported: c.Action(rule)}
+	for _, filter := range rule.Filters {
+		if !isKnownFilter(filter) {
+			a.refuse(fmt.Sprintf("filter %s", filter.Type))
+		}
+	}
+	for _, backend := range rule.BackendRefs {
+		for _, filter := range backend.Filters {
+			if weight(backend) != 0 && (!isKnownFilter(filter) || filter.Type == gatewayv1.HTTPRouteFilterRequestRedirect || filter.Type == gatewayv1.HTTPRouteFilterCORS) {
+				a.refuse(fmt.Sprintf("backendRef filter %s", filter.Type))
+			}
+		}
+	}
+	return a.unsupported
+}
+
+// weight returns the weight of a backend: "If unspecified, weight defaults to
+// 1." (BackendRef.Weight)
+func weight(backend gatewayv1.HTTPBackendRef) int32 { return ptr.Deref(backend.Weight, 1) }
+
+func redirectOf(rule *gatewayv1.HTTPRouteRule) *gatewayv1.HTTPRequestRedirectFilter {
+	for _, filter := range rule.Filters {
+		if filter.Type == gatewayv1.HTTPRouteFilterRequestRedirect {
+			return filter.RequestRedirect
+		}
+	}
+	return nil
+}
+
+// newRedirect translates a redirect, whose status is 302 by default.
+// (HTTPRequestRedirectFilter.StatusCode)
+func newRedirect(f *gatewayv1.HTTPRequestRedirectFilter) *routing.Redirect {
+	return &routing.Redirect{
+		Scheme: ptr.Deref(f.Scheme, ""), Hostname: string(ptr.Deref(f.Hostname, "")), Path: newPathChange(f.Path),
+		Port: ptr.Deref(f.Port, 0), Status: ptr.Deref(f.StatusCode, 302),
+	}
+}
+
+func newPathChange(m *gatewayv1.HTTPPathModifier) *routing.PathChange {
+	switch {
+	case m == nil:
+		return nil
+	case m.Type == gatewayv1.PrefixMatchHTTPPathModifier:
+		return &routing.PathChange{Prefix: true, Value: ptr.Deref(m.ReplacePrefixMatch, "")}
+	default:
+		return &routing.PathChange{Value: ptr.Deref(m.ReplaceFullPath, "")}
+	}
+}

@@ -1,0 +1,540 @@
+package gateway_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// specRoute is an HTTPRoute or a GRPCRoute.
+type specRoute struct {
+	metav1.ObjectMeta
+	kind       string
+	parentRefs []gatewayv1.ParentReference
+	hostnames  []string // an empty hostname for a route without hostnames
+	rules      []specRule
+}
+
+// specRule is a rule of a route. A rule without matches has the default match.
+type specRule struct {
+	matches []specMatch
+	gatewayv1.HTTPRouteRule
+}
+
+// specMatch is a match of an HTTPRoute, or the headers and the call of a match of a
+// GRPCRoute. The call is nil for an HTTPRoute, and empty for every call.
+type specMatch struct {
+	gatewayv1.HTTPRouteMatch
+	call *gatewayv1.GRPCMethodMatch
+}
+
+// specRoutes returns the routes from the oldest to the youngest, then by
+// "namespace/name", then by kind.
+func specRoutes(s *gateway.Snapshot) []*specRoute {
+	var routes []*specRoute
+	for _, route := range s.HTTPRoutes {
+		routes = append(routes, specHTTPRoute(route))
+	}
+	for _, route := range s.GRPCRoutes {
+		routes = append(routes, specGRPCRoute(route))
+	}
+	slices.SortFunc(routes, compareRouteAge)
+	return routes
+}
+
+func compareRouteAge(a, b *specRoute) int {
+	return cmp.Or(
+		byAge(a.CreationTimestamp, b.CreationTimestamp),
+		strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name),
+		strings.Compare(a.kind, b.kind),
+	)
+}
+
+func specHTTPRoute(route *gatewayv1.HTTPRoute) *specRoute {
+	r := &specRoute{route.ObjectMeta, "HTTPRoute", route.Spec.ParentRefs, writtenHostnames(route.Spec.Hostnames), nil}
+	for _, rule := range route.Spec.Rules {
+		converted := specRule{HTTPRouteRule: rule}
+		for _, match := range rule.Matches {
+			converted.matches = append(converted.matches, specMatch{match, nil})
+		}
+		if len(rule.Matches) == 0 {
+			converted.matches = []specMatch{{}}
+		}
+		r.rules = append(r.rules, converted)
+	}
+	return r
+}
+
+func specGRPCRoute(route *gatewayv1.GRPCRoute) *specRoute {
+	r := &specRoute{route.ObjectMeta, "GRPCRoute", route.Spec.ParentRefs, writtenHostnames(route.Spec.Hostnames), nil}
+	for _, rule := range route.Spec.Rules {
+		var converted specRule
+		for _, f := range rule.Filters {
+			converted.Filters = append(converted.Filters, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterType(f.Type)})
+		}
+		for _, ref := range rule.BackendRefs {
+			converted.BackendRefs = append(converted.BackendRefs, gatewayv1.HTTPBackendRef{BackendRef: ref.BackendRef})
+		}
+		for _, match := range rule.Matches {
+			m := specMatch{call: match.Method}
+			if m.call == nil {
+				m.call = &gatewayv1.GRPCMethodMatch{}
+			}
+			for _, h := range match.Headers {
+				m.Headers = append(m.Headers, gatewayv1.HTTPHeaderMatch{Type: (*gatewayv1.HeaderMatchType)(h.Type), Name: gatewayv1.HTTPHeaderName(h.Name), Value: h.Value})
+			}
+			converted.matches = append(converted.matches, m)
+		}
+		if len(rule.Matches) == 0 {
+			converted.matches = []specMatch{{call: &gatewayv1.GRPCMethodMatch{}}}
+		}
+		r.rules = append(r.rules, converted)
+	}
+	return r
+}
+
+func writtenHostnames(hostnames []gatewayv1.Hostname) []string {
+	if len(hostnames) == 0 {
+		return []string{""}
+	}
+	var written []string
+	for _, hostname := range hostnames {
+		written = append(written, string(hostname))
+	}
+	return written
+}
+
+// answer returns the service of the ingress rule that answers a request. The host
+// must be in lower case, and the path decoded.
+func (o *oracle) answer(host, path string) string {
+	best := o.best(routing.Request{Host: host, Path: path})
+	if best == nil {
+		return answerNotFound
+	}
+	action := o.action(best.route, best.route.rules[best.rule])
+	if action.status != 0 {
+		return fmt.Sprintf("http_status:%d", action.status)
+	}
+	return strings.TrimPrefix(action.backends[0], "1 to ")
+}
+
+// describeAnswer names the match that answers the request, and its action.
+func (o *oracle) describeAnswer(r routing.Request) string {
+	best := o.best(r)
+	if best == nil {
+		return "no match"
+	}
+	return best.String() + ": " + o.action(best.route, best.route.rules[best.rule]).String()
+}
+
+// best returns the match that answers the request, or nil.
+func (o *oracle) best(r routing.Request) *candidate {
+	group, found := o.groupOf(r.Host)
+	if !found {
+		return nil
+	}
+	var best *candidate
+	for _, route := range o.routes {
+		if !o.isInGroup(route, group) {
+			continue
+		}
+		for _, c := range o.candidates(route, r) {
+			if best == nil || c.before(best) {
+				best = c
+			}
+		}
+	}
+	return best
+}
+
+// isInGroup reports whether the route is attached to a served listener with the
+// hostname.
+func (o *oracle) isInGroup(route *specRoute, hostname string) bool {
+	return slices.ContainsFunc(o.claims, func(c *claim) bool {
+		return c.serves() && c.hostname() == hostname && slices.Contains(o.attached[c], route)
+	})
+}
+
+// candidate is a match of a route's rule that matches the request.
+type candidate struct {
+	route       *specRoute
+	rule, match int
+	precedence  []int // the larger number at the first difference takes precedence
+}
+
+// String names the match.
+func (c *candidate) String() string {
+	return fmt.Sprintf("%s %s/%s, rule %d, match %d", c.route.kind, c.route.Namespace, c.route.Name, c.rule, c.match)
+}
+
+func (c *candidate) before(other *candidate) bool {
+	return cmp.Or(
+		-slices.Compare(c.precedence, other.precedence),
+		compareRouteAge(c.route, other.route),
+		cmp.Compare(c.rule, other.rule),
+		cmp.Compare(c.match, other.match),
+	) < 0
+}
+
+// candidates returns the matches of the route that match the request.
+func (o *oracle) candidates(route *specRoute, r routing.Request) []*candidate {
+	hostname := -1
+	for _, written := range route.hostnames {
+		if hostMatches(written, r.Host) {
+			hostname = max(hostname, specificity(written))
+		}
+	}
+	if hostname < 0 {
+		return nil
+	}
+	var found []*candidate
+	for i, rule := range route.rules {
+		for j, match := range rule.matches {
+			if o.isMatchSupported(match) && o.matches(match, r) {
+				found = append(found, &candidate{route, i, j, append([]int{hostname}, match.precedence()...)})
+			}
+		}
+	}
+	return found
+}
+
+// precedence returns the numbers that decide after the hostname. For a GRPCRoute,
+// they are the characters of the service and of the method. For an HTTPRoute, they
+// are the kind of the path, the characters of a prefix, and whether the match has a
+// method. For both, the numbers of headers and of query parameters with different
+// names follow. The API does not define the order of an HTTPRoute and a GRPCRoute
+// that share a hostname through different ports. The numbers of the other kind are
+// then 0.
+func (m specMatch) precedence() []int {
+	service, method, path, prefix, verb := 0, 0, 0, 0, 0
+	switch kind, value := pathOf(m.HTTPRouteMatch); {
+	case m.call != nil && m.call.Type != nil && *m.call.Type == gatewayv1.GRPCMethodMatchRegularExpression:
+	case m.call != nil:
+		service, method = len(text(m.call.Service)), len(text(m.call.Method))
+	case kind == gatewayv1.PathMatchExact:
+		path = 2
+	case kind == gatewayv1.PathMatchRegularExpression:
+		path = 1
+	default:
+		literal, _ := url.PathUnescape(value)
+		prefix = len(strings.TrimSuffix(literal, "/"))
+	}
+	if m.Method != nil {
+		verb = 1
+	}
+	return []int{service, method, path, prefix, verb, len(firstHeaders(m.Headers)), len(m.QueryParams)}
+}
+
+func text(value *string) string {
+	if value == nil {
+		return ""
+	}
+	return *value
+}
+
+// firstHeaders returns the first match for each header name, in lower case.
+func firstHeaders(headers []gatewayv1.HTTPHeaderMatch) map[string]gatewayv1.HTTPHeaderMatch {
+	first := map[string]gatewayv1.HTTPHeaderMatch{}
+	for _, h := range headers {
+		if _, repeated := first[strings.ToLower(string(h.Name))]; !repeated {
+			first[strings.ToLower(string(h.Name))] = h
+		}
+	}
+	return first
+}
+
+// matches reports whether every part of the match matches the request.
+func (o *oracle) matches(m specMatch, r routing.Request) bool {
+	if m.Method != nil && string(*m.Method) != cmp.Or(r.Method, "GET") {
+		return false
+	}
+	for name, h := range firstHeaders(m.Headers) {
+		if !o.headerMatches(name, h, r) {
+			return false
+		}
+	}
+	query, _ := url.ParseQuery(r.Query)
+	for _, q := range m.QueryParams {
+		values := query[string(q.Name)]
+		if len(values) == 0 || !o.valueMatches(q.Type != nil && *q.Type == gatewayv1.QueryParamMatchRegularExpression, q.Value, values[0]) {
+			return false
+		}
+	}
+	if m.call != nil {
+		return o.callMatches(m.call, r.Path)
+	}
+	return o.pathMatches(m.HTTPRouteMatch, r.Path)
+}
+
+// headerMatches reports whether a line of the header has the value.
+func (o *oracle) headerMatches(name string, h gatewayv1.HTTPHeaderMatch, r routing.Request) bool {
+	for header, values := range r.Headers {
+		if strings.ToLower(header) == name {
+			return slices.ContainsFunc(values, func(value string) bool {
+				return o.valueMatches(h.Type != nil && *h.Type == gatewayv1.HeaderMatchRegularExpression, h.Value, value)
+			})
+		}
+	}
+	return false
+}
+
+func (o *oracle) valueMatches(isExpression bool, want, value string) bool {
+	if isExpression {
+		return o.matchesWhole(want, value)
+	}
+	return want == value
+}
+
+// callMatches compares a gRPC method match with the path /<service>/<method> of a
+// call. An empty service or method matches every one. The specification does not
+// define paths with more slashes, so any slash can separate service and method.
+func (o *oracle) callMatches(call *gatewayv1.GRPCMethodMatch, path string) bool {
+	service, method := text(call.Service), text(call.Method)
+	if service == "" && method == "" {
+		return true
+	}
+	isExpression := call.Type != nil && *call.Type == gatewayv1.GRPCMethodMatchRegularExpression
+	matches := func(want, part string) bool {
+		if want == "" {
+			return part != "" && !strings.Contains(part, "/")
+		}
+		return o.valueMatches(isExpression, want, part)
+	}
+	for i := 1; i < len(path); i++ {
+		if path[i] == '/' && matches(service, path[1:i]) && (matches(method, path[i+1:]) || method == "" && !isExpression) {
+			return true
+		}
+	}
+	return false
+}
+
+func pathOf(match gatewayv1.HTTPRouteMatch) (gatewayv1.PathMatchType, string) {
+	kind, value := gatewayv1.PathMatchPathPrefix, "/"
+	if match.Path != nil && match.Path.Type != nil {
+		kind = *match.Path.Type
+	}
+	if match.Path != nil && match.Path.Value != nil {
+		value = *match.Path.Value
+	}
+	return kind, value
+}
+
+// pathMatches compares a match with the decoded path. A prefix consists of whole
+// path elements, and its trailing slash is ignored.
+func (o *oracle) pathMatches(match gatewayv1.HTTPRouteMatch, path string) bool {
+	pathType, value := pathOf(match)
+	if pathType == gatewayv1.PathMatchRegularExpression {
+		return o.matchesWhole(value, path)
+	}
+	literal, _ := url.PathUnescape(value)
+	if pathType == gatewayv1.PathMatchExact {
+		return literal == path
+	}
+	prefix := strings.TrimSuffix(literal, "/")
+	return path == prefix || strings.HasPrefix(path, prefix+"/")
+}
+
+// compile returns the expression, or nil when it does not compile.
+func (o *oracle) compile(expression string) *regexp.Regexp {
+	compiled, known := o.compiled[expression]
+	if !known {
+		compiled, _ = regexp.Compile(expression)
+		o.compiled[expression] = compiled
+	}
+	return compiled
+}
+
+// matchesWhole reports whether the expression matches the whole value. It uses the
+// longest match, because the first alternative that matches can be too short.
+func (o *oracle) matchesWhole(expression, value string) bool {
+	compiled := o.compile(expression)
+	if compiled == nil {
+		return false
+	}
+	compiled.Longest()
+	location := compiled.FindStringIndex(value)
+	return location != nil && location[0] == 0 && location[1] == len(value)
+}
+
+// isMatchSupported reports whether the data plane can express the match. Every
+// expression must be valid. An ingress rule has only a path, which is valid UTF-8.
+func (o *oracle) isMatchSupported(m specMatch) bool {
+	if slices.ContainsFunc(m.expressions(), func(expression string) bool { return o.compile(expression) == nil }) {
+		return false
+	}
+	pathType, value := pathOf(m.HTTPRouteMatch)
+	if literal, err := url.PathUnescape(value); pathType != gatewayv1.PathMatchRegularExpression && (err != nil || !o.everything && !utf8.ValidString(literal)) {
+		return false
+	}
+	return o.everything || len(m.Headers) == 0 && len(m.QueryParams) == 0 && m.Method == nil
+}
+
+// expressions returns the expressions of the match that have an effect.
+func (m specMatch) expressions() []string {
+	var expressions []string
+	if m.call != nil && m.call.Type != nil && *m.call.Type == gatewayv1.GRPCMethodMatchRegularExpression {
+		expressions = append(expressions, text(m.call.Service), text(m.call.Method))
+	}
+	for _, h := range firstHeaders(m.Headers) {
+		if *h.Type == gatewayv1.HeaderMatchRegularExpression {
+			expressions = append(expressions, h.Value)
+		}
+	}
+	for _, q := range m.QueryParams {
+		if *q.Type == gatewayv1.QueryParamMatchRegularExpression {
+			expressions = append(expressions, q.Value)
+		}
+	}
+	if pathType, value := pathOf(m.HTTPRouteMatch); pathType == gatewayv1.PathMatchRegularExpression {
+		expressions = append(expressions, value)
+	}
+	return expressions
+}
+
+// specAction is what happens to a request: a status, the status of a redirect, or
+// backends with weights.
+type specAction struct {
+	status, redirect int
+	backends         []string
+}
+
+// String describes the action.
+func (a specAction) String() string {
+	switch {
+	case a.status != 0:
+		return fmt.Sprintf("status %d", a.status)
+	case a.redirect != 0:
+		return fmt.Sprintf("redirect %d", a.redirect)
+	default:
+		return strings.Join(a.backends, ", ")
+	}
+}
+
+// action returns the action of a rule: an error when the action is not supported, or
+// when no backend resolves.
+func (o *oracle) action(route *specRoute, rule specRule) specAction {
+	failed := specAction{status: 500}
+	if route.kind == "GRPCRoute" && o.everything {
+		failed.status = 503
+	}
+	if !o.isActionSupported(rule) {
+		return failed
+	}
+	for _, filter := range rule.Filters {
+		if filter.Type == gatewayv1.HTTPRouteFilterRequestRedirect {
+			if filter.RequestRedirect.StatusCode == nil {
+				return specAction{redirect: 302}
+			}
+			return specAction{redirect: *filter.RequestRedirect.StatusCode}
+		}
+	}
+	var backends []string
+	resolved := false
+	for _, ref := range weightedBackends(rule) {
+		service, ok := o.backend(ref, route)
+		if !ok {
+			service = fmt.Sprintf("status %d", failed.status)
+		}
+		weight := int32(1)
+		if ref.Weight != nil {
+			weight = *ref.Weight
+		}
+		backends = append(backends, fmt.Sprintf("%d to %s", weight, service))
+		resolved = resolved || ok
+	}
+	if !resolved {
+		return failed
+	}
+	return specAction{backends: backends}
+}
+
+func weightedBackends(rule specRule) []gatewayv1.HTTPBackendRef {
+	return slices.DeleteFunc(slices.Clone(rule.BackendRefs), func(ref gatewayv1.HTTPBackendRef) bool {
+		return ref.Weight != nil && *ref.Weight == 0
+	})
+}
+
+// isActionSupported reports whether the data plane can express the action of the
+// rule. An ingress rule only sends requests to one backend. Every data plane rejects
+// extensions, and redirects and CORS of a single backend.
+func (o *oracle) isActionSupported(rule specRule) bool {
+	weighted := weightedBackends(rule)
+	filters := slices.Clone(rule.Filters)
+	for _, ref := range weighted {
+		filters = append(filters, ref.Filters...)
+		if slices.ContainsFunc(ref.Filters, func(f gatewayv1.HTTPRouteFilter) bool {
+			return f.Type == gatewayv1.HTTPRouteFilterRequestRedirect || f.Type == gatewayv1.HTTPRouteFilterCORS
+		}) {
+			return false
+		}
+	}
+	if o.everything {
+		return !slices.ContainsFunc(filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.Type == gatewayv1.HTTPRouteFilterExtensionRef })
+	}
+	return len(filters) == 0 && rule.Timeouts == nil && rule.Retry == nil && rule.SessionPersistence == nil && len(weighted) <= 1
+}
+
+// isRuleSupported reports whether the data plane serves the rule as written.
+func (o *oracle) isRuleSupported(rule specRule) bool {
+	return o.isActionSupported(rule) && !slices.ContainsFunc(rule.matches, func(match specMatch) bool { return !o.isMatchSupported(match) })
+}
+
+// isPartlySupported reports whether the data plane serves a rule of the route as
+// written.
+func (o *oracle) isPartlySupported(route *specRoute) bool {
+	return slices.ContainsFunc(route.rules, o.isRuleSupported)
+}
+
+// backend returns the URL of the service, and false when it does not resolve.
+func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, route *specRoute) (string, bool) {
+	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
+		return "", false
+	}
+	name := types.NamespacedName{Namespace: route.Namespace, Name: string(ref.Name)}
+	if ref.Namespace != nil {
+		name.Namespace = string(*ref.Namespace)
+	}
+	if !o.granted(route.kind, route.Namespace, "Service", name) {
+		return "", false
+	}
+	service := o.snapshot.Services[name]
+	if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName || ref.Port == nil {
+		return "", false
+	}
+	for _, port := range service.Spec.Ports {
+		if port.Port == *ref.Port {
+			return o.urlOf(service, port)
+		}
+	}
+	return "", false
+}
+
+func (o *oracle) urlOf(service *corev1.Service, port corev1.ServicePort) (string, bool) {
+	schemes := map[string]string{"": "http", "http": "http", "kubernetes.io/ws": "http", "https": "https", "kubernetes.io/wss": "https"}
+	if o.everything {
+		schemes["kubernetes.io/h2c"] = "h2c"
+	}
+	number, protocol := port.Port, ""
+	if port.AppProtocol != nil {
+		protocol = *port.AppProtocol
+	}
+	scheme, reachable := schemes[protocol]
+	if service.Spec.ClusterIP == corev1.ClusterIPNone {
+		reachable = reachable && port.TargetPort.Type == intstr.Int // a named port requires EndpointSlices
+		number = port.TargetPort.IntVal
+	}
+	return fmt.Sprintf("%s://%s.%s.svc.%s:%d", scheme, service.Name, service.Namespace, randomOptions.ClusterDomain, number), reachable
+}

@@ -1,0 +1,103 @@
+package gateway
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// group contains the routes of all listeners with one hostname.
+type group struct {
+	hostname string
+	routes   []*Route
+}
+
+// newTable returns the routing table of the listeners.
+func newTable(listeners []*Listener, byHostname settingsByHostname) *routing.Table {
+	groups := groupsOf(listeners)
+	t := &routing.Table{Groups: make([]routing.Group, len(groups))}
+	entries := make([]routing.Entry, 0, len(groups)) // one buffer for all groups
+	for i, hostname := range sortedHostnames(groups) {
+		h, first := byHostname[hostname], len(entries)
+		entries = groups[hostname].appendEntries(entries, groups, h.overrides())
+		t.Groups[i] = routing.Group{Hostname: hostname, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
+		routing.Sort(t.Groups[i].Entries)
+	}
+	return t
+}
+
+// sortedHostnames returns the hostnames of the groups in order.
+func sortedHostnames(groups map[string]*group) []string {
+	hostnames := slices.AppendSeq(make([]string, 0, len(groups)), maps.Keys(groups))
+	slices.SortFunc(hostnames, routing.CompareGroups)
+	return hostnames
+}
+
+// groupsOf groups the listeners by hostname. The listeners of a group have the same
+// owner and can have different ports, which a tunnel does not distinguish. A
+// listener that claims its hostname but is not served still creates a group.
+func groupsOf(listeners []*Listener) map[string]*group {
+	groups := make(map[string]*group, len(listeners))
+	for _, l := range listeners {
+		if !l.claims {
+			continue
+		}
+		g := groups[l.Hostname()]
+		if g == nil {
+			g = &group{hostname: l.Hostname()}
+			groups[g.hostname] = g
+		}
+		if l.Serves() {
+			g.add(l.routes)
+		}
+	}
+	return groups
+}
+
+// add adds the routes of a listener. A route that is attached to several listeners
+// of the group appears once.
+func (g *group) add(routes []*Route) {
+	if g.routes == nil {
+		g.routes = routes // avoids a copy: most hostnames have one listener
+		return
+	}
+	g.routes = slices.Clone(g.routes)
+	for _, route := range routes {
+		if !slices.Contains(g.routes, route) {
+			g.routes = append(g.routes, route)
+		}
+	}
+}
+
+// isCovered reports whether a more specific group covers the hostname, so that no
+// request for the hostname belongs to this group.
+func (g *group) isCovered(hostname string, groups map[string]*group) bool {
+	if hostname == g.hostname {
+		return false // most hostnames
+	}
+	owner, _ := routing.MostSpecific(groups, hostname)
+	return owner != g.hostname
+}
+
+// appendEntries appends the entries of the group that requests can reach, in any
+// order.
+func (g *group) appendEntries(entries []routing.Entry, groups map[string]*group, overrides map[*Route]*v1alpha1.OriginRequest) []routing.Entry {
+	for _, route := range g.routes {
+		for hostname := range route.hostnamesOnListener(g.hostname) {
+			if g.isCovered(hostname.served, groups) || route.hasMoreSpecific(hostname, g.hostname) {
+				continue
+			}
+			for i := range route.matches {
+				m := &route.matches[i]
+				entries = append(entries, routing.Entry{
+					Hostname: hostname.served, RouteHostname: hostname.written, Match: &m.Match, Action: &route.actions[m.rule],
+					Source:        routing.Source{Route: &route.source, Rule: m.rule, Match: m.match},
+					OriginRequest: overrides[route],
+				})
+			}
+		}
+	}
+	return entries
+}

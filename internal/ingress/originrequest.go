@@ -1,0 +1,100 @@
+package ingress
+
+import (
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// groupSettings are the settings for the rules of one group.
+type groupSettings struct {
+	tunnel *v1alpha1.OriginRequest
+	access *provider.Access
+}
+
+// originRequest returns the settings of the rule for an entry, or nil when the
+// settings of the tunnel apply unchanged. A rule that answers with a status has no
+// origin, but still requires access.
+func (g groupSettings) originRequest(e *routing.Entry) *provider.OriginRequest {
+	hasOrigin, isGRPC := e.Action.Forward != nil, e.Source.Route.Kind == routing.KindGRPCRoute
+	if g.access == nil && (!hasOrigin || e.OriginRequest == nil && !isGRPC) {
+		return nil // avoids an allocation for most rules
+	}
+	var rendered provider.OriginRequest
+	if hasOrigin {
+		rendered = renderOriginRequest(g.withRequiredFields(e.OriginRequest, isGRPC))
+	}
+	rendered.Access = g.access
+	if rendered == (provider.OriginRequest{}) {
+		return nil
+	}
+	return &rendered
+}
+
+// withRequiredFields adds the fields to an override that it requires to take
+// effect: HTTP/2 for a GRPCRoute, and a false value for a field of the tunnel that
+// excludes a field of the override.
+func (g groupSettings) withRequiredFields(override *v1alpha1.OriginRequest, isGRPC bool) v1alpha1.OriginRequest {
+	if isGRPC {
+		override = settings.MergeOriginRequests(&v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)}, override)
+	}
+	rule, tunnel := ptr.Deref(override, v1alpha1.OriginRequest{}), ptr.Deref(g.tunnel, v1alpha1.OriginRequest{})
+	if isTrue(rule.HTTP2Origin) && isTrue(tunnel.MatchSNIToHost) {
+		rule.MatchSNIToHost = ptr.To(false)
+	}
+	if isTrue(rule.MatchSNIToHost) && isTrue(tunnel.HTTP2Origin) {
+		rule.HTTP2Origin = ptr.To(false)
+	}
+	return rule
+}
+
+func isTrue(field *bool) bool { return ptr.Deref(field, false) }
+
+func renderOriginRequest(o v1alpha1.OriginRequest) provider.OriginRequest {
+	rendered := provider.OriginRequest{
+		ConnectTimeout:         seconds(o.ConnectTimeout),
+		TLSTimeout:             seconds(o.TLSTimeout),
+		TCPKeepAlive:           seconds(o.TCPKeepAlive),
+		KeepAliveTimeout:       seconds(o.KeepAliveTimeout),
+		NoHappyEyeballs:        o.NoHappyEyeballs,
+		MatchSNIToHost:         o.MatchSNIToHost,
+		NoTLSVerify:            o.NoTLSVerify,
+		DisableChunkedEncoding: o.DisableChunkedEncoding,
+		HTTP2Origin:            o.HTTP2Origin,
+		HTTPHostHeader:         ptr.Deref(o.HTTPHostHeader, ""),
+		OriginServerName:       ptr.Deref(o.OriginServerName, ""),
+		CAPool:                 ptr.Deref(o.CAPool, ""),
+		ProxyType:              string(ptr.Deref(o.ProxyType, v1alpha1.ProxyTypeNone)),
+	}
+	if o.KeepAliveConnections != nil {
+		rendered.KeepAliveConnections = ptr.To(int64(*o.KeepAliveConnections))
+	}
+	return rendered
+}
+
+// seconds returns the duration in seconds. It returns nil for an invalid duration,
+// which package settings rejects.
+func seconds(d *v1alpha1.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	n, err := d.Seconds()
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func renderAccess(a *v1alpha1.Access) *provider.Access {
+	if a == nil {
+		return nil
+	}
+	rendered := &provider.Access{Required: a.Required, TeamName: ptr.Deref(a.TeamName, "")}
+	for _, tag := range a.AUDTags {
+		rendered.AUDTag = append(rendered.AUDTag, string(tag))
+	}
+	return rendered
+}

@@ -1,0 +1,126 @@
+package ingress_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// forward returns an entry that sends requests for the hostname and the path prefix to
+// the Service.
+func forward(kind, hostname, prefix, service string, protocol routing.Protocol) routing.Entry {
+	backend := routing.Backend{Service: types.NamespacedName{Namespace: "shop", Name: service}, Port: 80, Protocol: protocol}
+	return routing.Entry{
+		Hostname: hostname, Match: &routing.Match{Path: routing.Path{Value: prefix}},
+		Action: &routing.Action{Forward: &routing.Forward{Backends: []routing.WeightedBackend{{Backend: backend, Weight: 1}}}},
+		Source: routing.Source{Route: &routing.Route{Kind: kind}},
+	}
+}
+
+func httpEntry(hostname, prefix, service string) routing.Entry {
+	return forward(routing.KindHTTPRoute, hostname, prefix, service, routing.ProtocolHTTP)
+}
+
+func failure(hostname, prefix string) routing.Entry {
+	e := httpEntry(hostname, prefix, "")
+	e.Action = &routing.Action{Status: 500}
+	return e
+}
+
+const (
+	cart  = "http://cart.shop.svc.cluster.local:80"
+	pages = "http://pages.shop.svc.cluster.local:80"
+)
+
+func TestConfigurationRendersATable(t *testing.T) {
+	protected := provider.OriginRequest{Access: &provider.Access{Required: true, TeamName: "one", AUDTag: []string{"a"}}}
+	access := &v1alpha1.Access{Required: true, TeamName: new("one"), AUDTags: []v1alpha1.AUDTag{"a"}}
+	grpc := forward(routing.KindGRPCRoute, "a.example.com", "", "calls", routing.ProtocolHTTPS)
+	for name, test := range map[string]struct {
+		groups []routing.Group
+		want   []provider.IngressRule
+	}{
+		"a group without a wider group has no 404 rule": {
+			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart")}}},
+			[]provider.IngressRule{{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart}, {Service: "http_status:404"}},
+		},
+		"a group ends with a 404 rule before a wider group": {
+			[]routing.Group{
+				{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart")}},
+				{Hostname: "b.example.com"},
+				{Hostname: "*.example.com", Entries: []routing.Entry{httpEntry("*.example.com", "", "pages")}},
+			},
+			[]provider.IngressRule{
+				{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart}, {Hostname: "a.example.com", Service: "http_status:404"},
+				{Hostname: "b.example.com", Service: "http_status:404"},
+				{Hostname: "*.example.com", Service: pages}, {Service: "http_status:404"},
+			},
+		},
+		"a group that serves every request has no 404 rule": {
+			[]routing.Group{
+				{Hostname: "a.example.com", Entries: []routing.Entry{httpEntry("a.example.com", "", "cart")}},
+				{Entries: []routing.Entry{httpEntry("", "", "pages")}},
+			},
+			[]provider.IngressRule{{Hostname: "a.example.com", Service: cart}, {Service: pages}},
+		},
+		"a rule that no request can reach is omitted": {
+			[]routing.Group{{Hostname: "*.example.com", Entries: []routing.Entry{
+				httpEntry("a.example.com", "/cart", "cart"), failure("a.example.com", "/cart"), httpEntry("*.example.com", "", "pages"), httpEntry("a.example.com", "", "cart"), httpEntry("*.example.com", "/cart", "cart"),
+			}}},
+			[]provider.IngressRule{
+				{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart}, {Hostname: "*.example.com", Service: pages}, {Service: "http_status:404"},
+			},
+		},
+		"each kind of path has its expression": {
+			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{
+				withPath(httpEntry("a.example.com", "", "cart"), routing.PathExact, "/a.b"), withPath(httpEntry("a.example.com", "", "cart"), routing.PathExpression, "(?:/x|/y)"),
+			}}},
+			[]provider.IngressRule{
+				{Hostname: "a.example.com", Path: `^/a\.b$`, Service: cart}, {Hostname: "a.example.com", Path: "^(?:/x|/y)$", Service: cart}, {Service: "http_status:404"},
+			},
+		},
+		"every rule of an entry requires the access of its group": {
+			[]routing.Group{
+				{Hostname: "a.example.com", Access: access, Entries: []routing.Entry{httpEntry("a.example.com", "/cart", "cart"), failure("a.example.com", "/pay")}},
+				{Entries: []routing.Entry{httpEntry("b.example.com", "/cart", "cart"), httpEntry("", "", "pages")}},
+			},
+			[]provider.IngressRule{
+				{Hostname: "a.example.com", Path: "^/cart(/|$)", Service: cart, OriginRequest: protected},
+				{Hostname: "a.example.com", Path: "^/pay(/|$)", Service: "http_status:500", OriginRequest: protected},
+				{Hostname: "a.example.com", Service: "http_status:404"},
+				{Hostname: "b.example.com", Path: "^/cart(/|$)", Service: cart}, {Service: pages},
+			},
+		},
+		"a GRPCRoute uses HTTP/2": {
+			[]routing.Group{{Hostname: "a.example.com", Entries: []routing.Entry{grpc}}},
+			[]provider.IngressRule{
+				{Hostname: "a.example.com", Service: "https://calls.shop.svc.cluster.local:80", OriginRequest: provider.OriginRequest{HTTP2Origin: new(true)}},
+				{Service: "http_status:404"},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ingress.Configuration(&routing.Table{Groups: test.groups, ClusterDomain: "cluster.local"})
+			if diff := cmp.Diff(test.want, got.Ingress); diff != "" {
+				t.Errorf("rules (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func withPath(e routing.Entry, kind routing.PathKind, value string) routing.Entry {
+	e.Match = &routing.Match{Path: routing.Path{Kind: kind, Value: value}}
+	return e
+}
+
+func TestConfigurationOfARejectedGatewayDoesNotExist(t *testing.T) {
+	if c := ingress.Configuration(nil); c != nil {
+		t.Errorf("got the configuration %+v, want none", c)
+	}
+}

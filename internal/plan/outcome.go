@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// Outcome is the result of a request. Status or Backends is set.
+type Outcome struct {
+	// Status is the status of an answer without a backend; 0 if the request goes to a
+	// backend.
+	Status int `json:"status,omitempty"`
+	// Failure is the reason why the entry answers with an error; empty if it does not.
+	Failure string `json:"failure,omitempty"`
+	// Location is the Location header of a redirect.
+	Location string `json:"location,omitempty"`
+	// Backends are the possible backends.
+	Backends []Share `json:"backends,omitempty"`
+	// Changes describe the changes of the request and of the response.
+	Changes []string `json:"changes,omitempty"`
+}
+
+// Share is a backend and its share of the requests.
+type Share struct {
+	// Backend is the URL of the backend, or "status 500" for a backend that does not
+	// resolve.
+	Backend string `json:"backend"`
+	// Percent is the share of the requests, rounded down.
+	Percent int `json:"percent"`
+	// Changes describe the changes of requests to this backend and of its responses.
+	Changes []string `json:"changes,omitempty"`
+}
+
+// newOutcome returns the outcome of a request. entry is nil if no entry matches.
+func newOutcome(entry *routing.Entry, request routing.Request, clusterDomain string) Outcome {
+	if entry == nil {
+		return Outcome{Status: http.StatusNotFound}
+	}
+	action := entry.Action
+	o := Outcome{Status: action.Status}
+	if p := action.Problem; p != nil {
+		o.Failure = p.Reason + ": " + p.Message
+	}
+	switch {
+	case action.Redirect != nil:
+		o.Status, o.Location = action.Redirect.Status, entry.Location(request)
+	case action.Forward != nil:
+		o.Backends = newShares(action.Forward.Backends, entry, request, clusterDomain)
+		o.Changes = append(requestChanges(action.Forward.Filters, entry, request, clusterDomain), policies(action.Forward)...)
+	}
+	o.Changes = append(o.Changes, headerChanges("response", action.Response)...)
+	if action.CORS != nil {
+		o.Changes = append(o.Changes, "CORS headers for "+strings.Join(action.CORS.AllowOrigins, ", "))
+	}
+	return o
+}
+
+// policies describes the timeouts, retries and sessions of a forward.
+func policies(f *routing.Forward) []string {
+	var all []string
+	if t := f.Timeouts; t != nil && t.Request != nil {
+		all = append(all, fmt.Sprintf("request timeout %s", *t.Request))
+	}
+	if t := f.Timeouts; t != nil && t.Backend != nil {
+		all = append(all, fmt.Sprintf("timeout of each attempt %s", *t.Backend))
+	}
+	if f.Retry != nil {
+		all = append(all, "retries")
+	}
+	if f.Persistence != nil {
+		all = append(all, "session persistence")
+	}
+	return all
+}
+
+func newShares(backends []routing.WeightedBackend, entry *routing.Entry, request routing.Request, clusterDomain string) []Share {
+	var total int64
+	for _, b := range backends {
+		total += int64(b.Weight)
+	}
+	shares := make([]Share, len(backends))
+	for i, b := range backends {
+		shares[i] = Share{Backend: b.Backend.URL(clusterDomain), Percent: int(int64(b.Weight) * 100 / total)}
+		if b.Status != 0 {
+			shares[i].Backend = fmt.Sprintf("status %d", b.Status)
+		}
+		shares[i].Changes = append(requestChanges(b.Filters, entry, request, clusterDomain), headerChanges("response", b.Response)...)
+	}
+	return shares
+}
+
+// requestChanges describes the changes of a request on its way to a backend.
+func requestChanges(f *routing.Filters, entry *routing.Entry, request routing.Request, clusterDomain string) []string {
+	if f == nil {
+		return nil
+	}
+	var changes []string
+	if f.Rewrite.Hostname != "" {
+		changes = append(changes, "host "+f.Rewrite.Hostname)
+	}
+	if f.Rewrite.Path != nil {
+		changes = append(changes, "path "+f.Rewrite.Path.Apply(request.Path, entry.Match.Path))
+	}
+	changes = append(changes, headerChanges("request", f.Request)...)
+	for _, m := range f.Mirrors {
+		changes = append(changes, fmt.Sprintf("%d/%d of the requests mirrored to %s", m.Numerator, m.Denominator, m.Backend.URL(clusterDomain)))
+	}
+	return changes
+}
+
+// headerChanges describes the changes of the headers of a request or a response.
+func headerChanges(of string, c *routing.HeaderChanges) []string {
+	if c == nil {
+		return nil
+	}
+	var changes []string
+	for _, h := range c.Set {
+		changes = append(changes, fmt.Sprintf("%s header %s set to %q", of, h.Name, h.Value))
+	}
+	for _, h := range c.Add {
+		changes = append(changes, fmt.Sprintf("%s header %s added with %q", of, h.Name, h.Value))
+	}
+	if len(c.Remove) > 0 {
+		changes = append(changes, fmt.Sprintf("%s headers removed: %s", of, strings.Join(c.Remove, ", ")))
+	}
+	return changes
+}

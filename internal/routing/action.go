@@ -1,0 +1,198 @@
+package routing
+
+import (
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Action is what happens to a request. Exactly one of Status, Redirect and Forward
+// is set.
+type Action struct {
+	// Status is the status of a response without a body. It stands in for an action
+	// that cannot be served.
+	Status int
+	// Problem is why Status stands in for the action of the route, or nil.
+	Problem *Problem
+	// Redirect answers with a redirect.
+	Redirect *Redirect
+	// Forward sends the request to a backend.
+	Forward *Forward
+	// Response are the changes of the headers of the response, or nil.
+	Response *HeaderChanges
+	// CORS is the cross-origin policy, or nil.
+	CORS *CORS
+}
+
+// Problem is why an action is not served as the route asks for.
+type Problem struct {
+	// Reason is a reason of the conditions of routes.
+	Reason string
+	// Message is a sentence for the owner of the route.
+	Message string
+}
+
+// Redirect is the action of a RequestRedirect filter. Empty fields keep the value
+// of the request.
+type Redirect struct {
+	Scheme, Hostname string
+	// Path replaces the path, or is nil.
+	Path *PathChange
+	// Port is the port of the Location header, or 0 for the default of the scheme.
+	Port int32
+	// Status is the status code, for example 302.
+	Status int
+}
+
+// PathChange replaces the path of a request.
+type PathChange struct {
+	// Prefix reports whether Value replaces the matched prefix, and not the whole path.
+	Prefix bool
+	Value  string
+}
+
+// Forward sends a request to one of several backends.
+type Forward struct {
+	// Backends are the backends with a weight above 0. A request goes to each of them
+	// with a probability in proportion to its weight.
+	Backends []WeightedBackend
+	// Filters are the changes of requests to all backends, or nil.
+	Filters *Filters
+	// Timeouts limit the duration of a request, or are nil.
+	Timeouts *Timeouts
+	// Retry is the retry policy, or nil.
+	Retry *Retry
+	// Persistence keeps the requests of a session on one backend, or is nil.
+	Persistence *Persistence
+}
+
+// WeightedBackend is a backend of a Forward.
+type WeightedBackend struct {
+	// Backend is the backend. It is empty when the reference does not resolve.
+	Backend Backend
+	// Status is the status for requests to a backend that does not resolve. It is 0
+	// when Backend is set.
+	Status int
+	// Weight is above 0.
+	Weight int32
+	// Filters are the changes of requests to this backend, or nil.
+	Filters *Filters
+	// Response are the changes of the headers of responses of this backend, or nil.
+	Response *HeaderChanges
+}
+
+// Filters are changes of requests on their way to a backend.
+type Filters struct {
+	// Request are the changes of the headers of the request, or nil.
+	Request *HeaderChanges
+	// Rewrite changes the host and the path of the request.
+	Rewrite Rewrite
+	// Mirrors receive copies of requests.
+	Mirrors []Mirror
+}
+
+// Protocol is the protocol of a backend.
+type Protocol uint8
+
+// The protocols. The zero value is no protocol.
+const (
+	ProtocolHTTP Protocol = iota + 1
+	ProtocolHTTPS
+	// ProtocolH2C is HTTP/2 without TLS.
+	ProtocolH2C
+)
+
+// String returns the scheme of a URL with the protocol.
+func (p Protocol) String() string {
+	switch p {
+	case ProtocolHTTP:
+		return "http"
+	case ProtocolHTTPS:
+		return "https"
+	case ProtocolH2C:
+		return "h2c"
+	default:
+		return ""
+	}
+}
+
+// Backend is a port of a Service.
+type Backend struct {
+	Service types.NamespacedName
+	// Port is the port of the Service. For a headless Service, it is the port of the
+	// pods, because the name of the Service resolves to the pods.
+	Port int32
+	// Protocol is the protocol of the port.
+	Protocol Protocol
+	// Headless reports whether the Service has no ClusterIP.
+	Headless bool
+}
+
+// URL returns the URL of the backend in a cluster with the DNS domain. The scheme is
+// the protocol.
+func (b Backend) URL(clusterDomain string) string {
+	return b.Protocol.String() + "://" + b.Service.Name + "." + b.Service.Namespace + ".svc." + clusterDomain + ":" + strconv.Itoa(int(b.Port))
+}
+
+// HeaderChanges are changes of headers. They are applied in the order Remove, Set,
+// Add.
+type HeaderChanges struct {
+	Set, Add []Header
+	Remove   []string
+}
+
+// Header is a header of a request or a response.
+type Header struct{ Name, Value string }
+
+// Rewrite changes the host and the path of a request.
+type Rewrite struct {
+	// Hostname replaces the host, or is empty.
+	Hostname string
+	// Path replaces the path, or is nil.
+	Path *PathChange
+}
+
+// Mirror is a backend that receives copies of requests. Its responses are ignored.
+type Mirror struct {
+	Backend Backend
+	// Numerator and Denominator are the fraction of the requests.
+	Numerator, Denominator int32
+}
+
+// Timeouts limit the duration of a request. Nil means no limit by the route, and 0
+// no limit at all.
+type Timeouts struct {
+	// Request limits the whole request, Backend each attempt.
+	Request, Backend *time.Duration
+}
+
+// Retry is a retry policy.
+type Retry struct {
+	// Codes are the status codes that lead to a retry.
+	Codes []int
+	// Attempts is the largest number of retries, or nil for the default.
+	Attempts *int
+	// Backoff is the shortest time between two attempts, or nil for the default.
+	Backoff *time.Duration
+}
+
+// Persistence keeps the requests of a session on one backend.
+type Persistence struct {
+	// Name is the name of the cookie or header, or empty for a generated name.
+	Name string
+	// Header reports whether a header identifies the session, and not a cookie.
+	Header bool
+	// Permanent reports whether the cookie has a lifetime, which is AbsoluteTimeout.
+	Permanent bool
+	// AbsoluteTimeout limits the session, or is nil.
+	AbsoluteTimeout *time.Duration
+}
+
+// CORS is a cross-origin policy.
+type CORS struct {
+	AllowOrigins, AllowMethods, AllowHeaders, ExposeHeaders []string
+	AllowCredentials                                        bool
+	// MaxAge is the time for which a browser caches the policy.
+	MaxAge time.Duration
+}

@@ -1,0 +1,25 @@
+package routing
+
+import gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+// Capabilities describe what a data plane can express. The decision leaves out the
+// matches that it cannot express, and replaces the actions that it cannot express by
+// a status.
+type Capabilities struct {
+	// Match returns the fields of a match that the data plane cannot express.
+	Match func(gatewayv1.HTTPRouteMatch) []string
+	// Action returns the parts of a rule's action that the data plane cannot express,
+	// without repetition.
+	Action func(*gatewayv1.HTTPRouteRule) []string
+	// Backend returns why the data plane cannot send the requests of a route of that
+	// kind to a backend with that protocol, or an empty string.
+	Backend func(kind string, p Protocol) string
+	// ErrorStatus returns the status for requests of a route of that kind whose action
+	// cannot be served.
+	ErrorStatus func(kind string) int
+	// Protocols are the protocols in which the data plane can reach backends.
+	Protocols []Protocol
+	// Path returns a literal path in the form in which the data plane compares paths,
+	// or an error when the path is not valid.
+	Path func(string) (string, error)
+}

@@ -1,0 +1,193 @@
+package routing
+
+import (
+	"cmp"
+	"sort"
+)
+
+// key is one criterion of the order of entries.
+type key struct {
+	compare func(a, b *Entry) int
+	// explain describes why b comes after a, as a clause about b.
+	explain func(a, b *Entry) string
+}
+
+// order are the criteria of the order within a group, the most important first.
+// GatewayRouteHostnameIntersectionPrecedence, a test of the conformance suite,
+// defines the first: the hostname in the route counts, not the intersection. The
+// others are from HTTPRouteRule.Matches and GRPCRouteRule.Matches.
+var order = []key{
+	{compareHostnames, explainHostname},
+	{compareCalls, fixed("its gRPC method match is less specific")},
+	{comparePathKinds, explainPathKind},
+	{comparePrefixes, fixed("its path prefix is shorter")},
+	{compareMethods, fixed("it has no method match")},
+	{compareHeaders, fixed("it has fewer header matches")},
+	{compareQueries, fixed("it has fewer query parameter matches")},
+	{compareRoutes, explainRoute},
+	{compareRules, fixed("it is a later rule of the same route")},
+	{compareMatches, fixed("it is a later match of the same rule")},
+}
+
+// Sort orders the entries of a group.
+func Sort(entries []Entry) {
+	if len(entries) > 1 { // most groups have one entry
+		sort.Sort(byPrecedence(entries))
+	}
+}
+
+// byPrecedence compares entries in place, because [slices.SortFunc] would copy two
+// entries to the heap for each comparison.
+type byPrecedence []Entry
+
+func (e byPrecedence) Len() int           { return len(e) }
+func (e byPrecedence) Less(i, j int) bool { return compare(&e[i], &e[j]) < 0 }
+func (e byPrecedence) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+
+func compare(a, b *Entry) int {
+	for i := range order {
+		if result := order[i].compare(a, b); result != 0 {
+			return result
+		}
+	}
+	return 0
+}
+
+// explain describes why b comes after a in their group.
+func explain(a, b *Entry) string {
+	for _, k := range order {
+		if k.compare(a, b) != 0 {
+			return k.explain(a, b)
+		}
+	}
+	return "it serves the same match of the same route"
+}
+
+func fixed(text string) func(a, b *Entry) string { return func(_, _ *Entry) string { return text } }
+
+// compareHostnames orders "the largest number of characters in a matching
+// non-wildcard hostname" first, then "in a matching hostname".
+// (HTTPRouteSpec.Hostnames)
+func compareHostnames(a, b *Entry) int {
+	if a.RouteHostname == b.RouteHostname {
+		return 0 // most entries of a group
+	}
+	return CompareRouteHostnames(a.RouteHostname, b.RouteHostname)
+}
+
+func explainHostname(a, b *Entry) string {
+	return "the hostname of its route, " + QuoteHostname(b.RouteHostname) + ", is less specific than " + QuoteHostname(a.RouteHostname)
+}
+
+// QuoteHostname returns the hostname in quotation marks, or "every hostname".
+func QuoteHostname(hostname string) string {
+	if hostname == "" {
+		return "every hostname"
+	}
+	return `"` + hostname + `"`
+}
+
+// compareCalls orders the largest number of "Characters in a matching service"
+// first, then of "Characters in a matching method". (GRPCRouteRule.Matches) An
+// expression counts as no characters, because its length does not indicate how
+// specific it is.
+func compareCalls(a, b *Entry) int {
+	serviceA, methodA := a.Match.callLength()
+	serviceB, methodB := b.Match.callLength()
+	return cmp.Or(cmp.Compare(serviceB, serviceA), cmp.Compare(methodB, methodA))
+}
+
+func (m *Match) callLength() (service, method int) {
+	if m.Call == nil || m.Call.Expression {
+		return 0, 0
+	}
+	return len(m.Call.Service), len(m.Call.Method)
+}
+
+// comparePathKinds orders "Exact" path matches first and prefixes last, with
+// expressions between them. (HTTPRouteRule.Matches)
+func comparePathKinds(a, b *Entry) int {
+	return cmp.Compare(a.Match.pathRank(), b.Match.pathRank())
+}
+
+// pathRank is that of a prefix for all gRPC method matches, which are ordered by
+// service and method instead of the path.
+func (m *Match) pathRank() int {
+	switch {
+	case m.Call != nil || m.Path.Kind == PathPrefix:
+		return 2
+	case m.Path.Kind == PathExpression:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func explainPathKind(a, b *Entry) string {
+	return b.Match.Path.Kind.String() + " path matches come after " + a.Match.Path.Kind.String() + " path matches"
+}
+
+// String returns the name of the kind in the Gateway API.
+func (k PathKind) String() string {
+	switch k {
+	case PathExact:
+		return "Exact"
+	case PathExpression:
+		return "RegularExpression"
+	default:
+		return "PathPrefix"
+	}
+}
+
+// comparePrefixes orders the prefix "with largest number of characters" first.
+// (HTTPRouteRule.Matches)
+func comparePrefixes(a, b *Entry) int {
+	return cmp.Compare(b.Match.prefixLength(), a.Match.prefixLength())
+}
+
+func (m *Match) prefixLength() int {
+	if m.Path.Kind != PathPrefix {
+		return 0
+	}
+	return len(m.Path.Value)
+}
+
+// compareMethods orders a "Method match" first. (HTTPRouteRule.Matches)
+func compareMethods(a, b *Entry) int {
+	return compareBools(a.Match.Method != "", b.Match.Method != "")
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// compareHeaders orders the "Largest number of header matches" first.
+func compareHeaders(a, b *Entry) int { return cmp.Compare(len(b.Match.Headers), len(a.Match.Headers)) }
+
+// compareQueries orders the "Largest number of query param matches" first.
+func compareQueries(a, b *Entry) int { return cmp.Compare(len(b.Match.Query), len(a.Match.Query)) }
+
+// compareRoutes orders "The oldest Route based on creation timestamp" first, then
+// "The Route appearing first in alphabetical order".
+func compareRoutes(a, b *Entry) int {
+	return cmp.Compare(a.Source.Route.Rank, b.Source.Route.Rank)
+}
+
+func explainRoute(a, b *Entry) string {
+	if a.Source.Route.Created != b.Source.Route.Created {
+		return "its route is younger"
+	}
+	return "its route has the same age and comes later in alphabetical order"
+}
+
+// compareRules orders "the FIRST matching rule (in list order)" first.
+func compareRules(a, b *Entry) int { return cmp.Compare(a.Source.Rule, b.Source.Rule) }
+
+func compareMatches(a, b *Entry) int { return cmp.Compare(a.Source.Match, b.Source.Match) }

@@ -1,0 +1,77 @@
+package routing
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Request has the parts of a request that decide which entry answers it.
+type Request struct {
+	// Host is a DNS name in lower case, without a port.
+	Host string `json:"host"`
+	// Path is the path without the query, in the form in which the data plane compares
+	// paths. It begins with a slash.
+	Path string `json:"path"`
+	// Method is the HTTP method. Empty means GET.
+	Method string `json:"method,omitempty"`
+	// Headers are the headers of the request, by canonical name.
+	Headers map[string][]string `json:"headers,omitempty"`
+	// Query is the query as in the URL, without the question mark.
+	Query string `json:"query,omitempty"`
+}
+
+// ParseRequest parses HOST, HOST/PATH, or a URL, each with or without a query. The
+// path of the Request is decoded.
+func ParseRequest(text string) (Request, error) {
+	rawURL := text
+	if scheme, _, ok := strings.Cut(text, "://"); !ok || strings.Contains(scheme, "/") {
+		rawURL = "https://" + text
+	}
+	u, err := url.Parse(rawURL)
+	switch {
+	case err != nil:
+		// Unwrap removes the URL, which can contain a password, from the error.
+		return Request{}, fmt.Errorf("not a HOST, HOST/PATH or URL: %w", errors.Unwrap(err))
+	case u.User != nil:
+		return Request{}, errors.New("a user name is not supported; use HOST, HOST/PATH or a URL without it")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return Request{}, fmt.Errorf("scheme %q is not supported; use http or https", u.Scheme)
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if host == "" {
+		return Request{}, fmt.Errorf("%q has no hostname; use HOST, HOST/PATH or a URL", text)
+	}
+	if errs := validation.IsDNS1123Subdomain(host); len(errs) > 0 {
+		return Request{}, fmt.Errorf("%q is not a valid hostname", host)
+	}
+	return Request{Host: host, Path: cmp.Or(u.Path, "/"), Query: u.RawQuery}, nil
+}
+
+// String returns the host, the path and the query.
+func (r Request) String() string {
+	text := r.Host + r.Path
+	if r.Query != "" {
+		text += "?" + r.Query
+	}
+	if r.Method != "" {
+		text = r.Method + " " + text
+	}
+	return text
+}
+
+func (r Request) method() string { return cmp.Or(r.Method, "GET") }
+
+// queryParameters returns the query parameters, without those that cannot be decoded.
+func (r Request) queryParameters() url.Values {
+	values, _ := url.ParseQuery(r.Query)
+	return values
+}
+
+// header returns the values of a header.
+func (r Request) header(name string) []string { return textproto.MIMEHeader(r.Headers).Values(name) }

@@ -1,0 +1,94 @@
+// Package routing holds the routing table of one Gateway: every match that is
+// served, in the order in which a data plane tries the matches, and what happens to
+// a request that matches.
+//
+// The table is the interface between the decision and the data planes. Package
+// gateway builds it, and a renderer for each data plane translates it. [Table.Answer]
+// follows a request through the table, for the plan command and for tests.
+//
+// The package is pure: it uses no client, no context, no clock, no logger and no
+// I/O. It imports neither Cloudflare's nor Envoy's types.
+package routing
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// Table is the routing table of one Gateway. It contains exactly what the data
+// plane serves: matches that the data plane cannot express are absent, and actions
+// that it cannot express are replaced by a status.
+type Table struct {
+	// Groups are the groups from the most specific to the least specific hostname.
+	// A request belongs to the first group whose hostname covers the host of the
+	// request, and never falls through to another group.
+	Groups []Group
+	// ClusterDomain is the DNS domain of the cluster, without a leading or trailing
+	// dot.
+	ClusterDomain string
+	// OriginRequest are the settings of requests to backends, or nil. The settings
+	// of an Entry take precedence.
+	OriginRequest *v1alpha1.OriginRequest
+}
+
+// Group has the entries of all listeners with one hostname.
+type Group struct {
+	// Hostname is the hostname of the listeners: an exact name, a wildcard such as
+	// "*.example.com", or empty for every host.
+	Hostname string
+	// Entries are the entries in the order in which they are tried. A request that
+	// no entry matches gets the status 404.
+	Entries []Entry
+	// Access is the Cloudflare Access that requests for the hostname require, or nil.
+	Access *v1alpha1.Access
+}
+
+// Entry is one match of a route and its action.
+type Entry struct {
+	// Hostname is the hostname for which the entry is served: the intersection of the
+	// hostnames of the listener and of the route.
+	Hostname string
+	// RouteHostname is the hostname in the route, which decides the order. It is empty
+	// when the route has no hostnames.
+	RouteHostname string
+	// Match is the condition for requests with this hostname.
+	Match *Match
+	// Action is what happens to a matching request. The entries of one rule share it.
+	Action *Action
+	// Source is the match of a route that the entry comes from.
+	Source Source
+	// OriginRequest are the settings of the listeners that admit the route, or nil.
+	// They take precedence over the settings of the Table.
+	OriginRequest *v1alpha1.OriginRequest
+}
+
+// Source names a match of a route.
+type Source struct {
+	Route *Route
+	// Rule is the index of the rule in the route, and Match the index of the match in
+	// the rule, both from 0.
+	Rule, Match int
+}
+
+// Route identifies a route.
+type Route struct {
+	// Kind is HTTPRoute or GRPCRoute.
+	Kind string
+	types.NamespacedName
+	// Created is the creation time of the route, in seconds since 1970. A route without
+	// a creation time has the largest value.
+	Created int64
+	// Rank is the position of the route among all routes: the oldest route first, then
+	// by "{namespace}/{name}", then by kind.
+	Rank int
+}
+
+// The kinds of routes.
+const (
+	KindHTTPRoute = "HTTPRoute"
+	KindGRPCRoute = "GRPCRoute"
+)
+
+// Describe names the route.
+func (r *Route) Describe() string { return r.Kind + " " + r.String() }
