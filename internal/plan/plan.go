@@ -114,7 +114,7 @@ type Status struct {
 // Build builds the plan for all Gateways of the controller in the source. now is the
 // current time.
 func Build(ctx context.Context, source *state.Source, o Options, now time.Time) (*Plan, error) {
-	o.Capabilities = ingress.Capabilities()
+	o.Capabilities = ingress.Capabilities() // every Gateway has ingress rules
 	loader := state.Loader{
 		Reader: source, ControllerName: o.ControllerName, ControllerNamespace: o.ControllerNamespace, Certificates: source.Certificates,
 	}

@@ -46,7 +46,7 @@ func TestProgramExitsOnMissingOrUnsupportedCRDs(t *testing.T) {
 	program := build(t, dir)
 	checkCRDErrors(t, exec.CommandContext(ctx, program, "plan", "--kubeconfig="+config))
 	checkCRDErrors(t, exec.CommandContext(ctx, program, "controller", "--controller-namespace=gateways", "--leader-election=false", "--metrics-address=0", "--health-address=0",
-		"--kubeconfig="+config), "without a version annotation", `["httproutes.gateway.networking.k8s.io"]`) // in its log
+		"--kubeconfig="+config), "cannot check version of Gateway API CRDs", `["httproutes.gateway.networking.k8s.io"]`) // in its log
 	checkMissingKindError(ctx, t, control.Config, program, config)
 }
 

@@ -173,7 +173,7 @@ func runCommand(arguments ...string) commandResult {
 }
 
 // progressLine matches the progress messages that plan prints on a slow machine.
-var progressLine = regexp.MustCompile(`(?m)^(looking|reading|building) .* \.\.\.\n`)
+var progressLine = regexp.MustCompile(`(?m)^(checking|reading|building) .* \.\.\.\n`)
 
 // runCommandAs runs the program at a path. Its messages begin with the file name.
 func runCommandAs(path string, arguments ...string) commandResult {
