@@ -35,13 +35,10 @@ func isKnownFilter(f gatewayv1.HTTPRouteFilter) bool {
 // returns the problems of mirrors that do not resolve. Such mirrors are omitted.
 func (t translator) applyFilters(action *routing.Action, route *Route, index int) []*Problem {
 	rule := &route.Rules[index]
+	action.Response = responseChanges(rule.Filters)
 	for _, f := range rule.Filters {
-		switch f.Type {
-		case gatewayv1.HTTPRouteFilterResponseHeaderModifier:
-			action.Response = newHeaderChanges(f.ResponseHeaderModifier)
-		case gatewayv1.HTTPRouteFilterCORS:
+		if f.Type == gatewayv1.HTTPRouteFilterCORS {
 			action.CORS = newCORS(f.CORS)
-		default: // a redirect is the action, and the others are changes of the request
 		}
 	}
 	filters, problems := t.newFilters(rule.Filters, route, index)
@@ -57,14 +54,20 @@ func (t translator) applyFilters(action *routing.Action, route *Route, index int
 		b := &action.Forward.Backends[next]
 		next++
 		filters, found := t.newFilters(ref.Filters, route, index)
-		b.Filters, problems = filters, append(problems, found...)
-		for _, f := range ref.Filters {
-			if f.Type == gatewayv1.HTTPRouteFilterResponseHeaderModifier {
-				b.Response = newHeaderChanges(f.ResponseHeaderModifier)
-			}
-		}
+		b.Filters, b.Response, problems = filters, responseChanges(ref.Filters), append(problems, found...)
 	}
 	return problems
+}
+
+// responseChanges translates the filter that changes responses. It returns nil when
+// there is none.
+func responseChanges(filters []gatewayv1.HTTPRouteFilter) *routing.HeaderChanges {
+	for _, f := range filters {
+		if f.Type == gatewayv1.HTTPRouteFilterResponseHeaderModifier {
+			return newHeaderChanges(f.ResponseHeaderModifier)
+		}
+	}
+	return nil
 }
 
 // newFilters translates the filters that change requests. It returns nil when there
@@ -111,8 +114,9 @@ func newHeaderChanges(f *gatewayv1.HTTPHeaderFilter) *routing.HeaderChanges {
 	return c
 }
 
-// newMirror translates a mirror: "If neither Fraction nor Percent is specified,
-// then 100% of requests will be mirrored." (HTTPRequestMirrorFilter.Percent)
+// newMirror translates a mirror: "Only one of Fraction or Percent may be specified.
+// If neither field is specified, 100% of requests will be mirrored."
+// (HTTPRequestMirrorFilter.Percent)
 func (t translator) newMirror(f *gatewayv1.HTTPRequestMirrorFilter, route *Route) (routing.Mirror, *Problem) {
 	backend, problem := t.backends.resolve(f.BackendRef, route)
 	m := routing.Mirror{Backend: backend, Numerator: 1, Denominator: 1}

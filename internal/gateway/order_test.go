@@ -102,8 +102,8 @@ func order(t *testing.T, s *gateway.Snapshot) []string {
 	return sources
 }
 
-// "Precedence must be given to the Rule with the largest number (Continuing on
-// ties) [...]" (HTTPRouteRule.Matches). In each row, the route of the first match is
+// "Across all rules specified on applicable Routes, precedence must be given to the
+// match having: [...]" (HTTPRouteRule.Matches). In each row, the route of the first match is
 // younger and later in alphabetical order, so that only the match can put it first.
 func TestHTTPMatchesAreOrderedAsTheAPIRequires(t *testing.T) {
 	post := new(gatewayv1.HTTPMethodPost)
@@ -133,7 +133,7 @@ func TestHTTPMatchesAreOrderedAsTheAPIRequires(t *testing.T) {
 }
 
 // "If ties still exist across multiple Routes, matching precedence MUST be determined
-// in order of [...]: The oldest Route based on creation timestamp. The Route
+// in order of the following criteria, continuing on ties: The oldest Route based on creation timestamp. The Route
 // appearing first in alphabetical order by "{namespace}/{name}". If ties still exist
 // within an HTTPRoute, matching precedence MUST be granted to the FIRST matching
 // rule (in list order)". (HTTPRouteRule.Matches)

@@ -54,10 +54,9 @@ func (r *Rule) ingressRule() provider.IngressRule {
 }
 
 // Rules returns the ingress rules for the table, in order, and none for a nil table.
-// A request belongs to
-// the most specific hostname of a group that matches it and never falls through to
-// a less specific group: a 404 rule ends a group. Rules that no request can reach
-// are omitted.
+// A request belongs to the group with the most specific hostname and never falls
+// through to a less specific group: a 404 rule ends a group. Rules that no request
+// can reach are omitted.
 //
 // The connector enforces access only for rules that contain it, so the rule of
 // every entry contains the access of its group. The 404 rules have no origin to
@@ -107,9 +106,6 @@ func newBuilder(capacity int) *builder {
 }
 
 func (b *builder) addEntry(e *routing.Entry, clusterDomain string, settings groupSettings) {
-	if b.isAnswered(e.Hostname) {
-		return
-	}
 	b.add(Rule{
 		Hostname: e.Hostname, Path: pathExpression(e.Match.Path), Service: service(e.Action, clusterDomain),
 		OriginRequest: settings.originRequest(e), Entry: e,
@@ -135,8 +131,8 @@ func (b *builder) add(rule Rule) {
 // isAnswered reports whether an earlier rule without a path matches every request
 // for the hostname.
 func (b *builder) isAnswered(hostname string) bool {
-	_, ok := b.answeredHostnames[hostname]
-	return ok || routing.HasWider(b.answeredHostnames, hostname)
+	_, ok := routing.MostSpecific(b.answeredHostnames, hostname)
+	return ok
 }
 
 // pathExpression returns the RE2 expression for a path match, or an empty string

@@ -37,9 +37,8 @@ func (t *Table) Answer(r Request) (*Entry, []Shadowed) {
 }
 
 // Group returns the group that a request with the host belongs to, or nil when no
-// group covers the host: "a request with hostname `foo.example.com` MUST only be
-// routed using routes attached to" the most specific matching listener.
-// (ListenerIsolation)
+// group covers the host. The feature GatewayHTTPListenerIsolation requires the most
+// specific listener.
 func (t *Table) Group(host string) *Group {
 	for i := range t.Groups {
 		if Covers(t.Groups[i].Hostname, host) {

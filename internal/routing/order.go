@@ -65,8 +65,8 @@ func explain(a, b *Entry) string {
 
 func fixed(text string) func(a, b *Entry) string { return func(_, _ *Entry) string { return text } }
 
-// compareHostnames orders "the largest number of characters in a matching
-// non-wildcard hostname" first, then "in a matching hostname".
+// compareHostnames orders the largest number of "Characters in a matching
+// non-wildcard hostname" first, then of "Characters in a matching hostname".
 // (HTTPRouteSpec.Hostnames)
 func compareHostnames(a, b *Entry) int {
 	if a.RouteHostname == b.RouteHostname {

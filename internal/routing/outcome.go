@@ -8,10 +8,8 @@ import (
 )
 
 // Apply returns the path of a request after the change, for a request that the
-// match applies to.
-//
-// "Replacing the entire path" and "When the prefix match of "/foo" is replaced with
-// "/", the path "/foo/bar" becomes "/bar"" follow HTTPPathModifier.
+// match applies to. The table of HTTPPathModifier.ReplacePrefixMatch defines the
+// slashes.
 func (c *PathChange) Apply(path string, match Path) string {
 	if !c.Prefix {
 		return cmp.Or(c.Value, "/")

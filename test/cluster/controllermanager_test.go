@@ -18,7 +18,7 @@ func TestUnexpectedEndOfTheControllersIsReported(t *testing.T) {
 		"wait": c.wait(t.Context(), &rest.Config{Host: "127.0.0.1:1"}), "stop": c.stop(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "exit status 3") {
-			t.Errorf("%s: got error %v, want one that contains the exit status", name, err)
+			t.Errorf("%s: got error %v, want an error that contains the exit status", name, err)
 		}
 	}
 }

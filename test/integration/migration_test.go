@@ -241,7 +241,7 @@ func TestPathMatchesReplaceCloudflaredExpressions(t *testing.T) {
 }
 
 func TestRulesAreOrderedAsTheGuideDescribes(t *testing.T) {
-	// The order of rules is the one that the guide describes.
+	// The rules have the order that the guide describes.
 	rule := func(kind, value, service string) string {
 		return fmt.Sprintf("  - matches: [{path: {type: %s, value: '%s'}}]\n    backendRefs: [{name: %s, port: 80}]\n", kind, value, service)
 	}

@@ -21,7 +21,7 @@ func TestFailedBuildIsNotCached(t *testing.T) {
 	b := &build{set: testSet, moduleDir: t.TempDir(), dir: filepath.Join(t.TempDir(), "key"), progress: t.Output()}
 	err := b.ensure(t.Context())
 	if err == nil || !strings.Contains(err.Error(), testSet.Programs[0].ImportPath) {
-		t.Errorf("build outside the module: got error %v, want one that names the package", err)
+		t.Errorf("build outside the module: got error %v, want an error that names the package", err)
 	}
 	if _, err := os.Stat(b.dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("stat the directory of the binaries: got %v, want %v", err, fs.ErrNotExist)

@@ -139,7 +139,7 @@ func TestDialNamesTheMissingObject(t *testing.T) {
 		pod.Status.PodIP + ":81":                "has port 81, only [8080 9090]",
 	} {
 		if _, err := testNode.Dial(t.Context(), "tcp", address); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) {
-			t.Errorf("dial %s: got error %v, want one that contains %q", address, err, want)
+			t.Errorf("dial %s: got error %v, want an error that contains %q", address, err, want)
 		}
 	}
 	if _, err := testNode.Dial(t.Context(), "udp", pod.Status.PodIP+":8080"); err == nil {

@@ -283,6 +283,6 @@ func TestImageRequiresAnAbsolutePath(t *testing.T) {
 		Name: "none", Images: map[string]node.Image{"wrong": {Command: []string{"sleep"}}},
 	})
 	if err == nil || !strings.Contains(err.Error(), "image wrong") {
-		t.Errorf("got error %v, want one that names the image", err)
+		t.Errorf("got error %v, want an error that names the image", err)
 	}
 }

@@ -70,7 +70,7 @@ func TestOnlyTheDeployedCommandLineIsAccepted(t *testing.T) {
 					t.Errorf("metrics address %s, want %s", s.metrics, test.metrics)
 				}
 			case err == nil || !strings.Contains(err.Error(), test.wantErr):
-				t.Errorf("error %v, want one that contains %q", err, test.wantErr)
+				t.Errorf("error %v, want an error that contains %q", err, test.wantErr)
 			case strings.Contains(err.Error(), "hunter2"):
 				t.Errorf("error %v contains the token", err)
 			}

@@ -121,7 +121,7 @@ func TestCompileNamesTheRule(t *testing.T) {
 	_, err := simulator.Compile(json.RawMessage(
 		`{"ingress":[{"hostname":"a","service":"http://a"},{"hostname":"b","service":"b"},{"service":"http_status:404"}]}`))
 	if err == nil || !strings.HasPrefix(err.Error(), "ingress[1]: ") {
-		t.Errorf("error %v, want one that names ingress[1]", err)
+		t.Errorf("error %v, want an error that names ingress[1]", err)
 	}
 }
 
