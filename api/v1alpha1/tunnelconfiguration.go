@@ -140,6 +140,90 @@ type Limits struct {
 	//
 	// +optional
 	ConnectorReplicas *ReplicaBounds `json:"connectorReplicas,omitempty"`
+
+	// TenantLabel is the key of a label of namespaces. Namespaces with the same
+	// value of the label count as one tenant for rulesPerTunnel, rulesPerNamespace,
+	// listenersPerNamespace and the sizes of regular expressions. A namespace
+	// without the label is a tenant of its own. Use a label only if tenants cannot
+	// change it, for example because they cannot edit Namespaces. Default: each
+	// namespace is a tenant of its own.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be the key of a label, such as example.com/tenant"
+	TenantLabel *string `json:"tenantLabel,omitempty"`
+
+	// RulesPerTunnel is the maximum number of ingress rules of one Gateway, without
+	// the rule at the end of the configuration. Routes that would exceed the limit
+	// are not accepted: the controller first serves the namespace of the Gateway,
+	// and then divides the remaining rules fairly among the tenants. Default: 1000.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	RulesPerTunnel *int32 `json:"rulesPerTunnel,omitempty"`
+
+	// RulesPerNamespace is the maximum number of ingress rules that one tenant may
+	// have on one Gateway. The youngest routes beyond the limit are not accepted.
+	// Default: no limit except rulesPerTunnel.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	RulesPerNamespace *int32 `json:"rulesPerNamespace,omitempty"`
+
+	// ListenersPerNamespace is the maximum number of listeners that the
+	// ListenerSets of one tenant may have on one Gateway. The last listeners of the
+	// youngest ListenerSets beyond the limit are not accepted. Default: 64.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	ListenersPerNamespace *int32 `json:"listenersPerNamespace,omitempty"`
+
+	// RegularExpressions determines whether routes may use regular expressions. If
+	// it is Refused, the controller omits every match that has one. Default: Allowed.
+	//
+	// +optional
+	RegularExpressions *RegularExpressions `json:"regularExpressions,omitempty"`
+
+	// ConfigurationUpdates restricts how often the controller writes the
+	// configuration of one tunnel. Each write interrupts the idle connections
+	// between connectors and backends.
+	//
+	// +optional
+	ConfigurationUpdates *ConfigurationUpdates `json:"configurationUpdates,omitempty"`
+}
+
+// RegularExpressions determines whether routes may use regular expressions.
+//
+// +kubebuilder:validation:Enum=Allowed;Refused
+type RegularExpressions string
+
+const (
+	// RegularExpressionsAllowed permits regular expressions up to the limits on
+	// their size. It is the default.
+	RegularExpressionsAllowed RegularExpressions = "Allowed"
+	// RegularExpressionsRefused omits every match that has a regular expression.
+	RegularExpressionsRefused RegularExpressions = "Refused"
+)
+
+// ConfigurationUpdates restricts how often the controller writes the configuration
+// of one tunnel. It is a token bucket: a write takes one token.
+type ConfigurationUpdates struct {
+	// Burst is the maximum number of writes in quick succession. Default: 20.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Burst *int32 `json:"burst,omitempty"`
+
+	// Interval is the time after which one more write is permitted. A change never
+	// waits longer. Default: 20s.
+	//
+	// +optional
+	Interval *Duration `json:"interval,omitempty"`
 }
 
 // ReplicaBounds is a range for a number of connectors.

@@ -42,7 +42,7 @@ const ReasonLimitExceeded = "LimitExceeded"
 // as many tunnels as the class permits, or nil. Tunnels that no Gateway uses
 // count first, then the Gateways from the oldest to the youngest.
 func (r *Result) limitProblem(s *Snapshot) *Problem {
-	limit, used := r.Settings.TunnelsPerNamespace(), s.OlderGateways+s.OrphanedTunnels
+	limit, used := r.Settings.Limits().TunnelsPerNamespace, s.OlderGateways+s.OrphanedTunnels
 	if used < limit {
 		return nil
 	}

@@ -71,6 +71,18 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 			"{limits: {tunnelsPerNamespace: 1001}}",
 			[]string{"limits.tunnelsPerNamespace: Invalid value: 1001: spec.limits.tunnelsPerNamespace in body should be less than or equal to 1000"},
 		},
+		"tenant label that is not a key": {
+			`{limits: {tenantLabel: "example.com/a/b"}}`,
+			[]string{`limits.tenantLabel: Invalid value: "example.com/a/b": must be the key of a label, such as example.com/tenant`},
+		},
+		"no rules and no writes": {
+			"{limits: {rulesPerTunnel: 0, configurationUpdates: {burst: 0, interval: 0s}}}",
+			[]string{
+				"limits.configurationUpdates.burst: Invalid value: 0: spec.limits.configurationUpdates.burst in body should be greater than or equal to 1",
+				`limits.configurationUpdates.interval: Invalid value: "0s": must be a positive number of whole seconds, written in hours, minutes and seconds, such as 30s or 1m30s`,
+				"limits.rulesPerTunnel: Invalid value: 0: spec.limits.rulesPerTunnel in body should be greater than or equal to 1",
+			},
+		},
 		"replica bounds out of range": {
 			"{limits: {connectorReplicas: {min: -1, max: 26}}}",
 			[]string{

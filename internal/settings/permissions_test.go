@@ -374,11 +374,11 @@ func TestTunnelsPerNamespaceDefaultsToTen(t *testing.T) {
 	for want, class := range map[int]spec{
 		10: {}, 0: {Limits: &v1alpha1.Limits{TunnelsPerNamespace: new(int32(0))}}, 3: {Limits: &v1alpha1.Limits{TunnelsPerNamespace: new(int32(3))}},
 	} {
-		if s, problem := resolve(&class, spec{}); problem != nil || s.TunnelsPerNamespace() != want {
-			t.Errorf("got limit %d (problem %+v), want %d", s.TunnelsPerNamespace(), problem, want)
+		if s, problem := resolve(&class, spec{}); problem != nil || s.Limits().TunnelsPerNamespace != want {
+			t.Errorf("got limit %d (problem %+v), want %d", s.Limits().TunnelsPerNamespace, problem, want)
 		}
 	}
-	if s, _ := resolve(&spec{Limits: &v1alpha1.Limits{}}, spec{}); s.TunnelsPerNamespace() != 10 {
-		t.Errorf("got default limit %d, want 10", s.TunnelsPerNamespace())
+	if s, _ := resolve(&spec{Limits: &v1alpha1.Limits{}}, spec{}); s.Limits().TunnelsPerNamespace != 10 {
+		t.Errorf("got default limit %d, want 10", s.Limits().TunnelsPerNamespace)
 	}
 }

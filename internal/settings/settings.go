@@ -9,7 +9,6 @@ package settings
 import (
 	"fmt"
 
-	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -124,18 +123,6 @@ func (s *Settings) DeletionPolicy() v1alpha1.DeletionPolicy {
 	default:
 		return v1alpha1.DeletionPolicyDelete
 	}
-}
-
-// defaultTunnelsPerNamespace is the default of spec.limits.tunnelsPerNamespace.
-const defaultTunnelsPerNamespace = 10
-
-// TunnelsPerNamespace returns the maximum number of Tunnels for the Gateways of one
-// namespace.
-func (s *Settings) TunnelsPerNamespace() int {
-	if s.Spec.Limits == nil {
-		return defaultTunnelsPerNamespace
-	}
-	return int(ptr.Deref(s.Spec.Limits.TunnelsPerNamespace, defaultTunnelsPerNamespace))
 }
 
 func invalid(format string, args ...any) *Problem {

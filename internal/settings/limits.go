@@ -1,0 +1,75 @@
+package settings
+
+import (
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// The defaults of spec.limits.
+const (
+	defaultTunnelsPerNamespace   = 10
+	defaultRulesPerTunnel        = 1000
+	defaultListenersPerNamespace = 64
+	defaultUpdateBurst           = 20
+	defaultUpdateInterval        = 20 * time.Second
+)
+
+// Limits are the limits of a GatewayClass for each of its Gateways, with defaults.
+type Limits struct {
+	// TunnelsPerNamespace is the maximum number of Tunnels for the Gateways of one
+	// namespace.
+	TunnelsPerNamespace int
+	// TenantLabel is the label of namespaces whose value identifies a tenant. It is
+	// empty when each namespace is a tenant of its own.
+	TenantLabel string
+	// RulesPerTunnel is the maximum number of rules of one Gateway.
+	RulesPerTunnel int
+	// RulesPerNamespace is the maximum number of rules of one tenant on one Gateway,
+	// or 0 for no limit except RulesPerTunnel.
+	RulesPerNamespace int
+	// ListenersPerNamespace is the maximum number of entries that the ListenerSets of
+	// one tenant may have on one Gateway.
+	ListenersPerNamespace int
+	// ExpressionsRefused reports whether routes must not use regular expressions.
+	ExpressionsRefused bool
+	// UpdateBurst is the number of writes of a tunnel's configuration that may follow
+	// each other, and UpdateInterval the time after which one more write is permitted.
+	UpdateBurst    int
+	UpdateInterval time.Duration
+}
+
+// Limits returns the limits of the class. It accepts nil settings, for which it
+// returns the defaults.
+func (s *Settings) Limits() Limits {
+	var spec v1alpha1.Limits
+	if s != nil && s.Spec.Limits != nil {
+		spec = *s.Spec.Limits
+	}
+	updates := ptr.Deref(spec.ConfigurationUpdates, v1alpha1.ConfigurationUpdates{})
+	return Limits{
+		TunnelsPerNamespace:   int(ptr.Deref(spec.TunnelsPerNamespace, defaultTunnelsPerNamespace)),
+		TenantLabel:           ptr.Deref(spec.TenantLabel, ""),
+		RulesPerTunnel:        int(ptr.Deref(spec.RulesPerTunnel, defaultRulesPerTunnel)),
+		RulesPerNamespace:     int(ptr.Deref(spec.RulesPerNamespace, 0)),
+		ListenersPerNamespace: int(ptr.Deref(spec.ListenersPerNamespace, defaultListenersPerNamespace)),
+		ExpressionsRefused:    ptr.Deref(spec.RegularExpressions, v1alpha1.RegularExpressionsAllowed) == v1alpha1.RegularExpressionsRefused,
+		UpdateBurst:           int(ptr.Deref(updates.Burst, defaultUpdateBurst)),
+		UpdateInterval:        updateInterval(updates),
+	}
+}
+
+// updateInterval returns the interval, or the default for an invalid duration, which
+// the validation of the CustomResourceDefinition prevents.
+func updateInterval(updates v1alpha1.ConfigurationUpdates) time.Duration {
+	if updates.Interval == nil {
+		return defaultUpdateInterval
+	}
+	seconds, err := updates.Interval.Seconds()
+	if err != nil {
+		return defaultUpdateInterval
+	}
+	return time.Duration(seconds) * time.Second
+}
