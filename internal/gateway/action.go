@@ -23,6 +23,7 @@ type ruleAction struct {
 // translator translates rules for a data plane.
 type translator struct {
 	capabilities routing.Capabilities
+	expressions  expressions
 	backends     backendResolver
 }
 

@@ -8,6 +8,7 @@
 package gateway
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,72 +102,142 @@ type Result struct {
 	// Table is the routing table. It is nil when the Gateway is not accepted: the
 	// data plane then keeps its last configuration.
 	Table *routing.Table
+	// Usage is how much of the limits of its class the Gateway uses. It is nil when the
+	// settings are not valid.
+	Usage *Usage
 
-	gateway      *gatewayv1.Gateway
-	listeners    []*Listener // of the Gateway itself
-	controller   gatewayv1.GatewayController
-	capabilities routing.Capabilities
+	gateway    *gatewayv1.Gateway
+	listeners  []*Listener // of the Gateway itself
+	controller gatewayv1.GatewayController
+	translator translator
 }
 
 // Problem is the reason and the message of a condition that reports a problem.
 type Problem = settings.Problem
 
-// Build decides about one Gateway. Each step uses the results of the steps
-// before it.
+// Build decides about one Gateway. Each step uses the results of the steps before it.
 func Build(s *Snapshot, o Options) *Result {
-	r := &Result{gateway: s.Gateway, controller: o.ControllerName, capabilities: o.Capabilities}
+	d := newDecision(s, o)
 
-	// Merge the listeners in order of precedence.
-	r.listeners, r.Sets = mergeListeners(s)
-	r.Listeners = orderByPrecedence(r.listeners, r.Sets)
+	// Translate the rules of the routes and resolve their backends.
+	d.Routes = normaliseRoutes(s)
+	resolveRoutes(d.Routes, d.translator)
 
-	// Decide which listeners claim their hostname.
-	resolveConflicts(r.listeners, r.Sets)
-
-	// Resolve the references of the listeners.
-	permitted := newGrants(s.Grants)
-	refs := references{now: s.Now, grants: permitted, certificates: s.Certificates}
-	for _, l := range r.Listeners {
-		refs.resolve(l)
+	groups := d.attach()
+	for d.limit(groups) {
+		groups = d.attach()
 	}
-
-	// Merge the settings of the class and of the Gateway.
-	byHostname, invalid := r.applySettings(s, o)
-	r.Rejected = r.gatewayProblem(s, invalid)
-
-	// Resolve the backends of the routes, and attach the routes to the listeners.
-	r.Routes = normaliseRoutes(s)
-	resolveRoutes(r.Routes, translator{
-		capabilities: o.Capabilities,
-		backends: backendResolver{
-			grants: permitted, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
-		},
-	})
-	attachRoutes(r.Routes, newParents(s, r.listeners, r.Sets))
 
 	// Build the routing table.
-	if r.Rejected == nil {
-		r.Table = newTable(r.Listeners, byHostname)
-		r.Table.ClusterDomain, r.Table.OriginRequest = o.ClusterDomain, r.Settings.Spec.OriginRequest
+	if d.Rejected == nil {
+		d.Table = newTable(groups, d.byHostname)
+		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
 	}
-	return r
+	return d.Result
 }
 
-// applySettings sets the settings of the Result and returns the settings of the
-// hostnames, or why the settings are not valid. It rejects the listeners of
-// ListenerSets with contradictory settings.
-func (r *Result) applySettings(s *Snapshot, o Options) (settingsByHostname, *Problem) {
-	merged, problem := settings.Resolve(settings.Input{
+// decision is a Result in progress.
+type decision struct {
+	*Result
+	snapshot   *Snapshot
+	references references
+	// merged are the merged settings, and invalid is why they are not valid.
+	merged     *settings.Settings
+	invalid    *Problem
+	byHostname settingsByHostname
+	limiter    *limiter
+}
+
+func newDecision(s *Snapshot, o Options) *decision {
+	permitted := newGrants(s.Grants)
+	d := &decision{
+		Result: &Result{gateway: s.Gateway, controller: o.ControllerName}, snapshot: s,
+		references: references{now: s.Now, grants: permitted, certificates: s.Certificates},
+	}
+	d.merged, d.invalid = settings.Resolve(settings.Input{
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
 		ControllerNamespace: o.ControllerNamespace,
 	})
-	if problem != nil {
-		return nil, problem
+	d.limiter = newLimiter(s, d.merged)
+	d.translator = translator{
+		capabilities: o.Capabilities,
+		expressions:  expressions{refused: d.merged.Limits().ExpressionsRefused},
+		backends: backendResolver{
+			grants: permitted, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
+		},
 	}
-	byHostname := newSettingsByHostname(merged, r.Listeners)
-	if problem := byHostname.rejectContradictions(r.Listeners); problem != nil {
-		return nil, problem
+	return d
+}
+
+// attach decides which listeners claim their hostname and are served, attaches the routes
+// to the listeners, and returns the groups of the routing table.
+func (d *decision) attach() map[string]*group {
+	// Merge the listeners in order of precedence.
+	d.listeners, d.Sets = mergeListeners(d.snapshot)
+	d.limiter.limitListeners(d.Sets)
+	d.Listeners = orderByPrecedence(d.listeners, d.Sets)
+
+	resolveConflicts(d.listeners, d.Sets)
+	for _, l := range d.Listeners {
+		d.references.resolve(l)
 	}
-	r.Settings = merged
-	return byHostname, nil
+	invalid := d.applySettings()
+	d.Rejected = d.gatewayProblem(d.snapshot, invalid)
+
+	attachRoutes(d.Routes, newParents(d.snapshot, d.listeners, d.Sets))
+	return groupsOf(d.Listeners)
+}
+
+// limit refuses the routes that exceed a limit. It reports whether the listeners must be
+// decided again, because some of them exceed a limit.
+func (d *decision) limit(groups map[string]*group) (again bool) {
+	if d.limiter == nil {
+		return false
+	}
+	refused, excess := d.limiter.limitRoutes(d.Routes, groups)
+	if d.limiter.excludeListeners(d.Sets, groups, excess) {
+		return true
+	}
+	if refused {
+		d.removeRefused(groups)
+	}
+	d.Usage = d.limiter.total()
+	return false
+}
+
+// removeRefused removes the refused routes from the listeners and the groups.
+func (d *decision) removeRefused(groups map[string]*group) {
+	for _, l := range d.Listeners {
+		for _, route := range l.routes {
+			if route.refused != nil && !route.isFullyDropped() {
+				l.AttachedRoutes--
+			}
+		}
+		l.routes = withoutRefused(l.routes)
+	}
+	for _, g := range groups {
+		g.routes = withoutRefused(g.routes)
+	}
+}
+
+// withoutRefused returns a copy without the refused routes, because a listener and a group
+// can share their list.
+func withoutRefused(routes []*Route) []*Route {
+	return slices.DeleteFunc(slices.Clone(routes), func(r *Route) bool { return r.refused != nil })
+}
+
+// applySettings sets the settings of the Result and of the hostnames, or returns why the
+// settings are not valid. It rejects the listeners of ListenerSets with contradictory
+// settings.
+func (d *decision) applySettings() *Problem {
+	d.Settings = nil
+	if d.invalid != nil {
+		return d.invalid
+	}
+	d.byHostname = newSettingsByHostname(d.merged, d.Listeners)
+	if problem := d.byHostname.rejectContradictions(d.Listeners); problem != nil {
+		return problem
+	}
+	d.Settings = d.merged
+	return nil
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -169,7 +170,7 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	}
 	c.check(typeResolvedRefs, l.Unresolved, reasonResolvedRefs, messageResolvedRefs+l.certificateWarnings)
 	switch {
-	case l.Conflicted() || l.Rejected != nil && l.Rejected.Reason == string(gatewayv1.ListenerReasonPortUnavailable):
+	case l.Conflicted() || l.Rejected != nil && slices.Contains(programmedReasons, l.Rejected.Reason):
 		c.set(typeProgrammed, false, l.Rejected.Reason, l.Rejected.Message)
 	case l.Rejected != nil:
 		c.set(typeProgrammed, false, reasonInvalid, "The listener is not accepted. See its Accepted condition.")
@@ -183,6 +184,10 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 	}
 	return c.list
 }
+
+// programmedReasons are the reasons of a listener that is not accepted that its
+// Programmed condition repeats.
+var programmedReasons = []string{string(gatewayv1.ListenerReasonPortUnavailable), ReasonLimitExceeded}
 
 const (
 	messageResolvedRefs       = "All references are resolved."

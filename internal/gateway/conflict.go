@@ -64,7 +64,9 @@ func (c *claimIndex) add(l *Listener) {
 // with a third listener.
 func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
 	for _, l := range listeners {
-		l.Rejected = conflictWithEarlierOwner(l, claims)
+		if l.Rejected == nil { // otherwise it exceeds a limit
+			l.Rejected = conflictWithEarlierOwner(l, claims)
+		}
 		l.claims = l.Rejected == nil
 	}
 }

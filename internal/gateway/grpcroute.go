@@ -1,16 +1,14 @@
 package gateway
 
 import (
-	"regexp"
-
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
-// newGRPCRoute converts a GRPCRoute to the form of an HTTPRoute. A gRPC call is a
-// POST request to /<service>/<method>, so a method match becomes a path match.
+// newGRPCRoute converts a GRPCRoute to the form of an HTTPRoute. It keeps the method
+// matches in the GRPCRoute: [Route.call] returns them.
 func newGRPCRoute(object *gatewayv1.GRPCRoute) Route {
 	rules := make([]gatewayv1.HTTPRouteRule, len(object.Spec.Rules))
 	for i, rule := range object.Spec.Rules {
@@ -51,55 +49,13 @@ func httpFilters(filters []gatewayv1.GRPCRouteFilter) []gatewayv1.HTTPRouteFilte
 }
 
 func httpMatch(match gatewayv1.GRPCRouteMatch) gatewayv1.HTTPRouteMatch {
-	out := gatewayv1.HTTPRouteMatch{Path: methodPath(match.Method)}
+	var out gatewayv1.HTTPRouteMatch
 	for _, h := range match.Headers {
 		out.Headers = append(out.Headers, gatewayv1.HTTPHeaderMatch{
 			Type: (*gatewayv1.HeaderMatchType)(h.Type), Name: gatewayv1.HTTPHeaderName(h.Name), Value: h.Value,
 		})
 	}
 	return out
-}
-
-// methodPath returns the path match that is equivalent to a method match: "Value
-// of the service to match against. If left empty or omitted, will match any
-// service." The same applies to the method. (GRPCMethodMatch)
-func methodPath(m *gatewayv1.GRPCMethodMatch) *gatewayv1.HTTPPathMatch {
-	if m == nil {
-		return nil
-	}
-	service, method := ptr.Deref(m.Service, ""), ptr.Deref(m.Method, "")
-	exact := ptr.Deref(m.Type, gatewayv1.GRPCMethodMatchExact) == gatewayv1.GRPCMethodMatchExact
-	switch {
-	case service == "" && method == "":
-		return nil
-	case exact && service != "" && method != "":
-		return &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchExact), Value: ptr.To("/" + service + "/" + method)}
-	case exact && method == "":
-		return &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchPathPrefix), Value: ptr.To("/" + service)}
-	case exact:
-		method = regexp.QuoteMeta(method)
-	}
-	value := methodExpression(service, method)
-	return &gatewayv1.HTTPPathMatch{Type: ptr.To(gatewayv1.PathMatchRegularExpression), Value: &value}
-}
-
-// methodExpression joins the expressions of the service and the method. When one
-// of them is not valid RE2, it returns that expression alone, so that the
-// condition reports it.
-func methodExpression(service, method string) string {
-	parts := [2]string{service, method}
-	for i, part := range parts {
-		if part == "" {
-			parts[i] = "[^/]+"
-			continue
-		}
-		enclosed, err := wrapInGroup(part)
-		if err != nil {
-			return part
-		}
-		parts[i] = enclosed
-	}
-	return "/" + parts[0] + "/" + parts[1]
 }
 
 // call returns the gRPC method match of a match of a rule, or nil for an

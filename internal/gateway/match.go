@@ -15,58 +15,71 @@ import (
 // ruleMatch is a match of a rule that the data plane can express.
 type ruleMatch struct {
 	rule, match int
+	// instructions is the size of the regular expressions of the match.
+	instructions int
 	routing.Match
 }
 
-// translateMatch returns the match in the form of the routing table, or the fields
+// match returns a match of the route in the form of the routing table, or the fields
 // that the data plane cannot express. A match with such fields is omitted.
-func translateMatch(match gatewayv1.HTTPRouteMatch, call *routing.Call, c routing.Capabilities) (routing.Match, []string) {
+func (t translator) match(route *Route, rule, index int) (ruleMatch, []string) {
+	match, call := matchesOf(&route.Rules[rule])[index], route.call(rule, index)
 	var unsupported []string
-	path, err := newPath(match.Path, c)
+	path, size, err := t.path(match.Path, call)
 	if err != nil {
 		unsupported = append(unsupported, err.Error())
 	}
-	if unsupported = append(unsupported, c.Match(match)...); len(unsupported) > 0 {
-		return routing.Match{}, unsupported
+	if unsupported = append(unsupported, t.capabilities.Match(match)...); len(unsupported) > 0 {
+		return ruleMatch{}, unsupported
 	}
-	m := routing.Match{Path: path, Method: string(ptr.Deref(match.Method, "")), Call: call}
+	m := ruleMatch{rule: rule, match: index, instructions: size}
+	m.Path, m.Method, m.Call = path, string(ptr.Deref(match.Method, "")), call
 	for _, h := range match.Headers {
 		isExpression := ptr.Deref(h.Type, gatewayv1.HeaderMatchExact) == gatewayv1.HeaderMatchRegularExpression
 		if slices.ContainsFunc(m.Headers, func(other routing.ValueMatch) bool { return strings.EqualFold(other.Name, string(h.Name)) }) {
 			continue // "Subsequent entries with an equivalent header name MUST be ignored." (HTTPHeaderMatch.Name)
 		}
-		m.Headers, err = appendValue(m.Headers, string(h.Name), h.Value, isExpression)
+		value, err := t.value(&m, string(h.Name), h.Value, isExpression)
 		if err != nil {
 			unsupported = append(unsupported, fmt.Sprintf("header %s: %v", h.Name, err))
 		}
+		m.Headers = append(m.Headers, value)
 	}
 	for _, q := range match.QueryParams {
 		isExpression := ptr.Deref(q.Type, gatewayv1.QueryParamMatchExact) == gatewayv1.QueryParamMatchRegularExpression
 		if slices.ContainsFunc(m.Query, func(other routing.ValueMatch) bool { return other.Name == string(q.Name) }) {
 			continue // the same rule (HTTPQueryParamMatch.Name)
 		}
-		m.Query, err = appendValue(m.Query, string(q.Name), q.Value, isExpression)
+		value, err := t.value(&m, string(q.Name), q.Value, isExpression)
 		if err != nil {
 			unsupported = append(unsupported, fmt.Sprintf("query parameter %s: %v", q.Name, err))
 		}
+		m.Query = append(m.Query, value)
 	}
 	return m, unsupported
 }
 
-func appendValue(values []routing.ValueMatch, name, value string, isExpression bool) ([]routing.ValueMatch, error) {
+// value translates the condition for a header or a query parameter, and adds the size
+// of its expression to the match.
+func (t translator) value(m *ruleMatch, name, value string, isExpression bool) (routing.ValueMatch, error) {
 	if isExpression {
-		enclosed, err := wrapInGroup(value)
+		enclosed, size, err := t.expressions.translate(value)
 		if err != nil {
-			return values, err
+			return routing.ValueMatch{}, err
 		}
 		value = enclosed
+		m.instructions += size
 	}
-	return append(values, routing.ValueMatch{Name: name, Value: value, Expression: isExpression}), nil
+	return routing.ValueMatch{Name: name, Value: value, Expression: isExpression}, nil
 }
 
-// newPath translates a path match, or returns an error that names the value that
-// the data plane cannot express.
-func newPath(match *gatewayv1.HTTPPathMatch, c routing.Capabilities) (routing.Path, error) {
+// path translates the path match of an HTTPRoute, or the method match of a GRPCRoute.
+// It returns the size of the expression, or an error that names the value that the data
+// plane cannot express.
+func (t translator) path(match *gatewayv1.HTTPPathMatch, call *routing.Call) (routing.Path, int, error) {
+	if call != nil {
+		return t.callPath(call)
+	}
 	// The CRD defaults the path match to PathPrefix "/".
 	kind, value := gatewayv1.PathMatchPathPrefix, "/"
 	if match != nil {
@@ -74,32 +87,60 @@ func newPath(match *gatewayv1.HTTPPathMatch, c routing.Capabilities) (routing.Pa
 	}
 	switch kind {
 	case gatewayv1.PathMatchExact:
-		path, err := c.Path(value)
-		return routing.Path{Kind: routing.PathExact, Value: path}, err
+		return t.literalPath(routing.PathExact, value)
 	case gatewayv1.PathMatchPathPrefix:
 		// "When specified, a trailing `/` is ignored." (PathMatchPathPrefix)
-		path, err := c.Path(strings.TrimRight(value, "/"))
-		return routing.Path{Kind: routing.PathPrefix, Value: path}, err
+		return t.literalPath(routing.PathPrefix, strings.TrimRight(value, "/"))
 	case gatewayv1.PathMatchRegularExpression:
-		enclosed, err := wrapInGroup(value)
-		return routing.Path{Kind: routing.PathExpression, Value: enclosed}, err
+		return t.expressionPath(value)
 	default:
-		return routing.Path{}, fmt.Errorf("path type %s", kind)
+		return routing.Path{}, 0, fmt.Errorf("path type %s", kind)
 	}
 }
 
-// wrapInGroup puts an expression into a non-capturing group, or returns an error
-// when the expression is not valid RE2. The expression must compile alone and in
-// the group, or a parenthesis could close the group early. A quotation (\Q)
-// without an end must end before the closing parenthesis.
-func wrapInGroup(expression string) (string, error) {
-	if _, err := regexp.Compile(expression); err == nil {
-		for _, end := range []string{")", `\E)`} {
-			enclosed := "(?:" + expression + end
-			if _, err := regexp.Compile(enclosed); err == nil {
-				return enclosed, nil
-			}
-		}
+func (t translator) literalPath(kind routing.PathKind, value string) (routing.Path, int, error) {
+	path, err := t.capabilities.Path(value)
+	return routing.Path{Kind: kind, Value: path}, 0, err
+}
+
+func (t translator) expressionPath(value string) (routing.Path, int, error) {
+	enclosed, size, err := t.expressions.translate(value)
+	return routing.Path{Kind: routing.PathExpression, Value: enclosed}, size, err
+}
+
+// callPath translates a gRPC method match to a match of the path /<service>/<method>:
+// "Value of the service to match against. If left empty or omitted, will match any
+// service." The same applies to the method. (GRPCMethodMatch)
+func (t translator) callPath(call *routing.Call) (routing.Path, int, error) {
+	service, method := call.Service, call.Method
+	switch {
+	case service == "" && method == "":
+		return routing.Path{}, 0, nil
+	case call.Expression:
+		return t.callExpression(service, method)
+	case method == "":
+		return t.literalPath(routing.PathPrefix, "/"+service)
+	case service == "":
+		// The size of this expression does not count, because the route contains none.
+		return routing.Path{Kind: routing.PathExpression, Value: "(?:/[^/]+/(?:" + regexp.QuoteMeta(method) + "))"}, 0, nil
+	default:
+		return t.literalPath(routing.PathExact, "/"+service+"/"+method)
 	}
-	return "", fmt.Errorf("invalid RE2 expression %q", expression)
+}
+
+// callExpression joins the expressions of the service and the method.
+func (t translator) callExpression(service, method string) (routing.Path, int, error) {
+	parts := [2]string{service, method}
+	for i, part := range parts {
+		if part == "" {
+			parts[i] = "[^/]+"
+			continue
+		}
+		enclosed, _, err := t.expressions.translate(part)
+		if err != nil {
+			return routing.Path{}, 0, err
+		}
+		parts[i] = enclosed
+	}
+	return t.expressionPath("/" + parts[0] + "/" + parts[1])
 }

@@ -40,6 +40,9 @@ type Route struct {
 	source     routing.Route    // identifies the route in the routing table
 	actions    []routing.Action // one for each rule
 	matches    []ruleMatch      // that the data plane can express, in order
+
+	hostnameCount int      // the number of hostnames for which the groups serve the route
+	refused       *Problem // why the route exceeds a limit, or nil
 }
 
 // normaliseRoutes returns all routes of the snapshot: the oldest first, then by
@@ -118,7 +121,7 @@ func resolveRoutes(routes []*Route, t translator) {
 			a := t.action(r, i)
 			r.addUnresolved(a.problems)
 			actions = append(actions, a.action)
-			matches = r.appendMatches(matches, i, a, t.capabilities)
+			matches = r.appendMatches(matches, i, a, t)
 		}
 		r.actions, r.matches = appendedSince(actions, firstAction), appendedSince(matches, firstMatch)
 	}
@@ -140,15 +143,15 @@ func (r *Route) addUnresolved(problems []*Problem) {
 
 // appendMatches appends the matches of a rule that the data plane can express.
 // It adds the rule to r.Dropped when a match or an action is not supported.
-func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, c routing.Capabilities) []ruleMatch {
+func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t translator) []ruleMatch {
 	dropped := DroppedRule{Rule: rule, Actions: a.unsupported, Status: a.action.Status}
-	for j, match := range matchesOf(&r.Rules[rule]) {
-		translated, fields := translateMatch(match, r.call(rule, j), c)
+	for j := range matchesOf(&r.Rules[rule]) {
+		translated, fields := t.match(r, rule, j)
 		if len(fields) > 0 {
 			dropped.Matches = append(dropped.Matches, OmittedMatch{Match: j, Fields: fields})
 			continue
 		}
-		matches = append(matches, ruleMatch{rule: rule, match: j, Match: translated})
+		matches = append(matches, translated)
 	}
 	if len(dropped.Actions) > 0 || len(dropped.Matches) > 0 {
 		r.Dropped = append(r.Dropped, dropped)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -10,13 +11,20 @@ import (
 
 // group contains the routes of all listeners with one hostname.
 type group struct {
-	hostname string
-	routes   []*Route
+	hostname  string
+	owner     Owner // of all listeners
+	listeners int   // the number of listeners
+	routes    []*Route
 }
 
-// newTable returns the routing table of the listeners.
-func newTable(listeners []*Listener, byHostname settingsByHostname) *routing.Table {
-	groups := groupsOf(listeners)
+// isBelowWider reports whether a wider group could catch the requests that this group
+// does not serve.
+func (g *group) isBelowWider(groups map[string]*group) bool {
+	return routing.HasWider(groups, g.hostname)
+}
+
+// newTable returns the routing table of the groups.
+func newTable(groups map[string]*group, byHostname settingsByHostname) *routing.Table {
 	t := &routing.Table{Groups: make([]routing.Group, len(groups))}
 	entries := make([]routing.Entry, 0, len(groups)) // one buffer for all groups
 	for i, hostname := range sortedHostnames(groups) {
@@ -46,9 +54,10 @@ func groupsOf(listeners []*Listener) map[string]*group {
 		}
 		g := groups[l.Hostname()]
 		if g == nil {
-			g = &group{hostname: l.Hostname()}
+			g = &group{hostname: l.Hostname(), owner: l.Owner}
 			groups[g.hostname] = g
 		}
+		g.listeners++
 		if l.Serves() {
 			g.add(l.routes)
 		}
@@ -81,14 +90,25 @@ func (g *group) isCovered(hostname string, groups map[string]*group) bool {
 	return owner != g.hostname
 }
 
-// appendEntries appends the entries of the group that requests can reach, in any
-// order.
-func (g *group) appendEntries(entries []routing.Entry, groups map[string]*group, overrides map[*Route]*v1alpha1.OriginRequest) []routing.Entry {
-	for _, route := range g.routes {
+// servedHostnames returns the hostnames of a route for which the group serves it.
+func (g *group) servedHostnames(route *Route, groups map[string]*group) iter.Seq[servedHostname] {
+	return func(yield func(servedHostname) bool) {
 		for hostname := range route.hostnamesOnListener(g.hostname) {
 			if g.isCovered(hostname.served, groups) || route.hasMoreSpecific(hostname, g.hostname) {
 				continue
 			}
+			if !yield(hostname) {
+				return
+			}
+		}
+	}
+}
+
+// appendEntries appends the entries of the group that requests can reach, in any
+// order.
+func (g *group) appendEntries(entries []routing.Entry, groups map[string]*group, overrides map[*Route]*v1alpha1.OriginRequest) []routing.Entry {
+	for _, route := range g.routes {
+		for hostname := range g.servedHostnames(route, groups) {
 			for i := range route.matches {
 				m := &route.matches[i]
 				entries = append(entries, routing.Entry{

@@ -82,7 +82,7 @@ func (r *Result) Trace(request routing.Request) *Trace {
 func (r *Result) findAnswer(t *Trace) map[*routing.Route]bool {
 	table := r.Table
 	if table == nil {
-		table = newTable(r.Listeners, nil)
+		table = newTable(groupsOf(r.Listeners), nil)
 	}
 	answer, shadowed := table.Answer(t.Request)
 	served := map[*routing.Route]bool{}
@@ -226,7 +226,8 @@ func (r *Result) omittedMatchProblems(route *Route, request routing.Request) []P
 	var problems []Problem
 	for _, dropped := range route.Dropped {
 		for _, omitted := range dropped.Matches {
-			path, err := newPath(matchesOf(&route.Rules[dropped.Rule])[omitted.Match].Path, r.capabilities)
+			match := matchesOf(&route.Rules[dropped.Rule])[omitted.Match]
+			path, _, err := r.translator.path(match.Path, route.call(dropped.Rule, omitted.Match))
 			if err == nil && !path.Matches(request.Path) {
 				continue
 			}

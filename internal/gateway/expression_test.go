@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"math/rand/v2"
+	"regexp/syntax"
+	"strings"
+	"testing"
+)
+
+func TestExpressionSizeCountsInstructions(t *testing.T) {
+	for expression, want := range map[string]int{
+		"":                 3,
+		"/":                3,
+		"/cart":            7,
+		"[a-z]+":           4,
+		"(a)":              5,
+		"(.?){999}":        2 + 999*4,
+		"(.?){2,4}":        2 + 4*4 + 2,
+		"a{0}":             3,
+		"a{3,}":            7,
+		"((a{10}){10}){5}": 2 + 5*(2+10*(2+10)),
+	} {
+		parsed, err := syntax.Parse(expression, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := expressionSize(parsed); got != want {
+			t.Errorf("%s has %d instructions, want %d", expression, got, want)
+		}
+	}
+}
+
+// FuzzExpressionSize compares the count with the compiler: the count is never too low.
+func FuzzExpressionSize(f *testing.F) {
+	for _, seed := range []string{"", "(a*)*", "(?:a{2,3}b?)+|c{4,}", `\Q+`, "(?i)straße", "[[:alpha:]]{7}", "(|a){5}", "(?:){9}", "a**", "^$|\\b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(wantSizeOfCompiler)
+}
+
+func wantSizeOfCompiler(t *testing.T, expression string) {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil || len(expression) > 100 {
+		t.Skip("not an expression that the test compiles")
+	}
+	size := expressionSize(parsed)
+	if size > 100_000 {
+		t.Skip("too large to compile in a test")
+	}
+	compiled, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if actual := len(compiled.Inst); actual > size {
+		t.Errorf("%q has %d instructions, but %d are counted", expression, actual, size)
+	}
+}
+
+func TestExpressionSizeIsNeverTooLow(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 0)) //nolint:gosec // the test must be reproducible
+	for range 20000 {
+		wantSizeOfCompiler(t, randomExpression(r, 4))
+	}
+}
+
+func randomExpression(r *rand.Rand, depth int) string {
+	if depth == 0 {
+		return []string{"a", "bc", ".", "[a-z]", `\d`, "^", "$", `\b`, "", "é"}[r.IntN(10)]
+	}
+	sub := func() string { return randomExpression(r, depth-1) }
+	switch r.IntN(6) {
+	case 0:
+		return sub() + sub()
+	case 1:
+		return "(?:" + sub() + "|" + sub() + ")"
+	case 2:
+		return "(" + sub() + ")"
+	case 3:
+		return "(?:" + sub() + ")" + []string{"*", "+", "?", "*?", "{0}", "{1}", "{2}", "{0,3}", "{2,4}", "{3,}", "{0,}", "{1,}"}[r.IntN(12)]
+	case 4:
+		return "(?i:" + sub() + ")"
+	default:
+		return strings.Repeat(sub(), 2)
+	}
+}

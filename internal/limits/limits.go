@@ -1,0 +1,79 @@
+// Package limits divides a limited resource, such as the rules of a tunnel, among the
+// tenants of a Gateway. A tenant that uses less than its share never loses anything
+// because of another tenant.
+//
+// The package is pure: it uses no client, no context, no clock, no logger and no
+// I/O.
+package limits
+
+// Tenant identifies a tenant of a Gateway.
+type Tenant struct {
+	// Name is the name of a namespace, or the value of the label that identifies
+	// tenants.
+	Name string
+	// Labeled reports whether Name is the value of the label. A namespace without the
+	// label can have the name of a tenant, but is a tenant of its own.
+	Labeled bool
+}
+
+// Limit is the limit on one resource of a Gateway. A route or a listener demands an
+// amount of the resource.
+type Limit struct {
+	// Total is the maximum amount for all tenants together.
+	Total int
+	// PerTenant is the maximum amount for one tenant except First, or 0 for no limit
+	// except Total.
+	PerTenant int
+	// First is the tenant that is served before all others: the owner of the Gateway.
+	First Tenant
+}
+
+// Demand is the amount that one route demands. A route is served whole or not at all.
+type Demand struct {
+	Tenant Tenant
+	Amount int
+}
+
+// Verdict states whether a demand is admitted.
+type Verdict int8
+
+// The verdicts.
+const (
+	// Admitted means that the demand is served.
+	Admitted Verdict = iota
+	// AboveTenantLimit means that the tenant has no room left below Limit.PerTenant.
+	AboveTenantLimit
+	// AboveTotal means that there is no room left below Limit.Total, and that the
+	// tenant is one of those that use the most.
+	AboveTotal
+)
+
+// Allocation is the result of [Limit.Allocate].
+type Allocation struct {
+	// Verdicts has the verdict for each demand, in the order of the demands.
+	Verdicts []Verdict
+	// Used is the amount that each tenant uses: its fixed amount and its admitted
+	// demands.
+	Used map[Tenant]int
+	// Excess is, for each tenant whose fixed amount alone exceeds what it may use, the
+	// amount above that. The verdicts are provisional while there is any excess.
+	Excess map[Tenant]int
+}
+
+// Allocate decides which demands are admitted. The demands are in order of precedence,
+// the oldest first. fixed is the amount that each tenant uses besides its demands.
+//
+// A tenant above PerTenant loses its youngest demands until the rest fits. While the
+// total exceeds Total, the tenant that uses the most (the first by name among equals)
+// loses its youngest demand. The tenant First loses only what exceeds Total alone. Lost
+// demands that fit are then admitted again, first the one whose tenant uses the least
+// with it.
+func (l Limit) Allocate(fixed map[Tenant]int, demands []Demand) Allocation {
+	b := l.newBook(fixed, demands)
+	for _, a := range b.accounts {
+		b.enforceTenantLimit(a)
+	}
+	b.enforceTotal()
+	b.readmit()
+	return b.allocation()
+}
