@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
@@ -36,6 +37,7 @@ func TestExpensiveExpressionsAreNotServed(t *testing.T) {
 // 262,144 rules.
 func TestOneRouteCannotFillATunnel(t *testing.T) {
 	s := teamsSnapshot(2)
+	setLimits(s, v1alpha1.Limits{ListenersPerNamespace: new(int32(100000))})
 	attachToManyListeners(s)
 	if rules := len(ingress.Rules(gateway.Build(s, options).Table)); rules > 1001 {
 		t.Errorf("the tunnel has %d rules", rules)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
@@ -27,6 +28,7 @@ func BenchmarkBuild(b *testing.B) {
 // routing table has to sort.
 func BenchmarkBuildOneGroup(b *testing.B) {
 	s := routesSnapshot()
+	setLimits(s, v1alpha1.Limits{RulesPerTunnel: new(int32(100000))})
 	for i := range 10000 {
 		route := httpRoute(routeMeta(fmt.Sprintf("route-%05d", i*7919%10000), time.Duration(i%97)*time.Hour), gatewayv1.HTTPRouteMatch{})
 		route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(fmt.Sprintf("h%05d.example.com", i*7907%10000))}
@@ -47,6 +49,9 @@ func forEachSize(b *testing.B, run func(*gateway.Snapshot)) {
 	for _, teams := range []int{500, 5000} {
 		b.Run(fmt.Sprintf("listeners=%d", 2*teams), func(b *testing.B) {
 			s := teamsSnapshot(teams)
+			if usage := gateway.Build(s, options).Usage; usage.Rules < 2*teams {
+				b.Fatalf("only %d rules", usage.Rules)
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				run(s)
@@ -68,6 +73,7 @@ func teamsSnapshot(teams int) *gateway.Snapshot {
 		Services:   map[types.NamespacedName]*corev1.Service{},
 		Tunnel:     "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
 	}
+	setLimits(s, v1alpha1.Limits{RulesPerTunnel: new(int32(100000))})
 	for i := range teams {
 		addTeam(s, i, teams)
 	}
