@@ -28,6 +28,8 @@ type reconcileSummary struct {
 	report *gateway.Report
 	// outcome is the outcome that the report contains.
 	outcome gateway.Outcome
+	// usage is how much of the limits of its class the Gateway uses; nil if unknown.
+	usage *gateway.Usage
 	// paused means that the Gateway is paused.
 	paused bool
 	// requiresAction means that changes cannot be pushed until a user solves a problem.
@@ -157,12 +159,29 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 			g.Routes[routeState(route.Parents)]++
 		}
 	}
+	if s.usage != nil {
+		g.Limits = map[metrics.Limit]metrics.LimitUsage{}
+		for _, limit := range s.usage.ByLimit() {
+			g.Limits[limitLabels[limit.Name]] = metrics.LimitUsage{Used: limit.Used, Limit: limit.Limit}
+		}
+		routes, listeners := s.usage.Refused()
+		g.AboveLimit = map[metrics.LimitedKind]int{metrics.LimitedRoute: routes, metrics.LimitedListener: listeners}
+	}
 	if ready := s.outcome.Connectors; ready != nil {
 		g.Connectors = &metrics.Connectors{
 			Ready: ready.Status == metav1.ConditionTrue, Desired: int(ready.Wanted), Available: int(ready.Available),
 		}
 	}
 	return g
+}
+
+// limitLabels are the limits as values of a label.
+var limitLabels = map[gateway.LimitName]metrics.Limit{
+	gateway.LimitRulesPerTunnel:          metrics.LimitRulesPerTunnel,
+	gateway.LimitRulesPerNamespace:       metrics.LimitRulesPerNamespace,
+	gateway.LimitListenersPerNamespace:   metrics.LimitListenersPerNamespace,
+	gateway.LimitExpressionsPerNamespace: metrics.LimitExpressionsPerNamespace,
+	gateway.LimitExpressionsPerTunnel:    metrics.LimitExpressionsPerTunnel,
 }
 
 func isTrue[T ~string](conditions []metav1.Condition, kind T) bool {

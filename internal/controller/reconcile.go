@@ -189,7 +189,7 @@ func (r *reconciler) writeReport(ctx context.Context, key state.Key, result *gat
 	if err := r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
 		return err
 	}
-	summary.report, summary.outcome = &report, o
+	summary.report, summary.outcome, summary.usage = &report, o, result.Usage
 	return nil
 }
 

@@ -110,12 +110,15 @@ func (w watches) fromParent(ctx context.Context, parent gateway.Owner) ([]state.
 }
 
 func (w watches) fromNamespace(ctx context.Context, namespace *corev1.Namespace) ([]state.Key, error) {
-	sets, err := w.fromListenerSets(ctx, client.InNamespace(namespace.Name))
-	if err != nil {
-		return nil, err
+	var keys []state.Key
+	for _, find := range []func(context.Context, client.ListOption) ([]state.Key, error){w.fromGateways, w.fromListenerSets, w.fromRoutes} {
+		found, err := find(ctx, client.InNamespace(namespace.Name))
+		if err != nil {
+			return keys, err
+		}
+		keys = append(keys, found...)
 	}
-	routes, err := w.fromRoutes(ctx, client.InNamespace(namespace.Name))
-	return append(sets, routes...), err
+	return keys, nil
 }
 
 func (w watches) fromService(ctx context.Context, service *corev1.Service) ([]state.Key, error) {

@@ -52,7 +52,8 @@ type Snapshot struct {
 	// Certificates are the results of the checks of the Secrets that
 	// [SecretsToRead] returns. A Secret that does not exist has no entry.
 	Certificates map[types.NamespacedName]Certificate
-	// Namespaces are the namespaces of the ListenerSets and the routes, by name.
+	// Namespaces are the namespaces of the Gateway, the ListenerSets and the routes, by
+	// name.
 	Namespaces map[string]*corev1.Namespace
 	// Services are the Services that the backendRefs of the routes name.
 	Services map[types.NamespacedName]*corev1.Service

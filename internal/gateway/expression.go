@@ -62,7 +62,7 @@ const maxCountedSize = 1 << 30
 
 // expressionSize returns the number of instructions of the compiled expression. It
 // expands bounded repetitions by arithmetic, because compiling them would cost what the
-// limit prevents. The compiler can need fewer instructions, but not more.
+// limit prevents. The compiler never needs more instructions than are counted.
 func expressionSize(re *syntax.Regexp) int {
 	const failAndMatch = 2
 	return min(failAndMatch+instructions(re), maxCountedSize)
@@ -76,6 +76,8 @@ func instructions(re *syntax.Regexp) int {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return max(1, len(re.Rune))
+	case syntax.OpCharClass:
+		return classInstructions(re)
 	case syntax.OpCapture:
 		return operands + 2
 	case syntax.OpStar:
@@ -91,6 +93,17 @@ func instructions(re *syntax.Regexp) int {
 	default:
 		return 1
 	}
+}
+
+// classInstructions counts a large character class twice: package regexp searches the
+// ranges of a class one by one up to four, and by bisection above, which takes about
+// twice the time of another instruction.
+func classInstructions(re *syntax.Regexp) int {
+	const ends = 2 // of each range in re.Rune
+	if len(re.Rune) > 4*ends {
+		return 2
+	}
+	return 1
 }
 
 // repeatedInstructions returns the instructions of a bounded repetition, which the

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"regexp/syntax"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ func TestExpressionSizeCountsInstructions(t *testing.T) {
 		"/":                3,
 		"/cart":            7,
 		"[a-z]+":           4,
+		`\pL+`:             5,
 		"(a)":              5,
 		"(.?){999}":        2 + 999*4,
 		"(.?){2,4}":        2 + 4*4 + 2,
@@ -82,4 +85,54 @@ func randomExpression(r *rand.Rand, depth int) string {
 	default:
 		return strings.Repeat(sub(), 2)
 	}
+}
+
+// BenchmarkEveryBudgetOfExpressions measures the comparison of a path of 2,000 characters
+// with the rules of a Gateway whose tenants have used up every budget with the slowest
+// known expressions. The connector compares the path with every rule. It must take less
+// than 100 ms.
+func BenchmarkEveryBudgetOfExpressions(b *testing.B) {
+	for name, expression := range map[string]string{
+		"optional characters": "/(?:.?){%d}!",
+		"any characters":      "/(?:.+){%d}!",
+		"letters":             `/(?:\pL+){%d}!`,
+		"several classes":     `/(?:[\pL\pN\pS]+){%d}!`,
+		"groups":              "/(?:(.*)){%d}!",
+		"folded letters":      "(?i)/(?:k?){%d}!",
+		"word boundaries":     `/(?:(?:a|\b)*){%d}!`,
+	} {
+		for path, character := range map[string]string{"ASCII": "a", "Latin": "ü", "Han": "龍"} {
+			b.Run(name+"/"+path, func(b *testing.B) {
+				rules := rulesWithEveryBudget(b, expression)
+				request := "/" + strings.Repeat(character, 1999)
+				for b.Loop() {
+					for _, rule := range rules {
+						rule.MatchString(request)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/request")
+			})
+		}
+	}
+}
+
+// rulesWithEveryBudget returns the compiled expressions that use up the limit of a
+// Gateway.
+func rulesWithEveryBudget(b *testing.B, format string) []*regexp.Regexp {
+	expression, size := "", 0
+	for n := 1; ; n++ {
+		_, next, err := (expressions{}).translate(fmt.Sprintf(format, n))
+		if err != nil {
+			break
+		}
+		expression, size = fmt.Sprintf(format, n), next
+	}
+	var rules []*regexp.Regexp
+	for used := 0; used+size <= maxExpressionsPerTable; used += size {
+		rules = append(rules, regexp.MustCompile("^(?:"+expression+")$"))
+	}
+	if len(rules) < maxExpressionsPerTable/maxExpressionSize {
+		b.Fatalf("only %d rules", len(rules))
+	}
+	return rules
 }

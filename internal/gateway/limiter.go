@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
@@ -37,7 +40,9 @@ func newLimiter(s *Snapshot, merged *settings.Settings) *limiter {
 func (r *limiter) limitRoutes(routes []*Route, groups map[string]*group) (refused bool, excess map[limits.Tenant]int) {
 	countHostnames(routes, groups)
 	expressions := limits.Limit{Total: maxExpressionsPerTable, PerTenant: maxExpressionsPerTenant, First: r.first}
-	r.allocate(expressions, routes, nil, (*Route).instructions, r.expressionProblem)
+	if slices.ContainsFunc(routes, func(route *Route) bool { return route.instructions() > 0 }) {
+		r.allocate(expressions, routes, nil, (*Route).instructions, r.expressionProblem)
+	}
 	rules, notFound := limits.Limit{Total: r.RulesPerTunnel, PerTenant: r.RulesPerNamespace, First: r.first}, r.notFoundRules(groups)
 	excess = r.allocate(rules, routes, notFound, (*Route).rules, r.ruleProblem)
 	for tenant, count := range notFound {
@@ -89,23 +94,30 @@ func (r *Route) refuse(problem *Problem) {
 func (r *limiter) expressionProblem(route *Route, amount int, verdict limits.Verdict) *Problem {
 	if verdict == limits.AboveTenantLimit {
 		return routeProblem(ReasonLimitExceeded,
-			"The regular expressions of the route have %d instructions in all of its ingress rules, and %s may have %d on this Gateway. Use fewer or shorter expressions.",
-			amount, r.tenants.describe(route.Namespace), maxExpressionsPerTenant)
+			"The regular expressions in the ingress rules of the route have %d instructions, more than the limit leaves for them: it is %d for %s on this Gateway. Use fewer or shorter expressions.",
+			amount, maxExpressionsPerTenant, r.tenants.describe(route.Namespace))
 	}
 	return routeProblem(ReasonLimitExceeded,
-		"The regular expressions of the route have %d instructions in all of its ingress rules, and the Gateway may have %d, which its namespaces share. Use fewer or shorter expressions.",
+		"The regular expressions in the ingress rules of the route have %d instructions, more than the limit leaves for them: it is %d for all namespaces of this Gateway together. Use fewer or shorter expressions.",
 		amount, maxExpressionsPerTable)
 }
 
 func (r *limiter) ruleProblem(route *Route, amount int, verdict limits.Verdict) *Problem {
 	if verdict == limits.AboveTenantLimit {
 		return routeProblem(ReasonLimitExceeded,
-			"The route needs %d ingress rules, and limits.rulesPerNamespace of the GatewayClass permits %s %d on this Gateway. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
-			amount, r.tenants.describe(route.Namespace), r.RulesPerNamespace)
+			"The route needs %s, more than limits.rulesPerNamespace of the GatewayClass leaves for it: the limit is %d for %s on this Gateway. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
+			countRules(amount), r.RulesPerNamespace, r.tenants.describe(route.Namespace))
 	}
 	return routeProblem(ReasonLimitExceeded,
-		"The route needs %d ingress rules, and limits.rulesPerTunnel of the GatewayClass permits %d, which the namespaces of the Gateway share. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
-		amount, r.RulesPerTunnel)
+		"The route needs %s, more than limits.rulesPerTunnel of the GatewayClass leaves for it: the limit is %d for all namespaces of this Gateway together. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
+		countRules(amount), r.RulesPerTunnel)
+}
+
+func countRules(n int) string {
+	if n == 1 {
+		return "1 ingress rule"
+	}
+	return fmt.Sprintf("%d ingress rules", n)
 }
 
 // countHostnames counts, for each route, the hostnames for which the groups serve it.

@@ -46,7 +46,7 @@ func (r *limiter) limitListeners(sets []*Set) {
 
 func (r *limiter) listenerProblem(set *Set) *Problem {
 	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
-		"limits.listenersPerNamespace of the GatewayClass permits %d listeners in ListenerSets of %s, and earlier listeners use them. Remove listeners, or ask the platform team to raise the limit.",
+		"The listener is above limits.listenersPerNamespace of the GatewayClass, which is %d for the ListenerSets of %s on this Gateway. Remove listeners, or ask the platform team to raise the limit.",
 		r.ListenersPerNamespace, r.tenants.describe(set.Owner.Namespace))}
 }
 
@@ -57,7 +57,7 @@ func (r *limiter) exclusionProblem(set *Set) *Problem {
 		limit += fmt.Sprintf(", and limits.rulesPerNamespace is %d", r.RulesPerNamespace)
 	}
 	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
-		"The hostname of the listener needs an ingress rule, and %s may have no more ingress rules on this Gateway: %s. Remove listeners, or ask the platform team to raise the limit.",
+		"The hostname of the listener needs one ingress rule, and no rule is left for %s on this Gateway: %s. Remove listeners, or ask the platform team to raise the limit.",
 		r.tenants.describe(set.Owner.Namespace), limit)}
 }
 

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -13,6 +12,8 @@ import (
 type Usage struct {
 	// Limits are the limits of the class.
 	Limits settings.Limits
+	// First is the tenant of the Gateway's namespace, which is served before the others.
+	First limits.Tenant
 	// Rules is the number of ingress rules, before the rules that no request can reach
 	// are left out.
 	Rules int
@@ -36,12 +37,63 @@ type TenantUsage struct {
 	RefusedRoutes, RefusedListeners int
 }
 
-// MaxInstructions and MaxInstructionsPerTenant are the limits on the size of all regular
-// expressions of one Gateway and of one of its tenants.
+// LimitName is the name of a field of spec.limits, or of a fixed limit.
+type LimitName string
+
+// The limits that tenants share.
 const (
-	MaxInstructions          = maxExpressionsPerTable
-	MaxInstructionsPerTenant = maxExpressionsPerTenant
+	LimitRulesPerTunnel          LimitName = "rulesPerTunnel"
+	LimitRulesPerNamespace       LimitName = "rulesPerNamespace"
+	LimitListenersPerNamespace   LimitName = "listenersPerNamespace"
+	LimitExpressionsPerNamespace LimitName = "regularExpressionsPerNamespace"
+	LimitExpressionsPerTunnel    LimitName = "regularExpressionsPerTunnel"
 )
+
+// LimitUsage is how much of one limit is used.
+type LimitUsage struct {
+	Name LimitName
+	// Used is the amount in use. For a limit on each tenant, it is that of the Tenant
+	// which uses the most.
+	Used, Limit int
+	Tenant      limits.Tenant
+}
+
+// ByLimit returns the usage of each limit that applies to the Gateway.
+func (u *Usage) ByLimit() []LimitUsage {
+	rules, instructions, listeners := TenantUsage{}, TenantUsage{}, TenantUsage{}
+	for _, t := range u.Tenants {
+		if t.Listeners > listeners.Listeners {
+			listeners = t
+		}
+		if t.Tenant == u.First {
+			continue // the other limits do not apply to the owner of the Gateway
+		}
+		if t.Rules > rules.Rules {
+			rules = t
+		}
+		if t.Instructions > instructions.Instructions {
+			instructions = t
+		}
+	}
+	all := []LimitUsage{{Name: LimitRulesPerTunnel, Used: u.Rules, Limit: u.Limits.RulesPerTunnel}}
+	if u.Limits.RulesPerNamespace > 0 {
+		all = append(all, LimitUsage{LimitRulesPerNamespace, rules.Rules, u.Limits.RulesPerNamespace, rules.Tenant})
+	}
+	return append(all,
+		LimitUsage{LimitListenersPerNamespace, listeners.Listeners, u.Limits.ListenersPerNamespace, listeners.Tenant},
+		LimitUsage{LimitExpressionsPerNamespace, instructions.Instructions, maxExpressionsPerTenant, instructions.Tenant},
+		LimitUsage{Name: LimitExpressionsPerTunnel, Used: u.Instructions, Limit: maxExpressionsPerTable},
+	)
+}
+
+// Refused returns the numbers of routes and of listeners that are above a limit.
+func (u *Usage) Refused() (routes, listeners int) {
+	for _, t := range u.Tenants {
+		routes += t.RefusedRoutes
+		listeners += t.RefusedListeners
+	}
+	return routes, listeners
+}
 
 // usageOf returns the usage of the tenant to which the namespace belongs.
 func (r *limiter) usageOf(namespace string) *TenantUsage {
@@ -59,22 +111,12 @@ func (r *limiter) usageOfTenant(tenant limits.Tenant) *TenantUsage {
 
 // total returns the usage of all tenants.
 func (r *limiter) total() *Usage {
-	u := &Usage{Limits: r.Limits, Tenants: make([]TenantUsage, 0, len(r.usage))}
-	for _, tenant := range slices.SortedFunc(maps.Keys(r.usage), compareTenants) {
+	u := &Usage{Limits: r.Limits, First: r.first, Tenants: make([]TenantUsage, 0, len(r.usage))}
+	for _, tenant := range slices.SortedFunc(maps.Keys(r.usage), limits.Tenant.Compare) {
 		usage := *r.usage[tenant]
 		u.Rules += usage.Rules
 		u.Instructions += usage.Instructions
 		u.Tenants = append(u.Tenants, usage)
 	}
 	return u
-}
-
-func compareTenants(a, b limits.Tenant) int {
-	labeled := func(t limits.Tenant) int {
-		if t.Labeled {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(labeled(a), labeled(b)))
 }

@@ -59,7 +59,7 @@ func (l Limit) newBook(fixed map[Tenant]int, demands []Demand) *book {
 		a.admitted = append(a.admitted, i)
 		b.total += d.Amount
 	}
-	b.accounts = slices.SortedFunc(maps.Values(byTenant), func(x, y *account) int { return compareTenants(x.tenant, y.tenant) })
+	b.accounts = slices.SortedFunc(maps.Values(byTenant), func(x, y *account) int { return x.tenant.Compare(y.tenant) })
 	return b
 }
 
@@ -72,16 +72,6 @@ func (l Limit) newAccount(t Tenant) *account {
 	default:
 		return &account{tenant: t, limit: l.PerTenant, verdict: AboveTenantLimit}
 	}
-}
-
-func compareTenants(a, b Tenant) int {
-	if order := cmp.Compare(a.Name, b.Name); order != 0 || a.Labeled == b.Labeled {
-		return order
-	}
-	if a.Labeled {
-		return -1
-	}
-	return 1
 }
 
 // lose takes the youngest demand from the tenant, or a part of its fixed amount when it
@@ -137,7 +127,7 @@ func (b *book) enforceTotal() {
 		return
 	}
 	most := queue{before: func(x, y *account) bool {
-		return cmp.Or(cmp.Compare(y.used, x.used), compareTenants(x.tenant, y.tenant)) < 0
+		return cmp.Or(cmp.Compare(y.used, x.used), x.tenant.Compare(y.tenant)) < 0
 	}}
 	for _, a := range b.accounts {
 		if a.tenant != b.limit.First {
@@ -155,7 +145,7 @@ func (b *book) enforceTotal() {
 // it.
 func (b *book) readmit() {
 	next := queue{before: func(x, y *account) bool {
-		return cmp.Or(cmp.Compare(b.usedWithNext(x), b.usedWithNext(y)), compareTenants(x.tenant, y.tenant)) < 0
+		return cmp.Or(cmp.Compare(b.usedWithNext(x), b.usedWithNext(y)), x.tenant.Compare(y.tenant)) < 0
 	}}
 	for _, a := range b.accounts {
 		if b.sortLost(a); len(a.lost) > 0 {

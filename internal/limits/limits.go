@@ -6,6 +6,8 @@
 // I/O.
 package limits
 
+import "strings"
+
 // Tenant identifies a tenant of a Gateway.
 type Tenant struct {
 	// Name is the name of a namespace, or the value of the label that identifies
@@ -14,6 +16,17 @@ type Tenant struct {
 	// Labeled reports whether Name is the value of the label. A namespace without the
 	// label can have the name of a tenant, but is a tenant of its own.
 	Labeled bool
+}
+
+// Compare orders tenants by name, and a label before a namespace of the same name.
+func (t Tenant) Compare(other Tenant) int {
+	if order := strings.Compare(t.Name, other.Name); order != 0 || t.Labeled == other.Labeled {
+		return order
+	}
+	if t.Labeled {
+		return -1
+	}
+	return 1
 }
 
 // Limit is the limit on one resource of a Gateway. A route or a listener demands an

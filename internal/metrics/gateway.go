@@ -20,9 +20,16 @@ type Gateway struct {
 	Listeners    map[ListenerState]int
 	ListenerSets map[ListenerSetState]int
 	Routes       map[RouteState]int
+	// Limits has the usage of each limit that applies; nil if the limits are unknown.
+	Limits map[Limit]LimitUsage
+	// AboveLimit has the numbers of objects above a limit.
+	AboveLimit map[LimitedKind]int
 	// Connectors is nil if the controller runs no connectors for the Gateway.
 	Connectors *Connectors
 }
+
+// LimitUsage is how much of a limit is used.
+type LimitUsage struct{ Used, Limit int }
 
 // Connectors contains the readiness and the numbers of a Gateway's connectors.
 type Connectors struct {
@@ -52,6 +59,12 @@ var gatewayGauges = []struct {
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelListenerSetState, g.ListenerSets) }},
 	{gauge("routes", "routes", "HTTPRoutes and GRPCRoutes whose parentRefs name the Gateway or its ListenerSets.", labelRouteState),
 		func(g Gateway, emit emitFunc) { emitCounts(emit, labelRouteState, g.Routes) }},
+	{gauge("limit_used", "objects", "How much of a limit of the Gateway's class is used. Absent while the settings of the Gateway are not valid.", labelLimit),
+		limitGauge(func(u LimitUsage) int { return u.Used })},
+	{gauge("limit", "objects", "The value of a limit of the Gateway's class. Absent while the settings of the Gateway are not valid.", labelLimit),
+		limitGauge(func(u LimitUsage) int { return u.Limit })},
+	{gauge("above_limit", "objects", "Objects that are not accepted because they are above a limit.", labelKind),
+		func(g Gateway, emit emitFunc) { emitCounts(emit, labelKind, g.AboveLimit) }},
 	{gauge("connectors_ready", "1 or 0", "Whether the Gateway's tunnelgateway.dev/ConnectorsReady condition is true. Absent if the controller runs no connectors for the Gateway."),
 		connectorGauge(func(c Connectors) float64 { return boolValue(c.Ready) })},
 	{gauge("connectors_wanted", "connectors", "Desired replicas of the Gateway's connector Deployment. While the Deployment is missing, 1 if it should exist and 0 otherwise. Absent if the controller runs no connectors for the Gateway."),
@@ -82,6 +95,17 @@ type emitFunc func(value float64, label ...string)
 func emitCounts[S ~string](emit emitFunc, states Label, counts map[S]int) {
 	for _, state := range states.Values {
 		emit(float64(counts[S(state.Name)]), state.Name)
+	}
+}
+
+// limitGauge returns a function that emits a value for each limit that applies.
+func limitGauge(value func(LimitUsage) int) func(Gateway, emitFunc) {
+	return func(g Gateway, emit emitFunc) {
+		for _, limit := range labelLimit.Values {
+			if usage, ok := g.Limits[Limit(limit.Name)]; ok {
+				emit(float64(value(usage)), limit.Name)
+			}
+		}
 	}
 }
 

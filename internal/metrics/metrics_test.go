@@ -30,6 +30,8 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 		ListenerSets: map[metrics.ListenerSetState]int{metrics.ListenerSetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
 		Connectors:   &metrics.Connectors{Ready: true, Desired: 2, Available: 1},
+		Limits:       map[metrics.Limit]metrics.LimitUsage{metrics.LimitRulesPerTunnel: {Used: 900, Limit: 1000}},
+		AboveLimit:   map[metrics.LimitedKind]int{metrics.LimitedRoute: 7},
 	})
 	m.RecordPush(name, 1000)
 	m.RecordPush(name, 200)
@@ -198,6 +200,9 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 		"tunnel_gateway_connectors_ready" + labels + "}":                                                                1,
 		"tunnel_gateway_connectors_wanted" + labels + "}":                                                               2,
 		"tunnel_gateway_connectors_available" + labels + "}":                                                            1,
+		"tunnel_gateway_limit_used" + labels + ",limit=rules_per_tunnel}":                                               900,
+		"tunnel_gateway_limit" + labels + ",limit=rules_per_tunnel}":                                                    1000,
+		"tunnel_gateway_above_limit" + labels + ",kind=route}":                                                          7,
 		"tunnel_gateway_pushes_total" + labels + "}":                                                                    2,
 		"tunnel_gateway_pushed_bytes_total" + labels + "}":                                                              1200,
 		"tunnel_gateway_drift_repairs_total" + labels + "}":                                                             1,

@@ -58,6 +58,27 @@ const (
 	RouteRejected         RouteState = "rejected"
 )
 
+// Limit is a limit of the class of a Gateway.
+type Limit string
+
+// The limits.
+const (
+	LimitRulesPerTunnel          Limit = "rules_per_tunnel"
+	LimitRulesPerNamespace       Limit = "rules_per_namespace"
+	LimitListenersPerNamespace   Limit = "listeners_per_namespace"
+	LimitExpressionsPerNamespace Limit = "regular_expressions_per_namespace"
+	LimitExpressionsPerTunnel    Limit = "regular_expressions_per_tunnel"
+)
+
+// LimitedKind is the kind of the objects that a limit can reject.
+type LimitedKind string
+
+// The kinds of objects.
+const (
+	LimitedRoute    LimitedKind = "route"
+	LimitedListener LimitedKind = "listener"
+)
+
 // Label is a label of a metric.
 type Label struct {
 	Name string
@@ -132,6 +153,17 @@ var (
 		{string(RoutePartiallyInvalid), "accepted, but some matches or rules are not supported"},
 		{string(RouteUnresolved), "accepted, but a backend reference does not resolve"},
 		{string(RouteRejected), "not accepted by the Gateway or a ListenerSet"},
+	}}
+	labelLimit = Label{Name: "limit", Help: "the limit", Values: []Value{
+		{string(LimitRulesPerTunnel), "limits.rulesPerTunnel: the ingress rules of the Gateway"},
+		{string(LimitRulesPerNamespace), "limits.rulesPerNamespace, if it is set: the ingress rules of the tenant that has the most"},
+		{string(LimitListenersPerNamespace), "limits.listenersPerNamespace: the listeners of the tenant that has the most"},
+		{string(LimitExpressionsPerNamespace), "the instructions of the regular expressions of the tenant that has the most"},
+		{string(LimitExpressionsPerTunnel), "the instructions of all regular expressions of the Gateway"},
+	}}
+	labelKind = Label{Name: "kind", Help: "the kind of the objects", Values: []Value{
+		{string(LimitedRoute), "HTTPRoutes and GRPCRoutes"},
+		{string(LimitedListener), "listeners of ListenerSets"},
 	}}
 	labelReason = Label{Name: "reason", Help: "the reason of the failure, as in the conditions", Values: reasons()}
 )

@@ -61,6 +61,11 @@ type Gateway struct {
 	// Config is the configuration that the controller would push; nil if the Gateway
 	// is not accepted.
 	Config *provider.Configuration `json:"config"`
+	// Limits is the usage of the limits of the class; empty if the settings are not
+	// valid.
+	Limits []Limit `json:"limits"`
+	// Tenants is the usage of each tenant; empty if the settings are not valid.
+	Tenants []Tenant `json:"tenants"`
 	// Diff is the result of [Plan.Compare]; nil if the Gateway was not compared.
 	Diff *Diff `json:"diff,omitempty"`
 
@@ -250,6 +255,8 @@ func newGateway(key state.Key, result *gateway.Result, report gateway.Report) Ga
 		AttachedListenerSets: result.AttachedListenerSets(),
 		Listeners:            make([]Listener, len(result.Listeners)),
 		Config:               ingress.Configuration(result.Table),
+		Limits:               newLimits(result.Usage),
+		Tenants:              newTenants(result.Usage),
 		result:               result,
 	}
 	if c := meta.FindStatusCondition(report.Gateway.Conditions, gateway.TypeHostnameShared); c != nil {

@@ -156,7 +156,9 @@ func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 	jsonKeys("", any(decoded(t, planOf(t, shared, rejected, teams))), got)
 	want := map[string][]string{
 		"":                              {"gateways", "statuses"},
-		".gateways[]":                   {"attachedListenerSets", "config", "listeners", "name", "namespace"},
+		".gateways[]":                   {"attachedListenerSets", "config", "limits", "listeners", "name", "namespace", "tenants"},
+		".gateways[].limits[]":          {"limit", "name", "tenant", "used"},
+		".gateways[].tenants[]":         {"instructions", "labeled", "listeners", "name", "refusedListeners", "refusedRoutes", "rules"},
 		".gateways[].listeners[]":       {"accepted", "attachedRoutes", "conflicted", "hostname", "name", "owner", "port", "programmed", "protocol", "reason", "resolvedRefs"},
 		".gateways[].listeners[].owner": {"kind", "name", "namespace"},
 		".gateways[].config":            {"ingress"},
@@ -184,6 +186,13 @@ spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, prot
 			"accepted": true, "conflicted": false, "resolvedRefs": true, "programmed": true, "reason": "", "attachedRoutes": 0.0,
 		}},
 		"config": map[string]any{"ingress": []any{map[string]any{"service": "http_status:404"}}},
+		"limits": []any{
+			map[string]any{"name": "rulesPerTunnel", "used": 0.0, "limit": 1000.0, "tenant": ""},
+			map[string]any{"name": "listenersPerNamespace", "used": 0.0, "limit": 64.0, "tenant": ""},
+			map[string]any{"name": "regularExpressionsPerNamespace", "used": 0.0, "limit": 1000.0, "tenant": ""},
+			map[string]any{"name": "regularExpressionsPerTunnel", "used": 0.0, "limit": 5000.0, "tenant": ""},
+		},
+		"tenants": []any{},
 	}
 	if diff := cmp.Diff(any([]any{want}), p["gateways"]); diff != "" {
 		t.Errorf("gateways differ (-want +got):\n%s", diff)

@@ -50,6 +50,7 @@ func (g *Gateway) write(out *tabwriter.Writer) {
 	if g.Config != nil {
 		g.writeRules(out)
 	}
+	g.writeLimits(out)
 	g.writeProblems(out)
 }
 

@@ -189,7 +189,7 @@ func (l Loader) loadRoutes(ctx context.Context, index string, parents []gateway.
 	return nil
 }
 
-// loadNamespaces reads the namespaces of the ListenerSets and routes.
+// loadNamespaces reads the namespaces of the Gateway, the ListenerSets and the routes.
 func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 	s.Namespaces = map[string]*corev1.Namespace{}
 	load := func(name string) error {
@@ -198,6 +198,9 @@ func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 		}
 		object, err := get(ctx, l.Reader, types.NamespacedName{Name: name}, &corev1.Namespace{})
 		s.Namespaces[name] = object
+		return err
+	}
+	if err := load(s.Gateway.Namespace); err != nil {
 		return err
 	}
 	for _, set := range s.ListenerSets {

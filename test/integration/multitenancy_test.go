@@ -303,6 +303,12 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		Eventually(createRoute).WithArguments(1, 1, 33).Should(MatchError(ContainSubstring("at most 32 matches")))
 		Expect(createRoute(1, 9, 1)).To(MatchError(ContainSubstring("at most 8 hostnames")))
 		Expect(createRoute(3, 1, 1)).To(MatchError(ContainSubstring("at most 2 parents")))
+		expression := env.route("expression", "pages", listenerSetParent("journal"))
+		expression.Namespace = "journal"
+		expression.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{
+			Type: new(gatewayv1.PathMatchRegularExpression), Value: new("/a|/b"),
+		}}}
+		Expect(journal.Create(ctx, expression)).To(MatchError(ContainSubstring("no regular expressions")))
 		Expect(createRoute(2, 8, 32)).To(Succeed())
 	})
 

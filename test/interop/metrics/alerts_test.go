@@ -188,6 +188,14 @@ var alertCases = map[string]struct {
 			s.RecordDriftContested(sharedGateway)
 		}
 	}},
+	"a namespace uses most of its listeners": {want: []string{"TunnelGatewayLimitNearlyReached"}, record: func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Limits: map[metrics.Limit]metrics.LimitUsage{
+			metrics.LimitListenersPerNamespace: {Used: 60, Limit: 64}, metrics.LimitRulesPerTunnel: {Used: 800, Limit: 1000},
+		}})
+	}},
+	"routes are above a limit": {want: []string{"TunnelGatewayLimitExceeded"}, record: func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, AboveLimit: map[metrics.LimitedKind]int{metrics.LimitedRoute: 2}})
+	}},
 	"connectors are down": {want: []string{"TunnelGatewayConnectorsDown"}, record: func(s *prometheusServer) {
 		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Connectors: &metrics.Connectors{Desired: 2}})
 	}},

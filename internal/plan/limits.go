@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+)
+
+// Limit is how much of one limit of a Gateway is used.
+type Limit struct {
+	// Name is the name of the field in spec.limits, or of a fixed limit.
+	Name  string `json:"name"`
+	Used  int    `json:"used"`
+	Limit int    `json:"limit"`
+	// Tenant is the tenant that uses the most; empty for a limit on all tenants.
+	Tenant string `json:"tenant"`
+}
+
+// Tenant is how much of the limits one tenant uses.
+type Tenant struct {
+	// Name is the name of a namespace, or the value of the label limits.tenantLabel.
+	Name string `json:"name"`
+	// Labeled reports whether Name is the value of the label.
+	Labeled          bool `json:"labeled"`
+	Rules            int  `json:"rules"`
+	Instructions     int  `json:"instructions"`
+	Listeners        int  `json:"listeners"`
+	RefusedRoutes    int  `json:"refusedRoutes"`
+	RefusedListeners int  `json:"refusedListeners"`
+}
+
+// newLimits returns an empty list for nil.
+func newLimits(u *gateway.Usage) []Limit {
+	if u == nil {
+		return []Limit{}
+	}
+	byLimit := u.ByLimit()
+	all := make([]Limit, len(byLimit))
+	for i, l := range byLimit {
+		all[i] = Limit{Name: string(l.Name), Used: l.Used, Limit: l.Limit, Tenant: describeTenant(l.Tenant, u.Limits.TenantLabel)}
+	}
+	return all
+}
+
+// newTenants returns an empty list for nil.
+func newTenants(u *gateway.Usage) []Tenant {
+	if u == nil {
+		return []Tenant{}
+	}
+	all := make([]Tenant, len(u.Tenants))
+	for i, t := range u.Tenants {
+		all[i] = Tenant{
+			Name: t.Name, Labeled: t.Labeled, Rules: t.Rules, Instructions: t.Instructions, Listeners: t.Listeners,
+			RefusedRoutes: t.RefusedRoutes, RefusedListeners: t.RefusedListeners,
+		}
+	}
+	return all
+}
+
+// describeTenant returns the name of a namespace, or the label of several namespaces.
+func describeTenant(t limits.Tenant, label string) string {
+	if t.Labeled {
+		return fmt.Sprintf("%s=%s", label, t.Name)
+	}
+	return t.Name
+}
+
+// writeLimits prints the limits that are in use in one line.
+func (g *Gateway) writeLimits(out *tabwriter.Writer) {
+	var parts []string
+	for _, l := range g.Limits {
+		if l.Used == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%s %d of %d", l.Name, l.Used, l.Limit)
+		if l.Tenant != "" {
+			part += fmt.Sprintf(" (%s)", l.Tenant)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) > 0 {
+		printf(out, "Limits: %s\n", strings.Join(parts, ", "))
+	}
+}
