@@ -149,7 +149,7 @@ var one = big.NewInt(1)
 // bits, but are not primes: crypto/rsa does not check this, and finding primes of this size
 // takes minutes.
 func newRSAKey(bits ...int) rsaKey {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: the keys protect nothing
+	random := rand.NewChaCha8([32]byte{})
 	k := rsaKey{N: big.NewInt(1), E: 65537}
 	totient := big.NewInt(1)
 	var factors []*big.Int
@@ -174,13 +174,11 @@ func newRSAKey(bits ...int) rsaKey {
 
 // newFactor returns an odd number without a common factor with the product of the other
 // factors, whose predecessor has no common factor with the public exponent.
-func newFactor(random *rand.Rand, bits int, product *big.Int) *big.Int {
+func newFactor(random *rand.ChaCha8, bits int, product *big.Int) *big.Int {
 	coprime := func(a, b *big.Int) bool { return new(big.Int).GCD(nil, nil, a, b).Cmp(one) == 0 }
 	for {
 		data := make([]byte, (bits+7)/8)
-		for i := range data {
-			data[i] = byte(random.Uint32())
-		}
+		_, _ = random.Read(data)
 		factor := new(big.Int).SetBytes(data)
 		factor.Rsh(factor, uint(len(data)*8-bits))
 		factor.SetBit(factor, 0, 1).SetBit(factor, bits-1, 1).SetBit(factor, bits-2, 1)
