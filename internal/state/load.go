@@ -65,6 +65,7 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 		return nil, err
 	}
 	if !loaded.Managed {
+		l.retainSecrets(key, nil)
 		return loaded, l.loadRoutes(ctx, IndexStatusParent, parents, loaded.Snapshot)
 	}
 	if err := l.loadRoutes(ctx, IndexParent, parents, loaded.Snapshot); err != nil {

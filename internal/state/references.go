@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -113,20 +114,20 @@ func (l Loader) loadGrants(ctx context.Context, s *gateway.Snapshot) error {
 // loadCertificates inspects the certificates to which references are allowed. It requires
 // the ReferenceGrants.
 func (l Loader) loadCertificates(ctx context.Context, s *gateway.Snapshot) error {
-	s.Certificates = map[types.NamespacedName]gateway.Certificate{}
-	for _, name := range gateway.SecretsToRead(s) {
-		if _, ok := s.Certificates[name]; ok {
-			continue
-		}
-		found, ok, err := l.Certificates.Inspect(ctx, name)
-		if err != nil {
-			return err
-		}
-		if ok {
-			s.Certificates[name] = found
-		}
+	names := gateway.SecretsToRead(s)
+	slices.SortFunc(names, compareNames)
+	names = slices.Compact(names)
+	l.retainSecrets(GatewayKey(s.Gateway.Namespace, s.Gateway.Name), names)
+	var err error
+	s.Certificates, err = inspectAll(ctx, l.Certificates, names)
+	return err
+}
+
+// retainSecrets replaces the Secrets whose inspections are kept for later loads of the key.
+func (l Loader) retainSecrets(key Key, names []types.NamespacedName) {
+	if cache, ok := l.Certificates.(retainer); ok {
+		cache.Retain(key, names)
 	}
-	return nil
 }
 
 // loadServices reads the backend Services of all routes. For a Service with named target
