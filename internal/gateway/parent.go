@@ -2,15 +2,12 @@ package gateway
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // Parent is the result of attaching a route through one of its parentRefs.
@@ -88,6 +85,9 @@ func (l *Listener) addRoute(route *Route, accepted bool) {
 		l.AttachedRoutes++
 	}
 	l.routes = append(l.routes, route)
+	if l.kinds != nil {
+		l.kinds.add(route, l.Hostname())
+	}
 }
 
 // attach tries to attach the route to each listener of the owner. When no
@@ -159,29 +159,6 @@ func (r *Route) problemAtStep(furthest step, parent *Parent, listeners []*Listen
 	default:
 		return noMatchingParent(r, parent.Ref, parent.Owner, listeners)
 	}
-}
-
-// hasConflictingKind reports whether a route of another kind is already attached
-// to the listener with an intersecting hostname: "If a Route (A) of type HTTPRoute or GRPCRoute
-// is attached to a Listener and that listener already has another Route (B) of
-// the other type attached and the intersection of the hostnames of A and B is
-// non-empty, then the implementation MUST accept exactly one of these two
-// routes". The older route wins. (GRPCRouteSpec.Hostnames)
-func (l *Listener) hasConflictingKind(route *Route) bool {
-	return slices.ContainsFunc(l.routes, func(other *Route) bool {
-		return other.Kind != route.Kind && !other.isFullyDropped() && shareHostname(route.hostnamesOnListener(l.Hostname()), other.hostnamesOnListener(l.Hostname()))
-	})
-}
-
-func shareHostname(a, b iter.Seq[servedHostname]) bool {
-	for x := range a {
-		for y := range b {
-			if _, ok := routing.Intersect(x.served, y.served); ok {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // selects reports whether the parentRef selects the listener: "When both Port and
