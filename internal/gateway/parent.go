@@ -34,24 +34,6 @@ func OwnerOf(ref gatewayv1.ParentReference, namespace string) (Owner, bool) {
 		(kind == KindGateway || kind == KindListenerSet)
 }
 
-// parents are the Gateway and its ListenerSets, with the listeners to which
-// routes can attach.
-type parents map[Owner]parentListeners
-
-type parentListeners struct {
-	listeners  []*Listener
-	notAllowed *Problem // why a ListenerSet is not allowed, or nil
-}
-
-func newParents(s *Snapshot, gatewayListeners []*Listener, sets []*Set) parents {
-	p := make(parents, 1+len(sets))
-	p[gatewayOwner(s.Gateway)] = parentListeners{listeners: gatewayListeners}
-	for _, set := range sets {
-		p[set.Owner] = parentListeners{listeners: set.Listeners, notAllowed: set.NotAllowed}
-	}
-	return p
-}
-
 // attachRoutes attaches the routes, the oldest first, to the listeners that admit
 // them. It ignores parentRefs to other objects.
 func attachRoutes(routes []*Route, p parents) {
@@ -105,14 +87,19 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 		return parent
 	}
 	furthest := stepNone
-	for _, l := range p.listeners {
+	selected := p.inSection(ref.SectionName)
+	for _, l := range selected {
 		step := route.attachmentStep(l, ref)
 		if step == stepAdmitted {
 			parent.Listeners = append(parent.Listeners, l)
 		}
 		furthest = max(furthest, step)
 	}
-	parent.Rejected = route.problemAtStep(furthest, &parent, p.listeners)
+	if furthest == stepNone {
+		parent.Rejected = noMatchingParent(route, ref, owner, p.listeners)
+	} else {
+		parent.Rejected = route.problemAtStep(furthest, ref, selected)
+	}
 	return parent
 }
 
@@ -143,21 +130,19 @@ func (r *Route) attachmentStep(l *Listener, ref gatewayv1.ParentReference) step 
 }
 
 // problemAtStep returns why the route is not accepted, given the furthest step
-// that it reached. It returns nil for an accepted route.
-func (r *Route) problemAtStep(furthest step, parent *Parent, listeners []*Listener) *Problem {
+// that it reached at one of the listeners. It returns nil for an accepted route.
+func (r *Route) problemAtStep(furthest step, ref gatewayv1.ParentReference, listeners []*Listener) *Problem {
 	if furthest == stepAdmitted {
 		return r.unsupportedProblem()
 	}
-	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, parent.Ref) != furthest })
+	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, ref) != furthest })
 	switch furthest {
 	case stepKindConflict:
 		return routeKindConflict(reached[0])
 	case stepAllowed:
 		return noMatchingHostname(r, reached)
-	case stepSelected:
-		return notAllowedByListeners(r, reached)
 	default:
-		return noMatchingParent(r, parent.Ref, parent.Owner, listeners)
+		return notAllowedByListeners(r, reached)
 	}
 }
 
