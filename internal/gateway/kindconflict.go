@@ -4,7 +4,7 @@ import "github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 
 // attachedKinds are the hostnames of the routes of each kind that are attached to a
 // listener.
-type attachedKinds map[string]*hostnameIndex
+type attachedKinds map[string]hostnameIndex
 
 // hasConflictingKind reports whether a route of another kind is already attached
 // to the listener with an intersecting hostname: "If a Route (A) of type HTTPRoute or GRPCRoute
@@ -37,49 +37,45 @@ func (k attachedKinds) add(route *Route, listener string) {
 		return
 	}
 	if k[route.Kind] == nil {
-		k[route.Kind] = newHostnameIndex()
+		k[route.Kind] = hostnameIndex{}
 	}
 	for hostname := range route.hostnamesOnListener(listener) {
 		k[route.Kind].add(hostname.served)
 	}
 }
 
-// hostnameIndex is a set of hostnames. It finds out whether another hostname
-// intersects with one of them in a number of steps that depends only on the number of
-// labels of that hostname.
-type hostnameIndex struct {
-	hostnames map[string]struct{}
-	// wider are the other hostnames that cover one of the hostnames.
-	wider map[string]struct{}
-}
+// hostnameIndex finds out whether a hostname intersects with one of a set of hostnames,
+// in as many lookups as the hostname has labels. Its keys are the hostnames of the set,
+// whose value is true, and the wider hostnames that cover one of them.
+type hostnameIndex map[string]bool
 
-func newHostnameIndex() *hostnameIndex {
-	return &hostnameIndex{hostnames: map[string]struct{}{}, wider: map[string]struct{}{}}
-}
-
-func (x *hostnameIndex) add(hostname string) {
-	x.hostnames[hostname] = struct{}{}
+func (x hostnameIndex) add(hostname string) {
+	x[hostname] = true
 	for wide := range routing.WiderHostnames(hostname) {
-		if _, ok := x.wider[wide]; ok {
+		if _, ok := x[wide]; ok {
 			return // and so are the hostnames that cover this one
 		}
-		x.wider[wide] = struct{}{}
+		x[wide] = false
 	}
 }
 
-// intersects reports whether the hostname covers one of the hostnames in the index, or
-// one of them covers the hostname. (routing.Intersect)
-func (x *hostnameIndex) intersects(hostname string) bool {
-	if _, ok := x.wider[hostname]; ok {
+// intersects reports whether the hostname covers a hostname of the set, or is covered by
+// one. (routing.Intersect)
+func (x hostnameIndex) intersects(hostname string) bool {
+	if _, ok := x[hostname]; ok {
 		return true
 	}
-	_, ok := routing.MostSpecific(x.hostnames, hostname)
-	return ok
+	for wide := range routing.WiderHostnames(hostname) {
+		if x[wide] {
+			return true
+		}
+	}
+	return false
 }
 
 // intersectsRoute reports whether a hostname of the route on a listener intersects with
 // a hostname in the index.
-func (x *hostnameIndex) intersectsRoute(route *Route, listener string) bool {
+func (x hostnameIndex) intersectsRoute(route *Route, listener string) bool {
 	for hostname := range route.hostnamesOnListener(listener) {
 		if x.intersects(hostname.served) {
 			return true
