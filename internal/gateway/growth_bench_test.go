@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -19,7 +20,8 @@ var growingClusters = []struct {
 	{"mixed-kinds", mixedKindsSnapshot},
 	{"listeners-of-gateway", listenersOfGatewaySnapshot},
 	{"entries-of-ListenerSet", entriesOfListenerSetSnapshot},
-	{"ListenerSets", teamsSnapshot},
+	{"ListenerSets", listenerSetsSnapshot},
+	{"teams", teamsSnapshot},
 	{"ports-of-hostname", portsOfHostnameSnapshot},
 	{"routes-of-two-ports", routesOfTwoPortsSnapshot},
 	{"conflicting-listeners", conflictingListenersSnapshot},
@@ -107,6 +109,20 @@ func listenersOfGatewaySnapshot(n int) *gateway.Snapshot {
 		s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, gatewayv1.Listener(l))
 		s.HTTPRoutes = append(s.HTTPRoutes, routeOfSection(i, l.Name))
 	}
+	return s
+}
+
+// listenerSetsSnapshot has n ListenerSets in one namespace each, with one entry and one
+// route.
+func listenerSetsSnapshot(n int) *gateway.Snapshot {
+	s := teamsSnapshot(n)
+	for i, set := range s.ListenerSets {
+		set.Spec.Listeners = set.Spec.Listeners[:1]
+		set.CreationTimestamp = metav1.NewTime(dayOne.Add(time.Duration(i) * time.Minute))
+		s.HTTPRoutes[i] = s.HTTPRoutes[2*i]
+		s.HTTPRoutes[i].CreationTimestamp = set.CreationTimestamp
+	}
+	s.HTTPRoutes = s.HTTPRoutes[:n]
 	return s
 }
 
