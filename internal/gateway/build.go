@@ -135,13 +135,14 @@ func Build(s *Snapshot, o Options) *Result {
 	r.Rejected = r.gatewayProblem(s, invalid)
 
 	// Resolve the backends of the routes, and attach the routes to the listeners.
-	r.Routes = normaliseRoutes(s)
+	r.Routes = newRoutes(s)
 	resolveRoutes(r.Routes, translator{
 		capabilities: o.Capabilities,
 		backends: backendResolver{
 			grants: permitted, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
 		},
 	})
+	rankRoutes(r.Routes)
 	attachRoutes(r.Routes, newParents(s, r.listeners, r.Sets))
 
 	// Build the routing table.

@@ -36,7 +36,9 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 		report.Owners[owner] = true
 		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, defaultListenerSetStatus(set.Generation)})
 	}
-	for _, route := range normaliseRoutes(s) {
+	routes := newRoutes(s)
+	rankRoutes(routes)
+	for _, route := range routes {
 		report.Routes = append(report.Routes, RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName})
 	}
 	return report
