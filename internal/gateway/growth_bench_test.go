@@ -6,7 +6,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
@@ -26,6 +28,7 @@ var growingClusters = []struct {
 	{"routes-of-two-ports", routesOfTwoPortsSnapshot},
 	{"conflicting-listeners", conflictingListenersSnapshot},
 	{"contested-hostname", contestedHostnameSnapshot},
+	{"ReferenceGrants", referenceGrantsSnapshot},
 }
 
 // decideAndReport runs every step from the snapshot to the configuration and the statuses.
@@ -183,6 +186,26 @@ func contestedHostnameSnapshot(n int) *gateway.Snapshot {
 	for _, set := range s.ListenerSets {
 		set.Spec.Listeners = []gatewayv1.ListenerEntry{teamListener("site", "www.example.com")}
 		set.Spec.Listeners[0].Port = 999
+	}
+	return s
+}
+
+// referenceGrantsSnapshot has n routes that refer to Services in one namespace, which has
+// a ReferenceGrant for each of them.
+func referenceGrantsSnapshot(n int) *gateway.Snapshot {
+	s := listenerSetsSnapshot(n)
+	for i, route := range s.HTTPRoutes {
+		name := types.NamespacedName{Namespace: "services", Name: fmt.Sprintf("web-%05d", i)}
+		ref := &route.Spec.Rules[0].BackendRefs[0].BackendObjectReference
+		ref.Namespace, ref.Name = new(gatewayv1.Namespace(name.Namespace)), gatewayv1.ObjectName(name.Name)
+		s.Services[name] = s.Services[types.NamespacedName{Namespace: route.Namespace, Name: "web"}]
+		s.Grants = append(s.Grants, &gatewayv1beta1.ReferenceGrant{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: route.Namespace},
+			Spec: gatewayv1beta1.ReferenceGrantSpec{
+				From: []gatewayv1beta1.ReferenceGrantFrom{{Group: gatewayv1.GroupName, Kind: gateway.KindHTTPRoute, Namespace: gatewayv1.Namespace(route.Namespace)}},
+				To:   []gatewayv1beta1.ReferenceGrantTo{{Kind: "Service", Name: new(gatewayv1.ObjectName(name.Name))}},
+			},
+		})
 	}
 	return s
 }
