@@ -119,7 +119,7 @@ func randomListeners(r *rand.Rand) []*Listener {
 	for i := range listeners {
 		l := &Listener{Owner: Owner{Kind: KindListenerSet}}
 		l.Spec.Name = gatewayv1.SectionName(fmt.Sprint(i))
-		l.Spec.Port = gatewayv1.PortNumber(80 + r.IntN(5))
+		l.Spec.Port = []gatewayv1.PortNumber{80, 81, 82, 83, 84}[r.IntN(5)]
 		l.Spec.Protocol = []gatewayv1.ProtocolType{"HTTP", "HTTP", "HTTP", "HTTP", "HTTP", "HTTPS", "TCP"}[r.IntN(7)]
 		if hostname := randomHostname(r)[:1]; hostname != "*" {
 			l.Spec.Hostname = &hostname
