@@ -121,8 +121,9 @@ func Build(s *Snapshot, o Options) *Result {
 	d := newDecision(s, o)
 
 	// Translate the rules of the routes and resolve their backends.
-	d.Routes = normaliseRoutes(s)
+	d.Routes = newRoutes(s)
 	resolveRoutes(d.Routes, d.translator)
+	rankRoutes(d.Routes)
 
 	groups := d.attach()
 	for d.limit(groups) {

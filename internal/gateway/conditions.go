@@ -201,16 +201,24 @@ func (l *Listener) acceptedMessage() string {
 	return fmt.Sprintf("The listener is accepted. It shares its routes with the listeners of the same hostname on other ports (%s), because a tunnel serves a hostname on all ports.", l.sharedPorts)
 }
 
+// maxListedListeners is the maximum number of listeners in a message. It is the number of
+// listeners that the API server permits in one object.
+const maxListedListeners = 64
+
 // describeInvalid lists the listeners that are not served, with the reasons, for
-// a message of their owner. It returns "" when all listeners are served.
+// a message of their owner. It returns "" when all listeners are served. It lists no
+// more listeners than a message can contain, because the messages of all ListenerSets
+// can repeat the list.
 func describeInvalid(listeners []*Listener) string {
 	var parts []string
 	for _, l := range listeners {
+		problem := cmp.Or(l.Rejected, l.Unresolved)
 		switch {
-		case l.Rejected != nil:
-			parts = append(parts, fmt.Sprintf("listener %q (%s)", l.Spec.Name, l.Rejected.Reason))
-		case l.Unresolved != nil:
-			parts = append(parts, fmt.Sprintf("listener %q (%s)", l.Spec.Name, l.Unresolved.Reason))
+		case problem == nil:
+		case len(parts) == maxListedListeners:
+			return strings.Join(parts, ", ") + ", …"
+		default:
+			parts = append(parts, fmt.Sprintf("listener %q (%s)", l.Spec.Name, problem.Reason))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -24,37 +22,17 @@ func resolveConflicts(gatewayListeners []*Listener, sets []*Set) {
 	}
 }
 
-// claimIndex finds the listeners that claim a port or a hostname.
-type claimIndex struct {
-	byPort     map[gatewayv1.PortNumber][]*Listener // one listener for each protocol of the port
-	byHostname map[string][]*Listener               // one listener for each port; all have the same owner
-}
-
-func newClaimIndex() *claimIndex {
-	return &claimIndex{byPort: map[gatewayv1.PortNumber][]*Listener{}, byHostname: map[string][]*Listener{}}
-}
-
 // addOwner decides about the listeners of one owner and adds the listeners that
 // claim their port and hostname.
 func (c *claimIndex) addOwner(listeners []*Listener) {
 	rejectAcrossOwners(listeners, c)
-	rejectWithinOwner(listeners)
 	for _, l := range listeners {
 		if l.claims {
 			c.add(l)
 		}
 	}
-	for _, l := range listeners {
-		l.sharedPorts = c.otherPorts(l)
-	}
-}
-
-func (c *claimIndex) add(l *Listener) {
-	sameProtocol := func(other *Listener) bool { return other.Spec.Protocol == l.Spec.Protocol }
-	if !slices.ContainsFunc(c.byPort[l.Spec.Port], sameProtocol) {
-		c.byPort[l.Spec.Port] = append(c.byPort[l.Spec.Port], l)
-	}
-	c.byHostname[l.Hostname()] = append(c.byHostname[l.Hostname()], l)
+	rejectWithinOwner(listeners, c)
+	c.setSharedPorts(listeners)
 }
 
 // rejectAcrossOwners rejects the listeners of one owner that conflict with a
@@ -86,18 +64,15 @@ func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 		return &Problem{Reason: string(gatewayv1.ListenerReasonUnsupportedProtocol), Message: fmt.Sprintf(
 			"Protocol %s is not supported. Use HTTP or HTTPS.", l.Spec.Protocol)}
 	}
-	claimants := claims.byHostname[l.Hostname()]
-	for _, other := range claimants {
-		if other.Spec.Port == l.Spec.Port {
-			return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
-				"%s on port %d is already claimed by %s, which takes precedence. Use another hostname.",
-				describeHostname(l.Hostname()), l.Spec.Port, describeClaimant(other))}
-		}
+	if other := claims.claimantOf(l); other != nil {
+		return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
+			"%s on port %d is already claimed by %s, which takes precedence. Use another hostname.",
+			describeHostname(l.Hostname()), l.Spec.Port, describeClaimant(other))}
 	}
-	if len(claimants) > 0 {
+	if first := claims.byHostname[l.Hostname()].first; first != nil {
 		return &Problem{Reason: string(gatewayv1.ListenerReasonPortUnavailable), Message: fmt.Sprintf(
 			"%s is already claimed on port %d by %s, which takes precedence. A tunnel serves a hostname on all ports, so one Gateway or ListenerSet must declare all listeners of the hostname.",
-			describeHostname(l.Hostname()), claimants[0].Spec.Port, describeClaimant(claimants[0]))}
+			describeHostname(l.Hostname()), first.Spec.Port, describeClaimant(first))}
 	}
 	return nil
 }
@@ -106,37 +81,31 @@ func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 // other: "MUST NOT pick one conflicting Listener as the winner"
 // (GatewaySpec.Listeners). These listeners still claim their port and hostname
 // against later owners: a mistake must not give a hostname to a tenant.
-func rejectWithinOwner(listeners []*Listener) {
+func rejectWithinOwner(listeners []*Listener, claims *claimIndex) {
 	for _, l := range listeners {
 		if l.claims {
-			l.Rejected = conflictWithSibling(l, listeners)
+			l.Rejected = conflictWithSibling(l, claims)
 		}
 	}
 }
 
 // conflictWithSibling returns why the listener conflicts with another listener
-// of the same owner, or nil. It compares all protocols before any hostname.
-func conflictWithSibling(l *Listener, siblings []*Listener) *Problem {
-	for _, sibling := range siblings {
-		if l.sharesPort(sibling) && sibling.Spec.Protocol != l.Spec.Protocol {
+// of the same owner, or nil. It compares all protocols before any hostname. The
+// listener does not conflict with the claims of earlier owners.
+func conflictWithSibling(l *Listener, claims *claimIndex) *Problem {
+	for _, sibling := range claims.byPort[l.Spec.Port] {
+		if sibling.Spec.Protocol != l.Spec.Protocol {
 			return &Problem{Reason: string(gatewayv1.ListenerReasonProtocolConflict), Message: fmt.Sprintf(
 				"Port %d has protocol %s here, and protocol %s in listener %q of the same object, so neither listener is served. Use one protocol for the port.",
 				l.Spec.Port, l.Spec.Protocol, sibling.Spec.Protocol, sibling.Spec.Name)}
 		}
 	}
-	for _, sibling := range siblings {
-		if l.sharesPort(sibling) && sibling.Hostname() == l.Hostname() {
-			return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
-				"%s on port %d is also claimed by listener %q of the same object, so neither listener is served. Remove one of them.",
-				describeHostname(l.Hostname()), l.Spec.Port, sibling.Spec.Name)}
-		}
+	if sibling := claims.claimantOf(l); sibling != nil {
+		return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(
+			"%s on port %d is also claimed by listener %q of the same object, so neither listener is served. Remove one of them.",
+			describeHostname(l.Hostname()), l.Spec.Port, sibling.Spec.Name)}
 	}
 	return nil
-}
-
-// sharesPort reports whether the sibling has a claim on the same port.
-func (l *Listener) sharesPort(sibling *Listener) bool {
-	return sibling != l && sibling.claims && sibling.Spec.Port == l.Spec.Port
 }
 
 // supportedProtocol reports whether ingress rules can serve the protocol.
@@ -160,20 +129,4 @@ func describeHostname(hostname string) string {
 		return "The empty hostname (all hosts)"
 	}
 	return fmt.Sprintf("Hostname %q", hostname)
-}
-
-// otherPorts lists the other ports on which the owner of the listener uses the
-// hostname. The listeners on these ports share their routes.
-func (c *claimIndex) otherPorts(l *Listener) string {
-	claimants := c.byHostname[l.Hostname()]
-	if !l.claims || len(claimants) < 2 {
-		return ""
-	}
-	var ports []string
-	for _, other := range claimants {
-		if other.Rejected == nil && other.Spec.Port != l.Spec.Port {
-			ports = append(ports, fmt.Sprint(other.Spec.Port))
-		}
-	}
-	return strings.Join(ports, ", ")
 }

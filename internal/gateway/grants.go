@@ -1,20 +1,34 @@
 package gateway
 
 import (
-	"slices"
-
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 )
 
-// grants are the ReferenceGrants by namespace.
-type grants map[string][]*gatewayv1beta1.ReferenceGrant
+// grants are the references that ReferenceGrants permit.
+type grants struct {
+	byScope map[grantScope][]*gatewayv1beta1.ReferenceGrant
+	// targets are the permitted targets in a scope. They are collected for the first
+	// reference, because most scopes of most grants have no reference.
+	targets map[grantScope]map[target]bool
+}
+
+// grantScope identifies the references from one referrer to one namespace.
+type grantScope struct {
+	from        referrer
+	toNamespace string
+}
 
 func newGrants(objects []*gatewayv1beta1.ReferenceGrant) grants {
-	g := make(grants, len(objects))
+	g := grants{byScope: map[grantScope][]*gatewayv1beta1.ReferenceGrant{}, targets: map[grantScope]map[target]bool{}}
 	for _, object := range objects {
-		g[object.Namespace] = append(g[object.Namespace], object)
+		for _, from := range object.Spec.From {
+			if from.Group == gatewayv1.GroupName {
+				scope := grantScope{referrer{string(from.Kind), string(from.Namespace)}, object.Namespace}
+				g.byScope[scope] = append(g.byScope[scope], object)
+			}
+		}
 	}
 	return g
 }
@@ -39,23 +53,27 @@ func (g grants) permits(from referrer, to target) bool {
 	if from.namespace == to.namespace {
 		return true
 	}
-	return slices.ContainsFunc(g[to.namespace], func(grant *gatewayv1beta1.ReferenceGrant) bool {
-		return matchesFrom(grant, from) && matchesTo(grant, to)
-	})
+	scope := grantScope{from, to.namespace}
+	targets, ok := g.targets[scope]
+	if !ok {
+		targets = permittedTargets(g.byScope[scope])
+		g.targets[scope] = targets
+	}
+	return targets[to] || targets[target{kind: to.kind, namespace: to.namespace}]
 }
 
-func matchesFrom(grant *gatewayv1beta1.ReferenceGrant, from referrer) bool {
-	return slices.ContainsFunc(grant.Spec.From, func(f gatewayv1.ReferenceGrantFrom) bool {
-		return f.Group == gatewayv1.GroupName && string(f.Kind) == from.kind && string(f.Namespace) == from.namespace
-	})
-}
-
-// matchesTo reports whether the grant covers the target: "Name is the name of
-// the referent. When unspecified, this policy refers to all resources of the
-// specified Group and Kind in the local namespace." (ReferenceGrantTo.Name)
-func matchesTo(grant *gatewayv1beta1.ReferenceGrant, to target) bool {
-	return slices.ContainsFunc(grant.Spec.To, func(t gatewayv1.ReferenceGrantTo) bool {
-		name := string(ptr.Deref(t.Name, ""))
-		return t.Group == "" && string(t.Kind) == to.kind && (name == "" || name == to.name)
-	})
+// permittedTargets returns the targets of the grants. A target without a name stands for
+// all objects of its kind: "Name is the name of the referent. When unspecified, this
+// policy refers to all resources of the specified Group and Kind in the local
+// namespace." (ReferenceGrantTo.Name)
+func permittedTargets(objects []*gatewayv1beta1.ReferenceGrant) map[target]bool {
+	targets := map[target]bool{}
+	for _, object := range objects {
+		for _, to := range object.Spec.To {
+			if to.Group == "" {
+				targets[target{string(to.Kind), object.Namespace, string(ptr.Deref(to.Name, ""))}] = true
+			}
+		}
+	}
+	return targets
 }

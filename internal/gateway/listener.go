@@ -51,8 +51,9 @@ type Listener struct {
 	// checked.
 	certificateWarnings string
 	routeNamespaces     namespaceRule
-	routes              []*Route // that the listener admits
-	lastAttached        *Route   // prevents counting a route twice
+	routes              []*Route      // that the listener admits
+	lastAttached        *Route        // prevents counting a route twice
+	kinds               attachedKinds // nil while all routes have one kind
 }
 
 // Hostname returns the hostname of the listener. It is empty when the listener

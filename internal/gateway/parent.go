@@ -2,15 +2,12 @@ package gateway
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // Parent is the result of attaching a route through one of its parentRefs.
@@ -35,24 +32,6 @@ func OwnerOf(ref gatewayv1.ParentReference, namespace string) (Owner, bool) {
 	}}
 	return owner, ptr.Deref(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName &&
 		(kind == KindGateway || kind == KindListenerSet)
-}
-
-// parents are the Gateway and its ListenerSets, with the listeners to which
-// routes can attach.
-type parents map[Owner]parentListeners
-
-type parentListeners struct {
-	listeners  []*Listener
-	notAllowed *Problem // why a ListenerSet is not allowed, or nil
-}
-
-func newParents(s *Snapshot, gatewayListeners []*Listener, sets []*Set) parents {
-	p := make(parents, 1+len(sets))
-	p[gatewayOwner(s.Gateway)] = parentListeners{listeners: gatewayListeners}
-	for _, set := range sets {
-		p[set.Owner] = parentListeners{listeners: set.Listeners, notAllowed: set.NotAllowed}
-	}
-	return p
 }
 
 // attachRoutes attaches the routes, the oldest first, to the listeners that admit
@@ -88,6 +67,9 @@ func (l *Listener) addRoute(route *Route, accepted bool) {
 		l.AttachedRoutes++
 	}
 	l.routes = append(l.routes, route)
+	if l.kinds != nil {
+		l.kinds.add(route, l.Hostname())
+	}
 }
 
 // attach tries to attach the route to each listener of the owner. When no
@@ -105,14 +87,19 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 		return parent
 	}
 	furthest := stepNone
-	for _, l := range p.listeners {
+	selected := p.inSection(ref.SectionName)
+	for _, l := range selected {
 		step := route.attachmentStep(l, ref)
 		if step == stepAdmitted {
 			parent.Listeners = append(parent.Listeners, l)
 		}
 		furthest = max(furthest, step)
 	}
-	parent.Rejected = route.problemAtStep(furthest, &parent, p.listeners)
+	if furthest == stepNone {
+		parent.Rejected = noMatchingParent(route, ref, owner, p.listeners)
+	} else {
+		parent.Rejected = route.problemAtStep(furthest, ref, selected)
+	}
 	return parent
 }
 
@@ -143,45 +130,20 @@ func (r *Route) attachmentStep(l *Listener, ref gatewayv1.ParentReference) step 
 }
 
 // problemAtStep returns why the route is not accepted, given the furthest step
-// that it reached. It returns nil for an accepted route.
-func (r *Route) problemAtStep(furthest step, parent *Parent, listeners []*Listener) *Problem {
+// that it reached at one of the listeners. It returns nil for an accepted route.
+func (r *Route) problemAtStep(furthest step, ref gatewayv1.ParentReference, listeners []*Listener) *Problem {
 	if furthest == stepAdmitted {
 		return r.unsupportedProblem()
 	}
-	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, parent.Ref) != furthest })
+	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, ref) != furthest })
 	switch furthest {
 	case stepKindConflict:
 		return routeKindConflict(reached[0])
 	case stepAllowed:
 		return noMatchingHostname(r, reached)
-	case stepSelected:
-		return notAllowedByListeners(r, reached)
 	default:
-		return noMatchingParent(r, parent.Ref, parent.Owner, listeners)
+		return notAllowedByListeners(r, reached)
 	}
-}
-
-// hasConflictingKind reports whether a route of another kind is already attached
-// to the listener with an intersecting hostname: "If a Route (A) of type HTTPRoute or GRPCRoute
-// is attached to a Listener and that listener already has another Route (B) of
-// the other type attached and the intersection of the hostnames of A and B is
-// non-empty, then the implementation MUST accept exactly one of these two
-// routes". The older route wins. (GRPCRouteSpec.Hostnames)
-func (l *Listener) hasConflictingKind(route *Route) bool {
-	return slices.ContainsFunc(l.routes, func(other *Route) bool {
-		return other.Kind != route.Kind && !other.isFullyDropped() && shareHostname(route.hostnamesOnListener(l.Hostname()), other.hostnamesOnListener(l.Hostname()))
-	})
-}
-
-func shareHostname(a, b iter.Seq[servedHostname]) bool {
-	for x := range a {
-		for y := range b {
-			if _, ok := routing.Intersect(x.served, y.served); ok {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // selects reports whether the parentRef selects the listener: "When both Port and

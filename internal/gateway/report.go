@@ -36,7 +36,9 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 		report.Owners[owner] = true
 		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, defaultListenerSetStatus(set.Generation)})
 	}
-	for _, route := range normaliseRoutes(s) {
+	routes := newRoutes(s)
+	rankRoutes(routes)
+	for _, route := range routes {
 		report.Routes = append(report.Routes, RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName})
 	}
 	return report
@@ -148,8 +150,9 @@ func (r *Result) gatewayStatus(o Outcome) gatewayv1.GatewayStatus {
 	if o.Tunnel != "" {
 		status.Addresses = []gatewayv1.GatewayStatusAddress{{Type: ptr.To(gatewayv1.HostnameAddressType), Value: o.Tunnel.Hostname()}}
 	}
+	current := ConditionsByListener(r.gateway.Status.Listeners)
 	for i, l := range r.listeners {
-		status.Listeners[i] = r.listenerStatus(l, r.gateway.Generation, o.Push, currentListener(r.gateway.Status.Listeners, l.Spec.Name))
+		status.Listeners[i] = r.listenerStatus(l, r.gateway.Generation, o.Push, current[l.Spec.Name])
 	}
 	return status
 }
@@ -178,14 +181,6 @@ func (r *Result) listenerStatus(l *Listener, generation int64, push Push, curren
 		AttachedRoutes: l.AttachedRoutes,
 		Conditions:     listenerConditions(l, generation, r.Rejected, push, current),
 	}
-}
-
-func currentListener(listeners []gatewayv1.ListenerStatus, name gatewayv1.SectionName) []metav1.Condition {
-	i := slices.IndexFunc(listeners, func(l gatewayv1.ListenerStatus) bool { return l.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return listeners[i].Conditions
 }
 
 // setProblem returns why a ListenerSet is not accepted, or nil. A set is accepted
@@ -224,19 +219,11 @@ func (r *Result) setStatus(set *Set, push Push) gatewayv1.ListenerSetStatus {
 		Conditions: c.list,
 		Listeners:  make([]gatewayv1.ListenerEntryStatus, len(set.Listeners)),
 	}
+	current := ConditionsByListener(set.object.Status.Listeners)
 	for i, l := range set.Listeners {
-		current := currentEntry(set.object.Status.Listeners, l.Spec.Name)
-		status.Listeners[i] = gatewayv1.ListenerEntryStatus(r.listenerStatus(l, set.object.Generation, push, current))
+		status.Listeners[i] = gatewayv1.ListenerEntryStatus(r.listenerStatus(l, set.object.Generation, push, current[l.Spec.Name]))
 	}
 	return status
-}
-
-func currentEntry(entries []gatewayv1.ListenerEntryStatus, name gatewayv1.SectionName) []metav1.Condition {
-	i := slices.IndexFunc(entries, func(e gatewayv1.ListenerEntryStatus) bool { return e.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return entries[i].Conditions
 }
 
 func (r *Result) routeStatus(route *Route) RouteStatus {

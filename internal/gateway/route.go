@@ -45,9 +45,8 @@ type Route struct {
 	refused       *Problem // why the route exceeds a limit, or nil
 }
 
-// normaliseRoutes returns all routes of the snapshot: the oldest first, then by
-// "{namespace}/{name}", then by kind.
-func normaliseRoutes(s *Snapshot) []*Route {
+// newRoutes returns all routes of the snapshot, in its order.
+func newRoutes(s *Snapshot) []*Route {
 	block := make([]Route, len(s.HTTPRoutes)+len(s.GRPCRoutes))
 	for i, object := range s.HTTPRoutes {
 		block[i] = newHTTPRoute(object)
@@ -59,6 +58,12 @@ func normaliseRoutes(s *Snapshot) []*Route {
 	for i := range block {
 		routes[i] = &block[i]
 	}
+	return routes
+}
+
+// rankRoutes orders the routes: the oldest first, then by "{namespace}/{name}", then by
+// kind.
+func rankRoutes(routes []*Route) {
 	slices.SortFunc(routes, func(a, b *Route) int {
 		if order := cmp.Compare(a.age, b.age); order != 0 {
 			return order
@@ -71,7 +76,6 @@ func normaliseRoutes(s *Snapshot) []*Route {
 	for i, route := range routes {
 		route.source = routing.Route{Kind: route.Kind, NamespacedName: route.NamespacedName, Created: int64(route.age), Rank: i}
 	}
-	return routes
 }
 
 func newHTTPRoute(object *gatewayv1.HTTPRoute) Route {

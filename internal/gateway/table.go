@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -15,6 +16,7 @@ type group struct {
 	owner     Owner // of all listeners
 	listeners int   // the number of listeners
 	routes    []*Route
+	repeats   bool // whether a route can be in routes several times
 }
 
 // isBelowWider reports whether a wider group could catch the requests that this group
@@ -62,21 +64,28 @@ func groupsOf(listeners []*Listener) map[string]*group {
 			g.add(l.routes)
 		}
 	}
+	for _, g := range groups {
+		g.removeRepeated()
+	}
 	return groups
 }
 
-// add adds the routes of a listener. A route that is attached to several listeners
-// of the group appears once.
+// add adds the routes of a listener.
 func (g *group) add(routes []*Route) {
 	if g.routes == nil {
-		g.routes = routes // avoids a copy: most hostnames have one listener
+		g.routes = slices.Clip(routes) // avoids a copy: most hostnames have one listener
 		return
 	}
-	g.routes = slices.Clone(g.routes)
-	for _, route := range routes {
-		if !slices.Contains(g.routes, route) {
-			g.routes = append(g.routes, route)
-		}
+	g.routes = append(g.routes, routes...)
+	g.repeats = true
+}
+
+// removeRepeated removes the repetitions of routes that are attached to several
+// listeners of the group.
+func (g *group) removeRepeated() {
+	if g.repeats {
+		slices.SortFunc(g.routes, func(a, b *Route) int { return cmp.Compare(a.source.Rank, b.source.Rank) })
+		g.routes = slices.Compact(g.routes)
 	}
 }
 

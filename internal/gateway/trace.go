@@ -200,7 +200,7 @@ func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 		}
 		switch p := cmp.Or(l.Rejected, l.Unresolved); {
 		case !slices.Contains(parent.Listeners, l):
-			problems = append(problems, *r.problemAtStep(r.attachmentStep(l, parent.Ref), parent, []*Listener{l}))
+			problems = append(problems, *r.problemAtStep(r.attachmentStep(l, parent.Ref), parent.Ref, []*Listener{l}))
 		case p != nil:
 			problems = append(problems, Problem{Reason: p.Reason, Message: fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
 		}

@@ -65,11 +65,12 @@ func Rules(t *routing.Table) []Rule {
 	if t == nil {
 		return nil
 	}
-	groups := make(map[string]struct{}, len(t.Groups))
+	groups, entries := make(map[string]struct{}, len(t.Groups)), 0
 	for i := range t.Groups {
 		groups[t.Groups[i].Hostname] = struct{}{}
+		entries += len(t.Groups[i].Entries)
 	}
-	b := newBuilder(len(groups) + 1)
+	b := newBuilder(max(len(groups), entries)+1, len(groups)+1)
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		settings := groupSettings{tunnel: t.OriginRequest, access: renderAccess(g.Access)}
@@ -97,11 +98,11 @@ type builder struct {
 
 type hostnamePath struct{ hostname, path string }
 
-func newBuilder(capacity int) *builder {
+func newBuilder(rules, hostnames int) *builder {
 	return &builder{
-		rules:             make([]Rule, 0, capacity),
+		rules:             make([]Rule, 0, rules),
 		answeredPaths:     map[hostnamePath]struct{}{},
-		answeredHostnames: make(map[string]struct{}, capacity),
+		answeredHostnames: make(map[string]struct{}, hostnames),
 	}
 }
 

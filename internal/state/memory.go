@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,7 +36,9 @@ func NewMemory(objects []client.Object, indexes []Index) (*Memory, error) {
 	for _, object := range objects {
 		kind := reflect.TypeOf(object)
 		if m.stores[kind] == nil {
-			m.stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers[kind])
+			byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+			maps.Copy(byNamespace, indexers[kind])
+			m.stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace)
 		}
 		if err := m.stores[kind].Add(object); err != nil {
 			return nil, fmt.Errorf("index %s %s: %w", kind.Elem().Name(), client.ObjectKeyFromObject(object), err)
@@ -71,15 +74,9 @@ func (m *Memory) List(_ context.Context, list client.ObjectList, opts ...client.
 	if store == nil {
 		return meta.SetList(list, nil)
 	}
-	var found []any
-	if options.FieldSelector == nil {
-		found = store.List()
-	} else {
-		field := options.FieldSelector.Requirements()[0]
-		var err error
-		if found, err = store.ByIndex(field.Field, field.Value); err != nil {
-			return fmt.Errorf("list %T by %s: %w", list, field.Field, err)
-		}
+	found, err := candidates(store, &options)
+	if err != nil {
+		return fmt.Errorf("list %T: %w", list, err)
 	}
 	objects := make([]runtime.Object, 0, len(found))
 	for _, object := range found {
@@ -88,6 +85,19 @@ func (m *Memory) List(_ context.Context, list client.ObjectList, opts ...client.
 		}
 	}
 	return meta.SetList(list, objects)
+}
+
+// candidates returns the objects that the narrowest index selects.
+func candidates(store cache.Indexer, options *client.ListOptions) ([]any, error) {
+	switch {
+	case options.FieldSelector != nil:
+		field := options.FieldSelector.Requirements()[0]
+		return store.ByIndex(field.Field, field.Value)
+	case options.Namespace != "":
+		return store.ByIndex(cache.NamespaceIndex, options.Namespace)
+	default:
+		return store.List(), nil
+	}
 }
 
 // matchesOptions reports whether the namespace and labels of the object match the options.

@@ -135,6 +135,7 @@ func (l Loader) retainSecrets(key Key, names []types.NamespacedName) {
 func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot) error {
 	s.Services = map[types.NamespacedName]*corev1.Service{}
 	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	named := map[string]bool{} // namespaces of Services with named target ports
 	for _, route := range routes(s) {
 		for _, name := range backendServices(route) {
 			if _, ok := s.Services[name]; ok {
@@ -146,25 +147,33 @@ func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot) error {
 			}
 			s.Services[name] = service
 			if service != nil && gateway.NamesTargetPort(service) {
-				if err := l.loadEndpointSlices(ctx, name, s); err != nil {
-					return err
-				}
+				named[name.Namespace] = true
 			}
+		}
+	}
+	for namespace := range named {
+		if err := l.loadEndpointSlices(ctx, namespace, s); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// loadEndpointSlices reads the EndpointSlices of a Service.
-func (l Loader) loadEndpointSlices(ctx context.Context, service types.NamespacedName, s *gateway.Snapshot) error {
+// loadEndpointSlices reads the EndpointSlices of the Services with named target ports in a
+// namespace. It lists the namespace once, because a list by label also looks at all
+// EndpointSlices of the namespace.
+func (l Loader) loadEndpointSlices(ctx context.Context, namespace string, s *gateway.Snapshot) error {
 	var list discoveryv1.EndpointSliceList
-	err := l.Reader.List(ctx, &list, client.InNamespace(service.Namespace),
-		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}, client.UnsafeDisableDeepCopy)
+	err := l.Reader.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{discoveryv1.LabelServiceName}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("list the EndpointSlices of Service %s: %w", service, err)
+		return fmt.Errorf("list the EndpointSlices of namespace %s: %w", namespace, err)
 	}
 	for i := range list.Items {
-		s.EndpointSlices[service] = append(s.EndpointSlices[service], &list.Items[i])
+		slice := &list.Items[i]
+		name := types.NamespacedName{Namespace: namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+		if service := s.Services[name]; service != nil && gateway.NamesTargetPort(service) {
+			s.EndpointSlices[name] = append(s.EndpointSlices[name], slice)
+		}
 	}
 	return nil
 }

@@ -69,20 +69,13 @@ func isUnhealthy(c *metav1.Condition) bool {
 	return c != nil && c.Status != gateway.ExpectedStatus(c.Type) && c.Status != metav1.ConditionUnknown
 }
 
-// listenerChanges compares the listeners of a Gateway.
-func listenerChanges(before, after []gatewayv1.ListenerStatus) []Change {
+// listenerChanges compares the listeners of a Gateway or of a ListenerSet.
+func listenerChanges[S gatewayv1.ListenerStatus | gatewayv1.ListenerEntryStatus](before, after []S) []Change {
 	var found []Change
-	for _, l := range after {
-		found = append(found, changes(listenerConditions(before, l.Name), l.Conditions, fmt.Sprintf("Listener %q: ", l.Name))...)
-	}
-	return found
-}
-
-// entryChanges compares the listeners of a ListenerSet.
-func entryChanges(before, after []gatewayv1.ListenerEntryStatus) []Change {
-	var found []Change
-	for _, l := range after {
-		found = append(found, changes(entryConditions(before, l.Name), l.Conditions, fmt.Sprintf("Listener %q: ", l.Name))...)
+	previous := gateway.ConditionsByListener(before)
+	for i := range after {
+		l := gatewayv1.ListenerStatus(after[i])
+		found = append(found, changes(previous[l.Name], l.Conditions, fmt.Sprintf("Listener %q: ", l.Name))...)
 	}
 	return found
 }

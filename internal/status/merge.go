@@ -61,20 +61,12 @@ func MergeGateway(current, desired gatewayv1.GatewayStatus, now metav1.Time) (ga
 	retained = withoutCondition(retained, desired.Conditions, gateway.TypeConnectorsReady)
 	merged.Conditions = mergeConditions(retained, desired.Conditions, now)
 	merged.Listeners = slices.Clone(desired.Listeners)
+	existing := gateway.ConditionsByListener(current.Listeners)
 	for i := range merged.Listeners {
 		l := &merged.Listeners[i]
-		l.Conditions = mergeConditions(listenerConditions(current.Listeners, l.Name), l.Conditions, now)
+		l.Conditions = mergeConditions(existing[l.Name], l.Conditions, now)
 	}
 	return merged, !equality.Semantic.DeepEqual(current, merged)
-}
-
-func listenerConditions(listeners []gatewayv1.ListenerStatus, name gatewayv1.SectionName) []metav1.Condition {
-	for _, l := range listeners {
-		if l.Name == name {
-			return l.Conditions
-		}
-	}
-	return nil
 }
 
 // MergeListenerSet merges the desired status into the current status of a
@@ -86,20 +78,12 @@ func MergeListenerSet(current, desired gatewayv1.ListenerSetStatus, now metav1.T
 	merged := desired
 	merged.Conditions = mergeConditions(current.Conditions, desired.Conditions, now)
 	merged.Listeners = slices.Clone(desired.Listeners)
+	existing := gateway.ConditionsByListener(current.Listeners)
 	for i := range merged.Listeners {
 		l := &merged.Listeners[i]
-		l.Conditions = mergeConditions(entryConditions(current.Listeners, l.Name), l.Conditions, now)
+		l.Conditions = mergeConditions(existing[l.Name], l.Conditions, now)
 	}
 	return merged, !equality.Semantic.DeepEqual(current, merged)
-}
-
-func entryConditions(entries []gatewayv1.ListenerEntryStatus, name gatewayv1.SectionName) []metav1.Condition {
-	for _, e := range entries {
-		if e.Name == name {
-			return e.Conditions
-		}
-	}
-	return nil
 }
 
 // MergeClass merges the desired status into the current status of a GatewayClass,

@@ -61,7 +61,7 @@ func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error
 			before := s.Status
 			merged, changed := MergeListenerSet(before, set.Status, w.now())
 			s.Status = merged
-			return changed, append(changes(before.Conditions, merged.Conditions, ""), entryChanges(before.Listeners, merged.Listeners)...)
+			return changed, append(changes(before.Conditions, merged.Conditions, ""), listenerChanges(before.Listeners, merged.Listeners)...)
 		}))
 	}
 	for _, route := range report.Routes {

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// claimIndex finds the listeners that claim a port or a hostname.
+type claimIndex struct {
+	byPort     map[gatewayv1.PortNumber][]*Listener // the first listener of each protocol of the port
+	byHostname map[string]claimedHostname
+	// byAddress are the first two claimants of each hostname and port. It omits the
+	// hostnames with one claimant, which are the most.
+	byAddress map[address][2]*Listener
+}
+
+// claimedHostname are the listeners that claim one hostname. All have the same owner.
+type claimedHostname struct {
+	first *Listener
+	// ports are the ports of the accepted listeners. It is empty when first is the only
+	// claimant.
+	ports []gatewayv1.PortNumber
+}
+
+type address struct {
+	hostname string
+	port     gatewayv1.PortNumber
+}
+
+func (l *Listener) address() address { return address{l.Hostname(), l.Spec.Port} }
+
+func newClaimIndex() *claimIndex {
+	return &claimIndex{
+		byPort:     map[gatewayv1.PortNumber][]*Listener{},
+		byHostname: map[string]claimedHostname{},
+		byAddress:  map[address][2]*Listener{},
+	}
+}
+
+func (c *claimIndex) add(l *Listener) {
+	sameProtocol := func(other *Listener) bool { return other.Spec.Protocol == l.Spec.Protocol }
+	if !slices.ContainsFunc(c.byPort[l.Spec.Port], sameProtocol) {
+		c.byPort[l.Spec.Port] = append(c.byPort[l.Spec.Port], l)
+	}
+	first := c.byHostname[l.Hostname()].first
+	if first == nil {
+		c.byHostname[l.Hostname()] = claimedHostname{first: l}
+		return
+	}
+	c.addAddress(first)
+	c.addAddress(l)
+}
+
+func (c *claimIndex) addAddress(l *Listener) {
+	switch found := c.byAddress[l.address()]; {
+	case found[0] == nil:
+		c.byAddress[l.address()] = [2]*Listener{l}
+	case found[0] != l && found[1] == nil:
+		c.byAddress[l.address()] = [2]*Listener{found[0], l}
+	}
+}
+
+// claimantOf returns the first listener that claims the hostname and the port of the
+// listener, and is not the listener itself. It returns nil when there is none.
+func (c *claimIndex) claimantOf(l *Listener) *Listener {
+	for _, other := range c.byAddress[l.address()] {
+		if other != nil && other != l {
+			return other
+		}
+	}
+	first := c.byHostname[l.Hostname()].first
+	if first != nil && first != l && first.Spec.Port == l.Spec.Port {
+		return first
+	}
+	return nil
+}
+
+// setSharedPorts sets, for the accepted listeners of one owner, the other ports on which
+// the owner uses the hostname. The listeners on these ports share their routes.
+func (c *claimIndex) setSharedPorts(listeners []*Listener) {
+	for _, l := range listeners {
+		if claimed := c.byHostname[l.Hostname()]; l.Rejected == nil && c.isShared(claimed) {
+			claimed.ports = append(claimed.ports, l.Spec.Port)
+			c.byHostname[l.Hostname()] = claimed
+		}
+	}
+	for _, l := range listeners {
+		if l.Rejected == nil {
+			l.sharedPorts = describeOtherPorts(c.byHostname[l.Hostname()].ports, l.Spec.Port)
+		}
+	}
+}
+
+// isShared reports whether the hostname has several claimants.
+func (c *claimIndex) isShared(claimed claimedHostname) bool {
+	_, ok := c.byAddress[claimed.first.address()]
+	return ok
+}
+
+// describeOtherPorts lists at most five of the ports except the given port. The ports
+// are different, and the given port is one of them.
+func describeOtherPorts(ports []gatewayv1.PortNumber, except gatewayv1.PortNumber) string {
+	const limit = 5
+	var parts []string
+	for _, port := range ports {
+		if len(parts) == limit {
+			return fmt.Sprintf("%s, and %d more", strings.Join(parts, ", "), len(ports)-1-limit)
+		}
+		if port != except {
+			parts = append(parts, fmt.Sprint(port))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
