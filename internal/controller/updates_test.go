@@ -4,17 +4,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	fakeprovider "github.com/tunnel-gateway/tunnel-gateway/provider/fake"
 )
-
-// expectedToFail reports an error unless the expectation has failed. The reason explains
-// the failure.
-func expectedToFail(t *testing.T, reason string, failed bool) {
-	t.Helper()
-	if !failed {
-		t.Errorf("the expectation is met, although it should fail: %s", reason)
-	}
-}
 
 // countWrites returns the number of configuration writes since the previous check.
 func (h *harness) countWrites() int {
@@ -40,10 +35,42 @@ func (h *harness) flap(duration time.Duration) {
 
 func TestFlappingObjectCausesFewWrites(t *testing.T) {
 	// Within five minutes, the controller writes the configuration at most 35 times, however
-	// often an object changes.
+	// often an object changes. A later change waits at most 20 seconds, and no time once the
+	// bucket has refilled.
 	h := newServedHarness(t)
 	h.flap(5 * time.Minute)
-	writes := h.countWrites()
-	t.Logf("%d writes", writes)
-	expectedToFail(t, "each change is written within a second", writes > 35)
+	if writes := h.countWrites(); writes > 35 || writes < 33 {
+		t.Errorf("the controller wrote the configuration %d times, want at most 35 and not much less", writes)
+	}
+	h.setHostname("last.example.com")
+	h.reconcileFor(20 * time.Second)
+	if h.servedHostname() != "last.example.com" {
+		t.Errorf("20 seconds after the change, the tunnel serves %s", h.servedHostname())
+	}
+	h.reconcileFor(7 * time.Minute)
+	h.countWrites()
+	h.flap(10 * time.Second)
+	if writes := h.countWrites(); writes < 9 {
+		t.Errorf("the controller wrote the configuration %d times within ten seconds, want one write per second", writes)
+	}
+}
+
+func TestConditionsReportTheWaitForAToken(t *testing.T) {
+	h := newServedHarness(t)
+	h.flap(time.Minute)
+	h.countWrites()
+	h.setHostname("last.example.com")
+	h.reconcileOnce()
+	if h.requeueAfter <= 0 || h.requeueAfter > throttledPace {
+		t.Errorf("the next reconcile is in %s, want at most %s", h.requeueAfter, throttledPace)
+	}
+	h.advance(h.requeueAfter)
+	h.reconcileOnce()
+	h.wantCalls()
+	until := h.wallTime.Add(h.requeueAfter).Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
+	h.wantProgrammed(metav1.ConditionFalse, "Pending", "the controller writes the latest changes at "+until+".")
+	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonConfigurationThrottled)
+	h.reconcileFor(20 * time.Second)
+	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "is in effect.")
+	h.wantReady(v1alpha1.TunnelServing, tunnel.ReasonServing)
 }
