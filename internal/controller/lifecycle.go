@@ -72,8 +72,9 @@ type managedTunnel struct {
 	reportedProblem tunnel.Reason
 	// notBefore is the uptime before which no reconcile is useful, because a write has
 	// to wait for a token.
-	notBefore time.Duration
-	activity  activity
+	notBefore     time.Duration
+	contributions contributions
+	activity      activity
 }
 
 // activity lists the changes of a tunnel since metrics were last recorded.
@@ -82,6 +83,9 @@ type activity struct {
 	repaired    bool  // the controller reverted an external change
 	contested   bool  // the controller stopped writing after too many external changes
 	failures    []failure
+	// changedNamespaces contains the namespaces whose objects caused the writes, once
+	// for each write.
+	changedNamespaces []string
 }
 
 // failure is the reason and the error of a failed step.

@@ -10,8 +10,9 @@ import (
 
 // group contains the routes of all listeners with one hostname.
 type group struct {
-	hostname string
-	routes   []*Route
+	hostname  string
+	namespace string // of the owner of the listeners
+	routes    []*Route
 }
 
 // newTable returns the routing table of the listeners.
@@ -21,8 +22,9 @@ func newTable(listeners []*Listener, byHostname settingsByHostname) *routing.Tab
 	entries := make([]routing.Entry, 0, len(groups)) // one buffer for all groups
 	for i, hostname := range sortedHostnames(groups) {
 		h, first := byHostname[hostname], len(entries)
-		entries = groups[hostname].appendEntries(entries, groups, h.overrides())
-		t.Groups[i] = routing.Group{Hostname: hostname, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
+		g := groups[hostname]
+		entries = g.appendEntries(entries, groups, h.overrides())
+		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.namespace, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
 		routing.Sort(t.Groups[i].Entries)
 	}
 	return t
@@ -46,7 +48,7 @@ func groupsOf(listeners []*Listener) map[string]*group {
 		}
 		g := groups[l.Hostname()]
 		if g == nil {
-			g = &group{hostname: l.Hostname()}
+			g = &group{hostname: l.Hostname(), namespace: l.Owner.Namespace}
 			groups[g.hostname] = g
 		}
 		if l.Serves() {

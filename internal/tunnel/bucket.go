@@ -32,7 +32,7 @@ func (b Bucket) refilled(uptime time.Duration, l UpdateLimit) Bucket {
 		return Bucket{}
 	}
 	b.Spent = min(b.Spent, l.Burst)
-	accrued := b.Since.since(uptime) / l.Interval
+	accrued := b.Since.Since(uptime) / l.Interval
 	if accrued >= time.Duration(b.Spent) {
 		return Bucket{}
 	}

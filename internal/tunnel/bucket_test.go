@@ -86,7 +86,7 @@ func (w *writer) write() Result {
 		return Result{Err: err}
 	}
 	if w.changed.IsSet() {
-		w.waits = append(w.waits, w.changed.since(w.f.Uptime))
+		w.waits = append(w.waits, w.changed.Since(w.f.Uptime))
 	}
 	w.current, w.changed = w.f.Desired.Configuration, Instant{}
 	w.version++

@@ -28,7 +28,7 @@ const restoredDelay = time.Hour
 func (f Facts) lifecycle() lifecycle {
 	switch {
 	case f.gatewayMissing():
-		if since := f.Memory.MissingSince; since.IsSet() && since.since(f.Uptime) >= f.retirementDelay() {
+		if since := f.Memory.MissingSince; since.IsSet() && since.Since(f.Uptime) >= f.retirementDelay() {
 			return lifecycleRetiring
 		}
 		return lifecycleMissing

@@ -24,10 +24,10 @@ func (i Instant) settled(response Instant) bool {
 	return response.IsSet() && response.at >= i.at+provider.CallTimeout
 }
 
-// since returns the time that has passed since the Instant. If the Instant is unset,
+// Since returns the time that has passed since the Instant. If the Instant is unset,
 // it returns the uptime: a previous process may have acted just before this process
 // started.
-func (i Instant) since(uptime time.Duration) time.Duration { return uptime - i.at }
+func (i Instant) Since(uptime time.Duration) time.Duration { return uptime - i.at }
 
 // Memory is the state that only this process keeps. Its zero value is the state after
 // a start.

@@ -93,7 +93,7 @@ var Catalogue = []Entry{
 	{ReasonConfigurationRejected, "Cloudflare rejected the configuration.",
 		"Report the message as a bug in the controller.", false},
 	{ReasonConfigurationThrottled, "The configuration changes more often than limits.configurationUpdates of the GatewayClass permits. The tunnel keeps its last configuration until the time in the message.",
-		"Find the object that keeps changing: the event ConfigurationsThrottled on the Gateway names its namespace.", false},
+		"Find the object that keeps changing: the event ConfigurationThrottled on the Gateway names its namespace.", false},
 	{ReasonCredentialsMissing, "The API token for the account of the tunnel is missing.",
 		"Create the Secret with the API token.", true},
 	{ReasonWrongAccount, "The controller's API token belongs to a different account than the tunnel, and the Tunnel refers to no Secret.",
