@@ -70,7 +70,11 @@ type managedTunnel struct {
 	// reportedProblem is the reason of the last event about a problem that requires
 	// user action.
 	reportedProblem tunnel.Reason
-	activity        activity
+	// notBefore is the uptime before which no reconcile is useful, because a write has
+	// to wait for a token.
+	notBefore     time.Duration
+	contributions contributions
+	activity      activity
 }
 
 // activity lists the changes of a tunnel since metrics were last recorded.
@@ -79,6 +83,9 @@ type activity struct {
 	repaired    bool  // the controller reverted an external change
 	contested   bool  // the controller stopped writing after too many external changes
 	failures    []failure
+	// changedNamespaces contains the namespaces whose objects caused the writes, once
+	// for each write.
+	changedNamespaces []string
 }
 
 // failure is the reason and the error of a failed step.
@@ -141,7 +148,12 @@ func (l *lifecycle) forget(key state.Key) {
 	delete(l.findings, key)
 }
 
-// writeDelay returns how long to delay the next write of the Gateway's configuration.
+// throttledPace is the minimum time between two reconciles while a write waits for a
+// token, so that frequent changes cost as little as while they are written.
+const throttledPace = time.Second
+
+// writeDelay returns how long to delay the next reconcile, so that changes in quick
+// succession are written together.
 func (l *lifecycle) writeDelay(key state.Key) time.Duration {
 	l.mu.Lock()
 	m := l.tunnels[key]
@@ -149,7 +161,8 @@ func (l *lifecycle) writeDelay(key state.Key) time.Duration {
 	if m == nil {
 		return 0
 	}
-	return m.memory.Pacing(l.clock.uptime())
+	uptime := l.clock.uptime()
+	return max(m.memory.Pacing(uptime), m.notBefore-uptime)
 }
 
 // run makes and executes decisions until no step can be executed now. It returns the
@@ -172,6 +185,9 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 		step := tunnel.Decide(facts)
 		if step.Ends() {
 			outcome := tunnel.Programmed(facts)
+			if m.notBefore = 0; outcome.Reason == tunnel.ReasonConfigurationThrottled {
+				m.notBefore = facts.Uptime + min(throttledPace, step.Delay)
+			}
 			return &outcome, step.Delay, loop.finish(ctx, facts, step.Problem)
 		}
 		if err := loop.executeStep(ctx, facts, step); err != nil {

@@ -140,6 +140,12 @@ func (l *loop) finish(ctx context.Context, f tunnel.Facts, p *tunnel.Problem) er
 	if f.Object == nil {
 		return nil
 	}
+	switch o := tunnel.Programmed(f); {
+	case o.Reason == tunnel.ReasonConfigurationThrottled:
+		l.reportThrottling(f)
+	case o.State == tunnel.OutcomeInEffect && l.contributions.written == nil:
+		l.recordInEffect()
+	}
 	written, err := l.objects.writeStatus(ctx, f.Object, tunnel.Status(f))
 	switch {
 	case err == nil:
@@ -155,9 +161,12 @@ func (l *loop) conclude(ctx context.Context, s tunnel.Step, r tunnel.Result) {
 	if ctx.Err() != nil {
 		return // the process is shutting down
 	}
-	before := l.memory.Backoffs
+	before := l.memory
 	l.memory = tunnel.Conclude(l.memory, s, r)
-	l.reportFailure(ctx, before, r)
+	l.reportFailure(ctx, before.Backoffs, r)
+	if s.Action == tunnel.Configure && l.memory.Push != before.Push { // otherwise no request was sent
+		l.recordWrite()
+	}
 	switch {
 	case r.Err != nil:
 	case s.Action == tunnel.Configure:

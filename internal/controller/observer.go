@@ -129,6 +129,9 @@ func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
 	if recorded.contested {
 		o.metrics.RecordDriftContested(key.NamespacedName)
 	}
+	for _, namespace := range recorded.changedNamespaces {
+		o.metrics.RecordConfigurationChange(key.NamespacedName, namespace)
+	}
 	for _, failure := range recorded.failures {
 		o.metrics.RecordError(key.NamespacedName, failure.reason)
 	}
@@ -139,6 +142,7 @@ func (o *observer) recordActivity(key state.Key, m *managedTunnel) activity {
 func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
 		Programmed: isTrue(s.report.Gateway.Conditions, gatewayv1.GatewayConditionProgrammed), Paused: s.paused,
+		Throttled: s.outcome.Push.State == gateway.PushDelayed,
 		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.ListenerSetState]int{}, Routes: map[metrics.RouteState]int{},
 	}
 	if s.managed != nil && s.managed.memory.Remote.Configuration.Known {

@@ -134,6 +134,8 @@ func pushResult(result *gateway.Result, o tunnel.Outcome, accountProblem string)
 		return gateway.Push{State: gateway.PushFailed, Message: accountProblem}
 	case o.State == tunnel.OutcomeInEffect:
 		p.State = gateway.PushSucceeded
+	case o.Reason == tunnel.ReasonConfigurationThrottled:
+		p.State = gateway.PushDelayed
 	case o.State == tunnel.OutcomeFailed:
 		p.State = gateway.PushFailed
 		if o.Reason == tunnel.ReasonSettingsNotApplied {

@@ -93,6 +93,9 @@ type PushState int
 const (
 	// PushOutstanding means that the attempt has not ended.
 	PushOutstanding PushState = iota
+	// PushDelayed means that the attempt has not begun, because the configuration
+	// changes too often. The tunnel keeps its last configuration.
+	PushDelayed
 	// PushFailed means that the attempt failed. The tunnel keeps its last
 	// configuration.
 	PushFailed
@@ -104,9 +107,9 @@ const (
 type Push struct {
 	// State is the state of the attempt.
 	State PushState
-	// Message explains the state to the user. For a failed attempt, it is never
-	// empty: it states the cause, and when the controller retries or what the user
-	// must do.
+	// Message explains the state to the user. For a failed or delayed attempt, it is
+	// never empty: it states the cause, and when the controller retries or what the
+	// user must do.
 	Message string
 	// Reason is the reason of the Gateway's Programmed condition after a failed
 	// attempt. Empty means Pending. Listeners always have the reason Pending.
@@ -116,11 +119,15 @@ type Push struct {
 // forTenants returns the attempt without the details that only the owner of the
 // Gateway needs. Owners of ListenerSets cannot fix a failed attempt.
 func (p Push) forTenants() Push {
-	p.Message, p.Reason = "", ""
-	if p.State == PushFailed {
-		p.Message = "The controller cannot update the tunnel, which keeps its last configuration. See the status of the Gateway."
+	switch p.State {
+	case PushDelayed:
+		// Frequent changes by one tenant must not cause writes of every status.
+		return Push{State: PushOutstanding, Message: p.Message}
+	case PushFailed:
+		return Push{State: PushFailed, Message: "The controller cannot update the tunnel, which keeps its last configuration. See the status of the Gateway."}
+	default:
+		return Push{State: p.State}
 	}
-	return p
 }
 
 // setProgrammed adds the condition Programmed of a valid object or listener.
@@ -132,7 +139,7 @@ func (c *conditions) setProgrammed(push Push, current []metav1.Condition) {
 		c.set(typeProgrammed, true, reasonProgrammed, strings.TrimSpace(messageProgrammed+" "+push.Message))
 	case push.State == PushFailed:
 		c.set(typeProgrammed, false, cmp.Or(push.Reason, reasonPending), push.Message)
-	case c.keepProgrammed(current):
+	case c.keepProgrammed(current, push):
 	default:
 		c.set(typeProgrammed, false, reasonPending, cmp.Or(push.Message, messageConfigurationPending))
 	}
@@ -140,22 +147,31 @@ func (c *conditions) setProgrammed(push Push, current []metav1.Condition) {
 
 const (
 	messageProgrammed           = "The tunnel's configuration is in effect."
+	messageProgrammedBefore     = "The tunnel's last configuration is in effect."
 	messageConfigurationPending = "The controller is updating the tunnel's configuration."
 )
 
 // keepProgrammed adds the current condition if it is the result of an attempt for
-// this generation. It reports whether it has added the condition.
-func (c *conditions) keepProgrammed(current []metav1.Condition) bool {
+// this generation. It reports whether it has added the condition. The message of a
+// delayed attempt replaces the current message.
+func (c *conditions) keepProgrammed(current []metav1.Condition, push Push) bool {
 	existing := meta.FindStatusCondition(current, typeProgrammed)
 	if existing == nil || existing.ObservedGeneration != c.generation || existing.Message == messageGatewayNotAccepted {
 		return false
 	}
 	programmed := existing.Status == metav1.ConditionTrue && existing.Reason == reasonProgrammed
 	pending := existing.Status == metav1.ConditionFalse && existing.Reason == reasonPending
-	if programmed || pending {
-		c.set(typeProgrammed, programmed, existing.Reason, existing.Message)
+	message := existing.Message
+	switch {
+	case !programmed && !pending:
+		return false
+	case push.State == PushDelayed && programmed:
+		message = messageProgrammedBefore + " " + push.Message
+	case push.State == PushDelayed:
+		message = push.Message
 	}
-	return programmed || pending
+	c.set(typeProgrammed, programmed, existing.Reason, message)
+	return true
 }
 
 // listenerConditions returns the conditions of a listener. parent is why the

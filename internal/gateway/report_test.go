@@ -52,7 +52,11 @@ func reportSnapshot() *gateway.Snapshot {
 
 // programmed returns a Programmed condition for the current status of an object.
 func programmed(status metav1.ConditionStatus, generation int64) []metav1.Condition {
-	return []metav1.Condition{{Type: "Programmed", Status: status, ObservedGeneration: generation, Reason: "Programmed"}}
+	reason := "Programmed"
+	if status == metav1.ConditionFalse {
+		reason = "Pending"
+	}
+	return []metav1.Condition{{Type: "Programmed", Status: status, ObservedGeneration: generation, Reason: reason, Message: "Current."}}
 }
 
 // withCurrent sets the Programmed conditions in the current statuses, for the
@@ -161,6 +165,42 @@ func TestOutstandingPushKeepsCurrentConditions(t *testing.T) {
 	want := programmedEverywhere("False Pending")
 	want["Gateway"], want["entry good"] = "True Programmed", "True Programmed"
 	wantProgrammed(t, gateway.Build(s, options).Report(gateway.Outcome{}), want)
+}
+
+// While a push is delayed, the Gateway and its listeners keep their condition with
+// another message. The statuses of ListenerSets do not change.
+func TestDelayedPushIsReportedOnTheGateway(t *testing.T) {
+	delayed := gateway.Push{State: gateway.PushDelayed, Message: "The changes wait."}
+	for name, test := range map[string]struct {
+		status         metav1.ConditionStatus
+		onGateway      string
+		onListenerSets string
+	}{
+		"programmed":     {metav1.ConditionTrue, "The tunnel's last configuration is in effect. The changes wait.", "Current."},
+		"not programmed": {metav1.ConditionFalse, "The changes wait.", "Current."},
+		"no condition":   {"", "The changes wait.", "The changes wait."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, state := reportSnapshot(), "False Pending"
+			if test.status != "" {
+				s = withCurrent(s, test.status, 0)
+			}
+			if test.status == metav1.ConditionTrue {
+				state = "True Programmed"
+			}
+			r := gateway.Build(s, options).Report(gateway.Outcome{Push: delayed})
+			wantProgrammed(t, r, programmedEverywhere(state))
+			for place, conditions := range conditionsByPlace(r) {
+				want := test.onGateway
+				if place == "ListenerSet" || place == "entry good" {
+					want = test.onListenerSets
+				}
+				if got := messageOf(conditions, "Programmed"); place != "entry taken" && place != "route" && got != want {
+					t.Errorf("%s has the message %q, want %q", place, got, want)
+				}
+			}
+		})
+	}
 }
 
 // The state of the push does not affect a Gateway that is not accepted.

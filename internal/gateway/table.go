@@ -13,8 +13,8 @@ import (
 // group contains the routes of all listeners with one hostname.
 type group struct {
 	hostname  string
-	owner     Owner // of all listeners
-	listeners int   // the number of listeners
+	namespace string // of the owner of the listeners
+	listeners int    // the number of listeners
 	routes    []*Route
 	repeats   bool // whether a route can be in routes several times
 }
@@ -31,8 +31,9 @@ func newTable(groups map[string]*group, byHostname settingsByHostname) *routing.
 	entries := make([]routing.Entry, 0, len(groups)) // one buffer for all groups
 	for i, hostname := range sortedHostnames(groups) {
 		h, first := byHostname[hostname], len(entries)
-		entries = groups[hostname].appendEntries(entries, groups, h.overrides())
-		t.Groups[i] = routing.Group{Hostname: hostname, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
+		g := groups[hostname]
+		entries = g.appendEntries(entries, groups, h.overrides())
+		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.namespace, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
 		routing.Sort(t.Groups[i].Entries)
 	}
 	return t
@@ -56,7 +57,7 @@ func groupsOf(listeners []*Listener) map[string]*group {
 		}
 		g := groups[l.Hostname()]
 		if g == nil {
-			g = &group{hostname: l.Hostname(), owner: l.Owner}
+			g = &group{hostname: l.Hostname(), namespace: l.Owner.Namespace}
 			groups[g.hostname] = g
 		}
 		g.listeners++

@@ -15,6 +15,10 @@ type groupSettings struct {
 	access *provider.Access
 }
 
+func newGroupSettings(t *routing.Table, g *routing.Group) groupSettings {
+	return groupSettings{tunnel: t.OriginRequest, access: renderAccess(g.Access)}
+}
+
 // originRequest returns the settings of the rule for an entry, or nil when the
 // settings of the tunnel apply unchanged. A rule that answers with a status has no
 // origin, but still requires access.

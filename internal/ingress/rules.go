@@ -26,6 +26,9 @@ type Rule struct {
 	// Entry is the entry of the table. It is nil for the 404 rules at the end of a
 	// group and at the end of the configuration.
 	Entry *routing.Entry
+	// Namespace is the namespace of the entry's route, or of the listener of a group's
+	// 404 rule. It is empty for the 404 rule at the end of the configuration.
+	Namespace string
 }
 
 // Configuration returns the tunnel configuration for the table. It returns nil for
@@ -73,13 +76,13 @@ func Rules(t *routing.Table) []Rule {
 	b := newBuilder(max(len(groups), entries)+1, len(groups)+1)
 	for i := range t.Groups {
 		g := &t.Groups[i]
-		settings := groupSettings{tunnel: t.OriginRequest, access: renderAccess(g.Access)}
+		settings := newGroupSettings(t, g)
 		for j := range g.Entries {
-			b.addEntry(&g.Entries[j], t.ClusterDomain, settings)
+			b.add(entryRule(&g.Entries[j], t.ClusterDomain, settings))
 		}
 		// Other requests for the hostname must not fall through to a wider group.
 		if routing.HasWider(groups, g.Hostname) {
-			b.add(Rule{Hostname: g.Hostname, Service: serviceNotFound})
+			b.add(Rule{Hostname: g.Hostname, Service: serviceNotFound, Namespace: g.Namespace})
 		}
 	}
 	b.add(Rule{Service: serviceNotFound})
@@ -106,11 +109,12 @@ func newBuilder(rules, hostnames int) *builder {
 	}
 }
 
-func (b *builder) addEntry(e *routing.Entry, clusterDomain string, settings groupSettings) {
-	b.add(Rule{
+// entryRule returns the rule of an entry.
+func entryRule(e *routing.Entry, clusterDomain string, settings groupSettings) Rule {
+	return Rule{
 		Hostname: e.Hostname, Path: pathExpression(e.Match.Path), Service: service(e.Action, clusterDomain),
-		OriginRequest: settings.originRequest(e), Entry: e,
-	})
+		OriginRequest: settings.originRequest(e), Entry: e, Namespace: e.Source.Route.Namespace,
+	}
 }
 
 func (b *builder) add(rule Rule) {

@@ -14,6 +14,8 @@ import (
 // Gateway contains the values of a Gateway's gauges after a reconcile.
 type Gateway struct {
 	Programmed, Paused bool
+	// Throttled reports whether a change waits for limits.configurationUpdates.
+	Throttled bool
 	// Rules is the number of ingress rules in the tunnel's configuration; nil if the
 	// configuration is unknown.
 	Rules        *int
@@ -47,6 +49,8 @@ var gatewayGauges = []struct {
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Programmed)) }},
 	{gauge("gateway_paused", "1 or 0", "Whether the Gateway is paused by the annotation tunnelgateway.dev/paused."),
 		func(g Gateway, emit emitFunc) { emit(boolValue(g.Paused)) }},
+	{gauge("configuration_throttled", "1 or 0", "Whether a change of the tunnel's configuration waits, because there were more changes than limits.configurationUpdates permits."),
+		func(g Gateway, emit emitFunc) { emit(boolValue(g.Throttled)) }},
 	{gauge("rules", "rules", "Ingress rules in the configuration of the Gateway's tunnel, as last read or written."),
 		func(g Gateway, emit emitFunc) {
 			if g.Rules != nil {
@@ -224,6 +228,13 @@ func (m *Metrics) RecordPush(name types.NamespacedName, bytes int) {
 	m.ensureGateway(name)
 	m.pushes.WithLabelValues(name.Namespace, name.Name).Inc()
 	m.pushedBytes.WithLabelValues(name.Namespace, name.Name).Add(float64(bytes))
+}
+
+// RecordConfigurationChange counts a write of the configuration of the Gateway's tunnel to
+// which changed objects in the namespace contributed.
+func (m *Metrics) RecordConfigurationChange(name types.NamespacedName, namespace string) {
+	m.ensureGateway(name)
+	m.configurationChanges.WithLabelValues(name.Namespace, name.Name, namespace).Inc()
 }
 
 // ObserveChangeToPush observes the time from a change to the end of its push.

@@ -94,6 +94,9 @@ var (
 		"Configurations written to the Gateway's tunnel. At each write, the connectors drop their connections to the backends.")
 	pushedBytes = gatewayCounter("pushed_bytes_total", "bytes",
 		"JSON size of the configurations written to the Gateway's tunnel, without fields that the controller does not manage.")
+	configurationChanges = gatewayCounter("configuration_changes_total", "writes",
+		"Writes of the configuration of the Gateway's tunnel, including failed ones, to which changed objects in the namespace contributed. The first write after a start of the controller can be missing.",
+		labelSourceNamespace)
 	driftRepairs = gatewayCounter("drift_repairs_total", "repairs",
 		"External changes of the tunnel's configuration that the controller reverted.")
 	driftFights = gatewayCounter("drift_fights_total", "occurrences",
@@ -113,7 +116,7 @@ func accountGauge(name, unit, help string) Metric {
 
 // All contains the definitions of all metrics in the order of their documentation.
 var All = append(gauges(),
-	changeToPush, pushes, pushedBytes, driftRepairs, driftFights, reconcileErrors, accountTunnels, orphanedTunnels, providerCalls, callDuration, budgetWait)
+	changeToPush, pushes, pushedBytes, configurationChanges, driftRepairs, driftFights, reconcileErrors, accountTunnels, orphanedTunnels, providerCalls, callDuration, budgetWait)
 
 // Metrics records the controller's metrics. Its methods are safe for concurrent use, but
 // calls for the same Gateway must not overlap.
@@ -121,6 +124,7 @@ type Metrics struct {
 	calls                                  *prometheus.CounterVec
 	callDuration, budgetWait, changeToPush *prometheus.HistogramVec
 	pushes, pushedBytes                    *prometheus.CounterVec
+	configurationChanges                   *prometheus.CounterVec
 	driftRepairs, driftFights, errors      *prometheus.CounterVec
 	accountTunnels, orphanedTunnels        *prometheus.GaugeVec
 
@@ -141,6 +145,7 @@ func New(registry prometheus.Registerer) *Metrics {
 	m.calls, m.callDuration, m.budgetWait = m.counter(registry, providerCalls), m.histogram(registry, callDuration), m.histogram(registry, budgetWait)
 	m.changeToPush = m.histogram(registry, changeToPush)
 	m.pushes, m.pushedBytes = m.counter(registry, pushes), m.counter(registry, pushedBytes)
+	m.configurationChanges = m.counter(registry, configurationChanges)
 	m.driftRepairs, m.driftFights = m.counter(registry, driftRepairs), m.counter(registry, driftFights)
 	m.errors = m.counter(registry, reconcileErrors)
 	m.accountTunnels, m.orphanedTunnels = accountVec(registry, accountTunnels), accountVec(registry, orphanedTunnels)

@@ -25,7 +25,7 @@ var sharedGateway = types.NamespacedName{Namespace: "platform", Name: "shared"}
 func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	n := 3
 	m.SetGateway(name, metrics.Gateway{
-		Programmed: true, Paused: true, Rules: &n,
+		Programmed: true, Paused: true, Throttled: true, Rules: &n,
 		Listeners:    map[metrics.ListenerState]int{metrics.ListenerProgrammed: 2, metrics.ListenerConflicted: 1},
 		ListenerSets: map[metrics.ListenerSetState]int{metrics.ListenerSetRejected: 1},
 		Routes:       map[metrics.RouteState]int{metrics.RouteAccepted: 4},
@@ -35,6 +35,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	})
 	m.RecordPush(name, 1000)
 	m.RecordPush(name, 200)
+	m.RecordConfigurationChange(name, "team-a")
 	m.ObserveChangeToPush(2 * time.Second)
 	m.RecordDriftRepair(name)
 	m.RecordDriftContested(name)
@@ -190,6 +191,8 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 	want := map[string]float64{
 		"tunnel_gateway_gateway_programmed" + labels + "}":                                                              1,
 		"tunnel_gateway_gateway_paused" + labels + "}":                                                                  1,
+		"tunnel_gateway_configuration_throttled" + labels + "}":                                                         1,
+		"tunnel_gateway_configuration_changes_total" + labels + ",source_namespace=team-a}":                             1,
 		"tunnel_gateway_oldest_change_timestamp_seconds" + labels + "}":                                                 1500,
 		"tunnel_gateway_gateway_missing_timestamp_seconds" + labels + "}":                                               1600,
 		"tunnel_gateway_rules" + labels + "}":                                                                           3,

@@ -37,6 +37,8 @@ type Group struct {
 	// Hostname is the hostname of the listeners: an exact name, a wildcard such as
 	// "*.example.com", or empty for every host.
 	Hostname string
+	// Namespace is the namespace of the owner of the listeners.
+	Namespace string
 	// Entries are the entries in the order in which they are tried. A request that
 	// no entry matches gets the status 404.
 	Entries []Entry

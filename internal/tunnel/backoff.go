@@ -84,7 +84,7 @@ func (p Pace) wait(uptime time.Duration) time.Duration {
 
 func (p Pace) next(uptime time.Duration) Pace {
 	gap := minGap
-	if p.Last.IsSet() && p.Last.since(uptime) < 2*maxGap {
+	if p.Last.IsSet() && p.Last.Since(uptime) < 2*maxGap {
 		gap = min(2*max(p.Gap, minGap), maxGap)
 	}
 	return Pace{Last: At(uptime), Gap: gap}
@@ -112,13 +112,13 @@ func (d Drift) add(uptime time.Duration, version provider.Version) Drift {
 	if d.Version == version && len(d.Times) > 0 {
 		return d
 	}
-	recent := slices.DeleteFunc(slices.Clone(d.Times), func(i Instant) bool { return i.since(uptime) >= driftWindow })
+	recent := slices.DeleteFunc(slices.Clone(d.Times), func(i Instant) bool { return i.Since(uptime) >= driftWindow })
 	return Drift{Times: append(recent, At(uptime)), Version: version}
 }
 
 // recent reports whether the last change is within the driftWindow.
 func (d Drift) recent(uptime time.Duration) bool {
-	return len(d.Times) > 0 && d.Times[len(d.Times)-1].since(uptime) < driftWindow
+	return len(d.Times) > 0 && d.Times[len(d.Times)-1].Since(uptime) < driftWindow
 }
 
 // LateWrites are the writes without a response. Cloudflare may still apply them until

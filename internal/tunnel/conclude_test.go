@@ -205,6 +205,8 @@ func TestConcludeFindingATunnel(t *testing.T) {
 func TestConcludeConfiguringATunnel(t *testing.T) {
 	changed := Result{Configuration: changedConfiguration, Version: 8}
 	configure := Step{Action: Configure, Hash: changedConfiguration.Hash(), ReadInterval: 10 * time.Minute}
+	limitedConfigure := configure
+	limitedConfigure.Limit = UpdateLimit{Burst: 3, Interval: 20 * time.Second}
 	read := Step{Action: ReadConfiguration, ReadInterval: 10 * time.Minute}
 	pushed := func(m *Memory) { m.Push = Pace{Last: At(uptime), Gap: minGap} }
 	inEffect := func(m *Memory) {
@@ -233,6 +235,18 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 			"the gap is short again after a time without writes",
 			func(f *Facts) { f.Memory.Push = Pace{Last: At(uptime - 2*time.Second), Gap: time.Second} },
 			configure, changed, allOf(inEffect, pushed),
+		},
+		{
+			"a write takes a token", limited, limitedConfigure, changed,
+			allOf(pushed, inEffect, func(m *Memory) { m.Updates = Bucket{Spent: 1, Since: At(uptime)} }),
+		},
+		{
+			"a write takes a token and keeps the part of the next token that has accrued", combine(limited, spent(2, 25*time.Second)), limitedConfigure, changed,
+			allOf(pushed, inEffect, func(m *Memory) { m.Updates = Bucket{Spent: 2, Since: At(uptime - 5*time.Second)} }),
+		},
+		{
+			"a write without a limit takes no token", spent(2, time.Second), configure, changed,
+			allOf(pushed, inEffect, func(m *Memory) { m.Updates = Bucket{} }),
 		},
 		{
 			"the configuration is read again after another write in between", nil,

@@ -86,7 +86,7 @@ func (f Facts) hasWritten(hash string) bool {
 // desired configuration.
 func replaceConfiguration(f Facts) Step {
 	remote, recorded := f.Memory.Remote.Configuration, f.Object.Status
-	next := Step{Action: Configure, Hash: f.Desired.Hash, ReadInterval: f.driftInterval(), Event: f.adoptionEvent()}
+	next := Step{Action: Configure, Hash: f.Desired.Hash, Limit: f.Desired.Updates, ReadInterval: f.driftInterval(), Event: f.adoptionEvent()}
 	previous := remote.Hash
 	switch {
 	case recorded.Contested:
@@ -106,20 +106,6 @@ func replaceConfiguration(f Facts) Step {
 	}
 	next.Record = f.configurationRecord(previous)
 	return f.withPacing(f.requestConfiguration(next))
-}
-
-// withPacing returns the step that writes the configuration, or a wait until the write is
-// allowed.
-func (f Facts) withPacing(step Step) Step {
-	wait := f.Memory.Push.wait(f.Uptime)
-	if wait == 0 || step.Action == None || step.Action == Wait && step.Delay >= wait {
-		return step
-	}
-	w := waitFor(wait)
-	if step.Ends() {
-		w.Problem = step.Problem
-	}
-	return w
 }
 
 // hasWrittenRemote reports whether the controller wrote the remote configuration, or the

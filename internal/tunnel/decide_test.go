@@ -980,6 +980,60 @@ func TestConfigurationIsAppliedAndRepaired(t *testing.T) {
 			want{Action: Wait, Wait: 200 * time.Millisecond},
 		},
 		{
+			"a change waits for a token when the bucket is empty",
+			combine(routesChanged, limited, spent(3, 5*time.Second)),
+			want{Action: Wait, Wait: 15 * time.Second, Problem: ReasonConfigurationThrottled},
+		},
+		{
+			"a change does not wait while the bucket has a token",
+			combine(routesChanged, limited, spent(2, 5*time.Second)),
+			want{Action: Configure, Record: "configuration.hash=changed configuration.previous=desired"},
+		},
+		{
+			"a change waits for the pace of quick changes if it ends after the next token",
+			combine(routesChanged, limited, spent(3, 19900*time.Millisecond), func(f *Facts) {
+				f.Memory.Push = Pace{Last: At(f.Uptime - 100*time.Millisecond), Gap: 300 * time.Millisecond}
+			}),
+			want{Action: Wait, Wait: 200 * time.Millisecond},
+		},
+		{
+			"the revert of an external change waits for a token",
+			combine(external, limited, spent(3, 5*time.Second)),
+			want{Action: Wait, Wait: 15 * time.Second, Problem: ReasonConfigurationThrottled},
+		},
+		{
+			"a repeated write waits for a token, and the problem of the failure remains",
+			combine(routesChanged, limited, spent(3, 5*time.Second), failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 15 * time.Second, Problem: ReasonUnavailable},
+		},
+		{
+			"a backoff that ends after the next token is not shortened",
+			combine(routesChanged, limited, spent(3, 19*time.Second), failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
+			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},
+		},
+		{
+			"the first configuration does not wait for a token",
+			combine(remoteConfiguration(provider.Configuration{}, 0), limited, spent(3, 5*time.Second), status(func(s *v1alpha1.TunnelStatus) {
+				s.Configuration = v1alpha1.ConfigurationRecord{}
+			})),
+			want{Action: Configure, Record: "configuration.hash=desired configuration.previous=empty"},
+		},
+		{
+			"a write that waits for a token does not delay the read of the configuration",
+			combine(routesChanged, limited, spent(3, 5*time.Second), readDue),
+			want{Action: ReadConfiguration, Priority: provider.PriorityDrift},
+		},
+		{
+			"a write that waits for a token does not delay the connectors",
+			combine(routesChanged, limited, spent(3, 5*time.Second), func(f *Facts) { f.Connectors.Current = false }),
+			want{Action: RunConnectors},
+		},
+		{
+			"a write that waits for a token does not delay a token rotation",
+			combine(routesChanged, limited, spent(3, 5*time.Second), rotateOnDemand),
+			want{Action: ListConnections, Priority: provider.PriorityDrift},
+		},
+		{
 			"a failed write is retried after a backoff",
 			combine(routesChanged, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)),
 			want{Action: Wait, Wait: 4 * time.Second, Problem: ReasonUnavailable},

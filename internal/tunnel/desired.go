@@ -35,6 +35,7 @@ func NewDesired(o Options, r Request) *Desired {
 	if s == nil || r.AccountID == "" {
 		return nil
 	}
+	limits := s.Limits()
 	d := &Desired{
 		Spec: v1alpha1.TunnelSpec{
 			Gateway:        v1alpha1.GatewayReference{Namespace: r.Gateway.Namespace, Name: r.Gateway.Name},
@@ -46,6 +47,7 @@ func NewDesired(o Options, r Request) *Desired {
 		// gRPC trailers are lost over QUIC.
 		NeedsHTTP2:    r.ServesGRPC && s.Protocol() == v1alpha1.ProtocolAuto,
 		RunConnectors: s.RunsConnectors(), TokenRotation: s.TokenRotation(),
+		Updates: UpdateLimit{Burst: limits.UpdateBurst, Interval: limits.UpdateInterval},
 	}
 	if id := s.ExistingTunnel(); id != "" {
 		d.Spec.Existing = &v1alpha1.AdoptedTunnel{ID: string(id), Takeover: s.Takeover()}

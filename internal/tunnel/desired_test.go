@@ -2,6 +2,7 @@ package tunnel_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,7 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 				AccountID: "account", Name: "prod.infra.web", DeletionPolicy: v1alpha1.DeletionPolicyDelete,
 			},
 			Configuration: configuration, Hash: configuration.Hash(), RunConnectors: true,
+			Updates: tunnel.UpdateLimit{Burst: 20, Interval: 20 * time.Second},
 		}
 		change(d)
 		return d
@@ -63,6 +65,10 @@ func TestDesiredStateFollowsTheSettings(t *testing.T) {
 			spec:   overHTTP2,
 			change: func(r *tunnel.Request) { r.ServesGRPC = true },
 			want:   want(func(d *tunnel.Desired) { d.RunConnectors = false }),
+		},
+		"a limit on the writes": {
+			spec: v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{ConfigurationUpdates: &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](5), Interval: ptr.To[v1alpha1.Duration]("1m")}}},
+			want: want(func(d *tunnel.Desired) { d.Updates = tunnel.UpdateLimit{Burst: 5, Interval: time.Minute} }),
 		},
 		"a Gateway that is not accepted": {
 			change: func(r *tunnel.Request) { r.Configuration = nil },

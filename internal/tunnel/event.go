@@ -30,6 +30,9 @@ const (
 	// EventDriftContested reports that the configuration is contested: there were too
 	// many external changes.
 	EventDriftContested EventReason = "DriftContested"
+	// EventConfigurationThrottled reports that changes of the configuration have to
+	// wait, because there are too many.
+	EventConfigurationThrottled EventReason = "ConfigurationThrottled"
 	// EventHTTP2 reports that the connectors now use HTTP/2.
 	EventHTTP2 EventReason = "ConnectorProtocol"
 	// EventTokenRotated reports that the token was rotated.
@@ -69,6 +72,8 @@ var Events = []EventEntry{
 		"Change the Gateway or its routes instead. To keep an external change temporarily, pause the Gateway."},
 	{EventDriftContested, true, "Other clients changed the configuration of the tunnel three times within ten minutes, so the controller stops writing it.",
 		"Stop the other writer, then pause the Gateway and resume it."},
+	{EventConfigurationThrottled, true, "The configuration changes more often than limits.configurationUpdates of the GatewayClass permits, so every change has to wait. The message names the namespaces whose objects changed most often, with their numbers of writes. The event repeats every ten minutes.",
+		"Find the controller or user that keeps changing objects in that namespace, and stop it."},
 	{EventHTTP2, false, "The Gateway has a GRPCRoute, so its connectors now use HTTP/2.",
 		"Nothing."},
 	{EventTokenRotated, false, "The token of the tunnel was rotated, and connectors with the old token were disconnected.",

@@ -109,6 +109,8 @@ type Desired struct {
 	RunConnectors bool
 	// TokenRotation is the interval of token rotation; 0 for none.
 	TokenRotation time.Duration
+	// Updates limits how often the configuration is written.
+	Updates UpdateLimit
 }
 
 // Rival is another Tunnel object that records or requests the same tunnel.

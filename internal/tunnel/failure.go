@@ -39,7 +39,8 @@ func (m Memory) afterAttempt(s Step, r Result) Memory {
 	case Disconnect:
 		m.Remote.Connections = RemoteConnections{}
 	case Configure:
-		m.Push, m.FailedWrite = m.Push.next(r.Uptime), s.Hash
+		m.Push, m.Updates = m.Push.next(r.Uptime), m.Updates.spend(r.Uptime, s.Limit)
+		m.FailedWrite = s.Hash
 		_, limited := errors.AsType[*provider.RateLimitedError](r.Err)
 		m.Remote.Configuration.Known = limited
 		if pending {

@@ -175,6 +175,14 @@ func routesChanged(f *Facts) {
 	f.Desired.Configuration, f.Desired.Hash = &c, c.Hash()
 }
 
+// limited permits three writes, and one more every 20 seconds.
+func limited(f *Facts) { f.Desired.Updates = UpdateLimit{Burst: 3, Interval: 20 * time.Second} }
+
+// spent is a number of tokens that were spent. The next token accrues since d ago.
+func spent(tokens int, d time.Duration) change {
+	return func(f *Facts) { f.Memory.Updates = Bucket{Spent: tokens, Since: At(f.Uptime - d)} }
+}
+
 // Changes of the process and of the record.
 
 func restarted(f *Facts) {

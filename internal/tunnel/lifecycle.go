@@ -28,7 +28,7 @@ const restoredDelay = time.Hour
 func (f Facts) lifecycle() lifecycle {
 	switch {
 	case f.gatewayMissing():
-		if since := f.Memory.MissingSince; since.IsSet() && since.since(f.Uptime) >= f.retirementDelay() {
+		if since := f.Memory.MissingSince; since.IsSet() && since.Since(f.Uptime) >= f.retirementDelay() {
 			return lifecycleRetiring
 		}
 		return lifecycleMissing
@@ -111,7 +111,7 @@ func Observe(f Facts) Memory {
 // find the tunnel again. The state of requests that Cloudflare may still apply is kept.
 func (m Memory) WithoutObject() Memory {
 	return Memory{
-		Created: m.Created, Deleted: m.Deleted, LateWrites: m.LateWrites, Push: m.Push, Drift: m.Drift,
+		Created: m.Created, Deleted: m.Deleted, LateWrites: m.LateWrites, Push: m.Push, Updates: m.Updates, Drift: m.Drift,
 		CredentialsVersion: m.CredentialsVersion, Backoffs: m.Backoffs,
 	}
 }

@@ -52,7 +52,7 @@ func (f Facts) adoptionEvent() *Event {
 // rereadTunnel reads the tunnel again when the interval has passed since the last read,
 // because a user may have fixed the problem.
 func (f Facts) rereadTunnel(p *Problem, interval time.Duration, priority provider.Priority) Step {
-	if remaining := interval - f.Memory.Remote.Tunnel.Read.since(f.Uptime); remaining > 0 {
+	if remaining := interval - f.Memory.Remote.Tunnel.Read.Since(f.Uptime); remaining > 0 {
 		w := waitFor(remaining)
 		w.Problem = p
 		return w
@@ -65,7 +65,7 @@ func locateByName(f Facts) Step {
 	status, found := f.Object.Status, f.Memory.Remote.Tunnel
 	if status.Creating && found.Presence != Present {
 		// A create without a response may still be applied.
-		if remaining := provider.CallTimeout - f.Memory.Created.since(f.Uptime); remaining > 0 {
+		if remaining := provider.CallTimeout - f.Memory.Created.Since(f.Uptime); remaining > 0 {
 			w := waitFor(remaining)
 			w.Problem = f.Memory.Backoffs[TrackTunnel].Problem
 			return w

@@ -24,10 +24,10 @@ func (i Instant) settled(response Instant) bool {
 	return response.IsSet() && response.at >= i.at+provider.CallTimeout
 }
 
-// since returns the time that has passed since the Instant. If the Instant is unset,
+// Since returns the time that has passed since the Instant. If the Instant is unset,
 // it returns the uptime: a previous process may have acted just before this process
 // started.
-func (i Instant) since(uptime time.Duration) time.Duration { return uptime - i.at }
+func (i Instant) Since(uptime time.Duration) time.Duration { return uptime - i.at }
 
 // Memory is the state that only this process keeps. Its zero value is the state after
 // a start.
@@ -57,8 +57,10 @@ type Memory struct {
 	// FailedWrite is the hash of the configuration whose last write failed; empty if
 	// the last write succeeded.
 	FailedWrite string
-	// Push limits the rate of configuration writes.
-	Push Pace
+	// Push is the pace at which quick changes of the configuration are written, and
+	// Updates limits the writes over a longer time.
+	Push    Pace
+	Updates Bucket
 	// LateWrites contains the configuration writes that Cloudflare may still apply.
 	LateWrites LateWrites
 	// Drift contains the recent external changes of the configuration.
@@ -163,7 +165,7 @@ type TokenCheck struct {
 	Unanswered Instant
 }
 
-// Pacing returns the time until the configuration may be written again.
+// Pacing returns the time for which quick changes are collected before the next write.
 func (m Memory) Pacing(uptime time.Duration) time.Duration { return m.Push.wait(uptime) }
 
 // MarkSuspect returns the Memory after an inventory has found that the tunnel has lost

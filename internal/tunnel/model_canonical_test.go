@@ -154,7 +154,8 @@ func (h *hasher) view(m *model, actor *actor, v *view) {
 }
 
 func (h *hasher) gateway(g gatewayObject) {
-	h.bools(g.exists, g.otherClass, g.unknown, g.paused, g.settings.retain, g.settings.takeover, g.settings.invalid, g.settings.grpc, g.settings.connectorsDisabled, g.settings.unaccepted)
+	h.bools(g.exists, g.otherClass, g.unknown, g.paused, g.settings.retain, g.settings.takeover, g.settings.invalid, g.settings.grpc, g.settings.connectorsDisabled, g.settings.unaccepted,
+		g.settings.limited)
 	h.int(g.uid<<16 | int(g.settings.identity)<<8 | int(g.settings.routes))
 }
 
@@ -213,6 +214,8 @@ func (h *hasher) value(v reflect.Value, m *model, field string) {
 		h.problem(v)
 	case connectorType:
 		h.connector(v, m)
+	case bucketType:
+		h.duration(v.Interface().(Bucket).wait(m.uptime(), updateLimit))
 	case configurationType: // its hash is added instead
 	default:
 		h.plain(v, m, field)
@@ -264,6 +267,7 @@ var (
 	instantType       = reflect.TypeFor[Instant]()
 	problemType       = reflect.TypeFor[*Problem]()
 	connectorType     = reflect.TypeFor[provider.Connector]()
+	bucketType        = reflect.TypeFor[Bucket]()
 	configurationType = reflect.TypeFor[provider.Configuration]()
 )
 

@@ -121,11 +121,14 @@ func settingsEvents() (list []event) {
 	list = append(list, selectTunnel("the cluster ID is changed", identityOtherName))
 	list = append(list, selectTunnel("the account is changed", identityOtherAccount))
 	list = append(list, selectTunnel("tunnel.existing.id is changed", identityOtherTunnel))
-	list = append(list, settingsEvent("a route is changed", false, func(s *settings) bool {
+	return append(list, changeRoute())
+}
+
+func changeRoute() event {
+	return settingsEvent("a route is changed", false, func(s *settings) bool {
 		s.routes = 1 - s.routes
 		return true
-	}))
-	return list
+	})
 }
 
 func takeoverEvents() []event {

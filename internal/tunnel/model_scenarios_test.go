@@ -30,6 +30,10 @@ func scenarios() []scenario {
 			startAdopted(settings{takeover: true})(m)
 			m.cloudflare.tunnels[0].name = nameReserved
 		}, events: everything},
+		{name: "a tunnel with a limit on its writes", depth: 2, start: func(m *model) {
+			startNamed(m)
+			m.actors[0].gateway.settings.limited = true
+		}, events: slices.Concat(gatewayEvents(), []event{objectDeleted(), changeRoute()})},
 		{name: "faults during a deletion", depth: 3, start: startDeleted(settings{}), events: slices.Concat(processEvents(), gatewayEvents())},
 		{name: "two Gateways that adopt the same tunnel", depth: 1, start: func(m *model) {
 			startAdopted(settings{takeover: true})(m)

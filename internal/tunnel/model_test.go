@@ -41,7 +41,10 @@ var (
 	}
 	// actorNames are the Gateways of the model.
 	actorNames = [maxActors]types.NamespacedName{{Namespace: "infra", Name: "a"}, {Namespace: "infra", Name: "b"}}
-	epoch      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	// updateLimit leaves no token after a write, so the bucket has no state other than its
+	// wait.
+	updateLimit = UpdateLimit{Burst: 1, Interval: 20 * time.Second}
+	epoch       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
 // model is one state of the simulation.
@@ -148,6 +151,7 @@ type settings struct {
 	grpc               bool
 	connectorsDisabled bool // connector.enabled: false
 	unaccepted         bool
+	limited            bool // limits.configurationUpdates is updateLimit
 }
 
 type identity uint8
@@ -309,6 +313,9 @@ func desired(a int, s settings) *Desired {
 	}
 	n := desiredConfiguration(a, s)
 	d := &Desired{Spec: spec, Configuration: &configurations[n], Hash: configurationHashes[n], NeedsHTTP2: s.grpc, RunConnectors: !s.connectorsDisabled}
+	if s.limited {
+		d.Updates = updateLimit
+	}
 	if s.unaccepted {
 		d.Configuration, d.Hash = nil, ""
 	}

@@ -8,34 +8,35 @@ type Reason string
 
 // The reasons of problems. [Catalogue] describes them.
 const (
-	ReasonSettingsNotApplied    Reason = "SettingsNotApplied"
-	ReasonObjectMismatch        Reason = "ObjectMismatch"
-	ReasonOtherCluster          Reason = "OtherCluster"
-	ReasonTunnelInUse           Reason = "TunnelInUse"
-	ReasonNameReserved          Reason = "NameReserved"
-	ReasonTunnelMissing         Reason = "TunnelMissing"
-	ReasonLocallyManaged        Reason = "LocallyManaged"
-	ReasonTakeoverRequired      Reason = "TakeoverRequired"
-	ReasonContested             Reason = "Contested"
-	ReasonConfigurationRejected Reason = "ConfigurationRejected"
-	ReasonCredentialsMissing    Reason = "CredentialsMissing"
-	ReasonWrongAccount          Reason = "WrongAccount"
-	ReasonUnauthorized          Reason = "Unauthorized"
-	ReasonRateLimited           Reason = "RateLimited"
-	ReasonUnavailable           Reason = "CloudflareUnavailable"
-	ReasonPaused                Reason = "Paused"
-	ReasonGatewayMissing        Reason = "GatewayMissing"
-	ReasonGatewayUnknown        Reason = "GatewayUnknown"
-	ReasonDeletionPending       Reason = "DeletionPending"
-	ReasonConnectorsStopping    Reason = "ConnectorsStopping"
-	ReasonConnectorsConnected   Reason = "ConnectorsConnected"
-	ReasonPrivateRoutes         Reason = "PrivateRoutes"
-	ReasonObjectTaken           Reason = "ObjectTaken"
-	ReasonConnectorsFailed      Reason = "ConnectorsFailed"
-	ReasonTokenFailed           Reason = "TokenFailed"
-	ReasonRotationBlocked       Reason = "RotationBlocked"
-	ReasonKubernetes            Reason = "KubernetesUnavailable"
-	ReasonFailed                Reason = "Failed"
+	ReasonSettingsNotApplied     Reason = "SettingsNotApplied"
+	ReasonObjectMismatch         Reason = "ObjectMismatch"
+	ReasonOtherCluster           Reason = "OtherCluster"
+	ReasonTunnelInUse            Reason = "TunnelInUse"
+	ReasonNameReserved           Reason = "NameReserved"
+	ReasonTunnelMissing          Reason = "TunnelMissing"
+	ReasonLocallyManaged         Reason = "LocallyManaged"
+	ReasonTakeoverRequired       Reason = "TakeoverRequired"
+	ReasonContested              Reason = "Contested"
+	ReasonConfigurationRejected  Reason = "ConfigurationRejected"
+	ReasonConfigurationThrottled Reason = "ConfigurationThrottled"
+	ReasonCredentialsMissing     Reason = "CredentialsMissing"
+	ReasonWrongAccount           Reason = "WrongAccount"
+	ReasonUnauthorized           Reason = "Unauthorized"
+	ReasonRateLimited            Reason = "RateLimited"
+	ReasonUnavailable            Reason = "CloudflareUnavailable"
+	ReasonPaused                 Reason = "Paused"
+	ReasonGatewayMissing         Reason = "GatewayMissing"
+	ReasonGatewayUnknown         Reason = "GatewayUnknown"
+	ReasonDeletionPending        Reason = "DeletionPending"
+	ReasonConnectorsStopping     Reason = "ConnectorsStopping"
+	ReasonConnectorsConnected    Reason = "ConnectorsConnected"
+	ReasonPrivateRoutes          Reason = "PrivateRoutes"
+	ReasonObjectTaken            Reason = "ObjectTaken"
+	ReasonConnectorsFailed       Reason = "ConnectorsFailed"
+	ReasonTokenFailed            Reason = "TokenFailed"
+	ReasonRotationBlocked        Reason = "RotationBlocked"
+	ReasonKubernetes             Reason = "KubernetesUnavailable"
+	ReasonFailed                 Reason = "Failed"
 )
 
 // The reasons of conditions that report no problem. [States] describes them.
@@ -91,6 +92,8 @@ var Catalogue = []Entry{
 		"Stop the other writer, then pause the Gateway and resume it.", true},
 	{ReasonConfigurationRejected, "Cloudflare rejected the configuration.",
 		"Report the message as a bug in the controller.", false},
+	{ReasonConfigurationThrottled, "The configuration changes more often than limits.configurationUpdates of the GatewayClass permits. The tunnel keeps its last configuration until the time in the message.",
+		"Find the object that keeps changing: the event ConfigurationThrottled on the Gateway names its namespace.", false},
 	{ReasonCredentialsMissing, "The API token for the account of the tunnel is missing.",
 		"Create the Secret with the API token.", true},
 	{ReasonWrongAccount, "The controller's API token belongs to a different account than the tunnel, and the Tunnel refers to no Secret.",

@@ -82,6 +82,8 @@ func (f Facts) outcome(p *Problem) Outcome {
 			message = ""
 		}
 		return Outcome{State: OutcomeInEffect, Message: message}
+	case p != nil && p.Reason == ReasonConfigurationThrottled:
+		return Outcome{State: OutcomePending, Reason: p.Reason, Message: message}
 	case p == nil, p.Reason == ReasonRateLimited, f.probablyInEffect() && p.keepsServing():
 		return Outcome{State: OutcomePending, Message: message}
 	default:

@@ -43,6 +43,11 @@ func TestProgrammedReportsTheOutcome(t *testing.T) {
 			combine(routesChanged, failing(TrackConfiguration, ReasonRateLimited, 4*time.Second)), pending, "It failed. Retrying in 8s.",
 		},
 		{
+			"a change that waits for a token does not count as a failure",
+			combine(routesChanged, limited, spent(3, 5500*time.Millisecond)), Outcome{State: OutcomePending, Reason: ReasonConfigurationThrottled, Tunnel: testTunnelID},
+			"permits (3 writes, and one more every 20s), so the controller writes the latest changes at 2026-09-01T12:00:15Z.",
+		},
+		{
 			"a configuration stays in effect when a read fails",
 			combine(readDue, failing(TrackConfiguration, ReasonUnavailable, 4*time.Second)), inEffect, "",
 		},

@@ -32,7 +32,7 @@ func waitForGateway(f Facts) Step {
 	w.Problem = problem(ReasonGatewayUnknown, "Cannot determine whether Gateway %s exists, so its tunnel keeps serving. "+
 		"Check the controller's permissions, the CRDs of the Gateway API and the GatewayClass.", f.Name)
 	if since := f.Memory.MissingSince; since.IsSet() {
-		w = waitFor(f.retirementDelay() - since.since(f.Uptime))
+		w = waitFor(f.retirementDelay() - since.Since(f.Uptime))
 		w.Problem = problem(ReasonGatewayMissing, "Gateway %s is gone. Its tunnel keeps serving for %s in case the Gateway is created again.", f.Name, f.retirementDelay())
 	}
 	return w
@@ -80,7 +80,7 @@ func stopConnectors(f Facts) Step {
 	switch {
 	case stopped.IsSet() && !f.Connectors.Exist:
 		return Step{}
-	case stopped.IsSet() && stopped.since(f.Uptime) < stopInterval:
+	case stopped.IsSet() && stopped.Since(f.Uptime) < stopInterval:
 		return f.waitForConnectors()
 	}
 	return f.attempt(TrackConnectors, Step{Action: StopConnectors})
@@ -96,7 +96,7 @@ func (f Facts) waitForConnectors() Step {
 // waitForPods waits until the connectors have stopped. After their grace period and
 // stopMargin, only the connections that Cloudflare lists are relevant.
 func waitForPods(f Facts) Step {
-	if f.Connectors.Pods == 0 || f.Memory.ConnectorsStopped.since(f.Uptime) >= f.Connectors.GracePeriod+stopMargin {
+	if f.Connectors.Pods == 0 || f.Memory.ConnectorsStopped.Since(f.Uptime) >= f.Connectors.GracePeriod+stopMargin {
 		return Step{}
 	}
 	return f.waitForConnectors()
@@ -156,7 +156,7 @@ func (f Facts) createPending() bool {
 // findUnrecorded finds the tunnel of a Gateway if its ID was not recorded.
 func (f Facts) findUnrecorded() Step {
 	found := f.Memory.Remote.Tunnel
-	remaining := provider.CallTimeout - f.Memory.Created.since(f.Uptime)
+	remaining := provider.CallTimeout - f.Memory.Created.Since(f.Uptime)
 	switch {
 	case f.Object.Status.Creating && remaining > 0 && found.Presence != Present:
 		return waitFor(remaining)
@@ -213,7 +213,7 @@ func (f Facts) removeConnections() Step {
 // last read of the tunnel is too old, it returns the step that reads the tunnel again: the
 // tunnel may have become locally managed or have been renamed.
 func (f Facts) withDeletionRecord(step Step) Step {
-	if f.Memory.Remote.Tunnel.Read.since(f.Uptime) > maxTunnelAge {
+	if f.Memory.Remote.Tunnel.Read.Since(f.Uptime) > maxTunnelAge {
 		return f.attemptCall(TrackTunnel, Step{Action: ReadTunnel, Priority: provider.PriorityDeletion})
 	}
 	step.Priority = provider.PriorityDeletion
@@ -236,7 +236,7 @@ func resume(f Facts) Step {
 	if found.Presence == Absent {
 		return Step{Action: DeleteObject}
 	}
-	if remaining := provider.CallTimeout - f.Memory.Deleted.since(f.Uptime); remaining > 0 {
+	if remaining := provider.CallTimeout - f.Memory.Deleted.Since(f.Uptime); remaining > 0 {
 		w := waitFor(remaining)
 		w.Problem = pending
 		return w

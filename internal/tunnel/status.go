@@ -180,6 +180,8 @@ func (f Facts) configurationApplied() *metav1.Condition {
 		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, o.Reason, o.Message)
 	case f.Desired == nil || f.Desired.Configuration == nil || f.probablyInEffect():
 		return nil
+	case o.Reason == ReasonConfigurationThrottled:
+		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, o.Reason, o.Message)
 	default:
 		return condition(v1alpha1.TunnelConfigurationApplied, metav1.ConditionFalse, ReasonPending, "The desired configuration is not in effect yet.")
 	}

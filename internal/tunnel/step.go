@@ -70,6 +70,8 @@ type Step struct {
 	ReadInterval time.Duration
 	// Hash is the hash of the configuration that Configure writes.
 	Hash string
+	// Limit is the limit from which Configure takes a token.
+	Limit UpdateLimit
 	// Unsettled contains the hashes of configurations that a previous process may have
 	// written and Cloudflare may still apply.
 	Unsettled []string

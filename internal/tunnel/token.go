@@ -161,8 +161,8 @@ func (f Facts) rotationBlocked() Step {
 		cause = "connector.enabled is false, so the controller cannot replace the connectors"
 	case f.Memory.Remote.Connections.stale(f.Uptime):
 		return f.attemptCall(TrackTunnel, Step{Action: ListConnections, Priority: provider.PriorityDrift})
-	case surplus && f.Connectors.Pods > 0 && f.Memory.SurplusSince.since(f.Uptime) < f.Connectors.GracePeriod:
-		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.since(f.Uptime)) // it may be the connector of a stopped pod
+	case surplus && f.Connectors.Pods > 0 && f.Memory.SurplusSince.Since(f.Uptime) < f.Connectors.GracePeriod:
+		return waitFor(f.Connectors.GracePeriod - f.Memory.SurplusSince.Since(f.Uptime)) // it may be the connector of a stopped pod
 	case surplus:
 		cause = "connectors that this controller does not run are connected to the tunnel; stop them"
 	default:
@@ -175,7 +175,7 @@ func (f Facts) rotationBlocked() Step {
 
 // stale reports whether the list is too old for decisions.
 func (c RemoteConnections) stale(uptime time.Duration) bool {
-	return !c.Read.IsSet() || c.Read.since(uptime) > maxConnectionsAge
+	return !c.Read.IsSet() || c.Read.Since(uptime) > maxConnectionsAge
 }
 
 // continueRotating retries a rotation that got no response or that a previous process
@@ -185,7 +185,7 @@ func (c RemoteConnections) stale(uptime time.Duration) bool {
 func continueRotating(f Facts) Step {
 	switch {
 	case !f.Memory.Token.Rotated.IsSet():
-		if remaining := provider.CallTimeout - f.Memory.Token.Unanswered.since(f.Uptime); remaining > 0 {
+		if remaining := provider.CallTimeout - f.Memory.Token.Unanswered.Since(f.Uptime); remaining > 0 {
 			w := waitFor(remaining)
 			w.Problem = f.Memory.Backoffs[TrackToken].Problem
 			return w
@@ -234,7 +234,7 @@ func (f Facts) tokenRecord(change func(*v1alpha1.TokenStatus)) *v1alpha1.TunnelS
 // recordedTime returns the wall clock time of an Instant, rounded up to whole seconds: a
 // connector that connected before it has the old token.
 func (f Facts) recordedTime(i Instant) *metav1.Time {
-	t := metav1.NewTime(f.Clock.Add(time.Second - time.Nanosecond - i.since(f.Uptime)).Truncate(time.Second))
+	t := metav1.NewTime(f.Clock.Add(time.Second - time.Nanosecond - i.Since(f.Uptime)).Truncate(time.Second))
 	return &t
 }
 

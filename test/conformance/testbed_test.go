@@ -93,12 +93,18 @@ func startTestBed(t *testing.T, controllerLog string) *testBed {
 }
 
 // createClass creates the controller's namespace and the GatewayClass. The suite
-// creates more Gateways in one namespace than a class permits by default.
+// creates more Gateways in one namespace, and changes them more often, than a class
+// permits by default.
 func (b *testBed) createClass(t *testing.T, kube client.Client) {
 	must(t, kube.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.ControllerNamespace}}))
 	must(t, kube.Create(t.Context(), &v1alpha1.TunnelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.ControllerNamespace, Name: className},
-		Spec:       v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{TunnelsPerNamespace: ptr.To[int32](1000)}},
+		Spec: v1alpha1.TunnelConfigurationSpec{Limits: &v1alpha1.Limits{
+			TunnelsPerNamespace:   ptr.To[int32](1000),
+			RulesPerTunnel:        ptr.To[int32](10000),
+			ListenersPerNamespace: ptr.To[int32](1000),
+			ConfigurationUpdates:  &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](1000), Interval: ptr.To[v1alpha1.Duration]("1s")},
+		}},
 	}))
 	must(t, kube.Create(t.Context(), &gatewayv1.GatewayClass{
 		ObjectMeta: metav1.ObjectMeta{Name: className},

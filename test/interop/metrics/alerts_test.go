@@ -135,6 +135,12 @@ var alertCases = map[string]struct {
 			s.RecordDriftRepair(sharedGateway)
 		}
 	}},
+	"changes wait now and then": {record: func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Throttled: s.now.Minute()%3 == 0})
+	}},
+	"changes wait most of the time": {want: []string{"TunnelGatewayChangesThrottled"}, record: func(s *prometheusServer) {
+		s.SetGateway(sharedGateway, metrics.Gateway{Programmed: true, Throttled: s.now.Minute()%3 != 0})
+	}},
 	"a paused Gateway": {record: func(s *prometheusServer) {
 		s.SetGateway(sharedGateway, metrics.Gateway{Paused: true, Connectors: &metrics.Connectors{}})
 	}},

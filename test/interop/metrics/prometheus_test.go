@@ -177,6 +177,7 @@ func (s *prometheusServer) recordAll() {
 	})
 	s.SetOldestChange(sharedGateway, s.now)
 	s.RecordPush(sharedGateway, 1000)
+	s.RecordConfigurationChange(sharedGateway, "team-a")
 	s.ObserveChangeToPush(time.Second)
 	s.RecordDriftRepair(sharedGateway)
 	s.RecordDriftContested(sharedGateway)

@@ -1,0 +1,104 @@
+package ingress
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// Digest identifies a configuration and the objects that it comes from, by namespace. It
+// is much smaller than the configuration.
+type Digest struct {
+	// rules are the rules of the configuration in order, and the settings of the tunnel.
+	rules []part
+	// objects are the entries of the table, also those that no request can reach, with
+	// their routes, and the groups.
+	objects []part
+}
+
+// part is a part of a configuration.
+type part struct {
+	// namespace is the namespace of the route of a rule, of the listener of a 404 rule,
+	// or of the Gateway.
+	namespace string
+	hash      uint64
+}
+
+// NewDigest returns the digest of the configuration for the table of a Gateway in the
+// namespace. It returns nil for a nil table.
+func NewDigest(t *routing.Table, namespace string) *Digest {
+	if t == nil {
+		return nil
+	}
+	d := &Digest{}
+	for _, rule := range Rules(t) {
+		if rule.Namespace == "" {
+			rule.Namespace = namespace
+		}
+		d.rules = append(d.rules, part{rule.Namespace, hashOf(rule.ingressRule())})
+	}
+	tunnel := part{namespace, hashOf(t.OriginRequest)}
+	d.rules, d.objects = append(d.rules, tunnel), append(d.objects, tunnel)
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		d.objects = append(d.objects, part{g.Namespace, hashOf(g.Hostname)})
+		settings := newGroupSettings(t, g)
+		for j := range g.Entries {
+			rule, route := entryRule(&g.Entries[j], t.ClusterDomain, settings), g.Entries[j].Source.Route
+			d.objects = append(d.objects, part{rule.Namespace, hashOf([]any{rule.ingressRule(), route.Kind, route.Name, route.Created})})
+		}
+	}
+	return d
+}
+
+func hashOf(value any) uint64 {
+	encoded, _ := json.Marshal(value) // strings, integers and booleans always marshal
+	h := fnv.New64a()
+	_, _ = h.Write(encoded) // never fails
+	return h.Sum64()
+}
+
+// ChangedNamespaces returns the namespaces whose objects account for the differences
+// between the rules of d and next, in order. A namespace whose rules differ only because
+// an object of another namespace took or released a hostname or path is not one of them.
+func (d *Digest) ChangedNamespaces(next *Digest) []string {
+	objects := changedParts(d.objects, next.objects)
+	rules := changedParts(d.rules, next.rules)
+	if len(rules) == 0 && !slices.Equal(d.rules, next.rules) {
+		return objects // only the order of the rules of different namespaces differs
+	}
+	both := slices.DeleteFunc(slices.Clone(rules), func(namespace string) bool { return !slices.Contains(objects, namespace) })
+	if len(both) == 0 {
+		return rules
+	}
+	return both
+}
+
+// changedParts returns the namespaces whose parts differ, in order.
+func changedParts(before, after []part) []string {
+	old, current := byNamespace(before), byNamespace(after)
+	var changed []string
+	for namespace, hashes := range old {
+		if !slices.Equal(hashes, current[namespace]) {
+			changed = append(changed, namespace)
+		}
+	}
+	for namespace := range current {
+		if _, existed := old[namespace]; !existed {
+			changed = append(changed, namespace)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// byNamespace returns the hashes of the parts of each namespace.
+func byNamespace(parts []part) map[string][]uint64 {
+	hashes := map[string][]uint64{}
+	for _, p := range parts {
+		hashes[p.namespace] = append(hashes[p.namespace], p.hash)
+	}
+	return hashes
+}

@@ -1,0 +1,63 @@
+package ingress_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+)
+
+// entryOf returns an entry of a route in the namespace.
+func entryOf(namespace, hostname, path, service string) routing.Entry {
+	e := httpEntry(hostname, path, service)
+	e.Source.Route = &routing.Route{Kind: routing.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: namespace, Name: "route"}}
+	return e
+}
+
+func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
+	a, b := entryOf("team-a", "x.example.com", "/a", "cart"), entryOf("team-b", "x.example.com", "/b", "cart")
+	wider := routing.Group{Entries: []routing.Entry{entryOf("infra", "", "", "pages")}}
+	table := func(namespace string, entries ...routing.Entry) *routing.Table {
+		return &routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{{Hostname: "x.example.com", Namespace: namespace, Entries: entries}, wider}}
+	}
+	base := table("sets", a, b)
+	recreated := entryOf("team-a", "x.example.com", "/a", "cart")
+	recreated.Source.Route.Created = 5
+	shadowing := entryOf("team-c", "x.example.com", "/b", "pages")
+	later := entryOf("team-b", "x.example.com", "/b", "cart")
+	later.Source.Route.Rank = 9
+	unreachable := entryOf("team-c", "x.example.com", "/a", "cart")
+	withSettings := table("sets", a, b)
+	withSettings.OriginRequest = &v1alpha1.OriginRequest{HTTPHostHeader: ptr.To("internal")}
+	for name, test := range map[string]struct {
+		next *routing.Table
+		want []string
+	}{
+		"nothing":                           {table("sets", a, b), nil},
+		"another backend":                   {table("sets", entryOf("team-a", "x.example.com", "/a", "pages"), b), []string{"team-a"}},
+		"a new rule":                        {table("sets", a, b, entryOf("team-c", "x.example.com", "/c", "cart")), []string{"team-c"}},
+		"a removed rule":                    {table("sets", a), []string{"team-b"}},
+		"changes of two namespaces":         {table("sets", entryOf("team-b", "x.example.com", "/z", "cart")), []string{"team-a", "team-b"}},
+		"a route that is created again":     {table("sets", b, recreated), []string{"team-a"}},
+		"a rule that shadows another rule":  {table("sets", a, shadowing, later), []string{"team-c"}},
+		"an unreachable rule":               {table("sets", a, unreachable, entryOf("team-b", "x.example.com", "/z", "cart")), []string{"team-b"}},
+		"the 404 rule of another namespace": {table("other", a, b), []string{"other", "sets"}},
+		"the settings of the tunnel":        {withSettings, []string{"infra"}},
+		"the hostname of another listener": {&routing.Table{ClusterDomain: "cluster.local", Groups: []routing.Group{
+			{Hostname: "w.example.com", Namespace: "sets"}, base.Groups[0], wider,
+		}}, []string{"sets"}},
+		"another order with unknown reason": {table("sets", b, a), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ingress.NewDigest(base, "infra").ChangedNamespaces(ingress.NewDigest(test.next, "infra"))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("the namespaces differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
