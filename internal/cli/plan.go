@@ -139,7 +139,7 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 		return err
 	}
 	// The process is short-lived, so fewer garbage collections are worth the memory.
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(200)
 	line := progress.New(cmd.ErrOrStderr())
 	source, err := o.readSource(cmd, line)
 	if err != nil {
