@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
@@ -44,7 +46,9 @@ func BenchmarkGrowth(b *testing.B) {
 	for _, cluster := range growingClusters {
 		for _, n := range []int{1000, 10000} {
 			b.Run(fmt.Sprintf("%s/objects=%d", cluster.name, n), func(b *testing.B) {
-				s := withStatuses(cluster.snapshot(n))
+				s := cluster.snapshot(n)
+				setLimits(s, v1alpha1.Limits{RulesPerTunnel: new(int32(math.MaxInt32)), ListenersPerNamespace: new(int32(math.MaxInt32))})
+				s = withStatuses(s)
 				b.ReportAllocs()
 				for b.Loop() {
 					decideAndReport(s)
