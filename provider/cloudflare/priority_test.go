@@ -105,3 +105,29 @@ func TestRetryAfterHeaderDeterminesTheWait(t *testing.T) {
 		t.Errorf("a wait until %s: got %s", deadline, got)
 	}
 }
+
+// expectedToFail fails the test when the check passes. It marks a known defect.
+func expectedToFail(t *testing.T, reason string, check func() error) {
+	t.Helper()
+	if check() == nil {
+		t.Errorf("the check passes, although %s", reason)
+	}
+}
+
+func TestRequestedWaitIsCapped(t *testing.T) {
+	for name, header := range map[string]string{
+		"a week":            "604800",
+		"overflow":          "9223372037",
+		"overflow to short": "18446744074",
+		"a date":            time.Now().Add(7 * 24 * time.Hour).UTC().Format(http.TimeFormat),
+	} {
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			expectedToFail(t, "the provider waits as long as the API requests", func() error {
+				if got := retryAfterOf(status, header); got != 10*time.Minute {
+					return fmt.Errorf("%s, status %d: got %s, want ten minutes", name, status, got)
+				}
+				return nil
+			})
+		}
+	}
+}
