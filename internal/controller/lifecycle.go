@@ -141,6 +141,16 @@ func (l *lifecycle) forget(key state.Key) {
 	delete(l.findings, key)
 }
 
+// forgetAfterPanic removes the process state of a Gateway during a panic, because it is
+// unknown what the panicking step has changed. The next reconcile reads everything, as
+// after a start of the process.
+func (l *lifecycle) forgetAfterPanic(key state.Key) {
+	if r := recover(); r != nil {
+		l.forget(key)
+		panic(r) // in the same stack, so that the log shows the original panic
+	}
+}
+
 // writeDelay returns how long to delay the next write of the Gateway's configuration.
 func (l *lifecycle) writeDelay(key state.Key) time.Duration {
 	l.mu.Lock()
@@ -162,6 +172,7 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 		m.memory = m.memory.MarkSuspect(d.missing)
 	}
 	defer l.reservations.release(t.key)
+	defer l.forgetAfterPanic(t.key)
 	for range maxSteps {
 		facts, err := loop.gatherFacts(ctx)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -41,15 +42,27 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 	if wait := r.lifecycle.writeDelay(key); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	ctx, end := r.observer.span(ctx, "reconcile", key)
-	since, summary := r.observer.pending.start(key), &reconcileSummary{}
-	requeueAfter, err := r.reconcile(ctx, key, summary)
-	r.observer.record(key, summary, since, err)
-	end(err)
+	requeueAfter, err := r.observe(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: requeueAfter}, nil
+}
+
+// errPanic is recorded as the error of a reconcile that panics.
+var errPanic = errors.New("the reconcile panicked")
+
+// observe reconciles the key and records the reconcile, even if it panics.
+func (r *reconciler) observe(ctx context.Context, key state.Key) (requeueAfter time.Duration, err error) {
+	ctx, end := r.observer.span(ctx, "reconcile", key)
+	since, summary := r.observer.pending.start(key), &reconcileSummary{}
+	err = errPanic
+	defer func() {
+		r.observer.record(key, summary, since, err)
+		end(err)
+	}()
+	requeueAfter, err = r.reconcile(ctx, key, summary)
+	return requeueAfter, err
 }
 
 // reconcile updates the key and returns the delay of its next reconcile, or 0.
@@ -145,24 +158,36 @@ func pushResult(result *gateway.Result, o tunnel.Outcome, accountProblem string)
 
 // manageTunnel runs the lifecycle of the tunnel. If it takes longer than
 // [interimStatusDelay], manageTunnel writes the statuses with the interim outcome.
-func (r *reconciler) manageTunnel(ctx context.Context, t target, interim gateway.Outcome) (outcome *tunnel.Outcome, requeueAfter time.Duration, err error) {
+//
+// The lifecycle runs in the goroutine of the reconcile, because controller-runtime
+// recovers from a panic only there.
+func (r *reconciler) manageTunnel(ctx context.Context, t target, interim gateway.Outcome) (*tunnel.Outcome, time.Duration, error) {
+	stop := r.scheduleInterimStatuses(ctx, t, interim)
+	defer stop()
+	return r.runLifecycle(ctx, t)
+}
+
+// scheduleInterimStatuses writes the statuses with the interim outcome after
+// [interimStatusDelay]. The returned function cancels that and waits for its end.
+func (r *reconciler) scheduleInterimStatuses(ctx context.Context, t target, interim gateway.Outcome) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() {
+	timer := time.AfterFunc(interimStatusDelay, func() {
 		defer close(done)
-		outcome, requeueAfter, err = r.runLifecycle(ctx, t)
-	}()
-	slow := time.NewTimer(interimStatusDelay)
-	defer slow.Stop()
-	select {
-	case <-done:
-	case <-slow.C:
-		report := t.result.Report(interim)
-		if err := r.writeStatuses(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key.NamespacedName, report) }); err != nil {
+		err := recovery.Call(ctx, func() error {
+			report := t.result.Report(interim)
+			return r.writeStatuses(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key.NamespacedName, report) })
+		})
+		if err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "failed to write interim statuses")
 		}
-		<-done
+	})
+	return func() {
+		cancel()
+		if !timer.Stop() {
+			<-done
+		}
 	}
-	return outcome, requeueAfter, err
 }
 
 // runLifecycle runs the lifecycle of the tunnel in a span. The span contains the errors
