@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -61,7 +62,10 @@ func (o *observer) record(key state.Key, summary *reconcileSummary, since time.T
 		return
 	}
 	activity := o.recordActivity(key, summary.managed)
-	if err != nil {
+	switch {
+	case errors.Is(err, errPanic):
+		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonFailed)
+	case err != nil:
 		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonKubernetes)
 	}
 	// The repair of an external change does not push a change of the cluster.

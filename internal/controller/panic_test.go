@@ -39,7 +39,7 @@ func TestPanicDuringAPushIsRecovered(t *testing.T) {
 	if got := h.reconcileWithPanic(); got != "a bug" {
 		t.Errorf("recovered %v, want the panic of the provider", got)
 	}
-	h.wantMetrics(map[string]float64{"reconcile_errors_total KubernetesUnavailable": 1, "oldest_change_timestamp_seconds": recorded})
+	h.wantMetrics(map[string]float64{"reconcile_errors_total Failed": 1, "oldest_change_timestamp_seconds": recorded})
 
 	// The next reconcile does not rely on what the process knew before the panic.
 	h.lifecycle.accounts.bySource = map[credentials.Source]*openAccount{}
