@@ -83,7 +83,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	recorder := m.GetEventRecorder("tunnel-gateway")
 	writer := &status.Writer{
-		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
+		Client: m.GetClient(), Live: liveReader{m.GetAPIReader()}, ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
 	}
 	classes := &classReconciler{client: m.GetClient(), writer: writer, controllerName: o.ControllerName, namespace: o.Namespace}
 	if err := setupClass(m, classes); err != nil {
@@ -166,7 +166,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 	return &reconciler{
 		loader: state.Loader{
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
-			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader(), Reads: o.ReadsCertificates},
+			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: liveReader{m.GetAPIReader()}, Reads: o.ReadsCertificates},
 		},
 		buildOptions: gateway.Options{
 			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
@@ -180,7 +180,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 }
 
 func newLifecycle(m manager.Manager, o Options, writer *status.Writer, recorder events.EventRecorder) *lifecycle {
-	c, live := m.GetClient(), m.GetAPIReader()
+	c, live := m.GetClient(), liveReader{m.GetAPIReader()}
 	return &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: o.Namespace},
 		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.InScope},
