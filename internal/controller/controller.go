@@ -84,6 +84,10 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	recorder := m.GetEventRecorder("tunnel-gateway")
 	writer := &status.Writer{
 		Client: m.GetClient(), Live: liveReader{m.GetAPIReader()}, ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
+		Unwritten: unwrittenStatuses(o.Metrics),
+	}
+	if err := m.Add(writer); err != nil {
+		return err
 	}
 	classes := &classReconciler{client: m.GetClient(), writer: writer, controllerName: o.ControllerName, namespace: o.Namespace}
 	if err := setupClass(m, classes); err != nil {
@@ -150,6 +154,16 @@ func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, maxRetryDelay)
 }
 
+// unwrittenStatuses returns a function that records the number of statuses that cannot be
+// written.
+func unwrittenStatuses(m *metrics.Metrics) func(gateway.Owner, int) {
+	return func(owner gateway.Owner, count int) {
+		if owner.Kind == gateway.KindGateway {
+			m.SetUnwrittenStatuses(owner.NamespacedName, count)
+		}
+	}
+}
+
 // conditionEvents returns a function that emits an event for a change of an object's
 // conditions.
 func conditionEvents(recorder events.EventRecorder) func(client.Object, status.Change) {
@@ -158,7 +172,7 @@ func conditionEvents(recorder events.EventRecorder) func(client.Object, status.C
 		if change.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", change.Message)
+		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", truncateNote(change.Message))
 	}
 }
 

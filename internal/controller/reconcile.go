@@ -55,10 +55,10 @@ var errPanic = errors.New("the reconcile panicked")
 // observe reconciles the key and records the reconcile, even if it panics.
 func (r *reconciler) observe(ctx context.Context, key state.Key) (requeueAfter time.Duration, err error) {
 	ctx, end := r.observer.span(ctx, "reconcile", key)
-	since, summary := r.observer.pending.start(key), &reconcileSummary{}
+	summary := &reconcileSummary{since: r.observer.pending.start(key)}
 	err = errPanic
 	defer func() {
-		r.observer.record(key, summary, since, err)
+		r.observer.record(key, summary, err)
 		end(err)
 	}()
 	requeueAfter, err = r.reconcile(ctx, key, summary)
@@ -125,7 +125,13 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 		return 0, err
 	}
 	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
-	return requeueAfter, errors.Join(err, r.writeReport(ctx, key, result, r.outcome(ctx, t, shared, *outcome, summary.managed.object), summary))
+	summary.outcome = r.outcome(ctx, t, shared, *outcome, summary.managed.object)
+	report := result.Report(summary.outcome)
+	summary.report = &report
+	// The metrics do not wait for the statuses.
+	r.observer.record(key, summary, err)
+	r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key, report) })
+	return requeueAfter, err
 }
 
 // outcome combines the outcome for the tunnel, the shared hostnames and the readiness of
@@ -176,9 +182,10 @@ func (r *reconciler) scheduleInterimStatuses(ctx context.Context, t target, inte
 		defer close(done)
 		err := recovery.Call(ctx, func() error {
 			report := t.result.Report(interim)
-			return r.writeStatuses(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key.NamespacedName, report) })
+			r.writeStatuses(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key, report) })
+			return nil
 		})
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			log.FromContext(ctx).Error(err, "failed to write interim statuses")
 		}
 	})
@@ -208,22 +215,11 @@ func (r *reconciler) runLifecycle(ctx context.Context, t target) (*tunnel.Outcom
 	return outcome, requeueAfter, err
 }
 
-// writeReport writes the statuses of a managed Gateway and adds them to the summary.
-func (r *reconciler) writeReport(ctx context.Context, key state.Key, result *gateway.Result, o gateway.Outcome, summary *reconcileSummary) error {
-	report := result.Report(o)
-	if err := r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
-		return err
-	}
-	summary.report, summary.outcome = &report, o
-	return nil
-}
-
-// writeStatuses runs write in a span.
-func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, write func(context.Context) error) error {
+// writeStatuses runs write in a span. A status that cannot be written does not fail the
+// reconcile: the [status.Writer] retries it.
+func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, write func(context.Context) error) {
 	ctx, end := r.observer.span(ctx, "report", key)
-	err := write(ctx)
-	end(err)
-	return err
+	end(write(ctx))
 }
 
 // reconcileUnmanaged reconciles a key without a managed Gateway. Its Tunnel retires
@@ -232,8 +228,11 @@ func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, write fun
 func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
 	if key.Kind != gateway.KindGateway {
 		summary.unmanaged = true
-		return 0, r.withdraw(ctx, key, gateway.ResetReport(key, loaded.Snapshot))
+		r.withdraw(ctx, key, gateway.ResetReport(key, loaded.Snapshot))
+		return 0, nil
 	}
+	// Another controller may write the statuses now.
+	r.writer.Forget(key)
 	r.hostnames.remove(key.NamespacedName)
 	t := target{
 		key: key, gateway: loaded.Gateway, snapshot: loaded.Snapshot,
@@ -257,7 +256,8 @@ func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, load
 	}
 	summary.unmanaged = true
 	r.lifecycle.forget(key)
-	return 0, r.withdraw(ctx, key, r.withdrawal(key, loaded))
+	r.withdraw(ctx, key, r.withdrawal(key, loaded))
+	return 0, nil
 }
 
 // unknownRetry returns the delay of the next reconcile for a Gateway of unknown state
@@ -282,6 +282,6 @@ func (r *reconciler) withdrawal(key state.Key, loaded *state.Loaded) gateway.Rep
 }
 
 // withdraw removes status entries.
-func (r *reconciler) withdraw(ctx context.Context, key state.Key, report gateway.Report) error {
-	return r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.WriteAttached(ctx, report) })
+func (r *reconciler) withdraw(ctx context.Context, key state.Key, report gateway.Report) {
+	r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.WriteAttached(ctx, key, report) })
 }

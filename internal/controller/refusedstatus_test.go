@@ -3,54 +3,92 @@ package controller
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
-
-// expectedToFail fails the test when the check passes. It marks a known defect.
-func expectedToFail(t *testing.T, reason string, check func() error) {
-	t.Helper()
-	if check() == nil {
-		t.Errorf("the check passes, although %s", reason)
-	}
-}
-
-var errStatusRefused = errors.New("refused by a policy")
 
 // refuseStatus makes the API server refuse the statuses of objects of the kind.
 func (h *harness) refuseStatus(kind string) {
 	h.injectError = func(w write) (bool, error) {
-		refused := w.kind == kind && w.subresource == "status"
-		if refused {
-			return false, errStatusRefused
+		if w.kind == kind && w.subresource == "status" {
+			return false, errors.New("refused by a policy")
 		}
 		return true, nil
 	}
 }
 
-func TestRefusedStatusDoesNotFailTheReconcile(t *testing.T) {
-	h := newHarness(t)
-	h.refuseStatus("HTTPRoute")
-	expectedToFail(t, "a status that cannot be written fails the reconcile", func() error {
-		_, err := h.Reconcile(t.Context(), h.key)
-		return err
-	})
-	if got := h.programmedCondition().Status; got != "True" {
-		t.Errorf("Programmed is %s, want True", got)
-	}
-	expectedToFail(t, "the metrics are stale", func() error {
-		if h.metric("gateway_programmed") != 1 {
-			return errors.New("the Gateway has no metrics")
-		}
-		return nil
-	})
+// routeParents returns the status entries of the route.
+func (h *harness) routeParents() []gatewayv1.RouteParentStatus {
+	h.t.Helper()
 	route := &gatewayv1.HTTPRoute{}
-	h.injectError = func(write) (bool, error) { return true, nil }
-	h.advance(time.Minute)
-	h.reconcileOnce()
 	h.change("infra", "web", route, func() {})
-	if len(route.Status.Parents) != 1 {
-		t.Errorf("the route has %d status entries, want 1", len(route.Status.Parents))
-	}
+	return route.Status.Parents
+}
+
+func TestRefusedStatusAffectsNothingElse(t *testing.T) {
+	// The status of the route is refused. The configuration, the metrics and the other
+	// statuses are up to date, also after further changes.
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		go func() { _ = h.writer.Start(t.Context()) }()
+		h.refuseStatus("HTTPRoute")
+		h.recordChange()
+		h.reconcileOnce()
+		h.wantProgrammed("True", "Programmed", "")
+		h.wantMetrics(map[string]float64{
+			"gateway_programmed": 1, "unwritten_statuses": 1, "oldest_change_timestamp_seconds": -1, "reconcile_errors_total KubernetesUnavailable": 0,
+		})
+		h.advance(time.Minute)
+		h.setHostname("b.example.com")
+		h.annotate(v1alpha1.PausedAnnotation, "true")
+		h.reconcileOnce()
+		h.wantMetrics(map[string]float64{"gateway_paused": 1, "gateway_programmed": 0, "unwritten_statuses": 1})
+		h.annotate(v1alpha1.PausedAnnotation, "false")
+		h.advance(time.Minute)
+		h.reconcileOnce()
+		if got := h.servedHostname(); got != "b.example.com" {
+			t.Errorf("the tunnel serves %q, want b.example.com", got)
+		}
+
+		h.injectError = func(write) (bool, error) { return true, nil }
+		time.Sleep(time.Minute)
+		if got := h.routeParents(); len(got) != 1 || !isTrue(got[0].Conditions, gatewayv1.RouteConditionAccepted) {
+			t.Errorf("the route has status entries %+v, want one with Accepted=True", got)
+		}
+		h.wantMetrics(map[string]float64{"unwritten_statuses": -1})
+	})
+}
+
+func TestRefusedGatewayStatusDoesNotMakeTheMetricsStale(t *testing.T) {
+	h := newServedHarness(t)
+	h.refuseStatus("Gateway")
+	h.annotate(v1alpha1.PausedAnnotation, "true")
+	h.reconcileOnce()
+	h.wantMetrics(map[string]float64{"gateway_paused": 1, "unwritten_statuses": 1, "reconcile_errors_total KubernetesUnavailable": 0})
+}
+
+func TestRefusedStatusDoesNotDelayTheDeletionOfTheTunnel(t *testing.T) {
+	// The Gateway is deleted, but its entry in the status of the route cannot be removed.
+	synctest.Test(t, func(t *testing.T) {
+		h := newServedHarness(t)
+		go func() { _ = h.writer.Start(t.Context()) }()
+		h.refuseStatus("HTTPRoute")
+		h.delete(h.gateway())
+		h.reconcileFor(2 * time.Minute)
+		h.reconcileOnce()
+		if h.tunnelObject() != nil || len(h.cloud.LiveTunnels()) != 0 {
+			t.Error("the tunnel still exists")
+		}
+		h.wantMetrics(map[string]float64{"unwritten_statuses": 1, "pushes_total": -1})
+		h.injectError = func(write) (bool, error) { return true, nil }
+		time.Sleep(time.Minute)
+		if got := h.routeParents(); len(got) != 0 {
+			t.Errorf("the route has status entries %+v, want none", got)
+		}
+		h.wantMetrics(map[string]float64{"unwritten_statuses": -1})
+	})
 }
