@@ -6,6 +6,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -84,7 +85,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	recorder := m.GetEventRecorder("tunnel-gateway")
 	writer := &status.Writer{
 		Client: m.GetClient(), Live: liveReader{m.GetAPIReader()}, ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
-		Unwritten: unwrittenStatuses(o.Metrics),
+		NotifyFailure: failureEvents(recorder), Unwritten: unwrittenStatuses(o.Metrics),
 	}
 	if err := m.Add(writer); err != nil {
 		return err
@@ -173,6 +174,18 @@ func conditionEvents(recorder events.EventRecorder) func(client.Object, status.C
 			kind = corev1.EventTypeWarning
 		}
 		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", truncateNote(change.Message))
+	}
+}
+
+// reasonStatusNotWritten is the reason of the event about a status that cannot be written.
+const reasonStatusNotWritten = "StatusNotWritten"
+
+// failureEvents returns a function that emits an event about a status that cannot be
+// written.
+func failureEvents(recorder events.EventRecorder) func(client.Object, error) {
+	return func(object client.Object, err error) {
+		note := truncateNote(fmt.Sprintf("The status of this object is out of date, because the controller cannot write it: %v.", err))
+		recorder.Eventf(object, nil, corev1.EventTypeWarning, reasonStatusNotWritten, "Report", "%s", note)
 	}
 }
 

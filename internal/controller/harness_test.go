@@ -119,7 +119,7 @@ func (h *harness) restart() {
 	recorded := metrics.New(h.registry)
 	writer := &status.Writer{
 		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wallTime }, Notify: func(client.Object, status.Change) {},
-		Unwritten: unwrittenStatuses(recorded),
+		NotifyFailure: failureEvents(h.events), Unwritten: unwrittenStatuses(recorded),
 	}
 	l := &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: controllerNamespace},

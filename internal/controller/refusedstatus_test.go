@@ -54,6 +54,8 @@ func TestRefusedStatusAffectsNothingElse(t *testing.T) {
 			t.Errorf("the tunnel serves %q, want b.example.com", got)
 		}
 
+		time.Sleep(time.Minute)
+		h.wantEvent("Warning StatusNotWritten The status of this object is out of date, because the controller cannot write it: update status of HTTPRoute infra/web: refused by a policy.")
 		h.injectError = func(write) (bool, error) { return true, nil }
 		time.Sleep(time.Minute)
 		if got := h.routeParents(); len(got) != 1 || !isTrue(got[0].Conditions, gatewayv1.RouteConditionAccepted) {

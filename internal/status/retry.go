@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/bits"
 	"sync"
 	"time"
@@ -20,9 +19,6 @@ const (
 	minRetryDelay = 500 * time.Millisecond
 	maxRetryDelay = time.Minute
 )
-
-// ReasonNotWritten is the reason of the event about a status that cannot be written.
-const ReasonNotWritten = "StatusNotWritten"
 
 // target is the part of an object's status that the reports of one owner cover.
 type target struct {
@@ -222,17 +218,17 @@ func (w *Writer) retryNext(ctx context.Context, queue workqueue.TypedRateLimitin
 	return true
 }
 
-// reportFailure logs a failed attempt and emits an event. It logs attempts 1, 2, 4, 8 and
-// so on, and emits the event after the second one, because the first retry usually
-// succeeds after a temporary failure.
+// reportFailure logs a failed attempt and notifies about it. It logs attempts 1, 2, 4, 8 and
+// so on. It notifies only after the second one, because the first retry usually succeeds
+// after a temporary failure.
 func (w *Writer) reportFailure(ctx context.Context, t target, object client.Object, attempts uint, err error) {
 	if bits.OnesCount(attempts) == 1 {
 		log.FromContext(ctx).Info("failed to write a status; retrying it", "object", t.object.String(), "owner", t.owner.String(), "failedAttempts", attempts, "cause", err.Error())
 	}
-	if attempts == eventAttempts && object != nil {
-		w.Notify(object, Change{Warning: true, Reason: ReasonNotWritten, Message: fmt.Sprintf("The controller cannot write the status of this object and retries it. Cause: %v", err)})
+	if attempts == notifiedAttempts && object != nil {
+		w.NotifyFailure(object, err)
 	}
 }
 
-// eventAttempts is the number of failed attempts after which an event is emitted.
-const eventAttempts = 2
+// notifiedAttempts is the number of failed attempts after which the Writer notifies.
+const notifiedAttempts = 2

@@ -16,7 +16,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 )
 
 var errPolicy = errors.New("refused by a policy")
@@ -67,6 +66,26 @@ func (cluster *fakeCluster) routeReason(t *testing.T) string {
 	return parents[0].Conditions[0].Reason
 }
 
+// failUpdates sets the function that returns the error of a status update.
+func (cluster *fakeCluster) failUpdates(updateError func(client.Object) error) {
+	cluster.mu.Lock()
+	defer cluster.mu.Unlock()
+	cluster.updateError = updateError
+}
+
+// block makes the API server not respond to status updates of an object.
+func (cluster *fakeCluster) block(name types.NamespacedName) {
+	cluster.mu.Lock()
+	defer cluster.mu.Unlock()
+	cluster.stuck = name
+}
+
+func (cluster *fakeCluster) unwrittenCount() int {
+	cluster.mu.Lock()
+	defer cluster.mu.Unlock()
+	return cluster.unwritten
+}
+
 func (cluster *fakeCluster) writeCount() int {
 	cluster.mu.Lock()
 	defer cluster.mu.Unlock()
@@ -75,25 +94,23 @@ func (cluster *fakeCluster) writeCount() int {
 
 func TestRefusedStatusIsRetriedUntilItSucceeds(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.updateError = refuse(gateway.KindHTTPRoute)
+		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
 		if err := cluster.writer.Write(t.Context(), owner, reportFor("One")); !errors.Is(err, errPolicy) {
 			t.Errorf("Write returned %v, want %v", err, errPolicy)
 		}
 		cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway")
 		advance(10 * time.Minute)
-		if cluster.unwritten != 1 || cluster.routeReason(t) != "" {
-			t.Errorf("%d statuses are unwritten, want 1", cluster.unwritten)
+		if cluster.unwrittenCount() != 1 || cluster.routeReason(t) != "" {
+			t.Errorf("%d statuses are unwritten, want 1", cluster.unwrittenCount())
 		}
 		if got := cluster.writeCount(); got < 15 || got > 30 {
 			t.Errorf("%d writes within ten minutes, want a backoff of at most a minute", got)
 		}
-		if i := slices.Index(cluster.events, status.ReasonNotWritten); i < 0 || slices.Contains(cluster.events[i+1:], status.ReasonNotWritten) {
-			t.Errorf("got events %v, want one %s event", cluster.events, status.ReasonNotWritten)
-		}
-		cluster.updateError = nil
+		wantCalls(t, "notified", cluster.failures, "HTTPRoute")
+		cluster.failUpdates(nil)
 		advance(time.Minute)
-		if got := cluster.routeReason(t); got != "One" || cluster.unwritten != 0 {
-			t.Errorf("the route has reason %q, and %d statuses are unwritten; want reason One and none", got, cluster.unwritten)
+		if got := cluster.routeReason(t); got != "One" || cluster.unwrittenCount() != 0 {
+			t.Errorf("the route has reason %q, and %d statuses are unwritten; want reason One and none", got, cluster.unwrittenCount())
 		}
 		before := cluster.writeCount()
 		advance(time.Hour)
@@ -105,16 +122,16 @@ func TestRefusedStatusIsRetriedUntilItSucceeds(t *testing.T) {
 
 func TestRetryWritesTheNewestReport(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.updateError = refuse(gateway.KindHTTPRoute)
+		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
 		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
 		advance(time.Minute)
-		cluster.updateError = nil
+		cluster.failUpdates(nil)
 		// A changed report is retried immediately.
 		if err := cluster.writer.Write(t.Context(), owner, reportFor("New")); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if got := cluster.routeReason(t); got != "New" || cluster.unwritten != 0 {
+		if got := cluster.routeReason(t); got != "New" || cluster.unwrittenCount() != 0 {
 			t.Errorf("the route has reason %q, want New", got)
 		}
 	})
@@ -122,22 +139,22 @@ func TestRetryWritesTheNewestReport(t *testing.T) {
 
 func TestRunningRetryDoesNotOverwriteANewerReport(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.updateError = refuse(gateway.KindHTTPRoute)
+		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
 		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
 		release := make(chan struct{})
-		cluster.updateError = func(o client.Object) error {
+		cluster.failUpdates(func(o client.Object) error {
 			if kindOf(o) == gateway.KindHTTPRoute {
 				<-release // the retry of the old report
 			}
 			return nil
-		}
+		})
 		advance(5 * time.Second)
 		if err := cluster.writer.Write(t.Context(), owner, reportFor("New")); err != nil {
 			t.Error(err)
 		}
 		close(release)
 		advance(time.Second)
-		if got := cluster.routeReason(t); got != "New" || cluster.unwritten != 0 {
+		if got := cluster.routeReason(t); got != "New" || cluster.unwrittenCount() != 0 {
 			t.Errorf("the route has reason %q, want New", got)
 		}
 	})
@@ -147,22 +164,22 @@ func TestOutdatedRetryStopsAfterAConflict(t *testing.T) {
 	// A retry of an old report finds a conflict after the owner no longer reports the
 	// status. It must not overwrite the current status.
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.updateError = refuse(gateway.KindHTTPRoute)
+		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
 		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
 		release := make(chan struct{})
-		cluster.updateError = func(o client.Object) error {
+		cluster.failUpdates(func(o client.Object) error {
 			if kindOf(o) == gateway.KindHTTPRoute {
 				<-release
 				return conflict(o)
 			}
 			return nil
-		}
+		})
 		advance(5 * time.Second)
 		cluster.writer.Forget(owner)
 		close(release)
-		cluster.updateError = nil
+		cluster.failUpdates(nil)
 		advance(time.Hour)
-		if got := cluster.routeReason(t); got != "" || cluster.unwritten != 0 {
+		if got := cluster.routeReason(t); got != "" || cluster.unwrittenCount() != 0 {
 			t.Errorf("the route has reason %q, want no status", got)
 		}
 	})
@@ -186,15 +203,15 @@ func TestRetriesStop(t *testing.T) {
 	} {
 		t.Run(description, func(t *testing.T) {
 			withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-				cluster.updateError = refuse(gateway.KindHTTPRoute)
+				cluster.failUpdates(refuse(gateway.KindHTTPRoute))
 				_ = cluster.writer.Write(t.Context(), owner, report())
 				advance(10 * time.Second)
 				stop(t, cluster)
 				advance(time.Minute)
 				before := cluster.writeCount()
 				advance(time.Hour)
-				if got := cluster.writeCount(); got != before || cluster.unwritten != 0 {
-					t.Errorf("%d more writes, and %d unwritten statuses, want none", got-before, cluster.unwritten)
+				if got := cluster.writeCount(); got != before || cluster.unwrittenCount() != 0 {
+					t.Errorf("%d more writes, and %d unwritten statuses, want none", got-before, cluster.unwrittenCount())
 				}
 			})
 		})
@@ -205,7 +222,7 @@ func TestChangedObjectIsRetriedAtTheNextReport(t *testing.T) {
 	// The user has made the object smaller, for example. That changes neither its
 	// generation nor the report.
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.updateError = refuse(gateway.KindHTTPRoute)
+		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
 		_ = cluster.writer.Write(t.Context(), owner, report())
 		advance(10 * time.Minute)
 		before := cluster.writeCount()
@@ -214,7 +231,7 @@ func TestChangedObjectIsRetriedAtTheNextReport(t *testing.T) {
 		if got := cluster.writeCount(); got != before {
 			t.Errorf("an unchanged object was retried %d times before its backoff ended", got-before)
 		}
-		cluster.updateError = nil
+		cluster.failUpdates(nil)
 		route := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})
 		metav1.SetMetaDataAnnotation(&route.ObjectMeta, "size", "small")
 		if err := cluster.server.Update(t.Context(), route); err != nil {
@@ -222,8 +239,8 @@ func TestChangedObjectIsRetriedAtTheNextReport(t *testing.T) {
 		}
 		_ = cluster.writer.Write(t.Context(), owner, report())
 		synctest.Wait()
-		if cluster.unwritten != 0 {
-			t.Errorf("%d statuses are unwritten, want none", cluster.unwritten)
+		if cluster.unwrittenCount() != 0 {
+			t.Errorf("%d statuses are unwritten, want none", cluster.unwrittenCount())
 		}
 	})
 }
@@ -231,13 +248,13 @@ func TestChangedObjectIsRetriedAtTheNextReport(t *testing.T) {
 func TestStatusesFailedBeforeTheStartAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newFakeCluster(t)
-		cluster.updateError = refuse(gateway.KindHTTPRoute)
+		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
 		_ = cluster.writer.Write(t.Context(), owner, report())
-		cluster.updateError = nil
+		cluster.failUpdates(nil)
 		go func() { _ = cluster.writer.Start(t.Context()) }()
 		advance(time.Minute)
-		if cluster.unwritten != 0 {
-			t.Errorf("%d statuses are unwritten, want none", cluster.unwritten)
+		if cluster.unwrittenCount() != 0 {
+			t.Errorf("%d statuses are unwritten, want none", cluster.unwrittenCount())
 		}
 	})
 }
@@ -245,34 +262,34 @@ func TestStatusesFailedBeforeTheStartAreRetried(t *testing.T) {
 func TestCanceledWriteIsNotRetried(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		ctx, cancel := context.WithCancel(t.Context())
-		cluster.updateError = func(client.Object) error {
+		cluster.failUpdates(func(client.Object) error {
 			cancel()
 			return errPolicy
-		}
+		})
 		if err := cluster.writer.Write(ctx, owner, report()); err == nil {
 			t.Error("the canceled Write succeeded")
 		}
 		advance(time.Minute)
-		if got := cluster.writeCount(); got > 2 || cluster.unwritten != 0 {
-			t.Errorf("%d attempts and %d unwritten statuses after the cancellation", got, cluster.unwritten)
+		if got := cluster.writeCount(); got > 2 || cluster.unwrittenCount() != 0 {
+			t.Errorf("%d attempts and %d unwritten statuses after the cancellation", got, cluster.unwrittenCount())
 		}
 	})
 }
 
 func TestPanicInAWriteIsAFailure(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.updateError = func(o client.Object) error {
+		cluster.failUpdates(func(o client.Object) error {
 			if kindOf(o) == gateway.KindHTTPRoute {
 				panic("a bug")
 			}
 			return nil
-		}
+		})
 		if err := cluster.writer.Write(t.Context(), owner, report()); err == nil {
 			t.Error("the write succeeded")
 		}
 		advance(time.Minute)
 		cluster.wantUnwritten(t, 1)
-		cluster.updateError = nil
+		cluster.failUpdates(nil)
 		advance(time.Minute)
 		cluster.wantUnwritten(t, 0)
 	})
@@ -280,8 +297,8 @@ func TestPanicInAWriteIsAFailure(t *testing.T) {
 
 func (cluster *fakeCluster) wantUnwritten(t *testing.T, want int) {
 	t.Helper()
-	if cluster.unwritten != want {
-		t.Errorf("%d statuses are unwritten, want %d", cluster.unwritten, want)
+	if got := cluster.unwrittenCount(); got != want {
+		t.Errorf("%d statuses are unwritten, want %d", got, want)
 	}
 }
 
@@ -305,7 +322,7 @@ func TestStuckStatusDelaysTheOthersByTwoSeconds(t *testing.T) {
 	// The API server does not respond to the update of one status.
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		r := cluster.createRoutes(t, 100)
-		cluster.stuck = routeName
+		cluster.block(routeName)
 		start := time.Now()
 		if err := cluster.writer.Write(t.Context(), owner, r); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Write returned %v, want DeadlineExceeded", err)
@@ -327,7 +344,7 @@ func TestStuckStatusDelaysTheOthersByTwoSeconds(t *testing.T) {
 		if got := time.Since(start); got != 0 {
 			t.Errorf("the next Write took %s, want 0s", got)
 		}
-		cluster.stuck = types.NamespacedName{}
+		cluster.block(types.NamespacedName{})
 		advance(time.Minute)
 		cluster.wantUnwritten(t, 0)
 	})
@@ -337,10 +354,10 @@ func TestNumberOfConcurrentWritesIsBounded(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		r := cluster.createRoutes(t, 100)
 		release := make(chan struct{})
-		cluster.updateError = func(client.Object) error {
+		cluster.failUpdates(func(client.Object) error {
 			<-release
 			return nil
-		}
+		})
 		var writing sync.WaitGroup
 		for i := range 3 {
 			other := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "infra", Name: fmt.Sprint(i)}}
@@ -359,14 +376,14 @@ func TestOutageIsRetriedWithoutAStorm(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		const routes = 900
 		r := cluster.createRoutes(t, routes)
-		cluster.updateError = func(client.Object) error { return errors.New("connection refused") }
+		cluster.failUpdates(func(client.Object) error { return errors.New("connection refused") })
 		_ = cluster.writer.Write(t.Context(), owner, r)
 		advance(10 * time.Minute)
 		cluster.wantUnwritten(t, routes+3)
 		if got := cluster.writeCount(); got > 20*(routes+3) {
 			t.Errorf("%d attempts for %d statuses within ten minutes", got, routes+3)
 		}
-		cluster.updateError = nil
+		cluster.failUpdates(nil)
 		advance(time.Minute)
 		cluster.wantUnwritten(t, 0)
 	})

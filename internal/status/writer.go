@@ -42,9 +42,11 @@ type Writer struct {
 	ControllerName gatewayv1.GatewayController
 	// Now returns the transition time of conditions.
 	Now func() time.Time
-	// Notify is called once for each change that the Writer has written, and for a
-	// status that it cannot write.
+	// Notify is called once for each change that the Writer has written.
 	Notify func(client.Object, Change)
+	// NotifyFailure is called once for each status that the Writer cannot write, after
+	// the second failed attempt.
+	NotifyFailure func(client.Object, error)
 	// Unwritten is called when the number of statuses in an owner's report that the
 	// Writer could not write changes. It must not block.
 	Unwritten func(owner gateway.Owner, count int)
@@ -102,7 +104,6 @@ func (f failures) err() error {
 // attemptAll writes the statuses concurrently, except for unchanged statuses and for
 // statuses that are being retried. It waits until every status was attempted.
 func (w *Writer) attemptAll(ctx context.Context, owner gateway.Owner, writes []write) failures {
-	w.slots.Do(func() { w.free = make(chan struct{}, firstAttempts) })
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var failed failures
@@ -110,10 +111,8 @@ func (w *Writer) attemptAll(ctx context.Context, owner gateway.Owner, writes []w
 		if !w.needsFirstAttempt(ctx, target{owner, one.object}, one) {
 			continue
 		}
-		select {
-		case w.free <- struct{}{}:
-		case <-ctx.Done():
-			return failed.and(failures{1, ctx.Err()})
+		if !w.acquire(ctx) {
+			break
 		}
 		running.Go(func() {
 			defer func() { <-w.free }()
@@ -125,7 +124,25 @@ func (w *Writer) attemptAll(ctx context.Context, owner gateway.Owner, writes []w
 		})
 	}
 	running.Wait()
+	if failed.first == nil {
+		failed.first = ctx.Err()
+	}
 	return failed
+}
+
+// acquire waits until another first attempt may run. It returns false when the context
+// ends.
+func (w *Writer) acquire(ctx context.Context) bool {
+	w.slots.Do(func() { w.free = make(chan struct{}, firstAttempts) })
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case w.free <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // needsFirstAttempt reports whether the status differs from the cache and is not being

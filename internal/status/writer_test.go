@@ -46,19 +46,18 @@ type fakeCluster struct {
 	writer *status.Writer
 	// cached is the Gateway in the cache, when it differs from the API server.
 	cached *gatewayv1.Gateway
+
+	mu sync.Mutex
 	// updateError returns the error of a status update. It can be nil.
 	updateError func(client.Object) error
-
 	// stuck is an object whose status updates get no response.
-	stuck types.NamespacedName
-
-	mu        sync.Mutex
+	stuck     types.NamespacedName
 	writes    []string
 	liveReads []string
 	// unwritten is the number of statuses that the Writer could not write.
 	unwritten int
-	// events contains the reasons of the events.
-	events []string
+	// failures contains the kinds of the objects about whose statuses the Writer notified.
+	failures []string
 }
 
 func newFakeCluster(t *testing.T) *fakeCluster {
@@ -76,8 +75,13 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 		Live:           interceptor.NewClient(cluster.server, interceptor.Funcs{Get: cluster.readLive}),
 		ControllerName: controllerName,
 		Now:            func() time.Time { return now.Add(time.Millisecond) },
-		Notify:         func(_ client.Object, change status.Change) { cluster.record(&cluster.events, change.Reason) },
-		Unwritten:      func(_ gateway.Owner, count int) { cluster.unwritten = count },
+		Notify:         func(client.Object, status.Change) {},
+		NotifyFailure:  func(o client.Object, _ error) { cluster.record(&cluster.failures, kindOf(o)) },
+		Unwritten: func(_ gateway.Owner, count int) {
+			cluster.mu.Lock()
+			defer cluster.mu.Unlock()
+			cluster.unwritten = count
+		},
 	}
 	return cluster
 }
@@ -97,12 +101,15 @@ func (cluster *fakeCluster) readLive(ctx context.Context, c client.WithWatch, ke
 
 func (cluster *fakeCluster) update(ctx context.Context, c client.Client, resource string, object client.Object, opts ...client.SubResourceUpdateOption) error {
 	cluster.record(&cluster.writes, kindOf(object))
-	if client.ObjectKeyFromObject(object) == cluster.stuck {
+	cluster.mu.Lock()
+	stuck, updateError := cluster.stuck, cluster.updateError
+	cluster.mu.Unlock()
+	if client.ObjectKeyFromObject(object) == stuck {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if cluster.updateError != nil {
-		if err := cluster.updateError(object); err != nil {
+	if updateError != nil {
+		if err := updateError(object); err != nil {
 			return err
 		}
 	}
