@@ -54,10 +54,10 @@ func TestRefusedStatusAffectsNothingElse(t *testing.T) {
 			t.Errorf("the tunnel serves %q, want b.example.com", got)
 		}
 
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		h.wantEvent("Warning StatusNotWritten The status of this object is out of date, because the controller cannot write it: update status of HTTPRoute infra/web: refused by a policy.")
 		h.injectError = func(write) (bool, error) { return true, nil }
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := h.routeParents(); len(got) != 1 || !isTrue(got[0].Conditions, gatewayv1.RouteConditionAccepted) {
 			t.Errorf("the route has status entries %+v, want one with Accepted=True", got)
 		}
@@ -87,7 +87,7 @@ func TestRefusedStatusDoesNotDelayTheDeletionOfTheTunnel(t *testing.T) {
 		}
 		h.wantMetrics(map[string]float64{"unwritten_statuses": 1, "pushes_total": -1})
 		h.injectError = func(write) (bool, error) { return true, nil }
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := h.routeParents(); len(got) != 0 {
 			t.Errorf("the route has status entries %+v, want none", got)
 		}

@@ -20,14 +20,12 @@ import (
 
 var errPolicy = errors.New("refused by a policy")
 
-// refuse returns an updateError that refuses the statuses of a kind.
-func refuse(kind string) func(client.Object) error {
-	return func(o client.Object) error {
-		if kindOf(o) == kind {
-			return errPolicy
-		}
-		return nil
+// refuseRoutes is an updateError that refuses the statuses of routes.
+func refuseRoutes(o client.Object) error {
+	if kindOf(o) == gateway.KindHTTPRoute {
+		return errPolicy
 	}
+	return nil
 }
 
 // withRetries runs a test with the fake clock of testing/synctest while the Writer retries
@@ -43,7 +41,7 @@ func withRetries(t *testing.T, test func(*testing.T, *fakeCluster)) {
 
 // advance advances the fake clock.
 func advance(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 
@@ -94,7 +92,7 @@ func (cluster *fakeCluster) writeCount() int {
 
 func TestRefusedStatusIsRetriedUntilItSucceeds(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
+		cluster.failUpdates(refuseRoutes)
 		if err := cluster.writer.Write(t.Context(), owner, reportFor("One")); !errors.Is(err, errPolicy) {
 			t.Errorf("Write returned %v, want %v", err, errPolicy)
 		}
@@ -122,7 +120,7 @@ func TestRefusedStatusIsRetriedUntilItSucceeds(t *testing.T) {
 
 func TestRetryWritesTheNewestReport(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
+		cluster.failUpdates(refuseRoutes)
 		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
 		advance(time.Minute)
 		cluster.failUpdates(nil)
@@ -139,7 +137,7 @@ func TestRetryWritesTheNewestReport(t *testing.T) {
 
 func TestRunningRetryDoesNotOverwriteANewerReport(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
+		cluster.failUpdates(refuseRoutes)
 		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
 		release := make(chan struct{})
 		cluster.failUpdates(func(o client.Object) error {
@@ -164,7 +162,7 @@ func TestOutdatedRetryStopsAfterAConflict(t *testing.T) {
 	// A retry of an old report finds a conflict after the owner no longer reports the
 	// status. It must not overwrite the current status.
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
+		cluster.failUpdates(refuseRoutes)
 		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
 		release := make(chan struct{})
 		cluster.failUpdates(func(o client.Object) error {
@@ -203,7 +201,7 @@ func TestRetriesStop(t *testing.T) {
 	} {
 		t.Run(description, func(t *testing.T) {
 			withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-				cluster.failUpdates(refuse(gateway.KindHTTPRoute))
+				cluster.failUpdates(refuseRoutes)
 				_ = cluster.writer.Write(t.Context(), owner, report())
 				advance(10 * time.Second)
 				stop(t, cluster)
@@ -222,7 +220,7 @@ func TestChangedObjectIsRetriedAtTheNextReport(t *testing.T) {
 	// The user has made the object smaller, for example. That changes neither its
 	// generation nor the report.
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
-		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
+		cluster.failUpdates(refuseRoutes)
 		_ = cluster.writer.Write(t.Context(), owner, report())
 		advance(10 * time.Minute)
 		before := cluster.writeCount()
@@ -248,7 +246,7 @@ func TestChangedObjectIsRetriedAtTheNextReport(t *testing.T) {
 func TestStatusesFailedBeforeTheStartAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newFakeCluster(t)
-		cluster.failUpdates(refuse(gateway.KindHTTPRoute))
+		cluster.failUpdates(refuseRoutes)
 		_ = cluster.writer.Write(t.Context(), owner, report())
 		cluster.failUpdates(nil)
 		go func() { _ = cluster.writer.Start(t.Context()) }()
