@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -29,12 +30,22 @@ func (h *harness) routeParents() []gatewayv1.RouteParentStatus {
 	return route.Status.Parents
 }
 
+// retryStatuses retries unwritten statuses for a minute of the fake clock of
+// testing/synctest.
+func (h *harness) retryStatuses() {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	defer cancel()
+	if err := h.writer.Start(ctx); err != nil {
+		h.t.Error(err)
+	}
+}
+
 func TestRefusedStatusAffectsNothingElse(t *testing.T) {
 	// The status of the route is refused. The configuration, the metrics and the other
 	// statuses are up to date, also after further changes.
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
-		go func() { _ = h.writer.Start(t.Context()) }()
 		h.refuseStatus("HTTPRoute")
 		h.recordChange()
 		h.reconcileOnce()
@@ -54,10 +65,10 @@ func TestRefusedStatusAffectsNothingElse(t *testing.T) {
 			t.Errorf("the tunnel serves %q, want b.example.com", got)
 		}
 
-		<-time.After(time.Minute)
+		h.retryStatuses()
 		h.wantEvent("Warning StatusNotWritten The status of this object is out of date, because the controller cannot write it: update status of HTTPRoute infra/web: refused by a policy.")
 		h.injectError = func(write) (bool, error) { return true, nil }
-		<-time.After(time.Minute)
+		h.retryStatuses()
 		if got := h.routeParents(); len(got) != 1 || !isTrue(got[0].Conditions, gatewayv1.RouteConditionAccepted) {
 			t.Errorf("the route has status entries %+v, want one with Accepted=True", got)
 		}
@@ -77,7 +88,6 @@ func TestRefusedStatusDoesNotDelayTheDeletionOfTheTunnel(t *testing.T) {
 	// The Gateway is deleted, but its entry in the status of the route cannot be removed.
 	synctest.Test(t, func(t *testing.T) {
 		h := newServedHarness(t)
-		go func() { _ = h.writer.Start(t.Context()) }()
 		h.refuseStatus("HTTPRoute")
 		h.delete(h.gateway())
 		h.reconcileFor(2 * time.Minute)
@@ -87,7 +97,7 @@ func TestRefusedStatusDoesNotDelayTheDeletionOfTheTunnel(t *testing.T) {
 		}
 		h.wantMetrics(map[string]float64{"unwritten_statuses": 1, "pushes_total": -1})
 		h.injectError = func(write) (bool, error) { return true, nil }
-		<-time.After(time.Minute)
+		h.retryStatuses()
 		if got := h.routeParents(); len(got) != 0 {
 			t.Errorf("the route has status entries %+v, want none", got)
 		}
