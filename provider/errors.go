@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// MaxRetryAfter is the maximum wait that an API response can cause. A rate limit of the
+// Cloudflare API lasts five minutes, so a longer wait is an error of the API or of a
+// proxy.
+const MaxRetryAfter = 10 * time.Minute
+
 // Errors that callers distinguish with errors.Is.
 var (
 	// ErrNotFound means that the tunnel does not exist, or was deleted.
@@ -53,6 +58,9 @@ func (e *InvalidError) Error() string {
 type RateLimitedError struct {
 	// RetryAfter is the time to wait before the next attempt.
 	RetryAfter time.Duration
+	// Requested is the wait that the API requested, which is not limited to
+	// [MaxRetryAfter]; zero if it requested none.
+	Requested time.Duration
 	// Budget is true when the API request budget is exhausted and no request was
 	// sent. It is false after a 429, also for calls that are rejected without a
 	// request until the wait that the 429 asked for is over.
@@ -63,7 +71,16 @@ func (e *RateLimitedError) Error() string {
 	if e.Budget {
 		return fmt.Sprintf("Cloudflare API request budget exhausted; retry in %s", e.RetryAfter.Round(time.Second))
 	}
-	return fmt.Sprintf("Cloudflare API rate limit reached; retry in %s", e.RetryAfter.Round(time.Second))
+	return fmt.Sprintf("Cloudflare API rate limit reached; retry in %s%s", e.RetryAfter.Round(time.Second), describeCap(e.Requested))
+}
+
+// describeCap returns a suffix of a message if the API requested a longer wait than
+// [MaxRetryAfter], or "".
+func describeCap(requested time.Duration) string {
+	if requested <= MaxRetryAfter {
+		return ""
+	}
+	return fmt.Sprintf(" (the API requested %s; the controller waits at most %s)", requested, MaxRetryAfter)
 }
 
 // UnavailableError is a temporary failure: no connection, an incomplete response, or
@@ -72,11 +89,15 @@ type UnavailableError struct {
 	// Err is the cause.
 	Err error
 	// RetryAfter is the time to wait before the next attempt as the API asked for, or
-	// zero.
+	// zero. It is at most [MaxRetryAfter].
 	RetryAfter time.Duration
+	// Requested is the wait that the API requested, or zero.
+	Requested time.Duration
 }
 
-func (e *UnavailableError) Error() string { return "Cloudflare API unavailable: " + e.Err.Error() }
+func (e *UnavailableError) Error() string {
+	return "Cloudflare API unavailable: " + e.Err.Error() + describeCap(e.Requested)
+}
 
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }

@@ -47,12 +47,15 @@ func TestTransientErrorsAreRecognized(t *testing.T) {
 
 func TestErrorMessagesNameTheCause(t *testing.T) {
 	tests := map[string]error{
-		"invalid configuration: no":                                   &InvalidError{Rule: -1, Message: "no"},
-		"invalid configuration: ingress rule 0: no":                   &InvalidError{Rule: 0, Message: "no"},
-		"Cloudflare API rate limit reached; retry in 30s":             &RateLimitedError{RetryAfter: 30*time.Second - time.Millisecond},
-		"Cloudflare API request budget exhausted; retry in 2s":        &RateLimitedError{RetryAfter: 2 * time.Second, Budget: true},
-		"Cloudflare API unavailable: unexpected EOF":                  &UnavailableError{Err: io.ErrUnexpectedEOF},
-		"create tunnel: Cloudflare API unavailable: connection reset": fmt.Errorf("create tunnel: %w", &UnavailableError{Err: errors.New("connection reset")}),
+		"invalid configuration: no":                       &InvalidError{Rule: -1, Message: "no"},
+		"invalid configuration: ingress rule 0: no":       &InvalidError{Rule: 0, Message: "no"},
+		"Cloudflare API rate limit reached; retry in 30s": &RateLimitedError{RetryAfter: 30*time.Second - time.Millisecond},
+		"Cloudflare API rate limit reached; retry in 10m0s (the API requested 168h0m0s; the controller waits at most 10m0s)": &RateLimitedError{RetryAfter: MaxRetryAfter, Requested: 7 * 24 * time.Hour},
+		"Cloudflare API unavailable: EOF (the API requested 11m0s; the controller waits at most 10m0s)":                      &UnavailableError{Err: io.EOF, Requested: 11 * time.Minute},
+		"Cloudflare API rate limit reached; retry in 5m0s":                                                                   &RateLimitedError{RetryAfter: 5 * time.Minute, Requested: 10 * time.Minute},
+		"Cloudflare API request budget exhausted; retry in 2s":                                                               &RateLimitedError{RetryAfter: 2 * time.Second, Budget: true},
+		"Cloudflare API unavailable: unexpected EOF":                                                                         &UnavailableError{Err: io.ErrUnexpectedEOF},
+		"create tunnel: Cloudflare API unavailable: connection reset":                                                        fmt.Errorf("create tunnel: %w", &UnavailableError{Err: errors.New("connection reset")}),
 	}
 	for want, err := range tests {
 		if got := err.Error(); got != want {

@@ -30,7 +30,7 @@ func clientConfig(files, context string) clientcmd.ClientConfig {
 var errNoCluster = errors.New("no API server found in $KUBECONFIG, ~/.kube/config or a pod's service account; set --kubeconfig")
 
 // restConfig returns the configuration of a client. qps and burst limit its requests
-// per second: on average, and in a burst.
+// per second: on average, and in a burst. A qps of 0 means no limit.
 func restConfig(config clientcmd.ClientConfig, qps float32, burst int) (*rest.Config, error) {
 	c, err := config.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -39,7 +39,9 @@ func restConfig(config clientcmd.ClientConfig, qps float32, burst int) (*rest.Co
 	if err != nil {
 		return nil, fmt.Errorf("load the kubeconfig (see --kubeconfig): %w", err)
 	}
-	c.QPS, c.Burst = qps, burst
+	if c.QPS, c.Burst = qps, burst; qps == 0 {
+		c.QPS = -1 // for client-go, 0 means its default limit
+	}
 	c.UserAgent = "tunnel-gateway/" + version
 	return c, nil
 }

@@ -246,7 +246,7 @@ func readInterruptibly[T any](ctx context.Context, line *progress.Line, read fun
 // cluster returns the cluster that the flags select. It calls step before each step
 // of reading the cluster.
 func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
-	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 200, 400)
+	c, err := restConfig(clientConfig(o.kubeconfig, o.context), 0, 0)
 	if err != nil {
 		return state.Cluster{}, err
 	}

@@ -69,7 +69,7 @@ type Kubernetes struct {
 	// Kubeconfig is the path of a kubeconfig file.
 	Kubeconfig string
 	// QPS and Burst limit the requests to the API server per second: on average,
-	// and in a burst.
+	// and in a burst. A QPS of 0 means no limit.
 	QPS   float32
 	Burst int
 	// ControllerNamespace is the namespace of the objects that the controller
@@ -239,8 +239,8 @@ func (g *Gateway) validate() error {
 
 func (k *Kubernetes) validate() error {
 	var errs []error
-	if !(k.QPS > 0) { // also rejects NaN
-		errs = append(errs, invalid("kube-api-qps", "must be greater than 0, got %v", k.QPS))
+	if !(k.QPS >= 0) { // also rejects NaN
+		errs = append(errs, invalid("kube-api-qps", "must be 0 for no limit, or greater than 0, got %v", k.QPS))
 	}
 	if k.Burst < 1 {
 		errs = append(errs, invalid("kube-api-burst", "must be at least 1, got %d", k.Burst))

@@ -198,7 +198,7 @@ func TestValidateErrorsNameTheFlagAndTheVariable(t *testing.T) {
 		"drift-interval":            {"9s", "0s", "-1m"},
 		"inventory-interval":        {"9s", "0s", "-1m"},
 		"workers":                   {"0", "-1"},
-		"kube-api-qps":              {"0", "-1", "NaN"},
+		"kube-api-qps":              {"-1", "NaN"},
 		"kube-api-burst":            {"0", "-1"},
 		"namespaces":                {"Team", "a,b/c", "a b", ",a"},
 		"certificate-namespaces":    {"Team", "a,b/c"},
@@ -233,7 +233,7 @@ func TestValidateAcceptsValidValues(t *testing.T) {
 		"--cloudflare-base-url=https://api.example.com/client/v4",
 		"--controller-name=example.com/a/b~c",
 		"--cluster-id=9d3c2a44-8d4a-4f2b-9d8e-3a0f4c4b6f11",
-		"--cluster-domain=k8s", "--drift-interval=10s", "--kube-api-qps=0.5",
+		"--cluster-domain=k8s", "--drift-interval=10s", "--kube-api-qps=0.5", "--kube-api-qps=0",
 		"--namespaces=team-a", "--namespaces=team-a,team-b", "--validate-certificates=false", "--certificate-namespaces=team-a,team-b",
 		"--metrics-address=0", "--health-address=[::1]:0", "--metrics-address=:http",
 		"--log-level=warn", "--log-format=console",
@@ -294,7 +294,7 @@ func TestValidateReturnsAllErrors(t *testing.T) {
 	c := &config.Config{}
 	err := c.Validate()
 	for _, flag := range []string{
-		"--controller-name", "--cluster-domain", "--drift-interval", "--workers", "--kube-api-qps", "--kube-api-burst",
+		"--controller-name", "--cluster-domain", "--drift-interval", "--workers", "--kube-api-burst",
 		"--metrics-address", "--health-address", "--log-level", "--log-format",
 	} {
 		if !strings.Contains(message(err), flag) {

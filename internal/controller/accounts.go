@@ -94,7 +94,7 @@ func (a *accounts) openSource(ctx context.Context, source credentials.Source) (a
 	case ok:
 		return last.account, nil
 	}
-	return a.connectWithToken(source, source.Token, "")
+	return a.connectWithToken(source, last, source.Token, "")
 }
 
 // cached returns the account of a source as it was last opened.
@@ -128,16 +128,19 @@ func (a *accounts) fromSecret(ctx context.Context, source credentials.Source, la
 	case token == last.token:
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if found := a.bySource[source]; found != nil {
+		if found := a.bySource[source]; found != nil && found.token == token {
 			found.resourceVersion = resourceVersion
 		}
 		return last.account, nil
 	}
-	return a.connectWithToken(source, token, resourceVersion)
+	return a.connectWithToken(source, last, token, resourceVersion)
 }
 
-// connectWithToken opens the account with the token and caches it.
-func (a *accounts) connectWithToken(source credentials.Source, token, resourceVersion string) (account, error) {
+// connectWithToken opens the account with the token and caches it. If another worker has
+// opened the account since last was read, connectWithToken returns that account, so that
+// all workers use the same provider. If that account has an older token, the next call
+// finds that the Secret has changed.
+func (a *accounts) connectWithToken(source credentials.Source, last openAccount, token, resourceVersion string) (account, error) {
 	p, err := a.connect(source.Account, token)
 	if err != nil {
 		return account{}, &credentials.TokenError{Secret: source.Secret, Reason: err.Error()}
@@ -145,6 +148,10 @@ func (a *accounts) connectWithToken(source credentials.Source, token, resourceVe
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.useCount++
+	if current := a.bySource[source]; current != nil && (current.token == token || current.token != last.token) {
+		current.lastUse = a.useCount
+		return current.account, nil
+	}
 	opened := &openAccount{lastUse: a.useCount, token: token, resourceVersion: resourceVersion}
 	opened.account = account{id: source.Account, provider: p, version: tokenVersion(provider.Token(token))}
 	a.bySource[source] = opened

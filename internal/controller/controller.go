@@ -6,6 +6,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -83,7 +84,11 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	recorder := m.GetEventRecorder("tunnel-gateway")
 	writer := &status.Writer{
-		Client: m.GetClient(), Live: m.GetAPIReader(), ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
+		Client: m.GetClient(), Live: liveReader{m.GetAPIReader()}, ControllerName: o.ControllerName, Now: time.Now, Notify: conditionEvents(recorder),
+		NotifyFailure: failureEvents(recorder), Unwritten: unwrittenStatuses(o.Metrics),
+	}
+	if err := m.Add(writer); err != nil {
+		return err
 	}
 	classes := &classReconciler{client: m.GetClient(), writer: writer, controllerName: o.ControllerName, namespace: o.Namespace}
 	if err := setupClass(m, classes); err != nil {
@@ -150,6 +155,16 @@ func rateLimiter() workqueue.TypedRateLimiter[state.Key] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[state.Key](100*time.Millisecond, maxRetryDelay)
 }
 
+// unwrittenStatuses returns a function that records the number of statuses that cannot be
+// written.
+func unwrittenStatuses(m *metrics.Metrics) func(gateway.Owner, int) {
+	return func(owner gateway.Owner, count int) {
+		if owner.Kind == gateway.KindGateway {
+			m.SetUnwrittenStatuses(owner.NamespacedName, count)
+		}
+	}
+}
+
 // conditionEvents returns a function that emits an event for a change of an object's
 // conditions.
 func conditionEvents(recorder events.EventRecorder) func(client.Object, status.Change) {
@@ -158,7 +173,19 @@ func conditionEvents(recorder events.EventRecorder) func(client.Object, status.C
 		if change.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", change.Message)
+		recorder.Eventf(object, nil, kind, change.Reason, "Report", "%s", truncateNote(change.Message))
+	}
+}
+
+// reasonStatusNotWritten is the reason of the event about a status that cannot be written.
+const reasonStatusNotWritten = "StatusNotWritten"
+
+// failureEvents returns a function that emits an event about a status that cannot be
+// written.
+func failureEvents(recorder events.EventRecorder) func(client.Object, error) {
+	return func(object client.Object, err error) {
+		note := truncateNote(fmt.Sprintf("The status of this object is out of date, because the controller cannot write it: %v.", err))
+		recorder.Eventf(object, nil, corev1.EventTypeWarning, reasonStatusNotWritten, "Report", "%s", note)
 	}
 }
 
@@ -166,7 +193,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 	return &reconciler{
 		loader: state.Loader{
 			Reader: m.GetClient(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace,
-			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: m.GetAPIReader(), Reads: o.ReadsCertificates},
+			Certificates: &state.CachedCertificates{Metadata: m.GetClient(), Live: liveReader{m.GetAPIReader()}, Reads: o.ReadsCertificates},
 		},
 		buildOptions: gateway.Options{
 			ControllerName: o.ControllerName, ClusterDomain: o.ClusterDomain, ControllerNamespace: o.Namespace,
@@ -180,7 +207,7 @@ func newReconciler(m manager.Manager, o Options, writer *status.Writer, l *lifec
 }
 
 func newLifecycle(m manager.Manager, o Options, writer *status.Writer, recorder events.EventRecorder) *lifecycle {
-	c, live := m.GetClient(), m.GetAPIReader()
+	c, live := m.GetClient(), liveReader{m.GetAPIReader()}
 	return &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: o.Namespace},
 		gateways:   gatewayReader{live: live, controllerName: o.ControllerName, inScope: o.InScope},

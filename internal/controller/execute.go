@@ -26,7 +26,7 @@ func (l *loop) executeAction(ctx context.Context, f tunnel.Facts, s tunnel.Step)
 	case tunnel.StopConnectors:
 		r.Err = l.connectors.stop(ctx, f.Object)
 	case tunnel.WithdrawStatuses:
-		r.Err = l.withdraw(ctx)
+		l.withdraw(ctx)
 	case tunnel.DeleteObject:
 		r.Err = l.objects.remove(ctx, f.Object)
 	case tunnel.Record:
@@ -127,15 +127,19 @@ func (l *loop) readToken(ctx context.Context, p provider.Provider, f tunnel.Fact
 	return l.tokens.write(ctx, f.Object, connector.TokenSecret(f.Object, token))
 }
 
-// withdraw removes the Gateway's status entries from routes and ListenerSets.
-func (l *loop) withdraw(ctx context.Context) error {
+// withdraw removes the Gateway's status entries from routes and ListenerSets. An entry that
+// cannot be removed does not delay the deletion of the tunnel: the [status.Writer]
+// retries it, and the reconcile of a Gateway without a Tunnel removes the entries again.
+func (l *loop) withdraw(ctx context.Context) {
 	report := gateway.ResetReport(l.key, l.snapshot)
 	if l.state.State == tunnel.GatewayNotManaged && statusIsCurrent(l.gateway) {
 		// Another controller wrote this status and may have written the statuses of
 		// the ListenerSets, which do not name their controller.
 		report.ListenerSets = nil
 	}
-	return l.statuses.WriteAttached(ctx, report)
+	if err := l.statuses.WriteAttached(ctx, l.key, report); err != nil {
+		log.FromContext(ctx).V(1).Info("failed to remove status entries", "cause", err.Error())
+	}
 }
 
 // statusIsCurrent reports whether the Gateway's Accepted condition covers its current

@@ -116,8 +116,10 @@ func (h *harness) restart() {
 	h.uptime = 0
 	h.registry = prometheus.NewRegistry()
 	c, live := h.client(), h.kube
+	recorded := metrics.New(h.registry)
 	writer := &status.Writer{
 		Client: c, Live: live, ControllerName: controllerName, Now: func() time.Time { return h.wallTime }, Notify: func(client.Object, status.Change) {},
+		NotifyFailure: failureEvents(h.events), Unwritten: unwrittenStatuses(recorded),
 	}
 	l := &lifecycle{
 		objects:    tunnelObjects{client: c, live: live, namespace: controllerNamespace},
@@ -145,7 +147,7 @@ func (h *harness) restart() {
 			ControllerName: controllerName, ClusterDomain: "cluster.local", ControllerNamespace: controllerNamespace,
 			Capabilities: ingress.Capabilities(),
 		},
-		lifecycle: l, writer: writer, observer: newObserver(metrics.New(h.registry), noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
+		lifecycle: l, writer: writer, observer: newObserver(recorded, noop.NewTracerProvider().Tracer(""), func() time.Time { return h.wallTime }),
 		now: func() time.Time { return h.wallTime },
 	}
 	h.hostnames = &sharedHostnames{

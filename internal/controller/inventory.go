@@ -13,6 +13,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -48,7 +49,8 @@ func (i *inventory) Start(ctx context.Context) error {
 		case <-timer.C:
 		}
 		next = i.nextDelay()
-		if err := i.checkAccounts(ctx); err != nil && ctx.Err() == nil {
+		// The manager does not recover from a panic.
+		if err := recovery.Call(ctx, func() error { return i.checkAccounts(ctx) }); err != nil && ctx.Err() == nil {
 			next = min(next, inventoryRetryDelay)
 			log.FromContext(ctx).Info("failed to list the tunnels of the accounts", "cause", err.Error(), "retryAfter", next.String())
 		}

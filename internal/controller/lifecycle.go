@@ -148,6 +148,16 @@ func (l *lifecycle) forget(key state.Key) {
 	delete(l.findings, key)
 }
 
+// forgetAfterPanic removes the process state of a Gateway during a panic, because it is
+// unknown what the panicking step has changed. The next reconcile reads everything, as
+// after a start of the process.
+func (l *lifecycle) forgetAfterPanic(key state.Key) {
+	if r := recover(); r != nil {
+		l.forget(key)
+		panic(r) // in the same stack, so that the log shows the original panic
+	}
+}
+
 // throttledPace is the minimum time between two reconciles while a write waits for a
 // token, so that frequent changes cost as little as while they are written.
 const throttledPace = time.Second
@@ -175,6 +185,7 @@ func (l *lifecycle) run(ctx context.Context, t target) (*tunnel.Outcome, time.Du
 		m.memory = m.memory.MarkSuspect(d.missing)
 	}
 	defer l.reservations.release(t.key)
+	defer l.forgetAfterPanic(t.key)
 	for range maxSteps {
 		facts, err := loop.gatherFacts(ctx)
 		if err != nil {

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 )
 
 const (
@@ -166,7 +168,11 @@ func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced fun
 			return nil
 		case <-tick.C:
 		}
-		change, err := n.change(ctx, cached, synced())
+		var change string
+		err := recovery.Call(ctx, func() (err error) {
+			change, err = n.change(ctx, cached, synced())
+			return err
+		})
 		if err != nil {
 			if ctx.Err() == nil {
 				n.logger.Info("failed to check whether the namespaces have changed", "cause", err.Error())

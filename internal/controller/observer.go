@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -21,10 +22,14 @@ import (
 
 // reconcileSummary summarizes one reconcile of a key for the metrics.
 type reconcileSummary struct {
+	// since is the time of the oldest change that the reconcile processes, or zero.
+	since time.Time
+	// recorded means that the metrics of the reconcile are recorded.
+	recorded bool
 	// managed is the process state of the Gateway's Tunnel; nil if the reconcile did
 	// not manage a tunnel.
 	managed *managedTunnel
-	// report contains the statuses that were written; nil if none were written.
+	// report contains the statuses that the reconcile reports; nil if it reports none.
 	report *gateway.Report
 	// outcome is the outcome that the report contains.
 	outcome gateway.Outcome
@@ -55,20 +60,26 @@ func newObserver(m *metrics.Metrics, tracer trace.Tracer, now func() time.Time) 
 	return &observer{metrics: m, pending: newPendingChanges(now, m.SetOldestChange), tracer: tracer, now: now}
 }
 
-// record records the metrics of a reconcile. Since is the time of the oldest change that
-// the reconcile processed, or zero.
-func (o *observer) record(key state.Key, summary *reconcileSummary, since time.Time, err error) {
+// record records the metrics of a reconcile, unless they are recorded already.
+func (o *observer) record(key state.Key, summary *reconcileSummary, err error) {
+	if summary.recorded {
+		return
+	}
+	summary.recorded = true
 	if key.Kind != gateway.KindGateway {
 		o.pending.finish(key, false)
 		return
 	}
 	activity := o.recordActivity(key, summary.managed)
-	if err != nil {
+	switch {
+	case errors.Is(err, errPanic):
+		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonFailed)
+	case err != nil:
 		o.metrics.RecordError(key.NamespacedName, tunnel.ReasonKubernetes)
 	}
 	// The repair of an external change does not push a change of the cluster.
-	if len(activity.pushedBytes) > 0 && !activity.repaired && !since.IsZero() {
-		o.metrics.ObserveChangeToPush(o.now().Sub(since))
+	if len(activity.pushedBytes) > 0 && !activity.repaired && !summary.since.IsZero() {
+		o.metrics.ObserveChangeToPush(o.now().Sub(summary.since))
 	}
 	o.pending.finish(key, len(activity.pushedBytes) == 0 && (err != nil || summary.pending()))
 	o.recordState(key, summary, err)

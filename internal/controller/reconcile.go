@@ -12,6 +12,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -41,15 +42,27 @@ func (r *reconciler) Reconcile(ctx context.Context, key state.Key) (reconcile.Re
 	if wait := r.lifecycle.writeDelay(key); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	ctx, end := r.observer.span(ctx, "reconcile", key)
-	since, summary := r.observer.pending.start(key), &reconcileSummary{}
-	requeueAfter, err := r.reconcile(ctx, key, summary)
-	r.observer.record(key, summary, since, err)
-	end(err)
+	requeueAfter, err := r.observe(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: requeueAfter}, nil
+}
+
+// errPanic is recorded as the error of a reconcile that panics.
+var errPanic = errors.New("the reconcile panicked")
+
+// observe reconciles the key and records the reconcile, even if it panics.
+func (r *reconciler) observe(ctx context.Context, key state.Key) (requeueAfter time.Duration, err error) {
+	ctx, end := r.observer.span(ctx, "reconcile", key)
+	summary := &reconcileSummary{since: r.observer.pending.start(key)}
+	err = errPanic
+	defer func() {
+		r.observer.record(key, summary, err)
+		end(err)
+	}()
+	requeueAfter, err = r.reconcile(ctx, key, summary)
+	return requeueAfter, err
 }
 
 // reconcile updates the key and returns the delay of its next reconcile, or 0.
@@ -112,7 +125,13 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 		return 0, err
 	}
 	summary.requiresAction = outcome.RequiresAction() || r.lifecycle.accountProblem(t) != ""
-	return requeueAfter, errors.Join(err, r.writeReport(ctx, key, result, r.outcome(ctx, t, shared, *outcome, summary.managed.object), summary))
+	summary.outcome = r.outcome(ctx, t, shared, *outcome, summary.managed.object)
+	report := result.Report(summary.outcome)
+	summary.report, summary.usage = &report, result.Usage
+	// The metrics do not wait for the statuses.
+	r.observer.record(key, summary, err)
+	r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key, report) })
+	return requeueAfter, err
 }
 
 // outcome combines the outcome for the tunnel, the shared hostnames and the readiness of
@@ -147,24 +166,37 @@ func pushResult(result *gateway.Result, o tunnel.Outcome, accountProblem string)
 
 // manageTunnel runs the lifecycle of the tunnel. If it takes longer than
 // [interimStatusDelay], manageTunnel writes the statuses with the interim outcome.
-func (r *reconciler) manageTunnel(ctx context.Context, t target, interim gateway.Outcome) (outcome *tunnel.Outcome, requeueAfter time.Duration, err error) {
+//
+// The lifecycle runs in the goroutine of the reconcile, because controller-runtime
+// recovers from a panic only there.
+func (r *reconciler) manageTunnel(ctx context.Context, t target, interim gateway.Outcome) (*tunnel.Outcome, time.Duration, error) {
+	stop := r.scheduleInterimStatuses(ctx, t, interim)
+	defer stop()
+	return r.runLifecycle(ctx, t)
+}
+
+// scheduleInterimStatuses writes the statuses with the interim outcome after
+// [interimStatusDelay]. The returned function cancels that and waits for its end.
+func (r *reconciler) scheduleInterimStatuses(ctx context.Context, t target, interim gateway.Outcome) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() {
+	timer := time.AfterFunc(interimStatusDelay, func() {
 		defer close(done)
-		outcome, requeueAfter, err = r.runLifecycle(ctx, t)
-	}()
-	slow := time.NewTimer(interimStatusDelay)
-	defer slow.Stop()
-	select {
-	case <-done:
-	case <-slow.C:
-		report := t.result.Report(interim)
-		if err := r.writeStatuses(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key.NamespacedName, report) }); err != nil {
+		err := recovery.Call(ctx, func() error {
+			report := t.result.Report(interim)
+			r.writeStatuses(ctx, t.key, func(ctx context.Context) error { return r.writer.Write(ctx, t.key, report) })
+			return nil
+		})
+		if err != nil {
 			log.FromContext(ctx).Error(err, "failed to write interim statuses")
 		}
-		<-done
+	})
+	return func() {
+		cancel()
+		if !timer.Stop() {
+			<-done
+		}
 	}
-	return outcome, requeueAfter, err
 }
 
 // runLifecycle runs the lifecycle of the tunnel in a span. The span contains the errors
@@ -185,22 +217,11 @@ func (r *reconciler) runLifecycle(ctx context.Context, t target) (*tunnel.Outcom
 	return outcome, requeueAfter, err
 }
 
-// writeReport writes the statuses of a managed Gateway and adds them to the summary.
-func (r *reconciler) writeReport(ctx context.Context, key state.Key, result *gateway.Result, o gateway.Outcome, summary *reconcileSummary) error {
-	report := result.Report(o)
-	if err := r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.Write(ctx, key.NamespacedName, report) }); err != nil {
-		return err
-	}
-	summary.report, summary.outcome, summary.usage = &report, o, result.Usage
-	return nil
-}
-
-// writeStatuses runs write in a span.
-func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, write func(context.Context) error) error {
+// writeStatuses runs write in a span. A status that cannot be written does not fail the
+// reconcile: the [status.Writer] retries it.
+func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, write func(context.Context) error) {
 	ctx, end := r.observer.span(ctx, "report", key)
-	err := write(ctx)
-	end(err)
-	return err
+	end(write(ctx))
 }
 
 // reconcileUnmanaged reconciles a key without a managed Gateway. Its Tunnel retires
@@ -209,8 +230,11 @@ func (r *reconciler) writeStatuses(ctx context.Context, key state.Key, write fun
 func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, loaded *state.Loaded, summary *reconcileSummary) (time.Duration, error) {
 	if key.Kind != gateway.KindGateway {
 		summary.unmanaged = true
-		return 0, r.withdraw(ctx, key, gateway.ResetReport(key, loaded.Snapshot))
+		r.withdraw(ctx, key, gateway.ResetReport(key, loaded.Snapshot))
+		return 0, nil
 	}
+	// Another controller may write the statuses now.
+	r.writer.Forget(key)
 	r.hostnames.remove(key.NamespacedName)
 	t := target{
 		key: key, gateway: loaded.Gateway, snapshot: loaded.Snapshot,
@@ -234,7 +258,8 @@ func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, load
 	}
 	summary.unmanaged = true
 	r.lifecycle.forget(key)
-	return 0, r.withdraw(ctx, key, r.withdrawal(key, loaded))
+	r.withdraw(ctx, key, r.withdrawal(key, loaded))
+	return 0, nil
 }
 
 // unknownRetry returns the delay of the next reconcile for a Gateway of unknown state
@@ -259,6 +284,6 @@ func (r *reconciler) withdrawal(key state.Key, loaded *state.Loaded) gateway.Rep
 }
 
 // withdraw removes status entries.
-func (r *reconciler) withdraw(ctx context.Context, key state.Key, report gateway.Report) error {
-	return r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.WriteAttached(ctx, report) })
+func (r *reconciler) withdraw(ctx context.Context, key state.Key, report gateway.Report) {
+	r.writeStatuses(ctx, key, func(ctx context.Context) error { return r.writer.WriteAttached(ctx, key, report) })
 }

@@ -35,57 +35,75 @@ type sharedHostnames struct {
 // update records the hostnames that the Gateway serves, and requeues the Gateways whose
 // statuses change. It returns the hostnames that the Gateway shares with others.
 func (s *sharedHostnames) update(ctx context.Context, g *gatewayv1.Gateway, hostnames []string) (gateway.Shared, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := s.initialize(ctx); err != nil {
 		return gateway.Shared{}, err
 	}
 	name := client.ObjectKeyFromObject(g)
-	if s.set(name, hostnames) {
-		return s.hostnames.Shared(name), nil
-	}
-	if meta.FindStatusCondition(g.Status.Conditions, gateway.TypeHostnameShared) != nil {
-		s.stale = append(s.stale, name)
-	}
-	return gateway.Shared{}, nil
+	hasCondition := meta.FindStatusCondition(g.Status.Conditions, gateway.TypeHostnameShared) != nil
+	shared, affected := s.record(name, hostnames, hasCondition)
+	s.requeueAll(affected)
+	return shared, nil
 }
 
 // remove records that the Gateway no longer serves any hostname.
 func (s *sharedHostnames) remove(name types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.set(name, nil)
+	_, affected := s.record(name, nil, false)
+	s.requeueAll(affected)
 }
 
-// set records the hostnames of a Gateway. It reports whether the hostnames of all
-// Gateways are known.
-func (s *sharedHostnames) set(name types.NamespacedName, hostnames []string) bool {
+// requeueAll requeues Gateways. The caller must not hold the mutex, because requeue can
+// block.
+func (s *sharedHostnames) requeueAll(names []types.NamespacedName) {
+	for _, name := range names {
+		s.requeue(state.GatewayKey(name.Namespace, name.Name))
+	}
+}
+
+// record records the hostnames of a Gateway. It returns the hostnames that the Gateway
+// shares with others, and the Gateways whose statuses change. hasCondition reports
+// whether the Gateway has a HostnameShared condition, which becomes stale while the
+// hostnames of other Gateways are unknown.
+func (s *sharedHostnames) record(name types.NamespacedName, hostnames []string, hasCondition bool) (gateway.Shared, []types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	affected := s.hostnames.Set(name, hostnames)
 	if len(s.unreconciled) > 0 {
 		delete(s.unreconciled, name)
 		if len(s.unreconciled) > 0 {
-			return false
+			if hasCondition {
+				s.stale = append(s.stale, name)
+			}
+			return gateway.Shared{}, nil
 		}
 		affected, s.stale = append(s.hostnames.Sharing(), s.stale...), nil
 	}
-	for _, other := range affected {
-		s.requeue(state.GatewayKey(other.Namespace, other.Name))
-	}
-	return true
+	return s.hostnames.Shared(name), affected
 }
 
-// initialize lists the managed Gateways at the first call.
+// initialize lists the managed Gateways at the first call. It does not hold the mutex
+// while it lists them.
 func (s *sharedHostnames) initialize(ctx context.Context) error {
-	if s.unreconciled != nil {
+	if s.initialized() {
 		return nil
 	}
 	keys, err := s.listManaged(ctx)
 	if err != nil {
 		return fmt.Errorf("list the Gateways: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unreconciled != nil {
+		return nil // another worker was faster
+	}
 	s.unreconciled = map[types.NamespacedName]bool{}
 	for _, key := range keys {
 		s.unreconciled[key.NamespacedName] = true
 	}
 	return nil
+}
+
+func (s *sharedHostnames) initialized() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unreconciled != nil
 }

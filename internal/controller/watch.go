@@ -20,6 +20,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
@@ -41,7 +42,12 @@ type mapFunc[T client.Object] func(context.Context, T) ([]state.Key, error)
 // affects.
 func enqueue[T client.Object](record func(state.Key), keys mapFunc[T]) handler.TypedEventHandler[client.Object, state.Key] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []state.Key {
-		found, err := keys(ctx, object.(T))
+		var found []state.Key
+		// The informer does not recover from a panic.
+		err := recovery.Call(ctx, func() (err error) {
+			found, err = keys(ctx, object.(T))
+			return err
+		})
 		if err != nil {
 			// Reads from the cache fail only if an index is missing, which is a bug.
 			log.FromContext(ctx).Error(err, "failed to map change to gateways", "object", client.ObjectKeyFromObject(object))

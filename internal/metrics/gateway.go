@@ -83,13 +83,16 @@ var oldestChange = gauge("oldest_change_timestamp_seconds", "seconds",
 var missingGateway = gauge("gateway_missing_timestamp_seconds", "seconds",
 	"Unix time at which the controller found that the Gateway of a Tunnel is gone. Absent while the Gateway exists and if the tunnel is retained.")
 
+var unwrittenStatuses = gauge("unwritten_statuses", "statuses",
+	"Statuses of the Gateway and of its ListenerSets and routes that the controller could not write and retries. Absent if there are none.")
+
 // gauges returns the definitions of all gauges of a Gateway.
 func gauges() []Metric {
-	all := make([]Metric, len(gatewayGauges), len(gatewayGauges)+2)
+	all := make([]Metric, len(gatewayGauges), len(gatewayGauges)+3)
 	for i := range gatewayGauges {
 		all[i] = gatewayGauges[i].Metric
 	}
-	return append(all, oldestChange, missingGateway)
+	return append(all, oldestChange, missingGateway, unwrittenStatuses)
 }
 
 // emitFunc emits a value of a gauge with the value of the gauge's own label, if any.
@@ -141,6 +144,9 @@ type gatewayCollector struct {
 	oldestChanges map[types.NamespacedName]time.Time
 	// missing contains the times since when the Gateways of Tunnels have been gone.
 	missing map[types.NamespacedName]time.Time
+	// unwritten contains the numbers of statuses that could not be written. A Gateway
+	// without such statuses has no entry.
+	unwritten map[types.NamespacedName]int
 }
 
 // Describe implements [prometheus.Collector].
@@ -150,18 +156,22 @@ func (s *gatewayCollector) Describe(all chan<- *prometheus.Desc) {
 	}
 	all <- oldestChange.desc()
 	all <- missingGateway.desc()
+	all <- unwrittenStatuses.desc()
 }
 
 // Collect implements [prometheus.Collector].
 func (s *gatewayCollector) Collect(all chan<- prometheus.Metric) {
 	s.mu.Lock()
-	gateways, oldest, missing := maps.Clone(s.gateways), maps.Clone(s.oldestChanges), maps.Clone(s.missing)
+	gateways, oldest, missing, unwritten := maps.Clone(s.gateways), maps.Clone(s.oldestChanges), maps.Clone(s.missing), maps.Clone(s.unwritten)
 	s.mu.Unlock()
 	for name, since := range oldest {
 		all <- prometheus.MustNewConstMetric(oldestChange.desc(), prometheus.GaugeValue, float64(since.UnixMilli())/1000, name.Namespace, name.Name)
 	}
 	for name, since := range missing {
 		all <- prometheus.MustNewConstMetric(missingGateway.desc(), prometheus.GaugeValue, float64(since.Unix()), name.Namespace, name.Name)
+	}
+	for name, count := range unwritten {
+		all <- prometheus.MustNewConstMetric(unwrittenStatuses.desc(), prometheus.GaugeValue, float64(count), name.Namespace, name.Name)
 	}
 	for _, gauge := range gatewayGauges {
 		desc := gauge.desc()
@@ -222,6 +232,17 @@ func (m *Metrics) SetGatewayMissing(name types.NamespacedName, since time.Time) 
 	}
 }
 
+// SetUnwrittenStatuses sets the number of statuses that the controller could not write for
+// the Gateway. It also applies to a Gateway that is gone: its entries must be removed
+// from the statuses of routes.
+func (m *Metrics) SetUnwrittenStatuses(name types.NamespacedName, count int) {
+	m.collector.mu.Lock()
+	defer m.collector.mu.Unlock()
+	if m.collector.unwritten[name] = count; count == 0 {
+		delete(m.collector.unwritten, name)
+	}
+}
+
 // RecordPush counts a configuration that was written to the Gateway's tunnel, and its size
 // in bytes.
 func (m *Metrics) RecordPush(name types.NamespacedName, bytes int) {
@@ -262,7 +283,8 @@ func (m *Metrics) RecordError(name types.NamespacedName, reason tunnel.Reason) {
 	m.errors.WithLabelValues(name.Namespace, name.Name, string(reason)).Inc()
 }
 
-// DeleteGateway deletes all series of the Gateway.
+// DeleteGateway deletes all series of the Gateway, except the number of unwritten
+// statuses: the Gateway's entries in the statuses of routes may still have to be removed.
 func (m *Metrics) DeleteGateway(name types.NamespacedName) {
 	m.collector.mu.Lock()
 	_, exists := m.collector.gateways[name]

@@ -42,6 +42,7 @@ func recordGateway(m *metrics.Metrics, name types.NamespacedName) {
 	m.RecordError(name, tunnel.ReasonUnavailable)
 	m.SetOldestChange(name, time.Unix(1500, 0))
 	m.SetGatewayMissing(name, time.Unix(1600, 0))
+	m.SetUnwrittenStatuses(name, 5)
 }
 
 // recordAccount records the result of an inventory.
@@ -195,6 +196,7 @@ func TestGatewayMetricsHaveTheRecordedValues(t *testing.T) {
 		"tunnel_gateway_configuration_changes_total" + labels + ",source_namespace=team-a}":                             1,
 		"tunnel_gateway_oldest_change_timestamp_seconds" + labels + "}":                                                 1500,
 		"tunnel_gateway_gateway_missing_timestamp_seconds" + labels + "}":                                               1600,
+		"tunnel_gateway_unwritten_statuses" + labels + "}":                                                              5,
 		"tunnel_gateway_rules" + labels + "}":                                                                           3,
 		"tunnel_gateway_listeners" + labels + ",state=programmed}":                                                      2,
 		"tunnel_gateway_listeners" + labels + ",state=conflicted}":                                                      1,
@@ -240,6 +242,7 @@ func TestDeleteGatewayDeletesAllItsSeries(t *testing.T) {
 	before := seriesOf(t, registry)
 	recordGateway(m, sharedGateway)
 	m.DeleteGateway(sharedGateway)
+	m.SetUnwrittenStatuses(sharedGateway, 0)
 	if diff := cmp.Diff(before, seriesOf(t, registry)); diff != "" {
 		t.Errorf("series differ (-before +after):\n%s", diff)
 	}

@@ -25,7 +25,7 @@ func TestWriterReportsEachChangeOnce(t *testing.T) {
 		t.Helper()
 		r := report()
 		r.Gateway.Conditions = conditions
-		if err := cluster.writer.Write(t.Context(), gatewayName, r); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,23 +2,37 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
-	"slices"
+	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 )
 
-// Writer updates the statuses of objects.
+// At most 32 statuses are written concurrently: 24 for the first time, and 8 that could
+// not be written before. So retries cannot delay first attempts.
+const (
+	firstAttempts = 24
+	retryAttempts = 8
+)
+
+// A first attempt that takes longer counts as failed, so that it does not delay the
+// Gateway's other statuses. A retry has more time, because an admission webhook may need
+// it.
+const (
+	firstAttemptTimeout = 2 * time.Second
+	retryAttemptTimeout = 10 * time.Second
+)
+
+// Writer updates the statuses of objects. It writes each status independently, and
+// retries a status that cannot be written until it succeeds or the object is gone. Its
+// methods are safe for concurrent use, but calls for the same owner must not overlap.
 type Writer struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
@@ -30,118 +44,150 @@ type Writer struct {
 	Now func() time.Time
 	// Notify is called once for each change that the Writer has written.
 	Notify func(client.Object, Change)
+	// NotifyFailure is called once for each status that the Writer cannot write, after
+	// the second failed attempt.
+	NotifyFailure func(client.Object, error)
+	// Unwritten is called when the number of statuses in an owner's report that the
+	// Writer could not write changes. It must not block.
+	Unwritten func(owner gateway.Owner, count int)
+
+	slots  sync.Once
+	free   chan struct{} // contains an element for each running first attempt
+	failed failedWrites
 }
 
-// Write writes the report about a Gateway and its attached objects. It continues
-// after an error, and returns all errors. It ignores objects that do not exist. It
-// writes the status of the Gateway last, so that the other statuses are up to date
-// when a client sees the new status of the Gateway.
-func (w *Writer) Write(ctx context.Context, name types.NamespacedName, report gateway.Report) error {
-	errs := []error{w.WriteAttached(ctx, report)}
-	errs = append(errs, update(ctx, w, name, func(g *gatewayv1.Gateway) (bool, []Change) {
-		if isForNewerGeneration(g, report.Gateway.Conditions) {
-			return false, nil
+// Write writes the report about a Gateway and its attached objects. It ignores objects
+// that do not exist. It writes the status of the Gateway last, so that the other
+// statuses are up to date when a client sees the new status of the Gateway.
+//
+// Write attempts each status once, and [Writer.Start] retries those that fail. So the
+// returned error, which describes the failed attempts, requires no action.
+func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.Report) error {
+	attached, last := w.attachedWrites(report), []write{w.gatewayWrite(owner.NamespacedName, report.Gateway)}
+	w.failed.replace(w, owner, append(attached, last...))
+	first := w.attemptAll(ctx, owner, attached)
+	return first.and(w.attemptAll(ctx, owner, last)).err()
+}
+
+// WriteAttached writes the statuses of the ListenerSets and routes in the report, like
+// [Writer.Write]. It no longer retries any other status of the owner's earlier reports.
+func (w *Writer) WriteAttached(ctx context.Context, owner gateway.Owner, report gateway.Report) error {
+	attached := w.attachedWrites(report)
+	w.failed.replace(w, owner, attached)
+	return w.attemptAll(ctx, owner, attached).err()
+}
+
+// Forget stops the retries of the statuses in the owner's reports.
+func (w *Writer) Forget(owner gateway.Owner) { w.failed.replace(w, owner, nil) }
+
+// failures describes the failed attempts of a call.
+type failures struct {
+	count int
+	first error
+}
+
+func (f failures) and(other failures) failures {
+	if f.first == nil {
+		f.first = other.first
+	}
+	f.count += other.count
+	return f
+}
+
+func (f failures) err() error {
+	if f.count <= 1 {
+		return f.first
+	}
+	return fmt.Errorf("%w; and %d more", f.first, f.count-1)
+}
+
+// attemptAll writes the statuses concurrently, except for unchanged statuses and for
+// statuses that are being retried. It waits until every status was attempted.
+func (w *Writer) attemptAll(ctx context.Context, owner gateway.Owner, writes []write) failures {
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var failed failures
+	for _, one := range writes {
+		if !w.needsFirstAttempt(ctx, target{owner, one.object}, one) {
+			continue
 		}
-		before := g.Status
-		merged, changed := MergeGateway(before, report.Gateway, w.now())
-		g.Status = merged
-		return changed, append(changes(before.Conditions, merged.Conditions, ""), listenerChanges(before.Listeners, merged.Listeners)...)
-	}))
-	return errors.Join(errs...)
-}
-
-// WriteAttached writes the statuses of the ListenerSets and routes in the report.
-func (w *Writer) WriteAttached(ctx context.Context, report gateway.Report) error {
-	var errs []error
-	for _, set := range report.ListenerSets {
-		errs = append(errs, update(ctx, w, set.NamespacedName, func(s *gatewayv1.ListenerSet) (bool, []Change) {
-			if isForNewerGeneration(s, set.Status.Conditions) {
-				return false, nil
-			}
-			before := s.Status
-			merged, changed := MergeListenerSet(before, set.Status, w.now())
-			s.Status = merged
-			return changed, append(changes(before.Conditions, merged.Conditions, ""), listenerChanges(before.Listeners, merged.Listeners)...)
-		}))
-	}
-	for _, route := range report.Routes {
-		errs = append(errs, w.writeRoute(ctx, route, report.Owners))
-	}
-	return errors.Join(errs...)
-}
-
-func (w *Writer) writeRoute(ctx context.Context, route gateway.RouteStatus, owners map[gateway.Owner]bool) error {
-	set := func(object metav1.Object) (bool, []Change) {
-		for _, entry := range route.Parents {
-			if isForNewerGeneration(object, entry.Conditions) {
-				return false, nil
-			}
+		if !w.acquire(ctx) {
+			break
 		}
-		spec, status, _ := gateway.CommonRoute(object)
-		before := status.Parents
-		merged, changed := MergeRoute(before, spec.ParentRefs, route, owners, w.ControllerName, w.now())
-		status.Parents = merged
-		return changed, parentChanges(before, merged, w.ControllerName, route.Namespace)
+		running.Go(func() {
+			defer func() { <-w.free }()
+			if err := w.attemptFirst(ctx, target{owner, one.object}, one); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = failed.and(failures{1, err})
+			}
+		})
 	}
-	if route.Kind == gateway.KindGRPCRoute {
-		return update(ctx, w, route.NamespacedName, func(r *gatewayv1.GRPCRoute) (bool, []Change) { return set(r) })
+	running.Wait()
+	if failed.first == nil {
+		failed.first = ctx.Err()
 	}
-	return update(ctx, w, route.NamespacedName, func(r *gatewayv1.HTTPRoute) (bool, []Change) { return set(r) })
+	return failed
 }
 
-// isForNewerGeneration reports whether a condition is for a newer generation than
-// the object has. The object was then deleted and recreated after the decision,
-// and another reconcile follows.
-func isForNewerGeneration(object metav1.Object, conditions []metav1.Condition) bool {
-	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.ObservedGeneration > object.GetGeneration() })
+// acquire waits until another first attempt may run. It returns false when the context
+// ends.
+func (w *Writer) acquire(ctx context.Context) bool {
+	w.slots.Do(func() { w.free = make(chan struct{}, firstAttempts) })
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case w.free <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
-// WriteClass writes the status of a GatewayClass.
+// needsFirstAttempt reports whether the status differs from the cache and is not being
+// retried.
+func (w *Writer) needsFirstAttempt(ctx context.Context, t target, one write) bool {
+	changed, version := one.check(ctx)
+	if w.failed.contains(t) {
+		w.failed.retryIfChanged(t, version)
+		return false
+	}
+	return changed
+}
+
+// attemptFirst makes the first attempt to write a status, and schedules a retry if it
+// fails. A canceled attempt is not retried.
+func (w *Writer) attemptFirst(ctx context.Context, t target, one write) error {
+	result, err := w.try(ctx, one, firstAttemptTimeout, func() bool { return true })
+	if err != nil && ctx.Err() == nil {
+		w.failed.add(w, t, one, result.version)
+		w.reportFailure(ctx, t, result.object, 1, err)
+	}
+	return err
+}
+
+// try makes one attempt to write a status. It recovers from a panic.
+func (w *Writer) try(ctx context.Context, one write, timeout time.Duration, isNewest func() bool) (result attempted, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = recovery.Call(ctx, func() (err error) {
+		result, err = one.attempt(ctx, isNewest)
+		return err
+	})
+	return result, err
+}
+
+// WriteClass writes the status of a GatewayClass. The caller retries it after an error.
 func (w *Writer) WriteClass(ctx context.Context, name string, status gatewayv1.GatewayClassStatus) error {
-	return update(ctx, w, types.NamespacedName{Name: name}, func(c *gatewayv1.GatewayClass) (bool, []Change) {
+	one := newWrite(w, objectName{"GatewayClass", types.NamespacedName{Name: name}}, status, func(c *gatewayv1.GatewayClass) (bool, []Change) {
 		before := c.Status
 		merged, changed := MergeClass(before, status, w.now())
 		c.Status = merged
 		return changed, changes(before.Conditions, merged.Conditions, "")
 	})
+	_, err := one.attempt(ctx, func() bool { return true })
+	return err
 }
 
 func (w *Writer) now() metav1.Time { return metav1.NewTime(w.Now().Truncate(time.Second)) }
-
-// update reads the object and calls set to change its status. It writes the status
-// when set returns true. It reads from the cache first, and from the API server
-// after a conflict.
-func update[T any, P interface {
-	*T
-	client.Object
-}](ctx context.Context, w *Writer, name types.NamespacedName, set func(P) (bool, []Change)) error {
-	var reader client.Reader = w.Client
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		// A new object for each attempt: decoding into a used object would keep
-		// fields that no longer exist.
-		object := P(new(T))
-		if err := reader.Get(ctx, name, object); err != nil {
-			return err
-		}
-		reader = w.Live
-		changed, changes := set(object)
-		if !changed {
-			return nil
-		}
-		if err := w.Client.Status().Update(ctx, object); err != nil {
-			return err
-		}
-		for _, change := range changes {
-			w.Notify(object, change)
-		}
-		return nil
-	})
-	if client.IgnoreNotFound(err) == nil {
-		return nil
-	}
-	kind := reflect.TypeFor[T]().Name()
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("update status of %s %s after repeated conflicts: %w", kind, name, err)
-	}
-	return fmt.Errorf("update status of %s %s: %w", kind, name, err)
-}

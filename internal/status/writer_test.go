@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 
 var (
 	gatewayName = types.NamespacedName{Namespace: "infra", Name: "shared"}
+	owner       = gateway.Owner{Kind: gateway.KindGateway, NamespacedName: gatewayName}
 	setName     = types.NamespacedName{Namespace: "team", Name: "set"}
 	routeName   = types.NamespacedName{Namespace: "team", Name: "route"}
 )
@@ -44,11 +46,18 @@ type fakeCluster struct {
 	writer *status.Writer
 	// cached is the Gateway in the cache, when it differs from the API server.
 	cached *gatewayv1.Gateway
+
+	mu sync.Mutex
 	// updateError returns the error of a status update. It can be nil.
 	updateError func(client.Object) error
-
+	// stuck is an object whose status updates get no response.
+	stuck     types.NamespacedName
 	writes    []string
 	liveReads []string
+	// unwritten is the number of statuses that the Writer could not write.
+	unwritten int
+	// failures contains the kinds of the objects about whose statuses the Writer notified.
+	failures []string
 }
 
 func newFakeCluster(t *testing.T) *fakeCluster {
@@ -67,6 +76,12 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 		ControllerName: controllerName,
 		Now:            func() time.Time { return now.Add(time.Millisecond) },
 		Notify:         func(client.Object, status.Change) {},
+		NotifyFailure:  func(o client.Object, _ error) { cluster.record(&cluster.failures, kindOf(o)) },
+		Unwritten: func(_ gateway.Owner, count int) {
+			cluster.mu.Lock()
+			defer cluster.mu.Unlock()
+			cluster.unwritten = count
+		},
 	}
 	return cluster
 }
@@ -80,18 +95,47 @@ func (cluster *fakeCluster) readCache(ctx context.Context, c client.WithWatch, k
 }
 
 func (cluster *fakeCluster) readLive(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	cluster.liveReads = append(cluster.liveReads, kindOf(object))
+	cluster.record(&cluster.liveReads, kindOf(object))
 	return c.Get(ctx, key, object, opts...)
 }
 
 func (cluster *fakeCluster) update(ctx context.Context, c client.Client, resource string, object client.Object, opts ...client.SubResourceUpdateOption) error {
-	cluster.writes = append(cluster.writes, kindOf(object))
-	if cluster.updateError != nil {
-		if err := cluster.updateError(object); err != nil {
+	cluster.record(&cluster.writes, kindOf(object))
+	cluster.mu.Lock()
+	stuck, updateError := cluster.stuck, cluster.updateError
+	cluster.mu.Unlock()
+	if client.ObjectKeyFromObject(object) == stuck {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if updateError != nil {
+		if err := updateError(object); err != nil {
 			return err
 		}
 	}
 	return c.SubResource(resource).Update(ctx, object, opts...)
+}
+
+// record appends a value to a list. The Writer writes statuses concurrently.
+func (cluster *fakeCluster) record(list *[]string, value string) {
+	cluster.mu.Lock()
+	defer cluster.mu.Unlock()
+	*list = append(*list, value)
+}
+
+// wantAttempts checks the kinds of the written objects. The statuses before that of the
+// Gateway are written in any order.
+func (cluster *fakeCluster) wantAttempts(t *testing.T, want ...string) {
+	t.Helper()
+	cluster.mu.Lock()
+	defer cluster.mu.Unlock()
+	got := slices.Clone(cluster.writes)
+	attached := slices.Index(got, gateway.KindGateway)
+	if attached < 0 {
+		attached = len(got)
+	}
+	slices.Sort(got[:attached])
+	wantCalls(t, "written", got, want...)
 }
 
 func kindOf(object client.Object) string {
@@ -141,10 +185,10 @@ func conflict(object client.Object) error {
 
 func TestWriteUpdatesTheGatewayLast(t *testing.T) {
 	cluster := newFakeCluster(t)
-	if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway")
+	cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway")
 	want := []metav1.Condition{at(now, condition("Accepted", isTrue, 2))}
 	for kind, got := range map[string][]metav1.Condition{
 		"Gateway":     get(t, cluster.server, gatewayName, &gatewayv1.Gateway{}).Status.Conditions,
@@ -159,17 +203,17 @@ func TestWriteUpdatesTheGatewayLast(t *testing.T) {
 
 func TestWriteAttachedDoesNotUpdateTheGateway(t *testing.T) {
 	cluster := newFakeCluster(t)
-	if err := cluster.writer.WriteAttached(t.Context(), report()); err != nil {
+	if err := cluster.writer.WriteAttached(t.Context(), owner, report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute")
+	cluster.wantAttempts(t, "HTTPRoute", "ListenerSet")
 }
 
 func TestWriteSkipsUnchangedStatuses(t *testing.T) {
 	cluster := newFakeCluster(t)
 	for range 2 {
 		cluster.writes = nil
-		if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
 			t.Fatal(err)
 		}
 		cluster.writer.Now = func() time.Time { return now.Add(time.Hour) }
@@ -189,10 +233,10 @@ func TestWriteReadsFromTheAPIServerAfterAConflict(t *testing.T) {
 	if err := cluster.server.Status().Update(t.Context(), stale); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway", "Gateway")
+	cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway", "Gateway")
 	wantCalls(t, "read from the API server", cluster.liveReads, "Gateway")
 	got := get(t, cluster.server, gatewayName, &gatewayv1.Gateway{}).Status.Conditions
 	if diff := cmp.Diff([]metav1.Condition{other, at(now, condition("Accepted", isTrue, 2))}, got); diff != "" {
@@ -203,14 +247,12 @@ func TestWriteReadsFromTheAPIServerAfterAConflict(t *testing.T) {
 func TestWriteFailsAfterRepeatedConflicts(t *testing.T) {
 	cluster := newFakeCluster(t)
 	cluster.updateError = conflict
-	err := cluster.writer.WriteAttached(t.Context(), report())
+	err := cluster.writer.WriteAttached(t.Context(), owner, report())
 	if !apierrors.IsConflict(err) {
 		t.Fatalf("WriteAttached returned %v, want a conflict", err)
 	}
-	for _, name := range []string{setName.String(), routeName.String()} {
-		if !strings.Contains(err.Error(), name) {
-			t.Errorf("error %q does not name %s", err, name)
-		}
+	if !strings.Contains(err.Error(), "after repeated conflicts") || !strings.HasSuffix(err.Error(), "and 1 more") || cluster.unwritten != 2 {
+		t.Errorf("got error %q and %d unwritten statuses, want an error about two statuses", err, cluster.unwritten)
 	}
 }
 
@@ -224,7 +266,7 @@ func TestWriteIgnoresDeletedObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
 			t.Errorf("Write returned %v, want no error", err)
 		}
 		wantCalls(t, "written", cluster.writes)
@@ -234,10 +276,10 @@ func TestWriteIgnoresDeletedObjects(t *testing.T) {
 		cluster.updateError = func(o client.Object) error {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(o)}, o.GetName())
 		}
-		if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
 			t.Errorf("Write returned %v, want no error", err)
 		}
-		wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway")
+		cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway")
 	})
 }
 
@@ -250,11 +292,11 @@ func TestWriteContinuesAfterAnError(t *testing.T) {
 		}
 		return nil
 	}
-	err := cluster.writer.Write(t.Context(), gatewayName, report())
+	err := cluster.writer.Write(t.Context(), owner, report())
 	if !errors.Is(err, errForbidden) || !strings.Contains(err.Error(), setName.String()) {
 		t.Errorf("Write returned %v, want %v for %s", err, errForbidden, setName)
 	}
-	wantCalls(t, "written", cluster.writes, "ListenerSet", "HTTPRoute", "Gateway")
+	cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway")
 }
 
 func TestWriteSkipsRecreatedObjects(t *testing.T) {
@@ -271,7 +313,7 @@ func TestWriteSkipsRecreatedObjects(t *testing.T) {
 	if err := cluster.server.Create(t.Context(), recreated); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.writer.Write(t.Context(), gatewayName, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
 		t.Fatal(err)
 	}
 	route := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})

@@ -74,12 +74,22 @@ type errorLogger struct {
 
 // Handle implements [otel.ErrorHandler].
 func (l *errorLogger) Handle(err error) {
+	if suppressed, ok := l.count(); ok {
+		l.logger.Info("failed to send traces", "cause", err.Error(), "suppressedErrors", suppressed)
+	}
+}
+
+// count counts an error. It reports whether to log the error, and how many errors were
+// not logged before.
+func (l *errorLogger) count() (suppressed int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.now(); now.Before(l.quietUntil) {
+	now := l.now()
+	if now.Before(l.quietUntil) {
 		l.suppressed++
-	} else {
-		l.logger.Info("failed to send traces", "cause", err.Error(), "suppressedErrors", l.suppressed)
-		l.quietUntil, l.suppressed = now.Add(logInterval), 0
+		return 0, false
 	}
+	suppressed = l.suppressed
+	l.quietUntil, l.suppressed = now.Add(logInterval), 0
+	return suppressed, true
 }

@@ -60,7 +60,9 @@ type budget struct {
 	// blockedUntil is the time until which no request is sent because the API
 	// responded with status 429.
 	blockedUntil time.Time
-	schedules    [len(quotas)]schedule
+	// requested is the wait that the API requested in that response.
+	requested time.Duration
+	schedules [len(quotas)]schedule
 }
 
 // schedule is the schedule of the requests of one priority.
@@ -128,7 +130,7 @@ func (b *budget) tryAcquire(ctx context.Context, now, deadline time.Time) (time.
 	case quota.waits && !slot.After(deadline):
 		return slot, nil
 	case blocked:
-		return slot, &provider.RateLimitedError{RetryAfter: wholeSeconds(slot.Sub(now))}
+		return slot, &provider.RateLimitedError{RetryAfter: wholeSeconds(slot.Sub(now)), Requested: b.requested}
 	}
 	return slot, &provider.RateLimitedError{RetryAfter: slot.Sub(now), Budget: true}
 }
@@ -185,12 +187,14 @@ func (b *budget) assignSlot(p provider.Priority, requests int, now time.Time) ti
 	return s.lastSlot
 }
 
-// block stops all requests until wait has passed. A shorter block than the current one
-// has no effect.
-func (b *budget) block(wait time.Duration) {
+// block stops all requests until the wait that the API requested has passed, but at most
+// for [provider.MaxRetryAfter]. A shorter block than the current one has no effect.
+func (b *budget) block(requested time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.blockedUntil = later(b.blockedUntil, time.Now().Add(wait))
+	if until := time.Now().Add(min(requested, provider.MaxRetryAfter)); until.After(b.blockedUntil) {
+		b.blockedUntil, b.requested = until, requested
+	}
 }
 
 // wholeSeconds rounds up: the API counts in seconds, and a request that is sent too

@@ -56,7 +56,7 @@ func (p *Provider) translate(ctx context.Context, resp *http.Response, err error
 		return p.noResponse(ctx, err)
 	}
 	if resp.StatusCode == http.StatusTooManyRequests {
-		return &provider.RateLimitedError{RetryAfter: retryAfter(resp)}
+		return &provider.RateLimitedError{RetryAfter: retryAfter(resp), Requested: requestedWait(resp)}
 	}
 	envelope, ok := errors.AsType[*zero_trust.Error](err)
 	if !ok || len(envelope.Errors) == 0 {
@@ -64,7 +64,7 @@ func (p *Provider) translate(ctx context.Context, resp *http.Response, err error
 		// incomplete. Its status does not describe the tunnel.
 		return &provider.UnavailableError{
 			Err:        fmt.Errorf("%s: the response is incomplete or not from the Cloudflare API", describe(resp)),
-			RetryAfter: retryAfter(resp),
+			RetryAfter: retryAfter(resp), Requested: requestedWait(resp),
 		}
 	}
 	return p.errorResponse(resp, envelope)
@@ -97,7 +97,7 @@ func (p *Provider) errorResponse(resp *http.Response, envelope *zero_trust.Error
 	e.message = strings.Join(parts, ": ")
 	switch {
 	case e.status >= http.StatusInternalServerError:
-		return &provider.UnavailableError{Err: e, RetryAfter: retryAfter(resp)}
+		return &provider.UnavailableError{Err: e, RetryAfter: retryAfter(resp), Requested: requestedWait(resp)}
 	case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
 		e.class = provider.ErrUnauthorized
 	case e.status == http.StatusNotFound && !slices.Contains(e.codes, codeNoSuchPath):

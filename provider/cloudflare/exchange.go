@@ -3,7 +3,9 @@ package cloudflare
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/cloudflare/cloudflare-go/v7/option"
@@ -98,7 +100,7 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Request = req // error messages need it, and not every transport sets it
 	if resp.StatusCode == http.StatusTooManyRequests {
-		x.budget.block(retryAfter(resp))
+		x.budget.block(requestedWait(resp))
 	}
 	return resp, nil
 }
@@ -124,15 +126,38 @@ func (x *exchange) mayRetry(ctx context.Context, err error) bool {
 	return x.mode == idempotent && !limited
 }
 
-// defaultRetryAfter is the wait after a 429 response without a Retry-After header.
+// defaultRetryAfter is the wait after a 429 response without a valid Retry-After header.
 const defaultRetryAfter = 30 * time.Second
 
-// retryAfter returns the wait that the API requests in a response with status 429 or
-// 503, in whole seconds, or zero. resp may be nil.
+// retryAfter returns the wait after a response with status 429 or 503, in whole
+// seconds, or zero. It is at most [provider.MaxRetryAfter]. resp may be nil.
 func retryAfter(resp *http.Response) time.Duration {
-	wait := wholeSeconds(retryablehttp.DefaultBackoff(0, 0, 0, resp))
-	if wait == 0 && resp != nil && resp.StatusCode == http.StatusTooManyRequests {
+	return min(requestedWait(resp), provider.MaxRetryAfter)
+}
+
+// requestedWait returns the wait that the API requests in a response with status 429 or
+// 503, in whole seconds, or zero. resp may be nil.
+func requestedWait(resp *http.Response) time.Duration {
+	if resp == nil || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	wait := parseRetryAfter(resp.Header.Get("Retry-After"))
+	if wait == 0 && resp.StatusCode == http.StatusTooManyRequests {
 		return defaultRetryAfter
 	}
 	return wait
+}
+
+// parseRetryAfter returns the duration in a Retry-After header, which is a number of
+// seconds or a date, in whole seconds. It returns zero for an invalid value and for a
+// date in the past, and the longest duration for a larger number.
+func parseRetryAfter(header string) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second // #nosec G115 -- limited by min
+	}
+	date, err := http.ParseTime(header)
+	if err != nil {
+		return 0
+	}
+	return wholeSeconds(min(max(time.Until(date), 0), math.MaxInt64-time.Second))
 }

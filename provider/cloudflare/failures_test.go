@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,6 +165,26 @@ func TestRateLimitAppliesToAllProvidersOfAToken(t *testing.T) {
 			t.Error(err)
 		}
 		wantElapsed(t, start, 30*time.Second)
+	})
+}
+
+func TestCappedRateLimitEndsAfterTenMinutes(t *testing.T) {
+	// Every call that is rejected until then names the requested and the applied wait.
+	withEdge(t, func(t *testing.T, e *edge) {
+		id := e.newTunnel(t)
+		e.Inject(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 7 * 24 * time.Hour, Times: 1})
+		_, err := e.Configure(t.Context(), id, configuration("a"))
+		wantRateLimited(t, err, 10*time.Minute)
+		advance(time.Minute)
+		_, _, err = e.Configuration(t.Context(), id)
+		wantRateLimited(t, err, 9*time.Minute)
+		if !strings.Contains(err.Error(), "retry in 9m0s (the API requested 168h0m0s;") {
+			t.Errorf("the error does not name the waits: %v", err)
+		}
+		advance(9 * time.Minute)
+		if _, err = e.Configure(t.Context(), id, configuration("a")); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

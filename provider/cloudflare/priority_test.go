@@ -87,6 +87,9 @@ func TestRetryAfterHeaderDeterminesTheWait(t *testing.T) {
 		"seconds":                {http.StatusTooManyRequests, "7", 7 * time.Second},
 		"no header":              {http.StatusTooManyRequests, "", defaultRetryAfter},
 		"not a number":           {http.StatusTooManyRequests, "soon", defaultRetryAfter},
+		"negative":               {http.StatusTooManyRequests, "-604800", defaultRetryAfter},
+		"a date in the past":     {http.StatusTooManyRequests, "Fri, 31 Dec 1999 23:59:59 GMT", defaultRetryAfter},
+		"unavailable, negative":  {http.StatusServiceUnavailable, "-1", 0},
 		"zero":                   {http.StatusTooManyRequests, "0", defaultRetryAfter},
 		"unavailable":            {http.StatusServiceUnavailable, "7", 7 * time.Second},
 		"unavailable, no header": {http.StatusServiceUnavailable, "", 0},
@@ -103,5 +106,23 @@ func TestRetryAfterHeaderDeterminesTheWait(t *testing.T) {
 	got := retryAfterOf(http.StatusTooManyRequests, deadline.Format(http.TimeFormat))
 	if got%time.Second != 0 || got < 88*time.Second || got > 90*time.Second {
 		t.Errorf("a wait until %s: got %s", deadline, got)
+	}
+}
+
+func TestRequestedWaitIsCapped(t *testing.T) {
+	for name, header := range map[string]string{
+		"a week":                 "604800",
+		"overflow":               "9223372037",
+		"overflow to short":      "18446744074",
+		"not a 64-bit number":    "99999999999999999999",
+		"a date":                 time.Now().Add(7 * 24 * time.Hour).UTC().Format(http.TimeFormat),
+		"a date in 7,000 years":  "Fri, 31 Dec 9999 23:59:59 GMT",
+		"a date in RFC 850 form": time.Now().Add(7 * 24 * time.Hour).UTC().Format(time.RFC850),
+	} {
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			if got := retryAfterOf(status, header); got != 10*time.Minute {
+				t.Errorf("%s, status %d: got %s, want ten minutes", name, status, got)
+			}
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -179,9 +180,10 @@ func (env *environment) createConcurrently(count int, object func(int) client.Ob
 func (env *environment) countWrites(ctx context.Context, list client.ObjectList) func() int {
 	GinkgoHelper()
 	Expect(kube.List(ctx, list, client.InNamespace(env.namespace))).To(Succeed())
-	watcher, err := kube.Watch(ctx, list, client.InNamespace(env.namespace), &client.ListOptions{
-		Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
-	})
+	// The API server closes a watch whose client is too slow for a burst of changes.
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watchFunc(func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return kube.Watch(ctx, list, client.InNamespace(env.namespace), &client.ListOptions{Raw: &o})
+	}))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(watcher.Stop)
 	var writes atomic.Int64
@@ -193,6 +195,14 @@ func (env *environment) countWrites(ctx context.Context, list client.ObjectList)
 		}
 	}()
 	return func() int { return int(writes.Load()) }
+}
+
+// watchFunc implements cache.WatcherWithContext.
+type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (f watchFunc) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return f(ctx, o)
 }
 
 // startWithReconcileCount starts the controller. The returned function returns

@@ -233,6 +233,17 @@ var alertCases = map[string]struct {
 		s.recordHealthy()
 		s.SetAccount("west", 901, 0)
 	}},
+	"a status that cannot be written": {want: []string{"TunnelGatewayStatusNotWritten"}, record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetUnwrittenStatuses(sharedGateway, 1)
+	}},
+	"a status that could not be written for ten minutes": {record: func(s *prometheusServer) {
+		s.recordHealthy()
+		s.SetUnwrittenStatuses(sharedGateway, 1)
+		if s.now.Minute() > 10 {
+			s.SetUnwrittenStatuses(sharedGateway, 0)
+		}
+	}},
 	"an error every minute": {want: []string{"TunnelGatewayReconcileErrors"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.RecordError(sharedGateway, tunnel.ReasonUnauthorized)

@@ -183,6 +183,7 @@ func (s *prometheusServer) recordAll() {
 	s.RecordDriftContested(sharedGateway)
 	s.RecordError(sharedGateway, tunnel.ReasonUnavailable)
 	s.SetGatewayMissing(sharedGateway, s.now.Add(-time.Minute))
+	s.SetUnwrittenStatuses(sharedGateway, 2)
 	s.SetAccount("west", 10, 1)
 	s.callProvider(nil)
 	s.callProvider(&provider.UnavailableError{Err: errors.New("reset")})
