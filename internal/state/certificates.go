@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 )
 
 // Certificates inspects the certificates in Secrets. Implementations are safe for
@@ -53,7 +53,16 @@ func (i inspector) run(ctx context.Context, secret *corev1.Secret) (gateway.Cert
 		return gateway.Certificate{}, fmt.Errorf("wait to inspect Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 	}
 	defer i.limit.Release(1)
-	return i.inspect(secret), nil
+	var found gateway.Certificate
+	err := recovery.Call(ctx, func() error {
+		found = i.inspect(secret)
+		return nil
+	})
+	if err != nil {
+		// A Secret of one tenant must not prevent the reconcile of the whole Gateway.
+		found = gateway.Certificate{Problem: "has data that the controller cannot check, because of a defect: see the log of the controller"}
+	}
+	return found, nil
 }
 
 // inspection is the result of Inspect.
@@ -71,12 +80,10 @@ func inspectAll(ctx context.Context, certificates Certificates, names []types.Na
 	for i, name := range names {
 		group.Go(func() error {
 			// The recovery of the reconciler does not cover this goroutine.
-			defer func() {
-				if cause := recover(); cause != nil {
-					errs[i] = fmt.Errorf("inspect Secret %s: panic: %v\n%s", name, cause, debug.Stack())
-				}
-			}()
-			results[i].certificate, results[i].exists, errs[i] = certificates.Inspect(ctx, name)
+			errs[i] = recovery.Call(ctx, func() (err error) {
+				results[i].certificate, results[i].exists, err = certificates.Inspect(ctx, name)
+				return err
+			})
 			return nil // an error must not hide an error of an earlier name
 		})
 	}

@@ -115,7 +115,7 @@ func TestLoadReturnsTheErrorOfTheFirstSecret(t *testing.T) {
 func TestLoadReturnsAPanicOfAnInspection(t *testing.T) {
 	secrets := &secretReader{fails: func(string) bool { panic("a mistake") }}
 	_, err := load(t, tunnelClass+gatewayWithSecrets("shared", "tunnel", "a"), "shared", state.DirectCertificates{Reader: secrets})
-	if want := "inspect Secret infra/a: panic: a mistake\n"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "panic: a mistake"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 }

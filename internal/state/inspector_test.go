@@ -55,20 +55,20 @@ func TestInspectorStopsWaitingWhenTheContextIsCanceled(t *testing.T) {
 	}
 }
 
-func TestInspectorContinuesAfterAPanic(t *testing.T) {
+// A Secret that the controller cannot check must not prevent the reconcile of its
+// Gateway.
+func TestAPanicIsAProblemOfTheSecret(t *testing.T) {
 	calls := 0
 	i := inspector{semaphore.NewWeighted(1), func(*corev1.Secret) gateway.Certificate {
 		if calls++; calls == 1 {
 			panic("a mistake")
 		}
-		return gateway.Certificate{Problem: "is inspected"}
+		return gateway.Certificate{}
 	}}
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = i.run(t.Context(), &corev1.Secret{})
-	}()
-	if found, err := i.run(t.Context(), &corev1.Secret{}); err != nil || found.Problem != "is inspected" {
-		t.Errorf("after a panic: got %+v, %v, want the result", found, err)
+	for _, want := range []string{"has data that the controller cannot check, because of a defect: see the log of the controller", ""} {
+		if found, err := i.run(t.Context(), &corev1.Secret{}); err != nil || found.Problem != want {
+			t.Errorf("got %+v, %v, want the problem %q", found, err, want)
+		}
 	}
 }
 
