@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -68,4 +69,128 @@ func attachToManyListeners(s *gateway.Snapshot) {
 		})
 	}
 	s.HTTPRoutes = append(s.HTTPRoutes, route)
+}
+
+// The time to parse an expression can be much larger than its size, so the length of all
+// expressions of a tenant is limited before they are parsed.
+func TestLongExpressionsAreNotParsed(t *testing.T) {
+	s := teamsSnapshot(2)
+	addExpressions(s, 10, "(?i)"+strings.Repeat(`\pL`, 300))
+	result := gateway.Build(s, options)
+	for _, route := range result.Routes {
+		if strings.HasPrefix(route.Name, "expressions") && (route.Parents[0].Rejected == nil || route.Parents[0].Rejected.Reason != "LimitExceeded") {
+			t.Errorf("%s is rejected with %+v, want LimitExceeded", route.Name, route.Parents[0].Rejected)
+		}
+	}
+}
+
+// addExpressions adds routes with 128 regular expressions each to the first team.
+func addExpressions(s *gateway.Snapshot, routes int, expression string) {
+	for i := range routes {
+		route := s.HTTPRoutes[0].DeepCopy()
+		route.Name = fmt.Sprintf("expressions-%d", i)
+		route.Spec.Rules[0].Matches = nil
+		for j := range 128 {
+			route.Spec.Rules[0].Matches = append(route.Spec.Rules[0].Matches, gatewayv1.HTTPRouteMatch{
+				Path: pathMatch(gatewayv1.PathMatchRegularExpression, fmt.Sprintf("/%d%s", j, expression)),
+			})
+		}
+		s.HTTPRoutes = append(s.HTTPRoutes, route)
+	}
+}
+
+// BenchmarkBuildRefusedExpressions measures Build for 100 routes with 12,800 expressions
+// that are slow to parse. It must take less than 100 ms.
+func BenchmarkBuildRefusedExpressions(b *testing.B) {
+	for name, expression := range map[string]string{
+		"classes": "(?i)" + strings.Repeat(`\pL`, 50), "ranges": "(?i)" + strings.Repeat(`[A-\x{1e942}]`, 20), "repetitions": "(?:.?){100}",
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := teamsSnapshot(20)
+			addExpressions(s, 100, expression)
+			for b.Loop() {
+				gateway.Build(s, options)
+			}
+		})
+	}
+}
+
+// In each of n namespaces, ListenerSets compete for one hostname and exceed the limit on
+// rules with it, so that excluding one lets another claim the hostname.
+func contestedNotFoundSnapshot(n int) *gateway.Snapshot {
+	c := newTenantCluster(0)
+	for i := range n {
+		namespace := fmt.Sprintf("team-%d", i)
+		c.addNamespace(namespace, "")
+		c.addSet(namespace, 1)
+		for j := range 8 {
+			set := c.ListenerSets[len(c.ListenerSets)-1].DeepCopy()
+			set.Name = fmt.Sprintf("contested-%d", j)
+			set.Spec.Listeners[0].Hostname = new(gatewayv1.Hostname("contested.example.com"))
+			c.ListenerSets = append(c.ListenerSets, set)
+		}
+	}
+	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerNamespace: new(int32(1))})
+	return c.Snapshot
+}
+
+func TestListenersAreDecidedAtMostTwice(t *testing.T) {
+	allocations := func(n int) float64 {
+		s := contestedNotFoundSnapshot(n)
+		return testing.AllocsPerRun(1, func() { gateway.Build(s, options) })
+	}
+	if growth := allocations(300) / allocations(30); growth > 11 {
+		t.Errorf("10 times as many namespaces lead to %.1f times as many allocations, want at most 11", growth)
+	}
+}
+
+// A tenant must not use up the rules of others by claiming a wide hostname, below which
+// each of their hostnames needs a rule that answers 404.
+func TestAWideHostnameDoesNotUseUpTheRulesOfOtherTenants(t *testing.T) {
+	for _, wide := range []gatewayv1.Hostname{"*.com", "*.team.example.com", ""} {
+		c := newTenantCluster(0)
+		c.Gateway.Spec.Listeners[0].Hostname = new(gatewayv1.Hostname("www.example.org"))
+		c.addNamespace("team", "")
+		c.addSet("team", 4)
+		for i := range 4 {
+			c.addRoute("team", fmt.Sprintf("h%d", i), 2, "")
+		}
+		setLimits(c.Snapshot, v1alpha1.Limits{RulesPerNamespace: new(int32(8))})
+		before := rulesByNamespace(gateway.Build(c.Snapshot, options))["team"]
+		c.addNamespace("attacker", "")
+		c.addSet("attacker", 1)
+		c.ListenerSets[len(c.ListenerSets)-1].Spec.Listeners[0].Hostname = &wide
+		result := gateway.Build(c.Snapshot, options)
+		if diff := cmp.Diff(before, rulesByNamespace(result)["team"]); diff != "" {
+			t.Errorf("rules below the hostname %q (-before +after):\n%s", wide, diff)
+		}
+		for _, usage := range result.Usage.Tenants {
+			if usage.Name == "attacker" && usage.Rules < 4 {
+				t.Errorf("hostname %q counts %d rules for its tenant, want at least 4", wide, usage.Rules)
+			}
+		}
+	}
+}
+
+// A namespace must not make the controller read thousands of Secrets. Its other
+// certificates count as valid, because no connector uses them.
+func TestSecretsAboveTheLimitAreNotRead(t *testing.T) {
+	s := teamsSnapshot(2)
+	set := s.ListenerSets[0]
+	for i := range 200 {
+		entry := teamListener(fmt.Sprintf("tls-%d", i), fmt.Sprintf("tls-%d.example.com", i))
+		entry.TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: gatewayv1.ObjectName(fmt.Sprintf("secret-%03d", i))}}}
+		set.Spec.Listeners = append(set.Spec.Listeners, entry)
+	}
+	if names := gateway.SecretsToRead(s); len(names) != 128 || names[127].Name != "secret-127" {
+		t.Errorf("got %d Secrets to read, the last is %s, want the first 128", len(names), names[len(names)-1])
+	}
+	for _, l := range gateway.Build(s, options).Listeners {
+		if l.Spec.Name == "tls-127" && l.Unresolved == nil {
+			t.Error("a missing Secret below the limit is resolved")
+		}
+		if l.Spec.Name == "tls-128" && l.Unresolved != nil {
+			t.Errorf("a Secret above the limit has the problem %+v", l.Unresolved)
+		}
+	}
 }

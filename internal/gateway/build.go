@@ -119,16 +119,18 @@ type Problem = settings.Problem
 // Build decides about one Gateway. Each step uses the results of the steps before it.
 func Build(s *Snapshot, o Options) *Result {
 	d := newDecision(s, o)
-
-	// Translate the rules of the routes and resolve their backends.
-	d.Routes = newRoutes(s)
-	resolveRoutes(d.Routes, d.translator)
-	rankRoutes(d.Routes)
-
-	groups := d.attach()
-	for d.limit(groups) {
-		groups = d.attach()
+	d.decideListeners()
+	d.translateRoutes()
+	groups := d.attachRoutes()
+	excess := d.limiter.limitRoutes(d.Routes, groups)
+	if d.limiter.limitNotFoundRules(groups, excess) {
+		// Decide again, because fewer listeners may claim their hostname.
+		d.decideListeners()
+		groups = d.attachRoutes()
+		d.limiter.limitRoutes(d.Routes, groups)
 	}
+	d.removeRefused(groups)
+	d.Usage = d.limiter.newUsage(d, groups)
 
 	// Build the routing table.
 	if d.Rejected == nil {
@@ -148,22 +150,24 @@ type decision struct {
 	invalid    *Problem
 	byHostname settingsByHostname
 	limiter    *limiter
+	parents    parents
 }
 
 func newDecision(s *Snapshot, o Options) *decision {
 	permitted := newGrants(s.Grants)
 	d := &decision{
 		Result: &Result{gateway: s.Gateway, controller: o.ControllerName}, snapshot: s,
-		references: references{now: s.Now, grants: permitted, certificates: s.Certificates},
+		references: newReferences(s, permitted),
 	}
-	d.merged, d.invalid = settings.Resolve(settings.Input{
+	in := settings.Input{
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
 		ControllerNamespace: o.ControllerNamespace,
-	})
-	d.limiter = newLimiter(s, d.merged)
+	}
+	d.merged, d.invalid = settings.Resolve(in)
+	d.limiter = newLimiter(s, in)
 	d.translator = translator{
 		capabilities: o.Capabilities,
-		expressions:  expressions{refused: d.merged.Limits().ExpressionsRefused},
+		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused},
 		backends: backendResolver{
 			grants: permitted, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
 		},
@@ -171,47 +175,56 @@ func newDecision(s *Snapshot, o Options) *decision {
 	return d
 }
 
-// attach decides which listeners claim their hostname and are served, attaches the routes
-// to the listeners, and returns the groups of the routing table.
-func (d *decision) attach() map[string]*group {
+// decideListeners decides which listeners claim their hostname and are served.
+func (d *decision) decideListeners() {
 	// Merge the listeners in order of precedence.
 	d.listeners, d.Sets = mergeListeners(d.snapshot)
 	d.limiter.limitListeners(d.Sets)
 	d.Listeners = orderByPrecedence(d.listeners, d.Sets)
 
-	resolveConflicts(d.listeners, d.Sets)
+	resolveConflicts(d.listeners, d.Sets, d.limiter)
 	for _, l := range d.Listeners {
 		d.references.resolve(l)
 	}
 	invalid := d.applySettings()
 	d.Rejected = d.gatewayProblem(d.snapshot, invalid)
+	d.parents = newParents(d.snapshot, d.listeners, d.Sets)
+}
 
-	attachRoutes(d.Routes, newParents(d.snapshot, d.listeners, d.Sets))
+// translateRoutes translates the rules of the routes and resolves their backends. It
+// translates in the order of the snapshot, which is faster than the order of precedence.
+func (d *decision) translateRoutes() {
+	routes := newRoutes(d.snapshot)
+	d.Routes = slices.Clone(routes)
+	rankRoutes(d.Routes)
+	d.limiter.limitExpressions(d.Routes, d.parents)
+	resolveRoutes(routes, d.translator)
+}
+
+// attachRoutes attaches the routes to the listeners, and returns the groups of the routing
+// table.
+func (d *decision) attachRoutes() map[string]*group {
+	attachRoutes(d.Routes, d.parents)
 	return groupsOf(d.Listeners)
 }
 
-// limit refuses the routes that exceed a limit. It reports whether the listeners must be
-// decided again, because some of them exceed a limit.
-func (d *decision) limit(groups map[string]*group) (again bool) {
-	if d.limiter == nil {
-		return false
-	}
-	refused, excess := d.limiter.limitRoutes(d.Routes, groups)
-	if d.limiter.excludeListeners(d.Sets, groups, excess) {
-		return true
-	}
-	if refused {
-		d.removeRefused(groups)
-	}
-	d.Usage = d.limiter.total()
-	return false
-}
-
-// removeRefused removes the refused routes from the listeners and the groups.
+// removeRefused rejects the refused routes at every parent where a listener admits them,
+// and removes them from the listeners and the groups.
 func (d *decision) removeRefused(groups map[string]*group) {
+	isRefused := func(route *Route) bool { return route.refused != nil }
+	if !slices.ContainsFunc(d.Routes, isRefused) {
+		return
+	}
+	for _, route := range d.Routes {
+		for i := range route.Parents {
+			if route.refused != nil && len(route.Parents[i].Listeners) > 0 {
+				route.Parents[i].Rejected = route.refused
+			}
+		}
+	}
 	for _, l := range d.Listeners {
 		for _, route := range l.routes {
-			if route.refused != nil && !route.isFullyDropped() {
+			if isRefused(route) && !route.isFullyDropped() {
 				l.AttachedRoutes--
 			}
 		}

@@ -184,26 +184,6 @@ func secretsOfListener(l *Listener) []types.NamespacedName {
 	return names
 }
 
-// SecretsToRead returns the Secrets that the listeners of the snapshot refer to
-// and are permitted to refer to. The controller must not read other Secrets, so
-// that a status never reveals whether they exist.
-func SecretsToRead(s *Snapshot) []types.NamespacedName {
-	permitted := newGrants(s.Grants)
-	var names []types.NamespacedName
-	read := func(from referrer, referred []types.NamespacedName) {
-		for _, name := range referred {
-			if permitted.permits(from, secretTarget(name)) {
-				names = append(names, name)
-			}
-		}
-	}
-	read(referrer{KindGateway, s.Gateway.Namespace}, SecretsOfGateway(s.Gateway))
-	for _, set := range s.ListenerSets {
-		read(referrer{KindListenerSet, set.Namespace}, SecretsOfListenerSet(set))
-	}
-	return names
-}
-
 func (l *Listener) referrer() referrer { return referrer{l.Owner.Kind, l.Owner.Namespace} }
 
 func secretTarget(name types.NamespacedName) target {

@@ -15,6 +15,7 @@ type claimIndex struct {
 	// byAddress are the first two claimants of each hostname and port. It omits the
 	// hostnames with one claimant, which are the most.
 	byAddress map[address][2]*Listener
+	limiter   *limiter
 }
 
 // claimedHostname are the listeners that claim one hostname. All have the same owner.

@@ -12,8 +12,9 @@ import (
 // conflict with each other all lose.
 //
 // The listeners of sets that are not allowed claim nothing.
-func resolveConflicts(gatewayListeners []*Listener, sets []*Set) {
+func resolveConflicts(gatewayListeners []*Listener, sets []*Set, l *limiter) {
 	claims := newClaimIndex()
+	claims.limiter = l
 	claims.addOwner(gatewayListeners)
 	for _, set := range sets {
 		if set.NotAllowed == nil {
@@ -44,6 +45,9 @@ func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
 	for _, l := range listeners {
 		if l.Rejected == nil { // otherwise it exceeds a limit
 			l.Rejected = conflictWithEarlierOwner(l, claims)
+		}
+		if l.Rejected == nil {
+			l.Rejected = claims.limiter.hostnameProblem(l)
 		}
 		l.claims = l.Rejected == nil
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
 )
 
 // maxExpressionSize is the maximum size of one regular expression in instructions. The
@@ -13,16 +15,32 @@ import (
 // character of the path.
 const maxExpressionSize = 500
 
+// maxExpressionLength is the maximum length of one regular expression. The time to parse
+// an expression grows with its length.
+const maxExpressionLength = 2000
+
 // The limits on the expressions of one tenant and of one Gateway in instructions. An
 // expression counts once for each entry of the routing table that has it.
 const (
-	maxExpressionsPerTenant = 1000
-	maxExpressionsPerTable  = 5000
+	maxInstructionsPerTenant = 1000
+	maxInstructionsPerTable  = 5000
 )
 
-// errExpressionsRefused is the error for every expression when the GatewayClass refuses
-// regular expressions.
-var errExpressionsRefused = errors.New("regular expression, refused by limits.regularExpressions of the GatewayClass")
+// The limits on the length of the expressions of one tenant and of one Gateway. They
+// bound the time to parse expressions, including those that other limits refuse.
+const (
+	maxExpressionsLengthPerTenant = 10_000
+	maxExpressionsLengthPerTable  = 50_000
+)
+
+var (
+	// errExpressionsRefused is the error for every expression when the GatewayClass
+	// refuses regular expressions.
+	errExpressionsRefused = errors.New("regular expression, refused by limits.regularExpressions of the GatewayClass")
+	// errFoldedClass is the error for an expression that takes milliseconds to parse:
+	// package regexp/syntax folds the characters of a range one by one.
+	errFoldedClass = errors.New("case-insensitive character class with characters outside ASCII")
+)
 
 // expressions translates the regular expressions of matches.
 type expressions struct {
@@ -37,8 +55,13 @@ type expressions struct {
 // The expression must compile alone and in the group, or a parenthesis could close the
 // group early. A quotation (\Q) without an end must end before the closing parenthesis.
 func (e expressions) translate(expression string) (enclosed string, size int, err error) {
-	if e.refused {
+	switch {
+	case e.refused:
 		return "", 0, errExpressionsRefused
+	case expressionLength(expression) > maxExpressionLength:
+		return "", 0, fmt.Errorf("regular expression with a length of %d, the limit is %d", expressionLength(expression), maxExpressionLength)
+	case isFoldedClass(expression):
+		return "", 0, errFoldedClass
 	}
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -57,17 +80,33 @@ func (e expressions) translate(expression string) (enclosed string, size int, er
 	return "", 0, fmt.Errorf("invalid RE2 expression %q", expression)
 }
 
+// expressionLength returns the number of bytes of the expression. A class such as \pL
+// counts like ten more bytes, because it has hundreds of ranges.
+func expressionLength(expression string) int {
+	const unicodeClass = 10
+	return len(expression) + unicodeClass*(strings.Count(expression, `\p`)+strings.Count(expression, `\P`))
+}
+
+var foldFlag = regexp.MustCompile(`\(\?[a-zA-Z-]*i`)
+
+// isFoldedClass reports whether the expression can contain a character class that ignores
+// case and has characters outside ASCII.
+func isFoldedClass(expression string) bool {
+	isASCII := strings.IndexFunc(expression, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+	return strings.Contains(expression, "[") && (!isASCII || strings.Contains(expression, `\x{`)) && foldFlag.MatchString(expression)
+}
+
 // maxCountedSize stops counting, so that nested repetitions do not overflow.
 const maxCountedSize = 1 << 30
 
-// expressionSize returns the number of instructions of the compiled expression. It
-// expands bounded repetitions by arithmetic, because compiling them would cost what the
-// limit prevents. The compiler never needs more instructions than are counted.
+// expressionSize returns the number of instructions of the compiled expression with its
+// anchors. It expands bounded repetitions by arithmetic, because compiling them would
+// cost what the limit prevents. The compiler never needs more instructions than are
+// counted.
 func expressionSize(re *syntax.Regexp) int {
-	const failAndMatch = 2
-	return min(failAndMatch+instructions(re), maxCountedSize)
+	const anchorsFailAndMatch = 4
+	return min(anchorsFailAndMatch+instructions(re), maxCountedSize)
 }
-
 func instructions(re *syntax.Regexp) int {
 	operands := 0
 	for _, sub := range re.Sub {

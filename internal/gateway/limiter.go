@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
@@ -10,120 +10,179 @@ import (
 
 // limiter applies the limits of the GatewayClass to the tenants of one Gateway.
 type limiter struct {
-	settings.Limits
-	tenants
+	class   settings.Limits
+	tenants tenants
 	// first is the tenant of the Gateway's namespace.
 	first limits.Tenant
-	// excluded has the listeners whose 404 rules exceed a limit, which is known only
-	// after the conflicts are resolved.
-	excluded map[listenerName]bool
-	usage    map[limits.Tenant]*TenantUsage
+	// unlimited reports whether the limits of the class are unknown.
+	unlimited bool
+	// notFound limits the rules that answer 404. It is nil until the rules of all
+	// tenants are known to exceed a limit.
+	notFound *notFoundBudget
 }
 
-// newLimiter returns nil for settings that are not valid: the limits are then unknown,
-// and the data plane keeps its last configuration.
-func newLimiter(s *Snapshot, merged *settings.Settings) *limiter {
-	if merged == nil {
-		return nil
+// newLimiter returns the limiter for the Gateway. While the settings of the class are not
+// valid, only the limits apply that do not depend on the class.
+func newLimiter(s *Snapshot, in settings.Input) *limiter {
+	class, ok := settings.ClassLimits(in)
+	if !ok {
+		class = settings.Limits{RulesPerTunnel: math.MaxInt, ListenersPerNamespace: math.MaxInt}
 	}
-	l := &limiter{Limits: merged.Limits(), excluded: map[listenerName]bool{}}
-	l.tenants = tenants{label: l.TenantLabel, namespaces: s.Namespaces}
+	l := &limiter{class: class, unlimited: !ok, tenants: tenants{label: class.TenantLabel, namespaces: s.Namespaces}}
 	l.first = l.tenants.of(s.Gateway.Namespace)
 	return l
 }
 
-// limitRoutes refuses the routes that exceed a limit on expressions or rules, each as a
-// whole: otherwise, the requests of a refused match could reach a wider rule of the same
-// route. It reports whether it has refused any, and returns the number of 404 rules by
-// which a tenant exceeds its limit without any route. The routes are in order of
-// precedence.
-func (r *limiter) limitRoutes(routes []*Route, groups map[string]*group) (refused bool, excess map[limits.Tenant]int) {
-	countHostnames(routes, groups)
-	expressions := limits.Limit{Total: maxExpressionsPerTable, PerTenant: maxExpressionsPerTenant, First: r.first}
-	if slices.ContainsFunc(routes, func(route *Route) bool { return route.instructions() > 0 }) {
-		r.allocate(expressions, routes, nil, (*Route).instructions, r.expressionProblem)
-	}
-	rules, notFound := limits.Limit{Total: r.RulesPerTunnel, PerTenant: r.RulesPerNamespace, First: r.first}, r.notFoundRules(groups)
-	excess = r.allocate(rules, routes, notFound, (*Route).rules, r.ruleProblem)
-	for tenant, count := range notFound {
-		r.usageOfTenant(tenant).Rules += count
-	}
-	for _, route := range routes {
-		usage := r.usageOf(route.Namespace)
-		if route.refused != nil {
-			usage.RefusedRoutes++
-			refused = true
-			continue
-		}
-		usage.Rules += route.rules()
-		usage.Instructions += route.instructions()
-	}
-	return refused, excess
+// resource is something that the routes of a Gateway share.
+type resource struct {
+	limits.Limit
+	// amount returns how much a route needs.
+	amount func(*Route) int
+	// problem returns the problem of a route that gets nothing.
+	problem func(l *limiter, route *Route, amount int, v limits.Verdict) *Problem
 }
 
-// allocate divides one resource among the routes and refuses the routes that get none.
-// It returns the excess of the fixed amounts.
-func (r *limiter) allocate(limit limits.Limit, routes []*Route, fixed map[limits.Tenant]int, amount func(*Route) int,
-	problem func(*Route, int, limits.Verdict) *Problem,
-) map[limits.Tenant]int {
+func (l *limiter) expressionsLength() resource {
+	return resource{limits.Limit{Total: maxExpressionsLengthPerTable, PerTenant: maxExpressionsLengthPerTenant, First: l.first},
+		(*Route).expressionsLength, (*limiter).expressionsLengthProblem}
+}
+
+func (l *limiter) instructions() resource {
+	return resource{limits.Limit{Total: maxInstructionsPerTable, PerTenant: maxInstructionsPerTenant, First: l.first},
+		(*Route).instructions, (*limiter).instructionsProblem}
+}
+
+func (l *limiter) rules() resource {
+	return resource{limits.Limit{Total: l.class.RulesPerTunnel, PerTenant: l.class.RulesPerNamespace, First: l.first},
+		(*Route).rules, (*limiter).rulesProblem}
+}
+
+// limitExpressions selects the routes whose regular expressions are translated. It refuses
+// routes whose expressions are too long together, before they are parsed. A route that
+// no listener can admit does not count, so that a namespace without access to the
+// Gateway cannot affect others. The routes are in order of precedence.
+func (l *limiter) limitExpressions(routes []*Route, p parents) {
+	demands := make([]limits.Demand, len(routes))
+	found := false
+	for i, route := range routes {
+		length := route.expressionsLength()
+		if length == 0 {
+			continue
+		}
+		if !route.mayAttach(p) {
+			route.skipsExpressions = true
+			continue
+		}
+		demands[i], found = limits.Demand{Tenant: l.tenants.of(route.Namespace), Amount: length}, true
+	}
+	if !found {
+		return // most Gateways
+	}
+	r := l.expressionsLength()
+	for i, verdict := range r.Allocate(nil, demands).Verdicts {
+		if verdict != limits.Admitted {
+			routes[i].skipsExpressions = true
+			routes[i].tooLong = r.problem(l, routes[i], demands[i].Amount, verdict)
+		}
+	}
+}
+
+// limitRoutes refuses the routes that exceed a limit on expressions or rules, each as a
+// whole: otherwise, the requests of a refused match could reach a wider rule of the same
+// route. It returns the amount of 404 rules by which each tenant exceeds its limit
+// without any route. The routes are in order of precedence.
+func (l *limiter) limitRoutes(routes []*Route, groups map[string]*group) (excess map[limits.Tenant]int) {
+	countHostnames(routes, groups)
+	notFound := l.notFoundRules(groups)
+	l.allocate(l.instructions(), routes, nil)
+	excess = l.allocate(l.rules(), routes, notFound)
+	l.readmit(routes, notFound)
+	return excess
+}
+
+// allocate divides a resource among the routes that are not refused yet, and refuses the
+// routes that get nothing. It returns the excess of the fixed amounts.
+func (l *limiter) allocate(r resource, routes []*Route, fixed map[limits.Tenant]int) map[limits.Tenant]int {
+	if !slices.ContainsFunc(routes, func(route *Route) bool { return r.amount(route) > 0 }) && len(fixed) == 0 {
+		return nil
+	}
 	demands := make([]limits.Demand, len(routes))
 	for i, route := range routes {
 		if route.refused == nil {
-			demands[i] = limits.Demand{Tenant: r.tenants.of(route.Namespace), Amount: amount(route)}
+			demands[i] = limits.Demand{Tenant: l.tenants.of(route.Namespace), Amount: r.amount(route)}
 		}
 	}
-	allocation := limit.Allocate(fixed, demands)
+	allocation := r.Allocate(fixed, demands)
 	for i, verdict := range allocation.Verdicts {
 		if verdict != limits.Admitted {
-			routes[i].refuse(problem(routes[i], demands[i].Amount, verdict))
+			routes[i].refused = r.problem(l, routes[i], demands[i].Amount, verdict)
 		}
 	}
 	return allocation.Excess
 }
 
-// refuse rejects the route at every parent where a listener admits it.
-func (r *Route) refuse(problem *Problem) {
-	r.refused = problem
-	for i := range r.Parents {
-		if len(r.Parents[i].Listeners) > 0 {
-			r.Parents[i].Rejected = problem
+// readmit admits routes that were refused because of their expressions and that fit
+// since other routes were refused because of their rules. The older routes come first.
+func (l *limiter) readmit(routes []*Route, notFound map[limits.Tenant]int) {
+	if !slices.ContainsFunc(routes, (*Route).mayReturn) {
+		return
+	}
+	instructions, rules := newRemainder(l.instructions(), nil), newRemainder(l.rules(), notFound)
+	take := func(route *Route) {
+		tenant := l.tenants.of(route.Namespace)
+		instructions.take(tenant, route)
+		rules.take(tenant, route)
+	}
+	for _, route := range routes {
+		if route.refused == nil {
+			take(route)
+		}
+	}
+	for _, route := range routes {
+		tenant := l.tenants.of(route.Namespace)
+		if route.mayReturn() && instructions.fits(tenant, route) && rules.fits(tenant, route) {
+			route.refused = nil
+			take(route)
 		}
 	}
 }
 
-func (r *limiter) expressionProblem(route *Route, amount int, verdict limits.Verdict) *Problem {
-	if verdict == limits.AboveTenantLimit {
-		return routeProblem(ReasonLimitExceeded,
-			"The regular expressions in the ingress rules of the route have %d instructions, more than the limit leaves for them: it is %d for %s on this Gateway. Use fewer or shorter expressions.",
-			amount, maxExpressionsPerTenant, r.tenants.describe(route.Namespace))
-	}
-	return routeProblem(ReasonLimitExceeded,
-		"The regular expressions in the ingress rules of the route have %d instructions, more than the limit leaves for them: it is %d for all namespaces of this Gateway together. Use fewer or shorter expressions.",
-		amount, maxExpressionsPerTable)
+// mayReturn reports whether the route was refused because of its expressions or rules.
+func (r *Route) mayReturn() bool {
+	return r.refused != nil && r.refused != r.tooLong && r.instructions() > 0
 }
 
-func (r *limiter) ruleProblem(route *Route, amount int, verdict limits.Verdict) *Problem {
-	if verdict == limits.AboveTenantLimit {
-		return routeProblem(ReasonLimitExceeded,
-			"The route needs %s, more than limits.rulesPerNamespace of the GatewayClass leaves for it: the limit is %d for %s on this Gateway. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
-			countRules(amount), r.RulesPerNamespace, r.tenants.describe(route.Namespace))
-	}
-	return routeProblem(ReasonLimitExceeded,
-		"The route needs %s, more than limits.rulesPerTunnel of the GatewayClass leaves for it: the limit is %d for all namespaces of this Gateway together. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
-		countRules(amount), r.RulesPerTunnel)
+// remainder is what is left of a resource.
+type remainder struct {
+	resource
+	used  map[limits.Tenant]int
+	total int
 }
 
-func countRules(n int) string {
-	if n == 1 {
-		return "1 ingress rule"
+func newRemainder(r resource, fixed map[limits.Tenant]int) remainder {
+	left := remainder{resource: r, used: map[limits.Tenant]int{}}
+	for tenant, amount := range fixed {
+		left.used[tenant] += amount
+		left.total += amount
 	}
-	return fmt.Sprintf("%d ingress rules", n)
+	return left
+}
+
+func (r *remainder) take(tenant limits.Tenant, route *Route) {
+	amount := r.amount(route)
+	r.used[tenant] += amount
+	r.total += amount
+}
+
+func (r *remainder) fits(tenant limits.Tenant, route *Route) bool {
+	amount := r.amount(route)
+	return r.total+amount <= r.Total && (tenant == r.First || r.PerTenant == 0 || r.used[tenant]+amount <= r.PerTenant)
 }
 
 // countHostnames counts, for each route, the hostnames for which the groups serve it.
 func countHostnames(routes []*Route, groups map[string]*group) {
 	for _, route := range routes {
-		route.hostnameCount, route.refused = 0, nil
+		route.hostnameCount, route.refused = 0, route.tooLong
 	}
 	for _, g := range groups {
 		for _, route := range g.routes {
@@ -135,8 +194,7 @@ func countHostnames(routes []*Route, groups map[string]*group) {
 }
 
 // rules returns the number of rules of the route, before rules that no request can reach
-// are left out. It does not depend on the data plane's ability to leave them out, and
-// costs nothing even when the product is large.
+// are left out. It is a product, so that many rules are not built to be counted.
 func (r *Route) rules() int { return r.hostnameCount * len(r.matches) }
 
 // instructions returns the size of the expressions in all rules of the route.
@@ -146,16 +204,4 @@ func (r *Route) instructions() int {
 		size += r.matches[i].instructions
 	}
 	return r.hostnameCount * size
-}
-
-// notFoundRules counts the rules that end a group with the status 404. Each counts for
-// the namespace of its listener.
-func (r *limiter) notFoundRules(groups map[string]*group) map[limits.Tenant]int {
-	count := map[limits.Tenant]int{}
-	for _, g := range groups {
-		if g.isBelowWider(groups) {
-			count[r.tenants.of(g.namespace)]++
-		}
-	}
-	return count
 }

@@ -203,9 +203,9 @@ func randomTenants(seed uint64) (*tenantCluster, v1alpha1.Limits) {
 	for i := range 1 + c.IntN(5) {
 		c.addTenant(fmt.Sprintf("team-%d", i), c.IntN(5))
 	}
-	limits := v1alpha1.Limits{RulesPerTunnel: new(int32(30 + c.IntN(60))), TenantLabel: new(tenantLabel)}
+	limits := v1alpha1.Limits{RulesPerTunnel: new(30 + c.Int32N(60)), TenantLabel: new(tenantLabel)}
 	if c.IntN(2) == 0 {
-		limits.RulesPerNamespace = new(int32(5 + c.IntN(30)))
+		limits.RulesPerNamespace = new(5 + c.Int32N(30))
 	}
 	setLimits(c.Snapshot, limits)
 	return c, limits
@@ -286,6 +286,36 @@ func TestRouteAboveASharedLimitOnExpressionsIsRefusedWhole(t *testing.T) {
 	}
 	if rules := rulesByNamespace(result)["team"]; len(rules) != 0 {
 		t.Errorf("got the rules %q, want none", rules)
+	}
+}
+
+// A route that is refused because of its rules does not use up the expressions of its
+// tenant.
+func TestExpressionsOfARefusedRouteAreFree(t *testing.T) {
+	c := newTenantCluster(0)
+	c.addNamespace("team", "")
+	c.addSet("team", 1)
+	old, young := c.addRoute("team", "h0", 4, "(.?){45}"), c.addRoute("team", "h0", 1, "(.?){90}")
+	old.CreationTimestamp, young.CreationTimestamp = metav1.NewTime(dayOne), metav1.NewTime(dayOne.Add(time.Hour))
+	setLimits(c.Snapshot, v1alpha1.Limits{RulesPerNamespace: new(int32(3))})
+	result := gateway.Build(c.Snapshot, options)
+	if rules := rulesByNamespace(result)["team"]; len(rules) != 1 || !strings.Contains(rules[0], "{90}") {
+		t.Errorf("got the rules %q, want the rule of the younger route", rules)
+	}
+}
+
+// The limits belong to the class, so invalid settings of a Gateway do not lift them.
+func TestInvalidSettingsOfAGatewayKeepTheLimits(t *testing.T) {
+	c := newTenantCluster(0)
+	c.addNamespace("team", "")
+	c.addSet("team", 3)
+	setLimits(c.Snapshot, v1alpha1.Limits{ListenersPerNamespace: new(int32(2))})
+	c.Gateway.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
+		Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Name: "missing",
+	}}
+	result := gateway.Build(c.Snapshot, options)
+	if result.Rejected == nil || result.Usage == nil || result.Usage.Tenants[len(result.Usage.Tenants)-1].RefusedListeners != 1 {
+		t.Errorf("got rejection %+v and usage %+v, want a rejected Gateway with one refused listener", result.Rejected, result.Usage)
 	}
 }
 

@@ -85,7 +85,6 @@ type Set struct {
 	Listeners []*Listener
 
 	object *gatewayv1.ListenerSet
-	age    age
 }
 
 // mergeListeners returns the listeners of the Gateway, and the sets in order of
@@ -105,18 +104,21 @@ func mergeListeners(s *Snapshot) ([]*Listener, []*Set) {
 	for i, object := range s.ListenerSets {
 		owner := listenerSetOwner(object)
 		sets[i] = &Set{
-			Owner: owner, object: object, age: ageOf(object.CreationTimestamp),
+			Owner: owner, object: object,
 			Listeners: newListeners(&buffer, owner, object.Spec.Listeners, s.Namespaces),
 		}
 		sets[i].reject(admission.problem(object.Namespace))
 	}
-	slices.SortFunc(sets, func(a, b *Set) int {
-		if order := cmp.Compare(a.age, b.age); order != 0 {
-			return order
-		}
-		return compareNames(a.Owner.NamespacedName, b.Owner.NamespacedName)
-	})
+	slices.SortFunc(sets, func(a, b *Set) int { return compareSets(a.object, b.object) })
 	return listeners, sets
+}
+
+// compareSets orders ListenerSets by age, and then by the string "{namespace}/{name}".
+func compareSets(a, b *gatewayv1.ListenerSet) int {
+	if order := cmp.Compare(ageOf(a.CreationTimestamp), ageOf(b.CreationTimestamp)); order != 0 {
+		return order
+	}
+	return compareNames(listenerSetOwner(a).NamespacedName, listenerSetOwner(b).NamespacedName)
 }
 
 func countListeners(s *Snapshot) int {

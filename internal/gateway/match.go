@@ -92,7 +92,7 @@ func (t translator) path(match *gatewayv1.HTTPPathMatch, call *routing.Call) (ro
 		// "When specified, a trailing `/` is ignored." (PathMatchPathPrefix)
 		return t.literalPath(routing.PathPrefix, strings.TrimRight(value, "/"))
 	case gatewayv1.PathMatchRegularExpression:
-		return t.expressionPath(value)
+		return t.expressions.path(value)
 	default:
 		return routing.Path{}, 0, fmt.Errorf("path type %s", kind)
 	}
@@ -103,8 +103,8 @@ func (t translator) literalPath(kind routing.PathKind, value string) (routing.Pa
 	return routing.Path{Kind: kind, Value: path}, 0, err
 }
 
-func (t translator) expressionPath(value string) (routing.Path, int, error) {
-	enclosed, size, err := t.expressions.translate(value)
+func (e expressions) path(value string) (routing.Path, int, error) {
+	enclosed, size, err := e.translate(value)
 	return routing.Path{Kind: routing.PathExpression, Value: enclosed}, size, err
 }
 
@@ -121,8 +121,8 @@ func (t translator) callPath(call *routing.Call) (routing.Path, int, error) {
 	case method == "":
 		return t.literalPath(routing.PathPrefix, "/"+service)
 	case service == "":
-		// The size of this expression does not count, because the route contains none.
-		return routing.Path{Kind: routing.PathExpression, Value: "(?:/[^/]+/(?:" + regexp.QuoteMeta(method) + "))"}, 0, nil
+		// The class refuses expressions of routes, and this is none.
+		return expressions{}.path("/[^/]+/(?:" + regexp.QuoteMeta(method) + ")")
 	default:
 		return t.literalPath(routing.PathExact, "/"+service+"/"+method)
 	}
@@ -142,5 +142,5 @@ func (t translator) callExpression(service, method string) (routing.Path, int, e
 		}
 		parts[i] = enclosed
 	}
-	return t.expressionPath("/" + parts[0] + "/" + parts[1])
+	return t.expressions.path("/" + parts[0] + "/" + parts[1])
 }

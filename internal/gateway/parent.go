@@ -188,13 +188,17 @@ func noMatchingParent(route *Route, ref gatewayv1.ParentReference, owner Owner, 
 }
 
 func notAllowedByListeners(route *Route, selected []*Listener) *Problem {
-	reasons := make([]string, len(selected))
-	for i, l := range selected {
+	const limit = 5 // a Gateway can have many listeners
+	var reasons []string
+	for _, l := range selected[:min(limit, len(selected))] {
 		if admitsKind(l, route.Kind) {
-			reasons[i] = fmt.Sprintf("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.routeNamespaces.describeRejection(route.Namespace))
+			reasons = append(reasons, fmt.Sprintf("listener %q: allowedRoutes.namespaces %s", l.Spec.Name, l.routeNamespaces.describeRejection(route.Namespace)))
 		} else {
-			reasons[i] = fmt.Sprintf("listener %q does not allow routes of kind %s", l.Spec.Name, route.Kind)
+			reasons = append(reasons, fmt.Sprintf("listener %q does not allow routes of kind %s", l.Spec.Name, route.Kind))
 		}
+	}
+	if more := len(selected) - limit; more > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", more))
 	}
 	return routeProblem(gatewayv1.RouteReasonNotAllowedByListeners,
 		"No listener allows this route from namespace %q: %s.", route.Namespace, strings.Join(reasons, "; "))

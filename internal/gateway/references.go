@@ -15,6 +15,17 @@ type references struct {
 	now          time.Time
 	grants       grants
 	certificates map[types.NamespacedName]Certificate
+	// notRead are the Secrets that the controller does not read, because the listeners
+	// of a namespace refer to too many.
+	notRead map[types.NamespacedName]bool
+}
+
+func newReferences(s *Snapshot, permitted grants) references {
+	r := references{now: s.Now, grants: permitted, certificates: s.Certificates}
+	if countCertificateRefs(s) > maxSecretsPerNamespace { // otherwise no namespace is above the limit
+		_, r.notRead = limitSecrets(s, permitted)
+	}
+	return r
 }
 
 // referenceCheck checks one aspect of a listener's references and returns why a
@@ -138,7 +149,7 @@ func (r references) certificateMaterial(l *Listener) *Problem {
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
 		problem := "does not exist"
-		if found, ok := r.certificates[name]; ok {
+		if found, ok := r.certificates[name]; ok || r.notRead[name] {
 			problem = found.Problem
 		}
 		if problem != "" {
@@ -157,6 +168,8 @@ func (r references) certificateWarnings(l *Listener) string {
 	for _, ref := range certificateRefs(l) {
 		name, _ := secretRef(l, ref)
 		switch found := r.certificates[name]; {
+		case r.notRead[name]:
+			text += fmt.Sprintf(" The certificate in Secret %s was not checked, because the listeners of namespace %q refer to more than %d Secrets.", name, l.Owner.Namespace, maxSecretsPerNamespace)
 		case found.Unchecked:
 			text += fmt.Sprintf(" The certificate in Secret %s was not checked, because the controller does not read Secrets in namespace %q.", name, name.Namespace)
 		case r.now.After(found.NotAfter):

@@ -42,7 +42,11 @@ type Route struct {
 	matches    []ruleMatch      // that the data plane can express, in order
 
 	hostnameCount int      // the number of hostnames for which the groups serve the route
+	tooLong       *Problem // why the regular expressions of the route are too long, or nil
 	refused       *Problem // why the route exceeds a limit, or nil
+	// skipsExpressions reports whether the route is never served, so that its regular
+	// expressions are not parsed.
+	skipsExpressions bool
 }
 
 // newRoutes returns all routes of the snapshot, in its order.
@@ -149,7 +153,10 @@ func (r *Route) addUnresolved(problems []*Problem) {
 // It adds the rule to r.Dropped when a match or an action is not supported.
 func (r *Route) appendMatches(matches []ruleMatch, rule int, a ruleAction, t translator) []ruleMatch {
 	dropped := DroppedRule{Rule: rule, Actions: a.unsupported, Status: a.action.Status}
-	for j := range matchesOf(&r.Rules[rule]) {
+	for j, match := range matchesOf(&r.Rules[rule]) {
+		if r.skipsExpressions && matchExpressionsLength(&match, r.call(rule, j)) > 0 {
+			continue
+		}
 		translated, fields := t.match(r, rule, j)
 		if len(fields) > 0 {
 			dropped.Matches = append(dropped.Matches, OmittedMatch{Match: j, Fields: fields})

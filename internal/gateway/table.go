@@ -14,15 +14,8 @@ import (
 type group struct {
 	hostname  string
 	namespace string // of the owner of the listeners
-	listeners int    // the number of listeners
 	routes    []*Route
 	repeats   bool // whether a route can be in routes several times
-}
-
-// isBelowWider reports whether a wider group could catch the requests that this group
-// does not serve.
-func (g *group) isBelowWider(groups map[string]*group) bool {
-	return routing.HasWider(groups, g.hostname)
 }
 
 // newTable returns the routing table of the groups.
@@ -60,7 +53,6 @@ func groupsOf(listeners []*Listener) map[string]*group {
 			g = &group{hostname: l.Hostname(), namespace: l.Owner.Namespace}
 			groups[g.hostname] = g
 		}
-		g.listeners++
 		if l.Serves() {
 			g.add(l.routes)
 		}

@@ -81,7 +81,10 @@ func (r *Result) Trace(request routing.Request) *Trace {
 // that is not accepted answers nothing, but its routes are not to blame for that.
 func (r *Result) findAnswer(t *Trace) map[*routing.Route]bool {
 	table := r.Table
-	if table == nil {
+	switch {
+	case table == nil && r.Usage == nil:
+		return nil // without limits, the table could be too large
+	case table == nil:
 		table = newTable(groupsOf(r.Listeners), nil)
 	}
 	answer, shadowed := table.Answer(t.Request)

@@ -81,8 +81,8 @@ func (u *Usage) ByLimit() []LimitUsage {
 	}
 	return append(all,
 		LimitUsage{LimitListenersPerNamespace, listeners.Listeners, u.Limits.ListenersPerNamespace, listeners.Tenant},
-		LimitUsage{LimitExpressionsPerNamespace, instructions.Instructions, maxExpressionsPerTenant, instructions.Tenant},
-		LimitUsage{Name: LimitExpressionsPerTunnel, Used: u.Instructions, Limit: maxExpressionsPerTable},
+		LimitUsage{LimitExpressionsPerNamespace, instructions.Instructions, maxInstructionsPerTenant, instructions.Tenant},
+		LimitUsage{Name: LimitExpressionsPerTunnel, Used: u.Instructions, Limit: maxInstructionsPerTable},
 	)
 }
 
@@ -95,28 +95,54 @@ func (u *Usage) Refused() (routes, listeners int) {
 	return routes, listeners
 }
 
-// usageOf returns the usage of the tenant to which the namespace belongs.
-func (r *limiter) usageOf(namespace string) *TenantUsage {
-	return r.usageOfTenant(r.tenants.of(namespace))
-}
-
-func (r *limiter) usageOfTenant(tenant limits.Tenant) *TenantUsage {
-	usage := r.usage[tenant]
-	if usage == nil {
-		usage = &TenantUsage{Tenant: tenant}
-		r.usage[tenant] = usage
+// newUsage returns the usage of all tenants.
+func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
+	if l.unlimited {
+		return nil
 	}
-	return usage
-}
-
-// total returns the usage of all tenants.
-func (r *limiter) total() *Usage {
-	u := &Usage{Limits: r.Limits, First: r.first, Tenants: make([]TenantUsage, 0, len(r.usage))}
-	for _, tenant := range slices.SortedFunc(maps.Keys(r.usage), limits.Tenant.Compare) {
-		usage := *r.usage[tenant]
-		u.Rules += usage.Rules
-		u.Instructions += usage.Instructions
-		u.Tenants = append(u.Tenants, usage)
+	tenants := map[limits.Tenant]*TenantUsage{}
+	of := func(namespace string) *TenantUsage {
+		tenant := l.tenants.of(namespace)
+		if tenants[tenant] == nil {
+			tenants[tenant] = &TenantUsage{Tenant: tenant}
+		}
+		return tenants[tenant]
+	}
+	for _, set := range d.Sets {
+		if set.NotAllowed == nil {
+			of(set.Owner.Namespace).countListeners(set)
+		}
+	}
+	for hostname, rules := range l.notFoundByHostname(groups) {
+		of(groups[hostname].namespace).Rules += rules
+	}
+	for _, route := range d.Routes {
+		of(route.Namespace).countRoute(route)
+	}
+	u := &Usage{Limits: l.class, First: l.first, Tenants: make([]TenantUsage, 0, len(tenants))}
+	for _, tenant := range slices.SortedFunc(maps.Keys(tenants), limits.Tenant.Compare) {
+		u.Tenants = append(u.Tenants, *tenants[tenant])
+		u.Rules += tenants[tenant].Rules
+		u.Instructions += tenants[tenant].Instructions
 	}
 	return u
+}
+
+func (u *TenantUsage) countListeners(set *Set) {
+	for _, l := range set.Listeners {
+		if l.Rejected != nil && l.Rejected.Reason == ReasonLimitExceeded {
+			u.RefusedListeners++
+		} else {
+			u.Listeners++
+		}
+	}
+}
+
+func (u *TenantUsage) countRoute(route *Route) {
+	if route.refused != nil {
+		u.RefusedRoutes++
+		return
+	}
+	u.Rules += route.rules()
+	u.Instructions += route.instructions()
 }

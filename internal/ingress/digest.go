@@ -66,14 +66,16 @@ func hashOf(value any) uint64 {
 func (d *Digest) ChangedNamespaces(next *Digest) []string {
 	objects := changedParts(d.objects, next.objects)
 	rules := changedParts(d.rules, next.rules)
-	if len(rules) == 0 && !slices.Equal(d.rules, next.rules) {
-		return objects // only the order of the rules of different namespaces differs
-	}
-	both := slices.DeleteFunc(slices.Clone(rules), func(namespace string) bool { return !slices.Contains(objects, namespace) })
-	if len(both) == 0 {
+	isExplained := func(namespace string) bool { return slices.Contains(objects, namespace) }
+	explained := slices.DeleteFunc(slices.Clone(rules), func(namespace string) bool { return !isExplained(namespace) })
+	switch {
+	case len(objects) == 0:
 		return rules
+	case len(explained) == 0 || len(explained) < len(rules):
+		return objects // an object of one namespace has changed the rules of another
+	default:
+		return explained
 	}
-	return both
 }
 
 // changedParts returns the namespaces whose parts differ, in order.

@@ -61,3 +61,16 @@ func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
 		})
 	}
 }
+
+// A listener with a wide hostname gives the hostnames of other namespaces a rule that
+// answers 404, although it has no rule of its own.
+func TestAListenerWithoutRulesAccountsForTheRulesOfOthers(t *testing.T) {
+	narrow := routing.Group{Hostname: "x.example.com", Namespace: "team-a", Entries: []routing.Entry{entryOf("team-a", "x.example.com", "/a", "cart")}}
+	before := ingress.NewDigest(&routing.Table{Groups: []routing.Group{narrow}}, "infra")
+	after := ingress.NewDigest(&routing.Table{Groups: []routing.Group{narrow, {Hostname: "*.com", Namespace: "team-b"}}}, "infra")
+	for _, got := range [][]string{before.ChangedNamespaces(after), after.ChangedNamespaces(before)} {
+		if diff := cmp.Diff([]string{"team-b"}, got); diff != "" {
+			t.Errorf("the namespaces differ (-want +got):\n%s", diff)
+		}
+	}
+}

@@ -144,6 +144,8 @@ type gatewayCollector struct {
 	oldestChanges map[types.NamespacedName]time.Time
 	// missing contains the times since when the Gateways of Tunnels have been gone.
 	missing map[types.NamespacedName]time.Time
+	// sources contains the namespaces with a series of configuration changes.
+	sources map[types.NamespacedName]map[string]bool
 	// unwritten contains the numbers of statuses that could not be written. A Gateway
 	// without such statuses has no entry.
 	unwritten map[types.NamespacedName]int
@@ -255,7 +257,33 @@ func (m *Metrics) RecordPush(name types.NamespacedName, bytes int) {
 // which changed objects in the namespace contributed.
 func (m *Metrics) RecordConfigurationChange(name types.NamespacedName, namespace string) {
 	m.ensureGateway(name)
-	m.configurationChanges.WithLabelValues(name.Namespace, name.Name, namespace).Inc()
+	m.configurationChanges.WithLabelValues(name.Namespace, name.Name, m.collector.sourceNamespace(name, namespace)).Inc()
+}
+
+// maxSourceNamespaces is the maximum number of series for the namespaces of one Gateway,
+// so that namespaces that come and go do not add series without end.
+const maxSourceNamespaces = 100
+
+// otherNamespaces stands for the namespaces above maxSourceNamespaces. No namespace has
+// this name.
+const otherNamespaces = "_other"
+
+// sourceNamespace returns the namespace as the value of a label.
+func (s *gatewayCollector) sourceNamespace(name types.NamespacedName, namespace string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.sources[name]
+	switch {
+	case known[namespace]:
+		return namespace
+	case len(known) == maxSourceNamespaces:
+		return otherNamespaces
+	case known == nil:
+		known = map[string]bool{}
+		s.sources[name] = known
+	}
+	known[namespace] = true
+	return namespace
 }
 
 // ObserveChangeToPush observes the time from a change to the end of its push.
@@ -291,6 +319,7 @@ func (m *Metrics) DeleteGateway(name types.NamespacedName) {
 	delete(m.collector.gateways, name)
 	delete(m.collector.oldestChanges, name)
 	delete(m.collector.missing, name)
+	delete(m.collector.sources, name)
 	m.collector.mu.Unlock()
 	if !exists {
 		return

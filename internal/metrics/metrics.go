@@ -141,7 +141,7 @@ type vector struct {
 
 // New registers the metrics. It panics if they are already registered.
 func New(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{collector: &gatewayCollector{gateways: map[types.NamespacedName]*Gateway{}, oldestChanges: map[types.NamespacedName]time.Time{}, missing: map[types.NamespacedName]time.Time{}, unwritten: map[types.NamespacedName]int{}}}
+	m := &Metrics{collector: &gatewayCollector{gateways: map[types.NamespacedName]*Gateway{}, oldestChanges: map[types.NamespacedName]time.Time{}, missing: map[types.NamespacedName]time.Time{}, unwritten: map[types.NamespacedName]int{}, sources: map[types.NamespacedName]map[string]bool{}}}
 	m.calls, m.callDuration, m.budgetWait = m.counter(registry, providerCalls), m.histogram(registry, callDuration), m.histogram(registry, budgetWait)
 	m.changeToPush = m.histogram(registry, changeToPush)
 	m.pushes, m.pushedBytes = m.counter(registry, pushes), m.counter(registry, pushedBytes)

@@ -362,3 +362,17 @@ func TestEveryReasonIsALabelValue(t *testing.T) {
 		t.Errorf("the values of the label %s differ (-want +got):\n%s", last.Name, diff)
 	}
 }
+
+func TestNamespacesThatComeAndGoDoNotAddSeriesWithoutEnd(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(registry)
+	for i := range 500 {
+		m.RecordConfigurationChange(sharedGateway, fmt.Sprintf("team-%d", i))
+	}
+	m.RecordConfigurationChange(sharedGateway, "team-0")
+	values := samples(t, registry)
+	prefix := "tunnel_gateway_configuration_changes_total{gateway=shared,gateway_namespace=platform,source_namespace="
+	if values[prefix+"_other}"] != 400 || values[prefix+"team-0}"] != 2 {
+		t.Errorf("got %v, want 400 changes of other namespaces and 2 of team-0", values)
+	}
+}

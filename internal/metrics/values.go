@@ -97,7 +97,7 @@ var (
 	labelNamespace = Label{Name: "gateway_namespace", Help: "the namespace of the Gateway"}
 	labelGateway   = Label{Name: "gateway", Help: "the name of the Gateway"}
 
-	labelSourceNamespace = Label{Name: "source_namespace", Help: "the namespace of the changed routes or listeners"}
+	labelSourceNamespace = Label{Name: "source_namespace", Help: "the namespace of the changed routes or listeners, or _other for all namespaces after the first 100 of a Gateway"}
 
 	labelAccount   = Label{Name: "account", Help: "the ID of the Cloudflare account"}
 	labelOperation = Label{Name: "operation", Help: "the operation of the call", Values: []Value{

@@ -44,10 +44,24 @@ type Limits struct {
 // Limits returns the limits of the class. It accepts nil settings, for which it
 // returns the defaults.
 func (s *Settings) Limits() Limits {
-	var spec v1alpha1.Limits
-	if s != nil && s.Spec.Limits != nil {
-		spec = *s.Spec.Limits
+	if s == nil {
+		return newLimits(nil)
 	}
+	return newLimits(s.Spec.Limits)
+}
+
+// ClassLimits returns the limits of the class, also when the settings of the Gateway are
+// not valid. It returns false when the settings of the class are not valid.
+func ClassLimits(in Input) (Limits, bool) {
+	c, problem := in.class()
+	if problem != nil {
+		return Limits{}, false
+	}
+	return newLimits(c.spec.Limits), true
+}
+
+func newLimits(set *v1alpha1.Limits) Limits {
+	spec := ptr.Deref(set, v1alpha1.Limits{})
 	updates := ptr.Deref(spec.ConfigurationUpdates, v1alpha1.ConfigurationUpdates{})
 	return Limits{
 		TunnelsPerNamespace:   int(ptr.Deref(spec.TunnelsPerNamespace, defaultTunnelsPerNamespace)),

@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"fmt"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+)
+
+// The problems of routes and listeners above a limit. They state only amounts of the
+// object itself and limits: an amount that other objects can change would rewrite the
+// status of every refused object at each change.
+
+func (l *limiter) expressionsLengthProblem(route *Route, amount int, v limits.Verdict) *Problem {
+	return l.shared(route, v, fmt.Sprintf("The regular expressions of the route have a total length of %d", amount),
+		maxExpressionsLengthPerTenant, maxExpressionsLengthPerTable, "Use fewer or shorter expressions.")
+}
+
+func (l *limiter) instructionsProblem(route *Route, amount int, v limits.Verdict) *Problem {
+	return l.shared(route, v, fmt.Sprintf("The regular expressions in the ingress rules of the route have %d instructions", amount),
+		maxInstructionsPerTenant, maxInstructionsPerTable, "Use fewer or shorter expressions.")
+}
+
+// shared returns the problem of a route that exceeds a limit that is not a setting.
+func (l *limiter) shared(route *Route, v limits.Verdict, subject string, perTenant, total int, remedy string) *Problem {
+	limit := fmt.Sprintf("%d for all namespaces of this Gateway together", total)
+	if v == limits.AboveTenantLimit {
+		limit = fmt.Sprintf("%d for %s on this Gateway", perTenant, l.tenants.describe(route.Namespace))
+	}
+	return routeProblem(ReasonLimitExceeded, "%s, more than the limit leaves for them: the limit is %s. %s", subject, limit, remedy)
+}
+
+func (l *limiter) rulesProblem(route *Route, amount int, v limits.Verdict) *Problem {
+	field, limit := "rulesPerTunnel", fmt.Sprintf("%d for all namespaces of this Gateway together", l.class.RulesPerTunnel)
+	if v == limits.AboveTenantLimit {
+		field, limit = "rulesPerNamespace", fmt.Sprintf("%d for %s on this Gateway", l.class.RulesPerNamespace, l.tenants.describe(route.Namespace))
+	}
+	return routeProblem(ReasonLimitExceeded,
+		"The route needs %s, more than limits.%s of the GatewayClass leaves for it: the limit is %s. Use fewer hostnames and matches, or ask the platform team to raise the limit.",
+		countRules(amount), field, limit)
+}
+
+func countRules(n int) string {
+	if n == 1 {
+		return "1 ingress rule"
+	}
+	return fmt.Sprintf("%d ingress rules", n)
+}
+
+// listenerProblem is the problem of a listener above limits.listenersPerNamespace.
+func (l *limiter) listenerProblem(namespace string) *Problem {
+	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
+		"The listener is above limits.listenersPerNamespace of the GatewayClass, which is %d for the ListenerSets of %s on this Gateway. Remove listeners, or ask the platform team to raise the limit.",
+		l.class.ListenersPerNamespace, l.tenants.describe(namespace))}
+}
+
+// notFoundProblem is the problem of a listener whose hostname needs 404 rules above a
+// limit.
+func (l *limiter) notFoundProblem(namespace string, rules int) *Problem {
+	limit := fmt.Sprintf("limits.rulesPerTunnel of the GatewayClass is %d", l.class.RulesPerTunnel)
+	if l.class.RulesPerNamespace > 0 {
+		limit += fmt.Sprintf(", and limits.rulesPerNamespace is %d", l.class.RulesPerNamespace)
+	}
+	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
+		"The hostname of the listener needs %s, more than the limits leave for %s on this Gateway: %s. Remove listeners, or ask the platform team to raise the limit.",
+		countRules(rules), l.tenants.describe(namespace), limit)}
+}
