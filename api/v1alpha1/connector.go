@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -63,6 +64,17 @@ type Connector struct {
 	//
 	// +optional
 	LogLevel *LogLevel `json:"logLevel,omitempty"`
+
+	// MetricsFrom selects the pods that may connect to the metrics port of the
+	// connectors. The port serves not only metrics but also the configuration of
+	// the tunnel and profiles. The restriction requires a network plugin that
+	// enforces NetworkPolicies. Default: none, so that no pod may connect. Only the
+	// TunnelConfiguration of a GatewayClass may set it.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MetricsFrom []MetricsPeer `json:"metricsFrom,omitempty"`
 
 	// Resources are the resource requests and limits of a connector. Default:
 	// none.
@@ -154,6 +166,23 @@ type Connector struct {
 	//
 	// +optional
 	PodDisruptionBudget *PodDisruptionBudget `json:"podDisruptionBudget,omitempty"`
+}
+
+// MetricsPeer selects pods, like an entry of from in a NetworkPolicy. If it has both
+// selectors, both must match.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.namespaceSelector) || has(self.podSelector)",message="an entry of metricsFrom is empty: set namespaceSelector, podSelector or both, or remove the entry"
+type MetricsPeer struct {
+	// NamespaceSelector selects the namespaces of the pods. An empty selector
+	// selects all namespaces. Default: the controller's namespace.
+	//
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// PodSelector selects the pods in these namespaces. Default: all pods.
+	//
+	// +optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 }
 
 // Autoscaling makes a HorizontalPodAutoscaler set the number of connectors.

@@ -1,6 +1,7 @@
 package connector_test
 
 import (
+	"slices"
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -63,18 +64,42 @@ func matches(t *testing.T, selector *metav1.LabelSelector, set labels.Set) bool 
 	return s.Matches(set)
 }
 
-// expectedToFail fails if the check succeeds, although the reason says why it cannot.
-func expectedToFail(t *testing.T, reason string, check func() bool) {
-	t.Helper()
-	if check() {
-		t.Errorf("the check succeeds now; remove the mark: %s", reason)
+func TestOnlySelectedPodsCanReachTheMetricsPort(t *testing.T) {
+	namespace := func(name string) labels.Set { return labels.Set{"kubernetes.io/metadata.name": name} }
+	prometheus := sender{namespace: namespace("monitoring"), pod: labels.Set{"app": "prometheus"}}
+	others := map[string]sender{
+		"a pod of a tenant":                          {namespace: namespace("team-a"), pod: labels.Set{"app": "shop"}},
+		"a pod of a tenant with the selected label":  {namespace: namespace("team-a"), pod: labels.Set{"app": "prometheus"}},
+		"another pod of the selected namespace":      {namespace: namespace("monitoring"), pod: labels.Set{"app": "grafana"}},
+		"a pod without labels in an empty namespace": {},
+	}
+	selected := v1alpha1.Connector{MetricsFrom: []v1alpha1.MetricsPeer{{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: namespace("monitoring")},
+		PodSelector:       &metav1.LabelSelector{MatchLabels: prometheus.pod},
+	}}}
+	closed, open := networkPolicySpec(t, v1alpha1.Connector{}), networkPolicySpec(t, selected)
+	for name, pod := range others {
+		if admits(t, closed, pod, metricsPort) || admits(t, open, pod, metricsPort) {
+			t.Errorf("%s can reach the metrics port", name)
+		}
+	}
+	if admits(t, closed, prometheus, metricsPort) {
+		t.Error("without metricsFrom, a pod can reach the metrics port")
+	}
+	if !admits(t, open, prometheus, metricsPort) {
+		t.Error("the pod that metricsFrom selects cannot reach the metrics port")
+	}
+	if admits(t, open, prometheus, 8080) {
+		t.Error("the pod that metricsFrom selects can reach another port")
+	}
+	if !slices.Contains(closed.PolicyTypes, networkingv1.PolicyTypeIngress) {
+		t.Error("the policy does not restrict ingress")
 	}
 }
 
-func TestOtherPodsCannotReachTheMetricsPort(t *testing.T) {
-	tenant := sender{namespace: labels.Set{"kubernetes.io/metadata.name": "team-a"}, pod: labels.Set{"app": "shop"}}
-	policy := networkPolicySpec(t, v1alpha1.Connector{})
-	expectedToFail(t, "the NetworkPolicy allows the metrics port for any sender", func() bool {
-		return !admits(t, policy, tenant, metricsPort)
-	})
+func TestAnEmptyNamespaceSelectorSelectsAllNamespaces(t *testing.T) {
+	policy := networkPolicySpec(t, v1alpha1.Connector{MetricsFrom: []v1alpha1.MetricsPeer{{NamespaceSelector: &metav1.LabelSelector{}}}})
+	if !admits(t, policy, sender{}, metricsPort) {
+		t.Error("a pod cannot reach the metrics port although the selector selects its namespace")
+	}
 }
