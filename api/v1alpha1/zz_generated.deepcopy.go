@@ -179,6 +179,11 @@ func (in *Connector) DeepCopyInto(out *Connector) {
 		*out = new(LogLevel)
 		**out = **in
 	}
+	if in.Metrics != nil {
+		in, out := &in.Metrics, &out.Metrics
+		*out = new(Metrics)
+		**out = **in
+	}
 	if in.MetricsFrom != nil {
 		in, out := &in.MetricsFrom, &out.MetricsFrom
 		*out = make([]MetricsPeer, len(*in))

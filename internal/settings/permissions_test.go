@@ -63,6 +63,7 @@ var fieldValues = map[string]spec{
 	"connector.topologySpreadConstraints": connector(setConnectorField("TopologySpreadConstraints")),
 	"connector.podAnnotations":            connector(setConnectorField("PodAnnotations")),
 	"connector.podLabels":                 connector(setConnectorField("PodLabels")),
+	"connector.metrics":                   connector(func(c *v1alpha1.Connector) { c.Metrics = new(v1alpha1.MetricsLoopback) }),
 	"connector.metricsFrom": connector(func(c *v1alpha1.Connector) {
 		c.MetricsFrom = []v1alpha1.MetricsPeer{{PodSelector: &metav1.LabelSelector{}}}
 	}),

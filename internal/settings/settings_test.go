@@ -129,6 +129,16 @@ func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
 	}
 }
 
+func TestClassCannotAdmitPodsToTheLoopbackAddress(t *testing.T) {
+	class := configuration("platform", "defaults", specOf{Connector: &v1alpha1.Connector{
+		Metrics: new(v1alpha1.MetricsLoopback), MetricsFrom: []v1alpha1.MetricsPeer{{PodSelector: &metav1.LabelSelector{}}},
+	}})
+	in := inputOf(class, configuration("infra", "own", specOf{}))
+	wantInvalid(t, in, "GatewayClass tunnel is not accepted: TunnelConfiguration platform/defaults of spec.parametersRef is not valid: ", "Remove metricsFrom")
+	class.Spec.Connector.Metrics = new(v1alpha1.MetricsPod)
+	wantInvalid(t, in, "", "")
+}
+
 // wantInvalid checks that the settings are rejected, with the prefix and the part in
 // the message. An empty part means that the settings must be valid.
 func wantInvalid(t *testing.T, in settings.Input, prefix, part string) {

@@ -106,11 +106,14 @@ func checkGracePeriod(spec *v1alpha1.TunnelConfigurationSpec) string {
 	return ""
 }
 
-// checkMetricsFrom checks the selectors. The API server rejects a NetworkPolicy with
-// an invalid selector.
+// checkMetricsFrom checks that metricsFrom has an effect, and its selectors. The API
+// server rejects a NetworkPolicy with an invalid selector.
 func checkMetricsFrom(spec *v1alpha1.TunnelConfigurationSpec) string {
 	if spec.Connector == nil {
 		return ""
+	}
+	if len(spec.Connector.MetricsFrom) > 0 && ptr.Deref(spec.Connector.Metrics, v1alpha1.MetricsPod) == v1alpha1.MetricsLoopback {
+		return "spec.connector has metricsFrom, but no pod can connect to the metrics port if metrics is Loopback. Remove metricsFrom, or set metrics to Pod."
 	}
 	for i, peer := range spec.Connector.MetricsFrom {
 		path := fmt.Sprintf("spec.connector.metricsFrom[%d]", i)
