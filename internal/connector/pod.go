@@ -13,10 +13,22 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// defaultImage is the official image of cloudflared, in the version that the controller is
-// tested with. The tag is fixed, so connectors change only when the controller is upgraded.
-// The registry is explicit, because some nodes have no default registry.
-const defaultImage = "docker.io/cloudflare/cloudflared:2026.8.2"
+// defaultImageTag is the official image of cloudflared, in the version that the controller
+// is tested with. The tag is fixed, so connectors change only when the controller is
+// upgraded. The registry is explicit, because some nodes have no default registry.
+const defaultImageTag = "docker.io/cloudflare/cloudflared:2026.8.2"
+
+// defaultImageDigest is the digest of defaultImageTag, or empty. The linker sets it in the
+// builds of a release.
+var defaultImageDigest string
+
+// DefaultImage returns the image of the connectors unless a class sets another image.
+func DefaultImage() string {
+	if defaultImageDigest == "" {
+		return defaultImageTag
+	}
+	return defaultImageTag + "@" + defaultImageDigest
+}
 
 const (
 	metricsPort int32 = 2000
@@ -81,7 +93,7 @@ func gracePeriod(settings v1alpha1.Connector) (int64, error) {
 func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, error) {
 	c := corev1ac.Container().
 		WithName(containerName).
-		WithImage(ptr.Deref(in.Settings.Image, defaultImage)).
+		WithImage(ptr.Deref(in.Settings.Image, DefaultImage())).
 		WithArgs(
 			"tunnel", "--no-autoupdate",
 			"--metrics", metricsAddress(in.Settings),
