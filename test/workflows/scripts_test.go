@@ -41,7 +41,7 @@ func repository(t *testing.T, more map[string]string) string {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o700); err != nil { //nolint:gosec // G306: some files are programs
+		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -89,9 +89,12 @@ func runContainer() int {
 // checkReady returns the exit code of a probe: 0 if the program is ready. Like a
 // program that hangs, it does not end if the program is not ready and HANG is set.
 func checkReady() int {
-	response, err := http.Get("http://127.0.0.1:" + os.Getenv("READY_PORT")) //nolint:gosec,noctx // G107: the node sets the port
-	if err == nil && response.StatusCode == http.StatusOK {
-		return 0
+	response, err := http.Get("http://127.0.0.1:" + os.Getenv("READY_PORT")) //nolint:gosec // G704: the node sets the port
+	if err == nil {
+		defer response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			return 0
+		}
 	}
 	if os.Getenv("HANG") != "" {
 		select {}
