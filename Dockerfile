@@ -1,10 +1,9 @@
-# syntax=docker/dockerfile:1
-# The image of the controller, with the binary of `make build`. Pass GO_IMAGE and
-# BASE_IMAGE to pin the base images by digest:
+# The image of the controller, with the binary of `make build`:
 #
-#   docker build --build-arg VERSION=v1.2.3 --build-arg COMMIT=$(git rev-parse HEAD) \
-#     --build-arg GO_IMAGE=golang:1.26.8-bookworm@sha256:… \
-#     --build-arg BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:… .
+#   docker build --build-arg VERSION=v1.2.3 --build-arg COMMIT=$(git rev-parse HEAD) .
+#
+# .github/workflows/release.yml sets GO_IMAGE and BASE_IMAGE to the digests of these tags,
+# and CONNECTOR_DIGEST to the digest of the default image of the connectors.
 ARG GO_IMAGE=docker.io/library/golang:1.26.8-bookworm
 ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
@@ -21,10 +20,12 @@ COPY internal ./internal
 COPY provider ./provider
 ARG VERSION=unknown
 ARG COMMIT=unknown
+ARG CONNECTOR_DIGEST=
 ARG TARGETOS
 ARG TARGETARCH
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    GOOS=${TARGETOS} GOARCH=${TARGETARCH} make build VERSION=${VERSION} COMMIT=${COMMIT}
+    GOOS=${TARGETOS} GOARCH=${TARGETARCH} make build \
+      VERSION=${VERSION} COMMIT=${COMMIT} CONNECTOR_DIGEST=${CONNECTOR_DIGEST}
 
 FROM ${BASE_IMAGE}
 COPY --from=build /src/bin/tunnel-gateway /usr/local/bin/tunnel-gateway

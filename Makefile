@@ -6,7 +6,10 @@ SHELL := /bin/bash
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT := $(shell git rev-parse --verify --quiet HEAD 2>/dev/null || echo unknown)
 CLI := github.com/tunnel-gateway/tunnel-gateway/internal/cli
-LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT)
+CONNECTOR := github.com/tunnel-gateway/tunnel-gateway/internal/connector
+# The digest of the default image of the connectors. A release sets it.
+CONNECTOR_DIGEST ?=
+LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CONNECTOR).defaultImageDigest=$(CONNECTOR_DIGEST)
 
 # Go builds each tool on its first use and keeps it in the build cache.
 export TOOL := go tool -modfile=test/tools/go.mod
@@ -120,7 +123,7 @@ lint: tools ## Check the formatting and run the linters
 	done
 
 .PHONY: verify
-verify: lint ## Run lint, and check terms, generated files, documentation, go.mod files, dead code and vulnerabilities
+verify: lint ## Run lint, and check terms, generated files, documentation, workflows, go.mod files, dead code and vulnerabilities
 	@echo "==> checking for retired terms"
 	@go run ./test/wordlist
 	@.ci/check-generated
@@ -128,6 +131,8 @@ verify: lint ## Run lint, and check terms, generated files, documentation, go.mo
 	@for module in . $(MODULES); do go mod tidy -C $$module -diff; done
 	@echo "==> checking the links and commands of the documentation"
 	@go test -C test/docs -count 1 ./...
+	@echo "==> checking the workflows and the scripts of a release"
+	@go test -C test/workflows -count 1 ./...
 	@.ci/check-dead-code
 	@.ci/check-vulnerabilities
 

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -18,6 +19,7 @@ const DefaultReplicas = 2
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="connector has both replicas and autoscaling: set only one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || !has(self.resources.claims)",message="connector.resources has claims, which are not supported: set only limits and requests"
+// +kubebuilder:validation:XValidation:rule="!has(self.metricsFrom) || size(self.metricsFrom) == 0 || !has(self.metrics) || self.metrics != 'Loopback'",message="connector has metricsFrom, but no pod can connect to the metrics port if metrics is Loopback: remove metricsFrom, or set metrics to Pod"
 type Connector struct {
 	// Enabled determines whether the controller runs connectors. Set it to false
 	// to run cloudflared outside the controller. Default: true.
@@ -63,6 +65,27 @@ type Connector struct {
 	//
 	// +optional
 	LogLevel *LogLevel `json:"logLevel,omitempty"`
+
+	// Metrics determines where a connector serves its metrics port. Pod serves it on
+	// the address of the pod. Loopback serves it on 127.0.0.1 in the pod, so that no
+	// other pod can connect, even if the network plugin does not enforce
+	// NetworkPolicies; the kubelet then runs the probes in the container. Default:
+	// Pod. Only the TunnelConfiguration of a GatewayClass may set it.
+	//
+	// +optional
+	Metrics *Metrics `json:"metrics,omitempty"`
+
+	// MetricsFrom selects the pods that may connect to the metrics port of the
+	// connectors. The port serves not only metrics but also the configuration of
+	// the tunnel and profiles. The restriction requires a network plugin that
+	// enforces NetworkPolicies. It cannot be set if metrics is Loopback. Default:
+	// none, so that no pod may connect. Only the TunnelConfiguration of a
+	// GatewayClass may set it.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MetricsFrom []MetricsPeer `json:"metricsFrom,omitempty"`
 
 	// Resources are the resource requests and limits of a connector. Default:
 	// none.
@@ -154,6 +177,36 @@ type Connector struct {
 	//
 	// +optional
 	PodDisruptionBudget *PodDisruptionBudget `json:"podDisruptionBudget,omitempty"`
+}
+
+// Metrics is the address on which a connector serves its metrics port.
+//
+// +kubebuilder:validation:Enum=Pod;Loopback
+type Metrics string
+
+const (
+	// MetricsPod serves the metrics port on the address of the pod. It is the
+	// default.
+	MetricsPod Metrics = "Pod"
+	// MetricsLoopback serves the metrics port on 127.0.0.1 in the pod.
+	MetricsLoopback Metrics = "Loopback"
+)
+
+// MetricsPeer selects pods, like an entry of from in a NetworkPolicy. If it has both
+// selectors, both must match.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.namespaceSelector) || has(self.podSelector)",message="an entry of metricsFrom is empty: set namespaceSelector, podSelector or both, or remove the entry"
+type MetricsPeer struct {
+	// NamespaceSelector selects the namespaces of the pods. An empty selector
+	// selects all namespaces. Default: the controller's namespace.
+	//
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// PodSelector selects the pods in these namespaces. Default: all pods.
+	//
+	// +optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 }
 
 // Autoscaling makes a HorizontalPodAutoscaler set the number of connectors.

@@ -66,8 +66,8 @@ type TunnelConfigurationSpec struct {
 	// AllowedGatewayFields lists the fields that the TunnelConfiguration of a
 	// Gateway may set. Possible values are originRequest, listenerConfigurations,
 	// tunnel.deletionPolicy, tunnel.existing, and connector.<field> for every field
-	// of connector except image and allowedMetadataPrefixes. Default:
-	// originRequest, listenerConfigurations, tunnel.deletionPolicy and
+	// of connector except image, metrics, metricsFrom and allowedMetadataPrefixes.
+	// Default: originRequest, listenerConfigurations, tunnel.deletionPolicy and
 	// connector.replicas. Only the TunnelConfiguration of a GatewayClass may set it.
 	//
 	// +optional

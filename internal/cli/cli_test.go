@@ -37,7 +37,7 @@ func TestHelpDoesNotContainTheToken(t *testing.T) {
 
 func TestVersionPrintsTheVersions(t *testing.T) {
 	text := wantStdout(t, "", "version")
-	for _, want := range []string{"tunnel-gateway development\n", "commit unknown\n", "Gateway API v1."} {
+	for _, want := range []string{"tunnel-gateway development\n", "commit unknown\n", "Gateway API v1.", "\nconnectors docker.io/cloudflare/cloudflared:"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the output does not contain %q:\n%s", want, text)
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 )
 
 // The linker sets these variables.
@@ -18,11 +20,11 @@ var (
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of tunnel-gateway, Go and the Gateway API",
+		Short: "Print the versions of tunnel-gateway, Go, the Gateway API and the image of the connectors",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "tunnel-gateway %s\ncommit %s\n%s\nGateway API %s\n",
-				version, commit, runtime.Version(), consts.BundleVersion)
+			fmt.Fprintf(cmd.OutOrStdout(), "tunnel-gateway %s\ncommit %s\n%s\nGateway API %s\nconnectors %s\n",
+				version, commit, runtime.Version(), consts.BundleVersion, connector.DefaultImage())
 		},
 	}
 }

@@ -63,9 +63,13 @@ func Build(in Input) (Objects, error) {
 	if err != nil {
 		return Objects{}, fmt.Errorf("connector settings: %w", err)
 	}
+	policy, err := networkPolicy(in)
+	if err != nil {
+		return Objects{}, fmt.Errorf("connector settings: %w", err)
+	}
 	return Objects{
 		ServiceAccount:          serviceAccount(in),
-		NetworkPolicy:           networkPolicy(in),
+		NetworkPolicy:           policy,
 		Deployment:              deployment,
 		PodDisruptionBudget:     podDisruptionBudget(in),
 		HorizontalPodAutoscaler: horizontalPodAutoscaler(in),

@@ -1,6 +1,8 @@
 package connector
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -9,15 +11,28 @@ import (
 )
 
 // networkPolicy allows connections from connectors to Cloudflare and to backends, and
-// connections to their metrics port. NetworkPolicies are additive: to allow backends outside
-// the cluster's pod network, an administrator creates another policy for the same pods.
-func networkPolicy(in Input) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return owned(in, networkingv1ac.NetworkPolicy(name(in.Tunnel), in.Tunnel.Namespace)).
-		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(selector(in.Tunnel)).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
-			WithIngress(networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(corev1.ProtocolTCP, metricsPort))).
-			WithEgress(toCloudflare(), toBackends()))
+// connections from the peers of the settings to the metrics port. It needs no rule for
+// probes, because NetworkPolicies never block the node of a pod. NetworkPolicies are
+// additive: to allow backends outside the cluster's pod network, an administrator creates
+// another policy for the same pods.
+func networkPolicy(in Input) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
+	spec := networkingv1ac.NetworkPolicySpec().
+		WithPodSelector(selector(in.Tunnel)).
+		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+		WithEgress(toCloudflare(), toBackends())
+	// A rule without peers would allow every sender.
+	if len(in.Settings.MetricsFrom) > 0 {
+		rule := networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(corev1.ProtocolTCP, metricsPort))
+		for _, peer := range in.Settings.MetricsFrom {
+			from, err := applied[networkingv1ac.NetworkPolicyPeerApplyConfiguration](peer)
+			if err != nil {
+				return nil, fmt.Errorf("metricsFrom: %w", err)
+			}
+			rule.WithFrom(from)
+		}
+		spec.WithIngress(rule)
+	}
+	return owned(in, networkingv1ac.NetworkPolicy(name(in.Tunnel), in.Tunnel.Namespace)).WithSpec(spec), nil
 }
 
 // toCloudflare allows the ports that cloudflared requires, to any address: Cloudflare's

@@ -13,15 +13,29 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// defaultImage is the official image of cloudflared, in the version that the controller is
-// tested with. The tag is fixed, so connectors change only when the controller is upgraded.
-// The registry is explicit, because some nodes have no default registry.
-const defaultImage = "docker.io/cloudflare/cloudflared:2026.8.2"
+// defaultImageTag is the official image of cloudflared, in the version that the controller
+// is tested with. The tag is fixed, so connectors change only when the controller is
+// upgraded. The registry is explicit, because some nodes have no default registry.
+const defaultImageTag = "docker.io/cloudflare/cloudflared:2026.8.2"
+
+// defaultImageDigest is the digest of defaultImageTag, or empty. The linker sets it in the
+// builds of a release.
+var defaultImageDigest string
+
+// DefaultImage returns the image of the connectors unless a class sets another image.
+func DefaultImage() string {
+	if defaultImageDigest == "" {
+		return defaultImageTag
+	}
+	return defaultImageTag + "@" + defaultImageDigest
+}
 
 const (
 	metricsPort int32 = 2000
 	metricsName       = "metrics"
 	readyPath         = "/ready"
+	// program is the name of the executable, which is in the search path of the image.
+	program = "cloudflared"
 
 	// user is the user ID in the official image. The kubelet cannot check runAsNonRoot for
 	// a user name.
@@ -79,10 +93,10 @@ func gracePeriod(settings v1alpha1.Connector) (int64, error) {
 func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, error) {
 	c := corev1ac.Container().
 		WithName(containerName).
-		WithImage(ptr.Deref(in.Settings.Image, defaultImage)).
+		WithImage(ptr.Deref(in.Settings.Image, DefaultImage())).
 		WithArgs(
 			"tunnel", "--no-autoupdate",
-			"--metrics", "0.0.0.0:"+strconv.Itoa(int(metricsPort)),
+			"--metrics", metricsAddress(in.Settings),
 			"--protocol", string(protocol(in)),
 			"--loglevel", string(ptr.Deref(in.Settings.LogLevel, v1alpha1.LogLevelInfo)),
 			"--grace-period", strconv.FormatInt(grace, 10)+"s",
@@ -90,14 +104,16 @@ func container(in Input, grace int64) (*corev1ac.ContainerApplyConfiguration, er
 		).
 		WithEnv(corev1ac.EnvVar().WithName("TUNNEL_TOKEN").WithValueFrom(corev1ac.EnvVarSource().
 			WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(name(in.Tunnel)).WithKey(TokenKey)))).
-		WithPorts(corev1ac.ContainerPort().
-			WithName(metricsName).WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP)).
-		WithReadinessProbe(readiness()).
-		WithLivenessProbe(liveness()).
+		WithReadinessProbe(readiness(in.Settings)).
+		WithLivenessProbe(liveness(in.Settings)).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithReadOnlyRootFilesystem(true).
 			WithAllowPrivilegeEscalation(false).
 			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+	if !onLoopback(in.Settings) {
+		c.WithPorts(corev1ac.ContainerPort().
+			WithName(metricsName).WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP))
+	}
 	if in.Settings.Resources == nil {
 		return c, nil
 	}
@@ -117,11 +133,29 @@ func protocol(in Input) v1alpha1.Protocol {
 	return configured
 }
 
+// onLoopback reports whether the metrics port is reachable only from within the pod.
+func onLoopback(settings v1alpha1.Connector) bool {
+	return ptr.Deref(settings.Metrics, v1alpha1.MetricsPod) == v1alpha1.MetricsLoopback
+}
+
+// metricsAddress returns the address on which cloudflared serves the metrics port.
+func metricsAddress(settings v1alpha1.Connector) string {
+	host := "0.0.0.0"
+	if onLoopback(settings) {
+		host = "127.0.0.1"
+	}
+	return host + ":" + strconv.Itoa(int(metricsPort))
+}
+
 // readiness returns the readiness probe. It detects within ten seconds that a connector has
 // lost its connection to Cloudflare's edge. No Service uses the result, but rolling updates,
 // the PodDisruptionBudget and the condition ConnectorsReady do.
-func readiness() *corev1ac.ProbeApplyConfiguration {
-	return probe().WithPeriodSeconds(5).WithTimeoutSeconds(2).WithFailureThreshold(2)
+func readiness(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
+	timeout := int32(2)
+	if onLoopback(settings) {
+		timeout = 5 // includes the start of a process, which takes longer under a CPU limit
+	}
+	return probe(settings).WithPeriodSeconds(5).WithTimeoutSeconds(timeout).WithFailureThreshold(2)
 }
 
 // liveness returns the liveness probe. It restarts a connector that has not been connected to
@@ -130,11 +164,18 @@ func readiness() *corev1ac.ProbeApplyConfiguration {
 // connectors of all Tunnels, and all would reconnect at the same time. After ten minutes the
 // kubelet also resets the backoff of restarts, so connectors start without delay at the end
 // of the outage.
-func liveness() *corev1ac.ProbeApplyConfiguration {
-	return probe().WithPeriodSeconds(60).WithTimeoutSeconds(5).WithFailureThreshold(10)
+func liveness(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
+	return probe(settings).WithPeriodSeconds(60).WithTimeoutSeconds(5).WithFailureThreshold(10)
 }
 
-func probe() *corev1ac.ProbeApplyConfiguration {
+// probe returns a probe that requests /ready. The kubelet cannot connect to the loopback
+// address of a pod, so it runs a command of cloudflared in the container, which sends the
+// request and ends with status 1 unless the answer is 200.
+func probe(settings v1alpha1.Connector) *corev1ac.ProbeApplyConfiguration {
+	if onLoopback(settings) {
+		return corev1ac.Probe().WithExec(corev1ac.ExecAction().
+			WithCommand(program, "tunnel", "--metrics", metricsAddress(settings), "ready"))
+	}
 	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().
 		WithPath(readyPath).WithPort(intstr.FromString(metricsName)).WithScheme(corev1.URISchemeHTTP))
 }

@@ -150,6 +150,19 @@ func TestInvalidTunnelConfigurationsAreRejected(t *testing.T) {
 		"image with an empty tag": {`{connector: {image: "a:"}}`, []string{`connector.image: Invalid value: "a:": ` + image}},
 		"unsupported protocol":    {"{connector: {protocol: tcp}}", []string{`connector.protocol: Unsupported value: "tcp": supported values: "auto", "http2", "quic"`}},
 		"unsupported log level":   {"{connector: {logLevel: trace}}", []string{`connector.logLevel: Unsupported value: "trace": supported values: "debug", "info", "warn", "error", "fatal"`}},
+		"unsupported metrics":     {"{connector: {metrics: None}}", []string{`connector.metrics: Unsupported value: "None": supported values: "Pod", "Loopback"`}},
+		"metrics peer with metrics on loopback": {
+			"{connector: {metrics: Loopback, metricsFrom: [{podSelector: {}}]}}",
+			[]string{"connector: Invalid value: connector has metricsFrom, but no pod can connect to the metrics port if metrics is Loopback: remove metricsFrom, or set metrics to Pod"},
+		},
+		"metrics peer without a selector": {
+			"{connector: {metricsFrom: [{podSelector: {}}, {}]}}",
+			[]string{"connector.metricsFrom[1]: Invalid value: an entry of metricsFrom is empty: set namespaceSelector, podSelector or both, or remove the entry"},
+		},
+		"metrics peer with an unknown field": {
+			"{connector: {metricsFrom: [{podSelector: {}, ipBlock: {cidr: 10.0.0.0/8}}]}}",
+			[]string{"connector.metricsFrom[0].ipBlock: Forbidden: unknown field"},
+		},
 		"invalid metadata keys": {
 			"{connector: {podAnnotations: {a b: c}, podLabels: {_a: c}}}",
 			[]string{"connector.podAnnotations: Invalid value: podAnnotations" + metaKey, "connector.podLabels: Invalid value: podLabels" + metaKey},
@@ -261,6 +274,8 @@ func TestValidTunnelConfigurationsAreAccepted(t *testing.T) {
 		"takeover alone":                     "{tunnel: {existing: {takeover: true}}}",
 		"limits of zero":                     "{limits: {tunnelsPerNamespace: 0, connectorReplicas: {min: 0, max: 0}}}",
 		"prefix similar to a reserved one":   "{connector: {allowedMetadataPrefixes: [notk8s.io, example.com]}}",
+		"metrics on loopback":                "{connector: {metrics: Loopback, metricsFrom: []}}",
+		"metrics peers":                      "{connector: {metricsFrom: [{namespaceSelector: {}}, {podSelector: {}}]}}",
 		"shortest rotation":                  "{connector: {tokenRotation: 24h}}",
 		"image without a tag":                "{connector: {image: cloudflare/cloudflared}}",
 		"image with a registry":              `{connector: {image: "localhost:5000/a/b__c:v1"}}`,

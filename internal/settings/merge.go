@@ -70,6 +70,8 @@ func mergeConnectors(first, second *v1alpha1.Connector) v1alpha1.Connector {
 		Image:          cmp.Or(first.Image, second.Image),
 		Protocol:       cmp.Or(first.Protocol, second.Protocol),
 		LogLevel:       cmp.Or(first.LogLevel, second.LogLevel),
+		Metrics:        cmp.Or(first.Metrics, second.Metrics),
+		MetricsFrom:    firstNonEmpty(first.MetricsFrom, second.MetricsFrom),
 		Resources:      mergeBlocks(first.Resources, second.Resources, mergeResources),
 		NodeSelector:   mergeMaps(first.NodeSelector, second.NodeSelector),
 		Tolerations:    firstNonEmpty(first.Tolerations, second.Tolerations),

@@ -70,6 +70,14 @@ var classFields = []classField{
 	},
 	{"connector.image", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Image != nil }), "the image runs with the token of the tunnel"},
 	{
+		"connector.metrics", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return c.Metrics != nil }),
+		"it decides which pods can read the configuration of the tunnel",
+	},
+	{
+		"connector.metricsFrom", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.MetricsFrom) > 0 }),
+		"it decides which pods can read the configuration of the tunnel",
+	},
+	{
 		"connector.allowedMetadataPrefixes", connectorFieldIsSet(func(c *v1alpha1.Connector) bool { return len(c.AllowedMetadataPrefixes) > 0 }),
 		"the pods run in the controller's namespace",
 	},

@@ -63,8 +63,12 @@ var fieldValues = map[string]spec{
 	"connector.topologySpreadConstraints": connector(setConnectorField("TopologySpreadConstraints")),
 	"connector.podAnnotations":            connector(setConnectorField("PodAnnotations")),
 	"connector.podLabels":                 connector(setConnectorField("PodLabels")),
-	"connector.allowedMetadataPrefixes":   connector(func(c *v1alpha1.Connector) { c.AllowedMetadataPrefixes = []string{"example.com"} }),
-	"connector.gracePeriod":               connector(func(c *v1alpha1.Connector) { c.GracePeriod = new(v1alpha1.Duration("1m")) }),
+	"connector.metrics":                   connector(func(c *v1alpha1.Connector) { c.Metrics = new(v1alpha1.MetricsLoopback) }),
+	"connector.metricsFrom": connector(func(c *v1alpha1.Connector) {
+		c.MetricsFrom = []v1alpha1.MetricsPeer{{PodSelector: &metav1.LabelSelector{}}}
+	}),
+	"connector.allowedMetadataPrefixes": connector(func(c *v1alpha1.Connector) { c.AllowedMetadataPrefixes = []string{"example.com"} }),
+	"connector.gracePeriod":             connector(func(c *v1alpha1.Connector) { c.GracePeriod = new(v1alpha1.Duration("1m")) }),
 	"connector.podDisruptionBudget": connector(func(c *v1alpha1.Connector) {
 		setConnectorField("PodDisruptionBudget")(c)
 		c.PodDisruptionBudget.MinAvailable = nil

@@ -100,6 +100,8 @@ func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
 		"a podDisruptionBudget with one field":         {connector(v1alpha1.Connector{PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: &one}}), ""},
 		"a gracePeriod above the maximum":              {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m1s"))}), "gracePeriod"},
 		"the maximum gracePeriod":                      {connector(v1alpha1.Connector{GracePeriod: new(v1alpha1.Duration("3m"))}), ""},
+		"an empty entry in metricsFrom":                {connector(v1alpha1.Connector{MetricsFrom: []v1alpha1.MetricsPeer{{}}}), "metricsFrom"},
+		"an invalid selector in metricsFrom":           {connector(v1alpha1.Connector{MetricsFrom: []v1alpha1.MetricsPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}}}}), "metricsFrom"},
 		"a connectTimeout with milliseconds":           {origin(v1alpha1.OriginRequest{ConnectTimeout: new(v1alpha1.Duration("1500ms"))}), "spec.originRequest.connectTimeout"},
 		"a tlsTimeout of zero":                         {origin(v1alpha1.OriginRequest{TLSTimeout: new(v1alpha1.Duration("0s"))}), "tlsTimeout"},
 		"a negative tcpKeepAlive":                      {origin(v1alpha1.OriginRequest{TCPKeepAlive: new(v1alpha1.Duration("-1s"))}), "tcpKeepAlive"},
@@ -125,6 +127,16 @@ func TestInvalidValuesAreRejectedAtBothLevels(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestClassCannotAdmitPodsToTheLoopbackAddress(t *testing.T) {
+	class := configuration("platform", "defaults", specOf{Connector: &v1alpha1.Connector{
+		Metrics: new(v1alpha1.MetricsLoopback), MetricsFrom: []v1alpha1.MetricsPeer{{PodSelector: &metav1.LabelSelector{}}},
+	}})
+	in := inputOf(class, configuration("infra", "own", specOf{}))
+	wantInvalid(t, in, "GatewayClass tunnel is not accepted: TunnelConfiguration platform/defaults of spec.parametersRef is not valid: ", "Remove metricsFrom")
+	class.Spec.Connector.Metrics = new(v1alpha1.MetricsPod)
+	wantInvalid(t, in, "", "")
 }
 
 // wantInvalid checks that the settings are rejected, with the prefix and the part in

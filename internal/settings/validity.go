@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -25,6 +26,7 @@ var specChecks = []specCheck{
 	checkResources,
 	checkPodDisruptionBudget,
 	checkGracePeriod,
+	checkMetricsFrom,
 	func(spec *v1alpha1.TunnelConfigurationSpec) string {
 		return checkOriginRequest("spec.originRequest", spec.OriginRequest)
 	},
@@ -100,6 +102,32 @@ func checkGracePeriod(spec *v1alpha1.TunnelConfigurationSpec) string {
 	}
 	if seconds, err := spec.Connector.GracePeriod.Seconds(); err != nil || seconds > maxGracePeriodSeconds {
 		return "spec.connector.gracePeriod must be a positive duration in whole seconds of at most 3m."
+	}
+	return ""
+}
+
+// checkMetricsFrom checks that metricsFrom has an effect, and its selectors. The API
+// server rejects a NetworkPolicy with an invalid selector.
+func checkMetricsFrom(spec *v1alpha1.TunnelConfigurationSpec) string {
+	if spec.Connector == nil {
+		return ""
+	}
+	if len(spec.Connector.MetricsFrom) > 0 && ptr.Deref(spec.Connector.Metrics, v1alpha1.MetricsPod) == v1alpha1.MetricsLoopback {
+		return "spec.connector has metricsFrom, but no pod can connect to the metrics port if metrics is Loopback. Remove metricsFrom, or set metrics to Pod."
+	}
+	for i, peer := range spec.Connector.MetricsFrom {
+		path := fmt.Sprintf("spec.connector.metricsFrom[%d]", i)
+		if peer.NamespaceSelector == nil && peer.PodSelector == nil {
+			return path + " is empty. Set namespaceSelector, podSelector or both, or remove the entry."
+		}
+		for _, selector := range []struct {
+			field string
+			value *metav1.LabelSelector
+		}{{"namespaceSelector", peer.NamespaceSelector}, {"podSelector", peer.PodSelector}} {
+			if _, err := metav1.LabelSelectorAsSelector(selector.value); err != nil {
+				return fmt.Sprintf("%s.%s is not a valid label selector. Correct its keys, operators and values.", path, selector.field)
+			}
+		}
 	}
 	return ""
 }

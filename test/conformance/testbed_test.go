@@ -146,6 +146,7 @@ func images(binaries, edge string) map[string]node.Image {
 		"registry.k8s.io/coredns/coredns": {Command: []string{"/bin/sh", "-c", "exec sleep infinity"}},
 		"docker.io/cloudflare/cloudflared": {
 			Command:     []string{filepath.Join(binaries, "connector")},
+			Program:     "cloudflared",
 			Environment: []string{"TUNNEL_EDGE=" + edge},
 			Ports:       map[int32]string{2000: "METRICS_PORT"},
 		},

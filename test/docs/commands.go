@@ -41,6 +41,7 @@ var knownPrograms = map[string]func([]string) error{
 	"chmod":                  nil,
 	"curl":                   nil,
 	"cut":                    nil,
+	"cosign":                 nil,
 	"docker":                 nil,
 	"echo":                   nil,
 	"export":                 nil,

@@ -50,6 +50,56 @@ var _ = Describe("connectors", func() {
 		Eventually(exists).WithArguments(policy).Should(BeTrue())
 		Expect(latest(policy).Spec.PodSelector.MatchLabels).To(Equal(deployment.Spec.Selector.MatchLabels))
 		Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress))
+		Expect(policy.Spec.Ingress).To(BeEmpty(), "only the kubelet may connect")
+	})
+
+	It("admit the peers of metricsFrom to their metrics port, without a restart", func() {
+		env := newEnvironment()
+		env.start()
+		env.create(env.gateway("shared", "a.example.com"))
+		before := env.deployment().Generation
+		policy := connectorObject(env, &networkingv1.NetworkPolicy{})
+		Eventually(exists).WithArguments(policy).Should(BeTrue())
+
+		prometheus := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "prometheus"}}
+		settings := env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{
+			MetricsFrom: []v1alpha1.MetricsPeer{{NamespaceSelector: &metav1.LabelSelector{}, PodSelector: prometheus}},
+		}})
+		env.create(settings)
+		env.useClassSettings("defaults")
+		ingress := func() []networkingv1.NetworkPolicyIngressRule { return latest(policy).Spec.Ingress }
+		Eventually(ingress).Should(HaveLen(1))
+		Expect(ingress()[0].From).To(HaveExactElements(networkingv1.NetworkPolicyPeer{
+			NamespaceSelector: &metav1.LabelSelector{}, PodSelector: prometheus,
+		}))
+
+		update(settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector = nil })
+		Eventually(ingress).Should(BeEmpty())
+		Expect(env.deployment().Generation).To(Equal(before))
+	})
+
+	It("serve metrics in the pod only when the class sets Loopback, and are replaced", func() {
+		env := newEnvironment()
+		env.start()
+		env.create(env.gateway("shared", "a.example.com"))
+		before := env.deployment()
+		Expect(before.Spec.Template.Spec.Containers[0].Args).To(ContainElement("0.0.0.0:2000"))
+
+		settings := env.classSettings("defaults", v1alpha1.TunnelConfigurationSpec{Connector: &v1alpha1.Connector{Metrics: ptr.To(v1alpha1.MetricsLoopback)}})
+		env.create(settings)
+		env.useClassSettings("defaults")
+		Eventually(func() int64 { return latest(before).Generation }).Should(BeNumerically(">", 1))
+		c := env.deployment().Spec.Template.Spec.Containers[0]
+		Expect(c.Args).To(ContainElement("127.0.0.1:2000"))
+		Expect(c.Ports).To(BeEmpty())
+		for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe} {
+			Expect(probe.HTTPGet).To(BeNil())
+			Expect(probe.Exec.Command).To(HaveExactElements("cloudflared", "tunnel", "--metrics", "127.0.0.1:2000", "ready"))
+		}
+
+		update(settings, func(c *v1alpha1.TunnelConfiguration) { c.Spec.Connector = nil })
+		Eventually(func() corev1.Container { return env.deployment().Spec.Template.Spec.Containers[0] }).Should(HaveField("ReadinessProbe.HTTPGet.Path", "/ready"))
+		Expect(env.deployment().Spec.Template.Spec.Containers[0].ReadinessProbe.Exec).To(BeNil())
 	})
 
 	It("are reported ready when their pods are ready, and do not delay the Programmed condition", func() {

@@ -127,7 +127,7 @@ func (c *container) runOnce(spec *processSpec) time.Duration {
 	c.recordStart(p, output, startedAt)
 	ctx, cancel := context.WithCancel(c.pod.killed)
 	var probes sync.WaitGroup
-	probes.Go(func() { c.probe(ctx, spec.ports) })
+	probes.Go(func() { c.probe(ctx, spec) })
 	c.waitOrTerminate(p)
 	cancel()
 	probes.Wait()
@@ -191,6 +191,7 @@ func (c *container) recordExit(p *process, startedAt metav1.Time) {
 // processSpec describes how to start a process.
 type processSpec struct {
 	command     []string
+	probe       []string // command of the exec probe, if there is one
 	environment []string
 	dir         string
 	ports       map[int32]int // real port of each container port
@@ -220,6 +221,9 @@ func (c *container) prepare(ctx context.Context) (*processSpec, error) {
 	spec := &processSpec{command: slices.Clone(image.Command), dir: p.dir(), environment: []string{"TMPDIR=" + p.dir(), "HOME=" + p.dir()}}
 	for _, arg := range c.spec.Args {
 		spec.command = append(spec.command, mounts.rewrite(env.expand(arg)))
+	}
+	if action := c.action().Exec; action != nil {
+		spec.probe = append(slices.Clone(image.Command), action.Command[1:]...)
 	}
 	for _, name := range env.names {
 		spec.environment = append(spec.environment, name+"="+mounts.rewrite(env.values[name]))

@@ -15,8 +15,9 @@
 //     Pod. A process cannot connect to the address of a Pod.
 //   - Projected volumes, which every Pod gets for its ServiceAccount, are empty
 //     directories.
-//   - Only readiness probes with httpGet are executed. Hooks and readiness gates
-//     have no effect. The status of a Pod with init containers or with another
+//   - Only readiness probes with httpGet or exec are executed. The command of an
+//     exec probe must begin with the program of the image, and its variable
+//     references are not expanded. Hooks and readiness gates have no effect. The status of a Pod with init containers or with another
 //     kind of volume reports that the node does not support them. Node selectors,
 //     taints and resources are ignored.
 //

@@ -38,6 +38,9 @@ type Image struct {
 	// Command is the absolute path of the program and its first arguments. The
 	// container's arguments follow. The container's command is ignored.
 	Command []string
+	// Program is the name of the program in the container image. A command of a
+	// probe must begin with it, and the node runs Command instead.
+	Program string
 	// Environment contains environment variables, as KEY=value. They follow the
 	// container's environment variables.
 	Environment []string

@@ -94,9 +94,45 @@ func probe(p *corev1.Pod, port intstr.IntOrString) {
 	}
 }
 
-func TestReadinessFollowsTheProbe(t *testing.T) {
+func TestProbeOfAnUnknownProgramIsReported(t *testing.T) {
 	t.Parallel()
-	pod := echo(namespace(t), "echo", func(p *corev1.Pod) { probe(p, intstr.FromString("ready")) })
+	pod := echo(namespace(t), "echo", func(p *corev1.Pod) { probeExec(p, "other", "ready") })
+	create(t, pod)
+	eventually(t, pod, func(g Gomega) {
+		g.Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
+		waiting := pod.Status.ContainerStatuses[0].State.Waiting
+		g.Expect(waiting).NotTo(BeNil())
+		g.Expect(waiting.Message).To(And(ContainSubstring(`["other" "ready"]`), ContainSubstring(`"echo"`)))
+	})
+}
+
+// probeExec replaces the readiness probe by a command.
+func probeExec(p *corev1.Pod, command ...string) {
+	probe(p, intstr.IntOrString{})
+	p.Spec.Containers[0].ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: command}}
+}
+
+func TestReadinessFollowsTheProbe(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"http": func(p *corev1.Pod) { probe(p, intstr.FromString("ready")) },
+		"exec": func(p *corev1.Pod) { probeExec(p, "echo", "ready") },
+		"exec with a timeout": func(p *corev1.Pod) {
+			probeExec(p, "echo", "ready")
+			p.Spec.Containers[0].ReadinessProbe.TimeoutSeconds = 1
+			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "HANG", Value: "yes"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testReadiness(t, change)
+		})
+	}
+}
+
+// testReadiness checks that a Pod becomes ready, unready and ready again.
+func testReadiness(t *testing.T, change func(*corev1.Pod)) {
+	t.Helper()
+	pod := echo(namespace(t), "echo", change)
 	create(t, pod, service(pod, nil))
 	eventuallyReady(t, pod)
 	eventuallyAnswers(t, "echo."+pod.Namespace+".svc:80", "echo")

@@ -6,8 +6,10 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,33 +19,37 @@ import (
 // dialInterval is the interval between attempts to connect to a starting process.
 const dialInterval = 30 * time.Millisecond
 
-// probe updates the container's readiness until ctx is canceled. Without an httpGet
+// probe updates the container's readiness until ctx is canceled. Without a readiness
 // probe, the container is ready as soon as its first port accepts a connection.
-// With an httpGet probe, the first probe also waits until the port accepts
-// connections: a failed probe of a starting process would only delay the test.
-func (c *container) probe(ctx context.Context, ports map[int32]int) {
-	httpGet := c.httpGet()
-	port, ok := c.firstPort(ports)
+// With a probe, the first probe also waits until the port accepts connections: a
+// failed probe of a starting process would only delay the test.
+func (c *container) probe(ctx context.Context, spec *processSpec) {
+	httpGet := c.action().HTTPGet
+	port, ok := c.firstPort(spec.ports)
 	if httpGet != nil {
 		number, _ := c.portNumber(httpGet.Port)
-		port, ok = ports[number], true
+		port, ok = spec.ports[number], true
 	}
 	if ok && !waitForPort(ctx, port) {
 		return
 	}
-	if httpGet == nil {
+	switch {
+	case httpGet != nil:
+		c.probePeriodically(ctx, func(ctx context.Context) bool { return probeHTTP(ctx, httpGet, port) })
+	case c.action().Exec != nil:
+		c.probePeriodically(ctx, func(ctx context.Context) bool { return probeExec(ctx, spec) })
+	default:
 		c.setReady(true)
-		return
 	}
-	c.probeHTTP(ctx, httpGet, port)
 }
 
-// httpGet returns the action of the readiness probe, or nil if it has none.
-func (c *container) httpGet() *corev1.HTTPGetAction {
+// action returns the action of the readiness probe, which is empty if there is no
+// probe.
+func (c *container) action() corev1.ProbeHandler {
 	if c.spec.ReadinessProbe == nil {
-		return nil
+		return corev1.ProbeHandler{}
 	}
-	return c.spec.ReadinessProbe.HTTPGet
+	return c.spec.ReadinessProbe.ProbeHandler
 }
 
 func (c *container) setReady(ready bool) {
@@ -80,18 +86,22 @@ func (c *container) portNumber(port intstr.IntOrString) (int32, bool) {
 }
 
 // checkProbe returns an error if the probe can never succeed, because the image
-// does not have its port.
+// does not have its port or its program.
 func (c *container) checkProbe(image Image) error {
-	httpGet := c.httpGet()
-	if httpGet == nil {
-		return nil
-	}
-	number, ok := c.portNumber(httpGet.Port)
-	if ok {
-		_, ok = image.Ports[number]
-	}
-	if !ok {
-		return configError("the readiness probe's port %s is not one of the image's ports %d", httpGet.Port.String(), sortedPorts(image))
+	action := c.action()
+	switch {
+	case action.HTTPGet != nil:
+		number, ok := c.portNumber(action.HTTPGet.Port)
+		if ok {
+			_, ok = image.Ports[number]
+		}
+		if !ok {
+			return configError("the readiness probe's port %s is not one of the image's ports %d", action.HTTPGet.Port.String(), sortedPorts(image))
+		}
+	case action.Exec != nil:
+		if command := action.Exec.Command; len(command) == 0 || command[0] != image.Program {
+			return configError("the readiness probe's command %q does not begin with the image's program %q", command, image.Program)
+		}
 	}
 	return nil
 }
@@ -111,13 +121,16 @@ func waitForPort(ctx context.Context, port int) bool {
 	return false
 }
 
-// probeHTTP runs the probe periodically. The thresholds count consecutive results.
-func (c *container) probeHTTP(ctx context.Context, httpGet *corev1.HTTPGetAction, port int) {
+// probePeriodically runs the probe. The thresholds count consecutive results.
+func (c *container) probePeriodically(ctx context.Context, succeeds func(context.Context) bool) {
 	probe := c.spec.ReadinessProbe
 	pause(ctx, seconds(probe.InitialDelaySeconds))
 	ready, changes := false, int32(0) // consecutive results that differ from ready
 	for ; ctx.Err() == nil; pause(ctx, seconds(probe.PeriodSeconds)) {
-		if probeSucceeds(ctx, httpGet, port, seconds(probe.TimeoutSeconds)) == ready {
+		attempt, cancel := context.WithTimeout(ctx, seconds(probe.TimeoutSeconds))
+		success := succeeds(attempt)
+		cancel()
+		if success == ready {
 			changes = 0
 			continue
 		}
@@ -135,12 +148,21 @@ func (c *container) probeHTTP(ctx context.Context, httpGet *corev1.HTTPGetAction
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
-// probeSucceeds sends one probe and reports whether the status is from 200 to 399,
-// as the Kubernetes documentation of probes specifies. As in Kubernetes, it does
-// not verify a certificate.
-func probeSucceeds(ctx context.Context, action *corev1.HTTPGetAction, port int, timeout time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+// probeExec runs the command of the probe with the environment of the container and
+// reports whether it exits with 0, as the Kubernetes documentation of probes
+// specifies. The command is killed when ctx is canceled.
+func probeExec(ctx context.Context, spec *processSpec) bool {
+	command := exec.CommandContext(ctx, spec.probe[0], spec.probe[1:]...)
+	command.Dir, command.Env = spec.dir, spec.variables()
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	return command.Run() == nil
+}
+
+// probeHTTP sends one probe and reports whether the status is from 200 to 399, as
+// the Kubernetes documentation of probes specifies. As in Kubernetes, it does not
+// verify a certificate.
+func probeHTTP(ctx context.Context, action *corev1.HTTPGetAction, port int) bool {
 	scheme := strings.ToLower(cmp.Or(string(action.Scheme), "http"))
 	url := scheme + "://" + localAddress(port) + "/" + strings.TrimPrefix(action.Path, "/")
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

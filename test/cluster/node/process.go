@@ -23,6 +23,11 @@ type process struct {
 	done       chan struct{} // closed when the process has ended
 }
 
+// variables returns the environment of the process.
+func (s *processSpec) variables() []string {
+	return append([]string{"PATH=" + os.Getenv("PATH")}, s.environment...)
+}
+
 // startProcess starts a process. Its standard output and its standard error go to
 // the log in the order in which it writes them.
 func startProcess(spec *processSpec, log *outputLog) (*process, error) {
@@ -31,7 +36,7 @@ func startProcess(spec *processSpec, log *outputLog) (*process, error) {
 		return nil, err
 	}
 	command := exec.Command(spec.command[0], spec.command[1:]...)
-	command.Dir, command.Env = spec.dir, append([]string{"PATH=" + os.Getenv("PATH")}, spec.environment...)
+	command.Dir, command.Env = spec.dir, spec.variables()
 	command.Stdout, command.Stderr = input, input
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = command.Start()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 
@@ -35,6 +36,7 @@ func images() map[string]node.Image {
 	}
 	return map[string]node.Image{repository: {
 		Command:     []string{self, "first"},
+		Program:     "echo",
 		Environment: []string{roleVariable + "=container"},
 		Ports:       map[int32]string{8080: "HTTP_PORT", 9090: "READY_PORT"},
 	}}
@@ -43,7 +45,13 @@ func images() map[string]node.Image {
 // runContainer is the program that runs in the Pods. Its first port serves "/" with
 // the host name, and a path for each action that the tests need. Its second port
 // reports whether the program is ready.
+//
+// With the argument "ready" it is the command of a probe, and asks the running
+// program.
 func runContainer() int {
+	if slices.Contains(os.Args, "ready") {
+		return checkReady()
+	}
 	if os.Getenv("IGNORE_SIGTERM") != "" {
 		signal.Ignore(syscall.SIGTERM)
 	}
@@ -75,6 +83,22 @@ func runContainer() int {
 	fmt.Println("started")
 	go listen("READY_PORT", http.HandlerFunc(ready))
 	listen("HTTP_PORT", mux)
+	return 1
+}
+
+// checkReady returns the exit code of a probe: 0 if the program is ready. Like a
+// program that hangs, it does not end if the program is not ready and HANG is set.
+func checkReady() int {
+	response, err := http.Get("http://127.0.0.1:" + os.Getenv("READY_PORT")) //nolint:gosec // G704: the node sets the port
+	if err == nil {
+		defer response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			return 0
+		}
+	}
+	if os.Getenv("HANG") != "" {
+		select {}
+	}
 	return 1
 }
 

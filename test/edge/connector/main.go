@@ -1,7 +1,8 @@
 // Command connector replaces cloudflared in tests that replace Cloudflare with the
 // simulator. It accepts only the command line that connectors are deployed with,
 // connects to the simulator's edge with the tunnel's token, and reports on its
-// metrics address whether it is ready.
+// metrics address whether it is ready. Its command ready asks a running connector,
+// as a probe in the container does.
 //
 // It forwards no traffic: the data path of the simulator connects to the origins
 // directly. The settings for traffic, such as the transport and the grace period,
@@ -14,6 +15,8 @@
 //   - METRICS_PORT, if set, replaces the address of --metrics with this port on
 //     127.0.0.1, so that several connectors can run on one machine. 0 selects any
 //     free port, and the log contains its number.
+//
+// The command ready reads only METRICS_PORT.
 package main
 
 import (
@@ -37,12 +40,39 @@ func main() {
 	}
 }
 
-// run runs one connector until the context is canceled.
+// run runs the command in the arguments.
 func run(ctx context.Context, arguments []string, getenv func(string) string) error {
 	s, err := parse(arguments, getenv)
+	switch {
+	case err != nil:
+		return err
+	case s.command == readyCommand:
+		return checkReady(ctx, s.metrics)
+	default:
+		return runConnector(ctx, s)
+	}
+}
+
+// checkReady returns an error unless the connector with the metrics address is
+// ready.
+func checkReady(ctx context.Context, metrics string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+metrics+"/ready", nil)
 	if err != nil {
 		return err
 	}
+	response, err := http.DefaultClient.Do(request) // #nosec G704 -- the command line sets the address
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %s", request.URL, response.Status)
+	}
+	return nil
+}
+
+// runConnector runs one connector until the context is canceled.
+func runConnector(ctx context.Context, s settings) error {
 	l, err := net.Listen("tcp", s.metrics)
 	if err != nil {
 		return fmt.Errorf("listen for metrics: %w", err)

@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -164,8 +166,8 @@ func (p *process) waitForLog(t *testing.T, text string) string {
 	}
 }
 
-// wantReady checks the response to a readiness probe and returns the connector's
-// ID.
+// wantReady checks the responses to readiness probes, by HTTP and by the command
+// ready, and returns the connector's ID.
 func (p *process) wantReady(t *testing.T, status, connections int) (id string) {
 	t.Helper()
 	response, err := http.Get(p.metrics + "/ready")
@@ -187,7 +189,26 @@ func (p *process) wantReady(t *testing.T, status, connections int) (id string) {
 	if response.StatusCode != status || body.Status != status || body.ReadyConnections != connections {
 		t.Errorf("/ready: %d %s, want %d and %d connections", response.StatusCode, content, status, connections)
 	}
+	if code, want := p.probe(t), min(1, status-http.StatusOK); code != want {
+		t.Errorf("the command ready exited with %d, want %d", code, want)
+	}
 	return body.ConnectorID
+}
+
+// probe runs the command ready as the kubelet does, and returns its exit code.
+func (p *process) probe(t *testing.T) int {
+	t.Helper()
+	address, err := url.Parse(p.metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(os.Args[0], strings.Fields(probeArguments)...) // #nosec G702 -- the test binary
+	command.Env = append(os.Environ(), runAsConnector+"=1", "METRICS_PORT="+address.Port())
+	var exit *exec.ExitError
+	if err := command.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return command.ProcessState.ExitCode()
 }
 
 // terminate stops the process with SIGTERM and checks that it stops gracefully.

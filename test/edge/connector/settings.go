@@ -16,7 +16,8 @@ import (
 
 // settings are the settings that a connector is started with.
 type settings struct {
-	metrics string // the address to listen on
+	command string // run or ready
+	metrics string // the address to listen on, or to ask
 	edge    *url.URL
 	token   string
 }
@@ -27,17 +28,20 @@ const maxGracePeriod = 3 * time.Minute
 // parse reads the command line and the environment. Its errors never contain any
 // part of the token.
 func parse(arguments []string, getenv func(string) string) (settings, error) {
-	metrics, err := parseArguments(arguments)
+	s, err := parseArguments(arguments)
 	if err != nil {
 		return settings{}, err
 	}
-	s := settings{metrics: metrics, token: getenv("TUNNEL_TOKEN")}
-	if _, _, err := net.SplitHostPort(metrics); err != nil {
+	if _, _, err := net.SplitHostPort(s.metrics); err != nil {
 		return settings{}, fmt.Errorf("--metrics: %w", err)
 	}
 	if port := getenv("METRICS_PORT"); port != "" {
 		s.metrics = net.JoinHostPort("127.0.0.1", port)
 	}
+	if s.command == readyCommand {
+		return s, nil
+	}
+	s.token = getenv("TUNNEL_TOKEN")
 	if !isToken(s.token) {
 		return settings{}, errors.New("TUNNEL_TOKEN is not a tunnel token")
 	}
@@ -51,17 +55,24 @@ func parse(arguments []string, getenv func(string) string) (settings, error) {
 	return s, nil
 }
 
-// parseArguments reads `tunnel [flags] run` and returns the metrics address. It
-// rejects every flag that connectors are not deployed with, so that a test detects
-// an unexpected flag.
-func parseArguments(arguments []string) (metrics string, err error) {
+// The commands of cloudflared that the deployed connectors and their probes use.
+const (
+	runCommand   = "run"
+	readyCommand = "ready"
+)
+
+// parseArguments reads `tunnel [flags] run` or `tunnel [flags] ready`. It rejects
+// every flag that connectors are not deployed with, so that a test detects an
+// unexpected flag.
+func parseArguments(arguments []string) (settings, error) {
 	if len(arguments) == 0 || arguments[0] != "tunnel" {
-		return "", errors.New("the first argument must be tunnel")
+		return settings{}, errors.New("the first argument must be tunnel")
 	}
+	var s settings
 	flags := flag.NewFlagSet("tunnel", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints the error
 	flags.Bool("no-autoupdate", false, "")
-	flags.StringVar(&metrics, "metrics", "", "")
+	flags.StringVar(&s.metrics, "metrics", "", "")
 	flags.Func("protocol", "", oneOf("auto", "http2", "quic"))
 	flags.Func("loglevel", "", oneOf("debug", "info", "warn", "error", "fatal"))
 	flags.Func("grace-period", "", func(value string) error {
@@ -72,12 +83,13 @@ func parseArguments(arguments []string) (metrics string, err error) {
 		return err
 	})
 	if err := flags.Parse(arguments[1:]); err != nil {
-		return "", err
+		return settings{}, err
 	}
-	if rest := flags.Args(); !slices.Equal(rest, []string{"run"}) {
-		return "", fmt.Errorf("the flags must be followed by run only, got %q", rest)
+	s.command = flags.Arg(0)
+	if flags.NArg() != 1 || s.command != runCommand && s.command != readyCommand {
+		return settings{}, fmt.Errorf("the flags must be followed by run or ready only, got %q", flags.Args())
 	}
-	return metrics, nil
+	return s, nil
 }
 
 // oneOf returns a flag parser that accepts only the given values.

@@ -27,6 +27,10 @@ func environment(changes map[string]string) func(string) string {
 	}
 }
 
+// probeArguments is the command line of the probes of connectors whose metrics are
+// on the loopback address.
+const probeArguments = "tunnel --metrics 127.0.0.1:2000 ready"
+
 func TestOnlyTheDeployedCommandLineIsAccepted(t *testing.T) {
 	for name, test := range map[string]struct {
 		arguments   string
@@ -34,23 +38,31 @@ func TestOnlyTheDeployedCommandLineIsAccepted(t *testing.T) {
 		metrics     string
 		wantErr     string
 	}{
-		"deployed command line":  {arguments: deployedArguments, metrics: "0.0.0.0:2000"},
-		"METRICS_PORT":           {arguments: deployedArguments, environment: map[string]string{"METRICS_PORT": "1"}, metrics: "127.0.0.1:1"},
-		"HTTP/2":                 {arguments: strings.Replace(deployedArguments, "auto ", "http2 ", 1), metrics: "0.0.0.0:2000"},
-		"no command":             {arguments: "", wantErr: "must be tunnel"},
-		"another command":        {arguments: "access " + deployedArguments, wantErr: "must be tunnel"},
-		"no run":                 {arguments: strings.TrimSuffix(deployedArguments, " run"), wantErr: "run"},
-		"an argument after run":  {arguments: deployedArguments + " name", wantErr: "run"},
-		"a flag after run":       {arguments: deployedArguments + " --no-autoupdate", wantErr: "run"},
-		"an unknown flag":        {arguments: "tunnel --edge-ip-version 4 run", wantErr: "-edge-ip-version"},
-		"an unknown protocol":    {arguments: strings.Replace(deployedArguments, "auto ", "tcp ", 1), wantErr: "-protocol"},
-		"an unknown level":       {arguments: strings.Replace(deployedArguments, "info", "trace", 1), wantErr: "-loglevel"},
-		"grace without a unit":   {arguments: strings.Replace(deployedArguments, "30s", "30", 1), wantErr: "-grace-period"},
-		"grace above the limit":  {arguments: strings.Replace(deployedArguments, "30s", "181s", 1), wantErr: "-grace-period"},
-		"no metrics":             {arguments: "tunnel run", wantErr: "--metrics"},
-		"metrics without a port": {arguments: "tunnel --metrics 0.0.0.0 run", wantErr: "--metrics"},
-		"no token":               {arguments: deployedArguments, environment: map[string]string{"TUNNEL_TOKEN": ""}, wantErr: "TUNNEL_TOKEN"},
-		"a malformed token":      {arguments: deployedArguments, environment: map[string]string{"TUNNEL_TOKEN": "hunter2"}, wantErr: "TUNNEL_TOKEN"},
+		"deployed command line": {arguments: deployedArguments, metrics: "0.0.0.0:2000"},
+		"METRICS_PORT":          {arguments: deployedArguments, environment: map[string]string{"METRICS_PORT": "1"}, metrics: "127.0.0.1:1"},
+		"metrics on loopback": {
+			arguments: strings.Replace(deployedArguments, "0.0.0.0", "127.0.0.1", 1), metrics: "127.0.0.1:2000",
+		},
+		"a probe without a token": {arguments: probeArguments, environment: map[string]string{"TUNNEL_TOKEN": ""}, metrics: "127.0.0.1:2000"},
+		"a probe with METRICS_PORT": {
+			arguments: probeArguments, environment: map[string]string{"METRICS_PORT": "1"}, metrics: "127.0.0.1:1",
+		},
+		"a probe without metrics": {arguments: "tunnel ready", wantErr: "--metrics"},
+		"HTTP/2":                  {arguments: strings.Replace(deployedArguments, "auto ", "http2 ", 1), metrics: "0.0.0.0:2000"},
+		"no command":              {arguments: "", wantErr: "must be tunnel"},
+		"another command":         {arguments: "access " + deployedArguments, wantErr: "must be tunnel"},
+		"no run":                  {arguments: strings.TrimSuffix(deployedArguments, " run"), wantErr: "run"},
+		"an argument after run":   {arguments: deployedArguments + " name", wantErr: "run"},
+		"a flag after run":        {arguments: deployedArguments + " --no-autoupdate", wantErr: "run"},
+		"an unknown flag":         {arguments: "tunnel --edge-ip-version 4 run", wantErr: "-edge-ip-version"},
+		"an unknown protocol":     {arguments: strings.Replace(deployedArguments, "auto ", "tcp ", 1), wantErr: "-protocol"},
+		"an unknown level":        {arguments: strings.Replace(deployedArguments, "info", "trace", 1), wantErr: "-loglevel"},
+		"grace without a unit":    {arguments: strings.Replace(deployedArguments, "30s", "30", 1), wantErr: "-grace-period"},
+		"grace above the limit":   {arguments: strings.Replace(deployedArguments, "30s", "181s", 1), wantErr: "-grace-period"},
+		"no metrics":              {arguments: "tunnel run", wantErr: "--metrics"},
+		"metrics without a port":  {arguments: "tunnel --metrics 0.0.0.0 run", wantErr: "--metrics"},
+		"no token":                {arguments: deployedArguments, environment: map[string]string{"TUNNEL_TOKEN": ""}, wantErr: "TUNNEL_TOKEN"},
+		"a malformed token":       {arguments: deployedArguments, environment: map[string]string{"TUNNEL_TOKEN": "hunter2"}, wantErr: "TUNNEL_TOKEN"},
 		"a token with invalid JSON": {
 			arguments: deployedArguments, environment: map[string]string{"TUNNEL_TOKEN": encodeToken("{\"s\":\"hunter2\n\"}")}, wantErr: "TUNNEL_TOKEN",
 		},
