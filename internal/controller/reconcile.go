@@ -29,6 +29,7 @@ type reconciler struct {
 	buildOptions gateway.Options
 	lifecycle    *lifecycle
 	hostnames    *sharedHostnames
+	warnings     *hostnameWarnings
 	writer       *status.Writer
 	observer     *observer
 	now          func() time.Time
@@ -98,6 +99,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	if err != nil {
 		return 0, err
 	}
+	r.warnings.emit(key, loaded.Snapshot, result.HostnameWarnings())
 	t := target{
 		key: key, gateway: loaded.Gateway, result: result, configuration: configuration, snapshot: loaded.Snapshot,
 		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
@@ -212,6 +214,7 @@ func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, load
 		return 0, r.withdraw(ctx, key, gateway.ResetReport(key, loaded.Snapshot))
 	}
 	r.hostnames.remove(key.NamespacedName)
+	r.warnings.emit(key, loaded.Snapshot, nil)
 	t := target{
 		key: key, gateway: loaded.Gateway, snapshot: loaded.Snapshot,
 		state: r.lifecycle.gateways.read(ctx, key.NamespacedName),

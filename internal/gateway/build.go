@@ -111,6 +111,7 @@ type Result struct {
 	listeners  []*Listener // of the Gateway itself
 	controller gatewayv1.GatewayController
 	translator translator
+	permitted  *permittedHostnames
 }
 
 // Problem is the reason and the message of a condition that reports a problem.
@@ -121,7 +122,7 @@ func Build(s *Snapshot, o Options) *Result {
 	d := newDecision(s, o)
 
 	// Translate the rules of the routes and resolve their backends.
-	d.Routes = newRoutes(s)
+	d.Routes = newRoutes(s, d.permitted)
 	resolveRoutes(d.Routes, d.translator)
 	rankRoutes(d.Routes)
 
@@ -151,21 +152,22 @@ type decision struct {
 }
 
 func newDecision(s *Snapshot, o Options) *decision {
-	permitted := newGrants(s.Grants)
+	grants := newGrants(s.Grants)
 	d := &decision{
 		Result: &Result{gateway: s.Gateway, controller: o.ControllerName}, snapshot: s,
-		references: references{now: s.Now, grants: permitted, certificates: s.Certificates},
+		references: references{now: s.Now, grants: grants, certificates: s.Certificates},
 	}
 	d.merged, d.invalid = settings.Resolve(settings.Input{
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
 		ControllerNamespace: o.ControllerNamespace,
 	})
+	d.permitted = newPermittedHostnames(s)
 	d.limiter = newLimiter(s, d.merged)
 	d.translator = translator{
 		capabilities: o.Capabilities,
 		expressions:  expressions{refused: d.merged.Limits().ExpressionsRefused},
 		backends: backendResolver{
-			grants: permitted, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
+			grants: grants, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
 		},
 	}
 	return d
@@ -176,6 +178,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 func (d *decision) attach() map[string]*group {
 	// Merge the listeners in order of precedence.
 	d.listeners, d.Sets = mergeListeners(d.snapshot)
+	d.permitted.rejectListeners(d.Sets)
 	d.limiter.limitListeners(d.Sets)
 	d.Listeners = orderByPrecedence(d.listeners, d.Sets)
 

@@ -19,8 +19,8 @@ func conflictsByDefinition(l *Listener, route *Route) bool {
 }
 
 func shareHostname(listener string, a, b *Route) bool {
-	for x := range a.hostnamesOnListener(listener) {
-		for y := range b.hostnamesOnListener(listener) {
+	for x := range a.hostnamesOnListener(Owner{}, listener) {
+		for y := range b.hostnamesOnListener(Owner{}, listener) {
 			if _, ok := routing.Intersect(x.served, y.served); ok {
 				return true
 			}
@@ -45,7 +45,7 @@ func TestKindConflictsAreThoseOfTheDefinition(t *testing.T) {
 					seed, route.Kind, route.Hostnames, listener.Hostname(), got, want, describeRoutes(listener.routes))
 			}
 			found[want]++
-			if !want && route.intersects(listener.Hostname()) {
+			if !want && !isEmpty(route.intersections(listener.Hostname())) {
 				listener.addRoute(route, true)
 			}
 		}

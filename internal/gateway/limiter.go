@@ -154,7 +154,7 @@ func (r *limiter) notFoundRules(groups map[string]*group) map[limits.Tenant]int 
 	count := map[limits.Tenant]int{}
 	for _, g := range groups {
 		if g.isBelowWider(groups) {
-			count[r.tenants.of(g.namespace)]++
+			count[r.tenants.of(g.owner.Namespace)]++
 		}
 	}
 	return count

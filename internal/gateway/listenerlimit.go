@@ -30,6 +30,8 @@ func (r *limiter) limitListeners(sets []*Set) {
 		usage := r.usageOf(set.Owner.Namespace)
 		for _, l := range set.Listeners {
 			switch {
+			case l.Rejected != nil: // its hostname is not permitted
+				continue
 			case usage.Listeners == r.ListenersPerNamespace:
 				l.Rejected = r.listenerProblem(set)
 			case r.excluded[l.name()]:

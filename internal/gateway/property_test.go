@@ -363,7 +363,7 @@ func (o *oracle) listenerConditions(c *claim) map[string]string {
 	if c.conflicted() {
 		want["Conflicted"] = "True " + c.reason
 	}
-	if c.conflicted() || c.reason == "PortUnavailable" {
+	if c.conflicted() || slices.Contains([]string{"PortUnavailable", "UnsupportedValue", "HostnameNotPermitted"}, c.reason) {
 		want["Programmed"] = "False " + c.reason
 	}
 	return want
@@ -395,7 +395,7 @@ func wantConditions(t *testing.T, name string, conditions []metav1.Condition, ge
 // objects that the listener itself refers to.
 func wantNoOtherTenant(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
 	t.Helper()
-	if !c.conflicted() && c.reason != "PortUnavailable" {
+	if !c.conflicted() && c.reason != "PortUnavailable" && c.reason != "HostnameNotPermitted" {
 		return
 	}
 	for _, condition := range conditions {

@@ -198,9 +198,12 @@ func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 		if len(t.Claimants) > 0 && routing.CompareGroups(t.Claimants[0].Hostname(), l.Hostname()) < 0 {
 			continue
 		}
+		leftOut := r.leftOutProblem(l, t.Request.Host)
 		switch p := cmp.Or(l.Rejected, l.Unresolved); {
 		case !slices.Contains(parent.Listeners, l):
 			problems = append(problems, *r.problemAtStep(r.attachmentStep(l, parent.Ref), parent.Ref, []*Listener{l}))
+		case leftOut != nil:
+			problems = append(problems, *leftOut)
 		case p != nil:
 			problems = append(problems, Problem{Reason: p.Reason, Message: fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
 		}
