@@ -160,8 +160,17 @@ func (r *Route) unsupportedHostnamesProblem() *Problem {
 		"The route is not served under hostnames that are not supported: %s. Use DNS names in canonical form.", r.describeUnsupported())
 }
 
-// acceptedMessage names the hostnames under which an accepted route is not served.
+// acceptedMessage is the message of an accepted route.
 func (r *Route) acceptedMessage(parent *Parent) string {
+	if leftOut := r.DescribeLeftOut(parent); leftOut != "" {
+		return fmt.Sprintf("The route is accepted, but not under every hostname: %s.", leftOut)
+	}
+	return "The route is accepted."
+}
+
+// DescribeLeftOut lists the hostnames under which an accepted route is not served, with
+// the reasons. It returns "" when there are none.
+func (r *Route) DescribeLeftOut(parent *Parent) string {
 	var leftOut []string
 	if len(parent.notPermitted) > 0 {
 		leftOut = append(leftOut, "it may not use "+r.describeNotPermitted(parent.notPermitted))
@@ -169,10 +178,7 @@ func (r *Route) acceptedMessage(parent *Parent) string {
 	if len(r.unsupported) > 0 {
 		leftOut = append(leftOut, r.describeUnsupported())
 	}
-	if len(leftOut) == 0 {
-		return "The route is accepted."
-	}
-	return fmt.Sprintf("The route is accepted, but not under every hostname: %s.", strings.Join(leftOut, "; "))
+	return strings.Join(leftOut, "; ")
 }
 
 // leftOutProblem returns why the listener, which admits the route, does not serve it
