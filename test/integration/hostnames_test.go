@@ -55,7 +55,9 @@ var _ = Describe("the permission for hostnames", func() {
 		By("restoring the permission, and ending the claim")
 		permit(b.Namespace, ptr.To("*.team-b.example.com"))
 		Eventually(listenerCondition(b, gatewayv1.ListenerEntryConditionAccepted)).Should(HaveField("Reason", "HostnameConflict"))
-		update(a, func(s *gatewayv1.ListenerSet) { s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("other.example.com")) })
+		update(a, func(s *gatewayv1.ListenerSet) {
+			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("other.example.com"))
+		})
 		Eventually(get).WithArguments(hostname).Should(Equal("b"))
 	})
 
