@@ -134,14 +134,25 @@ func (r *Route) notPermittedProblem(found []string) *Problem {
 		"The route may not use %s. Use permitted hostnames, or ask a cluster administrator to change the annotation.", r.describeNotPermitted(found))
 }
 
-// describeNotPermitted lists the hostnames with the reason. It does not name the
+// describeNotPermitted lists the hostnames with the reasons. It does not name the
 // namespace of a ListenerSet, which can belong to another tenant.
 func (r *Route) describeNotPermitted(found []string) string {
-	cause := "the namespace of the ListenerSet does not permit it"
-	if slices.ContainsFunc(found, func(hostname string) bool { return !r.permitted.byNamespace[r.Namespace].Permits(hostname) }) {
-		cause = r.permitted.describe(r.Namespace)
+	var own, others []string
+	for _, hostname := range found {
+		if r.permitted.byNamespace[r.Namespace].Permits(hostname) {
+			others = append(others, hostname)
+		} else {
+			own = append(own, hostname)
+		}
 	}
-	return fmt.Sprintf("%s, because %s", describeHostnameList(found), cause)
+	var parts []string
+	if len(own) > 0 {
+		parts = append(parts, fmt.Sprintf("%s, because %s", describeHostnameList(own), r.permitted.describe(r.Namespace)))
+	}
+	if len(others) > 0 {
+		parts = append(parts, describeHostnameList(others)+", because the annotation of the ListenerSet's namespace does not permit it")
+	}
+	return strings.Join(parts, "; and ")
 }
 
 // describeUnsupported lists the hostnames of the route that are not supported, with the

@@ -211,6 +211,9 @@ func (r *Route) intersections(listener string) iter.Seq[servedHostname] {
 // hostnamesOnListener returns the permitted ones of the intersections with the hostname
 // of a listener: the hostnames under which the listener serves the route.
 func (r *Route) hostnamesOnListener(owner Owner, listener string) iter.Seq[servedHostname] {
+	if r.permitted == nil {
+		return r.intersections(listener)
+	}
 	return func(yield func(servedHostname) bool) {
 		for hostname := range r.intersections(listener) {
 			if r.permitted.permitsRoute(r.Namespace, owner, hostname.served) && !yield(hostname) {
