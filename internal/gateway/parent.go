@@ -131,9 +131,9 @@ func (r *Route) attachmentStep(l *Listener, ref gatewayv1.ParentReference) step 
 		return stepSelected
 	case len(r.unsupported) > 0 && len(r.unsupported) == len(r.Hostnames):
 		return stepUnsupported
-	case isEmpty(r.intersections(l.Hostname())):
+	case !r.intersects(l.Hostname()):
 		return stepAllowed
-	case isEmpty(r.hostnamesOnListener(l.Owner, l.Hostname())):
+	case r.permitted != nil && !r.mayUse(l):
 		return stepIntersecting
 	case l.hasConflictingKind(r):
 		return stepPermitted

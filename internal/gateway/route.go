@@ -211,9 +211,6 @@ func (r *Route) intersections(listener string) iter.Seq[servedHostname] {
 // hostnamesOnListener returns the permitted ones of the intersections with the hostname
 // of a listener: the hostnames under which the listener serves the route.
 func (r *Route) hostnamesOnListener(owner Owner, listener string) iter.Seq[servedHostname] {
-	if r.permitted == nil {
-		return r.intersections(listener)
-	}
 	return func(yield func(servedHostname) bool) {
 		for hostname := range r.intersections(listener) {
 			if r.permitted.permitsRoute(r.Namespace, owner, hostname.served) && !yield(hostname) {
@@ -237,12 +234,22 @@ func (r *Route) hasMoreSpecific(hostname servedHostname, listener string) bool {
 	return false
 }
 
-// isEmpty reports whether the sequence has no hostname.
-func isEmpty(sequence iter.Seq[servedHostname]) bool {
-	for range sequence {
-		return false
+// intersects reports whether a supported hostname of the route intersects with the
+// hostname of a listener.
+func (r *Route) intersects(listener string) bool {
+	for range r.intersections(listener) {
+		return true
 	}
-	return true
+	return false
+}
+
+// mayUse reports whether the route may use one of the intersections with the hostname of
+// the listener.
+func (r *Route) mayUse(l *Listener) bool {
+	for range r.hostnamesOnListener(l.Owner, l.Hostname()) {
+		return true
+	}
+	return false
 }
 
 type servedHostname struct {
