@@ -81,6 +81,12 @@ type TunnelConfigurationSpec struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
+	// Hostnames determine which hostnames a namespace may use on the Gateways of a
+	// class. Only the TunnelConfiguration of a GatewayClass may set them.
+	//
+	// +optional
+	Hostnames *Hostnames `json:"hostnames,omitempty"`
+
 	// Tunnel determines which tunnel serves a Gateway, and what happens to the
 	// tunnel when the Gateway is deleted. A Gateway's TunnelConfiguration may set
 	// the fields that allowedGatewayFields lists.
@@ -122,6 +128,33 @@ type TunnelConfigurationSpec struct {
 //
 // +kubebuilder:validation:Enum=originRequest;listenerConfigurations;tunnel.deletionPolicy;tunnel.existing;connector.enabled;connector.replicas;connector.autoscaling;connector.protocol;connector.logLevel;connector.resources;connector.nodeSelector;connector.tolerations;connector.affinity;connector.topologySpreadConstraints;connector.podAnnotations;connector.podLabels;connector.gracePeriod;connector.podDisruptionBudget;connector.tokenRotation
 type GatewayField string
+
+// Hostnames determine which hostnames a namespace may use.
+type Hostnames struct {
+	// From determines where the permitted hostnames of a namespace come from: All
+	// permits every hostname, NamespaceAnnotation the hostnames in the annotation
+	// tunnelgateway.dev/hostnames of the Namespace. With NamespaceAnnotation, a
+	// ListenerSet claims only hostnames that its namespace permits, and a route is
+	// served only under hostnames that both namespaces permit. The Gateway's own
+	// listeners, and the routes in its namespace on them, need no permission.
+	// Default: All.
+	//
+	// +optional
+	From *HostnamesFrom `json:"from,omitempty"`
+}
+
+// HostnamesFrom determines where the permitted hostnames of a namespace come from.
+//
+// +kubebuilder:validation:Enum=All;NamespaceAnnotation
+type HostnamesFrom string
+
+const (
+	// HostnamesFromAll permits every hostname. It is the default.
+	HostnamesFromAll HostnamesFrom = "All"
+	// HostnamesFromNamespaceAnnotation permits the hostnames in the annotation
+	// tunnelgateway.dev/hostnames of the Namespace.
+	HostnamesFromNamespaceAnnotation HostnamesFrom = "NamespaceAnnotation"
+)
 
 // Limits restrict the resources that the Gateways of a class may use.
 type Limits struct {

@@ -105,6 +105,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, isTokenSecret: l.accounts.readsSecret}
 	r := newReconciler(m, o, writer, l)
 	r.hostnames = &sharedHostnames{listManaged: w.managedGateways, requeue: requeue, hostnames: gateway.NewHostnames()}
+	r.warnings = &hostnameWarnings{events: recorder, emitted: map[state.Key]map[gateway.Owner]string{}}
 	inventory := &inventory{
 		lifecycle: l, interval: o.InventoryInterval, requeue: requeue, metrics: o.Metrics, orphanCandidates: map[string]map[provider.TunnelID]bool{},
 	}
@@ -130,7 +131,7 @@ func watchAll(m manager.Manager, o Options, r *reconciler, w watches, requeued c
 		Watches(&gatewayv1.GRPCRoute{}, enqueue(record, w.fromRoute)).
 		Watches(&gatewayv1beta1.ReferenceGrant{}, enqueue(record, w.fromGrant)).
 		WatchesMetadata(&corev1.Secret{}, enqueue(record, w.fromSecret)).
-		Watches(&corev1.Namespace{}, enqueue(record, w.fromNamespace), builder.WithPredicates(labelsChanged)).
+		Watches(&corev1.Namespace{}, enqueue(record, w.fromNamespace), builder.WithPredicates(namespaceChanged)).
 		Watches(&corev1.Service{}, enqueue(record, w.fromService), builder.WithPredicates(serviceChanged)).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue(record, w.fromEndpointSlice), builder.WithPredicates(portsChanged)).
 		Watches(&v1alpha1.TunnelConfiguration{}, enqueue(record, w.fromConfiguration)).

@@ -30,6 +30,7 @@ type reconciler struct {
 	buildOptions gateway.Options
 	lifecycle    *lifecycle
 	hostnames    *sharedHostnames
+	warnings     *hostnameWarnings
 	writer       *status.Writer
 	observer     *observer
 	now          func() time.Time
@@ -111,6 +112,7 @@ func (r *reconciler) reconcileManaged(ctx context.Context, key state.Key, loaded
 	if err != nil {
 		return 0, err
 	}
+	r.warnings.emit(key, loaded.Snapshot, result.HostnameWarnings())
 	t := target{
 		key: key, gateway: loaded.Gateway, result: result, configuration: configuration, snapshot: loaded.Snapshot,
 		state: tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: isPaused(loaded.Gateway)},
@@ -236,6 +238,7 @@ func (r *reconciler) reconcileUnmanaged(ctx context.Context, key state.Key, load
 	// Another controller may write the statuses now.
 	r.writer.Forget(key)
 	r.hostnames.remove(key.NamespacedName)
+	r.warnings.emit(key, loaded.Snapshot, nil)
 	t := target{
 		key: key, gateway: loaded.Gateway, snapshot: loaded.Snapshot,
 		state: r.lifecycle.gateways.read(ctx, key.NamespacedName),

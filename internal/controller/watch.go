@@ -20,6 +20,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -220,8 +221,13 @@ func (w watches) fromRoutes(ctx context.Context, selection client.ListOption) ([
 	return keys, errors.Join(append(errs, err)...)
 }
 
-// labelsChanged passes updates of a Namespace only if its labels change.
-var labelsChanged = predicate.LabelChangedPredicate{}
+// namespaceChanged passes updates of a Namespace only if its labels or its permitted
+// hostnames change.
+var namespaceChanged = predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, annotated := e.ObjectOld.GetAnnotations()[hostnames.Annotation]
+	after, annotatedAfter := e.ObjectNew.GetAnnotations()[hostnames.Annotation]
+	return before != after || annotated != annotatedAfter
+}})
 
 // serviceChanged passes updates of a Service only if its spec changes.
 var serviceChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

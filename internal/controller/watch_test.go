@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -265,15 +266,24 @@ func TestOnlySpecChangesOfAServiceCount(t *testing.T) {
 	}
 }
 
-func TestOnlyLabelChangesOfANamespaceCount(t *testing.T) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
-	annotated, labelled := namespace.DeepCopy(), namespace.DeepCopy()
-	annotated.Annotations = map[string]string{"a": "b"}
-	labelled.Labels = map[string]string{"a": "b"}
-	if labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: annotated}) {
-		t.Error("a change of annotations passes")
+func TestOnlyLabelsAndPermittedHostnamesOfANamespaceCount(t *testing.T) {
+	namespace := func(labels, annotations map[string]string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: labels, Annotations: annotations}}
 	}
-	if !labelsChanged.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: labelled}) {
-		t.Error("a change of labels does not pass")
+	for name, test := range map[string]struct {
+		before, after *corev1.Namespace
+		want          bool
+	}{
+		"another annotation":    {namespace(nil, nil), namespace(nil, map[string]string{"a": "b"}), false},
+		"a label":               {namespace(nil, nil), namespace(map[string]string{"a": "b"}, nil), true},
+		"a new permission":      {namespace(nil, nil), namespace(nil, map[string]string{hostnames.Annotation: ""}), true},
+		"a changed permission":  {namespace(nil, map[string]string{hostnames.Annotation: "*"}), namespace(nil, map[string]string{hostnames.Annotation: ""}), true},
+		"a removed permission":  {namespace(nil, map[string]string{hostnames.Annotation: "*"}), namespace(nil, nil), true},
+		"the same permission":   {namespace(nil, map[string]string{hostnames.Annotation: "*"}), namespace(nil, map[string]string{hostnames.Annotation: "*", "a": "b"}), false},
+		"a permission for none": {namespace(nil, map[string]string{hostnames.Annotation: ""}), namespace(nil, nil), true},
+	} {
+		if got := namespaceChanged.Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+			t.Errorf("an update of %s passes: %t, want %t", name, got, test.want)
+		}
 	}
 }

@@ -111,6 +111,7 @@ type Result struct {
 	listeners  []*Listener // of the Gateway itself
 	controller gatewayv1.GatewayController
 	translator translator
+	permitted  *permittedHostnames
 }
 
 // Problem is the reason and the message of a condition that reports a problem.
@@ -154,22 +155,23 @@ type decision struct {
 }
 
 func newDecision(s *Snapshot, o Options) *decision {
-	permitted := newGrants(s.Grants)
+	grants := newGrants(s.Grants)
 	d := &decision{
 		Result: &Result{gateway: s.Gateway, controller: o.ControllerName}, snapshot: s,
-		references: newReferences(s, permitted),
+		references: newReferences(s, grants),
 	}
 	in := settings.Input{
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
 		ControllerNamespace: o.ControllerNamespace,
 	}
 	d.merged, d.invalid = settings.Resolve(in)
+	d.permitted = newPermittedHostnames(s)
 	d.limiter = newLimiter(s, in)
 	d.translator = translator{
 		capabilities: o.Capabilities,
 		expressions:  expressions{refused: d.limiter.class.ExpressionsRefused},
 		backends: backendResolver{
-			grants: permitted, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
+			grants: grants, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
 		},
 	}
 	return d
@@ -179,6 +181,7 @@ func newDecision(s *Snapshot, o Options) *decision {
 func (d *decision) decideListeners() {
 	// Merge the listeners in order of precedence.
 	d.listeners, d.Sets = mergeListeners(d.snapshot)
+	d.permitted.rejectListeners(d.Sets)
 	d.limiter.limitListeners(d.Sets)
 	d.Listeners = orderByPrecedence(d.listeners, d.Sets)
 
@@ -194,7 +197,7 @@ func (d *decision) decideListeners() {
 // translateRoutes translates the rules of the routes and resolves their backends. It
 // translates in the order of the snapshot, which is faster than the order of precedence.
 func (d *decision) translateRoutes() {
-	routes := newRoutes(d.snapshot)
+	routes := newRoutes(d.snapshot, d.permitted)
 	d.Routes = slices.Clone(routes)
 	rankRoutes(d.Routes)
 	d.limiter.limitExpressions(d.Routes, d.parents)

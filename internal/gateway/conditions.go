@@ -203,7 +203,9 @@ func listenerConditions(l *Listener, generation int64, parent *Problem, push Pus
 
 // programmedReasons are the reasons of a listener that is not accepted that its
 // Programmed condition repeats.
-var programmedReasons = []string{string(gatewayv1.ListenerReasonPortUnavailable), ReasonLimitExceeded}
+var programmedReasons = []string{
+	string(gatewayv1.ListenerReasonPortUnavailable), string(gatewayv1.ListenerReasonUnsupportedValue), ReasonHostnameNotPermitted, ReasonLimitExceeded,
+}
 
 const (
 	messageResolvedRefs       = "All references are resolved."

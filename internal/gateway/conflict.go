@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
 // resolveConflicts decides which listeners claim their port and hostname. It
@@ -43,7 +45,7 @@ func (c *claimIndex) addOwner(listeners []*Listener) {
 // with a third listener.
 func rejectAcrossOwners(listeners []*Listener, claims *claimIndex) {
 	for _, l := range listeners {
-		if l.Rejected == nil { // otherwise it exceeds a limit
+		if l.Rejected == nil { // otherwise its hostname is not permitted, or it exceeds a limit
 			l.Rejected = conflictWithEarlierOwner(l, claims)
 		}
 		if l.Rejected == nil {
@@ -67,6 +69,10 @@ func conflictWithEarlierOwner(l *Listener, claims *claimIndex) *Problem {
 	if !supportedProtocol(l.Spec.Protocol) {
 		return &Problem{Reason: string(gatewayv1.ListenerReasonUnsupportedProtocol), Message: fmt.Sprintf(
 			"Protocol %s is not supported. Use HTTP or HTTPS.", l.Spec.Protocol)}
+	}
+	if problem := hostnames.Problem(l.Hostname()); problem != "" {
+		return &Problem{Reason: string(gatewayv1.ListenerReasonUnsupportedValue), Message: fmt.Sprintf(
+			"%s %s. Use a DNS name in canonical form.", describeHostname(l.Hostname()), problem)}
 	}
 	if other := claims.claimantOf(l); other != nil {
 		return &Problem{Reason: string(gatewayv1.ListenerReasonHostnameConflict), Message: fmt.Sprintf(

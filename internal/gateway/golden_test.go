@@ -268,7 +268,7 @@ func writeConditions(w *bytes.Buffer, indent string, conditions []metav1.Conditi
 			expected = metav1.ConditionFalse
 		}
 		warning := c.Type == string(gatewayv1.ListenerConditionResolvedRefs) && c.Message != "All references are resolved." ||
-			strings.HasPrefix(c.Message, "The Gateway is accepted. ")
+			strings.HasPrefix(c.Message, "The Gateway is accepted. ") || strings.HasPrefix(c.Message, "The route is accepted, but ")
 		text := fmt.Sprintf("%s %s", c.Status, c.Reason)
 		if warning || c.Status != expected || c.Reason != c.Type && c.Reason != string(gatewayv1.ListenerReasonNoConflicts) {
 			text += ": " + c.Message

@@ -19,27 +19,27 @@ func (l *Listener) hasConflictingKind(route *Route) bool {
 		}
 		l.kinds = attachedKinds{}
 		for _, attached := range l.routes {
-			l.kinds.add(attached, l.Hostname())
+			l.kinds.add(attached, l)
 		}
 	}
 	for kind, hostnames := range l.kinds {
-		if kind != route.Kind && hostnames.intersectsRoute(route, l.Hostname()) {
+		if kind != route.Kind && hostnames.intersectsRoute(route, l) {
 			return true
 		}
 	}
 	return false
 }
 
-// add adds the hostnames of a route on the listener with the hostname. A fully
+// add adds the hostnames of a route on the listener. A fully
 // dropped route conflicts with no other route, because it serves no request.
-func (k attachedKinds) add(route *Route, listener string) {
+func (k attachedKinds) add(route *Route, l *Listener) {
 	if route.isFullyDropped() {
 		return
 	}
 	if k[route.Kind] == nil {
 		k[route.Kind] = hostnameIndex{}
 	}
-	for hostname := range route.hostnamesOnListener(listener) {
+	for hostname := range route.hostnamesOnListener(l.Owner, l.Hostname()) {
 		k[route.Kind].add(hostname.served)
 	}
 }
@@ -75,8 +75,8 @@ func (x hostnameIndex) intersects(hostname string) bool {
 
 // intersectsRoute reports whether a hostname of the route on a listener intersects with
 // a hostname in the index.
-func (x hostnameIndex) intersectsRoute(route *Route, listener string) bool {
-	for hostname := range route.hostnamesOnListener(listener) {
+func (x hostnameIndex) intersectsRoute(route *Route, l *Listener) bool {
+	for hostname := range route.hostnamesOnListener(l.Owner, l.Hostname()) {
 		if x.intersects(hostname.served) {
 			return true
 		}

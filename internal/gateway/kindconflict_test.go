@@ -19,8 +19,8 @@ func conflictsByDefinition(l *Listener, route *Route) bool {
 }
 
 func shareHostname(listener string, a, b *Route) bool {
-	for x := range a.hostnamesOnListener(listener) {
-		for y := range b.hostnamesOnListener(listener) {
+	for x := range a.hostnamesOnListener(Owner{}, listener) {
+		for y := range b.hostnamesOnListener(Owner{}, listener) {
 			if _, ok := routing.Intersect(x.served, y.served); ok {
 				return true
 			}

@@ -13,6 +13,9 @@ func (l *limiter) limitListeners(sets []*Set) {
 		}
 		tenant := l.tenants.of(set.Owner.Namespace)
 		for _, entry := range set.Listeners {
+			if entry.Rejected != nil {
+				continue // its hostname is not permitted or not supported
+			}
 			if used[tenant] >= l.class.ListenersPerNamespace {
 				entry.Rejected = l.listenerProblem(set.Owner.Namespace)
 				continue

@@ -11,7 +11,7 @@ import (
 func (l *limiter) notFoundRules(groups map[string]*group) map[limits.Tenant]int {
 	count := map[limits.Tenant]int{}
 	for hostname, rules := range l.notFoundByHostname(groups) {
-		count[l.tenants.of(groups[hostname].namespace)] += rules
+		count[l.tenants.of(groups[hostname].owner.Namespace)] += rules
 	}
 	return count
 }
@@ -25,14 +25,14 @@ func (l *limiter) notFoundRules(groups map[string]*group) map[limits.Tenant]int 
 func (l *limiter) notFoundByHostname(groups map[string]*group) map[string]int {
 	count := map[string]int{}
 	for _, g := range groups {
-		own := l.tenants.of(g.namespace)
+		own := l.tenants.of(g.owner.Namespace)
 		owner, found := "", false
 		for wide := range routing.WiderHostnames(g.hostname) {
 			w := groups[wide]
 			if w == nil {
 				continue
 			}
-			if tenant := l.tenants.of(w.namespace); tenant == own || tenant == l.first {
+			if tenant := l.tenants.of(w.owner.Namespace); tenant == own || tenant == l.first {
 				owner, found = g.hostname, true
 				break
 			}

@@ -99,8 +99,11 @@ func (o *oracle) claimsOf(kind string, owner metav1.Object, listeners []gatewayv
 	for _, listener := range listeners {
 		name := types.NamespacedName{Namespace: owner.GetNamespace(), Name: owner.GetName()}
 		c := &claim{Listener: listener, owner: gateway.Owner{Kind: kind, NamespacedName: name}, allowed: allowed}
-		if !allowed {
+		switch {
+		case !allowed:
 			c.reason = "Invalid"
+		case !o.ownerMayUse(c, c.hostname()):
+			c.reason = "HostnameNotPermitted"
 		}
 		c.refsReason = o.unresolved(c)
 		claims = append(claims, c)
@@ -137,7 +140,10 @@ func resolveClaims(owners [][]*claim) {
 	for _, listeners := range owners {
 		var remaining []*claim
 		for _, c := range listeners {
-			if c.reason = conflictReason(c, earlier); c.reason == "" {
+			if c.reason == "" {
+				c.reason = conflictReason(c, earlier)
+			}
+			if c.reason == "" {
 				remaining = append(remaining, c)
 			}
 		}
@@ -160,6 +166,8 @@ func conflictReason(c *claim, earlier []*claim) string {
 		return "ProtocolConflict"
 	case !c.supported():
 		return "UnsupportedProtocol"
+	case isUnsupportedHostname(c.hostname()):
+		return "UnsupportedValue"
 	case conflict(func(other *claim) bool { return other.Port == c.Port && c.hostname() == other.hostname() }):
 		return "HostnameConflict"
 	case conflict(func(other *claim) bool { return other.Port != c.Port && c.hostname() == other.hostname() }):
@@ -354,25 +362,24 @@ func (o *oracle) allowsRoutes(c *claim, route *specRoute) bool {
 // intersect.
 func (o *oracle) intersects(c *claim, route *specRoute) bool {
 	return o.allowsRoutes(c, route) && slices.ContainsFunc(route.hostnames, func(written string) bool {
-		return hostnamesIntersect(c.hostname(), written)
+		return !isUnsupportedHostname(written) && hostnamesIntersect(c.hostname(), written)
 	})
 }
 
-// admits reports whether the listener admits the route: they intersect, and no older
-// route of the other kind is attached to the listener with a common hostname.
+// admits reports whether the listener admits the route: the route may use a hostname,
+// and no older route of the other kind is attached to the listener with a common
+// hostname.
 func (o *oracle) admits(c *claim, route *specRoute) bool {
-	return o.intersects(c, route) && !slices.ContainsFunc(o.attached[c], func(other *specRoute) bool {
-		return other.kind != route.kind && compareRouteAge(other, route) < 0 && o.isPartlySupported(other) && haveCommonHostname(c.hostname(), other, route)
+	return o.permits(c, route) && !slices.ContainsFunc(o.attached[c], func(other *specRoute) bool {
+		return other.kind != route.kind && compareRouteAge(other, route) < 0 && o.isPartlySupported(other) && o.haveCommonHostname(c, other, route)
 	})
 }
 
 // haveCommonHostname reports whether both routes serve a common hostname on a
 // listener. Hostnames that intersect in pairs have a common intersection.
-func haveCommonHostname(listener string, a, b *specRoute) bool {
-	return slices.ContainsFunc(a.hostnames, func(x string) bool {
-		return slices.ContainsFunc(b.hostnames, func(y string) bool {
-			return hostnamesIntersect(listener, x) && hostnamesIntersect(listener, y) && hostnamesIntersect(x, y)
-		})
+func (o *oracle) haveCommonHostname(c *claim, a, b *specRoute) bool {
+	return slices.ContainsFunc(o.servedOn(c, a), func(x string) bool {
+		return slices.ContainsFunc(o.servedOn(c, b), func(y string) bool { return hostnamesIntersect(x, y) })
 	})
 }
 
@@ -402,8 +409,12 @@ func (o *oracle) routeReason(ref gatewayv1.ParentReference, route *specRoute) st
 		return "NoMatchingParent"
 	case !reaches(o.allowsRoutes):
 		return "NotAllowedByListeners"
+	case !o.hasSupportedHostname(route):
+		return "UnsupportedValue"
 	case !reaches(o.intersects):
 		return "NoMatchingListenerHostname"
+	case !reaches(o.permits):
+		return "HostnameNotPermitted"
 	case !reaches(o.admits):
 		return "RouteKindConflict"
 	case !o.isPartlySupported(route):

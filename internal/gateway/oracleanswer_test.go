@@ -148,10 +148,11 @@ func (o *oracle) best(r routing.Request) *candidate {
 	}
 	var best *candidate
 	for _, route := range o.routes {
-		if !o.isInGroup(route, group) {
+		via := o.listenerInGroup(route, group)
+		if via == nil {
 			continue
 		}
-		for _, c := range o.candidates(route, r) {
+		for _, c := range o.candidates(route, o.servedOn(via, route), r) {
 			if best == nil || c.before(best) {
 				best = c
 			}
@@ -160,12 +161,16 @@ func (o *oracle) best(r routing.Request) *candidate {
 	return best
 }
 
-// isInGroup reports whether the route is attached to a served listener with the
-// hostname.
-func (o *oracle) isInGroup(route *specRoute, hostname string) bool {
-	return slices.ContainsFunc(o.claims, func(c *claim) bool {
+// listenerInGroup returns a served listener with the hostname to which the route is
+// attached, or nil.
+func (o *oracle) listenerInGroup(route *specRoute, hostname string) *claim {
+	i := slices.IndexFunc(o.claims, func(c *claim) bool {
 		return c.serves() && c.hostname() == hostname && slices.Contains(o.attached[c], route)
 	})
+	if i < 0 {
+		return nil
+	}
+	return o.claims[i]
 }
 
 // candidate is a match of a route's rule that matches the request.
@@ -189,10 +194,11 @@ func (c *candidate) before(other *candidate) bool {
 	) < 0
 }
 
-// candidates returns the matches of the route that match the request.
-func (o *oracle) candidates(route *specRoute, r routing.Request) []*candidate {
+// candidates returns the matches of the route that match the request under one of its
+// hostnames.
+func (o *oracle) candidates(route *specRoute, hostnames []string, r routing.Request) []*candidate {
 	hostname := -1
-	for _, written := range route.hostnames {
+	for _, written := range hostnames {
 		if hostMatches(written, r.Host) {
 			hostname = max(hostname, specificity(written))
 		}

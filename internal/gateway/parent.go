@@ -20,6 +20,10 @@ type Parent struct {
 	Listeners []*Listener
 	// Rejected is why the route is not accepted, or nil when it is accepted.
 	Rejected *Problem
+
+	// notPermitted are the hostnames on the selected listeners under which the route is
+	// not served, because they are not permitted.
+	notPermitted []string
 }
 
 // OwnerOf returns the object that a parentRef of a route in the namespace names.
@@ -68,7 +72,7 @@ func (l *Listener) addRoute(route *Route, accepted bool) {
 	}
 	l.routes = append(l.routes, route)
 	if l.kinds != nil {
-		l.kinds.add(route, l.Hostname())
+		l.kinds.add(route, l)
 	}
 }
 
@@ -93,6 +97,9 @@ func attach(route *Route, ref gatewayv1.ParentReference, owner Owner, p parentLi
 		if step == stepAdmitted {
 			parent.Listeners = append(parent.Listeners, l)
 		}
+		if step >= stepIntersecting && step != stepUnsupported && route.permitted.appliesToRoute(route.Namespace, owner) {
+			parent.notPermitted = route.addNotPermitted(parent.notPermitted, l)
+		}
 		furthest = max(furthest, step)
 	}
 	if furthest == stepNone {
@@ -110,7 +117,9 @@ const (
 	stepNone         step = iota // the parentRef does not select the listener
 	stepSelected                 // selected, but allowedRoutes does not admit the route
 	stepAllowed                  // allowed, but the hostnames do not intersect
-	stepKindConflict             // intersecting, but with a route of another kind
+	stepIntersecting             // intersecting, but no intersection is permitted
+	stepPermitted                // permitted, but a route of another kind has the hostname
+	stepUnsupported              // allowed, but no hostname of the route is supported
 	stepAdmitted                 // the listener admits the route
 )
 
@@ -120,10 +129,14 @@ func (r *Route) attachmentStep(l *Listener, ref gatewayv1.ParentReference) step 
 		return stepNone
 	case !l.routeNamespaces.admits(r.Namespace) || !admitsKind(l, r.Kind):
 		return stepSelected
+	case len(r.unsupported) > 0 && len(r.unsupported) == len(r.Hostnames):
+		return stepUnsupported
 	case !r.intersects(l.Hostname()):
 		return stepAllowed
+	case r.permitted != nil && !r.mayUse(l):
+		return stepIntersecting
 	case l.hasConflictingKind(r):
-		return stepKindConflict
+		return stepPermitted
 	default:
 		return stepAdmitted
 	}
@@ -137,8 +150,12 @@ func (r *Route) problemAtStep(furthest step, ref gatewayv1.ParentReference, list
 	}
 	reached := slices.DeleteFunc(slices.Clone(listeners), func(l *Listener) bool { return r.attachmentStep(l, ref) != furthest })
 	switch furthest {
-	case stepKindConflict:
+	case stepUnsupported:
+		return r.unsupportedHostnamesProblem()
+	case stepPermitted:
 		return routeKindConflict(reached[0])
+	case stepIntersecting:
+		return r.notPermitted(reached)
 	case stepAllowed:
 		return noMatchingHostname(r, reached)
 	default:

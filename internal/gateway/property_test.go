@@ -363,7 +363,7 @@ func (o *oracle) listenerConditions(c *claim) map[string]string {
 	if c.conflicted() {
 		want["Conflicted"] = "True " + c.reason
 	}
-	if c.conflicted() || c.reason == "PortUnavailable" {
+	if c.conflicted() || slices.Contains([]string{"PortUnavailable", "UnsupportedValue", "HostnameNotPermitted"}, c.reason) {
 		want["Programmed"] = "False " + c.reason
 	}
 	return want
@@ -395,7 +395,7 @@ func wantConditions(t *testing.T, name string, conditions []metav1.Condition, ge
 // objects that the listener itself refers to.
 func wantNoOtherTenant(t *testing.T, s *gateway.Snapshot, c *claim, conditions []metav1.Condition) {
 	t.Helper()
-	if !c.conflicted() && c.reason != "PortUnavailable" {
+	if !c.conflicted() && c.reason != "PortUnavailable" && c.reason != "HostnameNotPermitted" {
 		return
 	}
 	for _, condition := range conditions {
@@ -486,12 +486,29 @@ func TestRoutesHaveTheSpecifiedStatus(t *testing.T) {
 				refs = append(refs, parent.ParentRef)
 				name := fmt.Sprintf("%s/%s at %s", route.Namespace, route.Name, describeRef(parent.ParentRef))
 				wantConditions(t, name, parent.Conditions, route.Generation, o.parentConditions(parent.ParentRef, specHTTPRoute(route)))
+				wantNoOtherNamespace(t, route.Namespace, parent.Conditions)
 			}
 			if diff := cmp.Diff(managed, refs); diff != "" {
 				t.Errorf("%s/%s: entries differ (-want +got):\n%s", route.Namespace, route.Name, diff)
 			}
 		}
 	})
+}
+
+// wantNoOtherNamespace checks that the messages about permissions for hostnames never
+// name another namespace.
+func wantNoOtherNamespace(t *testing.T, namespace string, conditions []metav1.Condition) {
+	t.Helper()
+	for _, c := range conditions {
+		if c.Reason != gateway.ReasonHostnameNotPermitted && (c.Type != "Accepted" || c.Status != metav1.ConditionTrue) {
+			continue
+		}
+		for _, other := range randomNamespaces {
+			if !strings.Contains(namespace, other) && strings.Contains(c.Message, other) {
+				t.Errorf("a message to namespace %s reveals %s: %s", namespace, other, c.Message)
+			}
+		}
+	}
 }
 
 func (o *oracle) isManaged(ref gatewayv1.ParentReference) bool {

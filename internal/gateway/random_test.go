@@ -1,9 +1,11 @@
 package gateway_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -27,7 +30,9 @@ var (
 		"", "example.com", "*.example.com", "a.example.com", "b.example.com", "*.a.example.com",
 		"x.a.example.com", "*.x.a.example.com", "y.x.a.example.com", "*.com", "notexample.com", "example.net", "*.net",
 	}
-	randomPaths = []string{
+	// randomUnsupported are hostnames that the CRDs accept, but that are not supported.
+	randomUnsupported = []string{"192.0.2.1", "xn--a.example.com"}
+	randomPaths       = []string{
 		"/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/foobar", "/Foo", "/a.b", "/c+d", "/c%2Bd", "/c%20d", "/$x",
 		"/v1(x)", "/%66oo", "/%66%6f%6f/bar", "/x%5By", "/%C3%BC", "/%FF", "/%25", "/*", "/foo~1",
 	}
@@ -68,6 +73,9 @@ func newRandomSnapshot(seed uint64, everything bool) *gateway.Snapshot {
 	d.hostnames = slices.Clone(randomHostnames)
 	d.Shuffle(len(d.hostnames), func(i, j int) { d.hostnames[i], d.hostnames[j] = d.hostnames[j], d.hostnames[i] })
 	d.hostnames = d.hostnames[:2+d.IntN(len(d.hostnames)-1)]
+	if seed%4 == 3 {
+		d.hostnames = append(d.hostnames, randomUnsupported...)
+	}
 	d.snapshot = &gateway.Snapshot{
 		Now:        dayOne.AddDate(1, 0, 0),
 		Namespaces: map[string]*corev1.Namespace{},
@@ -100,7 +108,29 @@ func newRandomSnapshot(seed uint64, everything bool) *gateway.Snapshot {
 	if d.everything {
 		d.addGRPCRoutes(pick(d, 0, scale, 2*scale))
 	}
+	if seed%2 == 1 {
+		d.demandPermissions()
+	}
 	return d.snapshot
+}
+
+// demandPermissions makes the class demand permissions, and permits random hostnames to
+// the namespaces.
+func (d *randomizer) demandPermissions() {
+	setParametersRefs(d.snapshot)
+	d.snapshot.Gateway.Spec.Infrastructure = nil
+	d.snapshot.ClassConfiguration = configuration("platform", "defaults", v1alpha1.TunnelConfigurationSpec{
+		Hostnames: &v1alpha1.Hostnames{From: new(v1alpha1.HostnamesFromNamespaceAnnotation)},
+	})
+	for _, name := range randomNamespaces {
+		var entries []string
+		for d.chance(80) {
+			entries = append(entries, cmp.Or(pick(d, randomHostnames...), pick(d, "*", "*.EXAMPLE.com", "192.0.2.1")))
+		}
+		if len(entries) > 0 {
+			d.snapshot.Namespaces[name].Annotations = map[string]string{"tunnelgateway.dev/hostnames": strings.Join(entries, pick(d, ",", " ", ", ", "\n"))}
+		}
+	}
 }
 
 func pick[T any](d *randomizer, from ...T) T { return from[d.IntN(len(from))] }

@@ -36,7 +36,7 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 		report.Owners[owner] = true
 		report.ListenerSets = append(report.ListenerSets, ListenerSetStatus{owner.NamespacedName, defaultListenerSetStatus(set.Generation)})
 	}
-	routes := newRoutes(s)
+	routes := newRoutes(s, nil)
 	rankRoutes(routes)
 	for _, route := range routes {
 		report.Routes = append(report.Routes, RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName})
@@ -230,7 +230,7 @@ func (r *Result) routeStatus(route *Route) RouteStatus {
 	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName}
 	for _, parent := range route.Parents {
 		c := conditions{generation: route.generation}
-		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), "The route is accepted.")
+		c.check(typeAccepted, parent.Rejected, string(gatewayv1.RouteReasonAccepted), route.acceptedMessage(&parent))
 		c.check(typeResolvedRefs, route.Unresolved, string(gatewayv1.RouteReasonResolvedRefs), messageResolvedRefs)
 		if parent.Rejected == nil && len(route.Dropped) > 0 {
 			c.set(string(gatewayv1.RouteConditionPartiallyInvalid), true,

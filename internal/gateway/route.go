@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -19,8 +20,8 @@ type Route struct {
 	// Kind is KindHTTPRoute or KindGRPCRoute.
 	Kind string
 	types.NamespacedName
-	// Hostnames are the hostnames of the spec. Without hostnames, the route has the
-	// hostname of each listener.
+	// Hostnames are the hostnames of the spec, including those that are not supported.
+	// Without hostnames, the route has the hostname of each listener.
 	Hostnames []gatewayv1.Hostname
 	// Rules are the rules of the spec.
 	Rules []gatewayv1.HTTPRouteRule
@@ -37,9 +38,13 @@ type Route struct {
 	generation int64
 	age        age
 	parentRefs []gatewayv1.ParentReference
-	source     routing.Route    // identifies the route in the routing table
-	actions    []routing.Action // one for each rule
-	matches    []ruleMatch      // that the data plane can express, in order
+	permitted  *permittedHostnames
+	// unsupported are the hostnames that the route is not served under, although the CRD
+	// accepts them.
+	unsupported []string
+	source      routing.Route    // identifies the route in the routing table
+	actions     []routing.Action // one for each rule
+	matches     []ruleMatch      // that the data plane can express, in order
 
 	hostnameCount int      // the number of hostnames for which the groups serve the route
 	tooLong       *Problem // why the regular expressions of the route are too long, or nil
@@ -50,7 +55,7 @@ type Route struct {
 }
 
 // newRoutes returns all routes of the snapshot, in its order.
-func newRoutes(s *Snapshot) []*Route {
+func newRoutes(s *Snapshot, permitted *permittedHostnames) []*Route {
 	block := make([]Route, len(s.HTTPRoutes)+len(s.GRPCRoutes))
 	for i, object := range s.HTTPRoutes {
 		block[i] = newHTTPRoute(object)
@@ -61,6 +66,7 @@ func newRoutes(s *Snapshot) []*Route {
 	routes := make([]*Route, len(block))
 	for i := range block {
 		routes[i] = &block[i]
+		routes[i].permitted = permitted
 	}
 	return routes
 }
@@ -86,15 +92,16 @@ func newHTTPRoute(object *gatewayv1.HTTPRoute) Route {
 	return newRoute(KindHTTPRoute, object, object.Spec.CommonRouteSpec, object.Spec.Hostnames, object.Spec.Rules)
 }
 
-func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec, hostnames []gatewayv1.Hostname, rules []gatewayv1.HTTPRouteRule) Route {
+func newRoute(kind string, object metav1.Object, spec gatewayv1.CommonRouteSpec, written []gatewayv1.Hostname, rules []gatewayv1.HTTPRouteRule) Route {
 	return Route{
 		Kind:           kind,
 		NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()},
-		Hostnames:      hostnames,
+		Hostnames:      written,
 		Rules:          rules,
 		generation:     object.GetGeneration(),
 		age:            ageOf(object.GetCreationTimestamp()),
 		parentRefs:     spec.ParentRefs,
+		unsupported:    unsupportedHostnames(written),
 	}
 }
 
@@ -187,10 +194,10 @@ func matchesOf(rule *gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteMatch {
 
 var defaultMatches = []gatewayv1.HTTPRouteMatch{{}}
 
-// hostnamesOnListener returns the intersections of the route's hostnames with the
-// hostname of a listener, each with the hostname in the route. It returns none
-// when they do not intersect.
-func (r *Route) hostnamesOnListener(listener string) iter.Seq[servedHostname] {
+// intersections returns the intersections of the route's supported hostnames with the
+// hostname of a listener, each with the hostname in the route. It returns none when
+// they do not intersect.
+func (r *Route) intersections(listener string) iter.Seq[servedHostname] {
 	return func(yield func(servedHostname) bool) {
 		if len(r.Hostnames) == 0 {
 			yield(servedHostname{served: listener})
@@ -198,7 +205,22 @@ func (r *Route) hostnamesOnListener(listener string) iter.Seq[servedHostname] {
 		}
 		for _, written := range r.Hostnames {
 			served, ok := routing.Intersect(listener, string(written))
-			if ok && !yield(servedHostname{written: string(written), served: served}) {
+			if !ok || slices.Contains(r.unsupported, string(written)) {
+				continue
+			}
+			if !yield(servedHostname{written: string(written), served: served}) {
+				return
+			}
+		}
+	}
+}
+
+// hostnamesOnListener returns the permitted ones of the intersections with the hostname
+// of a listener: the hostnames under which the listener serves the route.
+func (r *Route) hostnamesOnListener(owner Owner, listener string) iter.Seq[servedHostname] {
+	return func(yield func(servedHostname) bool) {
+		for hostname := range r.intersections(listener) {
+			if r.permitted.permitsRoute(r.Namespace, owner, hostname.served) && !yield(hostname) {
 				return
 			}
 		}
@@ -211,7 +233,7 @@ func (r *Route) hasMoreSpecific(hostname servedHostname, listener string) bool {
 	if len(r.Hostnames) < 2 {
 		return false // most routes
 	}
-	for other := range r.hostnamesOnListener(listener) {
+	for other := range r.intersections(listener) {
 		if other.served == hostname.served && routing.CompareRouteHostnames(other.written, hostname.written) < 0 {
 			return true
 		}
@@ -219,10 +241,19 @@ func (r *Route) hasMoreSpecific(hostname servedHostname, listener string) bool {
 	return false
 }
 
-// intersects reports whether a hostname of the route intersects with the hostname
-// of a listener.
+// intersects reports whether a supported hostname of the route intersects with the
+// hostname of a listener.
 func (r *Route) intersects(listener string) bool {
-	for range r.hostnamesOnListener(listener) {
+	for range r.intersections(listener) {
+		return true
+	}
+	return false
+}
+
+// mayUse reports whether the route may use one of the intersections with the hostname of
+// the listener.
+func (r *Route) mayUse(l *Listener) bool {
+	for range r.hostnamesOnListener(l.Owner, l.Hostname()) {
 		return true
 	}
 	return false
@@ -231,6 +262,17 @@ func (r *Route) intersects(listener string) bool {
 type servedHostname struct {
 	written string // the hostname in the route, which decides the order
 	served  string // the hostname for which the route is served
+}
+
+// unsupportedHostnames returns the hostnames that are not supported.
+func unsupportedHostnames(written []gatewayv1.Hostname) []string {
+	var unsupported []string
+	for _, hostname := range written {
+		if hostnames.Problem(string(hostname)) != "" {
+			unsupported = append(unsupported, string(hostname))
+		}
+	}
+	return unsupported
 }
 
 func (r *Route) describeHostnames() string {

@@ -25,7 +25,11 @@ func forEachConfiguredCluster(t *testing.T, property func(t *testing.T, s *gatew
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		d := &randomizer{Rand: rand.New(rand.NewPCG(seed, 3)), snapshot: s} //nolint:gosec // the test must be reproducible
 		setParametersRefs(s)
-		s.ClassConfiguration = configuration("platform", "defaults", d.settings())
+		class := d.settings()
+		if s.ClassConfiguration != nil {
+			class.Hostnames = s.ClassConfiguration.Spec.Hostnames
+		}
+		s.ClassConfiguration = configuration("platform", "defaults", class)
 		s.GatewayConfiguration = configuration("infra", "own", d.settings())
 		if d.chance(50) {
 			s.ClassConfiguration.Spec.MergingMode = new(v1alpha1.MergingModePreferGateway)

@@ -12,10 +12,10 @@ import (
 
 // group contains the routes of all listeners with one hostname.
 type group struct {
-	hostname  string
-	namespace string // of the owner of the listeners
-	routes    []*Route
-	repeats   bool // whether a route can be in routes several times
+	hostname string
+	owner    Owner // of the listeners
+	routes   []*Route
+	repeats  bool // whether a route can be in routes several times
 }
 
 // newTable returns the routing table of the groups.
@@ -26,7 +26,7 @@ func newTable(groups map[string]*group, byHostname settingsByHostname) *routing.
 		h, first := byHostname[hostname], len(entries)
 		g := groups[hostname]
 		entries = g.appendEntries(entries, groups, h.overrides())
-		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.namespace, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
+		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.owner.Namespace, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
 		routing.Sort(t.Groups[i].Entries)
 	}
 	return t
@@ -50,7 +50,7 @@ func groupsOf(listeners []*Listener) map[string]*group {
 		}
 		g := groups[l.Hostname()]
 		if g == nil {
-			g = &group{hostname: l.Hostname(), namespace: l.Owner.Namespace}
+			g = &group{hostname: l.Hostname(), owner: l.Owner}
 			groups[g.hostname] = g
 		}
 		if l.Serves() {
@@ -95,7 +95,7 @@ func (g *group) isCovered(hostname string, groups map[string]*group) bool {
 // servedHostnames returns the hostnames of a route for which the group serves it.
 func (g *group) servedHostnames(route *Route, groups map[string]*group) iter.Seq[servedHostname] {
 	return func(yield func(servedHostname) bool) {
-		for hostname := range route.hostnamesOnListener(g.hostname) {
+		for hostname := range route.hostnamesOnListener(g.owner, g.hostname) {
 			if g.isCovered(hostname.served, groups) || route.hasMoreSpecific(hostname, g.hostname) {
 				continue
 			}

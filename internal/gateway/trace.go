@@ -201,11 +201,8 @@ func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 		if len(t.Claimants) > 0 && routing.CompareGroups(t.Claimants[0].Hostname(), l.Hostname()) < 0 {
 			continue
 		}
-		switch p := cmp.Or(l.Rejected, l.Unresolved); {
-		case !slices.Contains(parent.Listeners, l):
-			problems = append(problems, *r.problemAtStep(r.attachmentStep(l, parent.Ref), parent.Ref, []*Listener{l}))
-		case p != nil:
-			problems = append(problems, Problem{Reason: p.Reason, Message: fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)})
+		if p := r.listenerProblem(parent, l, t.Request.Host); p != nil {
+			problems = append(problems, *p)
 		}
 	}
 	if !selected && len(r.Hostnames) > 0 {
@@ -215,6 +212,21 @@ func (r *Route) parentProblems(parent *Parent, t *Trace) []Problem {
 		}}
 	}
 	return problems
+}
+
+// listenerProblem returns why a listener that the parentRef selects does not serve the
+// route for the host, or nil.
+func (r *Route) listenerProblem(parent *Parent, l *Listener, host string) *Problem {
+	if !slices.Contains(parent.Listeners, l) {
+		return r.problemAtStep(r.attachmentStep(l, parent.Ref), parent.Ref, []*Listener{l})
+	}
+	if p := r.leftOutProblem(l, host); p != nil {
+		return p
+	}
+	if p := cmp.Or(l.Rejected, l.Unresolved); p != nil {
+		return &Problem{Reason: p.Reason, Message: fmt.Sprintf("Listener %q: %s", l.Spec.Name, p.Message)}
+	}
+	return nil
 }
 
 // mayMatch reports whether a match of the route matches the request, or could match

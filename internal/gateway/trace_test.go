@@ -182,7 +182,7 @@ func wantOtherRoutes(t *testing.T, o *oracle, result *gateway.Result, trace *gat
 		i := slices.IndexFunc(o.routes, func(r *specRoute) bool {
 			return r.kind == other.Route.Kind && r.Namespace == name.Namespace && r.Name == name.Name
 		})
-		if len(o.candidates(o.routes[i], trace.Request)) > 0 {
+		if len(o.candidates(o.routes[i], o.routes[i].hostnames, trace.Request)) > 0 {
 			t.Errorf("%s: route %s is in Others, but a match matches the request", trace.Request, name)
 		}
 		if len(other.Hostnames) > 0 && len(other.Matches) > 0 {

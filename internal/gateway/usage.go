@@ -114,7 +114,7 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 		}
 	}
 	for hostname, rules := range l.notFoundByHostname(groups) {
-		of(groups[hostname].namespace).Rules += rules
+		of(groups[hostname].owner.Namespace).Rules += rules
 	}
 	for _, route := range d.Routes {
 		of(route.Namespace).countRoute(route)
@@ -130,10 +130,11 @@ func (l *limiter) newUsage(d *decision, groups map[string]*group) *Usage {
 
 func (u *TenantUsage) countListeners(set *Set) {
 	for _, l := range set.Listeners {
-		if l.Rejected != nil && l.Rejected.Reason == ReasonLimitExceeded {
-			u.RefusedListeners++
-		} else {
+		switch {
+		case l.Rejected == nil || l.Rejected.Reason != ReasonLimitExceeded && l.Rejected.Reason != ReasonHostnameNotPermitted:
 			u.Listeners++
+		case l.Rejected.Reason == ReasonLimitExceeded:
+			u.RefusedListeners++
 		}
 	}
 }

@@ -107,6 +107,9 @@ func (g *Gateway) writeProblems(out io.Writer) {
 	for _, route := range g.result.Routes {
 		writeRouteProblems(out, route)
 	}
+	for _, warning := range g.result.HostnameWarnings() {
+		printf(out, "%s: %s\n", warning.Object, warning.Message)
+	}
 }
 
 func writeRouteProblems(out io.Writer, route *gateway.Route) {
@@ -114,6 +117,8 @@ func writeRouteProblems(out io.Writer, route *gateway.Route) {
 	for _, parent := range route.Parents {
 		if parent.Rejected != nil {
 			printf(out, "%s at %s: %s: %s\n", name, parent.Owner, parent.Rejected.Reason, parent.Rejected.Message)
+		} else if leftOut := route.DescribeLeftOut(&parent); leftOut != "" {
+			printf(out, "%s at %s: not under every hostname: %s.\n", name, parent.Owner, leftOut)
 		}
 	}
 	for _, dropped := range route.Dropped {

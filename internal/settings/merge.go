@@ -28,13 +28,14 @@ func mergeLevels(class, gateway *v1alpha1.TunnelConfigurationSpec) v1alpha1.Tunn
 }
 
 // mergeSpecs merges two specs. Only the class can set mergingMode, account,
-// allowedGatewayFields and limits.
+// allowedGatewayFields, limits and hostnames.
 func mergeSpecs(first, second *v1alpha1.TunnelConfigurationSpec) v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
 		MergingMode:            cmp.Or(first.MergingMode, second.MergingMode),
 		Account:                cmp.Or(first.Account, second.Account),
 		AllowedGatewayFields:   firstNonNil(first.AllowedGatewayFields, second.AllowedGatewayFields),
 		Limits:                 cmp.Or(first.Limits, second.Limits),
+		Hostnames:              cmp.Or(first.Hostnames, second.Hostnames),
 		Tunnel:                 mergeBlocks(first.Tunnel, second.Tunnel, mergeTunnels),
 		Connector:              mergeBlocks(first.Connector, second.Connector, mergeConnectors),
 		OriginRequest:          mergeBlocks(first.OriginRequest, second.OriginRequest, mergeOriginRequests),

@@ -50,6 +50,7 @@ var fieldValues = map[string]spec{
 	"mergingMode":                         {MergingMode: new(v1alpha1.MergingModePreferGateway)},
 	"allowedGatewayFields":                {AllowedGatewayFields: []v1alpha1.GatewayField{}},
 	"limits":                              {Limits: &v1alpha1.Limits{}},
+	"hostnames":                           {Hostnames: &v1alpha1.Hostnames{}},
 	"connector.enabled":                   connector(func(c *v1alpha1.Connector) { c.Enabled = new(true) }),
 	"connector.replicas":                  connector(func(c *v1alpha1.Connector) { c.Replicas = new(int32(2)) }),
 	"connector.autoscaling":               connector(func(c *v1alpha1.Connector) { c.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: new(int32(4))} }),

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 )
 
 // specCheck checks one part of a TunnelConfiguration or of merged settings. It
@@ -162,12 +163,21 @@ func checkListenerConfigurations(spec *v1alpha1.TunnelConfigurationSpec) string 
 		entry := &spec.ListenerConfigurations[i]
 		path := fmt.Sprintf("spec.listenerConfigurations[%s]", entry.ProtocolPort)
 		if violation := cmp.Or(
+			checkHostname(path+".hostname", entry.Hostname),
 			checkOriginRequest(path+".originRequest", entry.OriginRequest),
 			checkEmptyOverrides(path+".originRequest", entry.OriginRequest, spec.OriginRequest),
 			checkAccess(path+".access", entry.Access),
 		); violation != "" {
 			return violation
 		}
+	}
+	return ""
+}
+
+// checkHostname rejects a hostname that no listener can have.
+func checkHostname(path, hostname string) string {
+	if problem := hostnames.Problem(hostname); problem != "" {
+		return fmt.Sprintf("%s %s. Use the DNS name of a listener.", path, problem)
 	}
 	return ""
 }

@@ -138,7 +138,8 @@ The tunnel is served on %[1]s until you press Ctrl-C. Try in another terminal:
   export KUBECONFIG=%[2]s
   kubectl get gateways,listenersets,httproutes,tunnels -A
   kubectl edit httproute -n team-a web
-  kubectl delete listenerset -n team-a team-a   # team B gets the hostname
+  kubectl delete listenerset -n team-a team-a   # team B does not get the hostname
+  kubectl annotate namespace team-b tunnelgateway.dev/hostnames='*' --overwrite   # now it does
   export CLOUDFLARE_BASE_URL=%[4]s CLOUDFLARE_ACCOUNT_ID=%[5]s CLOUDFLARE_API_TOKEN=%[6]s
   bin/tunnel-gateway plan --diff                # show what the next push would change
 
@@ -154,7 +155,7 @@ The controller's log is in %[3]s.
 }
 
 // checkSamples waits until the samples are programmed, prints their statuses, and
-// checks the requests.
+// checks the requests and the permissions for hostnames.
 func checkSamples(ctx context.Context, config *rest.Config, c client.Client, address string) error {
 	if err := waitUntilProgrammed(ctx, c); err != nil {
 		return err
@@ -165,7 +166,10 @@ func checkSamples(ctx context.Context, config *rest.Config, c client.Client, add
 	if err := printTunnels(ctx, config); err != nil {
 		return err
 	}
-	return checkRequests(ctx, address)
+	if err := checkRequests(ctx, address); err != nil {
+		return err
+	}
+	return checkPermissions(ctx, c, address)
 }
 
 // startEdge starts the simulator. It serves the first tunnel on tunnelListener and

@@ -57,7 +57,7 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		env.applySamples(orders, guide+"40-orders.yaml")
 		env.applySamples(journal, guide+"50-journal.yaml")
 		// Created before the policy, and with a finalizer of the team.
-		terminating = teamListenerSet("journal", "terminating", "terminating.example.com", 80)
+		terminating = teamListenerSet("journal", "terminating", "terminating.example.com", 8080)
 		terminating.Finalizers = []string{"example.com/cleanup"}
 		Expect(journal.Create(context.Background(), terminating)).To(Succeed())
 	})
@@ -127,7 +127,26 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 			To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	})
 
+	It("reports a hostname that a team may not use", func(ctx SpecContext) {
+		taken := teamListenerSet("journal", "taken", "orders.example.com", 80)
+		DeferCleanup(env.delete, taken)
+		Expect(journal.Create(ctx, taken)).To(Succeed())
+		Eventually(listenerCondition(taken, gatewayv1.ListenerEntryConditionAccepted)).Should(HaveField("Reason", "HostnameNotPermitted"))
+		Expect(listenerCondition(taken, gatewayv1.ListenerEntryConditionAccepted)().Message).To(Equal(
+			`Hostname "orders.example.com" is not permitted: the annotation tunnelgateway.dev/hostnames of namespace "journal" is "journal.example.com, *.journal.example.com". Use a permitted hostname, or ask a cluster administrator to change the annotation.`))
+		Expect(listenerSetCondition(taken, gatewayv1.ListenerSetConditionAccepted)()).To(Equal("False ListenersNotValid"))
+
+		By("deleting the owner of the hostname")
+		Expect(orders.Delete(ctx, teamListenerSet("orders", "orders", "", 80))).To(Succeed())
+		Eventually(get).WithArguments("orders.example.com").Should(Equal("404"))
+		Expect(listenerCondition(taken, gatewayv1.ListenerEntryConditionAccepted)()).To(HaveField("Reason", "HostnameNotPermitted"))
+		env.applySamples(orders, guide+"40-orders.yaml")
+		Eventually(get).WithArguments("orders.example.com").Should(Equal("cart"))
+	})
+
 	It("reports a hostname conflict without naming the other team", func(ctx SpecContext) {
+		permit("journal", ptr.To("*.journal.example.com, orders.example.com"))
+		DeferCleanup(permit, "journal", ptr.To("journal.example.com, *.journal.example.com"))
 		taken, port := teamListenerSet("journal", "taken", "orders.example.com", 80), teamListenerSet("journal", "port", "orders.example.com", 443)
 		route := env.route("taken", "pages", listenerSetParent("taken"))
 		route.Namespace = "journal"
@@ -155,7 +174,9 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("cart"))
 	})
 
-	It("gives a hostname to the oldest ListenerSet, even if a newer one served it first", func(ctx SpecContext) {
+	It("gives a hostname to the oldest ListenerSet that may use it, even if a newer one served it first", func(ctx SpecContext) {
+		permit("journal", ptr.To("*.journal.example.com, sale.orders.example.com"))
+		DeferCleanup(permit, "journal", ptr.To("journal.example.com, *.journal.example.com"))
 		newer := teamListenerSet("orders", "newer", "sale.orders.example.com", 80)
 		route := env.route("newer", "cart", listenerSetParent("newer"))
 		route.Namespace = "orders"
@@ -211,23 +232,16 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		Eventually(listenerCondition(set, gatewayv1.ListenerEntryConditionResolvedRefs)).Should(HaveField("Reason", "ResolvedRefs"))
 	})
 
-	It("restricts a team to its domain with the admission policy", func(ctx SpecContext) {
+	It("restricts a team to its ports with the admission policy", func(ctx SpecContext) {
 		env.applySamples(kube, guide+"20-policy.yaml")
 		journal := client.NewDryRunClient(journal)
-		createSet := func(hostname string, port gatewayv1.PortNumber) error {
-			return journal.Create(ctx, teamListenerSet("journal", "try", hostname, port))
-		}
-		const outside = "every listener requires a hostname: journal.example.com or one below it"
-		Eventually(createSet).WithArguments("orders.example.com", gatewayv1.PortNumber(80)).Should(MatchError(ContainSubstring(outside)))
-		for _, hostname := range []string{"*.example.com", "example.com", "notjournal.example.com", "journal.example.com.evil.test", ""} {
-			Expect(createSet(hostname, 80)).To(MatchError(ContainSubstring(outside)), hostname)
-		}
-		for _, hostname := range []string{"journal.example.com", "www.journal.example.com", "*.journal.example.com"} {
-			Expect(createSet(hostname, 80)).To(Succeed(), hostname)
-			Expect(createSet(hostname, 443)).To(Succeed(), hostname)
+		createSet := func(port gatewayv1.PortNumber) error {
+			return journal.Create(ctx, teamListenerSet("journal", "try", "www.journal.example.com", port))
 		}
 		const ports = "HTTP on port 80 or HTTPS on port 443"
-		Expect(createSet("www.journal.example.com", 8443)).To(MatchError(ContainSubstring(ports)))
+		Eventually(createSet).WithArguments(gatewayv1.PortNumber(8443)).Should(MatchError(ContainSubstring(ports)))
+		Expect(createSet(80)).To(Succeed())
+		Expect(createSet(443)).To(Succeed())
 		for port, protocol := range map[gatewayv1.PortNumber]gatewayv1.ProtocolType{443: gatewayv1.HTTPProtocolType, 80: gatewayv1.HTTPSProtocolType} {
 			swapped := teamListenerSet("journal", "try", "www.journal.example.com", port)
 			swapped.Spec.Listeners[0].Protocol = protocol
@@ -236,10 +250,8 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 
 		By("checking updates, but not status updates of the controller")
 		set := teamListenerSet("journal", "journal", "", 80)
-		takeHostname := func(s *gatewayv1.ListenerSet) {
-			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("*.orders.example.com"))
-		}
-		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, takeHostname).Should(MatchError(ContainSubstring(outside)))
+		changePort := func(s *gatewayv1.ListenerSet) { s.Spec.Listeners[0].Port = 8443 }
+		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, changePort).Should(MatchError(ContainSubstring(ports)))
 		addLabel := func(s *gatewayv1.ListenerSet) { s.Labels = map[string]string{"example.com/tier": "web"} }
 		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, set, addLabel).Should(Succeed())
 		env.applySamples(orders, guide+"40-orders.yaml")
@@ -249,10 +261,10 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		Eventually(listenerSetCondition(last, gatewayv1.ListenerSetConditionProgrammed)).Should(Equal("True Programmed"))
 	})
 
-	It("rejects ListenerSets in namespaces without a domain, but only for the shared Gateway", func(ctx SpecContext) {
+	It("checks the ports in every namespace, but only for the shared Gateway", func(ctx SpecContext) {
 		kube := client.NewDryRunClient(kube)
-		early := teamListenerSet(env.namespace, "early", "early.example.com", 80)
-		Expect(kube.Create(ctx, early.DeepCopy())).To(MatchError(ContainSubstring("this namespace has no label example.com/domain")))
+		early := teamListenerSet(env.namespace, "early", "early.example.com", 8443)
+		Expect(kube.Create(ctx, early.DeepCopy())).To(MatchError(ContainSubstring("listeners are HTTP on port 80")))
 		otherGateway := early.DeepCopy()
 		otherGateway.Spec.ParentRef.Name = "other"
 		Expect(kube.Create(ctx, otherGateway)).To(Succeed())
@@ -261,15 +273,15 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 		Expect(kube.Create(ctx, sameNamespace)).To(Succeed())
 		inside := early.DeepCopy()
 		inside.Namespace, inside.Spec.ParentRef.Namespace = "gateways", nil
-		Expect(kube.Create(ctx, inside)).To(MatchError(ContainSubstring("this namespace has no label")))
+		Expect(kube.Create(ctx, inside)).To(MatchError(ContainSubstring("listeners are HTTP on port 80")))
 	})
 
 	It("allows the deletion of a ListenerSet that the policy would reject, but no update", func(ctx SpecContext) {
 		Expect(terminating.Finalizers).NotTo(BeEmpty())
 		Expect(journal.Delete(ctx, terminating)).To(Succeed())
 		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, terminating, func(s *gatewayv1.ListenerSet) {
-			s.Spec.Listeners[0].Hostname = ptr.To(gatewayv1.Hostname("orders.example.com"))
-		}).Should(MatchError(ContainSubstring("every listener requires a hostname")))
+			s.Spec.Listeners[0].Port = 8443
+		}).Should(MatchError(ContainSubstring("listeners are HTTP on port 80")))
 		Eventually(updateAs[*gatewayv1.ListenerSet]).WithArguments(journal, terminating, func(s *gatewayv1.ListenerSet) {
 			s.Finalizers = nil
 		}).Should(Succeed())
@@ -314,7 +326,7 @@ var _ = Describe("the setup of the multi-tenancy guide", Ordered, ContinueOnFail
 
 	It("stops serving a namespace that loses its label", func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "orders"}}
-		patch := client.RawPatch(client.Merge.Type(), []byte(`{"metadata":{"labels":{"example.com/domain":null}}}`))
+		patch := client.RawPatch(client.Merge.Type(), []byte(`{"metadata":{"labels":{"example.com/team":null}}}`))
 		Expect(kube.Patch(ctx, namespace, patch)).To(Succeed())
 		Eventually(listenerSetCondition(teamListenerSet("orders", "orders", "", 80), gatewayv1.ListenerSetConditionAccepted), 10*time.Second).
 			Should(Equal("False NotAllowed"))

@@ -147,7 +147,7 @@ func listOperation(u *unstructured.Unstructured) operation {
 }
 
 func updateOperation(u *unstructured.Unstructured) operation {
-	return patchOperation(u, []byte(`{"metadata":{"labels":{"example.com/domain":"www.example.com"}}}`))
+	return patchOperation(u, []byte(`{"metadata":{"labels":{"example.com/team":"other"},"annotations":{"tunnelgateway.dev/hostnames":"*"}}}`))
 }
 
 func patchOperation(u *unstructured.Unstructured, patch []byte) operation {

@@ -77,6 +77,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"a Secret in another namespace":                                  {[]string{"cloudflare.existingSecret=vault/cloudflare"}, []string{"/cloudflare/existingSecret"}},
 		"a retirement delay that is not a duration":                      {[]string{"controller.retirementDelay=soon"}, []string{"/controller/retirementDelay"}},
 		"a digest with another algorithm":                                {[]string{"image.digest=md5:00"}, []string{"/image/digest"}},
+		"a Gateway of the policy without a namespace":                    {[]string{"hostnamePolicy.gateways[0].name=shared"}, []string{"/hostnamePolicy/gateways/0", "namespace"}},
+		"a Gateway of the policy with a quote":                           {[]string{"hostnamePolicy.gateways[0].namespace=a'b", "hostnamePolicy.gateways[0].name=shared"}, []string{"/hostnamePolicy/gateways/0"}},
 		"an argument that is not a flag":                                 {[]string{"controller.extraArgs={workers=8}"}, []string{"/controller/extraArgs/0"}},
 		"a token without an account":                                     {[]string{"cloudflare.existingSecret=cloudflare"}, []string{"cloudflare.accountID is missing"}},
 		"an account without a token":                                     {[]string{"cloudflare.accountID=account"}, []string{"cloudflare.existingSecret is missing"}},

@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+)
+
+// hostnameWarnings emits events about annotations with invalid hostnames, once for each
+// object and message.
+type hostnameWarnings struct {
+	events events.EventRecorder
+
+	mu sync.Mutex
+	// emitted contains the last message for each object, by Gateway.
+	emitted map[state.Key]map[gateway.Owner]string
+}
+
+// emit emits the warnings about one Gateway that are new. The snapshot contains their
+// objects.
+func (w *hostnameWarnings) emit(key state.Key, s *gateway.Snapshot, warnings []gateway.HostnameWarning) {
+	unreported := w.replace(key, warnings)
+	if len(unreported) == 0 {
+		return
+	}
+	for id, object := range attachedObjects(s) {
+		if message := unreported[id]; message != "" {
+			w.events.Eventf(object, nil, corev1.EventTypeWarning, "InvalidHostnameEntry", "Report", "%s", truncateNote(message))
+		}
+	}
+}
+
+// replace records the warnings about the Gateway and returns the new ones.
+func (w *hostnameWarnings) replace(key state.Key, warnings []gateway.HostnameWarning) map[gateway.Owner]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	current, unreported := map[gateway.Owner]string{}, map[gateway.Owner]string{}
+	for _, warning := range warnings {
+		current[warning.Object] = warning.Message
+		if w.emitted[key][warning.Object] != warning.Message {
+			unreported[warning.Object] = warning.Message
+		}
+	}
+	if w.emitted[key] = current; len(current) == 0 {
+		delete(w.emitted, key)
+	}
+	return unreported
+}
+
+// attachedObjects returns the ListenerSets and the routes of a Gateway.
+func attachedObjects(s *gateway.Snapshot) map[gateway.Owner]client.Object {
+	objects := map[gateway.Owner]client.Object{}
+	for _, set := range s.ListenerSets {
+		objects[gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: client.ObjectKeyFromObject(set)}] = set
+	}
+	for _, route := range s.HTTPRoutes {
+		objects[gateway.Owner{Kind: gateway.KindHTTPRoute, NamespacedName: client.ObjectKeyFromObject(route)}] = route
+	}
+	for _, route := range s.GRPCRoutes {
+		objects[gateway.Owner{Kind: gateway.KindGRPCRoute, NamespacedName: client.ObjectKeyFromObject(route)}] = route
+	}
+	return objects
+}

@@ -1,0 +1,52 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+)
+
+// HostnameWarning reports that the annotation of an object's namespace has entries that
+// are not valid.
+type HostnameWarning struct {
+	// Object is a ListenerSet or a route.
+	Object  Owner
+	Message string
+}
+
+// HostnameWarnings returns a warning for each ListenerSet and each route that needs the
+// permission of an annotation with invalid entries.
+func (r *Result) HostnameWarnings() []HostnameWarning {
+	if r.permitted == nil {
+		return nil
+	}
+	var warnings []HostnameWarning
+	add := func(object Owner) {
+		if message := r.permitted.invalidEntries(object.Namespace); message != "" {
+			warnings = append(warnings, HostnameWarning{object, message})
+		}
+	}
+	for _, set := range r.Sets {
+		if set.NotAllowed == nil {
+			add(set.Owner)
+		}
+	}
+	for _, route := range r.Routes {
+		if slices.ContainsFunc(route.Parents, func(p Parent) bool { return r.permitted.appliesToRoute(route.Namespace, p.Owner) }) {
+			add(Owner{route.Kind, route.NamespacedName})
+		}
+	}
+	return warnings
+}
+
+// invalidEntries describes the entries of the namespace's annotation that are not valid,
+// or returns "".
+func (p *permittedHostnames) invalidEntries(namespace string) string {
+	invalid := p.byNamespace[namespace].Invalid
+	if len(invalid) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The annotation %s of namespace %q has entries that are not valid, so they permit nothing: %s. Use DNS names in lower case, wildcards such as *.example.com, or *.",
+		hostnames.Annotation, namespace, describeHostnameList(invalid))
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
+)
+
+// permissions are the hostnames that the namespaces of the samples may use.
+var permissions = map[string]string{"team-a": "team-a.example.com", "team-b": "*.team-b.example.com"}
+
+// checkPermissions permits each team only its own hostnames, and deletes the ListenerSet
+// of team A for a moment. It fails if team B, whose ListenerSet has the same hostname,
+// gets the hostname.
+func checkPermissions(ctx context.Context, c client.Client, address string) error {
+	printStep("permitting each team only the hostnames in the annotation of its namespace")
+	if err := demandPermissions(ctx, c); err != nil {
+		return err
+	}
+	if err := waitUntilNotPermitted(ctx, c); err != nil {
+		return err
+	}
+	printStep("deleting the ListenerSet of team A")
+	set := &gatewayv1.ListenerSet{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "team-a", Name: "team-a"}, set); err != nil {
+		return err
+	}
+	if err := c.Delete(ctx, set); err != nil {
+		return err
+	}
+	if err := waitForStatus(ctx, address, http.StatusNotFound); err != nil {
+		return fmt.Errorf("team-a.example.com without its ListenerSet: %w", err)
+	}
+	fmt.Printf("\nteam-a.example.com/ returns 404: team B does not inherit the hostname.\n\n")
+	printStep("creating the ListenerSet of team A again")
+	set.ObjectMeta = metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}
+	if err := c.Create(ctx, set); err != nil {
+		return err
+	}
+	return waitForStatus(ctx, address, http.StatusOK)
+}
+
+// demandPermissions configures the GatewayClass and annotates the namespaces.
+func demandPermissions(ctx context.Context, c client.Client) error {
+	from := v1alpha1.HostnamesFromNamespaceAnnotation
+	configuration := &v1alpha1.TunnelConfiguration{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "permissions"}}
+	configuration.Spec.Hostnames = &v1alpha1.Hostnames{From: &from}
+	if err := c.Create(ctx, configuration); err != nil {
+		return err
+	}
+	for name, permitted := range permissions {
+		namespace := &corev1.Namespace{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, hostnames.Annotation, permitted)
+		if err := c.Update(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	class := &gatewayv1.GatewayClass{}
+	if err := c.Get(ctx, client.ObjectKey{Name: "cloudflare-tunnel"}, class); err != nil {
+		return err
+	}
+	class.Spec.ParametersRef = &gatewayv1.ParametersReference{
+		Group: v1alpha1.GroupName, Kind: "TunnelConfiguration", Namespace: new(gatewayv1.Namespace(configuration.Namespace)), Name: configuration.Name,
+	}
+	return c.Update(ctx, class)
+}
+
+// waitUntilNotPermitted waits until the controller refuses the hostname of team A to
+// team B.
+func waitUntilNotPermitted(ctx context.Context, c client.Client) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		set := &gatewayv1.ListenerSet{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "team-b", Name: "team-b-late"}, set); err != nil || len(set.Status.Listeners) == 0 {
+			return false, err
+		}
+		accepted := meta.FindStatusCondition(set.Status.Listeners[0].Conditions, string(gatewayv1.ListenerConditionAccepted))
+		if accepted == nil || accepted.Reason != gateway.ReasonHostnameNotPermitted {
+			return false, nil
+		}
+		fmt.Printf("\nListenerSet team-b/team-b-late: %s: %s\n\n", accepted.Reason, accepted.Message)
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until team B may not use the hostname of team A: %w", err)
+	}
+	return nil
+}
+
+// waitForStatus waits until a request for team A's hostname returns the status. It fails
+// if team B answers.
+func waitForStatus(ctx context.Context, address string, want int) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		status, body, err := get(ctx, address+"/", "team-a.example.com")
+		if err == nil && status == http.StatusOK && !strings.HasPrefix(body, "web.team-a") {
+			return false, fmt.Errorf("%s answers for team-a.example.com", body)
+		}
+		return status == want, err
+	})
+}
