@@ -103,6 +103,8 @@ type Result struct {
 	// Table is the routing table. It is nil when the Gateway is not accepted: the
 	// data plane then keeps its last configuration.
 	Table *routing.Table
+	// Warnings are the problems of an accepted Gateway that no condition reports.
+	Warnings []Warning
 	// Usage is how much of the limits of its class the Gateway uses. It is nil when the
 	// settings are not valid.
 	Usage *Usage
@@ -132,8 +134,9 @@ func Build(s *Snapshot, o Options) *Result {
 
 	// Build the routing table.
 	if d.Rejected == nil {
-		d.Table = newTable(groups, d.byHostname)
+		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
 		d.Table.ClusterDomain, d.Table.OriginRequest = o.ClusterDomain, d.Settings.Spec.OriginRequest
+		d.Warnings = accessWarnings(d.Table, d.Settings, d.accessGaps(o.Capabilities))
 	}
 	return d.Result
 }
@@ -143,11 +146,10 @@ type decision struct {
 	*Result
 	snapshot   *Snapshot
 	references references
-	// merged are the merged settings, and invalid is why they are not valid.
-	merged     *settings.Settings
-	invalid    *Problem
-	byHostname settingsByHostname
-	limiter    *limiter
+	// invalid is why the settings are not valid, or nil.
+	invalid *Problem
+	access  routing.Access
+	limiter *limiter
 }
 
 func newDecision(s *Snapshot, o Options) *decision {
@@ -156,14 +158,15 @@ func newDecision(s *Snapshot, o Options) *decision {
 		Result: &Result{gateway: s.Gateway, controller: o.ControllerName}, snapshot: s,
 		references: references{now: s.Now, grants: permitted, certificates: s.Certificates},
 	}
-	d.merged, d.invalid = settings.Resolve(settings.Input{
+	d.Settings, d.invalid = settings.Resolve(settings.Input{
 		Class: s.Class, ClassConfiguration: s.ClassConfiguration, Gateway: s.Gateway, GatewayConfiguration: s.GatewayConfiguration,
 		ControllerNamespace: o.ControllerNamespace,
 	})
-	d.limiter = newLimiter(s, d.merged)
+	d.access = newAccess(d.Settings)
+	d.limiter = newLimiter(s, d.Settings)
 	d.translator = translator{
 		capabilities: o.Capabilities,
-		expressions:  expressions{refused: d.merged.Limits().ExpressionsRefused},
+		expressions:  expressions{refused: d.Settings.Limits().ExpressionsRefused},
 		backends: backendResolver{
 			grants: permitted, services: s.Services, slices: s.EndpointSlices, protocols: o.Capabilities.Protocols,
 		},
@@ -183,11 +186,22 @@ func (d *decision) attach() map[string]*group {
 	for _, l := range d.Listeners {
 		d.references.resolve(l)
 	}
-	invalid := d.applySettings()
-	d.Rejected = d.gatewayProblem(d.snapshot, invalid)
+	d.Rejected = d.gatewayProblem(d.snapshot, d.invalid)
 
 	attachRoutes(d.Routes, newParents(d.snapshot, d.listeners, d.Sets))
-	return groupsOf(d.Listeners)
+	groups := groupsOf(d.Listeners)
+	for hostname, separate := range routing.SeparateHostnames(groups, d.access) {
+		groups[hostname].separate = separate
+	}
+	return groups
+}
+
+// accessGaps returns the gaps of the routing table.
+func (d *decision) accessGaps(c routing.Capabilities) []routing.AccessGap {
+	if c.AccessGaps == nil {
+		return nil
+	}
+	return c.AccessGaps(d.Table)
 }
 
 // limit refuses the routes that exceed a limit. It reports whether the listeners must be
@@ -226,20 +240,4 @@ func (d *decision) removeRefused(groups map[string]*group) {
 // can share their list.
 func withoutRefused(routes []*Route) []*Route {
 	return slices.DeleteFunc(slices.Clone(routes), func(r *Route) bool { return r.refused != nil })
-}
-
-// applySettings sets the settings of the Result and of the hostnames, or returns why the
-// settings are not valid. It rejects the listeners of ListenerSets with contradictory
-// settings.
-func (d *decision) applySettings() *Problem {
-	d.Settings = nil
-	if d.invalid != nil {
-		return d.invalid
-	}
-	d.byHostname = newSettingsByHostname(d.merged, d.Listeners)
-	if problem := d.byHostname.rejectContradictions(d.Listeners); problem != nil {
-		return problem
-	}
-	d.Settings = d.merged
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
@@ -120,19 +121,58 @@ func countRules(n int) string {
 	return fmt.Sprintf("%d ingress rules", n)
 }
 
-// countHostnames counts, for each route, the hostnames for which the groups serve it.
+// countHostnames counts, for each route, the hostnames for which the groups serve it,
+// including the narrower hostnames with separate Access, and the 404 rules of each group.
 func countHostnames(routes []*Route, groups map[string]*group) {
 	for _, route := range routes {
 		route.hostnameCount, route.refused = 0, nil
 	}
 	for _, g := range groups {
+		separate := newSeparateCounter(g.separate)
 		for _, route := range g.routes {
-			for range g.servedHostnames(route, groups) {
-				route.hostnameCount++
+			for hostname := range g.servedHostnames(route, groups) {
+				route.hostnameCount += 1 + separate.below(hostname.served)
 			}
+		}
+		if g.notFound = separate.total(); g.isBelowWider(groups) {
+			g.notFound++
 		}
 	}
 }
+
+// separateCounter counts the hostnames with separate Access for which the entries for
+// wider hostnames are repeated.
+type separateCounter struct {
+	hostnames []string
+	byWider   map[string]int
+	repeated  map[string]bool
+}
+
+func newSeparateCounter(hostnames []string) separateCounter {
+	return separateCounter{hostnames, map[string]int{}, map[string]bool{}}
+}
+
+// below returns the number of hostnames below the hostname of an entry.
+func (c separateCounter) below(wide string) int {
+	if len(c.hostnames) == 0 {
+		return 0 // most groups
+	}
+	count, known := c.byWider[wide]
+	if known {
+		return count
+	}
+	for _, hostname := range c.hostnames {
+		if hostname != wide && routing.Covers(wide, hostname) {
+			c.repeated[hostname] = true
+			count++
+		}
+	}
+	c.byWider[wide] = count
+	return count
+}
+
+// total returns the number of hostnames below any of the entries. Each has a 404 rule.
+func (c separateCounter) total() int { return len(c.repeated) }
 
 // rules returns the number of rules of the route, before rules that no request can reach
 // are left out. It does not depend on the data plane's ability to leave them out, and
@@ -148,13 +188,13 @@ func (r *Route) instructions() int {
 	return r.hostnameCount * size
 }
 
-// notFoundRules counts the rules that end a group with the status 404. Each counts for
-// the namespace of its listener.
+// notFoundRules counts the rules that answer the other requests for a hostname with the
+// status 404. Each counts for the namespace of its listener.
 func (r *limiter) notFoundRules(groups map[string]*group) map[limits.Tenant]int {
 	count := map[limits.Tenant]int{}
 	for _, g := range groups {
-		if g.isBelowWider(groups) {
-			count[r.tenants.of(g.namespace)]++
+		if g.notFound > 0 {
+			count[r.tenants.of(g.namespace)] += g.notFound
 		}
 	}
 	return count

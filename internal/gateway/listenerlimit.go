@@ -57,14 +57,14 @@ func (r *limiter) exclusionProblem(set *Set) *Problem {
 		limit += fmt.Sprintf(", and limits.rulesPerNamespace is %d", r.RulesPerNamespace)
 	}
 	return &Problem{Reason: ReasonLimitExceeded, Message: fmt.Sprintf(
-		"The hostname of the listener needs one ingress rule, and no rule is left for %s on this Gateway: %s. Remove listeners, or ask the platform team to raise the limit.",
+		"The hostname of the listener needs an ingress rule of its own, and no rule is left for %s on this Gateway: %s. Remove listeners, or ask the platform team to raise the limit.",
 		r.tenants.describe(set.Owner.Namespace), limit)}
 }
 
 // excludeListeners excludes the last entries of the youngest ListenerSets of each tenant
 // whose 404 rules alone exceed its limit, and reports whether it has excluded any. excess
-// is the number of 404 rules above the limit. A 404 rule goes with the last listener of
-// its hostname.
+// is the number of 404 rules above the limit. The 404 rules of a group go with the last
+// listener of its hostname.
 func (r *limiter) excludeListeners(sets []*Set, groups map[string]*group, excess map[limits.Tenant]int) bool {
 	excluded := false
 	for _, set := range slices.Backward(sets) {
@@ -74,12 +74,12 @@ func (r *limiter) excludeListeners(sets []*Set, groups map[string]*group, excess
 				break
 			}
 			g := groups[l.Hostname()]
-			if !l.claims || !g.isBelowWider(groups) {
+			if !l.claims || g.notFound == 0 {
 				continue
 			}
 			r.excluded[l.name()], excluded = true, true
 			if g.listeners--; g.listeners == 0 {
-				excess[tenant]--
+				excess[tenant] = max(0, excess[tenant]-g.notFound)
 			}
 		}
 	}

@@ -17,6 +17,10 @@ type group struct {
 	listeners int    // the number of listeners
 	routes    []*Route
 	repeats   bool // whether a route can be in routes several times
+	// separate are the hostnames below the hostname with separate Access.
+	separate []string
+	// notFound is the number of 404 rules of the group.
+	notFound int
 }
 
 // isBelowWider reports whether a wider group could catch the requests that this group
@@ -26,14 +30,13 @@ func (g *group) isBelowWider(groups map[string]*group) bool {
 }
 
 // newTable returns the routing table of the groups.
-func newTable(groups map[string]*group, byHostname settingsByHostname) *routing.Table {
-	t := &routing.Table{Groups: make([]routing.Group, len(groups))}
+func newTable(groups map[string]*group, configured overrides, access routing.Access) *routing.Table {
+	t := &routing.Table{Groups: make([]routing.Group, len(groups)), Access: access}
 	entries := make([]routing.Entry, 0, len(groups)) // one buffer for all groups
 	for i, hostname := range sortedHostnames(groups) {
-		h, first := byHostname[hostname], len(entries)
-		g := groups[hostname]
-		entries = g.appendEntries(entries, groups, h.overrides())
-		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.namespace, Entries: appendedSince(entries, first), Access: h.requiredAccess()}
+		g, first := groups[hostname], len(entries)
+		entries = g.appendEntries(entries, groups, configured.byRoute(hostname))
+		t.Groups[i] = routing.Group{Hostname: hostname, Namespace: g.namespace, Entries: appendedSince(entries, first)}
 		routing.Sort(t.Groups[i].Entries)
 	}
 	return t

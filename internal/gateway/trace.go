@@ -82,7 +82,7 @@ func (r *Result) Trace(request routing.Request) *Trace {
 func (r *Result) findAnswer(t *Trace) map[*routing.Route]bool {
 	table := r.Table
 	if table == nil {
-		table = newTable(groupsOf(r.Listeners), nil)
+		table = newTable(groupsOf(r.Listeners), nil, nil)
 	}
 	answer, shadowed := table.Answer(t.Request)
 	served := map[*routing.Route]bool{}

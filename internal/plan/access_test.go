@@ -1,22 +1,15 @@
 package plan_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
-
-// expectedToFail runs a check that reproduces a known defect. The test fails when the
-// check reports nothing, because the mark is then out of date.
-func expectedToFail(t *testing.T, reason string, check func() string) {
-	t.Helper()
-	if got := check(); got == "" {
-		t.Errorf("the check succeeds, but is expected to fail: %s", reason)
-	}
-}
 
 // accessCluster returns manifests with a Gateway that has the listeners, one route for
 // all of them, and the specs of the TunnelConfigurations of the class and of the Gateway.
@@ -76,6 +69,15 @@ func unprotected(p *plan.Plan, hostname string) string {
 	return strings.Join(found, "\n")
 }
 
+// wantProtected checks that every rule for the hostname that leads to a backend requires
+// the token.
+func wantProtected(t *testing.T, p *plan.Plan, hostname string) {
+	t.Helper()
+	if found := unprotected(p, hostname); found != "" {
+		t.Errorf("the hostname is not protected: %s", found)
+	}
+}
+
 const (
 	required  = `access: {required: true, teamName: example, audTags: [tag]}`
 	exempt    = `access: {required: false}`
@@ -89,7 +91,7 @@ func TestAccessAppliesToEveryPort(t *testing.T) {
 	for name, listener := range map[string]string{"another HTTPS port": adminAlt, "an HTTP port": adminHTTP} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, accessCluster(listener, `listenerConfigurations: [{protocolPort: "HTTPS:443", `+required+`}]`, ""))
-			expectedToFail(t, "an entry applies to listeners of its port only", func() string { return unprotected(p, "admin.example.com") })
+			wantProtected(t, p, "admin.example.com")
 		})
 	}
 }
@@ -97,7 +99,7 @@ func TestAccessAppliesToEveryPort(t *testing.T) {
 // An entry protects its hostname below the wildcard of a listener.
 func TestAccessProtectsAHostnameBelowAWildcard(t *testing.T) {
 	p := planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [{protocolPort: "HTTPS:443", hostname: admin.example.com, `+required+`}]`))
-	expectedToFail(t, "an entry applies to listeners with exactly its hostname only", func() string { return unprotected(p, "admin.example.com") })
+	wantProtected(t, p, "admin.example.com")
 }
 
 // A Gateway cannot remove Access that its class demands, in any mergingMode.
@@ -105,16 +107,58 @@ func TestAGatewayCannotRemoveAccessOfItsClass(t *testing.T) {
 	p := planOf(t, accessCluster(adminAlt,
 		`mergingMode: PreferGateway, listenerConfigurations: [{protocolPort: "HTTPS:8443", `+required+`}]`,
 		`listenerConfigurations: [{protocolPort: "HTTPS:8443", `+exempt+`}]`))
-	expectedToFail(t, "the preferred level decides", func() string { return unprotected(p, "admin.example.com") })
+	wantProtected(t, p, "admin.example.com")
 }
 
 // An entry whose hostname no listener covers is reported, and makes plan --strict fail.
 func TestAnEntryThatCoversNoHostnameIsReported(t *testing.T) {
 	p := planOf(t, accessCluster(adminAlt, "", `listenerConfigurations: [{protocolPort: "HTTPS:8443", hostname: admin.example.org, `+required+`}]`))
-	expectedToFail(t, "the plan reports nothing", func() string {
-		if p.Healthy() {
-			return "Healthy = true, want false"
+	if p.Healthy() {
+		t.Error("Healthy = true, want false")
+	}
+	want := "The listenerConfigurations of the Gateway have entries without effect, because no listener has or covers their hostnames: admin.example.org. Correct the hostnames, add listeners, or remove the entries."
+	if text := printed(t, p); !strings.Contains(text, want) {
+		t.Errorf("the plan does not contain %q:\n%s", want, text)
+	}
+}
+
+// A protected hostname below an unprotected wildcard makes plan --strict fail, because
+// cloudflared compares hostnames case-sensitively. Access for the wildcard closes the gap.
+func TestAGapBelowAnUnprotectedWildcardIsReported(t *testing.T) {
+	const admin = `{protocolPort: "*", hostname: admin.example.com, ` + required + `}`
+	p := planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [`+admin+`]`))
+	if text := printed(t, p); p.Healthy() || !strings.Contains(text, "admin.example.com (through the rules for *.example.com). Require Access for the wider hostname too, or use dataPlane: Envoy") {
+		t.Errorf("Healthy = %t, want false and a remark about the gap:\n%s", p.Healthy(), text)
+	}
+	p = planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [`+admin+`, {protocolPort: "*", hostname: "*.example.com", access: {required: true, teamName: example, audTags: [another]}}]`))
+	if !p.Healthy() {
+		t.Errorf("Healthy = false with Access for the wildcard:\n%s", printed(t, p))
+	}
+}
+
+// The table shows which rules require Access, and --why says what the request needs.
+func TestThePlanShowsWhichRulesRequireAccess(t *testing.T) {
+	p := planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [{protocolPort: "*", hostname: admin.example.com, `+required+`}]`))
+	text := printed(t, p)
+	for _, want := range []string{
+		"  #  HOSTNAME           PATH  SERVICE                                ACCESS   FROM",
+		"  0  admin.example.com  *     http://web.infra.svc.cluster.local:80  example  HTTPRoute infra/web rule 0",
+		"  1  *.example.com      *     http://web.infra.svc.cluster.local:80           HTTPRoute infra/web rule 0",
+		"rulesPerTunnel 3 of ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the table does not contain %q:\n%s", want, text)
 		}
-		return ""
-	})
+	}
+	const need = "requires a token of Cloudflare Access: team example, AUD tag tag"
+	for host, want := range map[string]bool{"admin.example.com": true, "other.example.com": false} {
+		e := p.Explain(routing.Request{Host: host, Path: "/"})
+		var out bytes.Buffer
+		if err := e.WriteTable(&out); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), need) != want || (e.Traces[0].Answer.Access != nil) != want {
+			t.Errorf("%s requires Access: want %t in the answer %+v and in the text:\n%s", host, want, e.Traces[0].Answer.Access, out.String())
+		}
+	}
 }

@@ -312,12 +312,17 @@ func newListener(l *gateway.Listener, conditions []metav1.Condition) Listener {
 	return listener
 }
 
-// Healthy reports whether every condition of the controller has its expected status.
-// It returns false if the plan has no Gateway, or if manifests without a cluster
-// refer to missing parents, because these cases result in no conditions.
+// Healthy reports whether every condition of the controller has its expected status, and
+// no Gateway has a warning. It returns false if the plan has no Gateway, or if manifests
+// without a cluster refer to missing parents, because these cases result in no conditions.
 func (p *Plan) Healthy() bool {
 	if len(p.Gateways) == 0 || p.unattached.manifestsOnly && len(p.unattached.missingParents) > 0 {
 		return false
+	}
+	for i := range p.Gateways {
+		if len(p.Gateways[i].result.Warnings) > 0 {
+			return false
+		}
 	}
 	for _, status := range p.Statuses {
 		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstUnexpected(c) != nil }) {
