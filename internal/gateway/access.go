@@ -64,17 +64,22 @@ func accessWarnings(table *routing.Table, s *settings.Settings, gaps []routing.A
 	if len(gaps) > 0 {
 		warnings = append(warnings, Warning{ReasonAccessBypass, describeGaps(gaps)})
 	}
-	for _, level := range []struct {
-		of      string
-		entries []v1alpha1.ListenerConfiguration
-	}{{"GatewayClass", s.Listeners.Class}, {"Gateway", s.Listeners.Gateway}} {
-		if unused := unusedHostnames(table, level.entries); len(unused) > 0 {
-			warnings = append(warnings, Warning{ReasonUnusedListenerConfiguration, fmt.Sprintf(
-				"The listenerConfigurations of the %s have entries without effect, because no listener has or covers their hostnames: %s. Correct the hostnames, add listeners, or remove the entries.",
-				level.of, listAtMost(unused))})
-		}
+	class, own := unusedHostnames(table, s.Listeners.Class), unusedHostnames(table, s.Listeners.Gateway)
+	if unused := append(label(own, "Gateway"), label(class, "GatewayClass")...); len(unused) > 0 {
+		warnings = append(warnings, Warning{ReasonUnusedListenerConfiguration, fmt.Sprintf(
+			"Entries of listenerConfigurations have no effect, because their hostnames neither cover nor belong to the hostname of a listener: %s. Correct the hostnames, add listeners, or remove the entries.",
+			listAtMost(unused))})
 	}
 	return warnings
+}
+
+// label adds the level of the entries to their hostnames.
+func label(hostnames []string, level string) []string {
+	labeled := make([]string, len(hostnames))
+	for i, hostname := range hostnames {
+		labeled[i] = fmt.Sprintf("%s (of the %s)", hostname, level)
+	}
+	return labeled
 }
 
 func describeGaps(gaps []routing.AccessGap) string {

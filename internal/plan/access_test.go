@@ -116,7 +116,7 @@ func TestAnEntryThatCoversNoHostnameIsReported(t *testing.T) {
 	if p.Healthy() {
 		t.Error("Healthy = true, want false")
 	}
-	want := "The listenerConfigurations of the Gateway have entries without effect, because no listener has or covers their hostnames: admin.example.org. Correct the hostnames, add listeners, or remove the entries."
+	want := "Entries of listenerConfigurations have no effect, because their hostnames neither cover nor belong to the hostname of a listener: admin.example.org (of the Gateway). Correct the hostnames, add listeners, or remove the entries."
 	if text := printed(t, p); !strings.Contains(text, want) {
 		t.Errorf("the plan does not contain %q:\n%s", want, text)
 	}
