@@ -33,7 +33,7 @@ func (l *lifecycle) emitWarnings(g *gatewayv1.Gateway, m *managedTunnel, warning
 			m.warnings = reportedWarnings{}
 		}
 		m.warnings[w.Reason] = reportedWarning{w.Message, uptime}
-		l.notify.emit(g, nil, true, w.Reason, w.Message)
+		l.notify.emitWarning(g, w)
 	}
 	for reason, last := range m.warnings {
 		if !current[reason] {
